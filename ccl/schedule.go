@@ -1,5 +1,7 @@
 package ccl
 
+import "fmt"
+
 // Collective is what a Schedule computes.
 type Collective uint8
 
@@ -9,6 +11,19 @@ const (
 	AllGather                       // every rank ends with the concatenation of all ranks' blocks
 	ReduceScatter                   // rank r ends with block r of the reduction
 )
+
+// String is the collective's name in torch.distributed and in ccl.yaml.
+func (c Collective) String() string {
+	switch c {
+	case AllReduce:
+		return "all_reduce"
+	case AllGather:
+		return "all_gather"
+	case ReduceScatter:
+		return "reduce_scatter"
+	}
+	return fmt.Sprintf("Collective(%d)", uint8(c))
+}
 
 // Kind is what a Step does with the value that arrives.
 type Kind uint8
@@ -58,7 +73,12 @@ type Schedule struct {
 	Blocks     int // equal shares of the vector; for AllGather and ReduceScatter Blocks == World and block r is rank r's
 	Sub        int // chunks a block is cut into
 
-	Steps []Step // in an order in which they could run one after another
+	Steps []Step
+
+	// Round k is the steps from Rounds[k] up to Rounds[k+1], or up to the last step. A step sends the value that its
+	// source held before the step's round began; writes into one chunk of one rank take effect in step order. Rounds
+	// define the values only: in time, a step runs as soon as its edges allow.
+	Rounds []uint32
 
 	// Edges out of step i are Edges[EdgeStart[i]:EdgeStart[i+1]].
 	Edges     []Edge

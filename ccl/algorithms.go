@@ -1,0 +1,58 @@
+package ccl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Auto is the name that stands for "let the Tuner choose". It is no Algorithm.
+const Auto = "auto"
+
+// Algorithm lays one collective out for any number of ranks.
+type Algorithm interface {
+	Name() string
+	Collective() Collective
+
+	// Depth is the number of parts, a power of two, that the algorithm cuts its work into so that one part's
+	// transfers overlap another's. It is all that the vector's size in bytes decides: two calls with the same Layout
+	// and the same Depth build the same Schedule.
+	Depth(l Layout, bytes int64) int
+
+	// Build returns the schedule for a vector of that many bytes. It panics on a Layout that contradicts itself.
+	Build(l Layout, bytes int64) *Schedule
+}
+
+// Algorithms lists the algorithms of a collective. A new one is one more line here.
+func Algorithms(c Collective) []Algorithm {
+	switch c {
+	case AllReduce:
+		return []Algorithm{}
+	case AllGather:
+		return []Algorithm{}
+	case ReduceScatter:
+		return []Algorithm{}
+	}
+	return nil
+}
+
+// Lookup finds an algorithm by its name. The error lists the names there are.
+func Lookup(c Collective, name string) (Algorithm, error) {
+	known := Algorithms(c)
+	for _, a := range known {
+		if a.Name() == name {
+			return a, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown %s algorithm %q: choose one of %s", c, name, strings.Join(names(known), ", "))
+}
+
+// names are the algorithms' names, sorted.
+func names(algorithms []Algorithm) []string {
+	var list []string
+	for _, a := range algorithms {
+		list = append(list, a.Name())
+	}
+	slices.Sort(list)
+	return list
+}

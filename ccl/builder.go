@@ -1,0 +1,154 @@
+package ccl
+
+import "fmt"
+
+// Builder lays out a Schedule round by round and derives the edges.
+//
+// Within a round every send takes the value that its source held before the round, and several writes into the same
+// chunk of the same rank take effect in the order in which they were added. Edges are true dependencies
+// (read after write) only: each write makes a new version of a chunk, as if receive buffers were unbounded, so that
+// no step ever waits for a reader of an older version.
+//
+// A Builder takes four bytes for every chunk of every rank while it builds. Its methods panic on ranks and chunks out
+// of range: that is a mistake in an algorithm, never in a user's input.
+type Builder struct {
+	schedule *Schedule
+
+	// writer[rank·chunks+chunk] is the step that wrote the chunk's present value, plus one; 0 for the rank's input.
+	writer []uint32
+
+	// The edges found so far, in the order found: waits[k] is for step from[k].
+	from  []uint32
+	waits []Edge
+
+	// seen[p] is the gate, plus one, that was last found to wait for step p: so that a step over many chunks which
+	// one step wrote waits for it once.
+	seen []uint32
+
+	open int // first step of the round that is being added to
+}
+
+// NewBuilder starts a schedule of the named algorithm over a vector of blocks·sub chunks; see [Schedule].
+func NewBuilder(c Collective, algorithm string, world, blocks, sub int) *Builder {
+	if world < 1 || blocks < 1 || sub < 1 {
+		panic(fmt.Sprintf("ccl: %s: schedule of %d ranks, %d blocks, %d chunks a block: each must be at least 1",
+			algorithm, world, blocks, sub))
+	}
+	return &Builder{
+		schedule: &Schedule{Collective: c, Algorithm: algorithm, World: world, Blocks: blocks, Sub: sub},
+		writer:   make([]uint32, world*blocks*sub),
+	}
+}
+
+// Expect reserves room for that many steps in all. It saves time on long schedules and changes nothing else.
+func (b *Builder) Expect(steps int) {
+	s := b.schedule
+	s.Steps = append(make([]Step, 0, steps), s.Steps...)
+	s.SendWaits = append(make([]uint16, 0, steps), s.SendWaits...)
+	s.CombineWaits = append(make([]uint16, 0, steps), s.CombineWaits...)
+	b.seen = append(make([]uint32, 0, steps), b.seen...)
+	b.from = append(make([]uint32, 0, steps), b.from...)
+	b.waits = append(make([]Edge, 0, steps), b.waits...)
+}
+
+// Copy makes dst's chunks [lo, hi) those of src. An empty range adds no step; so for the other three.
+func (b *Builder) Copy(src, dst, lo, hi int) { b.add(src, dst, lo, hi, Copy, false) }
+
+// Reduce reduces src's chunks [lo, hi) into dst's: dst ← src ⊕ dst.
+func (b *Builder) Reduce(src, dst, lo, hi int) { b.add(src, dst, lo, hi, Reduce, false) }
+
+// CopyInput is Copy of the value that src started with, whatever was written over it since.
+func (b *Builder) CopyInput(src, dst, lo, hi int) { b.add(src, dst, lo, hi, Copy, true) }
+
+// ReduceInput is Reduce of the value that src started with.
+func (b *Builder) ReduceInput(src, dst, lo, hi int) { b.add(src, dst, lo, hi, Reduce, true) }
+
+func (b *Builder) add(src, dst, lo, hi int, k Kind, fromInput bool) {
+	s := b.schedule
+	if src < 0 || src >= s.World || dst < 0 || dst >= s.World || lo < 0 || lo > hi || hi > s.Chunks() {
+		panic(fmt.Sprintf("ccl: %s: step from rank %d to rank %d, chunks [%d, %d): there are %d ranks and %d chunks",
+			s.Algorithm, src, dst, lo, hi, s.World, s.Chunks()))
+	}
+	if lo == hi {
+		return
+	}
+	s.Steps = append(s.Steps, Step{Src: int32(src), Dst: int32(dst), Lo: int32(lo), Hi: int32(hi), Kind: k, FromInput: fromInput})
+	s.SendWaits = append(s.SendWaits, 0)
+	s.CombineWaits = append(s.CombineWaits, 0)
+	b.seen = append(b.seen, 0)
+}
+
+// EndRound makes the writes of the round visible to the sends of the next. A round without steps is no round.
+func (b *Builder) EndRound() {
+	s := b.schedule
+	if b.open == len(s.Steps) {
+		return
+	}
+	for i := b.open; i < len(s.Steps); i++ {
+		if step := &s.Steps[i]; !step.FromInput {
+			s.SendWaits[i] = b.await(i, GateSend, b.chunksOf(step.Src, step))
+		}
+	}
+	for i := b.open; i < len(s.Steps); i++ {
+		step := &s.Steps[i]
+		operand := b.chunksOf(step.Dst, step)
+		if step.Kind == Reduce {
+			s.CombineWaits[i] = b.await(i, GateCombine, operand)
+		}
+		for c := range operand {
+			operand[c] = uint32(i) + 1
+		}
+	}
+	s.Rounds = append(s.Rounds, uint32(b.open))
+	b.open = len(s.Steps)
+}
+
+// chunksOf is the writers of the step's chunks at a rank.
+func (b *Builder) chunksOf(rank int32, step *Step) []uint32 {
+	at := int(rank) * b.schedule.Chunks()
+	return b.writer[at+int(step.Lo) : at+int(step.Hi)]
+}
+
+// await makes one gate of step i wait for all writers, and counts them.
+func (b *Builder) await(i int, g Gate, writers []uint32) uint16 {
+	edge := Edge(i)<<1 | Edge(g)
+	count, previous := 0, uint32(0)
+	for _, w := range writers {
+		if w == previous || w == 0 {
+			continue
+		}
+		previous = w
+		if b.seen[w-1] == uint32(edge)+1 {
+			continue
+		}
+		b.seen[w-1] = uint32(edge) + 1
+		b.from = append(b.from, w-1)
+		b.waits = append(b.waits, edge)
+		count++
+	}
+	if count > int(^uint16(0)) {
+		panic(fmt.Sprintf("ccl: %s: step %d waits for %d others; at most 65535 can be counted", b.schedule.Algorithm, i, count))
+	}
+	return uint16(count)
+}
+
+// Schedule ends the last round and returns what was built. The Builder must not be used afterwards.
+func (b *Builder) Schedule() *Schedule {
+	b.EndRound()
+	s := b.schedule
+	s.EdgeStart = make([]uint32, len(s.Steps)+1)
+	for _, f := range b.from {
+		s.EdgeStart[f+1]++
+	}
+	for i := range s.Steps {
+		s.EdgeStart[i+1] += s.EdgeStart[i]
+	}
+	s.Edges = make([]Edge, len(b.waits))
+	next := b.seen // no longer needed for its own purpose
+	copy(next, s.EdgeStart)
+	for k, f := range b.from {
+		s.Edges[next[f]] = b.waits[k]
+		next[f]++
+	}
+	return s
+}

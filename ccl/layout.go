@@ -1,0 +1,25 @@
+package ccl
+
+import "fmt"
+
+// Layout is what an Algorithm may know about where the ranks are. It decides which messages are sent, so the same
+// Layout always gives the same bits.
+type Layout struct {
+	World int // number of ranks
+
+	// Group[r] is the node that rank r is on or, inside one SIP, its cube; numbers need not be dense. nil: all in one.
+	Group []int
+
+	// W and H say that the ranks form a W×H torus or mesh, numbered row by row. 0: not known.
+	W, H int
+}
+
+// check panics when the parts of a Layout contradict each other.
+func (l Layout) check() {
+	if l.World < 1 {
+		panic(fmt.Sprintf("ccl: layout of %d ranks: there must be at least 1", l.World))
+	}
+	if l.Group != nil && len(l.Group) != l.World {
+		panic(fmt.Sprintf("ccl: layout names the group of %d ranks, but there are %d", len(l.Group), l.World))
+	}
+}
