@@ -1,0 +1,168 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// value is a leaf of the schema: it parses itself from a node of the file, keeps the file's unit, and shows itself
+// for Spec (nil: not set).
+type value interface {
+	parse(n *yaml.Node) error
+	show() any
+}
+
+// text is a name or a sentence.
+type text string
+
+func (t *text) parse(n *yaml.Node) error {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		return fmt.Errorf("must be text, not %s", describe(n))
+	}
+	*t = text(n.Value)
+	return nil
+}
+
+func (t *text) show() any { return string(*t) }
+
+// maxCount bounds a single count, so that products of counts cannot overflow.
+const maxCount = 1 << 20
+
+// count is a whole number of things; 0 means not set.
+type count int
+
+func (c *count) parse(n *yaml.Node) error {
+	var v int
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || n.Decode(&v) != nil || v < 1 || v > maxCount {
+		return fmt.Errorf("must be a whole number from 1 to %d, not %s", maxCount, describe(n))
+	}
+	*c = count(v)
+	return nil
+}
+
+func (c *count) show() any {
+	if *c == 0 {
+		return nil
+	}
+	return int(*c)
+}
+
+// bandwidth is in GB/s (10^9 bytes per second). The bounds keep a gigabyte's transfer time within an int64 of
+// picoseconds, and bytes per second above zero.
+type bandwidth float64
+
+func (b *bandwidth) parse(n *yaml.Node) error {
+	return number(n, (*float64)(b), "a bandwidth in GB/s from %g to %g", 1e-6, 1e6)
+}
+
+func (b *bandwidth) show() any { return float64(*b) }
+
+func (b bandwidth) bytesPerSecond() int64 { return int64(math.Round(float64(b) * 1e9)) }
+
+// duration is in nanoseconds.
+type duration float64
+
+func (d *duration) parse(n *yaml.Node) error {
+	return number(n, (*float64)(d), "a time in ns from %g to %g", 0, 1e9)
+}
+
+func (d *duration) show() any { return float64(*d) }
+
+func (d duration) picoseconds() int64 { return int64(math.Round(float64(d) * 1e3)) }
+
+// teraflops is a rate of 10^12 operations per second.
+type teraflops float64
+
+func (t *teraflops) parse(n *yaml.Node) error {
+	return number(n, (*float64)(t), "a rate in TFLOPS from %g to %g", 1e-6, 1e6)
+}
+
+func (t *teraflops) show() any { return float64(*t) }
+
+func (t teraflops) perSecond() int64 { return int64(math.Round(float64(t) * 1e12)) }
+
+// number parses a finite number in [lo, hi]; format words the range.
+func number(n *yaml.Node, into *float64, format string, lo, hi float64) error {
+	var v float64
+	tag := n.ShortTag()
+	numeric := n.Kind == yaml.ScalarNode && (tag == "!!int" || tag == "!!float") && n.Decode(&v) == nil
+	if !numeric || !(lo <= v && v <= hi) { // the negation catches NaN
+		return fmt.Errorf("must be "+format+", not %s", lo, hi, describe(n))
+	}
+	*into = v
+	return nil
+}
+
+// connect is how the SIPs of a node are joined.
+type connect uint8
+
+const (
+	ring connect = iota
+	torus2D
+	fullyConnected
+	switched
+)
+
+var connects = []string{"ring", "torus2d", "fully_connected", "switch"}
+
+func (c *connect) parse(n *yaml.Node) error { return choose(n, (*uint8)(c), connects) }
+func (c *connect) show() any                { return connects[*c] }
+
+// forwarding is how a device passes a message on.
+type forwarding uint8
+
+const (
+	cutThrough forwarding = iota
+	storeAndForward
+)
+
+var forwardings = []string{"cut_through", "store_and_forward"}
+
+func (f *forwarding) parse(n *yaml.Node) error { return choose(n, (*uint8)(f), forwardings) }
+func (f *forwarding) show() any                { return forwardings[*f] }
+
+// corner is a place in a cube where PEs sit.
+type corner uint8
+
+var corners = []string{"nw", "ne", "sw", "se"}
+
+func (c *corner) parse(n *yaml.Node) error { return choose(n, (*uint8)(c), corners) }
+func (c *corner) show() any                { return corners[*c] }
+
+// choose parses one of the names to its index.
+func choose(n *yaml.Node, into *uint8, names []string) error {
+	i := -1
+	if n.Kind == yaml.ScalarNode {
+		i = slices.Index(names, n.Value)
+	}
+	if i < 0 {
+		return errors.New("must be " + strings.Join(names, ", ") + "; not " + describe(n))
+	}
+	*into = uint8(i)
+	return nil
+}
+
+// describe names what stands in the file, shortened.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias (write the value out)"
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return "nothing"
+	case "!!str":
+		return quote(n.Value)
+	default:
+		return shorten(n.Value)
+	}
+}
