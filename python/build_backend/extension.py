@@ -32,6 +32,9 @@ SOURCE_DIRS = ("pybind", "tp", "distributed", "ccl", "multiprocessing", "torchem
 SOURCE_SUFFIXES = {".go", ".s", ".h", ".c", ".yaml", ".yml"}
 BUILD_FILES = ("go.mod", "go.sum", "python/build_backend/extension.py")
 
+# What gopy prints, before it goes on with exit status 0, about something that it could not read or wrap.
+SKIPPED = r"^ignoring |gopy: |\berror (building|resolving)|programmer error"
+
 
 class BuildError(Exception):
     """The extension could not be built; the text says why."""
@@ -121,8 +124,8 @@ def gopy_command(output: Path) -> list[str]:
 
 
 def check_complete(said: str, package: Path, generated: Path) -> None:
-    """Raises a BuildError unless every exported function was wrapped: gopy leaves out what it can't wrap and goes on."""
-    skipped = [line for line in said.splitlines() if re.match(r"ignoring |gopy: skipping|.*error", line)]
+    """Raises a BuildError unless every exported function was wrapped: gopy leaves out what it can't and goes on."""
+    skipped = [line for line in said.splitlines() if re.search(SKIPPED, line)]
     wrapped = set(re.findall(r"^//export pybind_(\w+)$", generated.read_text(), re.MULTILINE))
     exported: set[str] = set()
     for file in package.glob("*.go"):

@@ -8,7 +8,7 @@ purpose=$1
 python=$2
 
 missing() {
-    printf 'torchemu needs %s: install the package %s (Debian, Ubuntu) or the like.\n' "$1" "$2" >&2
+    printf 'torchemu needs %s: install %s (the Debian package; elsewhere its equivalent).\n' "$1" "$2" >&2
     exit 1
 }
 
@@ -28,17 +28,17 @@ python_says() {
 check_python() {
     has "$python" || missing "CPython 3.11 or newer ($python is not there)" "python3"
     python_says 'import sys; assert sys.version_info >= (3, 11) and sys.implementation.name == "cpython"' ||
-        missing "CPython 3.11 or newer ($python is $("$python" --version 2>&1); make PYTHON=... names another)" "python3.11"
+        missing "CPython 3.11 or newer ($python is $("$python" --version 2>&1); make PYTHON=... names another)" "python3 3.11 or newer"
     python_says 'import sysconfig, os; assert os.path.isfile(os.path.join(sysconfig.get_path("include"), "Python.h"))' ||
         missing "Python.h, the headers of $("$python" --version 2>&1)" "python3-dev"
 }
 
 check_go() {
-    has go || missing "Go 1.26 or newer" "golang-go (1.26 or newer)"
-    found=$(go env GOVERSION 2>&1) || missing "Go 1.26 or newer ($(echo "$found" | tail -n 1))" "golang-go (1.26 or newer)"
+    has go || missing "Go 1.26 or newer" "golang-go 1.26 or newer"
+    found=$(go env GOVERSION 2>&1) || missing "Go 1.26 or newer ($(echo "$found" | tail -n 1))" "golang-go 1.26 or newer"
     case $found in
-    go1.[0-9] | go1.[0-9].* | go1.1[0-9]* | go1.2[0-5]*)
-        missing "Go 1.26 or newer ($found is there)" "golang-go (1.26 or newer)" ;;
+    go1.[0-9] | go1.1[0-9] | go1.2[0-5] | go1.[0-9][!0-9]* | go1.1[0-9][!0-9]* | go1.2[0-5][!0-9]*)
+        missing "Go 1.26 or newer ($found is there)" "golang-go 1.26 or newer" ;;
     esac
 }
 
