@@ -32,7 +32,7 @@ SOURCE_DIRS = ("pybind", "tp", "distributed", "ccl", "multiprocessing", "torchem
 SOURCE_SUFFIXES = {".go", ".s", ".h", ".c", ".yaml", ".yml"}
 BUILD_FILES = ("go.mod", "go.sum", "python/build_backend/extension.py")
 
-# What gopy prints, before it goes on with exit status 0, about something that it could not read or wrap.
+# What gopy prints, before it goes on to exit with status 0, about something that it could not read or wrap.
 SKIPPED = r"^ignoring |gopy: |\berror (building|resolving)|programmer error"
 
 
@@ -125,15 +125,14 @@ def gopy_command(output: Path) -> list[str]:
 
 def check_complete(said: str, package: Path, generated: Path) -> None:
     """Raises a BuildError unless every exported function was wrapped: gopy leaves out what it can't and goes on."""
-    skipped = [line for line in said.splitlines() if re.search(SKIPPED, line)]
     wrapped = set(re.findall(r"^//export pybind_(\w+)$", generated.read_text(), re.MULTILINE))
     exported: set[str] = set()
     for file in package.glob("*.go"):
         if not file.name.endswith("_test.go"):
             exported.update(re.findall(r"^func ([A-Z]\w*)\(", file.read_text(), re.MULTILINE))
     missing = sorted(exported - wrapped)
-    if skipped or missing:
-        raise BuildError("\n".join(["gopy did not wrap all of pybind:", *skipped, *missing]))
+    if missing or re.search(SKIPPED, said, re.MULTILINE):
+        raise BuildError(f"gopy did not wrap all of pybind; missing: {', '.join(missing) or 'nothing'}\n{said}")
 
 
 def patch_cgo_flags(file: Path) -> None:

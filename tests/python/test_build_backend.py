@@ -120,9 +120,8 @@ def test_complete_bindings_are_accepted(extension: ModuleType, tmp_path: Path) -
 def test_function_that_was_left_out_fails_the_build(extension: ModuleType, tmp_path: Path) -> None:
     exported = "package pybind\n\nfunc Run(n int) {}\n\nfunc Lost(n int) {}\n"
     package, generated = bindings(tmp_path, exported, "//export pybind_Run\nfunc pybind_Run(n C.long) {\n")
-    with pytest.raises(extension.BuildError, match="Lost") as raised:
+    with pytest.raises(extension.BuildError, match="missing: Lost\n"):
         extension.check_complete("", package, generated)
-    assert "Run" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
