@@ -27,11 +27,30 @@ type Algorithm interface {
 func Algorithms(c Collective) []Algorithm {
 	switch c {
 	case AllReduce:
-		return []Algorithm{}
+		return []Algorithm{
+			allReduceRing(),
+			allReduceBidirectionalRing(),
+			allReduceHalvingDoubling(),
+			allReduceDoubleBinaryTree(),
+			allReduceOneShot(),
+			allReduceTwoShot(),
+			allReduceTorus2D(),
+			allReduceHierarchical(),
+		}
 	case AllGather:
-		return []Algorithm{}
+		return []Algorithm{
+			allGatherRing(),
+			allGatherRecursive(),
+			allGatherDirect(),
+			allGatherHierarchical(),
+		}
 	case ReduceScatter:
-		return []Algorithm{}
+		return []Algorithm{
+			reduceScatterRing(),
+			reduceScatterRecursive(),
+			reduceScatterDirect(),
+			reduceScatterHierarchical(),
+		}
 	}
 	return nil
 }

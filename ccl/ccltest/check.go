@@ -1,0 +1,73 @@
+package ccltest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl"
+)
+
+// Check fails the test unless the algorithm's schedules are right: over many worlds and layouts, not pipelined and
+// pipelined.
+func Check(t *testing.T, a ccl.Algorithm) {
+	t.Helper()
+	for _, world := range Worlds() {
+		for _, l := range Layouts(world) {
+			for _, bytes := range []int64{0, 1, 1 << 20} {
+				if err := build(a, l, bytes); err != nil {
+					t.Errorf("%s %s, layout %+v, %d bytes: %v", a.Collective(), a.Name(), l, bytes, err)
+				}
+			}
+		}
+	}
+}
+
+// build checks one schedule, and that the algorithm keeps what it says about it.
+func build(a ccl.Algorithm, l ccl.Layout, bytes int64) error {
+	s := a.Build(l, bytes)
+	errs := []error{Verify(s), labels(a, s, l)}
+	if depth := a.Depth(l, bytes); depth < 1 || depth&(depth-1) != 0 {
+		errs = append(errs, fmt.Errorf("depth %d is no power of two", depth))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return bounds(s)
+}
+
+func labels(a ccl.Algorithm, s *ccl.Schedule, l ccl.Layout) error {
+	if s.Algorithm != a.Name() || s.Collective != a.Collective() || s.World != l.World {
+		return fmt.Errorf("schedule is labelled %s %s for %d ranks", s.Collective, s.Algorithm, s.World)
+	}
+	return nil
+}
+
+// bounds checks what no algorithm can do without: each chunk must be reduced n-1 times, and sent n-1 times to be
+// reduced or gathered, twice that for both. (⌈log2 n⌉ messages of latency are no bound: they are for ranks that can only
+// send one message at a time.)
+func bounds(s *ccl.Schedule) error {
+	t, others := Measure(s), s.World-1
+	reduced, sent := others*s.Chunks(), others*s.Chunks()
+	switch s.Collective {
+	case ccl.AllReduce:
+		sent *= 2
+	case ccl.AllGather:
+		reduced = 0
+	}
+	switch {
+	case sum(t.Chunks) < sent:
+		return fmt.Errorf("%d chunks are sent, fewer than the bound of %d", sum(t.Chunks), sent)
+	case sum(t.Reduced) < reduced:
+		return fmt.Errorf("%d chunks are reduced, fewer than the bound of %d", sum(t.Reduced), reduced)
+	}
+	return nil
+}
+
+func sum(list []int) int {
+	total := 0
+	for _, n := range list {
+		total += n
+	}
+	return total
+}

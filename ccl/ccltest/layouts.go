@@ -1,0 +1,36 @@
+package ccltest
+
+import "github.com/torchemu/torchemu/ccl"
+
+// Worlds are the sizes that Check tries: all small ones, powers of two, and their neighbours.
+func Worlds() []int {
+	return []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33, 64}
+}
+
+// Layouts are the layouts of one world that Check tries: without any knowledge, as long and as square tori, in even
+// groups, dealt round robin, in uneven groups, and everyone alone.
+func Layouts(world int) []ccl.Layout {
+	layouts := []ccl.Layout{
+		{World: world},
+		{World: world, Group: grouped(world, func(r int) int { return r / max(1, world/2) })},
+		{World: world, Group: grouped(world, func(r int) int { return 7 - r%3 })},
+		{World: world, Group: grouped(world, func(r int) int { return r * r % 5 })},
+		{World: world, Group: grouped(world, func(r int) int { return r })},
+		{World: world, Group: grouped(world, func(r int) int { return max(0, r-world/2) })},
+		{World: world, W: 1, H: world},
+	}
+	for w := 2; w <= world; w++ {
+		if world%w == 0 {
+			layouts = append(layouts, ccl.Layout{World: world, W: w, H: world / w})
+		}
+	}
+	return layouts
+}
+
+func grouped(world int, group func(r int) int) []int {
+	groups := make([]int, world)
+	for r := range groups {
+		groups[r] = group(r)
+	}
+	return groups
+}

@@ -1,0 +1,35 @@
+package ccltest
+
+import "github.com/torchemu/torchemu/ccl"
+
+// Traffic is what a schedule costs, whatever the fabric.
+type Traffic struct {
+	Latency  int   // messages that one after another must wait for each other, at least
+	Messages []int // sent by each rank, to others
+	Chunks   []int // sent by each rank, to others
+	Reduced  []int // chunks that each rank reduces
+}
+
+// Measure counts a schedule's traffic.
+func Measure(s *ccl.Schedule) Traffic {
+	t := Traffic{Messages: make([]int, s.World), Chunks: make([]int, s.World), Reduced: make([]int, s.World)}
+	ready := make([][2]int, len(s.Steps)) // the latency at which each gate opens
+	for i, step := range s.Steps {
+		done, chunks := ready[i][ccl.GateSend], int(step.Hi-step.Lo)
+		if step.Src != step.Dst {
+			done++
+			t.Messages[step.Src]++
+			t.Chunks[step.Src] += chunks
+		}
+		if step.Kind == ccl.Reduce {
+			t.Reduced[step.Dst] += chunks
+		}
+		done = max(done, ready[i][ccl.GateCombine])
+		t.Latency = max(t.Latency, done)
+		for _, e := range s.Edges[s.EdgeStart[i]:s.EdgeStart[i+1]] {
+			gate := &ready[e.To()][e.Gate()]
+			*gate = max(*gate, done)
+		}
+	}
+	return t
+}

@@ -1,0 +1,30 @@
+package ccl
+
+import (
+	"math"
+	"math/bits"
+)
+
+// grain is the size in bytes of a message that takes as long to transfer as to start: latency times bandwidth of the
+// fabrics we model, about 1 µs and 64 GB/s. It only decides how finely work is cut, so a rough value will do.
+const grain = 64 << 10
+
+// maxDepth bounds the number of steps; beyond it the time to fill the pipeline is lost in the whole.
+const maxDepth = 128
+
+// pipelineDepth is into how many parts to cut bytes that pass through a pipeline of that many stages, when a part takes
+// that many messages in each stage. In time units of a message's latency, k parts take
+// (stages-1+k)·(messages + bytes/(k·grain)); this is least at k = √((stages-1)·bytes/(messages·grain)). The result is
+// a power of two.
+func pipelineDepth(stages, messages int, bytes int64) int {
+	if stages < 2 || messages < 1 || bytes < 1 {
+		return 1
+	}
+	best := math.Sqrt(float64(stages-1) * float64(bytes) / float64(messages) / grain)
+	return powerOfTwoBelow(int(min(best, maxDepth)))
+}
+
+// powerOfTwoBelow is the largest power of two that is at most n, and 1 for n < 1.
+func powerOfTwoBelow(n int) int {
+	return 1 << (bits.Len(uint(max(n, 1))) - 1)
+}

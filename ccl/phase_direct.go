@@ -1,0 +1,37 @@
+package ccl
+
+// directReduceScatter leaves member i with the reduction of part i of all members' inputs: every input goes straight
+// to member i, which reduces in the order of members, whatever arrives first. It sends the inputs, so it can only
+// come first in a schedule. Parts may overlap.
+//
+// Steps are added sender by sender, because a receiver's reductions must be in the senders' order; each sender begins
+// with its successor, so that not all of them crowd at one receiver.
+func directReduceScatter(members []int, owned []part) phase {
+	n := len(members)
+	return phase{rounds: min(1, n-1), steps: n * n, emit: func(b *Builder, _ int) {
+		for i, src := range members {
+			how := (*Builder).ReduceInput
+			if i == 0 {
+				how = (*Builder).CopyInput // the first operand: there is nothing to reduce it into
+			} else {
+				send(b, how, src, src, owned[i])
+			}
+			for k := 1; k < n; k++ {
+				dst := (i + k) % n
+				send(b, how, src, members[dst], owned[dst])
+			}
+		}
+	}}
+}
+
+// directAllGather gives every member all parts, where member i has part i: each sends its own to all others.
+func directAllGather(members []int, owned []part) phase {
+	n := len(members)
+	return phase{rounds: min(1, n-1), steps: n * (n - 1), emit: func(b *Builder, _ int) {
+		for i, src := range members {
+			for k := 1; k < n; k++ {
+				send(b, (*Builder).Copy, src, members[(i+k)%n], owned[i])
+			}
+		}
+	}}
+}

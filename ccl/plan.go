@@ -1,0 +1,39 @@
+package ccl
+
+// A plan is an Algorithm put together from phases.
+type plan struct {
+	collective Collective
+	name       string
+
+	// depth is Algorithm.Depth; nil: the work is not cut.
+	depth func(l Layout, bytes int64) int
+
+	// shape is the number of blocks and of chunks a block; nil: a block for every rank, each one chunk.
+	shape func(l Layout, depth int) (blocks, sub int)
+
+	// steps is the work itself.
+	steps func(l Layout, depth int) phase
+}
+
+func (p plan) Name() string { return p.name }
+
+func (p plan) Collective() Collective { return p.collective }
+
+func (p plan) Depth(l Layout, bytes int64) int {
+	if p.depth == nil || l.World == 1 {
+		return 1
+	}
+	return p.depth(l, bytes)
+}
+
+func (p plan) Build(l Layout, bytes int64) *Schedule {
+	l.check()
+	depth := p.Depth(l, bytes)
+	blocks, sub := l.World, 1
+	if p.shape != nil {
+		blocks, sub = p.shape(l, depth)
+	}
+	b := NewBuilder(p.collective, p.name, l.World, blocks, sub)
+	p.steps(l, depth).run(b)
+	return b.Schedule()
+}
