@@ -86,6 +86,8 @@ type Schedule struct {
 
 	// SendWaits[i] and CombineWaits[i] count the edges into each gate of step i.
 	SendWaits, CombineWaits []uint16
+
+	derived derived
 }
 
 // Chunks is the number of chunks the vector is cut into.

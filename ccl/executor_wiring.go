@@ -1,0 +1,109 @@
+package ccl
+
+import "sync"
+
+// derived is what is worked out from a Schedule once, when it is first needed, and kept with it.
+type derived struct {
+	wiringOnce, stagesOnce, programOnce sync.Once
+
+	wiring     *wiring
+	stages     []partial
+	program    *program
+	programErr error
+}
+
+// wiring is what the Executor needs of a Schedule beside its steps: the same for every launch.
+type wiring struct {
+	waits []waits // what each step waits for at the start
+
+	pairs []pair   // the distinct (Src, Dst) between which something is sent
+	pair  []uint32 // step i goes along pairs[pair[i]]
+
+	// The steps that wait for nothing but their source to join, by rank: rank r's are first[firstOf[r]:firstOf[r+1]].
+	first, firstOf []uint32
+
+	steps []uint32 // how many steps each rank sends or receives
+}
+
+// waits counts what a step still waits for at its two gates. Its own arrival counts at the second.
+type waits struct{ send, combine uint16 }
+
+type pair struct{ src, dst int32 }
+
+// wiring returns the schedule's wiring, made on first use.
+func (s *Schedule) wiring() *wiring {
+	s.derived.wiringOnce.Do(func() { s.derived.wiring = newWiring(s) })
+	return s.derived.wiring
+}
+
+// stages says which steps move partial sums, worked out on first use.
+func (s *Schedule) stages() []partial {
+	s.derived.stagesOnce.Do(func() { s.derived.stages = newStages(s) })
+	return s.derived.stages
+}
+
+func newWiring(s *Schedule) *wiring {
+	w := &wiring{waits: make([]waits, len(s.Steps)), steps: make([]uint32, s.World)}
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		w.waits[i] = waits{send: s.SendWaits[i], combine: s.CombineWaits[i] + 1}
+		w.steps[step.Src]++
+		if step.Dst != step.Src {
+			w.steps[step.Dst]++
+		}
+	}
+	w.findPairs(s)
+	w.findFirst(s)
+	return w
+}
+
+// findPairs numbers the pairs of ranks. Most schedules send to the same rank many times running, so each rank
+// remembers its last pair.
+func (w *wiring) findPairs(s *Schedule) {
+	w.pair = make([]uint32, len(s.Steps))
+	known := make(map[pair]uint32)
+	last := make([]uint32, s.World)
+	for i := range s.Steps {
+		at := pair{s.Steps[i].Src, s.Steps[i].Dst}
+		if at.src == at.dst {
+			continue
+		}
+		k := last[at.src]
+		if k >= uint32(len(w.pairs)) || w.pairs[k] != at {
+			k = w.number(known, at)
+			last[at.src] = k
+		}
+		w.pair[i] = k
+	}
+}
+
+func (w *wiring) number(known map[pair]uint32, at pair) uint32 {
+	k, ok := known[at]
+	if !ok {
+		k = uint32(len(w.pairs))
+		w.pairs = append(w.pairs, at)
+		known[at] = k
+	}
+	return k
+}
+
+func (w *wiring) findFirst(s *Schedule) {
+	w.firstOf = make([]uint32, s.World+1)
+	for i := range s.Steps {
+		if s.SendWaits[i] == 0 {
+			w.firstOf[s.Steps[i].Src+1]++
+		}
+	}
+	for r := range s.World {
+		w.firstOf[r+1] += w.firstOf[r]
+	}
+	w.first = make([]uint32, w.firstOf[s.World])
+	next := append([]uint32(nil), w.firstOf...)
+	for i := range s.Steps {
+		if s.SendWaits[i] == 0 {
+			src := s.Steps[i].Src
+			w.first[next[src]] = uint32(i)
+			next[src]++
+		}
+	}
+}
