@@ -1,0 +1,64 @@
+package network
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// picobytes is an amount of work: 10^-12 bytes are what a rate of 1 byte per second moves in 1 ps.
+type picobytes struct{ hi, lo uint64 }
+
+// rate is a speed of value/2^shift bytes per second. value is less than 2^63.
+type rate struct {
+	value uint64
+	shift uint8
+}
+
+// amount is bytes as work.
+func amount(bytes int64) picobytes {
+	hi, lo := bits.Mul64(uint64(bytes), 1e12)
+	return picobytes{hi, lo}
+}
+
+// less is what is left of w after some time at a rate. It does not fall below zero.
+func (w picobytes) less(r rate, t sim.Time) picobytes {
+	hi, lo := bits.Mul64(r.value, uint64(t))
+	lo = lo>>r.shift | hi<<(64-r.shift)
+	hi >>= r.shift
+	lo, borrow := bits.Sub64(w.lo, lo, 0)
+	hi, borrow = bits.Sub64(w.hi, hi, borrow)
+	if borrow != 0 {
+		return picobytes{}
+	}
+	return picobytes{hi, lo}
+}
+
+// at is how long w takes at a rate, rounded to the nearest picosecond, halves up.
+func (w picobytes) at(r rate) sim.Time {
+	hi := w.hi<<r.shift | w.lo>>(64-r.shift)
+	lo, carry := bits.Add64(w.lo<<r.shift, r.value/2, 0)
+	hi += carry
+	if bits.LeadingZeros64(w.hi) <= int(r.shift) || hi >= r.value { // the quotient does not fit 64 bits
+		panicTooLong(w, r)
+	}
+	t, _ := bits.Div64(hi, lo, r.value)
+	if t >= uint64(busy) {
+		panicTooLong(w, r)
+	}
+	return sim.Time(t)
+}
+
+// transmission is how long bytes take at a rate of bytes per second, rounded to the nearest picosecond.
+func transmission(bytes int64, bytesPerSecond uint64) sim.Time {
+	return amount(bytes).at(rate{value: bytesPerSecond})
+}
+
+func panicTooLong(w picobytes, r rate) {
+	const tera = 1e12
+	bytes := (float64(w.hi)*(1<<64) + float64(w.lo)) / tera
+	perSecond := float64(r.value) / float64(uint64(1)<<r.shift)
+	panic(fmt.Sprintf("network: %.4g bytes at %.4g bytes per second take longer than the 106 days that a time can hold",
+		bytes, perSecond))
+}

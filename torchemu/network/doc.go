@@ -1,0 +1,33 @@
+// Package network says when messages arrive: it models contention on the links of a [topology.Topology], on the DMA
+// engines by which a PE sends, and on the vector units by which it reduces, and reports completions as events of a
+// [sim.Engine].
+//
+// # Model
+//
+// A message first waits, first in first out, for one of its sender's DMA engines. Then it is a fluid flow that
+// occupies all links of its path at the same time (cut-through), at a rate in bytes per second that is its max-min
+// fair share: nobody's rate can be raised without lowering that of somebody who has no more. No rate exceeds that of
+// the narrowest link of the path, nor that of the DMA engine; this is the flow's peak. When the last byte has left,
+// the engine and the links are free, and the message arrives after the DMA's set-up time plus the latencies of the
+// links. A device that stores and forwards cuts the path: the message is a flow up to there, and once it has arrived
+// as a whole, a new flow from there, which needs no DMA engine.
+//
+// Alone on its path a message takes [Network.Uncontended]: alpha, plus bytes over peak rounded to a picosecond for
+// each flow.
+//
+// # Method
+//
+// A link whose flows could all go at their peaks at once constrains nobody. Only when the peaks add up to more than
+// the bandwidth (the link is contended) are rates computed, once for each instant at which flows came or went and
+// after all of these, by progressive filling over the flows that are connected through contended links.
+//
+// A flow that has all its links to itself, which is the common case in collectives, is no more than a reservation:
+// its end is known at the start, one event delivers it, and the reservation lapses by itself. It is made a member of
+// its links, with an event for its departure, when another flow needs one of them earlier.
+//
+// # Numbers
+//
+// Times are whole picoseconds, work is whole picobytes, rates are binary fractions of bytes per second; sums of
+// these are exact. So results do not depend on the order in which simultaneous flows were added, nor on how a
+// processor rounds.
+package network

@@ -1,0 +1,92 @@
+package network
+
+import "github.com/torchemu/torchemu/torchemu/sim"
+
+// flow is a message on one segment of its path, or a reduction. 64 bytes: one line of the cache.
+type flow struct {
+	sink    Sink
+	token   uint64
+	bytes   int64
+	start   sim.Time
+	event   sim.EventID // delivery of a flow that holds its links alone, departure of one that shares; 0: neither
+	segment int32
+	engine  int32 // the DMA engine that it occupies, or none
+	next    int32 // in the list of those that wait for a DMA engine, or of free slots
+	members int32 // its first membership, or none
+}
+
+// hold is who uses a link.
+type hold struct {
+	until sim.Time // the link is free from then on; busy while it is shared
+	by    int32    // the flow that holds the link alone; while it is shared, the first of its memberships
+}
+
+// The kinds of events are types of their own for the same object, so that an event needs no code of its kind.
+type (
+	arrival  Network // the last byte of a flow has arrived at the end of its segment
+	delivery Network // the same when no segment can follow
+)
+
+// newFlow fills a free slot.
+func (n *Network) newFlow(segment int32, bytes int64, s Sink, token uint64) int32 {
+	checkSize(bytes)
+	f := n.freeFlow
+	if f == none {
+		f = int32(len(n.flows))
+		n.flows = append(n.flows, flow{})
+		n.sharing.shares = append(n.sharing.shares, share{})
+	} else {
+		n.freeFlow = n.flows[f].next
+	}
+	n.flows[f] = flow{sink: s, token: token, bytes: bytes, segment: segment, engine: none, members: none}
+	return f
+}
+
+// begin starts a flow on its segment, for which it has a DMA engine if it needs one.
+func (n *Network) begin(f int32, now sim.Time) {
+	fl := &n.flows[f]
+	fl.start = now
+	seg := &n.segments[fl.segment]
+	seg.carried += fl.bytes
+	n.uncounted = true
+	route := n.route[seg.first:seg.last]
+	for _, l := range route {
+		if n.holds[l].until > now {
+			n.join(f, now)
+			return
+		}
+	}
+	end := now + seg.time(fl.bytes)
+	for _, l := range route {
+		n.holds[l] = hold{until: end, by: f}
+	}
+	if fl.engine != none {
+		n.engines[fl.engine] = end
+	}
+	fl.event = n.engine.At(end+seg.latency, flowPriority, (*arrival)(n), uint64(f))
+}
+
+// Handle moves a message on to its path's next segment, if there is one, or delivers it.
+func (a *arrival) Handle(now sim.Time, f uint64) {
+	n := (*Network)(a)
+	fl := &n.flows[f]
+	if n.segments[fl.segment].more {
+		fl.segment++
+		fl.engine = none
+		n.begin(int32(f), now)
+		return
+	}
+	n.deliver(int32(f), now)
+}
+
+func (d *delivery) Handle(now sim.Time, f uint64) { (*Network)(d).deliver(int32(f), now) }
+
+// deliver frees a flow's slot, then tells its sink, which may well need one.
+func (n *Network) deliver(f int32, now sim.Time) {
+	fl := &n.flows[f]
+	s, token := fl.sink, fl.token
+	fl.sink = nil // or the slot would keep the sink's memory alive
+	fl.next = n.freeFlow
+	n.freeFlow = f
+	s.Delivered(now, token)
+}

@@ -1,0 +1,187 @@
+package network
+
+import (
+	"math/bits"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// filling is the working memory of progressive filling: the flows and contended links of one component, that is, of
+// flows that are connected through contended links.
+type filling struct {
+	round uint64 // number of the allocation; marks what belongs to a component that has been done
+	flows []int32
+	links []int32
+	shift uint8 // of the rates in this component: as many fraction bits as the widest link leaves
+
+	open      int    // flows without a rate
+	lowest    uint64 // no open flow has a lower peak
+	saturated []int32
+}
+
+// collect finds the component of a flow.
+func (n *Network) collect(f int32) {
+	c := &n.sharing.filling
+	c.flows = append(c.flows[:0], f)
+	c.links = c.links[:0]
+	n.sharing.shares[f].collected = c.round
+	for i := 0; i < len(c.flows); i++ {
+		for m := n.flows[c.flows[i]].members; m != none; m = n.sharing.members[m].sibling {
+			l := n.sharing.members[m].link
+			if n.links[l].contended() && n.links[l].collected != c.round {
+				n.links[l].collected = c.round
+				c.links = append(c.links, l)
+				n.collectMembers(l)
+			}
+		}
+	}
+}
+
+func (n *Network) collectMembers(l int32) {
+	c := &n.sharing.filling
+	takers := uint64(0)
+	for m := n.holds[l].by; m != none; m = n.sharing.members[m].next {
+		takers++
+		f := n.sharing.members[m].flow
+		if n.sharing.shares[f].collected != c.round {
+			n.sharing.shares[f].collected = c.round
+			c.flows = append(c.flows, f)
+		}
+	}
+	n.links[l].takers = takers
+}
+
+// fill computes the max-min fair rates of the component: all flows grow together until a link is full, or a flow has
+// reached its peak; these flows stay at that level while the others grow on.
+//
+// Dividing rounds down, so what is given away never exceeds a link's bandwidth, and levels never fall. Links that are
+// full at one level give their flows the same rate whatever their order, since none is updated before all are found.
+func (n *Network) fill() {
+	c := &n.sharing.filling
+	n.startFilling()
+	for c.open > 0 {
+		level := n.nextLevel()
+		if c.lowest <= level && n.settlePeaks(level) {
+			continue
+		}
+		for _, l := range c.saturated {
+			n.settleMembers(l, level)
+		}
+	}
+}
+
+func (n *Network) startFilling() {
+	c := &n.sharing.filling
+	widest := n.segments[n.flows[c.flows[0]].segment].peak // counts when no link is contended any more
+	for _, l := range c.links {
+		widest = max(widest, n.links[l].capacity)
+	}
+	c.shift = uint8(bits.LeadingZeros64(widest) - 1)
+	for _, l := range c.links {
+		n.links[l].residual = n.links[l].capacity << c.shift
+	}
+	for _, f := range c.flows {
+		n.sharing.shares[f].settled = false
+	}
+	c.open = len(c.flows)
+	c.lowest = 0
+}
+
+// nextLevel finds the level at which the next links are full, and these links. Links without takers are dropped.
+func (n *Network) nextLevel() uint64 {
+	c := &n.sharing.filling
+	level := uint64(1<<64 - 1)
+	c.saturated = c.saturated[:0]
+	for i := 0; i < len(c.links); i++ {
+		l := &n.links[c.links[i]]
+		if l.takers == 0 {
+			last := len(c.links) - 1
+			c.links[i] = c.links[last]
+			c.links = c.links[:last]
+			i--
+			continue
+		}
+		share := max(l.residual/l.takers, 1)
+		if share < level {
+			level = share
+			c.saturated = c.saturated[:0]
+		}
+		if share == level {
+			c.saturated = append(c.saturated, c.links[i])
+		}
+	}
+	return level
+}
+
+// settlePeaks gives their peak to open flows whose peak is at most level; false when there is none.
+func (n *Network) settlePeaks(level uint64) bool {
+	c := &n.sharing.filling
+	before := c.open
+	c.lowest = 1<<64 - 1
+	for _, f := range c.flows {
+		if n.sharing.shares[f].settled {
+			continue
+		}
+		peak := n.segments[n.flows[f].segment].peak << c.shift
+		if peak <= level {
+			n.settle(f, peak)
+		} else {
+			c.lowest = min(c.lowest, peak)
+		}
+	}
+	return c.open < before
+}
+
+// settleMembers gives the level to the open flows of a full link.
+func (n *Network) settleMembers(l int32, level uint64) {
+	for m := n.holds[l].by; m != none; m = n.sharing.members[m].next {
+		if f := n.sharing.members[m].flow; !n.sharing.shares[f].settled {
+			n.settle(f, level)
+		}
+	}
+}
+
+// settle fixes a flow's rate.
+func (n *Network) settle(f int32, r uint64) {
+	c := &n.sharing.filling
+	c.open--
+	n.sharing.shares[f].settled = true
+	n.sharing.shares[f].next = r
+	for m := n.flows[f].members; m != none; m = n.sharing.members[m].sibling {
+		l := &n.links[n.sharing.members[m].link]
+		if l.collected == c.round {
+			l.takers--
+			l.residual -= min(r, l.residual)
+		}
+	}
+}
+
+// apply gives the component's flows their new rates. Only those that finish first get an event: their departure has
+// the rates of all others computed again.
+func (n *Network) apply(now sim.Time) {
+	c := &n.sharing.filling
+	first := busy
+	for _, f := range c.flows {
+		s := &n.sharing.shares[f]
+		s.change(rate{s.next, c.shift}, now)
+		first = min(first, s.finish)
+	}
+	for _, f := range c.flows {
+		if n.sharing.shares[f].finish == first {
+			n.depart(f)
+		} else {
+			n.stay(f)
+		}
+	}
+}
+
+// change sets the rate from now on.
+func (s *share) change(r rate, now sim.Time) {
+	if s.rate == r {
+		return
+	}
+	s.left = s.left.less(s.rate, now-s.since)
+	s.since = now
+	s.rate = r
+	s.finish = now + s.left.at(r)
+}

@@ -1,0 +1,160 @@
+package network
+
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Sink is told that a message has arrived, or that a reduction is done. It may start others.
+type Sink interface {
+	Delivered(now sim.Time, token uint64)
+}
+
+// Events of the network have the highest priority but one: rates are computed after everything else that happens at
+// an instant, so that flows that come and go at the same time count as simultaneous.
+const (
+	flowPriority sim.Priority = 0
+	ratePriority sim.Priority = 255
+)
+
+// Network holds the messages in flight. It is not safe for use by several goroutines.
+type Network struct {
+	engine   *sim.Engine
+	topology *topology.Topology
+
+	dma        topology.DMA
+	reduceRate uint64
+	vectors    []sim.Time // when the vector unit of each device is free
+
+	paths    map[ends]PathID
+	segments []segment
+	route    []int32 // the links of all segments, end to end; see links
+	linkOf   []int32 // by topology.LinkID: its index in links, or none
+
+	flows    []flow
+	freeFlow int32
+
+	sources  []source
+	sourceOf map[topology.DeviceID]int32
+	engines  []sim.Time // when each DMA engine of each source is free; busy while that is not known
+
+	uncounted bool // some segment has carried bytes that its links do not know of
+
+	holds []hold // of the links that some path uses, in the order of their first use
+	links []link
+	sharing
+}
+
+// none ends lists and marks what is absent.
+const none = -1
+
+// busy is when a link or DMA engine is free that is in use for a time that is not known yet.
+const busy sim.Time = 1<<63 - 1
+
+// New returns an idle network over t whose events e runs.
+func New(e *sim.Engine, t *topology.Topology) *Network {
+	n := &Network{
+		engine:     e,
+		topology:   t,
+		dma:        t.DMA(),
+		reduceRate: uint64(t.ReduceRate()),
+		vectors:    make([]sim.Time, t.NumDevices()),
+		paths:      make(map[ends]PathID),
+		linkOf:     make([]int32, t.NumLinks()),
+		freeFlow:   none,
+		sourceOf:   make(map[topology.DeviceID]int32),
+	}
+	for i := range n.linkOf {
+		n.linkOf[i] = none
+	}
+	n.sharing.free = none
+	return n
+}
+
+// Send starts a message of the given number of bytes (0 or more) along p. When it has arrived, s.Delivered is called
+// with the token. A message without bytes needs no DMA engine and no link: it arrives after [Network.Alpha].
+func (n *Network) Send(p PathID, bytes int64, s Sink, token uint64) {
+	f := n.newFlow(int32(p), bytes, s, token)
+	now := n.engine.Now()
+	if bytes == 0 {
+		n.engine.At(now+n.Alpha(p), flowPriority, (*delivery)(n), uint64(f))
+		return
+	}
+	src := n.segments[p].source
+	engine := n.freeEngine(src, now)
+	if engine == none {
+		n.enqueue(src, f)
+		return
+	}
+	n.flows[f].engine = engine
+	n.begin(f, now)
+}
+
+// Reduce makes the vector unit of a PE combine operands to a result of the given number of bytes, after all that it
+// was given before. When that is done, s.Delivered is called with the token.
+func (n *Network) Reduce(pe topology.DeviceID, bytes int64, s Sink, token uint64) {
+	f := n.newFlow(none, bytes, s, token)
+	done := max(n.engine.Now(), n.vectors[pe]) + n.ReduceTime(bytes)
+	n.vectors[pe] = done
+	n.engine.At(done, flowPriority, (*delivery)(n), uint64(f))
+}
+
+// ReduceTime is how long a vector unit takes to make a result of the given number of bytes.
+func (n *Network) ReduceTime(bytes int64) sim.Time {
+	return transmission(bytes, n.reduceRate)
+}
+
+// Alpha is what a message along p takes beside its transmission: DMA set-up and latencies.
+func (n *Network) Alpha(p PathID) sim.Time {
+	alpha := sim.Time(0)
+	for i := int32(p); ; i++ {
+		alpha += n.segments[i].latency
+		if !n.segments[i].more {
+			return alpha
+		}
+	}
+}
+
+// Uncontended is how long [Network.Send] takes on an idle network: exactly.
+func (n *Network) Uncontended(p PathID, bytes int64) sim.Time {
+	total := n.Alpha(p)
+	for i := int32(p); ; i++ {
+		total += transmission(bytes, n.segments[i].peak)
+		if !n.segments[i].more {
+			return total
+		}
+	}
+}
+
+// LinkBytes is how many bytes a link has carried so far. A message counts in full from the start of its flow.
+func (n *Network) LinkBytes(l topology.LinkID) int64 {
+	if n.uncounted {
+		n.count()
+	}
+	if i := n.linkOf[l]; i != none {
+		return n.links[i].carried
+	}
+	return 0
+}
+
+// count hands the bytes that segments have carried on to their links. Messages only add to their segment, which
+// takes one addition however long the path is.
+func (n *Network) count() {
+	for i := range n.segments {
+		s := &n.segments[i]
+		for _, l := range n.route[s.first:s.last] {
+			n.links[l].carried += s.carried
+		}
+		s.carried = 0
+	}
+	n.uncounted = false
+}
+
+// checkSize rejects what no message or reduction can have.
+func checkSize(bytes int64) {
+	if bytes < 0 {
+		panic(fmt.Sprintf("network: %d bytes; a message has 0 or more", bytes))
+	}
+}

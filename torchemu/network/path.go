@@ -1,0 +1,97 @@
+package network
+
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// PathID names a path of a [Network]. It is the index of the path's first segment.
+type PathID int32
+
+// ends are the devices at the ends of a path.
+type ends struct{ src, dst topology.DeviceID }
+
+// segment is the part of a path up to its end or to the next device that stores and forwards.
+type segment struct {
+	first, last int32  // its links are Network.route[first:last]
+	source      int32  // whose DMA engines a flow needs; none after a device that stores and forwards
+	more        bool   // the path goes on with the following segment
+	peak        uint64 // rate of a flow without contention, bytes per second
+	latency     sim.Time
+	carried     int64 // bytes that the links do not know of yet
+
+	bytes int64    // the last message's size, and
+	took  sim.Time // its transmission time: a division saved, as messages of collectives are alike
+}
+
+// time is how long a flow of this size takes when it goes at its peak.
+func (s *segment) time(bytes int64) sim.Time {
+	if s.bytes != bytes {
+		s.bytes, s.took = bytes, transmission(bytes, s.peak)
+	}
+	return s.took
+}
+
+// Path is the way from one PE to another. It is looked up in a table, so those who send often keep it. It panics when
+// the topology has no route.
+func (n *Network) Path(src, dst topology.DeviceID) PathID {
+	p, known := n.paths[ends{src, dst}]
+	if !known {
+		p = n.newPath(src, dst)
+		n.paths[ends{src, dst}] = p
+	}
+	return p
+}
+
+func (n *Network) newPath(src, dst topology.DeviceID) PathID {
+	route := n.topology.Route(src, dst)
+	if len(route) == 0 {
+		panic(fmt.Sprintf("network: no route from %s to %s",
+			n.topology.Device(src).Name(), n.topology.Device(dst).Name()))
+	}
+	p := PathID(len(n.segments))
+	s := n.newSegment()
+	s.source = n.source(src)
+	s.peak = uint64(n.dma.Bandwidth)
+	s.latency = sim.Time(n.dma.Setup)
+	for i, id := range route {
+		l := n.topology.Link(id)
+		n.extend(&s, l)
+		if i < len(route)-1 && n.topology.Device(l.To).StoreAndForward {
+			s.more = true
+			n.segments = append(n.segments, s)
+			s = n.newSegment()
+		}
+	}
+	n.segments = append(n.segments, s)
+	return p
+}
+
+// newSegment returns a segment without links, at the end of the route.
+func (n *Network) newSegment() segment {
+	end := int32(len(n.route))
+	return segment{first: end, last: end, source: none, peak: 1<<64 - 1}
+}
+
+// extend adds a link to a segment.
+func (n *Network) extend(s *segment, l topology.Link) {
+	n.route = append(n.route, n.link(l))
+	s.last++
+	s.peak = min(s.peak, uint64(l.Bandwidth))
+	s.latency += sim.Time(l.Latency)
+}
+
+// link returns a link's index. Links are numbered by first use and not as in the topology, so that those of one path
+// lie side by side in memory.
+func (n *Network) link(l topology.Link) int32 {
+	i := n.linkOf[l.ID]
+	if i == none {
+		i = int32(len(n.links))
+		n.linkOf[l.ID] = i
+		n.links = append(n.links, link{capacity: uint64(l.Bandwidth)})
+		n.holds = append(n.holds, hold{by: none})
+	}
+	return i
+}

@@ -1,0 +1,100 @@
+package network
+
+import (
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// source is a PE's queue of messages that wait for a DMA engine.
+type source struct {
+	head, tail int32       // flows; none when empty
+	wake       sim.EventID // when the first engine is free, as far as that is known; 0: not planned
+	wakeAt     sim.Time
+}
+
+// wake is the event that serves a source's queue.
+type wake Network
+
+// source returns the index of a PE's queue.
+func (n *Network) source(pe topology.DeviceID) int32 {
+	i, known := n.sourceOf[pe]
+	if !known {
+		i = int32(len(n.sources))
+		n.sourceOf[pe] = i
+		n.sources = append(n.sources, source{head: none, tail: none})
+		n.engines = append(n.engines, make([]sim.Time, n.dma.Engines)...)
+	}
+	return i
+}
+
+// freeEngine returns a DMA engine for a new message, or none if all are in use or others wait for one.
+func (n *Network) freeEngine(src int32, now sim.Time) int32 {
+	if n.sources[src].head != none {
+		return none
+	}
+	return n.idleEngine(src, now)
+}
+
+func (n *Network) idleEngine(src int32, now sim.Time) int32 {
+	first := int(src) * n.dma.Engines
+	for i, until := range n.engines[first : first+n.dma.Engines] {
+		if until <= now {
+			return int32(first + i)
+		}
+	}
+	return none
+}
+
+func (n *Network) enqueue(src, f int32) {
+	s := &n.sources[src]
+	n.flows[f].next = none
+	if s.head == none {
+		s.head = f
+	} else {
+		n.flows[s.tail].next = f
+	}
+	s.tail = f
+	n.plan(src)
+}
+
+// plan sees to it that the queue is served when the first engine becomes free. Flows that share links do that
+// themselves when they depart.
+func (n *Network) plan(src int32) {
+	first := int(src) * n.dma.Engines
+	free := busy
+	for _, until := range n.engines[first : first+n.dma.Engines] {
+		free = min(free, until)
+	}
+	s := &n.sources[src]
+	if free == busy || s.wake != 0 && s.wakeAt <= free {
+		return
+	}
+	if s.wake != 0 {
+		n.engine.Cancel(s.wake)
+	}
+	s.wakeAt = free
+	s.wake = n.engine.At(free, flowPriority, (*wake)(n), uint64(src))
+}
+
+// Handle serves the queue.
+func (w *wake) Handle(now sim.Time, src uint64) {
+	n := (*Network)(w)
+	n.sources[src].wake = 0
+	n.serve(int32(src), now)
+}
+
+// serve starts waiting messages as long as there are engines for them.
+func (n *Network) serve(src int32, now sim.Time) {
+	s := &n.sources[src]
+	for s.head != none {
+		engine := n.idleEngine(src, now)
+		if engine == none {
+			n.plan(src)
+			return
+		}
+		f := s.head
+		s.head = n.flows[f].next
+		n.flows[f].engine = engine
+		n.begin(f, now)
+	}
+}
