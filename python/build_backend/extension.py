@@ -47,6 +47,7 @@ def build(root: Path = ROOT) -> Path:
     with locked(work / "lock"):
         digest, stamp, out = inputs_digest(root), work / "digest", work / "out"
         if not (stamp.is_file() and stamp.read_text() == digest):
+            print(f"==> building the Go core for Python {sys.version.split()[0]}", flush=True)
             stamp.unlink(missing_ok=True)
             check_prerequisites(root)
             compile_extension(generate(root, work / "gen"), out)
