@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -23,5 +24,71 @@ func everyAlgorithm() []ccl.Algorithm {
 func TestConformance(t *testing.T) {
 	for _, a := range everyAlgorithm() {
 		t.Run(fmt.Sprintf("%s/%s", a.Collective(), a.Name()), func(t *testing.T) { ccltest.Check(t, a) })
+	}
+}
+
+func TestAlgorithmNames(t *testing.T) {
+	want := map[ccl.Collective]string{
+		ccl.AllReduce:     "[ring bidirectional_ring halving_doubling double_binary_tree one_shot two_shot torus_2d hierarchical]",
+		ccl.AllGather:     "[ring recursive direct hierarchical]",
+		ccl.ReduceScatter: "[ring recursive direct hierarchical]",
+		9:                 "[]",
+	}
+	for c, names := range want {
+		var got []string
+		for _, a := range ccl.Algorithms(c) {
+			got = append(got, a.Name())
+		}
+		if fmt.Sprint(got) != names {
+			t.Errorf("%s: got %v, want %s", c, got, names)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for _, a := range everyAlgorithm() {
+		got, err := ccl.Lookup(a.Collective(), a.Name())
+		if err != nil || got.Name() != a.Name() || got.Collective() != a.Collective() {
+			t.Errorf("%s %s: got %v, %v", a.Collective(), a.Name(), got, err)
+		}
+	}
+	for _, name := range []string{"", "Ring", "auto", "one_shot"} {
+		_, err := ccl.Lookup(ccl.AllGather, name)
+		want := fmt.Sprintf("unknown all_gather algorithm %q: choose one of direct, hierarchical, recursive, ring", name)
+		if err == nil || err.Error() != want {
+			t.Errorf("got error %v, want %s", err, want)
+		}
+	}
+}
+
+func TestDepthFollowsBytes(t *testing.T) {
+	layout := ccl.Layout{World: 16, Group: []int{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}}
+	for _, a := range everyAlgorithm() {
+		last := 0
+		for shift := range 50 {
+			depth := a.Depth(layout, 1<<shift)
+			if depth < last || depth > 128 {
+				t.Errorf("%s %s: depth %d for %d bytes, %d for half of it", a.Collective(), a.Name(), depth, 1<<shift, last)
+			}
+			last = depth
+		}
+		if pipelined := a.Name() == "double_binary_tree" || a.Name() == "hierarchical" && a.Collective() == ccl.AllReduce; pipelined != (last > 1) {
+			t.Errorf("%s %s: depth is up to %d", a.Collective(), a.Name(), last)
+		}
+	}
+}
+
+func TestBuildRejectsContradictions(t *testing.T) {
+	for _, a := range everyAlgorithm() {
+		for want, l := range map[string]ccl.Layout{
+			"layout of 0 ranks":                           {},
+			"layout of -1 ranks":                          {World: -1},
+			"names the group of 2 ranks, but there are 3": {World: 3, Group: []int{0, 1}},
+			"names the group of 0 ranks, but there are 3": {World: 3, Group: []int{}},
+		} {
+			if got := panicText(func() { a.Build(l, 1) }); !strings.Contains(got, want) {
+				t.Errorf("%s %s: want a panic with %q, got %q", a.Collective(), a.Name(), want, got)
+			}
+		}
 	}
 }

@@ -15,7 +15,7 @@ func Check(t *testing.T, a ccl.Algorithm) {
 	for _, world := range Worlds() {
 		for _, l := range Layouts(world) {
 			for _, bytes := range []int64{0, 1, 1 << 20} {
-				if err := build(a, l, bytes); err != nil {
+				if err := Conforms(a, l, bytes); err != nil {
 					t.Errorf("%s %s, layout %+v, %d bytes: %v", a.Collective(), a.Name(), l, bytes, err)
 				}
 			}
@@ -23,8 +23,8 @@ func Check(t *testing.T, a ccl.Algorithm) {
 	}
 }
 
-// build checks one schedule, and that the algorithm keeps what it says about it.
-func build(a ccl.Algorithm, l ccl.Layout, bytes int64) error {
+// Conforms builds one schedule and returns what is wrong with it, or with what the algorithm says about it.
+func Conforms(a ccl.Algorithm, l ccl.Layout, bytes int64) error {
 	s := a.Build(l, bytes)
 	errs := []error{Verify(s), labels(a, s, l)}
 	if depth := a.Depth(l, bytes); depth < 1 || depth&(depth-1) != 0 {

@@ -15,7 +15,7 @@ import (
 // rank 2's operand after step 2.
 func Format(s *ccl.Schedule) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s %s: %d ranks, %d blocks, %d chunks a block\n", s.Collective, s.Algorithm, s.World, s.Blocks, s.Sub)
+	fmt.Fprintf(&out, "%s %s: %d ranks, %d×%d chunks\n", s.Collective, s.Algorithm, s.World, s.Blocks, s.Sub)
 	waits := causes(s)
 	for k := range s.Rounds {
 		fmt.Fprintf(&out, "round %d\n", k)

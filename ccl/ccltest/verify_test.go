@@ -1,0 +1,136 @@
+package ccltest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/ccl/ccltest"
+)
+
+// build is one algorithm's schedule, freshly made so that a test may spoil it.
+func build(t *testing.T, c ccl.Collective, name string, world int) *ccl.Schedule {
+	t.Helper()
+	a, err := ccl.Lookup(c, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Build(ccl.Layout{World: world}, 1)
+}
+
+// Whatever is spoiled in a good schedule, Verify must say it.
+func TestVerifySeesWhatIsSpoiled(t *testing.T) {
+	spoil := map[string]func(s *ccl.Schedule){
+		"0 blocks":                        func(s *ccl.Schedule) { s.Blocks = 0 },
+		"rank 4 of 4":                     func(s *ccl.Schedule) { s.Steps[3].Dst = 4 },
+		"from rank -1":                    func(s *ccl.Schedule) { s.Steps[3].Src = -1 },
+		"moves chunks [2, 2)":             func(s *ccl.Schedule) { s.Steps[0].Lo, s.Steps[0].Hi = 2, 2 },
+		"moves chunks [3, 5) of 4":        func(s *ccl.Schedule) { s.Steps[0].Lo, s.Steps[0].Hi = 3, 5 },
+		"has kind 7":                      func(s *ccl.Schedule) { s.Steps[0].Kind = 7 },
+		"0 rounds for 24 steps":           func(s *ccl.Schedule) { s.Rounds = nil },
+		"must start at 0":                 func(s *ccl.Schedule) { s.Rounds[0] = 1 },
+		"and ascend":                      func(s *ccl.Schedule) { s.Rounds[1] = 0 },
+		"23 send waits":                   func(s *ccl.Schedule) { s.SendWaits = s.SendWaits[:23] },
+		"edge starts run from 0 to 20":    func(s *ccl.Schedule) { s.Edges = s.Edges[:19] },
+		"an edge leads from step 2":       func(s *ccl.Schedule) { s.Edges[2] = 0 },
+		"but counts 1 and 1":              func(s *ccl.Schedule) { s.CombineWaits[5]++ },
+		"but counts 0 and 0":              func(s *ccl.Schedule) { s.SendWaits[5]-- },
+		"without need":                    func(s *ccl.Schedule) { redirect(s, 2) },
+		"edges are missing":               func(s *ccl.Schedule) { redirect(s, 2) },
+		"want each once":                  func(s *ccl.Schedule) { s.Steps[4].Kind = ccl.Copy },
+		"[1 2 1 1]":                       func(s *ccl.Schedule) { s.Steps[12].Kind = ccl.Reduce },
+		"in another order than at rank 0": reducesInOtherOrders,
+		"[1 1 1 0]":                       func(s *ccl.Schedule) { s.Steps[4].FromInput = true },
+	}
+	for want, how := range spoil {
+		s := build(t, ccl.AllReduce, "ring", 4)
+		if err := ccltest.Verify(s); err != nil {
+			t.Fatalf("before anything is spoiled: %v", err)
+		}
+		how(s)
+		if err := ccltest.Verify(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}
+
+// redirect leads an edge to the step after the one it should lead to, and lets the counts follow.
+func redirect(s *ccl.Schedule, k int) {
+	s.SendWaits[s.Edges[k].To()]--
+	s.Edges[k] += 2
+	s.SendWaits[s.Edges[k].To()]++
+}
+
+// reducesInOtherOrders gives every rank the sum of all inputs in an order of its own.
+func reducesInOtherOrders(s *ccl.Schedule) {
+	b := ccl.NewBuilder(ccl.AllReduce, "spoiled", 4, 1, 1)
+	for dst := range 4 {
+		for k := 1; k < 4; k++ {
+			b.ReduceInput((dst+k)%4, dst, 0, 1)
+		}
+	}
+	*s = *b.Schedule()
+}
+
+func TestVerifySeesWrongBlocks(t *testing.T) {
+	for _, c := range []struct {
+		collective ccl.Collective
+		spoil      func(s *ccl.Schedule)
+		want       string
+	}{
+		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps = s.Steps[:0] }, "edge starts"},
+		{ccl.AllGather, func(s *ccl.Schedule) { s.Blocks, s.Sub = 1, 3 }, "there must be one a rank"},
+		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps[3].FromInput = true }, "nothing was sent that was there"},
+		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps[0].Kind = ccl.Reduce }, "nothing was sent that was there"},
+		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps[1].Src = 0 }, "nothing was sent that was there"},
+		{ccl.ReduceScatter, func(s *ccl.Schedule) { s.Steps[3].FromInput = true }, "want each once"},
+		{ccl.ReduceScatter, func(s *ccl.Schedule) { s.Steps[5].Src = 1 }, "want each once"},
+	} {
+		s := build(t, c.collective, "ring", 3)
+		c.spoil(s)
+		if err := ccltest.Verify(s); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: want an error with %q, got %v", c.collective, c.want, err)
+		}
+	}
+}
+
+// wrongly is an algorithm that breaks one of its promises.
+type wrongly struct {
+	ccl.Algorithm
+	depth int
+	name  string
+}
+
+func (w wrongly) Depth(ccl.Layout, int64) int { return w.depth }
+
+func (w wrongly) Name() string { return w.name }
+
+func TestConformsSeesBrokenPromises(t *testing.T) {
+	ring, err := ccl.Lookup(ccl.AllReduce, "ring")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		algorithm ccl.Algorithm
+		want      string
+	}{
+		{wrongly{ring, 4, "ring"}, ""},
+		{wrongly{ring, 3, "ring"}, "depth 3 is no power of two"},
+		{wrongly{ring, 0, "ring"}, "depth 0 is no power of two"},
+		{wrongly{ring, 1, "bell"}, "schedule is labelled all_reduce ring"},
+	} {
+		err := ccltest.Conforms(c.algorithm, ccl.Layout{World: 3}, 1)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("want an error with %q, got %v", c.want, err)
+		}
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	got := ccltest.Measure(build(t, ccl.AllReduce, "one_shot", 3))
+	if got.Latency != 1 || !slices.Equal(got.Messages, []int{2, 2, 2}) || !slices.Equal(got.Chunks, []int{2, 2, 2}) ||
+		!slices.Equal(got.Reduced, []int{2, 2, 2}) {
+		t.Errorf("one_shot, 3 ranks: got %+v", got)
+	}
+}
