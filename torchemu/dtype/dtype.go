@@ -121,6 +121,14 @@ func (d DType) Name() string {
 	return traits[d].names[1]
 }
 
+// Names returns all names that [Parse] takes: the short one, torch's, then synonyms.
+func (d DType) Names() []string {
+	if !d.Valid() {
+		return nil
+	}
+	return slices.Clone(traits[d].names)
+}
+
 func (d DType) class() class {
 	if !d.Valid() {
 		return none

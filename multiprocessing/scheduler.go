@@ -1,0 +1,113 @@
+// Package multiprocessing runs many ranks on one thread. The [Scheduler] decides which rank runs and when simulated
+// time moves; a driver does the switching: [Spawn] here, with Go coroutines, or a Python loop with greenlets.
+//
+// Ranks run only while simulated time stands still; time moves only when every rank is parked.
+package multiprocessing
+
+import (
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// burst bounds how many simulated events pass before [Scheduler.Next] returns to its driver, which may have an
+// interrupt to handle. It is a count and not a duration, so that runs stay deterministic; it takes a few tens of
+// milliseconds.
+const burst = 1 << 18
+
+// Verdict is what the driver is to do next.
+type Verdict uint8
+
+// What [Scheduler.Next] answers.
+const (
+	Run   Verdict = iota // switch to the rank
+	Again                // nobody can run yet: call Next again
+	Idle                 // every rank has exited
+)
+
+// Scheduler is the run queue of one spawn: ranks that can run, in the order in which they became able to.
+type Scheduler struct {
+	engine  *sim.Engine
+	queue   []int             // ranks that can run, first in first out
+	blocked []*torchemu.Event // by rank: what a parked rank waits for
+	outcome []error           // by rank: how the last thing it waited for ended
+	live    int               // ranks that have not exited
+}
+
+// NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order.
+func NewScheduler(e *sim.Engine, n int) *Scheduler {
+	s := &Scheduler{engine: e, queue: make([]int, n), live: n,
+		blocked: make([]*torchemu.Event, n), outcome: make([]error, n)}
+	for i := range s.queue {
+		s.queue[i] = i
+	}
+	return s
+}
+
+// Park says that the rank, which is running, waits for the event. It reports false, and does nothing, when the event
+// is done already and the rank can simply go on.
+func (s *Scheduler) Park(rank int, e *torchemu.Event) bool {
+	if e.Done() {
+		return false
+	}
+	s.blocked[rank] = e
+	e.WhenDone(func() { s.wake(rank, e) })
+	return true
+}
+
+// wake makes a parked rank able to run. The event may come after its rank was unwound; then there is nobody to wake.
+func (s *Scheduler) wake(rank int, e *torchemu.Event) {
+	if s.blocked[rank] != e {
+		return
+	}
+	s.blocked[rank] = nil
+	s.outcome[rank] = e.Err()
+	s.queue = append(s.queue, rank)
+}
+
+// Outcome is the error, or nil, of the last event that the rank was parked on.
+func (s *Scheduler) Outcome(rank int) error { return s.outcome[rank] }
+
+// Runnable reports whether some rank can run before simulated time moves.
+func (s *Scheduler) Runnable() bool { return len(s.queue) > 0 }
+
+// Exit says that the rank has ended, by return or by error, and will not run again.
+func (s *Scheduler) Exit(rank int) {
+	s.blocked[rank] = nil
+	s.live--
+}
+
+// Next decides who runs. While no rank can run it lets simulated time pass. When no rank can run and nothing is
+// pending in the simulation either, it returns a [*DeadlockError] that lists the parked ranks.
+func (s *Scheduler) Next() (rank int, v Verdict, err error) {
+	for range burst {
+		switch {
+		case len(s.queue) > 0:
+			rank, s.queue = s.queue[0], s.queue[1:]
+			return rank, Run, nil
+		case s.live == 0:
+			return 0, Idle, nil
+		case !s.engine.Step():
+			return 0, Idle, s.deadlock()
+		}
+	}
+	return 0, Again, nil
+}
+
+// Parked lists the ranks that wait, in order.
+func (s *Scheduler) Parked() []int {
+	var ranks []int
+	for r, e := range s.blocked {
+		if e != nil {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+func (s *Scheduler) deadlock() error {
+	d := &DeadlockError{At: s.engine.Now()}
+	for _, r := range s.Parked() {
+		d.Blocked = append(d.Blocked, Blocked{Rank: r, On: s.blocked[r].String()})
+	}
+	return d
+}

@@ -1,0 +1,163 @@
+package multiprocessing
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"strings"
+
+	"github.com/torchemu/torchemu/torchemu"
+)
+
+// ErrUnwound is what a parked rank's Wait returns when another rank has failed: the rank is to return, so that its
+// deferred calls run. It is never reported as a cause.
+var ErrUnwound = errors.New("this rank was unwound because another rank failed")
+
+// Process is a rank of a Go program, inside [Spawn].
+type Process struct {
+	*torchemu.Rank
+
+	scheduler *Scheduler
+	yield     func(struct{}) bool
+	resume    func() (struct{}, bool)
+	stop      func()
+	err       error
+	failed    error // thrown in by the scheduler: what Wait is to return
+}
+
+// Wait parks the rank until the event is done, while others run, and returns the operation's error.
+func (p *Process) Wait(e *torchemu.Event) error {
+	if p.failed == nil && p.scheduler.Park(p.ID, e) && !p.yield(struct{}{}) {
+		return ErrUnwound
+	}
+	if p.failed != nil {
+		return p.failed
+	}
+	return e.Err()
+}
+
+// Failure is a rank that failed by itself.
+type Failure struct {
+	Rank int
+	Err  error
+}
+
+// SpawnError carries the ranks that failed by themselves, in rank order; ranks that were unwound because of them are
+// not in it.
+type SpawnError struct{ Failures []Failure }
+
+func (e *SpawnError) Error() string {
+	var b strings.Builder
+	for i, f := range e.Failures {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "rank %d: %v", f.Rank, f.Err)
+	}
+	return b.String()
+}
+
+// Unwrap gives errors.Is and errors.As every rank's error.
+func (e *SpawnError) Unwrap() []error {
+	errs := make([]error, len(e.Failures))
+	for i, f := range e.Failures {
+		errs[i] = f.Err
+	}
+	return errs
+}
+
+// Spawn runs fn once for each rank 0 to nprocs-1, on this goroutine's thread, switching between ranks when one
+// waits, and returns when all have ended and what they issued is done. If ranks fail (by error or panic) the others
+// are unwound and a [*SpawnError] is returned.
+func Spawn(w *torchemu.World, nprocs int, fn func(p *Process) error) error {
+	s := NewScheduler(w.Engine, nprocs)
+	procs := make([]*Process, nprocs)
+	for i := range procs {
+		r, err := w.Rank(i)
+		if err != nil {
+			return err
+		}
+		procs[i] = start(&Process{Rank: r, scheduler: s}, fn)
+	}
+	err := drive(s, procs)
+	for _, p := range procs {
+		p.stop()
+	}
+	if failures := failures(procs); len(failures) > 0 {
+		for _, p := range procs {
+			p.Abandon(ErrUnwound)
+		}
+		return &SpawnError{Failures: failures}
+	}
+	return err
+}
+
+// start makes the rank's coroutine; it first runs when it is resumed.
+func start(p *Process, fn func(p *Process) error) *Process {
+	p.resume, p.stop = iter.Pull(func(yield func(struct{}) bool) {
+		p.yield = yield
+		p.err = p.body(fn)
+	})
+	return p
+}
+
+// body runs the rank's program, then waits for what it issued, as a process does that destroys its groups on exit.
+func (p *Process) body(fn func(p *Process) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+		}
+	}()
+	if err := fn(p); err != nil {
+		return err
+	}
+	for e := p.Outstanding(); e != nil; e = p.Outstanding() {
+		if err := p.Wait(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drive runs ranks until all have ended or one has failed and no other can run without time passing.
+func drive(s *Scheduler, procs []*Process) error {
+	failed := false
+	for {
+		if failed && !s.Runnable() {
+			return nil
+		}
+		rank, verdict, err := s.Next()
+		if err != nil {
+			return throw(s, procs, err)
+		}
+		switch verdict {
+		case Idle:
+			return nil
+		case Run:
+			if _, parked := procs[rank].resume(); !parked {
+				s.Exit(rank)
+				failed = failed || procs[rank].err != nil
+			}
+		}
+	}
+}
+
+// throw makes every parked rank fail with err, at the place where it waits.
+func throw(s *Scheduler, procs []*Process, err error) error {
+	for _, r := range s.Parked() {
+		procs[r].failed = err
+		procs[r].resume()
+	}
+	return err
+}
+
+func failures(procs []*Process) []Failure {
+	var list []Failure
+	for _, p := range procs {
+		if p.err != nil && !errors.Is(p.err, ErrUnwound) {
+			list = append(list, Failure{Rank: p.ID, Err: p.err})
+		}
+	}
+	return list
+}

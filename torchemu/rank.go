@@ -1,0 +1,54 @@
+package torchemu
+
+import "github.com/torchemu/torchemu/torchemu/sim"
+
+// Rank is the host side of one rank: the clock of its host program and the operations it has issued that have not
+// completed.
+type Rank struct {
+	ID int
+
+	world       *World
+	clock       sim.Time
+	outstanding []*Event
+}
+
+// Now is the rank's host time. The host runs ahead of the engine while it issues work and catches up when it waits.
+func (r *Rank) Now() sim.Time { return max(r.clock, r.world.Engine.Now()) }
+
+// Launch charges the host for issuing one operation and returns the time at which the device may start it.
+func (r *Rank) Launch() sim.Time {
+	r.clock = r.Now() + sim.Time(r.world.Topology.LaunchOverhead())
+	return r.clock
+}
+
+// Issued records an operation that this rank has issued.
+func (r *Rank) Issued(e *Event) {
+	r.dropDone()
+	r.outstanding = append(r.outstanding, e)
+}
+
+// Outstanding returns the earliest issued operation that is not done, or nil.
+func (r *Rank) Outstanding() *Event {
+	r.dropDone()
+	if len(r.outstanding) == 0 {
+		return nil
+	}
+	return r.outstanding[0]
+}
+
+// dropDone forgets finished operations at the front; those behind an unfinished one are looked at later.
+func (r *Rank) dropDone() {
+	n := 0
+	for n < len(r.outstanding) && r.outstanding[n].Done() {
+		r.outstanding[n] = nil
+		n++
+	}
+	r.outstanding = r.outstanding[n:]
+}
+
+// Abandon ends whatever the rank has issued and is not done, with an error: nobody is going to complete it.
+func (r *Rank) Abandon(err error) {
+	for e := r.Outstanding(); e != nil; e = r.Outstanding() {
+		e.Fail(err, r.Now())
+	}
+}

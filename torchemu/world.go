@@ -1,0 +1,49 @@
+// Package torchemu wires the runtime of one simulated cluster: a [World] holds the topology, the discrete-event
+// engine, the network on it and one [Rank] for each SIP. Everything above (schedulers, collectives, layers) gets its
+// time and its devices from here.
+package torchemu
+
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// World is one simulated cluster. It is not safe for concurrent use: ranks are cooperative tasks on one thread.
+type World struct {
+	Topology *topology.Topology
+	Engine   *sim.Engine
+	Network  *network.Network
+
+	ranks []*Rank
+}
+
+// NewWorld returns an idle cluster at time zero.
+func NewWorld(t *topology.Topology) *World {
+	e := sim.NewEngine()
+	return &World{Topology: t, Engine: e, Network: network.New(e, t), ranks: make([]*Rank, t.SIPs())}
+}
+
+// Rank returns rank i, which lives on SIP i. It is an error when the topology has no such SIP.
+func (w *World) Rank(i int) (*Rank, error) {
+	if i < 0 || i >= len(w.ranks) {
+		return nil, &DeviceError{Device: i, SIPs: len(w.ranks), Topology: w.Topology.Name}
+	}
+	if w.ranks[i] == nil {
+		w.ranks[i] = &Rank{ID: i, world: w}
+	}
+	return w.ranks[i], nil
+}
+
+// DeviceError says that a rank or device index has no SIP behind it.
+type DeviceError struct {
+	Device, SIPs int
+	Topology     string
+}
+
+func (e *DeviceError) Error() string {
+	return fmt.Sprintf("device %d does not exist: topology %q has %d SIPs (devices 0 to %d)",
+		e.Device, e.Topology, e.SIPs, e.SIPs-1)
+}
