@@ -1,7 +1,9 @@
 package topology
 
-// The bounds of a whole system. Device and link numbers must fit an int32, and whoever keeps state per link must
-// find the memory for it.
+import "fmt"
+
+// The bounds of a whole system, far above what is simulated in reasonable time. Device and link numbers must fit an
+// int32, and whoever keeps state per link must find the memory for it.
 const (
 	maxDevices = 1 << 22
 	maxLinks   = 1 << 22
@@ -80,20 +82,27 @@ func (d *decoder) checkSide(path string, n count, how connect) {
 
 func (d *decoder) checkCorners(c *config) {
 	seen := map[corner]bool{}
-	for _, k := range c.Cube.PELayout.Corners {
-		if d.sound(pathCorners) && seen[k] {
-			d.report(pathCorners, "%s is there twice", corners[k])
+	for i, k := range c.Cube.PELayout.Corners {
+		path := fmt.Sprintf("%s[%d]", pathCorners, i)
+		if !d.sound(path) {
+			continue
+		}
+		if seen[k] {
+			d.report(path, "%s is there twice", corners[k])
 		}
 		seen[k] = true
 	}
 }
 
+// checkSize divides where a product could overflow.
 func (d *decoder) checkSize(c *config) {
-	t := layOut(c)
-	if t.devices > maxDevices {
-		d.report(pathSIPs, "the system would have %d devices; the most is %d", t.devices, maxDevices)
+	if c.cubes()*(2+c.pes())+1 > maxDevices/c.sips() {
+		d.report(pathSIPs, "%d SIPs of %d cubes of %d PEs are too many; a system has at most %d devices",
+			c.sips(), c.cubes(), c.pes(), maxDevices)
+		return
 	}
-	if t.links > maxLinks {
-		d.report(pathSIPs, "the system would have %d links; the most is %d", t.links, maxLinks)
+	if n := layOut(c).links; n > maxLinks {
+		d.report(pathSIPs, "%d SIPs with connect: %s have %d links; a system has at most %d",
+			c.sips(), connects[c.System.SIPs.Connect], n, maxLinks)
 	}
 }

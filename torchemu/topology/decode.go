@@ -7,7 +7,6 @@ import (
 	"io"
 	"reflect"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -41,7 +40,7 @@ func (d *decoder) document(data []byte) *yaml.Node {
 		return nil
 	}
 	if err != nil {
-		d.syntax(err)
+		d.syntax(err, data)
 		return nil
 	}
 	switch err := dec.Decode(&more); {
@@ -49,23 +48,9 @@ func (d *decoder) document(data []byte) *yaml.Node {
 		d.lines[""] = more.Line
 		d.report("", "a second document starts here; a topology is one document")
 	case !errors.Is(err, io.EOF):
-		d.syntax(err)
+		d.syntax(err, data)
 	}
 	return doc.Content[0]
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-// syntax reports what the YAML parser found, with its line when it names one.
-func (d *decoder) syntax(err error) {
-	text := err.Error()
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		text = text[len(m[0]):]
-		if line, err := strconv.Atoi(m[1]); err == nil {
-			d.lines[""] = line
-		}
-	}
-	d.report("", "not valid YAML: %s", text)
 }
 
 // report adds a problem at a path. A path that the file does not have stands where its closest ancestor stands.
@@ -166,7 +151,7 @@ func keyName(key *yaml.Node) string {
 	if key.Kind == yaml.ScalarNode && plainKey.MatchString(key.Value) {
 		return key.Value
 	}
-	return strconv.Quote(shorten(key.Value))
+	return quote(key.Value)
 }
 
 func join(path, key string) string {

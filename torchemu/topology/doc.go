@@ -12,8 +12,9 @@
 //	IO ⇄ NIC ⇄ network ⇄ NIC ⇄ IO, between nodes
 //
 // Every link is directed and has a bandwidth and a latency. A PE has no link of its own: its messages go from the HBM
-// of its cube to the HBM of the other's, and what limits the PE itself are its DMA engines (see [DMA]). Forwarding
-// time of a switch or network is part of the latency of the links that leave it.
+// of its cube to the HBM of the other's, and what limits the PE itself are its DMA engines (see [DMA]). The time that
+// the switch or the network takes to forward is part of the latency of the links that leave it. The link between an
+// IO port and its NIC has the figures of the port.
 //
 // # Size
 //

@@ -59,11 +59,10 @@ func asError(problems []Problem) error {
 }
 
 // quote shows untrusted text in an error.
-func quote(s string) string { return strconv.Quote(shorten(s)) }
+func quote(s string) string { return strconv.Quote(shorten(s, 40)) }
 
 // shorten cuts text that would drown an error.
-func shorten(s string) string {
-	const most = 40
+func shorten(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}

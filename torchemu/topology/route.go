@@ -12,7 +12,7 @@ func (t *Topology) Route(src, dst DeviceID) []LinkID {
 		return nil
 	}
 	l := &t.layout
-	route := []LinkID{l.readLink(from.SIP, from.Cube)}
+	route := append(make([]LinkID, 0, 16), l.readLink(from.SIP, from.Cube)) // most are shorter
 	if from.SIP == to.SIP {
 		route = l.mesh.path(route, l.meshLink0(from.SIP), from.Cube, to.Cube)
 	} else {

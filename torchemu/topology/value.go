@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -52,12 +53,11 @@ func (c *count) show() any {
 	return int(*c)
 }
 
-// bandwidth is in GB/s (10^9 bytes per second). The bounds keep a gigabyte's transfer time within an int64 of
-// picoseconds, and bytes per second above zero.
+// bandwidth is in GB/s (10^9 bytes per second). The bounds keep the time of a terabyte within an int64 of picoseconds.
 type bandwidth float64
 
 func (b *bandwidth) parse(n *yaml.Node) error {
-	return number(n, (*float64)(b), "a bandwidth in GB/s from %g to %g", 1e-6, 1e6)
+	return number(n, (*float64)(b), "a bandwidth in GB/s", 0.001, 1e6)
 }
 
 func (b *bandwidth) show() any { return float64(*b) }
@@ -68,7 +68,7 @@ func (b bandwidth) bytesPerSecond() int64 { return int64(math.Round(float64(b) *
 type duration float64
 
 func (d *duration) parse(n *yaml.Node) error {
-	return number(n, (*float64)(d), "a time in ns from %g to %g", 0, 1e9)
+	return number(n, (*float64)(d), "a time in ns", 0, 1e9)
 }
 
 func (d *duration) show() any { return float64(*d) }
@@ -79,24 +79,27 @@ func (d duration) picoseconds() int64 { return int64(math.Round(float64(d) * 1e3
 type teraflops float64
 
 func (t *teraflops) parse(n *yaml.Node) error {
-	return number(n, (*float64)(t), "a rate in TFLOPS from %g to %g", 1e-6, 1e6)
+	return number(n, (*float64)(t), "a rate in TFLOPS", 0.001, 1e6)
 }
 
 func (t *teraflops) show() any { return float64(*t) }
 
 func (t teraflops) perSecond() int64 { return int64(math.Round(float64(t) * 1e12)) }
 
-// number parses a finite number in [lo, hi]; format words the range.
-func number(n *yaml.Node, into *float64, format string, lo, hi float64) error {
+// number parses a finite number in [lo, hi] of a quantity.
+func number(n *yaml.Node, into *float64, quantity string, lo, hi float64) error {
 	var v float64
 	tag := n.ShortTag()
 	numeric := n.Kind == yaml.ScalarNode && (tag == "!!int" || tag == "!!float") && n.Decode(&v) == nil
 	if !numeric || !(lo <= v && v <= hi) { // the negation catches NaN
-		return fmt.Errorf("must be "+format+", not %s", lo, hi, describe(n))
+		return fmt.Errorf("must be %s from %s to %s, not %s", quantity, decimal(lo), decimal(hi), describe(n))
 	}
 	*into = v
 	return nil
 }
+
+// decimal never uses an exponent: users write 1000000, not 1e+06.
+func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // connect is how the SIPs of a node are joined.
 type connect uint8
@@ -153,6 +156,9 @@ func describe(n *yaml.Node) string {
 	case yaml.MappingNode:
 		return "a mapping"
 	case yaml.SequenceNode:
+		if len(n.Content) == 0 {
+			return "an empty list"
+		}
 		return "a list"
 	case yaml.AliasNode:
 		return "an alias (write the value out)"
@@ -163,6 +169,6 @@ func describe(n *yaml.Node) string {
 	case "!!str":
 		return quote(n.Value)
 	default:
-		return shorten(n.Value)
+		return shorten(n.Value, 40)
 	}
 }

@@ -1,0 +1,42 @@
+package topology
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+)
+
+// How yaml.v3 words its errors. Those of its parser, unlike those of its scanner, count lines from 0, and say nothing
+// of line 0; one of an unknown anchor has no line at all.
+var (
+	yamlError     = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+	parserError   = regexp.MustCompile(`^(did not find expected (<|node|'-'|key|','))|^found (undefined|duplicate|incompatible)`)
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
+)
+
+// syntax reports that the text is no YAML, on the line where the YAML parser noticed.
+func (d *decoder) syntax(err error, data []byte) {
+	m := yamlError.FindStringSubmatch(err.Error())
+	if m == nil {
+		d.report("", "not valid YAML: %v", err)
+		return
+	}
+	d.lines[""] = syntaxLine(m[1], m[2], data)
+	d.report("", "not valid YAML: %s", shorten(m[2], 100))
+}
+
+func syntaxLine(number, text string, data []byte) int {
+	line, _ := strconv.Atoi(number) // no number is 0
+	if parserError.MatchString(text) {
+		line++
+	}
+	if m := unknownAnchor.FindStringSubmatch(text); m != nil {
+		alias := regexp.MustCompile(`(^|[\s\[{,])\*` + regexp.QuoteMeta(m[1]))
+		if at := alias.FindIndex(data); at != nil {
+			line = lineCount(data[:at[1]])
+		}
+	}
+	return max(1, min(line, lineCount(bytes.TrimRight(data, "\r\n \t")))) // the end of the text may count as a line of its own
+}
+
+func lineCount(data []byte) int { return 1 + bytes.Count(data, []byte("\n")) }
