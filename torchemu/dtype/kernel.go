@@ -1,5 +1,7 @@
 package dtype
 
+//go:generate go run ./gen dtype
+
 // kernelSet holds the vector conversions that have more than one implementation. Each takes slices of equal length
 // and every implementation gives the same bits.
 type kernelSet struct {

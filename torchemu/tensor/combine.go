@@ -1,5 +1,7 @@
 package tensor
 
+//go:generate go run ../dtype/gen tensor
+
 import (
 	"math"
 	"sync"

@@ -1,3 +1,5 @@
+//go:build !amd64
+
 package dtype
 
 func bestKernels() kernelSet { return goKernels }
