@@ -1,0 +1,124 @@
+package ccl
+
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Launch is one collective call: a Schedule, and what it runs on.
+type Launch struct {
+	Schedule *Schedule
+	Elems    int // elements of the whole vector; for AllGather and ReduceScatter of all ranks' blocks together
+	ElemSize int // bytes
+
+	// PartialSize is the bytes that an element of a partial sum takes on the wire and in the vector unit: see
+	// [PartialSize]. Inputs and final values take ElemSize.
+	PartialSize int
+
+	Devices []topology.DeviceID // Devices[r] is rank r's PE
+	Ready   []sim.Time          // when rank r joins in, or NotReady. nil: all ranks at once
+
+	Observer Observer // may be nil, which costs nothing
+}
+
+// NotReady stands for the time at which a rank joins in that is not known yet: see [Joiner].
+const NotReady sim.Time = -1
+
+// Joiner lets the ranks of one Launch join in that were NotReady: each once, at a time that is not past.
+type Joiner interface {
+	Join(rank int, at sim.Time)
+}
+
+// Watcher is told when the ranks have done their part of one Launch.
+type Watcher interface {
+	// RankDone is called once a rank, when every step it sends or receives has completed. It may Start other launches.
+	RankDone(rank int, now sim.Time)
+}
+
+// Observer sees every step of one Launch as it completes; for traces and tests.
+type Observer interface {
+	StepDone(step int, t StepTimes)
+}
+
+// StepTimes are the four moments of a step, in this order. Without a transfer Arrived equals Start, without a
+// reduction End equals Combine.
+type StepTimes struct {
+	Start   sim.Time // the value to be sent was there: the message queued for a DMA engine
+	Arrived sim.Time // the last byte was delivered
+	Combine sim.Time // the local operand was there as well: the reduction queued for the vector unit
+	End     sim.Time // the step was complete
+}
+
+// Executor plays Schedules on the network, in simulated time. Any number of launches may be in flight at once; they
+// contend for links, DMA engines and vector units as the network has it. An Executor belongs to one Engine, and
+// like it to one goroutine.
+type Executor struct {
+	engine  *sim.Engine
+	network *network.Network
+	idle    []*run // finished runs, the last finished last
+}
+
+// maxIdle bounds how many finished runs keep their memory for the next launch.
+const maxIdle = 8
+
+// NewExecutor returns an Executor whose steps use n and whose events go to e, the engine of n.
+func NewExecutor(e *sim.Engine, n *network.Network) *Executor {
+	return &Executor{engine: e, network: n}
+}
+
+// Start begins a collective. It returns at once: all that follows happens in the engine's events, the calls of w
+// among them. It panics on a Launch that contradicts its Schedule.
+func (x *Executor) Start(l Launch, w Watcher) Joiner {
+	l.check()
+	r := x.take(l.Schedule)
+	r.prepare(l)
+	r.watcher = w
+	for rank := range l.Schedule.World {
+		switch {
+		case l.Ready == nil:
+			r.Join(rank, x.engine.Now())
+		case l.Ready[rank] != NotReady:
+			r.Join(rank, max(x.engine.Now(), l.Ready[rank]))
+		}
+	}
+	return r
+}
+
+// startPriority lets ranks join before the network shares out the bandwidth of an instant.
+const startPriority sim.Priority = 0
+
+func (l Launch) check() {
+	world := l.Schedule.World
+	if len(l.Devices) != world || (l.Ready != nil && len(l.Ready) != world) {
+		panic(fmt.Sprintf("ccl: launch of %s for %d ranks names %d devices and %d times at which they are ready",
+			l.Schedule.Algorithm, world, len(l.Devices), len(l.Ready)))
+	}
+	if l.Elems < 0 || l.ElemSize < 1 || l.PartialSize < 1 {
+		panic(fmt.Sprintf("ccl: launch of %d elements of %d bytes, partial sums of %d", l.Elems, l.ElemSize, l.PartialSize))
+	}
+	if l.Schedule.Collective != AllReduce && l.Elems%world != 0 {
+		panic(fmt.Sprintf("ccl: %s of %d elements cannot give %d ranks equal blocks", l.Schedule.Collective, l.Elems, world))
+	}
+}
+
+// take returns a run for the schedule, preferably one that ran it before.
+func (x *Executor) take(s *Schedule) *run {
+	for i, r := range x.idle {
+		if r.launch.Schedule == s {
+			x.idle = append(x.idle[:i], x.idle[i+1:]...)
+			return r
+		}
+	}
+	return &run{executor: x, wiring: s.wiring()}
+}
+
+// give takes a finished run back.
+func (x *Executor) give(r *run) {
+	if len(x.idle) == maxIdle {
+		x.idle = append(x.idle[:0], x.idle[1:]...)
+	}
+	x.idle = append(x.idle, r)
+}

@@ -1,0 +1,226 @@
+package ccl
+
+import (
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// run is one launch in flight. Its slices are kept from one launch of a schedule to the next: a step allocates
+// nothing and looks nothing up by key, because a ring of 1024 ranks has two million of them.
+type run struct {
+	executor *Executor
+	wiring   *wiring
+	launch   Launch
+	watcher  Watcher
+
+	waits   []waits             // what each step still waits for
+	paths   []network.PathID    // along each of wiring.pairs
+	devices []topology.DeviceID // those that paths are for
+	offsets []int64             // chunk c is the elements [offsets[c], offsets[c+1])
+	sizes   [2]int64            // bytes of an element that is not, that is a partial sum
+	partial []partial           // which steps move partial sums; nil when that makes no difference
+	left    []uint32            // steps that each rank has yet to see complete
+	joined  []bool              // ranks that have come to this launch
+	held    [][]uint32          // steps that arrived at a rank before it joined; nil until there is one
+	done    []uint32            // completed steps whose successors have not been told
+	times   []StepTimes         // nil without an observer
+	running int                 // ranks that are not done
+}
+
+// Delivered tokens are step numbers; this bit tells the reduction of a step from its transfer.
+const reduced = 1 << 32
+
+// prepare makes the run ready for a launch.
+func (r *run) prepare(l Launch) {
+	s := l.Schedule
+	r.waits = append(r.waits[:0], r.wiring.waits...)
+	r.left = append(r.left[:0], r.wiring.steps...)
+	r.joined = append(r.joined[:0], make([]bool, s.World)...)
+	r.running = s.World
+	if r.offsets == nil || r.launch.Elems != l.Elems {
+		r.offsets = s.offsets(r.offsets[:0], l.Elems)
+	}
+	r.sizes = [2]int64{int64(l.ElemSize), int64(l.PartialSize)}
+	r.partial = nil
+	if l.PartialSize != l.ElemSize {
+		r.partial = s.stages()
+	}
+	r.times = nil
+	if l.Observer != nil {
+		r.times = make([]StepTimes, len(s.Steps))
+	}
+	r.findPaths(l.Devices)
+	r.launch = l
+}
+
+// offsets appends the first element of every chunk, and the end of the last, for a vector of n elements.
+func (s *Schedule) offsets(list []int64, n int) []int64 {
+	for c := range s.Chunks() {
+		lo, _ := s.Span(c, n)
+		list = append(list, int64(lo))
+	}
+	return append(list, int64(n))
+}
+
+// findPaths resolves the paths, unless the last launch had the same devices.
+func (r *run) findPaths(devices []topology.DeviceID) {
+	if r.devices != nil && slices.Equal(r.devices, devices) {
+		return
+	}
+	r.devices = append(r.devices[:0], devices...)
+	r.paths = r.paths[:0]
+	for _, p := range r.wiring.pairs {
+		r.paths = append(r.paths, r.executor.network.Path(devices[p.src], devices[p.dst]))
+	}
+}
+
+// Join lets a rank join the launch at a time that is not past.
+func (r *run) Join(rank int, at sim.Time) {
+	r.executor.engine.At(at, startPriority, r, uint64(rank))
+}
+
+// Handle is the moment at which a rank joins the launch.
+func (r *run) Handle(now sim.Time, rank uint64) {
+	r.joined[rank] = true
+	if r.left[rank] == 0 {
+		r.rankDone(int(rank), now)
+	}
+	if r.held != nil {
+		for _, i := range r.held[rank] {
+			r.countArrival(i, now)
+		}
+		r.held[rank] = r.held[rank][:0]
+	}
+	for _, i := range r.wiring.first[r.wiring.firstOf[rank]:r.wiring.firstOf[rank+1]] {
+		r.send(i, now)
+	}
+	r.settle(now)
+}
+
+// Delivered takes the network's word that a step's message, or its reduction, is through.
+func (r *run) Delivered(now sim.Time, token uint64) {
+	if token&reduced != 0 {
+		r.complete(uint32(token), now)
+	} else {
+		r.arrive(uint32(token), now)
+	}
+	r.settle(now)
+}
+
+// send starts the transfer of a step whose value is there. Its source has joined: either it did just now, or the
+// value was made at it, which only happens after it joined.
+func (r *run) send(i uint32, now sim.Time) {
+	step := &r.launch.Schedule.Steps[i]
+	if r.times != nil {
+		r.times[i].Start = now
+	}
+	bytes := r.bytes(i, step, partial.sent)
+	if bytes == 0 || step.Src == step.Dst {
+		r.arrive(i, now)
+		return
+	}
+	r.executor.network.Send(r.paths[r.wiring.pair[i]], bytes, r, uint64(i))
+}
+
+// bytes is the size of the value that a step sends or makes.
+func (r *run) bytes(i uint32, step *Step, which func(partial) int) int64 {
+	elems := r.offsets[step.Hi] - r.offsets[step.Lo]
+	if r.partial == nil {
+		return elems * r.sizes[0]
+	}
+	return elems * r.sizes[which(r.partial[i])]
+}
+
+// arrive takes a delivered message in, when its destination has a buffer for it: not before that rank joined.
+func (r *run) arrive(i uint32, now sim.Time) {
+	if r.times != nil {
+		r.times[i].Arrived = now
+	}
+	dst := r.launch.Schedule.Steps[i].Dst
+	if r.joined[dst] {
+		r.countArrival(i, now)
+		return
+	}
+	if r.held == nil {
+		r.held = make([][]uint32, len(r.joined))
+	}
+	r.held[dst] = append(r.held[dst], i)
+}
+
+func (r *run) countArrival(i uint32, now sim.Time) {
+	if r.waits[i].combine--; r.waits[i].combine == 0 {
+		r.combine(i, now)
+	}
+}
+
+// combine puts a value that arrived together with the local operand, if it is to be reduced.
+func (r *run) combine(i uint32, now sim.Time) {
+	if r.times != nil {
+		r.times[i].Combine = now
+	}
+	step := &r.launch.Schedule.Steps[i]
+	if step.Kind == Reduce {
+		if bytes := r.bytes(i, step, partial.made); bytes > 0 {
+			r.executor.network.Reduce(r.devices[step.Dst], bytes, r, uint64(i)|reduced)
+			return
+		}
+	}
+	r.complete(i, now)
+}
+
+// complete notes that a step is done; settle tells the steps that wait for it. Steps without bytes complete one
+// another at once, in chains as long as the schedule: hence a list and no recursion.
+func (r *run) complete(i uint32, now sim.Time) {
+	if r.times != nil {
+		r.times[i].End = now
+	}
+	r.done = append(r.done, i)
+}
+
+// settle tells all that has completed to all that waits for it, and ends the run after the last rank.
+func (r *run) settle(now sim.Time) {
+	for k := 0; k < len(r.done); k++ {
+		r.release(r.done[k], now)
+	}
+	r.done = r.done[:0]
+	if r.running == 0 {
+		r.watcher, r.launch.Observer = nil, nil
+		r.executor.give(r)
+	}
+}
+
+// release opens the gates that a completed step holds back.
+func (r *run) release(i uint32, now sim.Time) {
+	if r.times != nil {
+		r.launch.Observer.StepDone(int(i), r.times[i])
+	}
+	s := r.launch.Schedule
+	for _, e := range s.Edges[s.EdgeStart[i]:s.EdgeStart[i+1]] {
+		to := uint32(e.To())
+		w := &r.waits[to]
+		if e.Gate() == GateCombine {
+			r.countArrival(to, now)
+		} else if w.send--; w.send == 0 {
+			r.send(to, now)
+		}
+	}
+	step := &s.Steps[i]
+	r.countDown(step.Src, now)
+	if step.Dst != step.Src {
+		r.countDown(step.Dst, now)
+	}
+}
+
+func (r *run) countDown(rank int32, now sim.Time) {
+	if r.left[rank]--; r.left[rank] == 0 {
+		r.rankDone(int(rank), now)
+	}
+}
+
+func (r *run) rankDone(rank int, now sim.Time) {
+	r.running--
+	r.watcher.RankDone(rank, now)
+}

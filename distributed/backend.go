@@ -1,0 +1,84 @@
+// Package distributed gives process groups the meaning they have in torch.distributed, on a simulated cluster: ranks
+// meet in a collective in the order in which each calls it, disagreements are errors that name both sides, and each
+// rank gets a [Work] to wait for.
+package distributed
+
+import (
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// Auto is the algorithm name that lets the Tuner choose.
+const Auto = "auto"
+
+// Options are the choices of ccl.yaml that a backend follows.
+type Options struct {
+	Algorithm     string // a collective algorithm's name, or Auto
+	AccumulateF32 bool   // keep float32 between the steps of a reduction
+}
+
+// Backend is what all process groups of a World share: the executor, the tuner, and the log of what was run.
+type Backend struct {
+	World   *torchemu.World
+	Options Options
+	Log     []*Record
+
+	executor *ccl.Executor
+	tuner    *ccl.Tuner
+	groups   []*ProcessGroup
+}
+
+// NewBackend returns a backend for the World. It is an error when no collective has an algorithm of that name.
+func NewBackend(w *torchemu.World, o Options) (*Backend, error) {
+	if o.Algorithm == "" {
+		o.Algorithm = Auto
+	}
+	if o.Algorithm != Auto {
+		if _, err := ccl.Lookup(ccl.AllReduce, o.Algorithm); err != nil {
+			return nil, err
+		}
+	}
+	return &Backend{
+		World:    w,
+		Options:  o,
+		executor: ccl.NewExecutor(w.Engine, w.Network),
+		tuner:    ccl.NewTuner(w.Topology),
+	}, nil
+}
+
+// Record is one collective that was run.
+type Record struct {
+	Collective ccl.Collective
+	Algorithm  string
+	Ranks      int
+	Bytes      int64    // as nccl-tests counts: the vector of an all_reduce, the large side of the others
+	Start, End sim.Time // from the last rank's arrival to the last rank's completion
+}
+
+// AlgBW is the algorithm bandwidth of nccl-tests in bytes per second: size over time; 0 when no time passed.
+func (r *Record) AlgBW() float64 {
+	if r.End <= r.Start {
+		return 0
+	}
+	return float64(r.Bytes) / (float64(r.End-r.Start) / float64(sim.Second))
+}
+
+// BusBW is the bus bandwidth of nccl-tests in bytes per second: AlgBW times the share of the data that an optimal
+// algorithm must move through each rank's link.
+func (r *Record) BusBW() float64 {
+	n := float64(r.Ranks)
+	share := (n - 1) / n
+	if r.Collective == ccl.AllReduce {
+		share *= 2
+	}
+	return r.AlgBW() * share
+}
+
+// Abandon ends every collective that some rank has yet to join with an error, and lets all groups start anew: for a
+// program that goes on after ranks of it have failed.
+func (b *Backend) Abandon(err error) {
+	for _, g := range b.groups {
+		g.abandon(err)
+	}
+}

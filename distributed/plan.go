@@ -1,0 +1,146 @@
+package distributed
+
+import (
+	"math/bits"
+
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// planner chooses and keeps the schedules of one set of devices.
+type planner struct {
+	backend *Backend
+	devices []topology.DeviceID
+	layout  ccl.Layout
+
+	chosen    map[planKey]*ccl.Schedule
+	schedules map[scheduleKey]*ccl.Schedule
+}
+
+type planKey struct {
+	collective      ccl.Collective
+	elems, elemSize int
+}
+
+// scheduleKey identifies a schedule. All that the size of a vector changes is the pipeline depth, which is decided
+// by the size's power of two.
+type scheduleKey struct {
+	collective ccl.Collective
+	algorithm  string
+	sizeClass  int
+}
+
+func newPlanner(b *Backend, devices []topology.DeviceID) *planner {
+	return &planner{
+		backend: b, devices: devices, layout: layoutOf(b.World.Topology, devices),
+		chosen: map[planKey]*ccl.Schedule{}, schedules: map[scheduleKey]*ccl.Schedule{},
+	}
+}
+
+// plan returns the schedule for a vector of elems elements of elemSize bytes.
+func (p *planner) plan(c ccl.Collective, elems, elemSize int) (*ccl.Schedule, error) {
+	key := planKey{c, elems, elemSize}
+	if s, ok := p.chosen[key]; ok {
+		return s, nil
+	}
+	a, err := p.algorithm(c, elems, elemSize)
+	if err != nil {
+		return nil, err
+	}
+	s := p.schedule(a, int64(elems)*int64(elemSize))
+	p.chosen[key] = s
+	return s, nil
+}
+
+func (p *planner) schedule(a ccl.Algorithm, bytes int64) *ccl.Schedule {
+	class := bits.Len64(uint64(bytes))
+	key := scheduleKey{a.Collective(), a.Name(), class}
+	s, ok := p.schedules[key]
+	if !ok {
+		s = a.Build(p.layout, int64(1)<<class)
+		p.schedules[key] = s
+	}
+	return s
+}
+
+// algorithm follows ccl.yaml. The name there is an all_reduce algorithm's; the other collectives take the algorithm
+// of the same name when they have one and leave the choice to the Tuner otherwise.
+func (p *planner) algorithm(c ccl.Collective, elems, elemSize int) (ccl.Algorithm, error) {
+	b := p.backend
+	if b.Options.Algorithm != Auto {
+		if a, err := ccl.Lookup(c, b.Options.Algorithm); err == nil {
+			return a, nil
+		}
+	}
+	return b.tuner.Select(c, p.layout, p.devices, elems, elemSize)
+}
+
+// layoutOf says what an algorithm may know of where ranks are: which share a node (or, all inside one SIP, a cube),
+// and whether they form a grid.
+func layoutOf(t *topology.Topology, devices []topology.DeviceID) ccl.Layout {
+	l := ccl.Layout{World: len(devices), Group: groupsOf(t, devices)}
+	if w, h := t.Grid(); w*h == len(devices) && inSIPOrder(t, devices) {
+		l.W, l.H = w, h
+	} else if size, ok := evenRows(l.Group); ok {
+		l.W, l.H = size, len(devices)/size
+	}
+	return l
+}
+
+// groupsOf numbers the nodes, or else the cubes, that the devices are spread over; nil when they share one.
+func groupsOf(t *topology.Topology, devices []topology.DeviceID) []int {
+	nodes, cubes := make([]int, len(devices)), make([]int, len(devices))
+	for i, id := range devices {
+		d := t.Device(id)
+		nodes[i], cubes[i] = d.Node, d.Cube
+	}
+	if spread(nodes) {
+		return nodes
+	}
+	if sameSIP(t, devices) && spread(cubes) {
+		return cubes
+	}
+	return nil
+}
+
+func spread(groups []int) bool {
+	for _, g := range groups {
+		if g != groups[0] {
+			return true
+		}
+	}
+	return false
+}
+
+func sameSIP(t *topology.Topology, devices []topology.DeviceID) bool {
+	for _, id := range devices {
+		if t.Device(id).SIP != t.Device(devices[0]).SIP {
+			return false
+		}
+	}
+	return true
+}
+
+func inSIPOrder(t *topology.Topology, devices []topology.DeviceID) bool {
+	for i, id := range devices {
+		if t.Device(id).SIP != i {
+			return false
+		}
+	}
+	return true
+}
+
+// evenRows returns the length of the runs of equal groups when all runs have the same length.
+func evenRows(groups []int) (size int, ok bool) {
+	start := 0
+	for i := 1; i <= len(groups); i++ {
+		if i < len(groups) && groups[i] == groups[start] {
+			continue
+		}
+		if size != 0 && i-start != size {
+			return 0, false
+		}
+		size, start = i-start, i
+	}
+	return size, size != 0
+}
