@@ -18,11 +18,12 @@ type decoder struct {
 	file     string
 	lines    map[string]int // where each path of the file stands; "" is the file's mapping
 	problems []Problem
+	bad      map[string]bool // paths of problems
 }
 
 // decode reads data over what c already holds and returns the decoder, which knows the problems so far.
 func decode(file string, data []byte, c *config) *decoder {
-	d := &decoder{file: file, lines: map[string]int{"": 1}}
+	d := &decoder{file: file, lines: map[string]int{"": 1}, bad: map[string]bool{}}
 	if root := d.document(data); root != nil {
 		d.lines[""] = root.Line
 		d.mapping(root, "", reflect.ValueOf(c).Elem())
@@ -59,19 +60,25 @@ func (d *decoder) report(path, format string, args ...any) {
 	for at != "" && d.lines[at] == 0 {
 		at = parent(at)
 	}
-	d.problems = append(d.problems, Problem{d.file, d.lines[at], path, fmt.Sprintf(format, args...)})
+	d.add(d.lines[at], path, fmt.Sprintf(format, args...))
 }
 
-// sound tells whether all paths are free of problems, so that checks across values make sense.
+func (d *decoder) add(line int, path, text string) {
+	d.problems = append(d.problems, Problem{d.file, line, path, text})
+	d.bad[path] = true
+}
+
+// sound tells whether all paths, and the sections they are in, are free of problems, so that checks across values make
+// sense.
 func (d *decoder) sound(paths ...string) bool {
-	for _, p := range d.problems {
-		for _, path := range paths {
-			if p.Path == path || strings.HasPrefix(path, p.Path+".") || p.Path == "" {
+	for _, path := range paths {
+		for ; path != ""; path = parent(path) {
+			if d.bad[path] {
 				return false
 			}
 		}
 	}
-	return true
+	return !d.bad[""]
 }
 
 // decode dispatches on the kind of the target: leaf, list, optional or plain section.
@@ -121,7 +128,7 @@ func (d *decoder) mapping(n *yaml.Node, path string, into reflect.Value) {
 func (d *decoder) entry(key, n *yaml.Node, path string, into reflect.Value) {
 	at := join(path, keyName(key))
 	if first := d.lines[at]; first != 0 {
-		d.problems = append(d.problems, Problem{d.file, key.Line, at, fmt.Sprintf("is already set on line %d", first)})
+		d.add(key.Line, at, fmt.Sprintf("is already set on line %d", first))
 		return
 	}
 	d.lines[at] = key.Line

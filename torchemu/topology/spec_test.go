@@ -131,7 +131,8 @@ func TestSpecRoundTripsThroughJSON(t *testing.T) {
 		if err := json.Unmarshal(asJSON, &tree); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := leaves(tree, "", map[string]any{}), leaves(first.Spec(), "", map[string]any{}); !reflect.DeepEqual(got, want) {
+		got, want := leaves(tree, "", map[string]any{}), leaves(first.Spec(), "", map[string]any{})
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("in JSON\n%v\nnot\n%v", got, want)
 		}
 	}
@@ -141,7 +142,8 @@ func TestSpecBelongsToTheCaller(t *testing.T) {
 	top, _ := preset(t, "default")
 	at(top.Spec(), "system.sips").(map[string]any)["count"] = 99
 	at(top.Spec(), "cube.pe_layout.corners").([]any)[0] = "changed"
-	if got := at(top.Spec(), "system.sips.count"); got != 4 || at(top.Spec(), "cube.pe_layout.corners").([]any)[0] != "nw" {
+	count, first := at(top.Spec(), "system.sips.count"), at(top.Spec(), "cube.pe_layout.corners").([]any)[0]
+	if count != 4 || first != "nw" {
 		t.Errorf("what a caller wrote into a Spec is in the next one")
 	}
 }

@@ -10,7 +10,7 @@ import (
 // of line 0; one of an unknown anchor has no line at all.
 var (
 	yamlError     = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-	parserError   = regexp.MustCompile(`^(did not find expected (<|node|'-'|key|','))|^found (undefined|duplicate|incompatible)`)
+	parserError   = regexp.MustCompile(`^did not find expected (<|node|'-'|key|',')|^found (undefined|duplicate|incompat)`)
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
 )
 
@@ -36,7 +36,8 @@ func syntaxLine(number, text string, data []byte) int {
 			line = lineCount(data[:at[1]])
 		}
 	}
-	return max(1, min(line, lineCount(bytes.TrimRight(data, "\r\n \t")))) // the end of the text may count as a line of its own
+	last := lineCount(bytes.TrimRight(data, "\r\n \t")) // the parser may name the line after it
+	return max(1, min(line, last))
 }
 
 func lineCount(data []byte) int { return 1 + bytes.Count(data, []byte("\n")) }
