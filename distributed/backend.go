@@ -9,12 +9,9 @@ import (
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
-// Auto is the algorithm name that lets the Tuner choose.
-const Auto = "auto"
-
 // Options are the choices of ccl.yaml that a backend follows.
 type Options struct {
-	Algorithm     string // a collective algorithm's name, or Auto
+	Algorithm     string // a collective algorithm's name, or ccl.Auto
 	AccumulateF32 bool   // keep float32 between the steps of a reduction
 }
 
@@ -23,6 +20,7 @@ type Backend struct {
 	World   *torchemu.World
 	Options Options
 	Log     []*Record
+	Trace   *Trace // where collectives are traced; nil for nowhere
 
 	executor *ccl.Executor
 	tuner    *ccl.Tuner
@@ -32,9 +30,9 @@ type Backend struct {
 // NewBackend returns a backend for the World. It is an error when no collective has an algorithm of that name.
 func NewBackend(w *torchemu.World, o Options) (*Backend, error) {
 	if o.Algorithm == "" {
-		o.Algorithm = Auto
+		o.Algorithm = ccl.Auto
 	}
-	if o.Algorithm != Auto {
+	if o.Algorithm != ccl.Auto {
 		if _, err := ccl.Lookup(ccl.AllReduce, o.Algorithm); err != nil {
 			return nil, err
 		}

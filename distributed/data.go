@@ -6,12 +6,12 @@ import (
 )
 
 // moveData executes the schedule on the members' tensors.
-func (m *meeting) moveData(s *ccl.Schedule) error {
+func (m *meeting) moveData() error {
 	inputs := make([][]byte, len(m.parts))
 	for i, p := range m.parts {
 		inputs[i] = contents(p.in)
 	}
-	results, err := s.Evaluate(ccl.Values{
+	results, err := m.schedule.Evaluate(ccl.Values{
 		Op: m.op, DType: m.parts[0].in.DType(), AccumulateF32: m.group.backend.Options.AccumulateF32, Inputs: inputs,
 	})
 	if err != nil {

@@ -76,7 +76,7 @@ func (c cluster) spawn(fn func(p *multiprocessing.Process) error) error {
 }
 
 func TestCollectivesInEveryAlgorithmOnEveryPreset(t *testing.T) {
-	algorithms := []string{distributed.Auto}
+	algorithms := []string{ccl.Auto}
 	for _, a := range ccl.Algorithms(ccl.AllReduce) {
 		algorithms = append(algorithms, a.Name())
 	}
@@ -269,7 +269,10 @@ func TestBadArguments(t *testing.T) {
 		{func() error { _, err := c.group.ReduceScatterTensor(0, ramp(2, 0), ramp(9, 0), tensor.Sum); return err }, "9 elements are not 4 × 2"},
 		{func() error { _, err := c.NewGroup(1, []int{0, 4}); return err }, "device 4 does not exist"},
 		{func() error { _, err := c.NewShardGroup(0, 129); return err }, "world size 129 does not fit"},
-		{func() error { _, err := distributed.NewBackend(c.World, distributed.Options{Algorithm: "rinq"}); return err }, "rinq"},
+		{func() error {
+			_, err := distributed.NewBackend(c.World, distributed.Options{Algorithm: "rinq"})
+			return err
+		}, "rinq"},
 	} {
 		if err := k.call(); err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("got %v, want %q", err, k.want)

@@ -25,7 +25,10 @@ type meeting struct {
 	waits   int    // operations whose data the collective needs and that have not settled
 	running int    // members that have yet to complete
 	broken  error  // why the collective can never run
-	record  *Record
+
+	// Once all have joined:
+	schedule *ccl.Schedule
+	record   *Record
 }
 
 // part is one member's side of a meeting.
@@ -124,15 +127,15 @@ func (m *meeting) awaitData(e *torchemu.Event) {
 // start runs the collective: its data now, its time from each member's readiness on.
 func (m *meeting) start() {
 	elems, size := m.vectorElems(), m.parts[0].in.DType().Size()
-	schedule, err := m.group.plan(m.collective, elems, size)
-	if err == nil {
-		err = m.moveData(schedule)
+	var err error
+	if m.schedule, err = m.group.plan(m.collective, elems, size); err == nil {
+		err = m.moveData()
 	}
 	if err != nil {
 		m.fail(err)
 		return
 	}
-	m.record = &Record{Collective: m.collective, Algorithm: schedule.Algorithm, Ranks: len(m.parts), Bytes: int64(elems * size)}
+	m.record = &Record{Collective: m.collective, Algorithm: m.schedule.Algorithm, Ranks: len(m.parts), Bytes: int64(elems * size)}
 	for i := range m.parts {
 		m.parts[i].work.Record = m.record
 		m.parts[i].work.Settle()
@@ -141,7 +144,7 @@ func (m *meeting) start() {
 		m.whole.Record = m.record
 		m.whole.Settle()
 	}
-	m.moveTime(schedule, elems, size)
+	m.moveTime(elems, size)
 }
 
 // vectorElems is the number of elements of the whole vector, the large side of the collective.
@@ -149,7 +152,7 @@ func (m *meeting) vectorElems() int { return max(m.parts[0].in.Numel(), m.parts[
 
 // moveTime lets the executor play the schedule. A member whose earlier operations are still running joins in when
 // they end.
-func (m *meeting) moveTime(s *ccl.Schedule, elems, size int) {
+func (m *meeting) moveTime(elems, size int) {
 	ready := make([]sim.Time, len(m.parts))
 	for i, p := range m.parts {
 		ready[i] = p.ready
@@ -159,13 +162,14 @@ func (m *meeting) moveTime(s *ccl.Schedule, elems, size int) {
 	}
 	partial := ccl.PartialSize(m.parts[0].in.DType(), m.group.backend.Options.AccumulateF32)
 	run := m.group.backend.executor.Start(ccl.Launch{
-		Schedule: s, Elems: elems, ElemSize: size, PartialSize: partial, Devices: m.group.devices, Ready: ready,
+		Schedule: m.schedule, Elems: elems, ElemSize: size, PartialSize: partial, Devices: m.group.devices, Ready: ready,
+		Observer: m.group.backend.Trace.steps(m),
 	}, m)
 	for i := range m.parts {
 		if ready[i] == ccl.NotReady {
 			m.joinWhenFree(run, i)
 		} else {
-			m.record.Start = max(m.record.Start, ready[i])
+			m.began(i, ready[i])
 		}
 	}
 }
@@ -179,11 +183,17 @@ func (m *meeting) joinWhenFree(run ccl.Joiner, i int) {
 		e.WhenDone(func() {
 			if count--; count == 0 {
 				at := max(p.ready, m.group.backend.World.Engine.Now())
-				m.record.Start = max(m.record.Start, at)
+				m.began(i, at)
 				run.Join(i, at)
 			}
 		})
 	}
+}
+
+// began notes when a member's device starts.
+func (m *meeting) began(member int, at sim.Time) {
+	m.parts[member].ready = at
+	m.record.Start = max(m.record.Start, at)
 }
 
 // RankDone ends a member's part. It implements ccl.Watcher.
@@ -195,6 +205,9 @@ func (m *meeting) RankDone(member int, now sim.Time) {
 		if m.whole != nil {
 			m.whole.Finish(now)
 		}
+	}
+	if t := m.group.backend.Trace; t != nil {
+		t.collective(m.group.Members[member], m, m.parts[member].ready, now)
 	}
 	m.parts[member].work.Finish(now)
 }

@@ -67,7 +67,7 @@ func (p *planner) schedule(a ccl.Algorithm, bytes int64) *ccl.Schedule {
 // of the same name when they have one and leave the choice to the Tuner otherwise.
 func (p *planner) algorithm(c ccl.Collective, elems, elemSize int) (ccl.Algorithm, error) {
 	b := p.backend
-	if b.Options.Algorithm != Auto {
+	if b.Options.Algorithm != ccl.Auto {
 		if a, err := ccl.Lookup(c, b.Options.Algorithm); err == nil {
 			return a, nil
 		}

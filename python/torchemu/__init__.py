@@ -1,5 +1,53 @@
-"""A cluster of accelerators in one process."""
+"""A cluster of accelerators in one process.
 
-from torchemu._core import pybind
+``import torchemu as torch`` gives programs the names they know from PyTorch, on a simulated AHBM fabric.
+"""
 
-__version__ = pybind.Version()
+from __future__ import annotations
+
+from typing import Any
+
+from torchemu import _runtime, ahbm, distributed, dtypes, errors, multiprocessing
+from torchemu._binding import go as _go
+from torchemu._placement import DPPolicy
+from torchemu._runtime import World
+from torchemu._tensor import Size, Tensor, arange, empty, from_numpy, full, ones, tensor, zeros, zeros_like
+from torchemu.dtypes import dtype
+
+__version__: str = _go.Version()
+
+__all__ = [
+    "DPPolicy",
+    "Size",
+    "Tensor",
+    "World",
+    "ahbm",
+    "arange",
+    "distributed",
+    "dtype",
+    "dtypes",
+    "empty",
+    "errors",
+    "from_numpy",
+    "full",
+    "multiprocessing",
+    "ones",
+    "tensor",
+    "zeros",
+    "zeros_like",
+]
+
+_DTYPES = {name: d for d in dtypes.ALL for name in d.names}
+
+
+def __getattr__(name: str) -> Any:
+    """torch.spec, the topology of the current World, and the dtypes under all their names."""
+    if name == "spec":
+        return _runtime.current_world().spec
+    if name in _DTYPES:
+        return _DTYPES[name]
+    raise AttributeError(f"torchemu has no {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_DTYPES, "spec"})

@@ -1,9 +1,49 @@
 """The torchemu command."""
 
-import torchemu
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from torchemu import bench
+from torchemu._binding import go
+from torchemu.multiprocessing import ProcessException
+
+_INTERRUPTED = 130  # the exit status by which shells know Ctrl-C
 
 
-def main() -> int:
-    """Prints the version."""
-    print(torchemu.__version__)
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command and returns its exit status."""
+    options = _parser().parse_args(argv)
+    try:
+        options.action(options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except ProcessException as error:
+        print(f"torchemu: {error.msg.strip()}", file=sys.stderr)
+        return 1
+    except (bench.BenchError, OSError) as error:
+        print(f"torchemu: {error}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="torchemu", description="A cluster of accelerators in one process.")
+    parser.add_argument("--version", action="version", version=go.Version())
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_bench(commands.add_parser("bench", help="run a bench: a Python file with run(torch)"))
+    return parser
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    presets = ", ".join(json.loads(go.Presets()))
+    parser.add_argument("file", metavar="FILE", help="the bench")
+    parser.add_argument(
+        "--topology", default="default", metavar="NAME|FILE", help=f"a topology.yaml, or one of {presets}"
+    )
+    parser.add_argument("--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
+    parser.add_argument("--trace", default="", metavar="FILE", help="write a trace of the run, for Perfetto")
+    parser.set_defaults(action=lambda o: bench.run(o.file, o.topology, o.ccl, o.trace))

@@ -1,0 +1,53 @@
+package pybind
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+
+	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/multiprocessing"
+)
+
+// separator stands between the exception's name and the message.
+const separator = "\x1f"
+
+// fault is an error for which Python is to raise the named exception.
+type fault struct{ exception, text string }
+
+func (f *fault) Error() string { return f.text }
+
+// raise makes an error of a given Python exception.
+func raise(exception, format string, args ...any) error {
+	return &fault{exception, fmt.Sprintf(format, args...)}
+}
+
+// guard is deferred by every exported function: it turns a panic into an error and names the exception to raise.
+func guard(err *error) {
+	if v := recover(); v != nil {
+		*err = raise("InternalError", "%v\n%s", v, debug.Stack())
+	}
+	if *err != nil {
+		*err = errors.New(exceptionOf(*err) + separator + (*err).Error())
+	}
+}
+
+func exceptionOf(err error) string {
+	var f *fault
+	var deadlock *multiprocessing.DeadlockError
+	var mismatch *distributed.MismatchError
+	switch {
+	case errors.As(err, &f):
+		return f.exception
+	case errors.As(err, &deadlock):
+		return "DeadlockError"
+	case errors.As(err, &mismatch):
+		return "MismatchError"
+	case errors.Is(err, fs.ErrNotExist):
+		return "FileNotFoundError"
+	case errors.Is(err, fs.ErrPermission):
+		return "PermissionError"
+	}
+	return "ValueError"
+}

@@ -1,0 +1,112 @@
+package pybind
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// table maps the handles that Python holds to objects. Python may release a handle from any thread, whenever its
+// garbage collector runs; everything else happens on the World's thread.
+var table = struct {
+	sync.Mutex
+	objects map[int64]any
+	next    int64
+}{objects: map[int64]any{}}
+
+// world is an open World with what its groups share.
+type world struct {
+	*torchemu.World
+	backend *distributed.Backend
+	about   string // JSON for Describe
+	thread  int
+}
+
+// owned is an object that belongs to a World.
+type owned[T any] struct {
+	object T
+	world  *world
+}
+
+func register(object any) int64 {
+	table.Lock()
+	defer table.Unlock()
+	table.next++
+	table.objects[table.next] = object
+	return table.next
+}
+
+func lookup(handle int64) any {
+	table.Lock()
+	defer table.Unlock()
+	return table.objects[handle]
+}
+
+func forget(handle int64) any {
+	table.Lock()
+	defer table.Unlock()
+	object := table.objects[handle]
+	delete(table.objects, handle)
+	return object
+}
+
+// worldOf finds an open World and checks that this is its thread.
+func worldOf(handle int64) (*world, error) {
+	w, ok := lookup(handle).(*world)
+	if !ok {
+		return nil, raise("RuntimeError", "the World is closed: its tensors and process groups can no longer be used")
+	}
+	return w, w.checkThread()
+}
+
+func (w *world) checkThread() error {
+	if unix.Gettid() != w.thread {
+		return raise("RuntimeError", "a World belongs to the thread that opened it; this is another thread. "+
+			"Ranks are cooperative: use torch.multiprocessing.spawn, not threads")
+	}
+	return nil
+}
+
+// ownedBy finds an object of a World that is still open.
+func ownedBy[T any](handle int64, what string) (owned[T], error) {
+	o, ok := lookup(handle).(owned[T])
+	if !ok {
+		return owned[T]{}, raise("RuntimeError", "this %s does not exist any more: its World is closed", what)
+	}
+	return o, o.world.checkThread()
+}
+
+// placed is a tensor with its DPPolicy: how it lies on the PEs of its SIP.
+type placed struct {
+	*tensor.Tensor
+	at tensor.Placement
+}
+
+// whole is the placement of a tensor without a policy: all of it on PE 0 of cube 0.
+var whole = tensor.Placement{NumCubes: 1, NumPEs: 1}
+
+func registerTensor(t *tensor.Tensor, w *world) int64 {
+	return register(owned[*placed]{&placed{t, whole}, w})
+}
+
+func tensorOf(handle int64) (owned[*placed], error) {
+	return ownedBy[*placed](handle, "tensor")
+}
+
+// closeWorld forgets a World and all that belongs to it.
+func closeWorld(handle int64) {
+	w := forget(handle)
+	table.Lock()
+	defer table.Unlock()
+	for h, object := range table.objects {
+		if m, ok := object.(interface{ belongsTo(w any) bool }); ok && m.belongsTo(w) {
+			delete(table.objects, h)
+		}
+	}
+}
+
+func (o owned[T]) belongsTo(w any) bool { return w == any(o.world) }

@@ -1,0 +1,182 @@
+package pybind
+
+import (
+	"encoding/json"
+
+	"github.com/torchemu/torchemu/multiprocessing"
+)
+
+// What Next answers instead of a rank.
+const (
+	nobody   = -1 // every rank has exited
+	askAgain = -2 // simulated time goes on: call again
+)
+
+// NewScheduler makes the run queue of a spawn of n ranks.
+func NewScheduler(worldHandle int64, n int) (handle int64, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	if n < 1 {
+		return 0, raise("ValueError", "spawn needs at least one process, not %d", n)
+	}
+	if _, err := w.Rank(n - 1); err != nil {
+		return 0, raise("ValueError", "%d processes do not fit topology %q: it has %d SIPs, one for each rank; "+
+			"choose a topology with at least %d", n, w.Topology.Name, w.Topology.SIPs(), n)
+	}
+	return register(owned[*multiprocessing.Scheduler]{multiprocessing.NewScheduler(w.Engine, n), w}), nil
+}
+
+func schedulerOf(handle int64) (owned[*multiprocessing.Scheduler], error) {
+	return ownedBy[*multiprocessing.Scheduler](handle, "spawn")
+}
+
+// Park says that the running rank waits for the pending work on a tensor, or for a work. It answers false when there
+// is nothing to wait for.
+func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return false, err
+	}
+	e, err := pendingOn(waitable)
+	if err != nil || e == nil {
+		return false, err
+	}
+	if s.object.Park(rank, e) {
+		return true, nil
+	}
+	return false, e.Err()
+}
+
+// ParkUntilDone says that the rank, whose program has returned, waits for the operations it has issued. It answers
+// false when all have ended.
+func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return false, err
+	}
+	r, err := s.world.Rank(rank)
+	if err != nil {
+		return false, err
+	}
+	e := r.Outstanding()
+	return e != nil && s.object.Park(rank, e), nil
+}
+
+// Resumed returns, as an error, the failure of what the rank waited for.
+func Resumed(scheduler int64, rank int) (err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return err
+	}
+	return s.object.Outcome(rank)
+}
+
+// Exit says that the rank has ended.
+func Exit(scheduler int64, rank int) (err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err == nil {
+		s.object.Exit(rank)
+	}
+	return err
+}
+
+// Next returns the rank to switch to, or -1 when all have exited, or -2 to be called again. A deadlock is an error.
+func Next(scheduler int64) (rank int, err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return 0, err
+	}
+	rank, verdict, err := s.object.Next()
+	switch {
+	case err != nil:
+		return 0, err
+	case verdict == multiprocessing.Idle:
+		return nobody, nil
+	case verdict == multiprocessing.Again:
+		return askAgain, nil
+	}
+	return rank, nil
+}
+
+// Abandon ends, with an error, whatever the ranks of a spawn have issued and not waited for: after a failure.
+func Abandon(scheduler int64, nprocs int) (err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return err
+	}
+	s.world.backend.Abandon(multiprocessing.ErrUnwound)
+	for rank := range nprocs {
+		r, err := s.world.Rank(rank)
+		if err != nil {
+			return err
+		}
+		r.Abandon(multiprocessing.ErrUnwound)
+	}
+	return nil
+}
+
+// Parked returns the ranks that wait, as a JSON list.
+func Parked(scheduler int64) (ranks string, err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(append([]int{}, s.object.Parked()...))
+	return string(text), err
+}
+
+// Runnable reports whether some rank can run before simulated time moves.
+func Runnable(scheduler int64) (yes bool, err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return false, err
+	}
+	return s.object.Runnable(), nil
+}
+
+// Await lets simulated time pass, for a program outside of any spawn, until the pending work on a tensor, or a work,
+// has ended. It answers false when it is to be called again.
+func Await(worldHandle int64, rank int, waitable int64) (done bool, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return false, err
+	}
+	e, err := pendingOn(waitable)
+	if err != nil || e == nil {
+		return err == nil, err
+	}
+	return multiprocessing.Await(w.Engine, rank, e)
+}
+
+// AwaitAll is Await for everything that the rank has issued.
+func AwaitAll(worldHandle int64, rank int) (done bool, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return false, err
+	}
+	r, err := w.Rank(rank)
+	if err != nil {
+		return false, err
+	}
+	e := r.Outstanding()
+	if e == nil {
+		return true, nil
+	}
+	if _, err := multiprocessing.Await(w.Engine, rank, e); err != nil {
+		return false, err
+	}
+	return r.Outstanding() == nil, nil
+}

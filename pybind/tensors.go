@@ -1,0 +1,181 @@
+package pybind
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// parseInts reads "2,3"; "" is no numbers.
+func parseInts(text string) ([]int, error) {
+	if text == "" {
+		return nil, nil
+	}
+	fields := strings.Split(text, ",")
+	list := make([]int, len(fields))
+	for i, f := range fields {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a list of integers", text)
+		}
+		list[i] = n
+	}
+	return list, nil
+}
+
+// NewTensor makes a zero-filled tensor.
+func NewTensor(worldHandle int64, dtypeName, shape string) (handle int64, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	d, dims, err := parseType(dtypeName, shape)
+	if err != nil {
+		return 0, err
+	}
+	t, err := tensor.New(d, dims...)
+	if err != nil {
+		return 0, err
+	}
+	return registerTensor(t, w), nil
+}
+
+// WrapMemory makes a tensor of contiguous memory that Python owns and keeps alive: nbytes at the address.
+func WrapMemory(worldHandle int64, dtypeName, shape string, address int64, nbytes int) (handle int64, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	d, dims, err := parseType(dtypeName, shape)
+	if err != nil {
+		return 0, err
+	}
+	t, err := tensor.Over(tensor.External(uintptr(address), nbytes), d, tensor.Layout{Shape: dims})
+	if err != nil {
+		return 0, err
+	}
+	return registerTensor(t, w), nil
+}
+
+func parseType(dtypeName, shape string) (dtype.DType, []int, error) {
+	d, err := dtype.Parse(dtypeName)
+	if err != nil {
+		return d, nil, err
+	}
+	dims, err := parseInts(shape)
+	return d, dims, err
+}
+
+// ViewTensor makes a view of a tensor's storage; strides and offset count elements.
+func ViewTensor(base int64, shape, strides string, offset int) (handle int64, err error) {
+	defer guard(&err)
+	o, err := tensorOf(base)
+	if err != nil {
+		return 0, err
+	}
+	dims, err := parseInts(shape)
+	if err != nil {
+		return 0, err
+	}
+	steps, err := parseInts(strides)
+	if err != nil {
+		return 0, err
+	}
+	layout := tensor.Layout{Shape: dims, Strides: steps, Offset: o.object.Offset() + offset}
+	v, err := tensor.Over(o.object.Storage(), o.object.DType(), layout)
+	if err != nil {
+		return 0, err
+	}
+	return registerTensor(v, o.world), nil
+}
+
+// Release lets go of a handle of any kind. The memory of a tensor's storage is freed with its last view. Releasing
+// twice does nothing.
+func Release(handle int64) { forget(handle) }
+
+// PlaceTensor gives a tensor its DPPolicy and checks it against the topology. 0 cubes or PEs are all of them.
+func PlaceTensor(handle int64, cube, pe string, cubes, pes int) (err error) {
+	defer guard(&err)
+	o, err := tensorOf(handle)
+	if err != nil {
+		return err
+	}
+	at := tensor.Placement{NumCubes: cubes, NumPEs: pes}
+	if at.Cube, err = tensor.ParseMode(cube); err != nil {
+		return err
+	}
+	if at.PE, err = tensor.ParseMode(pe); err != nil {
+		return err
+	}
+	if _, err := at.Shards(o.object.Tensor, o.world.Topology.CubesPerSIP(), o.world.Topology.PEsPerCube()); err != nil {
+		return err
+	}
+	o.object.at = at
+	return nil
+}
+
+// ReadAddress is where the tensor's first element lies, for reading: it stays valid until the tensor is next
+// operated on.
+func ReadAddress(handle int64) (address int64, err error) {
+	defer guard(&err)
+	o, err := tensorOf(handle)
+	if err != nil {
+		return 0, err
+	}
+	return addressOf(o.object.Tensor, unsafe.SliceData(o.object.Storage().Bytes())), nil
+}
+
+// ExportAddress is where the tensor's first element lies, for reading and writing: it stays valid as long as the
+// storage lives.
+func ExportAddress(handle int64) (address int64, err error) {
+	defer guard(&err)
+	o, err := tensorOf(handle)
+	if err != nil {
+		return 0, err
+	}
+	start := o.object.Storage().Export()
+	return int64(start) + int64(o.object.Offset()*o.object.DType().Size()), nil
+}
+
+func addressOf(t *tensor.Tensor, start *byte) int64 {
+	return int64(uintptr(unsafe.Pointer(start))) + int64(t.Offset()*t.DType().Size())
+}
+
+// CopyTensor is dst.copy_(src) by a rank; src has nothing pending.
+func CopyTensor(rank int, dst, src int64) (err error) {
+	defer guard(&err)
+	to, err := tensorOf(dst)
+	if err != nil {
+		return err
+	}
+	from, err := tensorOf(src)
+	if err != nil {
+		return err
+	}
+	if to.world != from.world {
+		return raise("RuntimeError", "the tensors belong to different Worlds; copy through numpy()")
+	}
+	r, err := to.world.Rank(rank)
+	if err != nil {
+		return err
+	}
+	return r.Copy(to.object.Tensor, from.object.Tensor)
+}
+
+// pendingOn returns the event that a reader of the tensor or waiter for the work waits for; nil when there is none.
+func pendingOn(handle int64) (*torchemu.Event, error) {
+	switch o := lookup(handle).(type) {
+	case owned[*placed]:
+		return torchemu.PendingOn(o.object.Tensor), o.world.checkThread()
+	case owned[*torchemu.Event]:
+		return o.object, o.world.checkThread()
+	}
+	return nil, raise("RuntimeError", "this tensor or work does not exist any more: its World is closed")
+}

@@ -1,0 +1,148 @@
+package pybind
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// OpenWorld builds a World from a topology (a preset's name or a file) and a ccl.yaml ("" for the built-in one) and
+// returns its handle. The World belongs to the calling thread.
+func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
+	defer guard(&err)
+	topo, err := topology.Load(topologyName)
+	if err != nil {
+		return 0, err
+	}
+	config, err := ccl.LoadConfig(cclFile)
+	if err != nil {
+		return 0, err
+	}
+	settings := config.Resolve(topo.SIPs())
+	w := &world{World: torchemu.NewWorld(topo), thread: unix.Gettid()}
+	options := distributed.Options{Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32}
+	if w.backend, err = distributed.NewBackend(w.World, options); err != nil {
+		return 0, err
+	}
+	if w.about, err = describe(topo, config, settings); err != nil {
+		return 0, err
+	}
+	return register(w), nil
+}
+
+func describe(t *topology.Topology, c *ccl.Config, s ccl.Resolved) (string, error) {
+	text, err := json.Marshal(map[string]any{
+		"topology": t.Name, "spec": t.Spec(), "ccl": c.Map(), "sips": t.SIPs(),
+		"cubes_per_sip": t.CubesPerSIP(), "pes_per_cube": t.PEsPerCube(),
+		"algorithm": s.Algorithm, "world_size": s.WorldSize, "n_elem": s.NElem,
+	})
+	return string(text), err
+}
+
+// DescribeWorld returns JSON: the topology's name and spec, ccl.yaml as a mapping and as resolved for this topology.
+func DescribeWorld(handle int64) (about string, err error) {
+	defer guard(&err)
+	w, err := worldOf(handle)
+	if err != nil {
+		return "", err
+	}
+	return w.about, nil
+}
+
+// CloseWorld frees a World. Its tensors, groups and works can no longer be used. Closing twice does nothing.
+func CloseWorld(handle int64) (err error) {
+	defer guard(&err)
+	if lookup(handle) == nil {
+		return nil
+	}
+	if _, err := worldOf(handle); err != nil {
+		return err
+	}
+	closeWorld(handle)
+	return nil
+}
+
+// Presets returns the names of the built-in topologies as a JSON list.
+func Presets() (names string, err error) {
+	defer guard(&err)
+	text, err := json.Marshal(topology.Presets())
+	return string(text), err
+}
+
+// HostTime is the host clock of a rank, in simulated picoseconds.
+func HostTime(handle int64, rank int) (ps int64, err error) {
+	defer guard(&err)
+	w, err := worldOf(handle)
+	if err != nil {
+		return 0, err
+	}
+	r, err := w.Rank(rank)
+	if err != nil {
+		return 0, err
+	}
+	return int64(r.Now()), nil
+}
+
+// collective is one line of the log as Python sees it; times in picoseconds, bandwidths in bytes per second.
+type collective struct {
+	Collective string  `json:"collective"`
+	Algorithm  string  `json:"algorithm"`
+	Ranks      int     `json:"ranks"`
+	Bytes      int64   `json:"bytes"`
+	Start      int64   `json:"start"`
+	End        int64   `json:"end"`
+	AlgBW      float64 `json:"algbw"`
+	BusBW      float64 `json:"busbw"`
+}
+
+// Collectives returns the collectives that have completed so far, from number first on, as JSON.
+func Collectives(handle int64, first int) (list string, err error) {
+	defer guard(&err)
+	w, err := worldOf(handle)
+	if err != nil {
+		return "", err
+	}
+	lines := []collective{}
+	for _, r := range w.backend.Log[min(max(first, 0), len(w.backend.Log)):] {
+		lines = append(lines, collective{
+			distributed.NameOf(r.Collective), r.Algorithm, r.Ranks, r.Bytes, int64(r.Start), int64(r.End), r.AlgBW(), r.BusBW(),
+		})
+	}
+	text, err := json.Marshal(lines)
+	return string(text), err
+}
+
+// StartTrace begins to record the collectives of a World.
+func StartTrace(handle int64) (err error) {
+	defer guard(&err)
+	w, err := worldOf(handle)
+	if err == nil {
+		w.backend.Trace = &distributed.Trace{}
+	}
+	return err
+}
+
+// WriteTrace writes what was recorded since StartTrace to a file, in Chrome's JSON format.
+func WriteTrace(handle int64, path string) (err error) {
+	defer guard(&err)
+	w, err := worldOf(handle)
+	if err != nil {
+		return err
+	}
+	if w.backend.Trace == nil {
+		return raise("RuntimeError", "no trace was started")
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = w.backend.Trace.WriteTo(file)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,56 @@
+"""The Go core's functions, each raising the Python exception that the core names in its error."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import os
+import types
+from collections.abc import Callable
+from typing import Any
+
+from torchemu import errors
+from torchemu._core import pybind
+
+_SEPARATOR = "\x1f"  # between the exception's name and its message; see pybind/errors.go
+
+
+def _translated(error: RuntimeError) -> BaseException:
+    name, separator, message = str(error).partition(_SEPARATOR)
+    if not separator:
+        return error
+    kind: type[BaseException] = getattr(errors, name, getattr(builtins, name, RuntimeError))
+    return kind(message)
+
+
+def _bind(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except RuntimeError as error:
+            raise _translated(error) from None
+
+    return call
+
+
+def _refuse(*_: Any) -> Any:
+    raise RuntimeError(
+        "torchemu does not work in a forked child: the Go runtime does not survive fork. "
+        "Start the child with the multiprocessing start method 'spawn' or 'forkserver'."
+    )
+
+
+def _forked() -> None:
+    for name in EXPORTED:
+        setattr(go, name, _refuse)
+    go.Release = lambda _: None  # tensors that the child inherited go away quietly
+
+
+EXPORTED = tuple(sorted(name for name in vars(pybind) if name[0].isupper() and callable(getattr(pybind, name))))
+"""The names of the core's functions."""
+
+go: Any = types.SimpleNamespace(**{name: _bind(getattr(pybind, name)) for name in EXPORTED})
+"""The core's functions, under the names and with the documentation of the Go package pybind."""
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,470 @@
+"""Tensor: a view of memory that the Go core owns."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from torchemu import _runtime, dtypes
+from torchemu._binding import go
+from torchemu._placement import WHOLE, DPPolicy
+
+HOST_READS = (
+    "__array__",
+    "__bool__",
+    "__contains__",
+    "__eq__",
+    "__float__",
+    "__format__",
+    "__getitem__",
+    "__int__",
+    "__iter__",
+    "__ne__",
+    "__repr__",
+    "clone",
+    "item",
+    "numpy",
+    "tolist",
+)
+"""The methods by which a host program sees a tensor's elements. Each first waits for the work pending on the tensor;
+nothing else does, except ``copy_``, which waits for its source."""
+
+
+def _waits(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def read(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        self.wait()
+        return method(self, *args, **kwargs)
+
+    return read
+
+
+def _host_reads(cls: type[Tensor]) -> type[Tensor]:
+    """Makes the methods of HOST_READS wait."""
+    for name in HOST_READS:
+        setattr(cls, name, _waits(getattr(cls, name)))
+    return cls
+
+
+class _Memory:
+    """Lets NumPy look at a tensor's elements where they are, and keeps the tensor alive as long as NumPy looks."""
+
+    def __init__(self, tensor: Tensor, address: int, writable: bool) -> None:
+        size = tensor.dtype.itemsize
+        kind = tensor.dtype.numpy
+        self.tensor = tensor
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": tensor.shape,
+            "typestr": kind.str if kind.isbuiltin == 1 else f"<u{size}",  # ml_dtypes' types have no code of their own
+            "data": (address, not writable),
+            "strides": tuple(s * size for s in tensor.stride()),
+        }
+
+
+class Size(tuple):
+    """A shape."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self)
+
+
+@_host_reads
+class Tensor:
+    """A tensor on one simulated device. Its memory belongs to the Go core.
+
+    Attributes:
+        dtype: the element type.
+        shape: the dimensions.
+        device: the index of the SIP it is on.
+        dp: the DPPolicy it was made with; how it is sharded within the SIP.
+        name: what the program called it, or "".
+    """
+
+    __slots__ = ("__weakref__", "_external", "_handle", "_strides", "device", "dp", "dtype", "name", "shape", "world")
+
+    def __init__(
+        self,
+        world: _runtime.World,
+        handle: int,
+        dtype: dtypes.dtype,
+        shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        *,
+        device: int = 0,
+        dp: DPPolicy = WHOLE,
+        name: str = "",
+        external: object = None,
+    ) -> None:
+        """Wraps a handle of the Go core. Programs call torch.zeros and its kin instead."""
+        self.world, self._handle, self.dtype, self.shape = world, handle, dtype, Size(shape)
+        self._strides = tuple(strides) if strides is not None else _row_major(self.shape)
+        self.device, self.dp, self.name = device, dp, name
+        self._external = external  # what owns the memory, when the Go core does not
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None:
+            go.Release(handle)
+
+    # -- waiting
+
+    def wait(self) -> None:
+        """Blocks this rank until the work pending on the tensor has ended."""
+        _runtime.current().wait(self._handle)
+
+    # -- shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    def element_size(self) -> int:
+        """Bytes an element."""
+        return self.dtype.itemsize
+
+    def size(self, dim: int | None = None) -> Size | int:
+        """The shape, or one dimension of it."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def stride(self) -> tuple[int, ...]:
+        """Elements from one index of each dimension to the next."""
+        return self._strides
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return self.numel() == 0 or all(
+            s == r for s, r, n in zip(self._strides, _row_major(self.shape), self.shape, strict=True) if n > 1
+        )
+
+    def view(self, *shape: int | Sequence[int]) -> Tensor:
+        """The same memory in another shape; one dimension may be -1.
+
+        Raises:
+            RuntimeError: the tensor is not contiguous.
+            ValueError: the numbers of elements differ.
+        """
+        if not self.is_contiguous():
+            raise RuntimeError("view needs a contiguous tensor; this one's elements do not lie in row-major order")
+        dims = _resolved(_dims(shape), self.numel())
+        return self._view(dims, _row_major(dims), 0)
+
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+        """view() of a contiguous tensor, of a copy otherwise."""
+        return (self if self.is_contiguous() else self.clone()).view(*shape)
+
+    def _view(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Tensor:
+        handle = go.ViewTensor(self._handle, _text(shape), _text(strides), offset)
+        return Tensor(
+            self.world, handle, self.dtype, shape, strides, device=self.device, name=self.name, external=self._external
+        )
+
+    # -- elements, for reading
+
+    def _seen(self, writable: bool = False) -> np.ndarray:
+        """The elements as NumPy sees them in place. Without writable only for use before the next operation."""
+        address = go.ExportAddress(self._handle) if writable else go.ReadAddress(self._handle)
+        return np.asarray(_Memory(self, address, writable)).view(self.dtype.numpy)
+
+    def numpy(self) -> np.ndarray:
+        """The elements as a NumPy array that shares the tensor's memory."""
+        return self._seen(writable=True)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._seen(writable=True), dtype=dtype, copy=copy)
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers, in nested lists."""
+        return self._seen().tolist()
+
+    def item(self) -> Any:
+        """The only element, as a Python number.
+
+        Raises:
+            RuntimeError: there is not exactly one.
+        """
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return self._seen().item()
+
+    def __float__(self) -> float:
+        return float(self._seen().item())
+
+    def __int__(self) -> int:
+        return int(self._seen().item())
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self._seen().item())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._seen().item(), spec) if self.ndim == 0 else format(repr(self), spec)
+
+    def __repr__(self) -> str:
+        body = np.array2string(self._seen(), separator=", ", prefix="tensor(")
+        return f"tensor({body}, device='ahbm:{self.device}', dtype={self.dtype!r})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self._seen() == _operand(value)).any())
+
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return self._new(self._seen() == _operand(other))
+
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+        return self._new(self._seen() != _operand(other))
+
+    __hash__ = object.__hash__
+
+    def _new(self, array: Any) -> Tensor:
+        """A new tensor of these elements, on the same device."""
+        array = np.asarray(array)
+        t = zeros(array.shape, dtype=dtypes.of_numpy(array), device=self.device)
+        t._seen(writable=True)[...] = array
+        return t
+
+    def clone(self) -> Tensor:
+        """A copy with memory of its own."""
+        return self._new(self._seen())
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """A view for indices and slices; a copy for lists and masks, as NumPy and PyTorch have it."""
+        seen = self._seen()
+        part = np.asarray(seen[_index(index)])
+        if part.size and not np.may_share_memory(part, seen):
+            return self._new(part)
+        size = self.dtype.itemsize
+        offset = (part.__array_interface__["data"][0] - seen.__array_interface__["data"][0]) // size if part.size else 0
+        if not _is_basic(index):
+            return self._new(part)
+        return self._view(part.shape, [s // size for s in part.strides], offset)
+
+    # -- elements, for writing
+
+    def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
+        """Replaces the elements by src's, converted and broadcast; waits for the work pending on src only.
+
+        Raises:
+            TypeError: src is not a tensor.
+            RuntimeError: src is of another World.
+            ValueError: the shapes do not fit.
+        """
+        if not isinstance(src, Tensor):
+            raise TypeError(f"copy_(): argument 'other' must be Tensor, not {type(src).__name__}")
+        src.wait()
+        go.CopyTensor(_runtime.current().rank, self._handle, src._handle)
+        return self
+
+    def fill_(self, value: Any) -> Tensor:
+        """Makes every element the value."""
+        return self.copy_(self._new(np.asarray(value).astype(self.dtype.numpy)))
+
+    def zero_(self) -> Tensor:
+        """Makes every element zero."""
+        return self.fill_(0)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not _is_basic(index):
+            self.numpy()[_index(index)] = _operand(value)
+            return
+        source = value if isinstance(value, Tensor) else self._new(np.asarray(value).astype(self.dtype.numpy))
+        self[index].copy_(source)
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether NumPy answers the index with a view."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(p is None or p is Ellipsis or isinstance(p, int | np.integer | slice) for p in parts) and not any(
+        isinstance(p, bool) for p in parts
+    )
+
+
+def _index(index: Any) -> Any:
+    if isinstance(index, tuple):
+        return tuple(_operand(p) for p in index)
+    return _operand(index)
+
+
+def _operand(value: Any) -> Any:
+    """What NumPy can calculate with."""
+    return value.numpy() if isinstance(value, Tensor) else value
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+    return tuple(strides)
+
+
+def _text(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _dims(size: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape that a call gives, as f(2, 3) or f((2, 3))."""
+    if len(size) == 1 and isinstance(size[0], tuple | list):
+        size = tuple(size[0])
+    for n in size:
+        if not isinstance(n, int | np.integer) or isinstance(n, bool):
+            raise TypeError(f"a shape must be of integers, not {n!r} ({type(n).__name__})")
+    return tuple(int(n) for n in size)
+
+
+def _resolved(dims: tuple[int, ...], numel: int) -> tuple[int, ...]:
+    """The shape with its -1 worked out."""
+    known = math.prod(d for d in dims if d != -1)
+    if dims.count(-1) == 1 and known > 0 and numel % known == 0:
+        dims = tuple(numel // known if d == -1 else d for d in dims)
+    if -1 in dims or math.prod(dims) != numel:
+        raise ValueError(f"shape {list(dims)} is invalid for input of size {numel}")
+    return dims
+
+
+# -- creation
+
+
+def zeros(
+    *size: int | Sequence[int],
+    dtype: str | dtypes.dtype | None = None,
+    device: int | str | None = None,
+    dp: DPPolicy | None = None,
+    name: str = "",
+) -> Tensor:
+    """A tensor of zeros on a device.
+
+    Args:
+        size: the shape, as zeros(2, 3) or zeros((2, 3)).
+        dtype: a torch.dtype or a name ("f16", "float16", …); None is float32.
+        device: a SIP's index, "ahbm" or "ahbm:3"; None is the current device.
+        dp: how the tensor is sharded over the SIP's cubes and PEs; None puts all of it on one PE.
+        name: a name for messages.
+
+    Raises:
+        ValueError: unknown dtype, negative dimension, no such device, or a policy that the topology cannot follow.
+        TypeError: an argument of the wrong type.
+        MemoryError: there is not that much memory.
+    """
+    context = _runtime.current()
+    kind, shape, where = dtypes.parse(dtype), _dims(size), _device(device, context)
+    if dp is not None and not isinstance(dp, DPPolicy):
+        raise TypeError(f"dp must be a DPPolicy, not {dp!r}")
+    handle = go.NewTensor(context.world.handle, kind.name, _text(shape))
+    t = Tensor(context.world, handle, kind, shape, device=where, dp=dp or WHOLE, name=name)
+    if dp is not None:
+        go.PlaceTensor(handle, dp.cube, dp.pe, dp.num_cubes or 0, dp.num_pes or 0)
+    return t
+
+
+def _device(device: int | str | None, context: _runtime.Context) -> int:
+    from torchemu import ahbm
+
+    if device is None:
+        return context.device
+    if isinstance(device, str):
+        kind, _, index = device.partition(":")
+        if kind != "ahbm" or (index and not index.isdecimal()):
+            raise ValueError(
+                f"unknown device {device!r}: devices are 'ahbm' and 'ahbm:0' to 'ahbm:{context.world.sips - 1}'"
+            )
+        device = int(index) if index else context.device
+    if not isinstance(device, int):
+        raise TypeError(f"device must be an integer or a string such as 'ahbm:0', not {device!r}")
+    return ahbm.checked(device, context.world)
+
+
+def full(size: Sequence[int], fill_value: Any, **options: Any) -> Tensor:
+    """A tensor of one value; the options are those of zeros."""
+    return zeros(size, **options).fill_(fill_value)
+
+
+def ones(*size: int | Sequence[int], **options: Any) -> Tensor:
+    """A tensor of ones; the options are those of zeros."""
+    return zeros(*size, **options).fill_(1)
+
+
+def empty(*size: int | Sequence[int], **options: Any) -> Tensor:
+    """A tensor whose contents mean nothing (here: zeros, so that runs repeat); the options are those of zeros."""
+    return zeros(*size, **options)
+
+
+def zeros_like(t: Tensor) -> Tensor:
+    """Zeros of t's shape, dtype and device."""
+    return zeros(t.shape, dtype=t.dtype, device=t.device)
+
+
+def arange(*bounds: int, dtype: str | dtypes.dtype | None = "int64", **options: Any) -> Tensor:
+    """The integers of range(*bounds)."""
+    return tensor(list(range(*bounds)), dtype=dtype, **options)
+
+
+def tensor(data: Any, dtype: str | dtypes.dtype | None = None, **options: Any) -> Tensor:
+    """A tensor of the data (numbers, nested lists, an array); floats become float32 unless dtype says otherwise."""
+    array = np.asarray(_operand(data))
+    if dtype is None and not isinstance(data, np.ndarray | np.generic | Tensor) and array.dtype == np.float64:
+        dtype = "float32"
+    kind = dtypes.of_numpy(array) if dtype is None else dtypes.parse(dtype)
+    t = zeros(array.shape, dtype=kind, **options)
+    t._seen(writable=True)[...] = array
+    return t
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor that shares the array's memory. A read-only array is copied, for a tensor can be written.
+
+    Raises:
+        TypeError: not an array, or of a dtype that torch has not.
+        ValueError: a stride is negative, or not a multiple of the element size.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    kind = dtypes.of_numpy(array)
+    if not array.flags.writeable:
+        array = array.copy()
+    if any(s < 0 or s % kind.itemsize for s in array.strides):
+        raise ValueError(
+            "from_numpy needs strides that are multiples of the element size and not negative; copy() first"
+        )
+    return _wrapped(array, kind)
+
+
+def _wrapped(array: np.ndarray, kind: dtypes.dtype) -> Tensor:
+    context = _runtime.current()
+    strides = tuple(s // kind.itemsize for s in array.strides)
+    reach = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True)) if array.size else 0
+    address = array.__array_interface__["data"][0]
+    flat = go.WrapMemory(context.world.handle, kind.name, str(reach), address, reach * kind.itemsize)
+    whole = Tensor(context.world, flat, kind, (reach,), device=context.device, external=array)
+    return whole._view(array.shape, strides if array.size else _row_major(array.shape), 0)

@@ -1,0 +1,59 @@
+"""Running a bench: a Python file with ``run(torch)``, on a World of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torchemu
+from torchemu import _report, _runtime, compat
+from torchemu._binding import go
+
+
+class BenchError(Exception):
+    """The file is not a bench; the text says why."""
+
+
+def load(file: str | Path) -> Callable[[Any], None]:
+    """The run function of a bench file.
+
+    Raises:
+        BenchError: there is no such file, or it has no function run.
+    """
+    path = Path(file)
+    if not path.is_file():
+        raise BenchError(f"{path}: no such file")
+    spec = importlib.util.spec_from_file_location("torchemu_bench", path.resolve())
+    if spec is None or spec.loader is None:
+        raise BenchError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    run = getattr(module, "run", None)
+    if not callable(run):
+        raise BenchError(f"{path}: a bench has a function run(torch), this file has none")
+    return run
+
+
+def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = "", trace: str = "") -> None:
+    """Runs a bench and prints a line for each collective that it ran.
+
+    Args:
+        file: the bench.
+        topology: a preset's name or a topology.yaml.
+        ccl: a ccl.yaml; empty for the built-in one.
+        trace: where to write a trace of the run in Chrome's JSON format; empty for none.
+    """
+    with _runtime.opened(topology, ccl) as world, compat.installed():
+        if trace:
+            go.StartTrace(world.handle)
+        print(f"{Path(file).name} on {world.topology} ({world.sips} SIPs)", flush=True)
+        load(file)(torchemu)
+        print()
+        print(_report.table(world.collectives()))
+        if trace:
+            go.WriteTrace(world.handle, trace)
+            print(f"\ntrace written to {trace}; open it in Perfetto")

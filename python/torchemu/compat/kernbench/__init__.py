@@ -1,0 +1,1 @@
+"""kernbench, as far as collective benches use it."""

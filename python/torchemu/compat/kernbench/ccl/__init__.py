@@ -1,0 +1,1 @@
+"""kernbench.ccl: the configuration of collectives."""

@@ -1,0 +1,1 @@
+"""kernbench.policy: how work and data are laid out."""

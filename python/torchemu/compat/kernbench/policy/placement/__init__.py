@@ -1,0 +1,1 @@
+"""kernbench.policy.placement: where data lies."""
