@@ -35,30 +35,24 @@ func (w picobytes) less(r rate, t sim.Time) picobytes {
 	return picobytes{hi, lo}
 }
 
-// at is how long w takes at a rate, rounded to the nearest picosecond, halves up.
+// at is how long w takes at a rate, rounded to the nearest picosecond, halves up; busy when a Time cannot hold that.
 func (w picobytes) at(r rate) sim.Time {
 	hi := w.hi<<r.shift | w.lo>>(64-r.shift)
 	lo, carry := bits.Add64(w.lo<<r.shift, r.value/2, 0)
 	hi += carry
 	if bits.LeadingZeros64(w.hi) <= int(r.shift) || hi >= r.value { // the quotient does not fit 64 bits
-		panicTooLong(w, r)
+		return busy
 	}
 	t, _ := bits.Div64(hi, lo, r.value)
-	if t >= uint64(busy) {
-		panicTooLong(w, r)
-	}
-	return sim.Time(t)
+	return sim.Time(min(t, uint64(busy)))
 }
 
 // transmission is how long bytes take at a rate of bytes per second, rounded to the nearest picosecond.
 func transmission(bytes int64, bytesPerSecond uint64) sim.Time {
-	return amount(bytes).at(rate{value: bytesPerSecond})
-}
-
-func panicTooLong(w picobytes, r rate) {
-	const tera = 1e12
-	bytes := (float64(w.hi)*(1<<64) + float64(w.lo)) / tera
-	perSecond := float64(r.value) / float64(uint64(1)<<r.shift)
-	panic(fmt.Sprintf("network: %.4g bytes at %.4g bytes per second take longer than the 106 days that a time can hold",
-		bytes, perSecond))
+	t := amount(bytes).at(rate{value: bytesPerSecond})
+	if t == busy {
+		panic(fmt.Sprintf("network: %d bytes at %d bytes per second take longer than the 106 days that a time can hold",
+			bytes, bytesPerSecond))
+	}
+	return t
 }

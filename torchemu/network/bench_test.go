@@ -1,23 +1,11 @@
 package network_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
-	"github.com/torchemu/torchemu/torchemu/topology"
 )
-
-// sips returns a system of n SIPs in a ring.
-func sips(tb testing.TB, n int, rest string) *topology.Topology {
-	tb.Helper()
-	t, err := topology.Parse("test.yaml", fmt.Appendf(nil, "name: test\nsystem: {sips: {count: %d}}\n%s", n, rest))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return t
-}
 
 // relay is the traffic of a ring algorithm: what arrives at a rank goes on to the next.
 type relay struct {
@@ -42,7 +30,7 @@ func (r *relay) Delivered(_ sim.Time, rank uint64) {
 // BenchmarkRing1024 is the traffic of ring all-reduces of 1 MiB among 1024 ranks: one operation is one message.
 func BenchmarkRing1024(b *testing.B) {
 	const ranks = 1024
-	e, t := sim.NewEngine(), sips(b, ranks, "")
+	e, t := sim.NewEngine(), sips(b, ranks)
 	r := &relay{n: network.New(e, t), bytes: 1024, left: b.N}
 	for i := range ranks {
 		r.paths = append(r.paths, r.n.Path(t.PE(i, 0, 0), t.PE((i+1)%ranks, 0, 0)))

@@ -72,7 +72,7 @@ func (a *arrival) Handle(now sim.Time, f uint64) {
 	fl := &n.flows[f]
 	if n.segments[fl.segment].more {
 		fl.segment++
-		fl.engine = none
+		fl.engine, fl.event = none, 0
 		n.begin(int32(f), now)
 		return
 	}

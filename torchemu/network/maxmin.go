@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"math/bits"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -166,6 +167,10 @@ func (n *Network) apply(now sim.Time) {
 		s.change(rate{s.next, c.shift}, now)
 		first = min(first, s.finish)
 	}
+	if first == busy {
+		panic(fmt.Sprintf("network: %d messages that share links take longer than the 106 days that a time can hold",
+			len(c.flows)))
+	}
 	for _, f := range c.flows {
 		if n.sharing.shares[f].finish == first {
 			n.depart(f)
@@ -183,5 +188,5 @@ func (s *share) change(r rate, now sim.Time) {
 	s.left = s.left.less(s.rate, now-s.since)
 	s.since = now
 	s.rate = r
-	s.finish = now + s.left.at(r)
+	s.finish = now + min(s.left.at(r), busy-now)
 }

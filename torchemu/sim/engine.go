@@ -31,6 +31,7 @@ type Engine struct {
 	agenda  agenda
 	buckets []bucket
 	events  []event
+	open    place // where the last event went
 	recent  [recentBuckets]place
 
 	freeEvent, freeBucket uint32
@@ -86,7 +87,10 @@ func (e *Engine) At(t Time, p Priority, h Handler, arg uint64) EventID {
 	i := e.takeEvent()
 	ev := &e.events[i]
 	ev.handler, ev.arg, ev.next = h, arg, none
-	b := e.bucketAt(t, p)
+	if e.open.time != t || e.open.priority != p || e.open.bucket == none {
+		e.open = place{t, p, e.bucketAt(t, p)}
+	}
+	b := &e.buckets[e.open.bucket]
 	if b.head == none {
 		b.head = i
 	} else {
@@ -170,14 +174,12 @@ func (e *Engine) front() uint32 {
 }
 
 // bucketAt returns the bucket in which a new event of this time and priority belongs.
-func (e *Engine) bucketAt(t Time, p Priority) *bucket {
+func (e *Engine) bucketAt(t Time, p Priority) uint32 {
 	at := &e.recent[hash(t, p)]
-	if at.bucket != none && at.time == t && at.priority == p {
-		return &e.buckets[at.bucket]
+	if at.bucket == none || at.time != t || at.priority != p {
+		*at = place{t, p, e.newBucket(t, p)}
 	}
-	i := e.newBucket(t, p)
-	*at = place{t, p, i}
-	return &e.buckets[i]
+	return at.bucket
 }
 
 // newBucket enters a bucket into the agenda. If the bucket at the top has just been emptied, which is so whenever
@@ -204,6 +206,9 @@ func (e *Engine) forget(x *entry) {
 	at := &e.recent[hash(x.time, Priority(x.rank>>56))]
 	if at.bucket == x.bucket {
 		at.bucket = none
+	}
+	if e.open.bucket == x.bucket {
+		e.open.bucket = none
 	}
 }
 
