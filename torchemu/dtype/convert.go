@@ -37,7 +37,8 @@ func elements(b []byte, d DType) int {
 	return len(b) / d.Size()
 }
 
-// block is the number of elements converted at a time when there is an intermediate type, few enough for the stack.
+// block is the number of elements converted at a time when there is an intermediate type, few enough to stay in the
+// cache.
 const block = 512
 
 // convertNarrow converts from the floats of up to 32 bits, through float32.

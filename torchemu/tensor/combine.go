@@ -27,8 +27,8 @@ func goKernels() *kernelTable {
 	t[BXor] = bitwiseRow(xorBytes)
 	t.setInts()
 	t.setFloats()
-	t.setBools()
 	t[Avg] = t[Sum]
+	t.setBools() // which have no average
 	return &t
 }
 

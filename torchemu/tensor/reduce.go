@@ -101,8 +101,8 @@ func CombineF32(op ReduceOp, dst, a, b []float32) {
 // floats of up to 32 bits in float32 with one rounding to d, F64 in float64, integers truncate towards zero. The other
 // operations are finished already. It panics when world < 1 or op is not defined on d.
 func Finish(op ReduceOp, d dtype.DType, data []byte, world int) {
-	if err := op.Check(d); err != nil || world < 1 {
-		panic(fmt.Sprintf("tensor: Finish of %v of %v over %d ranks", op, d, world))
+	if err := op.Check(d); err != nil || world < 1 || len(data)%d.Size() != 0 {
+		panic(fmt.Sprintf("tensor: Finish of %v of %d bytes of %v over %d ranks", op, len(data), d, world))
 	}
 	if op == Avg {
 		divide(d, data, world)
@@ -160,7 +160,7 @@ func divideFloats[T float32 | float64](v []T, world int) {
 	}
 }
 
-// narrowBlock is the number of elements that pass through float32 at a time, few enough for the stack.
+// narrowBlock is the number of elements that pass through float32 at a time, few enough to stay in the cache.
 const narrowBlock = 512
 
 func divideNarrow(d dtype.DType, data []byte, world int) {
