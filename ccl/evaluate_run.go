@@ -127,7 +127,7 @@ func (w *worker) code(code []instr) {
 			tensor.Combine(w.Op, w.DType, dst, w.at(in.a), w.at(in.b))
 		}
 		if in.dst.isFinal() {
-			w.finish(dst)
+			tensor.Finish(w.Op, w.DType, dst, w.schedule.World)
 		}
 	}
 }
@@ -144,13 +144,6 @@ func (w *worker) at(o operand) []byte {
 	return w.scratch.bytes[lo : lo+w.inHi-w.inLo]
 }
 
-// finish makes final values of what the reductions left.
-func (w *worker) finish(data []byte) {
-	if w.Op == tensor.Avg && w.schedule.Collective != AllGather {
-		tensor.Finish(w.Op, w.DType, data, w.schedule.World)
-	}
-}
-
 // wideCode reduces in float32, and rounds what goes to an output.
 func (w *worker) wideCode(code []instr) {
 	for _, in := range code {
@@ -159,7 +152,7 @@ func (w *worker) wideCode(code []instr) {
 			w.combineWide(in)
 		case in.a.isInput(): // never reduced, so nothing to round
 			copy(w.at(in.dst), w.at(in.a))
-			w.finish(w.at(in.dst))
+			tensor.Finish(w.Op, w.DType, w.at(in.dst), w.schedule.World)
 		default:
 			spare := w.floats(w.program.registers)
 			copy(spare, w.floats(int(in.a)))
@@ -182,9 +175,7 @@ func (w *worker) combineWide(in instr) {
 
 // round finishes a value and rounds it to its output.
 func (w *worker) round(dst operand, value []float32) {
-	if w.Op == tensor.Avg {
-		tensor.FinishF32(w.Op, value, w.schedule.World)
-	}
+	tensor.FinishF32(w.Op, value, w.schedule.World)
 	dtype.FromF32(w.DType, w.at(dst), value)
 }
 

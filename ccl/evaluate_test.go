@@ -1,44 +1,17 @@
 package ccl_test
 
 import (
+	"bytes"
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/ccl/ccltest"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
-
-// layouts are the ways to place a number of ranks: all in one, in unequal groups, in a grid.
-func layouts(world int) []ccl.Layout {
-	list := []ccl.Layout{{World: world}}
-	if world < 4 {
-		return list
-	}
-	groups := make([]int, world)
-	for r := range groups {
-		groups[r] = r * 3 / (world + 1)
-	}
-	list = append(list, ccl.Layout{World: world, Group: groups})
-	for w := 2; w*w <= world; w++ {
-		if world%w == 0 {
-			list = append(list, ccl.Layout{World: world, W: w, H: world / w})
-		}
-	}
-	return list
-}
-
-// eachAlgorithm calls f with every algorithm of every collective on every layout of a number of ranks.
-func eachAlgorithm(world int, f func(a ccl.Algorithm, l ccl.Layout)) {
-	for _, c := range collectives {
-		for _, a := range ccl.Algorithms(c) {
-			for _, l := range layouts(world) {
-				f(a, l)
-			}
-		}
-	}
-}
 
 // reduction is what a reduction may vary in.
 type reduction struct {
@@ -60,31 +33,82 @@ func reductions() []reduction {
 	return list
 }
 
+// caseSource deals out all kinds of reductions in turn, with random inputs.
+type caseSource struct {
+	rng   *rand.Rand
+	kinds []reduction
+	dealt int
+}
+
+func newCaseSource(seed uint64) *caseSource {
+	c := &caseSource{rng: rand.New(rand.NewPCG(seed, 2)), kinds: reductions()}
+	c.rng.Shuffle(len(c.kinds), func(i, k int) { c.kinds[i], c.kinds[k] = c.kinds[k], c.kinds[i] })
+	return c
+}
+
+// values are inputs of n elements, or n elements a block for a reduce-scatter.
+func (c *caseSource) values(s *ccl.Schedule, n int) ccl.Values {
+	kind := c.kinds[c.dealt%len(c.kinds)]
+	c.dealt++
+	if s.Collective == ccl.ReduceScatter {
+		n *= s.World
+	}
+	return ccl.Values{
+		Op: kind.op, DType: kind.d, AccumulateF32: kind.wide,
+		Inputs: randomInputs(c.rng, kind.d, s.World, n),
+	}
+}
+
 func TestEvaluateAgreesWithInterpretation(t *testing.T) {
 	const seed = 1
-	rng := rand.New(rand.NewSource(seed))
-	kinds := reductions()
-	rng.Shuffle(len(kinds), func(i, k int) { kinds[i], kinds[k] = kinds[k], kinds[i] })
-	next := 0
+	cases := newCaseSource(seed)
 	for _, world := range []int{1, 2, 3, 4, 5, 7, 8, 16} {
-		eachAlgorithm(world, func(a ccl.Algorithm, l ccl.Layout) {
-			for _, bytes := range []int64{0, 1 << 21} { // not cut, and cut for a pipeline
-				s := a.Build(l, bytes)
-				for _, elems := range []int{0, 1, 2, world - 1, world, world + 1, 200} {
-					kind := kinds[next%len(kinds)]
-					next++
-					if a.Collective() == ccl.ReduceScatter {
-						elems *= world
-					}
-					v := ccl.Values{Op: kind.op, DType: kind.d, AccumulateF32: kind.wide}
-					v.Inputs = randomInputs(rng, kind.d, world, elems)
-					checkEvaluate(t, fmt.Sprintf("seed %d: %s %s, %d ranks, %d elements", seed, a.Collective(), a.Name(), world, elems), s, v)
+		for _, a := range everyAlgorithm() {
+			for _, l := range ccltest.Layouts(world) {
+				s := a.Build(l, int64(cases.dealt%2)<<22) // in turn not cut, and cut for a pipeline
+				for _, n := range []int{0, 1, 2, world - 1, world, world + 1, 150} {
+					name := fmt.Sprintf("seed %d: %s %s %+v, %d elements", seed, a.Collective(), a.Name(), l, n)
+					checkEvaluate(t, name, s, cases.values(s, n))
 				}
 			}
-		})
+		}
 	}
-	if next < len(kinds) {
-		t.Errorf("%d cases did not reach all %d kinds of reduction", next, len(kinds))
+	if cases.dealt < len(cases.kinds) {
+		t.Errorf("%d cases did not reach all %d kinds of reduction", cases.dealt, len(cases.kinds))
+	}
+}
+
+func TestEvaluateAlgorithmsOnThousandElements(t *testing.T) {
+	const seed = 2
+	cases := newCaseSource(seed)
+	for _, a := range everyAlgorithm() {
+		for _, world := range []int{7, 16} {
+			s := a.Build(ccl.Layout{World: world}, 1<<22)
+			checkEvaluate(t, fmt.Sprintf("seed %d: %s %s, %d ranks", seed, a.Collective(), a.Name(), world), s, cases.values(s, 1000))
+		}
+	}
+}
+
+// Random schedules reduce values with themselves, overwrite results, and use what is a result elsewhere as an operand.
+func TestEvaluateRandomSchedules(t *testing.T) {
+	cases := newCaseSource(3)
+	for seed := range uint64(2000) {
+		s := randomSchedule(rand.New(rand.NewPCG(seed, 1)))
+		checkEvaluate(t, fmt.Sprintf("seed %d: random schedule", seed), s, cases.values(s, 9))
+	}
+}
+
+// Long vectors are cut into blocks, which several workers share.
+func TestEvaluateManyBlocks(t *testing.T) {
+	const seed = 4
+	cases := newCaseSource(seed)
+	for _, name := range []string{"ring", "halving_doubling", "one_shot"} {
+		a, err := ccl.Lookup(ccl.AllReduce, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := a.Build(ccl.Layout{World: 3}, 0)
+		checkEvaluate(t, fmt.Sprintf("seed %d: %s", seed, name), s, cases.values(s, 600_001))
 	}
 }
 
@@ -105,6 +129,148 @@ func checkEvaluate(t *testing.T, name string, s *ccl.Schedule, v ccl.Values) {
 			g, w := getBits(got[r].Bytes()[i:], size), getBits(want[r][i:], size)
 			if g != w && !(isNaN(v.DType, g) && isNaN(v.DType, w)) {
 				t.Fatalf("%s, %v of %v, wide %t: rank %d element %d is %#x, want %#x", name, v.Op, v.DType, v.AccumulateF32, r, i/size, g, w)
+			}
+		}
+	}
+}
+
+func TestEvaluateSharesEqualResults(t *testing.T) {
+	for _, a := range everyAlgorithm() {
+		s := a.Build(ccl.Layout{World: 8}, 0)
+		v := ccl.Values{DType: dtype.F32, Inputs: randomInputs(rand.New(rand.NewPCG(1, 1)), dtype.F32, 8, 16)}
+		distinct := map[*tensor.Storage]bool{}
+		for _, result := range evaluate(t, s, v) {
+			distinct[result] = true
+		}
+		want := 1
+		if a.Collective() == ccl.ReduceScatter {
+			want = 8
+		}
+		if len(distinct) != want {
+			t.Errorf("%s %s: %d distinct storages, want %d", a.Collective(), a.Name(), len(distinct), want)
+		}
+	}
+}
+
+func TestEvaluateLeavesInputsAlone(t *testing.T) {
+	s := ringSchedule(t, 4)
+	inputs := randomInputs(rand.New(rand.NewPCG(1, 1)), dtype.F16, 4, 100)
+	var before [][]byte
+	for _, in := range inputs {
+		before = append(before, bytes.Clone(in))
+	}
+	evaluate(t, s, ccl.Values{Op: tensor.Avg, DType: dtype.F16, Inputs: inputs})
+	for r, in := range inputs {
+		if !bytes.Equal(in, before[r]) {
+			t.Errorf("rank %d's input was changed", r)
+		}
+	}
+}
+
+func TestEvaluateRejects(t *testing.T) {
+	of := func(sizes ...int) (inputs [][]byte) {
+		for _, n := range sizes {
+			inputs = append(inputs, make([]byte, n))
+		}
+		return inputs
+	}
+	for _, c := range []struct {
+		collective ccl.Collective
+		values     ccl.Values
+		want       string
+	}{
+		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4)}, "3 ranks got the inputs of 2"},
+		{ccl.AllReduce, ccl.Values{DType: dtype.F32}, "3 ranks got the inputs of 0"},
+		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 8)}, "rank 2's input has 8 bytes, rank 0's has 4"},
+		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(6, 6, 6)}, "6 bytes are not a multiple of 4"},
+		{ccl.ReduceScatter, ccl.Values{DType: dtype.F32, Inputs: of(16, 16, 16)}, "16 bytes are not a multiple of 12"},
+		{ccl.AllReduce, ccl.Values{Op: tensor.BXor, DType: dtype.F32, Inputs: of(4, 4, 4)}, "bxor"},
+		{ccl.AllReduce, ccl.Values{Inputs: of(4, 4, 4)}, "cannot reduce"},
+		{ccl.AllGather, ccl.Values{Inputs: of(4, 4, 4)}, "cannot reduce"},
+	} {
+		a, err := ccl.Lookup(c.collective, "ring")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = a.Build(ccl.Layout{World: 3}, 0).Evaluate(c.values)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got error %v, want one that says %q", c.collective, err, c.want)
+		}
+	}
+}
+
+func TestEvaluateRejectsBrokenSchedules(t *testing.T) {
+	gather := ccl.NewBuilder(ccl.AllGather, "forgets", 2, 2, 1)
+	gather.Copy(0, 1, 0, 1)
+	scatter := ccl.NewBuilder(ccl.AllGather, "invents", 2, 2, 1)
+	scatter.Reduce(0, 1, 0, 1)
+	for want, b := range map[string]*ccl.Builder{
+		"rank 0 ends without chunk 1":            gather,
+		"reduces a block that its rank does not": scatter,
+	} {
+		_, err := b.Schedule().Evaluate(ccl.Values{DType: dtype.U8, Inputs: [][]byte{{1}, {2}}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want one that says %q", err, want)
+		}
+	}
+}
+
+// allReduce evaluates an algorithm and returns rank 0's result.
+func allReduce(t *testing.T, name string, v ccl.Values) []byte {
+	t.Helper()
+	a, err := ccl.Lookup(ccl.AllReduce, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return evaluate(t, a.Build(ccl.Layout{World: len(v.Inputs)}, 0), v)[0].Bytes()
+}
+
+// In f16, whose spacing is 2 from 2048 to 4096, eight numbers that add up to 2055 are rounded after each addition.
+// The ring's first chunk is added in the order 1, 2, …, 7, 0, and each 1 is lost in a tie to the even neighbour. The tree's
+// ranks 4, 5, 6 add up their own first, and 2048+3 rounds to 2052.
+func TestRingAndTreeRoundDifferently(t *testing.T) {
+	x := []float32{1, 2048, 1, 1, 1, 1, 1, 1}
+	values := func(wide bool) ccl.Values {
+		v := ccl.Values{Op: tensor.Sum, DType: dtype.F16, AccumulateF32: wide}
+		for _, f := range x {
+			in := make([]byte, 2*8)
+			for i := range 8 {
+				putBits(in[2*i:], 2, encode(dtype.F16, f))
+			}
+			v.Inputs = append(v.Inputs, in)
+		}
+		return v
+	}
+	first := func(result []byte) float32 { return decode(dtype.F16, getBits(result, 2)) }
+	for _, c := range []struct {
+		algorithm string
+		want      float32
+	}{
+		{"ring", 2048},
+		{"double_binary_tree", 2052},
+	} {
+		if got := first(allReduce(t, c.algorithm, values(false))); got != c.want {
+			t.Errorf("%s: sum is %v, want %v", c.algorithm, got, c.want)
+		}
+		// 2055 is between 2054 and 2056, as far from both: to even.
+		if got := first(allReduce(t, c.algorithm, values(true))); got != 2056 {
+			t.Errorf("%s, accumulating in f32: sum is %v, want 2056", c.algorithm, got)
+		}
+	}
+}
+
+func TestIntegersAgreeAcrossAlgorithms(t *testing.T) {
+	const seed = 5
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for _, kind := range reductions() {
+		if kind.d.IsFloat() {
+			continue
+		}
+		v := ccl.Values{Op: kind.op, DType: kind.d, Inputs: randomInputs(rng, kind.d, 6, 50)}
+		want := allReduce(t, "ring", v)
+		for _, a := range ccl.Algorithms(ccl.AllReduce) {
+			if got := allReduce(t, a.Name(), v); !bytes.Equal(got, want) {
+				t.Errorf("seed %d: %v of %v: %s and ring differ", seed, kind.op, kind.d, a.Name())
 			}
 		}
 	}

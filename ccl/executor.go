@@ -70,7 +70,7 @@ func NewExecutor(e *sim.Engine, n *network.Network) *Executor {
 }
 
 // Start begins a collective. It returns at once: all that follows happens in the engine's events, the calls of w
-// among them. It panics on a Launch that contradicts its Schedule.
+// among them. It panics on a Launch that contradicts its Schedule. The result is for ranks that were NotReady.
 func (x *Executor) Start(l Launch, w Watcher) Joiner {
 	l.check()
 	r := x.take(l.Schedule)
@@ -87,8 +87,12 @@ func (x *Executor) Start(l Launch, w Watcher) Joiner {
 	return r
 }
 
-// startPriority lets ranks join before the network shares out the bandwidth of an instant.
-const startPriority sim.Priority = 0
+// All ranks that are ready at one instant join before the first of them sends. Both precede the network's sharing out
+// of the bandwidth, which it does last.
+const (
+	joinPriority  sim.Priority = 0
+	beginPriority sim.Priority = 1
+)
 
 func (l Launch) check() {
 	world := l.Schedule.World

@@ -24,6 +24,7 @@ type run struct {
 	partial []partial           // which steps move partial sums; nil when that makes no difference
 	left    []uint32            // steps that each rank has yet to see complete
 	joined  []bool              // ranks that have come to this launch
+	joining []uint32            // ranks that came at this instant
 	held    [][]uint32          // steps that arrived at a rank before it joined; nil until there is one
 	done    []uint32            // completed steps whose successors have not been told
 	times   []StepTimes         // nil without an observer
@@ -79,14 +80,26 @@ func (r *run) findPaths(devices []topology.DeviceID) {
 
 // Join lets a rank join the launch at a time that is not past.
 func (r *run) Join(rank int, at sim.Time) {
-	r.executor.engine.At(at, startPriority, r, uint64(rank))
+	r.executor.engine.At(at, joinPriority, r, uint64(rank))
 }
 
-// Handle is the moment at which a rank joins the launch.
+// Handle is the moment at which a rank joins, or, with the argument begin, at which those that joined begin.
 func (r *run) Handle(now sim.Time, rank uint64) {
+	if rank == begin {
+		r.sendFirst(now)
+	} else {
+		r.join(uint32(rank), now)
+	}
+	r.settle(now)
+}
+
+const begin = 1 << 32 // no rank
+
+func (r *run) join(rank uint32, now sim.Time) {
 	r.joined[rank] = true
 	if r.left[rank] == 0 {
 		r.rankDone(int(rank), now)
+		return
 	}
 	if r.held != nil {
 		for _, i := range r.held[rank] {
@@ -94,10 +107,31 @@ func (r *run) Handle(now sim.Time, rank uint64) {
 		}
 		r.held[rank] = r.held[rank][:0]
 	}
-	for _, i := range r.wiring.first[r.wiring.firstOf[rank]:r.wiring.firstOf[rank+1]] {
+	if len(r.joining) == 0 {
+		r.executor.engine.At(now, beginPriority, r, begin)
+	}
+	r.joining = append(r.joining, rank)
+}
+
+// sendFirst sends what waits for nothing but the ranks that have just joined. It goes in the order of the schedule,
+// not rank by rank: so what is sent and arrives at one instant is reduced in this order, alike at all ranks.
+func (r *run) sendFirst(now sim.Time) {
+	for _, i := range r.firstSteps() {
 		r.send(i, now)
 	}
-	r.settle(now)
+	r.joining = r.joining[:0]
+}
+
+func (r *run) firstSteps() []uint32 {
+	if len(r.joining) == len(r.joined) {
+		return r.wiring.first
+	}
+	var steps []uint32
+	for _, rank := range r.joining {
+		steps = append(steps, r.wiring.firstOf(rank)...)
+	}
+	slices.Sort(steps)
+	return steps
 }
 
 // Delivered takes the network's word that a step's message, or its reduction, is through.

@@ -1,6 +1,9 @@
 package ccl
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // derived is what is worked out from a Schedule once, when it is first needed, and kept with it.
 type derived struct {
@@ -19,8 +22,9 @@ type wiring struct {
 	pairs []pair   // the distinct (Src, Dst) between which something is sent
 	pair  []uint32 // step i goes along pairs[pair[i]]
 
-	// The steps that wait for nothing but their source to join, by rank: rank r's are first[firstOf[r]:firstOf[r+1]].
-	first, firstOf []uint32
+	// The steps that wait for nothing but their source to join: in the order of the schedule, and by rank.
+	first, firstByRank []uint32
+	rankStart          []uint32 // rank r's are firstByRank[rankStart[r]:rankStart[r+1]]
 
 	steps []uint32 // how many steps each rank sends or receives
 }
@@ -88,22 +92,26 @@ func (w *wiring) number(known map[pair]uint32, at pair) uint32 {
 }
 
 func (w *wiring) findFirst(s *Schedule) {
-	w.firstOf = make([]uint32, s.World+1)
+	w.rankStart = make([]uint32, s.World+1)
 	for i := range s.Steps {
 		if s.SendWaits[i] == 0 {
-			w.firstOf[s.Steps[i].Src+1]++
+			w.first = append(w.first, uint32(i))
+			w.rankStart[s.Steps[i].Src+1]++
 		}
 	}
 	for r := range s.World {
-		w.firstOf[r+1] += w.firstOf[r]
+		w.rankStart[r+1] += w.rankStart[r]
 	}
-	w.first = make([]uint32, w.firstOf[s.World])
-	next := append([]uint32(nil), w.firstOf...)
-	for i := range s.Steps {
-		if s.SendWaits[i] == 0 {
-			src := s.Steps[i].Src
-			w.first[next[src]] = uint32(i)
-			next[src]++
-		}
+	w.firstByRank = make([]uint32, len(w.first))
+	next := slices.Clone(w.rankStart)
+	for _, i := range w.first {
+		src := s.Steps[i].Src
+		w.firstByRank[next[src]] = i
+		next[src]++
 	}
+}
+
+// firstOf is a rank's part of the first steps.
+func (w *wiring) firstOf(rank uint32) []uint32 {
+	return w.firstByRank[w.rankStart[rank]:w.rankStart[rank+1]]
 }

@@ -3,7 +3,7 @@ package ccl_test
 import (
 	"encoding/binary"
 	"math"
-	"math/rand"
+	"math/rand/v2"
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/dtype"
@@ -270,10 +270,10 @@ func randomInputs(rng *rand.Rand, d dtype.DType, world, elems int) [][]byte {
 }
 
 func randomBits(rng *rand.Rand, d dtype.DType) uint64 {
-	f := rng.NormFloat64() * float64(int(1)<<rng.Intn(6))
+	f := rng.NormFloat64() * float64(int(1)<<rng.IntN(6))
 	switch {
 	case d == dtype.Bool:
-		return uint64(rng.Intn(2))
+		return uint64(rng.IntN(2))
 	case d == dtype.F64:
 		return math.Float64bits(f)
 	case d.IsFloat():

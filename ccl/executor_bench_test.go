@@ -1,0 +1,112 @@
+package ccl_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// ringOfSIPs is a system of one node whose SIPs form a ring.
+func ringOfSIPs(tb testing.TB, sips int) *topology.Topology {
+	return parseTopology(tb, fmt.Sprintf("name: ring\nsystem: {sips: {count: %d, connect: ring}}\n", sips))
+}
+
+func parseTopology(tb testing.TB, yaml string) *topology.Topology {
+	tb.Helper()
+	t, err := topology.Parse("test.yaml", []byte(yaml))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
+}
+
+// firstPEs is the first PE of each SIP.
+func firstPEs(t *topology.Topology) []topology.DeviceID {
+	list := make([]topology.DeviceID, t.SIPs())
+	for s := range list {
+		list[s] = t.PE(s, 0, 0)
+	}
+	return list
+}
+
+// fabric is an idle network with an Executor.
+type fabric struct {
+	topology *topology.Topology
+	engine   *sim.Engine
+	network  *network.Network
+	executor *ccl.Executor
+}
+
+func newFabric(t *topology.Topology) *fabric {
+	e := sim.NewEngine()
+	n := network.New(e, t)
+	return &fabric{t, e, n, ccl.NewExecutor(e, n)}
+}
+
+// finished notes when each rank was done.
+type finished []sim.Time
+
+func (f finished) RankDone(rank int, now sim.Time) { f[rank] = now }
+
+// time runs one launch alone, and returns how long it took.
+func (f *fabric) time(l ccl.Launch) sim.Time {
+	start := f.engine.Now()
+	f.executor.Start(l, make(finished, l.Schedule.World))
+	for f.engine.Step() {
+	}
+	return f.engine.Now() - start
+}
+
+// BenchmarkAllReduceTiming is the timing of a ring all-reduce of float32, without its data.
+func BenchmarkAllReduceTiming(b *testing.B) {
+	for _, c := range []struct{ world, bytes int }{{8, 4 << 10}, {8, 16 << 20}, {1024, 1 << 20}} {
+		b.Run(fmt.Sprintf("%d×%dKiB", c.world, c.bytes>>10), func(b *testing.B) {
+			t := ringOfSIPs(b, c.world)
+			f := newFabric(t)
+			l := launch(ringSchedule(b, c.world), c.bytes/4, 4, firstPEs(t))
+			f.time(l)
+			b.ResetTimer()
+			for range b.N {
+				f.time(l)
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms")
+		})
+	}
+}
+
+// BenchmarkAllReduce is timing and data of a ring all-reduce of float32.
+func BenchmarkAllReduce(b *testing.B) {
+	for _, c := range []struct{ world, bytes int }{{8, 4 << 10}, {8, 16 << 20}, {1024, 1 << 20}} {
+		b.Run(fmt.Sprintf("%d×%dKiB", c.world, c.bytes>>10), func(b *testing.B) { benchmarkAllReduce(b, c.world, c.bytes) })
+	}
+}
+
+func benchmarkAllReduce(b *testing.B, world, bytes int) {
+	t := ringOfSIPs(b, world)
+	f := newFabric(t)
+	l := launch(ringSchedule(b, world), bytes/4, 4, firstPEs(t))
+	inputs := storages(b, world, bytes)
+	defer releaseAll(inputs)
+	v := ccl.Values{Op: tensor.Sum, DType: dtype.F32, Inputs: refill(inputs)}
+	releaseAll(evaluate(b, l.Schedule, v))
+	f.time(l)
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		v.Inputs = refill(inputs)
+		b.StartTimer()
+		f.time(l)
+		releaseAll(evaluate(b, l.Schedule, v))
+	}
+	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms")
+}
+
+func launch(s *ccl.Schedule, elems, elemSize int, devices []topology.DeviceID) ccl.Launch {
+	return ccl.Launch{Schedule: s, Elems: elems, ElemSize: elemSize, PartialSize: elemSize, Devices: devices}
+}

@@ -1,0 +1,181 @@
+package ccl
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Tuner chooses the algorithm that a collective takes least simulated time with, by trying them: on an idle network of
+// its own, with all ranks ready at once. It remembers what it chose. Like an Engine it belongs to one goroutine.
+type Tuner struct {
+	topology *topology.Topology
+	choices  map[tunerKey]Algorithm
+	bench    *testBench // nil when it has to be made anew
+}
+
+// tunerKey is all that a choice depends on.
+type tunerKey struct {
+	collective      Collective
+	elems, elemSize int
+	placement       string // layout and devices
+}
+
+// An algorithm that would take more than this is not tried when the others include a smaller one: a trial takes up to
+// 100 ns and 60 bytes a step, and every pair of ranks that talk to each other takes a path through the topology.
+const (
+	maxTrialSteps = 1 << 22
+	maxTrialPairs = 1 << 14
+)
+
+// NewTuner returns a Tuner for collectives on t.
+func NewTuner(t *topology.Topology) *Tuner {
+	return &Tuner{topology: t, choices: make(map[tunerKey]Algorithm)}
+}
+
+// Select returns the fastest algorithm for a vector of elems elements (as in [Launch]) on the devices, rank by rank;
+// of equally fast ones the first that [Algorithms] lists. The error says what is wrong with the arguments.
+func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elems, elemSize int) (Algorithm, error) {
+	candidates := Algorithms(c)
+	switch {
+	case len(candidates) == 0:
+		return nil, fmt.Errorf("there is no algorithm for %s", c)
+	case len(devices) != l.World || l.World < 1:
+		return nil, fmt.Errorf("%s on %d devices, but the layout is of %d ranks", c, len(devices), l.World)
+	case elems < 0 || elemSize < 1:
+		return nil, fmt.Errorf("%s of %d elements of %d bytes", c, elems, elemSize)
+	}
+	key := tunerKey{c, elems, elemSize, placementKey(l, devices)}
+	choice, known := t.choices[key]
+	if !known {
+		choice = t.choose(candidates, trial{layout: l, launch: Launch{
+			Elems: elems, ElemSize: elemSize, PartialSize: elemSize, Devices: devices,
+		}})
+		t.choices[key] = choice
+	}
+	return choice, nil
+}
+
+// placementKey is the layout and the devices as the key of a map.
+func placementKey(l Layout, devices []topology.DeviceID) string {
+	key := binary.AppendVarint(nil, int64(l.W))
+	key = binary.AppendVarint(key, int64(l.H))
+	for _, d := range devices {
+		key = binary.AppendVarint(key, int64(d))
+	}
+	for _, g := range l.Group {
+		key = binary.AppendVarint(key, int64(g))
+	}
+	return string(key)
+}
+
+// trial is what candidates are tried on; launch lacks the schedule.
+type trial struct {
+	layout Layout
+	launch Launch
+}
+
+func (t trial) bytes() int64 { return int64(t.launch.Elems) * int64(t.launch.ElemSize) }
+
+// contender is a candidate and how it did.
+type contender struct {
+	Algorithm
+	listed int // place in the list of algorithms
+	steps  int
+	time   sim.Time
+}
+
+// beats compares by time, then by place.
+func (a contender) beats(b contender) bool {
+	return a.time < b.time || a.time == b.time && a.listed < b.listed
+}
+
+// choose tries the candidates, those with few steps first: the best so far often rules the big ones out.
+func (t *Tuner) choose(candidates []Algorithm, on trial) Algorithm {
+	if on.bytes() == 0 || on.layout.World == 1 {
+		return candidates[0] // none takes any time
+	}
+	field := make([]contender, len(candidates))
+	for i, a := range candidates {
+		field[i] = contender{Algorithm: a, listed: i, steps: expectedSteps(a, on.layout, on.bytes())}
+	}
+	slices.SortStableFunc(field, func(a, b contender) int { return a.steps - b.steps })
+	best := contender{time: -1}
+	for _, c := range field {
+		if best.time >= 0 && c.steps > maxTrialSteps {
+			break
+		}
+		if t.try(&c, best, on) {
+			best = c
+		}
+	}
+	return best.Algorithm
+}
+
+// try times a candidate, unless it cannot be better than the best so far, and says whether it is.
+func (t *Tuner) try(c *contender, best contender, on trial) bool {
+	on.launch.Schedule = c.Build(on.layout, on.bytes())
+	if best.time < 0 {
+		c.time = t.simulate(on.launch, never)
+		return true
+	}
+	if len(on.launch.Schedule.wiring().pairs) > maxTrialPairs {
+		return false
+	}
+	c.time = t.lowerBound(on.launch)
+	if !c.beats(best) {
+		return false
+	}
+	c.time = t.simulate(on.launch, best.time)
+	return c.beats(best)
+}
+
+// expectedSteps is about how many steps a schedule would have.
+func expectedSteps(a Algorithm, l Layout, bytes int64) int {
+	if p, ok := a.(plan); ok {
+		return p.steps(l, p.Depth(l, bytes)).steps
+	}
+	return 0 // not known: try it early
+}
+
+// never is later than any trial ends.
+const never sim.Time = 1<<63 - 1
+
+// testBench is an idle network to try schedules on.
+type testBench struct {
+	engine  *sim.Engine
+	network *network.Network
+}
+
+// idle returns the test bench.
+func (t *Tuner) idle() *testBench {
+	if t.bench == nil {
+		e := sim.NewEngine()
+		t.bench = &testBench{e, network.New(e, t.topology)}
+	}
+	return t.bench
+}
+
+// simulate is how long a launch takes; more than limit is as good as any.
+func (t *Tuner) simulate(l Launch, limit sim.Time) sim.Time {
+	b := t.idle()
+	start := b.engine.Now()
+	NewExecutor(b.engine, b.network).Start(l, ignore{})
+	const events = 256
+	for b.engine.Run(events) == events {
+		if b.engine.Now()-start > limit {
+			t.bench = nil // it is not idle
+			return never
+		}
+	}
+	return b.engine.Now() - start
+}
+
+// ignore is a Watcher that does not care.
+type ignore struct{}
+
+func (ignore) RankDone(int, sim.Time) {}
