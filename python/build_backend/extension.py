@@ -107,6 +107,7 @@ def generate(root: Path, gen: Path) -> Path:
     run("fetching Go modules", ["go", "mod", "download"], root)
     said = run("generating bindings with gopy", gopy_command(gen.relative_to(root)), root)
     patch_cgo_flags(gen / "pybind.go")
+    patch_leaks(gen / "build.py")
     check_complete(said, root / "pybind", gen / "pybind.go")
     for name in ("pybind.py", "go.py"):
         patch_wrapper(gen / name)
@@ -139,6 +140,12 @@ def check_complete(said: str, package: Path, generated: Path) -> None:
 def patch_cgo_flags(file: Path) -> None:
     """Drops gopy's linker flags: an extension takes Python's symbols from the process that loads it, not a library."""
     replace_once(file, r"^#cgo LDFLAGS:[^\n]*\n", "")
+
+
+def patch_leaks(file: Path) -> None:
+    """Has the text freed that a function without a result but an error returns: gopy frees it for strings only."""
+    leaky = r"^add_checked_function\((mod, '\w+', retval\('char\*'\))"
+    file.write_text(re.sub(leaky, r"add_checked_string_function(\1", file.read_text(), flags=re.MULTILINE))
 
 
 def patch_wrapper(file: Path) -> None:
