@@ -74,7 +74,7 @@ lint: lint-go lint-python ## gofmt, vet, staticcheck, tidy; ruff, mypy
 
 .PHONY: lint-go
 lint-go: prerequisites
-	@$(STEP) "gofmt" sh -c 'unformatted=$$(gofmt -l $(GO_DIRS)) && echo "$$unformatted" && [ -z "$$unformatted" ]'
+	@$(STEP) "gofmt" sh -c 'gofmt -d $(GO_DIRS) | (! grep .)'
 	@$(STEP) "go mod tidy" go mod tidy -diff
 	@$(STEP) "go vet" go vet ./...
 	@$(STEP) "staticcheck" go tool staticcheck ./...

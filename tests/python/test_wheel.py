@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -79,5 +80,6 @@ def test_imports_from_the_other_venv(python: Path, tmp_path: Path) -> None:
     assert Path(said.strip()).is_relative_to(python.parents[1])
 
 
-def test_command_is_there(python: Path, tmp_path: Path) -> None:
-    assert run([python.parent / "torchemu", "--help"], tmp_path)
+def test_bench_runs_from_the_other_venv(python: Path, tmp_path: Path) -> None:
+    bench = shutil.copy(ROOT / "benches" / "ccl_allreduce.py", tmp_path)
+    assert "OK" in run([python.parent / "torchemu", "bench", bench, "--topology", "sips2"], tmp_path)
