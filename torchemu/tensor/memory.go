@@ -17,7 +17,7 @@ const (
 
 	slabSize  = 8 << 20
 	hugePage  = 2 << 20
-	keepBytes = 512 << 20 // of free blocks from trimClass on, kept for reuse
+	keepBytes = 512 << 20 // of free blocks from trimClass on are kept for reuse
 )
 
 // block is memory of 1<<class bytes that one or more storages have.
@@ -38,6 +38,7 @@ type allocator struct {
 	free  [maxClass + 1][]*block
 	slabs [bigClass]slab
 	kept  int // bytes of free blocks from trimClass on that occupy memory
+	limit int // of kept
 }
 
 // slab is what is left of the slab that blocks of a class are being carved from.
@@ -47,7 +48,7 @@ type slab struct {
 }
 
 // memory serves every storage of the process, as malloc would.
-var memory allocator
+var memory = allocator{limit: keepBytes}
 
 func classOf(n int) int { return max(minClass, bits.Len(uint(max(n, 1)-1))) }
 
@@ -121,7 +122,7 @@ func (a *allocator) unref(b *block) {
 func (a *allocator) keep(b *block) bool {
 	size := 1 << b.class
 	switch {
-	case a.kept+size <= keepBytes:
+	case a.kept+size <= a.limit:
 		a.kept += size
 	case b.class >= bigClass:
 		unmap(b.ptr, size)
