@@ -1,0 +1,396 @@
+package ccl_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// A record is what an Observer sees.
+type record struct {
+	steps []ccl.StepTimes
+	order []int // as they completed
+}
+
+func (r *record) StepDone(step int, t ccl.StepTimes) {
+	r.steps[step] = t
+	r.order = append(r.order, step)
+}
+
+// observe runs one launch alone, from time 0.
+func observe(t *topology.Topology, l ccl.Launch) (*record, finished) {
+	r := &record{steps: make([]ccl.StepTimes, len(l.Schedule.Steps))}
+	l.Observer = r
+	f := newFabric(t)
+	done := make(finished, l.Schedule.World)
+	f.executor.Start(l, done)
+	f.engine.Run(1 << 40)
+	return r, done
+}
+
+// preset is one of the topologies in the binary.
+func preset(tb testing.TB, name string) *topology.Topology {
+	tb.Helper()
+	t, err := topology.Load(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
+}
+
+// layoutOf is what a process group would know of the first PEs of a topology.
+func layoutOf(t *topology.Topology) ccl.Layout {
+	l := ccl.Layout{World: t.SIPs()}
+	l.W, l.H = t.Grid()
+	if t.Nodes() > 1 {
+		for s := range t.SIPs() {
+			l.Group = append(l.Group, t.Device(t.PE(s, 0, 0)).Node)
+		}
+	}
+	return l
+}
+
+// eachLaunch calls f for all algorithms on all presets, with vectors from nothing to megabytes of float32.
+func eachLaunch(t *testing.T, f func(name string, topo *topology.Topology, l ccl.Launch)) {
+	for _, p := range topology.Presets() {
+		topo := preset(t, p)
+		layout := layoutOf(topo)
+		for _, a := range everyAlgorithm() {
+			for _, elems := range []int{0, 1, layout.World + 1, 1 << 10, 100_003, 1 << 20} {
+				if a.Collective() != ccl.AllReduce {
+					elems *= layout.World
+				}
+				name := fmt.Sprintf("%s %s on %s, %d elements", a.Collective(), a.Name(), p, elems)
+				f(name, topo, launch(a.Build(layout, 4*int64(elems)), elems, 4, firstPEs(topo)))
+			}
+		}
+	}
+}
+
+// bytesOf is what a step sends.
+func bytesOf(l ccl.Launch, step ccl.Step) int64 {
+	lo, _ := l.Schedule.Span(int(step.Lo), l.Elems)
+	_, hi := l.Schedule.Span(int(step.Hi)-1, l.Elems)
+	return int64(hi-lo) * int64(l.ElemSize)
+}
+
+func TestStepsKeepTheirOrder(t *testing.T) {
+	eachLaunch(t, func(name string, topo *topology.Topology, l ccl.Launch) {
+		if l.Elems > 1<<15 {
+			return
+		}
+		for r := range l.Schedule.World { // half of them early, half of them late
+			l.Ready = append(l.Ready, sim.Time(r%2)*3*sim.Microsecond)
+		}
+		seen, done := observe(topo, l)
+		if err := keepsOrder(l, seen, done); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	})
+}
+
+// keepsOrder checks what the model promises of every step, and of every rank.
+func keepsOrder(l ccl.Launch, seen *record, done finished) error {
+	s := l.Schedule
+	if len(seen.order) != len(s.Steps) {
+		return fmt.Errorf("%d of %d steps were done", len(seen.order), len(s.Steps))
+	}
+	last := slices.Clone(l.Ready)
+	for i, step := range s.Steps {
+		at := seen.steps[i]
+		if at.Start < l.Ready[step.Src] || at.Arrived < at.Start || at.Combine < max(at.Arrived, l.Ready[step.Dst]) || at.End < at.Combine {
+			return fmt.Errorf("step %d has times %+v, its ranks were ready at %v and %v", i, at, l.Ready[step.Src], l.Ready[step.Dst])
+		}
+		if bytesOf(l, step) == 0 && at.Start != at.Arrived {
+			return fmt.Errorf("step %d sent nothing, and took until %v", i, at.Arrived)
+		}
+		last[step.Src], last[step.Dst] = max(last[step.Src], at.End), max(last[step.Dst], at.End)
+		for _, e := range s.Edges[s.EdgeStart[i]:s.EdgeStart[i+1]] {
+			to := seen.steps[e.To()]
+			if e.Gate() == ccl.GateSend && to.Start < at.End || e.Gate() == ccl.GateCombine && to.Combine < at.End {
+				return fmt.Errorf("step %d did not wait for step %d", e.To(), i)
+			}
+		}
+	}
+	if !slices.Equal(last, done) {
+		return fmt.Errorf("ranks were done at %v, want %v", done, last)
+	}
+	return nil
+}
+
+// Read the values off the edges alone, in the order in which the steps happened to complete: whatever the links do, the
+// bits are Evaluate's.
+func TestTimingNeverChangesBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 1))
+	slow := system(t, "{count: 6, connect: ring, link: {bandwidth: 0.5, latency: 1}}")
+	fast := system(t, "{count: 6, connect: fully_connected, link: {bandwidth: 900, latency: 5000}}")
+	for _, a := range ccl.Algorithms(ccl.AllReduce) {
+		const elems = 40
+		v := ccl.Values{Op: tensor.Sum, DType: dtype.F16, Inputs: randomInputs(rng, dtype.F16, 6, elems)}
+		s := a.Build(ccl.Layout{World: 6, Group: []int{0, 0, 0, 1, 1, 1}}, 1<<22)
+		want := evaluate(t, s, v)[0].Bytes()
+		for _, topo := range []*topology.Topology{slow, fast} {
+			l := launch(s, elems, 2, firstPEs(topo))
+			for range 6 {
+				l.Ready = append(l.Ready, sim.Time(rng.IntN(5000))*sim.Nanosecond)
+			}
+			seen, _ := observe(topo, l)
+			for r, got := range replay(s, v, seen.order) {
+				if !slices.Equal(got, want) {
+					t.Errorf("%s on %s: rank %d has other bits than Evaluate", a.Name(), topo.Name, r)
+				}
+			}
+		}
+	}
+}
+
+// replay carries the steps out in any order that the edges allow. Every write makes a new version of a chunk; a step
+// reads the version made by the last of the steps that its gate waits for.
+func replay(s *ccl.Schedule, v ccl.Values, order []int) [][]byte {
+	size := v.DType.Size()
+	n := len(v.Inputs[0]) / size
+	type version struct {
+		gate ccl.Gate
+		step int
+	}
+	causes := make([][]version, len(s.Steps))
+	for i := range s.Steps {
+		for _, e := range s.Edges[s.EdgeStart[i]:s.EdgeStart[i+1]] {
+			causes[e.To()] = append(causes[e.To()], version{e.Gate(), i})
+		}
+	}
+	made := make([]map[int][]byte, len(s.Steps)) // by step and chunk
+	read := func(i, rank, chunk int, gate ccl.Gate) []byte {
+		lo, hi := s.Span(chunk, n)
+		value := v.Inputs[rank][lo*size : hi*size]
+		for _, c := range causes[i] { // in ascending order
+			if made, ok := made[c.step][chunk]; ok && c.gate == gate {
+				value = made
+			}
+		}
+		return value
+	}
+	for _, i := range order {
+		step := s.Steps[i]
+		made[i] = map[int][]byte{}
+		for c := int(step.Lo); c < int(step.Hi); c++ {
+			value := slices.Clone(read(i, int(step.Src), c, ccl.GateSend))
+			if step.Kind == ccl.Reduce {
+				tensor.Combine(v.Op, v.DType, value, value, read(i, int(step.Dst), c, ccl.GateCombine))
+			}
+			made[i][c] = value
+		}
+	}
+	return lastVersions(s, v, made)
+}
+
+func lastVersions(s *ccl.Schedule, v ccl.Values, made []map[int][]byte) [][]byte {
+	size := v.DType.Size()
+	results := make([][]byte, s.World)
+	for r := range results {
+		results[r] = slices.Clone(v.Inputs[r])
+	}
+	for i, step := range s.Steps {
+		for c, value := range made[i] {
+			lo, _ := s.Span(c, len(v.Inputs[0])/size)
+			copy(results[step.Dst][lo*size:], value)
+		}
+	}
+	return results
+}
+
+func TestRanksWithoutWorkAreDoneWhenReady(t *testing.T) {
+	topo := preset(t, "default")
+	alone := launch(ringSchedule(t, 1), 100, 4, firstPEs(topo)[:1])
+	empty := launch(ringSchedule(t, 4), 0, 4, firstPEs(topo))
+	alone.Ready = []sim.Time{5}
+	empty.Ready = []sim.Time{7, 7, 7, 7}
+	for _, l := range []ccl.Launch{alone, empty} {
+		if _, done := observe(topo, l); !slices.Equal(done, finished(l.Ready)) {
+			t.Errorf("%d ranks, %d elements: done at %v, want %v", l.Schedule.World, l.Elems, done, l.Ready)
+		}
+	}
+}
+
+// Two ranks exchange halves, the first long before the second is there. What the first sent waits for the second, which
+// joins, sends its half, and a reduction g later sends the sum back over the same link. From then on the two messages share
+// it: of the second one's half, b-g is still to go, at half the speed. It arrives at g + 2(b-g) + a, is reduced in g, and
+// the sum goes back in a+b; altogether 2a + 3b.
+func TestLateRankDelaysTheOther(t *testing.T) {
+	topo := preset(t, "sips2")
+	devices := firstPEs(topo)
+	c := costOf(topo, devices)
+	l := launch(ringSchedule(t, 2), 2000, 4, devices)
+	late := 50 * sim.Microsecond
+	l.Ready = []sim.Time{0, late}
+	_, done := observe(topo, l)
+	want := late + 2*c.a + 3*c.b(4000)
+	if done[0] != want || done[1] != want {
+		t.Errorf("done at %v, want %v", done, want)
+	}
+}
+
+// A rank whose time is not known at the start joins later, by itself.
+func TestJoinLater(t *testing.T) {
+	topo := preset(t, "default")
+	l := launch(ringSchedule(t, 4), 4000, 4, firstPEs(topo))
+	l.Ready = []sim.Time{0, 9000, 5 * sim.Microsecond, 0}
+	_, want := observe(topo, l)
+
+	f := newFabric(topo)
+	got := make(finished, 4)
+	l.Ready = []sim.Time{0, 9000, ccl.NotReady, 0}
+	joiner := f.executor.Start(l, got)
+	f.engine.Run(1 << 20)
+	if slices.ContainsFunc(got, func(t sim.Time) bool { return t != 0 }) {
+		t.Fatalf("ranks were done at %v without rank 2", got)
+	}
+	joiner.Join(2, 5*sim.Microsecond)
+	f.engine.Run(1 << 20)
+	if !slices.Equal(got, want) {
+		t.Errorf("done at %v, want %v", got, want)
+	}
+}
+
+// chained starts a second launch from the first one's RankDone.
+type chained struct {
+	finished
+	f      *fabric
+	next   ccl.Launch
+	second finished
+}
+
+func (c *chained) RankDone(rank int, now sim.Time) {
+	c.finished.RankDone(rank, now)
+	if rank == 0 {
+		c.f.executor.Start(c.next, c.second)
+	}
+}
+
+func TestWatcherStartsAnotherLaunch(t *testing.T) {
+	topo := preset(t, "default")
+	l := launch(ringSchedule(t, 4), 4000, 4, firstPEs(topo))
+	f := newFabric(topo)
+	c := &chained{finished: make(finished, 4), f: f, next: l, second: make(finished, 4)}
+	f.executor.Start(l, c)
+	f.engine.Run(1 << 20)
+	for r := range c.finished { // a symmetric ring: all ranks are done at once
+		if c.second[r] != 2*c.finished[r] || c.second[r] == 0 {
+			t.Errorf("rank %d was done at %v, then at %v", r, c.finished[r], c.second[r])
+		}
+	}
+}
+
+func TestSameRunsSameTimes(t *testing.T) {
+	topo := preset(t, "nodes2x8")
+	a, err := ccl.Lookup(ccl.AllReduce, "hierarchical")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := func() ccl.Launch { return launch(a.Build(layoutOf(topo), 1<<22), 1<<20, 4, firstPEs(topo)) }
+	first, _ := observe(topo, build())
+	second, _ := observe(topo, build())
+	if !reflect.DeepEqual(first, second) {
+		t.Error("two runs of one launch took other times")
+	}
+	// A run's memory is used again: by another size, other devices, and as it was.
+	f, l := newFabric(topo), build()
+	want := f.time(l)
+	other := l
+	other.Elems, other.Devices = 77, slices.Clone(l.Devices)
+	slices.Reverse(other.Devices)
+	f.time(other)
+	if got := f.time(l); got != want {
+		t.Errorf("took %v after another launch, %v before", got, want)
+	}
+}
+
+func TestDataDoesNotChangeTimes(t *testing.T) {
+	topo := preset(t, "sips8")
+	rng := rand.New(rand.NewPCG(7, 1))
+	for _, a := range ccl.Algorithms(ccl.AllReduce) {
+		l := launch(a.Build(ccl.Layout{World: 8}, 4000), 1000, 4, firstPEs(topo))
+		alone := newFabric(topo).time(l)
+		f := newFabric(topo)
+		f.executor.Start(l, make(finished, 8))
+		evaluate(t, l.Schedule, ccl.Values{DType: dtype.F32, Inputs: randomInputs(rng, dtype.F32, 8, 1000)})
+		f.engine.Run(1 << 20)
+		if f.engine.Now() != alone {
+			t.Errorf("%s: took %v with data, %v without", a.Name(), f.engine.Now(), alone)
+		}
+	}
+}
+
+func TestRelabellingChangesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	complete := preset(t, "sips8")
+	ring := system(t, "{count: 8, connect: ring}")
+	for _, a := range everyAlgorithm() {
+		s := a.Build(ccl.Layout{World: 8}, 1<<20)
+		compare := func(t *testing.T, topo *topology.Topology, relabel func([]topology.DeviceID)) {
+			l := launch(s, 1<<18, 4, firstPEs(topo))
+			want, _ := observe(topo, l)
+			relabel(l.Devices)
+			if got, _ := observe(topo, l); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s %s on %v devices %v: steps took other times", a.Collective(), a.Name(), topo.Name, l.Devices)
+			}
+		}
+		compare(t, complete, func(d []topology.DeviceID) {
+			rng.Shuffle(len(d), func(i, k int) { d[i], d[k] = d[k], d[i] })
+		})
+		compare(t, ring, func(d []topology.DeviceID) { // by turning it
+			k := 1 + rng.IntN(7)
+			copy(d, append(slices.Clone(d[k:]), d[:k]...))
+		})
+	}
+}
+
+func TestStartRejects(t *testing.T) {
+	topo := preset(t, "default")
+	good := func() ccl.Launch { return launch(ringSchedule(t, 4), 8, 4, firstPEs(topo)) }
+	for want, spoil := range map[string]func(l *ccl.Launch){
+		"for 4 ranks names 3 devices": func(l *ccl.Launch) { l.Devices = l.Devices[:3] },
+		"2 times":                     func(l *ccl.Launch) { l.Ready = make([]sim.Time, 2) },
+		"-1 elements":                 func(l *ccl.Launch) { l.Elems = -1 },
+		"elements of 0 bytes":         func(l *ccl.Launch) { l.ElemSize = 0 },
+		"partial sums of 0":           func(l *ccl.Launch) { l.PartialSize = 0 },
+		"all_gather of 9 elements": func(l *ccl.Launch) {
+			a, err := ccl.Lookup(ccl.AllGather, "ring")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Schedule, l.Elems = a.Build(ccl.Layout{World: 4}, 0), 9
+		},
+	} {
+		l := good()
+		spoil(&l)
+		if got := panicText(func() { newFabric(topo).executor.Start(l, finished{}) }); !strings.Contains(got, want) {
+			t.Errorf("want a panic with %q, got %q", want, got)
+		}
+	}
+}
+
+// Steady state must not allocate: a step that did would be paid millions of times.
+func TestLaunchesDoNotAllocate(t *testing.T) {
+	topo := preset(t, "default")
+	l := launch(ringSchedule(t, 4), 4000, 4, firstPEs(topo))
+	f := newFabric(topo)
+	w := make(finished, 4)
+	run := func() {
+		f.executor.Start(l, w)
+		f.engine.Run(1 << 20)
+	}
+	run()
+	if got := testing.AllocsPerRun(20, run); got > 2 {
+		t.Errorf("%v allocations a launch, want at most 2 for %d steps", got, len(l.Schedule.Steps))
+	}
+}
