@@ -27,21 +27,30 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// Every algorithm that users may have named in a ccl.yaml stays, and none has another's name.
 func TestAlgorithmNames(t *testing.T) {
-	want := map[ccl.Collective]string{
-		ccl.AllReduce:     "[ring bidirectional_ring halving_doubling double_binary_tree one_shot two_shot torus_2d hierarchical]",
-		ccl.AllGather:     "[ring recursive direct hierarchical]",
-		ccl.ReduceScatter: "[ring recursive direct hierarchical]",
-		9:                 "[]",
-	}
-	for c, names := range want {
-		var got []string
+	for c, names := range map[ccl.Collective][]string{
+		ccl.AllReduce: {
+			"ring", "bidirectional_ring", "halving_doubling", "double_binary_tree", "one_shot", "two_shot", "torus_2d", "hierarchical",
+		},
+		ccl.AllGather:     {"ring", "recursive", "direct", "hierarchical"},
+		ccl.ReduceScatter: {"ring", "recursive", "direct", "hierarchical"},
+	} {
+		seen := map[string]bool{ccl.Auto: true}
 		for _, a := range ccl.Algorithms(c) {
-			got = append(got, a.Name())
+			if seen[a.Name()] {
+				t.Errorf("%s: %q is taken", c, a.Name())
+			}
+			seen[a.Name()] = true
 		}
-		if fmt.Sprint(got) != names {
-			t.Errorf("%s: got %v, want %s", c, got, names)
+		for _, name := range names {
+			if !seen[name] {
+				t.Errorf("%s: there is no %s", c, name)
+			}
 		}
+	}
+	if unknown := ccl.Algorithms(9); unknown != nil {
+		t.Errorf("collective 9 has algorithms %v", unknown)
 	}
 }
 
@@ -72,7 +81,8 @@ func TestDepthFollowsBytes(t *testing.T) {
 			}
 			last = depth
 		}
-		if pipelined := a.Name() == "double_binary_tree" || a.Name() == "hierarchical" && a.Collective() == ccl.AllReduce; pipelined != (last > 1) {
+		pipelined := a.Name() == "double_binary_tree" || a.Name() == "hierarchical" && a.Collective() == ccl.AllReduce
+		if pipelined != (last > 1) {
 			t.Errorf("%s %s: depth is up to %d", a.Collective(), a.Name(), last)
 		}
 	}

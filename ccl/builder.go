@@ -72,7 +72,7 @@ func (b *Builder) add(src, dst, lo, hi int, k Kind, fromInput bool) {
 	if lo == hi {
 		return
 	}
-	s.Steps = append(s.Steps, Step{Src: int32(src), Dst: int32(dst), Lo: int32(lo), Hi: int32(hi), Kind: k, FromInput: fromInput})
+	s.Steps = append(s.Steps, Step{int32(src), int32(dst), int32(lo), int32(hi), k, fromInput})
 	s.SendWaits = append(s.SendWaits, 0)
 	s.CombineWaits = append(s.CombineWaits, 0)
 	b.seen = append(b.seen, 0)
@@ -127,7 +127,8 @@ func (b *Builder) await(i int, g Gate, writers []uint32) uint16 {
 		count++
 	}
 	if count > int(^uint16(0)) {
-		panic(fmt.Sprintf("ccl: %s: step %d waits for %d others; at most 65535 can be counted", b.schedule.Algorithm, i, count))
+		panic(fmt.Sprintf("ccl: %s: step %d waits for %d others; at most 65535 can be counted",
+			b.schedule.Algorithm, i, count))
 	}
 	return uint16(count)
 }

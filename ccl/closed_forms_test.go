@@ -1,6 +1,7 @@
 package ccl_test
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 	"testing"
@@ -66,19 +67,22 @@ func TestClosedForms(t *testing.T) {
 
 func (f form) check(t *testing.T, n int, s *ccl.Schedule) {
 	t.Helper()
+	of := fmt.Sprintf("%s %s", f.collective, f.name)
 	got := ccltest.Measure(s)
 	if len(s.Rounds) != f.rounds(n) || got.Latency > f.rounds(n) || f.latency != nil && got.Latency != f.latency(n) {
-		t.Errorf("%s %s, %d ranks: %d rounds, %d messages one after another", f.collective, f.name, n, len(s.Rounds), got.Latency)
+		t.Errorf("%s, %d ranks: %d rounds, %d messages one after another", of, n, len(s.Rounds), got.Latency)
 	}
 	for r := range n {
 		if f.messages != nil && got.Messages[r] != f.messages(n) {
-			t.Errorf("%s %s: rank %d of %d sends %d messages, want %d", f.collective, f.name, r, n, got.Messages[r], f.messages(n))
+			t.Errorf("%s: rank %d of %d sends %d messages, want %d", of, r, n, got.Messages[r], f.messages(n))
 		}
 		if got.Chunks[r]*n != f.sent(n)*s.Chunks() {
-			t.Errorf("%s %s: rank %d of %d sends %d of %d chunks, want %d n-ths", f.collective, f.name, r, n, got.Chunks[r], s.Chunks(), f.sent(n))
+			t.Errorf("%s: rank %d of %d sends %d of %d chunks, want %d n-ths",
+				of, r, n, got.Chunks[r], s.Chunks(), f.sent(n))
 		}
 		if got.Reduced[r]*n != f.reduced(n)*s.Chunks() {
-			t.Errorf("%s %s: rank %d of %d reduces %d of %d chunks, want %d n-ths", f.collective, f.name, r, n, got.Reduced[r], s.Chunks(), f.reduced(n))
+			t.Errorf("%s: rank %d of %d reduces %d of %d chunks, want %d n-ths",
+				of, r, n, got.Reduced[r], s.Chunks(), f.reduced(n))
 		}
 	}
 }
@@ -159,7 +163,8 @@ func TestHierarchicalCrossesLittle(t *testing.T) {
 			times = 2
 		}
 		for _, group := range [][]int{
-			{0, 0, 1, 1}, {0, 1, 0, 1, 0, 1}, {3, 3, 3, 3, -5, -5, -5, -5, 9, 9, 9, 9}, {0, 0, 0, 0, 0, 1, 1}, {0, 1, 1, 2, 2, 2}, {0, 1, 2},
+			{0, 0, 1, 1}, {0, 1, 0, 1, 0, 1}, {3, 3, 3, 3, -5, -5, -5, -5, 9, 9, 9, 9},
+			{0, 0, 0, 0, 0, 1, 1}, {0, 1, 1, 2, 2, 2}, {0, 1, 2},
 			{0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7},
 		} {
 			s := a.Build(ccl.Layout{World: len(group), Group: group}, 1<<16)

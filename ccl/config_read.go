@@ -24,7 +24,8 @@ type configReader struct {
 }
 
 func (r *configReader) report(line int, path, format string, args ...any) {
-	r.problems = append(r.problems, topology.Problem{File: r.file, Line: line, Path: path, Text: fmt.Sprintf(format, args...)})
+	text := fmt.Sprintf(format, args...)
+	r.problems = append(r.problems, topology.Problem{File: r.file, Line: line, Path: path, Text: text})
 }
 
 func (r *configReader) err() error {
@@ -88,9 +89,12 @@ func (r *configReader) document(root *yaml.Node) {
 // choices are the values of defaults.algorithm.
 func choices() []string { return append([]string{Auto}, names(Algorithms(AllReduce))...) }
 
+// entryReader reads the value of a known key, which stands at path.
+type entryReader func(key string, n *yaml.Node, path string)
+
 // entries hands on each entry of a mapping whose key is known. Nothing at all is an empty mapping: it is what remains of
 // a section when its entries become comments.
-func (r *configReader) entries(n *yaml.Node, path string, known []string, each func(key string, n *yaml.Node, path string)) {
+func (r *configReader) entries(n *yaml.Node, path string, known []string, each entryReader) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return
 	}

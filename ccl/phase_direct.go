@@ -8,7 +8,7 @@ package ccl
 // with its successor, so that not all of them crowd at one receiver.
 func directReduceScatter(members []int, owned []part) phase {
 	n := len(members)
-	return phase{rounds: min(1, n-1), steps: n * n, emit: func(b *Builder, _ int) {
+	return phase{rounds: min(1, n-1), steps: runs(owned)*n - runs(owned[:1]), emit: func(b *Builder, _ int) {
 		for i, src := range members {
 			how := (*Builder).ReduceInput
 			if i == 0 {
@@ -27,7 +27,7 @@ func directReduceScatter(members []int, owned []part) phase {
 // directAllGather gives every member all parts, where member i has part i: each sends its own to all others.
 func directAllGather(members []int, owned []part) phase {
 	n := len(members)
-	return phase{rounds: min(1, n-1), steps: n * (n - 1), emit: func(b *Builder, _ int) {
+	return phase{rounds: min(1, n-1), steps: runs(owned) * (n - 1), emit: func(b *Builder, _ int) {
 		for i, src := range members {
 			for k := 1; k < n; k++ {
 				send(b, (*Builder).Copy, src, members[(i+k)%n], owned[i])

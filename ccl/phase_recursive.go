@@ -29,7 +29,7 @@ func recursiveAllGather(members []int, owned []part) phase {
 func halvingReduceScatter(members []int, owned []part) phase {
 	n := len(members)
 	rounds := log2Ceil(n)
-	return phase{rounds: rounds, steps: n * rounds, emit: func(b *Builder, round int) {
+	return phase{rounds: rounds, steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := n >> (round + 1)
 		for i, src := range members {
 			partner := i ^ distance
@@ -43,7 +43,7 @@ func halvingReduceScatter(members []int, owned []part) phase {
 func doublingAllGather(members []int, owned []part) phase {
 	n := len(members)
 	rounds := log2Ceil(n)
-	return phase{rounds: rounds, steps: n * rounds, emit: func(b *Builder, round int) {
+	return phase{rounds: rounds, steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := 1 << round
 		for i, src := range members {
 			first := i &^ (distance - 1)
@@ -57,7 +57,7 @@ func doublingAllGather(members []int, owned []part) phase {
 func circulantAllGather(members []int, owned []part) phase {
 	n := len(members)
 	rounds := log2Ceil(n)
-	return phase{rounds: rounds, steps: 2 * n * rounds, emit: func(b *Builder, round int) {
+	return phase{rounds: rounds, steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := 1 << round
 		count := min(distance, n-distance)
 		for i, src := range members {
@@ -71,7 +71,7 @@ func circulantAllGather(members []int, owned []part) phase {
 func circulantReduceScatter(members []int, owned []part) phase {
 	n := len(members)
 	rounds := log2Ceil(n)
-	return phase{rounds: rounds, steps: 2 * n * rounds, emit: func(b *Builder, round int) {
+	return phase{rounds: rounds, steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := 1 << (rounds - 1 - round)
 		count := min(distance, n-distance)
 		for i, src := range members {
@@ -86,6 +86,23 @@ func sendCircular(b *Builder, how transfer, src, dst int, owned []part, first, c
 	end := min(first+count, len(owned))
 	send(b, how, src, dst, owned[first:end]...)
 	send(b, how, src, dst, owned[:count-(end-first)]...)
+}
+
+// recursiveSteps is at most how many steps a recursive phase adds: for adjoining parts a message for each member and
+// round, two where they may wrap around; otherwise every run travels by itself.
+func recursiveSteps(owned []part) int {
+	n := len(owned)
+	alone := runs(owned) * (n - 1)
+	for i := range n - 1 {
+		if len(owned[i]) != 1 || len(owned[i+1]) != 1 || owned[i][0].hi != owned[i+1][0].lo {
+			return alone
+		}
+	}
+	messages := n * log2Ceil(n)
+	if !isPowerOfTwo(n) {
+		messages *= 2
+	}
+	return min(alone, messages)
 }
 
 func isPowerOfTwo(n int) bool { return n&(n-1) == 0 }

@@ -59,7 +59,7 @@ func (t tree) height() int { return len(t.levels) - 1 }
 
 // reduce leaves the root with the reduction of the part. A rank reduces its left child's value first.
 func (t tree) reduce(p part) phase {
-	return phase{rounds: t.height(), steps: len(t.parent), emit: func(b *Builder, round int) {
+	return phase{rounds: t.height(), steps: len(t.parent) - 1, emit: func(b *Builder, round int) {
 		for _, r := range t.levels[t.height()-round] {
 			send(b, (*Builder).Reduce, r, t.parent[r], p)
 		}
@@ -68,7 +68,7 @@ func (t tree) reduce(p part) phase {
 
 // broadcast gives every rank the root's value of the part.
 func (t tree) broadcast(p part) phase {
-	return phase{rounds: t.height(), steps: len(t.parent), emit: func(b *Builder, round int) {
+	return phase{rounds: t.height(), steps: len(t.parent) - 1, emit: func(b *Builder, round int) {
 		for _, r := range t.levels[round+1] {
 			send(b, (*Builder).Copy, t.parent[r], r, p)
 		}

@@ -4,7 +4,7 @@ package ccl
 // Several phases that work on different chunks, or on different ranks, can share rounds.
 type phase struct {
 	rounds int
-	steps  int // about how many steps the phase adds in all; only reserves memory
+	steps  int // at least as many as the phase adds in all, and not many more: to reserve memory, or decide against it
 	emit   func(b *Builder, round int)
 }
 
@@ -88,6 +88,19 @@ func parts(first, n, size int) []part {
 		list[i] = spans[i : i+1 : i+1]
 	}
 	return list
+}
+
+// runs counts the steps that it takes to move every part once.
+func runs(parts []part) int {
+	n := 0
+	for _, p := range parts {
+		for i, s := range p {
+			if i == 0 || p[i-1].hi != s.lo {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // A transfer is one of the Builder's methods that add a step, such as (*Builder).Copy.

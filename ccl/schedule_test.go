@@ -23,7 +23,8 @@ func checkSpans(t *testing.T, s *ccl.Schedule, n int) {
 	for c := range s.Chunks() {
 		lo, hi := s.Span(c, n)
 		if lo != end || hi < lo {
-			t.Fatalf("%d×%d chunks of %d elements: chunk %d is [%d, %d), want it to start at %d", s.Blocks, s.Sub, n, c, lo, hi, end)
+			t.Fatalf("%d×%d chunks of %d elements: chunk %d is [%d, %d), want it to start at %d",
+				s.Blocks, s.Sub, n, c, lo, hi, end)
 		}
 		end, shortest, longest = hi, min(shortest, hi-lo), max(longest, hi-lo)
 	}

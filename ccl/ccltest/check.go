@@ -3,6 +3,7 @@ package ccltest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -14,13 +15,28 @@ func Check(t *testing.T, a ccl.Algorithm) {
 	t.Helper()
 	for _, world := range Worlds() {
 		for _, l := range Layouts(world) {
-			for _, bytes := range []int64{0, 1, 1 << 20} {
-				if err := Conforms(a, l, bytes); err != nil {
-					t.Errorf("%s %s, layout %+v, %d bytes: %v", a.Collective(), a.Name(), l, bytes, err)
-				}
+			if err := checkSizes(a, l); err != nil {
+				t.Errorf("%s %s, layout %+v: %v", a.Collective(), a.Name(), l, err)
 			}
 		}
 	}
+}
+
+// checkSizes checks the schedules for some sizes: fully where the depth is new, and otherwise that they are the same.
+func checkSizes(a ccl.Algorithm, l ccl.Layout) error {
+	known := map[int]*ccl.Schedule{} // by depth
+	for _, bytes := range []int64{1, 0, 1 << 20, 1<<20 + 1, 1 << 22} {
+		depth := a.Depth(l, bytes)
+		if known[depth] == nil {
+			known[depth] = a.Build(l, bytes)
+			if err := Conforms(a, l, bytes); err != nil {
+				return fmt.Errorf("%d bytes: %w", bytes, err)
+			}
+		} else if s := a.Build(l, bytes); !slices.Equal(s.Steps, known[depth].Steps) || s.Chunks() != known[depth].Chunks() {
+			return fmt.Errorf("%d bytes: not the schedule of another size with the same depth, %d", bytes, depth)
+		}
+	}
+	return nil
 }
 
 // Conforms builds one schedule and returns what is wrong with it, or with what the algorithm says about it.
