@@ -1,0 +1,112 @@
+package ccl_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+func TestTunerChoosesTheFastest(t *testing.T) {
+	for _, p := range topology.Presets() {
+		topo := preset(t, p)
+		layout, devices := layoutOf(topo), firstPEs(topo)
+		tuner := ccl.NewTuner(topo)
+		for _, c := range collectives {
+			for _, elems := range []int{0, 1, 1 << 10, 100_003, 1 << 20, 1 << 24} {
+				elems *= layout.World
+				got, err := tuner.Select(c, layout, devices, elems, 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, least := fastest(topo, c, layout, devices, elems)
+				if got.Name() != want {
+					t.Errorf("%s of %d f16 on %s: chose %s; %s takes least, %v", c, elems, p, got.Name(), want, least)
+				}
+			}
+		}
+	}
+}
+
+// fastest tries all algorithms without thought.
+func fastest(topo *topology.Topology, c ccl.Collective, l ccl.Layout, devices []topology.DeviceID, elems int) (name string, least sim.Time) {
+	for _, a := range ccl.Algorithms(c) {
+		took := newFabric(topo).time(launch(a.Build(l, 2*int64(elems)), elems, 2, devices))
+		if name == "" || took < least {
+			name, least = a.Name(), took
+		}
+	}
+	return name, least
+}
+
+// What suits depends on size and place, or there would be nothing to choose.
+func TestTunerChoosesWithReason(t *testing.T) {
+	for _, c := range []struct {
+		preset string
+		elems  int
+		want   string
+	}{
+		{"sips8", 1, "one_shot"},                   // one message of latency
+		{"sips16", 1 << 24, "torus_2d"},            // all four links of each SIP
+		{"nodes2x8", 1 << 24, "hierarchical"},      // an eighth of the vector crosses the NIC
+		{"sips8", 1 << 24, "two_shot"},             // all seven links of each SIP
+		{"default", 1 << 24, "bidirectional_ring"}, // both links of each SIP
+	} {
+		topo := preset(t, c.preset)
+		got, err := ccl.NewTuner(topo).Select(ccl.AllReduce, layoutOf(topo), firstPEs(topo), c.elems, 4)
+		if err != nil || got.Name() != c.want {
+			t.Errorf("%d elements on %s: got %v, %v, want %s", c.elems, c.preset, got, err, c.want)
+		}
+	}
+}
+
+// A world of thousands has algorithms with more steps than fit into memory. The Tuner must not build them.
+func TestTunerLeavesHugeSchedulesAlone(t *testing.T) {
+	topo := ringOfSIPs(t, 2048)
+	got, err := ccl.NewTuner(topo).Select(ccl.AllReduce, layoutOf(topo), firstPEs(topo), 1<<10, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := got.Name(); strings.Contains(name, "ring") || strings.Contains(name, "shot") {
+		t.Errorf("chose %s, which takes 4 million steps or more", name)
+	}
+}
+
+func TestTunerRejects(t *testing.T) {
+	topo := preset(t, "default")
+	for _, c := range []struct {
+		collective      ccl.Collective
+		world, devices  int
+		elems, elemSize int
+		want            string
+	}{
+		{9, 4, 4, 1, 4, "no algorithm for Collective(9)"},
+		{ccl.AllReduce, 3, 4, 1, 4, "4 devices, but the layout is of 3 ranks"},
+		{ccl.AllReduce, 0, 0, 1, 4, "layout is of 0 ranks"},
+		{ccl.AllReduce, 4, 4, -1, 4, "-1 elements"},
+		{ccl.AllReduce, 4, 4, 1, 0, "elements of 0 bytes"},
+	} {
+		_, err := ccl.NewTuner(topo).Select(c.collective, ccl.Layout{World: c.world}, firstPEs(topo)[:c.devices], c.elems, c.elemSize)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got error %v, want one that says %q", err, c.want)
+		}
+	}
+}
+
+func BenchmarkTuner(b *testing.B) {
+	for _, world := range []int{8, 64, 256, 1024} {
+		for _, elems := range []int{1 << 10, 1 << 22} {
+			b.Run(ringOfSIPs(b, world).Name, func(b *testing.B) {
+				topo := ringOfSIPs(b, world)
+				for b.Loop() {
+					_, err := ccl.NewTuner(topo).Select(ccl.AllReduce, ccl.Layout{World: world}, firstPEs(topo), elems, 4)
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
