@@ -11,7 +11,6 @@ type link struct {
 
 	residual uint64 // bandwidth that is not given away yet, as a rate with the filling's shift
 	takers   uint64 // members that have no rate yet
-	level    uint64 // residual divided among them
 }
 
 // contended says whether the members may have to go slower than their peaks.
