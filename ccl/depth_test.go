@@ -8,8 +8,8 @@ import (
 	"github.com/torchemu/torchemu/ccl"
 )
 
-// The depth must be nearly the best power of two for a double binary tree of a fabric on which a message of 64 KiB takes
-// as long to transfer as to start: k pieces of half the vector go through 2⌊log2 n⌋ stages.
+// The depth must be nearly the best power of two for a double binary tree of a fabric on which messages can start as fast
+// as 4 KiB of them transfer: k pieces of half the vector go through 2⌊log2 n⌋ stages.
 func TestDepthIsNearlyBest(t *testing.T) {
 	a, err := ccl.Lookup(ccl.AllReduce, "double_binary_tree")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestDepthIsNearlyBest(t *testing.T) {
 		for bytes := int64(1); bytes <= 64<<20; bytes = bytes*3 + 1 {
 			cost := func(k int) float64 {
 				stages := 2 * (bits.Len(uint(n)) - 1)
-				return float64(stages-1+k) * (1 + float64(bytes)/2/(64<<10)/float64(k))
+				return float64(stages-1+k) * (1 + float64(bytes)/2/(4<<10)/float64(k))
 			}
 			best := math.Inf(1)
 			for k := 1; k <= 128; k *= 2 {
