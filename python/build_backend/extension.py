@@ -105,13 +105,13 @@ def generate(root: Path, gen: Path) -> Path:
     """Writes the binding's Go, C and Python sources to gen, a package inside the Go module, and returns gen."""
     shutil.rmtree(gen, ignore_errors=True)
     run("fetching Go modules", ["go", "mod", "download"], root)
-    said = run("generating bindings with gopy", gopy_command(gen.relative_to(root)), root)
+    said = run("compiling gopy and generating the bindings", gopy_command(gen.relative_to(root)), root)
     patch_cgo_flags(gen / "pybind.go")
     patch_leaks(gen / "build.py")
     check_complete(said, root / "pybind", gen / "pybind.go")
     for name in ("pybind.py", "go.py"):
         patch_wrapper(gen / name)
-    run("fixing imports", ["go", "tool", "goimports", "-w", "pybind.go"], gen)
+    run("compiling goimports and fixing the imports", ["go", "tool", "goimports", "-w", "pybind.go"], gen)
     make_header(gen)
     run("generating the C side", [sys.executable, "build.py"], gen)
     return gen
