@@ -1,8 +1,6 @@
 package distributed
 
 import (
-	"math/bits"
-
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -22,12 +20,11 @@ type planKey struct {
 	elems, elemSize int
 }
 
-// scheduleKey identifies a schedule. All that the size of a vector changes is the pipeline depth, which is decided
-// by the size's power of two.
+// scheduleKey identifies a schedule: all that the size of a vector changes is the depth of pipelines.
 type scheduleKey struct {
 	collective ccl.Collective
 	algorithm  string
-	sizeClass  int
+	depth      int
 }
 
 func newPlanner(b *Backend, devices []topology.DeviceID) *planner {
@@ -53,11 +50,10 @@ func (p *planner) plan(c ccl.Collective, elems, elemSize int) (*ccl.Schedule, er
 }
 
 func (p *planner) schedule(a ccl.Algorithm, bytes int64) *ccl.Schedule {
-	class := bits.Len64(uint64(bytes))
-	key := scheduleKey{a.Collective(), a.Name(), class}
+	key := scheduleKey{a.Collective(), a.Name(), a.Depth(p.layout, bytes)}
 	s, ok := p.schedules[key]
 	if !ok {
-		s = a.Build(p.layout, int64(1)<<class)
+		s = a.Build(p.layout, bytes)
 		p.schedules[key] = s
 	}
 	return s
