@@ -76,6 +76,7 @@ func TestOverChecksTheStorage(t *testing.T) {
 		{tensor.Layout{Shape: nil, Offset: 6}, false},
 		{tensor.Layout{Shape: []int{1}, Strides: []int{1 << 62}, Offset: 0}, true},
 		{tensor.Layout{Shape: []int{3}, Strides: []int{1 << 62}, Offset: 0}, false},
+		{tensor.Layout{Shape: []int{5}, Strides: []int{1 << 62}, Offset: 0}, false},
 		{tensor.Layout{Shape: []int{3, 5}, Strides: []int{1 << 62, 1 << 61}, Offset: 0}, false},
 		{tensor.Layout{Shape: []int{2}, Strides: []int{-1}, Offset: 3}, false},
 		{tensor.Layout{Shape: []int{2}, Strides: []int{1, 1}}, false},
@@ -121,6 +122,9 @@ func TestReshapeInfersASize(t *testing.T) {
 		}
 	}
 	empty := numbered(t, dtype.I8, []int{0, 6})
+	if _, err := empty.Reshape(-1, 0); err == nil {
+		t.Error("0×6 as -1×0: -1 could be anything")
+	}
 	if y, err := empty.Reshape(3, 0, 7); err != nil || y.Numel() != 0 {
 		t.Errorf("0×6 as 3×0×7: %v", err)
 	}

@@ -39,8 +39,10 @@ func (t *Tensor) inferred(shape []int) ([]int, error) {
 	if hole >= 0 && known > 0 {
 		full[hole] = t.Numel() / known
 		known *= full[hole]
+	} else if hole >= 0 {
+		return nil, fmt.Errorf("reshape to %v: next to a size of 0 any number could stand for -1", shape)
 	}
-	if known != t.Numel() || hole >= 0 && slices.Contains(full, 0) && t.Numel() > 0 {
+	if known != t.Numel() {
 		return nil, fmt.Errorf("shape %v does not fit the %d elements of a tensor of shape %v", shape, t.Numel(), t.layout.Shape)
 	}
 	return full, nil
