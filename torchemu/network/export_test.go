@@ -11,7 +11,7 @@ func (n *Network) Leftover() string {
 		}
 	}
 	for i, s := range n.sources {
-		if s.head != none || s.wake != 0 {
+		if s.head != none || s.wake > now {
 			return fmt.Sprintf("source %d: %+v", i, s)
 		}
 	}

@@ -157,8 +157,10 @@ func TestOneDMAEngine(t *testing.T) {
 		{0, src, top.PE(1, 0, 0), 1},
 		{10 * ns, src, top.PE(0, 0, 0), 299},
 		{500 * ns, src, top.PE(0, 0, 0), 1000},
+		{550 * ns, src, top.PE(0, 0, 0), 1000},
+		{600 * ns, src, top.PE(0, 0, 0), 1000}, // comes when the engine is free, but not to be had
 	}
-	want := []sim.Time{70 * ns, 0, 70*ns + 100, 100 * ns, 600 * ns}
+	want := []sim.Time{70 * ns, 0, 70*ns + 100, 100 * ns, 600 * ns, 700 * ns, 800 * ns}
 	for i, got := range send(t, e, network.New(e, top), messages) {
 		if got-starAlpha != want[i] {
 			t.Errorf("the last byte of message %d leaves at %v, want %v", i, got-starAlpha, want[i])

@@ -7,9 +7,8 @@ import (
 
 // source is a PE's queue of messages that wait for a DMA engine.
 type source struct {
-	head, tail int32       // flows; none when empty
-	wake       sim.EventID // when the first engine is free, as far as that is known; 0: not planned
-	wakeAt     sim.Time
+	head, tail int32    // flows; none when empty
+	wake       sim.Time // when it was last planned to serve the queue
 }
 
 // wake is the event that serves a source's queue.
@@ -58,29 +57,22 @@ func (n *Network) enqueue(src, f int32) {
 }
 
 // plan sees to it that the queue is served when the first engine becomes free. Flows that share links do that
-// themselves when they depart.
+// themselves when they depart. An event that finds no free engine does no harm.
 func (n *Network) plan(src int32) {
 	first := int(src) * n.dma.Engines
 	free := busy
 	for _, until := range n.engines[first : first+n.dma.Engines] {
 		free = min(free, until)
 	}
-	s := &n.sources[src]
-	if free == busy || s.wake != 0 && s.wakeAt <= free {
-		return
+	if s := &n.sources[src]; free != busy && free != s.wake {
+		s.wake = free
+		n.engine.At(free, flowPriority, (*wake)(n), uint64(src))
 	}
-	if s.wake != 0 {
-		n.engine.Cancel(s.wake)
-	}
-	s.wakeAt = free
-	s.wake = n.engine.At(free, flowPriority, (*wake)(n), uint64(src))
 }
 
 // Handle serves the queue.
 func (w *wake) Handle(now sim.Time, src uint64) {
-	n := (*Network)(w)
-	n.sources[src].wake = 0
-	n.serve(int32(src), now)
+	(*Network)(w).serve(int32(src), now)
 }
 
 // serve starts waiting messages as long as there are engines for them.

@@ -39,7 +39,7 @@ func send(tb testing.TB, e *sim.Engine, n *network.Network, messages []message) 
 	tb.Helper()
 	tr := &traffic{n: n, messages: messages, arrived: make([]sim.Time, len(messages))}
 	for i, m := range messages {
-		e.At(m.at, 100, tr, uint64(i))
+		e.At(m.at, 0, tr, uint64(i))
 	}
 	for e.Step() {
 	}
