@@ -20,7 +20,7 @@ type Values struct {
 	Inputs [][]byte
 }
 
-// PartialSize is the bytes that an element of a partial sum takes: see [Launch.PartialSize].
+// PartialSize is the bytes that an element of a partial sum takes: see [Launch].
 func PartialSize(d dtype.DType, accumulateF32 bool) int {
 	if accumulateF32 && widens(d) {
 		return dtype.F32.Size()
@@ -32,8 +32,8 @@ func PartialSize(d dtype.DType, accumulateF32 bool) int {
 func widens(d dtype.DType) bool { return d.IsFloat() && d.Size() < dtype.F32.Size() }
 
 // Evaluate executes the schedule's steps on real data and returns every rank's result: for ReduceScatter the rank's
-// block, otherwise the whole vector. Results that are equal by construction are one *Storage, which then occurs more
-// than once; they are new and belong to the caller.
+// block, otherwise the whole vector. When all results are equal by construction, they are one *Storage, which then
+// occurs once a rank. They are new and belong to the caller.
 //
 // The bits are those of the steps: each reduction takes its operands in the schedule's order and rounds once to the
 // dtype. Of reductions that several ranks do with the same two operands one is computed. The average divides once,
@@ -47,15 +47,16 @@ func (s *Schedule) Evaluate(v Values) ([]*tensor.Storage, error) {
 	if err := v.check(s); err != nil {
 		return nil, err
 	}
-	p, err := s.program()
-	if err != nil {
+	e := newEvaluation(s, v)
+	if err := e.survey(); err != nil {
 		return nil, err
 	}
-	e := newEvaluation(s, p, v)
 	if err := e.allocate(); err != nil {
 		return nil, err
 	}
-	e.run()
+	for k := range e.batches {
+		e.run(e.program.batch(k))
+	}
 	return e.results(), nil
 }
 
@@ -90,35 +91,64 @@ type evaluation struct {
 	size     int // bytes of an element
 	elems    int // of the whole vector
 	wide     bool
-	stores   []*tensor.Storage // the distinct results
+	batches  int               // the program's first ones, which cover all chunks that are not empty
+	shared   bool              // all ranks have one result
+	stores   []*tensor.Storage // the results: of all ranks, or the shared one
 	outputs  [][]byte          // their bytes
 }
 
-func newEvaluation(s *Schedule, p *program, v Values) *evaluation {
-	e := &evaluation{Values: &v, schedule: s, program: p, size: v.DType.Size()}
+func newEvaluation(s *Schedule, v Values) *evaluation {
+	e := &evaluation{Values: &v, schedule: s, program: s.program(), size: v.DType.Size()}
 	e.elems = len(v.Inputs[0]) / e.size
 	if s.Collective == AllGather {
 		e.elems *= s.World
 	}
 	e.wide = v.AccumulateF32 && widens(v.DType)
+	e.batches = (s.filled(e.elems) + e.program.width - 1) / e.program.width
 	return e
+}
+
+// filled is the number of chunks up to the last that is not empty when the vector has n elements.
+func (s *Schedule) filled(n int) int {
+	last := min(n, s.Blocks) - 1
+	if last < 0 {
+		return 0
+	}
+	lo, hi := share(n, s.Blocks, last)
+	return last*s.Sub + min(hi-lo, s.Sub)
+}
+
+// survey finds out whether all ranks have one result.
+func (e *evaluation) survey() error {
+	e.shared = e.schedule.Collective != ReduceScatter
+	for k := range e.batches {
+		uniform, err := e.program.survey(k)
+		if err != nil {
+			return err
+		}
+		e.shared = e.shared && uniform
+	}
+	return nil
 }
 
 // allocate makes the results, not filled.
 func (e *evaluation) allocate() error {
-	bytes := e.elems * e.size
+	results, bytes := e.schedule.World, e.elems*e.size
+	if e.shared {
+		results = 1
+	}
 	if e.schedule.Collective == ReduceScatter {
 		bytes /= e.schedule.World
 	}
-	e.stores = make([]*tensor.Storage, e.program.outputs)
-	e.outputs = make([][]byte, e.program.outputs)
+	e.stores = make([]*tensor.Storage, results)
+	e.outputs = make([][]byte, results)
 	for k := range e.stores {
 		st, err := tensor.NewStorageUninit(bytes)
 		if err != nil {
 			for _, earlier := range e.stores[:k] {
 				earlier.Release()
 			}
-			return fmt.Errorf("%s: results of %d × %d bytes: %w", e.schedule.Collective, len(e.stores), bytes, err)
+			return fmt.Errorf("%s: results of %d × %d bytes: %w", e.schedule.Collective, results, bytes, err)
 		}
 		e.stores[k], e.outputs[k] = st, st.Writable()
 	}
@@ -127,9 +157,12 @@ func (e *evaluation) allocate() error {
 
 // results hands each rank its storage.
 func (e *evaluation) results() []*tensor.Storage {
+	if !e.shared {
+		return e.stores
+	}
 	list := make([]*tensor.Storage, e.schedule.World)
 	for r := range list {
-		list[r] = e.stores[e.program.output[r]]
+		list[r] = e.stores[0]
 	}
 	return list
 }

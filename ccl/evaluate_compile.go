@@ -9,61 +9,121 @@ import (
 
 // program is a schedule's data side as straight-line code: for every chunk the reductions that its results need, each
 // once, in an order that keeps few values alive. Copies have vanished: they only said who else has the value.
+//
+// It is compiled as far as it is needed, a batch of chunks at a time: a small vector in a world of thousands fills only
+// the first of as many chunks.
 type program struct {
-	code      []instr
-	start     []uint32 // chunk c's code is code[start[c]:start[c+1]]
-	registers int      // the most that any chunk uses
-	outputs   int      // distinct results
-	output    []int32  // the one that each rank has
+	schedule *Schedule
+	width    int // chunks of a batch
+
+	mutex    sync.Mutex
+	surveyed []survey // of the first batches
+	kept     int      // instructions of the batches that are kept
 
 	scratch sync.Pool // of *scratch, for the registers
 }
 
-// instr is dst ← a ⊕ b or, where b is none, dst ← a. A dst that is an output is a final value: it is finished too.
+// survey is what is known of a batch.
+type survey struct {
+	uniform bool   // all ranks end with the same values
+	batch   *batch // nil when it was too large to keep
+}
+
+const (
+	batchValues     = 1 << 20 // chunks × ranks of a batch
+	maxInstructions = 8 << 20 // of all batches that a program keeps: 96 MB
+)
+
+// batch is the code of the chunks from first on.
+type batch struct {
+	first     int
+	code      []instr
+	start     []uint32 // chunk first+k has code[start[k]:start[k+1]]
+	registers int      // the most that any chunk uses
+
+	// Ranks of one class end with the same values. The code leaves them with the first of them; rank 0 has class 0. For
+	// ReduceScatter it leaves every rank's block with that rank, and classes do not matter.
+	class []int32
+}
+
+// instr is dst ← a ⊕ b or, where b is none, dst ← a. A dst that is a result is a final value: it is finished too.
 type instr struct{ dst, a, b operand }
 
-// operand is a register, counted from 0; the complement of a rank, whose input it is; or, as dst only, an output,
-// counted from firstOutput.
+// operand is a register, counted from 0; the complement of a rank, whose input it is; or, as dst only, a rank plus
+// firstResult, whose result it is.
 type operand int32
 
 const (
-	firstOutput operand = 1 << 30
+	firstResult operand = 1 << 30
 	none        operand = math.MinInt32
 )
 
-func (o operand) isInput() bool { return o < 0 }
-func (o operand) isFinal() bool { return o >= firstOutput }
+func (o operand) isInput() bool  { return o < 0 }
+func (o operand) isResult() bool { return o >= firstResult }
 
-// program returns the schedule's program, compiled on first use.
-func (s *Schedule) program() (*program, error) {
-	d := &s.derived
-	d.programOnce.Do(func() { d.program, d.programErr = compile(s) })
-	return d.program, d.programErr
+// program returns the schedule's program, of which nothing has been compiled when it is first used.
+func (s *Schedule) program() *program {
+	s.derived.programOnce.Do(func() {
+		s.derived.program = &program{schedule: s, width: s.batchWidth()}
+	})
+	return s.derived.program
 }
 
-// compile makes the program. The error names the block that some rank ends without.
-func compile(s *Schedule) (*program, error) {
-	n := newNumbering(s)
+// batchWidth is how many chunks to number at a time.
+func (s *Schedule) batchWidth() int { return min(max(1, batchValues/s.World), s.Chunks()) }
+
+// survey says whether all ranks end with the same values in batch k; all earlier ones must have been surveyed. The
+// error names the chunk that some rank ends without.
+func (p *program) survey(k int) (uniform bool, err error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if k == len(p.surveyed) {
+		b, err := p.compile(k)
+		if err != nil {
+			return false, err
+		}
+		s := survey{uniform: slices.Max(b.class) == 0}
+		if p.kept+len(b.code) <= maxInstructions {
+			p.kept += len(b.code)
+			s.batch = b
+		}
+		p.surveyed = append(p.surveyed, s)
+	}
+	return p.surveyed[k].uniform, nil
+}
+
+// batch returns batch k, which has been surveyed.
+func (p *program) batch(k int) *batch {
+	p.mutex.Lock()
+	b := p.surveyed[k].batch
+	p.mutex.Unlock()
+	if b == nil {
+		b, _ = p.compile(k) // has been compiled before, without error
+	}
+	return b
+}
+
+func (p *program) compile(k int) (*batch, error) {
+	n := newNumbering(p.schedule, k*p.width, min((k+1)*p.width, p.schedule.Chunks()))
 	n.play()
-	if n.err != nil {
-		return nil, n.err
+	if n.invalid != nil {
+		return nil, n.invalid
 	}
 	if err := n.checkComplete(); err != nil {
 		return nil, err
 	}
-	p := &program{}
-	p.findOutputs(n)
-	newCompiler(n, p).compile()
-	return p, nil
+	b := &batch{first: n.lo, class: n.classes()}
+	newCompiler(n, b).compile()
+	return b, nil
 }
 
 // checkComplete makes sure that every rank ends with a value for all that its result covers.
 func (n *numbering) checkComplete() error {
-	s := n.schedule
-	for at, v := range n.current {
-		r, c := at/s.Chunks(), at%s.Chunks()
-		if v == nothing && s.covers(r, c) {
-			return fmt.Errorf("schedule %s: rank %d ends without chunk %d", s.Algorithm, r, c)
+	for r := range n.schedule.World {
+		for k, v := range n.row(r) {
+			if v == nothing && n.schedule.covers(r, n.lo+k) {
+				return fmt.Errorf("schedule %s: rank %d ends without chunk %d", n.schedule.Algorithm, r, n.lo+k)
+			}
 		}
 	}
 	return nil
@@ -72,36 +132,24 @@ func (n *numbering) checkComplete() error {
 // covers says whether chunk c is part of rank r's result.
 func (s *Schedule) covers(r, c int) bool { return s.Collective != ReduceScatter || c/s.Sub == r }
 
-// findOutputs gives ranks that end with the same values the same output.
-func (p *program) findOutputs(n *numbering) {
-	s := n.schedule
-	p.output = make([]int32, s.World)
-	if s.Collective == ReduceScatter {
-		for r := range p.output {
-			p.output[r] = int32(r)
-		}
-		p.outputs = s.World
-		return
-	}
-	owners := map[uint64][]int{} // by hash of their values: the first rank of each output
-	for r := range s.World {
+// classes gives ranks that end with the same values the same number. Numbers are in the order of ranks.
+func (n *numbering) classes() []int32 {
+	class := make([]int32, n.schedule.World)
+	owners := map[uint64][]int{} // by hash of their values: the first rank of each class
+	count := int32(0)
+	for r := range class {
 		row := n.row(r)
 		hash := hashOf(row)
 		k := slices.IndexFunc(owners[hash], func(o int) bool { return slices.Equal(n.row(o), row) })
 		if k >= 0 {
-			p.output[r] = p.output[owners[hash][k]]
+			class[r] = class[owners[hash][k]]
 			continue
 		}
 		owners[hash] = append(owners[hash], r)
-		p.output[r] = int32(p.outputs)
-		p.outputs++
+		class[r] = count
+		count++
 	}
-}
-
-// row is the values that rank r ends with.
-func (n *numbering) row(r int) []valueID {
-	chunks := n.schedule.Chunks()
-	return n.current[r*chunks : (r+1)*chunks]
+	return class
 }
 
 // hashOf is FNV-1a, by values instead of bytes.
@@ -111,4 +159,15 @@ func hashOf(row []valueID) uint64 {
 		hash = (hash ^ uint64(v)) * 1099511628211
 	}
 	return hash
+}
+
+// owners lists, for each class, its first rank.
+func (b *batch) owners() []int {
+	var ranks []int
+	for r, k := range b.class {
+		if int(k) == len(ranks) {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
 }

@@ -4,7 +4,7 @@ package ccl
 // indexed by the value's number less inputs.
 type compiler struct {
 	*numbering
-	program *program
+	batch *batch
 
 	uses     []uint32  // how often code yet to be emitted will read the value
 	need     []uint8   // registers that computing the value takes
@@ -17,8 +17,8 @@ type compiler struct {
 // absent marks a value that has not been emitted.
 const absent = none
 
-func newCompiler(n *numbering, p *program) *compiler {
-	k := &compiler{numbering: n, program: p}
+func newCompiler(n *numbering, b *batch) *compiler {
+	k := &compiler{numbering: n, batch: b}
 	k.uses = make([]uint32, len(n.made))
 	k.need = make([]uint8, len(n.made))
 	k.register = make([]operand, len(n.made))
@@ -29,44 +29,37 @@ func newCompiler(n *numbering, p *program) *compiler {
 }
 
 func (k *compiler) compile() {
-	k.countUses()
+	owners := k.batch.owners()
+	k.countUses(owners)
 	k.countNeeds()
-	s, p := k.schedule, k.program
-	p.code = make([]instr, 0, len(k.made)+s.Chunks())
-	p.start = make([]uint32, 0, s.Chunks()+1)
-	results := p.resultRanks()
-	for c := range s.Chunks() {
-		p.start = append(p.start, uint32(len(p.code)))
+	k.batch.code = make([]instr, 0, len(k.made)+k.hi-k.lo)
+	k.batch.start = make([]uint32, 0, k.hi-k.lo+1)
+	for c := k.lo; c < k.hi; c++ {
+		k.batch.start = append(k.batch.start, uint32(len(k.batch.code)))
 		k.width, k.free = 0, k.free[:0]
-		if s.Collective == ReduceScatter {
-			k.result(int32(c/s.Sub), k.row(c / s.Sub)[c])
-			continue
-		}
-		for o, r := range results {
-			k.result(int32(o), k.row(r)[c])
-		}
+		k.chunk(c, owners)
 	}
-	p.start = append(p.start, uint32(len(p.code)))
+	k.batch.start = append(k.batch.start, uint32(len(k.batch.code)))
 }
 
-// resultRanks lists, for each output, a rank that has it.
-func (p *program) resultRanks() []int {
-	ranks := make([]int, 0, p.outputs)
-	for r, o := range p.output {
-		if int(o) == len(ranks) {
-			ranks = append(ranks, r)
-		}
+// chunk emits the code of one chunk.
+func (k *compiler) chunk(c int, owners []int) {
+	if k.schedule.Collective == ReduceScatter {
+		rank := c / k.schedule.Sub
+		k.result(rank, k.current[k.index(rank, c)])
+		return
 	}
-	return ranks
+	for _, r := range owners {
+		k.result(r, k.current[k.index(r, c)])
+	}
 }
 
 // countUses finds the values that the results need, and how often each is read; operands have lower numbers than
 // what is made of them, so one pass downwards does. A value that no result needs ends with no use.
-func (k *compiler) countUses() {
-	s := k.schedule
-	for o, r := range k.program.resultRanks() {
-		for c, v := range k.row(r) {
-			if s.covers(o, c) {
+func (k *compiler) countUses(owners []int) {
+	for _, r := range owners {
+		for i, v := range k.row(r) {
+			if k.schedule.covers(r, k.lo+i) {
 				k.use(v)
 			}
 		}
@@ -104,9 +97,9 @@ func (k *compiler) needOf(v valueID) uint8 {
 	return k.need[int(v)-k.inputs]
 }
 
-// result emits the code that leaves v in an output. A value with no other use is computed right there.
-func (k *compiler) result(output int32, v valueID) {
-	dst := firstOutput + operand(output)
+// result emits the code that leaves v in a rank's result. A value with no other use is computed right there.
+func (k *compiler) result(rank int, v valueID) {
+	dst := firstResult + operand(rank)
 	if k.isMade(v) {
 		at := int(v) - k.inputs
 		if k.register[at] == absent && k.uses[at] == 1 {
@@ -170,7 +163,7 @@ func (k *compiler) combine(v int, dst operand) {
 // read returns where v is, and frees its register when no later code reads it.
 func (k *compiler) read(v valueID) operand {
 	if !k.isMade(v) {
-		return ^operand(int(v) / k.schedule.Chunks())
+		return ^operand(int(v) / (k.hi - k.lo))
 	}
 	at := int(v) - k.inputs
 	k.uses[at]--
@@ -188,8 +181,8 @@ func (k *compiler) allocate() operand {
 	}
 	r := operand(k.width)
 	k.width++
-	k.program.registers = max(k.program.registers, k.width)
+	k.batch.registers = max(k.batch.registers, k.width)
 	return r
 }
 
-func (k *compiler) emit(in instr) { k.program.code = append(k.program.code, in) }
+func (k *compiler) emit(in instr) { k.batch.code = append(k.batch.code, in) }

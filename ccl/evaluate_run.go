@@ -24,17 +24,17 @@ type scratch struct {
 	floats []float32
 }
 
-// run executes the program. Elements are independent of one another, so blocks of them are shared out among workers
-// in whatever order, and the result is the same.
-func (e *evaluation) run() {
-	blocks := e.blocks()
+// run executes a batch. Elements are independent of one another, so blocks of them are shared out among workers in
+// whatever order, and the result is the same.
+func (e *evaluation) run(b *batch) {
+	blocks := (len(b.start) - 1) * e.blocksPerChunk()
 	workers := min(runtime.GOMAXPROCS(0), len(e.Inputs)*len(e.Inputs[0])/bytesPerWorker, blocks)
 	var next atomic.Int64
 	var others sync.WaitGroup
 	for range workers - 1 {
-		others.Go(func() { e.work(&next, blocks) })
+		others.Go(func() { e.work(b, &next, blocks) })
 	}
-	e.work(&next, blocks)
+	e.work(b, &next, blocks)
 	others.Wait()
 }
 
@@ -46,35 +46,31 @@ func (e *evaluation) blockElems() int {
 	return blockBytes / e.size
 }
 
-// blocks counts the blocks of all chunks: as many for each as the longest has.
-func (e *evaluation) blocks() int {
+// blocksPerChunk is as many as the longest chunk has.
+func (e *evaluation) blocksPerChunk() int {
 	lo, hi := e.schedule.Span(0, e.elems) // the first is the longest
-	return e.schedule.Chunks() * ((hi - lo + e.blockElems() - 1) / e.blockElems())
+	return (hi - lo + e.blockElems() - 1) / e.blockElems()
 }
 
 // work takes blocks until there are none left.
-func (e *evaluation) work(next *atomic.Int64, blocks int) {
-	w := worker{evaluation: e, scratch: e.program.takeScratch(e.wide)}
+func (e *evaluation) work(b *batch, next *atomic.Int64, blocks int) {
+	w := worker{evaluation: e, batch: b, scratch: e.program.takeScratch(b.registers + 2)}
 	defer e.program.scratch.Put(w.scratch)
-	perChunk := blocks / e.schedule.Chunks()
+	perChunk := e.blocksPerChunk()
 	for {
 		k := int(next.Add(1)) - 1
 		if k >= blocks {
 			return
 		}
-		c, block := k/perChunk, k%perChunk
+		c := b.first + k/perChunk
 		lo, hi := e.schedule.Span(c, e.elems)
-		lo += block * e.blockElems()
+		lo += k % perChunk * e.blockElems()
 		w.block(c, lo, min(hi, lo+e.blockElems()))
 	}
 }
 
-// takeScratch returns memory for the registers; two more, for operands on their way to float32, when wide.
-func (p *program) takeScratch(wide bool) *scratch {
-	registers := p.registers
-	if wide {
-		registers += 2
-	}
+// takeScratch returns memory for that many registers.
+func (p *program) takeScratch(registers int) *scratch {
 	words := registers * blockBytes / 8
 	s, _ := p.scratch.Get().(*scratch)
 	if s == nil || len(s.words) < words {
@@ -89,9 +85,10 @@ func (p *program) takeScratch(wide bool) *scratch {
 // worker executes the code of one block after another.
 type worker struct {
 	*evaluation
-	scratch *scratch
+	batch   *batch
+	scratch *scratch // two registers more than the code uses, for operands on their way to float32
 
-	// The bytes of the present block: [inLo, inHi) of each input, [outLo, outHi) of each output.
+	// The bytes of the present block: [inLo, inHi) of each input, [outLo, outHi) of each result.
 	inLo, inHi, outLo, outHi int
 }
 
@@ -106,14 +103,30 @@ func (w *worker) block(c, lo, hi int) {
 	switch w.schedule.Collective {
 	case AllGather: // an input is its rank's block only
 		w.inLo, w.inHi = w.inLo-first*w.size, w.inHi-first*w.size
-	case ReduceScatter: // so is an output
+	case ReduceScatter: // so is a result
 		w.outLo, w.outHi = w.outLo-first*w.size, w.outHi-first*w.size
 	}
-	code := w.program.code[w.program.start[c]:w.program.start[c+1]]
+	b := w.batch
+	code := b.code[b.start[c-b.first]:b.start[c-b.first+1]]
 	if w.wide {
 		w.wideCode(code)
 	} else {
 		w.code(code)
+	}
+	if !w.shared && w.schedule.Collective != ReduceScatter {
+		w.spread()
+	}
+}
+
+// spread copies each result from the first rank of its class to the others.
+func (w *worker) spread() {
+	owner := make([]int, 0, len(w.outputs))
+	for r, k := range w.batch.class {
+		if int(k) == len(owner) {
+			owner = append(owner, r)
+			continue
+		}
+		copy(w.outputs[r][w.outLo:w.outHi], w.outputs[owner[k]][w.outLo:w.outHi])
 	}
 }
 
@@ -126,7 +139,7 @@ func (w *worker) code(code []instr) {
 		} else {
 			tensor.Combine(w.Op, w.DType, dst, w.at(in.a), w.at(in.b))
 		}
-		if in.dst.isFinal() {
+		if in.dst.isResult() {
 			tensor.Finish(w.Op, w.DType, dst, w.schedule.World)
 		}
 	}
@@ -135,8 +148,8 @@ func (w *worker) code(code []instr) {
 // at is where the bytes of an operand are.
 func (w *worker) at(o operand) []byte {
 	switch {
-	case o.isFinal():
-		return w.outputs[o-firstOutput][w.outLo:w.outHi]
+	case o.isResult():
+		return w.outputs[o-firstResult][w.outLo:w.outHi]
 	case o.isInput():
 		return w.Inputs[^o][w.inLo:w.inHi]
 	}
@@ -144,7 +157,7 @@ func (w *worker) at(o operand) []byte {
 	return w.scratch.bytes[lo : lo+w.inHi-w.inLo]
 }
 
-// wideCode reduces in float32, and rounds what goes to an output.
+// wideCode reduces in float32, and rounds what goes to a result.
 func (w *worker) wideCode(code []instr) {
 	for _, in := range code {
 		switch {
@@ -154,7 +167,7 @@ func (w *worker) wideCode(code []instr) {
 			copy(w.at(in.dst), w.at(in.a))
 			tensor.Finish(w.Op, w.DType, w.at(in.dst), w.schedule.World)
 		default:
-			spare := w.floats(w.program.registers)
+			spare := w.floats(w.batch.registers)
 			copy(spare, w.floats(int(in.a)))
 			w.round(in.dst, spare)
 		}
@@ -162,9 +175,9 @@ func (w *worker) wideCode(code []instr) {
 }
 
 func (w *worker) combineWide(in instr) {
-	spare := w.program.registers
+	spare := w.batch.registers
 	a, b := w.widen(in.a, spare), w.widen(in.b, spare+1)
-	if !in.dst.isFinal() {
+	if !in.dst.isResult() {
 		tensor.CombineF32(w.Op, w.floats(int(in.dst)), a, b)
 		return
 	}
@@ -173,7 +186,7 @@ func (w *worker) combineWide(in instr) {
 	w.round(in.dst, sum)
 }
 
-// round finishes a value and rounds it to its output.
+// round finishes a value and rounds it to its result.
 func (w *worker) round(dst operand, value []float32) {
 	tensor.FinishF32(w.Op, value, w.schedule.World)
 	dtype.FromF32(w.DType, w.at(dst), value)

@@ -275,3 +275,31 @@ func TestIntegersAgreeAcrossAlgorithms(t *testing.T) {
 		}
 	}
 }
+
+// wideSchedule has more values than are compiled at a time. Rank 63 gathers the reduction of all, and gives everyone the
+// first chunks of it only, so that results are equal in part.
+func wideSchedule() *ccl.Schedule {
+	const world, chunks, given = 64, 40_000, 30_000
+	b := ccl.NewBuilder(ccl.AllReduce, "wide", world, chunks, 1)
+	for r := range world - 1 {
+		b.Reduce(r, r+1, 0, chunks)
+		b.EndRound()
+	}
+	for r := range world - 1 {
+		b.Copy(world-1, r, 0, given)
+	}
+	return b.Schedule()
+}
+
+func TestEvaluateManyBatches(t *testing.T) {
+	const seed = 9
+	cases := newCaseSource(seed)
+	s := wideSchedule()
+	for _, n := range []int{100, 40_000, 50_000, 20_000} {
+		checkEvaluate(t, fmt.Sprintf("seed %d: %d elements", seed, n), s, cases.values(s, n))
+	}
+	few := evaluate(t, s, cases.values(s, 100))
+	if few[0] != few[63] {
+		t.Error("the ranks' results are equal, but not shared, where only the first chunks are filled")
+	}
+}

@@ -1,9 +1,9 @@
 package ccl
 
-import "errors"
+import "fmt"
 
-// valueID names a value that some chunk takes at some rank: the inputs first, rank·chunks+chunk, then the results of
-// reductions in the order in which the schedule first makes them.
+// valueID names a value that some chunk takes at some rank: the inputs first, then the results of reductions in the
+// order in which the schedule first makes them.
 type valueID uint32
 
 // nothing is the value of a chunk that a rank does not have: before an all-gather, the blocks of the others.
@@ -13,28 +13,41 @@ const nothing = ^valueID(0)
 type reduction struct{ a, b valueID }
 
 // numbering gives equal numbers to values that are equal whatever the data: a copy is the same value, and so is a
-// reduction of the same two values, in either order, because every operation is commutative to the bit.
+// reduction of the same two values, in either order, because every operation is commutative to the bit. It looks at the
+// chunks [lo, hi) only, since chunks have nothing to do with one another.
 type numbering struct {
 	schedule *Schedule
-	inputs   int         // how many inputs there are
+	lo, hi   int
+	inputs   int         // how many inputs there are: the value of chunk c at rank r is number r·(hi-lo) + c-lo
 	made     []reduction // all distinct reductions
-	current  []valueID   // [rank·chunks+chunk] the value when all is done
+	current  []valueID   // where each chunk is now, at the index of its input; at last the result
 
 	sent    []valueID // what the steps of the present round send
 	table   []uint32  // open-addressed set of the indexes of made, plus one; its length is a power of two
 	traffic []traffic // of every step; nil unless it is wanted
-	err     error
+	invalid error     // the schedule reduces nothing
 }
 
-func newNumbering(s *Schedule) *numbering {
-	n := &numbering{schedule: s, inputs: s.World * s.Chunks(), table: make([]uint32, 1024)}
+func newNumbering(s *Schedule, lo, hi int) *numbering {
+	n := &numbering{schedule: s, lo: lo, hi: hi, inputs: s.World * (hi - lo), table: make([]uint32, 1024)}
 	n.current = make([]valueID, n.inputs)
 	for r := range s.World {
-		for c := range s.Chunks() {
-			n.current[r*s.Chunks()+c] = n.initial(r, c)
+		for c := lo; c < hi; c++ {
+			n.current[n.index(r, c)] = n.initial(r, c)
 		}
 	}
 	return n
+}
+
+// index is where the value of a chunk at a rank is.
+func (n *numbering) index(r, c int) int { return r*(n.hi-n.lo) + c - n.lo }
+
+// initial is what rank r has of chunk c before the first step.
+func (n *numbering) initial(r, c int) valueID {
+	if n.schedule.Collective == AllGather && c/n.schedule.Sub != r {
+		return nothing
+	}
+	return valueID(n.index(r, c))
 }
 
 // play plays the whole schedule on value numbers.
@@ -47,14 +60,6 @@ func (n *numbering) play() {
 		}
 		n.round(int(lo), hi)
 	}
-}
-
-// initial is what rank r has of chunk c before the first step.
-func (n *numbering) initial(r, c int) valueID {
-	if n.schedule.Collective == AllGather && c/n.schedule.Sub != r {
-		return nothing
-	}
-	return valueID(r*n.schedule.Chunks() + c)
 }
 
 // round does the steps [lo, hi): first all sends look, then all writes happen.
@@ -74,7 +79,7 @@ func (n *numbering) round(lo, hi int) {
 				dst[c] = n.reduce(sent[c], v)
 			}
 		}
-		if n.traffic != nil {
+		if n.traffic != nil && len(dst) > 0 {
 			n.traffic[i] = traffic{sent: sent[0], made: dst[0]}
 		}
 		sent = sent[len(dst):]
@@ -87,20 +92,24 @@ func (n *numbering) look(step *Step) {
 		n.sent = append(n.sent, n.chunksOf(step.Src, step)...)
 		return
 	}
-	for c := step.Lo; c < step.Hi; c++ {
-		n.sent = append(n.sent, n.initial(int(step.Src), int(c)))
+	for c := max(int(step.Lo), n.lo); c < min(int(step.Hi), n.hi); c++ {
+		n.sent = append(n.sent, n.initial(int(step.Src), c))
 	}
 }
 
+// chunksOf is the present values of a step's chunks at a rank.
 func (n *numbering) chunksOf(rank int32, step *Step) []valueID {
-	at := int(rank) * n.schedule.Chunks()
-	return n.current[at+int(step.Lo) : at+int(step.Hi)]
+	lo, hi := max(int(step.Lo), n.lo), min(int(step.Hi), n.hi)
+	if lo >= hi {
+		return nil
+	}
+	return n.current[n.index(int(rank), lo):][:hi-lo]
 }
 
 // reduce returns the value of a ⊕ b.
 func (n *numbering) reduce(a, b valueID) valueID {
 	if a == nothing || b == nothing {
-		n.err = errors.New("schedule " + n.schedule.Algorithm + " reduces a block that its rank does not have")
+		n.invalid = fmt.Errorf("schedule %s reduces a block that its rank does not have", n.schedule.Algorithm)
 		return nothing
 	}
 	at := n.find(a, b)
@@ -138,47 +147,10 @@ func (n *numbering) grow() {
 	}
 }
 
-// partial says which values of a step are partial results, kept in float32 with AccumulateF32: bit 0 for the value
-// it sends, bit 1 for the value it makes.
-type partial uint8
-
-func (p partial) sent() int { return int(p & 1) }
-func (p partial) made() int { return int(p >> 1) }
-
-// traffic is what a step sends and makes, of its first chunk.
-type traffic struct{ sent, made valueID }
-
-// newStages classifies all steps. A value is partial when it was reduced and will be reduced further. A step over
-// several chunks is judged by the first: steps do not mix the stages of a collective.
-func newStages(s *Schedule) []partial {
-	n := newNumbering(s)
-	n.traffic = make([]traffic, len(s.Steps))
-	n.play()
-	unfinished := n.operands()
-	list := make([]partial, len(s.Steps))
-	for i, t := range n.traffic {
-		if n.isMade(t.sent) && unfinished[int(t.sent)-n.inputs] {
-			list[i] |= 1
-		}
-		if n.isMade(t.made) && unfinished[int(t.made)-n.inputs] {
-			list[i] |= 2
-		}
-	}
-	return list
-}
-
 // isMade tells the result of a reduction from an input or nothing.
 func (n *numbering) isMade(v valueID) bool { return int(v) >= n.inputs && v != nothing }
 
-// operands marks the made values that are reduced further.
-func (n *numbering) operands() []bool {
-	used := make([]bool, len(n.made))
-	for _, m := range n.made {
-		for _, v := range [2]valueID{m.a, m.b} {
-			if n.isMade(v) {
-				used[int(v)-n.inputs] = true
-			}
-		}
-	}
-	return used
+// row is the values that rank r ends with.
+func (n *numbering) row(r int) []valueID {
+	return n.current[n.index(r, n.lo):n.index(r+1, n.lo)]
 }

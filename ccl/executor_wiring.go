@@ -9,10 +9,9 @@ import (
 type derived struct {
 	wiringOnce, stagesOnce, programOnce sync.Once
 
-	wiring     *wiring
-	stages     []partial
-	program    *program
-	programErr error
+	wiring  *wiring
+	stages  []partial
+	program *program
 }
 
 // wiring is what the Executor needs of a Schedule beside its steps: the same for every launch.
