@@ -9,15 +9,19 @@ import (
 
 // Values is the data of one collective call.
 type Values struct {
-	Op    tensor.ReduceOp // not used by AllGather
+	Op    tensor.ReduceOp // only of collectives that reduce
 	DType dtype.DType
 
 	// AccumulateF32 keeps partial sums of f16, bf16 and the 8-bit floats in float32, and rounds once, at the end.
 	// Other dtypes are reduced in their own format always.
 	AccumulateF32 bool
 
-	// Inputs[r] is rank r's vector; for AllGather its block. All have the same length; they are only read.
+	// Inputs[r] is what rank r starts with: its vector; for AllGather and Gather its block; for Broadcast and Scatter
+	// nil but for the root. They are only read.
 	Inputs [][]byte
+
+	// Sizes are the elements of each block, as in [Launch]. nil: equal blocks.
+	Sizes []int
 }
 
 // PartialSize is the bytes that an element of a partial sum takes: see [Launch].
@@ -31,8 +35,9 @@ func PartialSize(d dtype.DType, accumulateF32 bool) int {
 // widens says whether partial sums of this dtype can be kept in float32 instead.
 func widens(d dtype.DType) bool { return d.IsFloat() && d.Size() < dtype.F32.Size() }
 
-// Evaluate executes the schedule's steps on real data and returns every rank's result: for ReduceScatter the rank's
-// block, otherwise the whole vector. When all results are equal by construction, they are one *Storage, which then
+// Evaluate executes the schedule's steps on real data and returns every rank's result: for ReduceScatter and Scatter the
+// rank's block, for AllToAll what it got from each rank, otherwise the whole vector; nil for ranks that end with nothing.
+// When all results are equal by construction, they are one *Storage, which then
 // occurs once a rank. They are new and belong to the caller.
 //
 // The bits are those of the steps: each reduction takes its operands in the schedule's order and rounds once to the

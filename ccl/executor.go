@@ -11,8 +11,13 @@ import (
 // Launch is one collective call: a Schedule, and what it runs on.
 type Launch struct {
 	Schedule *Schedule
-	Elems    int // elements of the whole vector; for AllGather and ReduceScatter of all ranks' blocks together
+	Elems    int // elements of the whole vector: where ranks have blocks, of all blocks together
 	ElemSize int // bytes
+
+	// Sizes[b] is the elements of block b; their sum is Elems. nil: equal blocks. Only for collectives whose ranks have
+	// blocks: AllGather, ReduceScatter, Gather and Scatter have one a rank, AllToAll has World², of which block
+	// s·World+d goes from rank s to rank d.
+	Sizes []int
 
 	// PartialSize is the bytes that an element of a partial sum takes on the wire and in the vector unit: see
 	// [PartialSize]. Inputs and final values take ElemSize.

@@ -12,6 +12,10 @@ type Layout struct {
 
 	// W and H say that the ranks form a W×H torus or mesh, numbered row by row. 0: not known.
 	W, H int
+
+	// Root is the rank that Broadcast and Scatter start from, and that ReduceToRoot and Gather end at. The other
+	// collectives take no notice of it.
+	Root int
 }
 
 // check panics when the parts of a Layout contradict each other.

@@ -10,17 +10,23 @@ const (
 	AllReduce     Collective = iota // every rank ends with the reduction of all ranks' vectors
 	AllGather                       // every rank ends with the concatenation of all ranks' blocks
 	ReduceScatter                   // rank r ends with block r of the reduction
+	Broadcast                       // every rank ends with the root's vector
+	ReduceToRoot                    // the root ends with the reduction of all ranks' vectors
+	Gather                          // the root ends with the concatenation of all ranks' blocks
+	Scatter                         // rank r ends with block r of the root's vector
+	AllToAll                        // rank r ends with block r of every rank's vector, one after another
 )
+
+// collectiveNames are those of torch.distributed and of ccl.yaml.
+var collectiveNames = [...]string{
+	AllReduce: "all_reduce", AllGather: "all_gather", ReduceScatter: "reduce_scatter", Broadcast: "broadcast",
+	ReduceToRoot: "reduce", Gather: "gather", Scatter: "scatter", AllToAll: "all_to_all",
+}
 
 // String is the collective's name in torch.distributed and in ccl.yaml.
 func (c Collective) String() string {
-	switch c {
-	case AllReduce:
-		return "all_reduce"
-	case AllGather:
-		return "all_gather"
-	case ReduceScatter:
-		return "reduce_scatter"
+	if int(c) < len(collectiveNames) {
+		return collectiveNames[c]
 	}
 	return fmt.Sprintf("Collective(%d)", uint8(c))
 }
