@@ -20,7 +20,11 @@ type Backend struct {
 	World   *torchemu.World
 	Options Options
 	Log     []*Record
-	Trace   *Trace // where collectives are traced; nil for nowhere
+	Trace   *Trace // where operations are traced; nil for nowhere
+	Sites   Sites  // where operations are called
+
+	// Choose picks one of n messages that a receive from any rank could take. nil picks the one that was sent first.
+	Choose func(n int) int
 
 	executor *ccl.Executor
 	tuner    *ccl.Tuner
@@ -47,11 +51,13 @@ func NewBackend(w *torchemu.World, o Options) (*Backend, error) {
 
 // Record is one collective that was run.
 type Record struct {
+	Name       string // as the program called it
 	Collective ccl.Collective
 	Algorithm  string
 	Ranks      int
 	Bytes      int64    // as nccl-tests counts: the vector of an all_reduce, the large side of the others
 	Start, End sim.Time // from the last rank's arrival to the last rank's completion
+	unicast    bool     // a message between two ranks
 }
 
 // AlgBW is the algorithm bandwidth of nccl-tests in bytes per second: size over time; 0 when no time passed.
@@ -66,11 +72,16 @@ func (r *Record) AlgBW() float64 {
 // algorithm must move through each rank's link.
 func (r *Record) BusBW() float64 {
 	n := float64(r.Ranks)
-	share := (n - 1) / n
-	if r.Collective == ccl.AllReduce {
-		share *= 2
+	if r.unicast {
+		return r.AlgBW()
 	}
-	return r.AlgBW() * share
+	switch r.Collective {
+	case ccl.AllReduce:
+		return r.AlgBW() * 2 * (n - 1) / n
+	case ccl.Broadcast, ccl.ReduceToRoot:
+		return r.AlgBW()
+	}
+	return r.AlgBW() * (n - 1) / n
 }
 
 // Abandon ends every collective that some rank has yet to join with an error, and lets all groups start anew: for a

@@ -1,9 +1,101 @@
 package distributed
 
 import (
+	"fmt"
+
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
+
+// measure works out how long the blocks are, and verifies that the members agree on it.
+func (m *meeting) measure() error {
+	switch m.collective {
+	case ccl.AllGather, ccl.Gather:
+		return m.measureBlocks(func(p part) []*tensor.Tensor { return p.in }, func(p part) []*tensor.Tensor { return p.out })
+	case ccl.ReduceScatter, ccl.Scatter:
+		return m.measureBlocks(func(p part) []*tensor.Tensor { return p.out }, func(p part) []*tensor.Tensor { return p.in })
+	case ccl.AllToAll:
+		return m.measurePairs()
+	}
+	m.elems = m.call.size
+	return nil
+}
+
+// measureBlocks takes the length of block r from the tensor that member r has for it alone.
+func (m *meeting) measureBlocks(one, many func(part) []*tensor.Tensor) error {
+	sizes := make([]int, len(m.parts))
+	for r, p := range m.parts {
+		sizes[r] = numels(one(p))
+	}
+	for r, p := range m.parts {
+		list := many(p)
+		for i, t := range list {
+			if len(list) == len(sizes) && t.Numel() != sizes[i] {
+				return m.disagreement(r, i, t.Numel(), sizes[i])
+			}
+		}
+		if len(list) == 1 && len(sizes) != 1 && list[0].Numel() != sum(sizes) {
+			return m.disagreement(r, firstOther(sizes), sizes[r], sizes[firstOther(sizes)])
+		}
+	}
+	m.setSizes(sizes)
+	return nil
+}
+
+// firstOther is the first index whose size is not that of index 0, or 0.
+func firstOther(sizes []int) int {
+	for i, n := range sizes {
+		if n != sizes[0] {
+			return i
+		}
+	}
+	return 0
+}
+
+// measurePairs takes the length of block (s, d) from what s gives and verifies it with what d receives.
+func (m *meeting) measurePairs() error {
+	n := len(m.parts)
+	sizes := make([]int, 0, n*n)
+	for s, p := range m.parts {
+		for d, t := range p.in {
+			if got := m.parts[d].out[s].Numel(); got != t.Numel() {
+				return m.disagreement(d, s, got, t.Numel())
+			}
+			sizes = append(sizes, t.Numel())
+		}
+	}
+	m.setSizes(sizes)
+	return nil
+}
+
+func (m *meeting) setSizes(sizes []int) {
+	m.elems = sum(sizes)
+	for _, n := range sizes {
+		if n != sizes[0] {
+			m.sizes = sizes
+		}
+	}
+}
+
+func sum(list []int) int {
+	total := 0
+	for _, n := range list {
+		total += n
+	}
+	return total
+}
+
+// disagreement says that member r has another length for member i's block than that one has.
+func (m *meeting) disagreement(r, i, rs, is int) error {
+	b := m.group.backend
+	return &MismatchError{
+		Group: m.group.ID, Seq: m.seq, Rank: m.group.Members[r], Other: m.group.Members[i],
+		Call:      fmt.Sprintf("%v with %d elements for rank %d's block", m.call, rs, m.group.Members[i]),
+		OtherCall: fmt.Sprintf("%v with %d elements for it", m.call, is),
+		Site:      b.Sites.Text(m.parts[r].site), OtherSite: b.Sites.Text(m.parts[i].site),
+		Differ: "the number of elements",
+	}
+}
 
 // moveData executes the schedule on the members' tensors.
 func (m *meeting) moveData() error {
@@ -12,7 +104,7 @@ func (m *meeting) moveData() error {
 		inputs[i] = contents(p.in)
 	}
 	results, err := m.schedule.Evaluate(ccl.Values{
-		Op: m.op, DType: m.parts[0].in.DType(), AccumulateF32: m.group.backend.Options.AccumulateF32, Inputs: inputs,
+		Op: m.op, DType: m.call.dtype, AccumulateF32: m.group.backend.Options.AccumulateF32, Inputs: inputs, Sizes: m.sizes,
 	})
 	if err != nil {
 		return err
@@ -26,8 +118,22 @@ func (m *meeting) moveData() error {
 	return nil
 }
 
-// contents returns the tensor's elements in order, without a copy when they lie so in memory.
-func contents(t *tensor.Tensor) []byte {
+// contents returns the tensors' elements in order, without a copy when they lie so in memory; nil for no tensors.
+func contents(list []*tensor.Tensor) []byte {
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return elements(list[0])
+	}
+	all := []byte{}
+	for _, t := range list {
+		all = append(all, elements(t)...)
+	}
+	return all
+}
+
+func elements(t *tensor.Tensor) []byte {
 	if !t.IsContiguous() {
 		return t.Gather()
 	}
@@ -36,19 +142,30 @@ func contents(t *tensor.Tensor) []byte {
 	return t.Storage().Bytes()[lo : lo+t.Numel()*size]
 }
 
-// store makes result the tensor's contents. A tensor that is all of its storage takes the memory over, shared with
-// the other members until someone writes.
-func store(t *tensor.Tensor, result *tensor.Storage) error {
-	if t.IsContiguous() && t.Storage().Len() == result.Len() {
-		t.Storage().Adopt(result)
+// store makes result the tensors' contents, one after another. A tensor that is all of its storage takes the memory
+// over, shared with the other members until someone writes.
+func store(list []*tensor.Tensor, result *tensor.Storage) error {
+	if result == nil {
 		return nil
 	}
-	return t.Scatter(result.Bytes())
+	if len(list) == 1 && list[0].IsContiguous() && list[0].Storage().Len() == result.Len() {
+		list[0].Storage().Adopt(result)
+		return nil
+	}
+	rest := result.Bytes()
+	for _, t := range list {
+		n := t.Numel() * t.DType().Size()
+		if err := t.Scatter(rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
 }
 
 // releaseEach gives up this function's hold on the results, of which several may be the same.
 func releaseEach(results []*tensor.Storage) {
-	released := map[*tensor.Storage]bool{}
+	released := map[*tensor.Storage]bool{nil: true}
 	for _, r := range results {
 		if !released[r] {
 			released[r] = true

@@ -38,7 +38,7 @@ func newCluster(t testing.TB, preset string, o distributed.Options) cluster {
 	for i := range members {
 		members[i] = i
 	}
-	g, err := b.NewGroup(0, members)
+	g, err := b.NewGroup(0, "world", members)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,21 +92,24 @@ func TestCollectivesInEveryAlgorithmOnEveryPreset(t *testing.T) {
 	}
 }
 
+// me is the caller that a rank of a spawn is.
+func me(p *multiprocessing.Process) distributed.Caller { return distributed.Caller{Rank: p.ID} }
+
 // allThree runs each collective once and checks every element.
 func allThree(c cluster, p *multiprocessing.Process) error {
 	const n = 5
 	world := c.group.Size()
 	sum := world * (world - 1) / 2 // of the ranks
 	x, blocks, mine := ramp(n, p.ID), ramp(world*n, 0), ramp(n, 0)
-	reduced, err := c.group.AllReduce(p.ID, x, tensor.Sum)
+	reduced, err := c.group.AllReduce(me(p), x, tensor.Sum)
 	if err != nil {
 		return err
 	}
-	gathered, err := c.group.AllGatherIntoTensor(p.ID, blocks, ramp(n, 100*p.ID))
+	gathered, err := c.group.AllGatherIntoTensor(me(p), blocks, ramp(n, 100*p.ID))
 	if err != nil {
 		return err
 	}
-	scattered, err := c.group.ReduceScatterTensor(p.ID, mine, ramp(world*n, p.ID), tensor.Sum)
+	scattered, err := c.group.ReduceScatterTensor(me(p), mine, ramp(world*n, p.ID), tensor.Sum)
 	if err != nil {
 		return err
 	}
@@ -130,7 +133,7 @@ func TestOperationsOnOneTensorKeepTheirOrder(t *testing.T) {
 		x := ramp(n, 1)
 		var last *distributed.Work
 		for range times {
-			w, err := c.group.AllReduce(p.ID, x, tensor.Sum)
+			w, err := c.group.AllReduce(me(p), x, tensor.Sum)
 			if err != nil {
 				return err
 			}
@@ -160,20 +163,20 @@ func TestOperationsOnOneTensorKeepTheirOrder(t *testing.T) {
 // A collective whose input another group's collective is still to produce waits for that, though all have joined it.
 func TestACollectiveWaitsForTheDataOfAnotherGroup(t *testing.T) {
 	c := newCluster(t, "default", distributed.Options{})
-	pair, err := c.NewGroup(1, []int{0, 1})
+	pair, err := c.NewGroup(1, "other", []int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = c.spawn(func(p *multiprocessing.Process) error {
 		x := ramp(2, 1)
 		if p.ID >= 2 { // join late: ranks 0 and 1 have issued both collectives by then
-			w, err := c.group.AllReduce(p.ID, x, tensor.Sum)
+			w, err := c.group.AllReduce(me(p), x, tensor.Sum)
 			return errors.Join(err, p.Wait(w.Event), expect(x, func(i int) int { return 4 * (1 + i) }))
 		}
-		if _, err := c.group.AllReduce(p.ID, x, tensor.Sum); err != nil {
+		if _, err := c.group.AllReduce(me(p), x, tensor.Sum); err != nil {
 			return err
 		}
-		w, err := pair.AllReduce(p.ID, x, tensor.Sum)
+		w, err := pair.AllReduce(me(p), x, tensor.Sum)
 		if err != nil {
 			return err
 		}
@@ -191,7 +194,7 @@ func TestMismatchNamesBothSides(t *testing.T) {
 		if p.ID == 2 {
 			n = 4
 		}
-		w, err := c.group.AllReduce(p.ID, ramp(n, 0), tensor.Sum)
+		w, err := c.group.AllReduce(me(p), ramp(n, 0), tensor.Sum)
 		if err != nil {
 			return err
 		}
@@ -201,8 +204,8 @@ func TestMismatchNamesBothSides(t *testing.T) {
 	if !errors.As(err, &spawn) || len(spawn.Failures) != 4 {
 		t.Fatalf("got %v, want the error on every rank", err)
 	}
-	want := "ranks disagree in collective #0 of group 0: rank 0 calls all_reduce of 3 float32 elements, op sum, " +
-		"but rank 2 calls all_reduce of 4 float32 elements, op sum; they differ in the number of elements"
+	want := "ranks disagree in collective #0 of group 0:\n  rank 0 calls all_reduce of 3 float32 elements, op sum\n" +
+		"  rank 2 calls all_reduce of 4 float32 elements, op sum\nthey differ in the number of elements"
 	for _, f := range spawn.Failures {
 		if f.Err.Error() != want {
 			t.Errorf("rank %d: %v", f.Rank, f.Err)
@@ -216,7 +219,7 @@ func TestAMissingRankIsADeadlockThatNamesIt(t *testing.T) {
 		if p.ID == 3 {
 			return nil
 		}
-		w, err := c.group.AllReduce(p.ID, ramp(2, 0), tensor.Max)
+		w, err := c.group.AllReduce(me(p), ramp(2, 0), tensor.Max)
 		if err != nil {
 			return err
 		}
@@ -226,9 +229,9 @@ func TestAMissingRankIsADeadlockThatNamesIt(t *testing.T) {
 	if !errors.As(err, &deadlock) || len(deadlock.Blocked) != 3 {
 		t.Fatalf("got %v", err)
 	}
-	want := "collective #0 of group 0, all_reduce of 2 float32 elements, op max, which rank 3 has not joined"
-	if deadlock.Blocked[0].On != want {
-		t.Errorf("got %q", deadlock.Blocked[0].On)
+	want := "all_reduce of 2 float32 elements, op max (collective #0 of group world): rank 3 has not joined it"
+	if deadlock.Blocked[0].On != want || deadlock.Cause() != "rank 3 ended without what others wait for" {
+		t.Errorf("got %q, %q", deadlock.Blocked[0].On, deadlock.Cause())
 	}
 }
 
@@ -240,7 +243,7 @@ func TestAGroupAfterAFailure(t *testing.T) {
 		if p.ID == 0 {
 			return boom
 		}
-		_, err := c.group.AllReduce(p.ID, ramp(2, 0), tensor.Sum)
+		_, err := c.group.AllReduce(me(p), ramp(2, 0), tensor.Sum)
 		return err
 	})
 	if !errors.Is(err, boom) {
@@ -262,12 +265,27 @@ func TestBadArguments(t *testing.T) {
 		call func() error
 		want string
 	}{
-		{func() error { _, err := c.group.AllReduce(9, ramp(1, 0), tensor.Sum); return err }, "rank 9 is not a member of group 0"},
-		{func() error { _, err := c.group.AllReduce(0, ramp(1, 0), tensor.BXor); return err }, "bxor"},
-		{func() error { _, err := c.group.AllGatherIntoTensor(0, ramp(9, 0), ramp(2, 0)); return err }, "9 elements are not 4 × 2"},
-		{func() error { _, err := c.group.AllGatherIntoTensor(0, double, ramp(2, 0)); return err }, "must have the same dtype"},
-		{func() error { _, err := c.group.ReduceScatterTensor(0, ramp(2, 0), ramp(9, 0), tensor.Sum); return err }, "9 elements are not 4 × 2"},
-		{func() error { _, err := c.NewGroup(1, []int{0, 4}); return err }, "device 4 does not exist"},
+		{func() error {
+			_, err := c.group.AllReduce(distributed.Caller{Rank: 9}, ramp(1, 0), tensor.Sum)
+			return err
+		}, "rank 9 is not a member of group world"},
+		{func() error {
+			_, err := c.group.AllReduce(distributed.Caller{Rank: 0}, ramp(1, 0), tensor.BXor)
+			return err
+		}, "bxor"},
+		{func() error {
+			_, err := c.group.AllGatherIntoTensor(distributed.Caller{Rank: 0}, ramp(9, 0), ramp(2, 0))
+			return err
+		}, "4 × 2"},
+		{func() error {
+			_, err := c.group.AllGatherIntoTensor(distributed.Caller{Rank: 0}, double, ramp(2, 0))
+			return err
+		}, "different dtypes"},
+		{func() error {
+			_, err := c.group.ReduceScatterTensor(distributed.Caller{Rank: 0}, ramp(2, 0), ramp(9, 0), tensor.Sum)
+			return err
+		}, "4 × 2"},
+		{func() error { _, err := c.NewGroup(1, "other", []int{0, 4}); return err }, "device 4 does not exist"},
 		{func() error { _, err := c.NewShardGroup(0, 129); return err }, "world size 129 does not fit"},
 		{func() error {
 			_, err := distributed.NewBackend(c.World, distributed.Options{Algorithm: "rinq"})
@@ -303,7 +321,7 @@ func TestShardsOfASingleWorker(t *testing.T) {
 		x := ramp(k.world*n, 0)
 		// Two in a row: the second waits for the first.
 		for range 2 {
-			if _, err := g.AllReduce(x, k.at, tensor.Sum); err != nil {
+			if _, err := g.AllReduce(distributed.Caller{}, x, k.at, tensor.Sum); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -330,7 +348,7 @@ func TestShardsInTwoDimensions(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := tensor.Placement{Cube: tensor.ColumnWise, PE: tensor.RowWise, NumCubes: 2, NumPEs: 2}
-	if _, err := g.AllReduce(x, at, tensor.Sum); err != nil {
+	if _, err := g.AllReduce(distributed.Caller{}, x, at, tensor.Sum); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := multiprocessing.Await(c.Engine, 0, torchemu.PendingOn(x)); err != nil {
@@ -357,12 +375,12 @@ func TestShardCountMustBeTheWorldSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = g.AllReduce(ramp(14, 0), tensor.Placement{PE: tensor.ColumnWise, NumCubes: 1, NumPEs: 7}, tensor.Sum)
+	_, err = g.AllReduce(distributed.Caller{}, ramp(14, 0), tensor.Placement{PE: tensor.ColumnWise, NumCubes: 1, NumPEs: 7}, tensor.Sum)
 	want := "the tensor has 7 shards but the world size is 8: its DPPolicy must place it on as many PEs as there are ranks"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
-	_, err = g.AllReduce(ramp(15, 0), tensor.Placement{PE: tensor.ColumnWise, NumCubes: 1}, tensor.Sum)
+	_, err = g.AllReduce(distributed.Caller{}, ramp(15, 0), tensor.Placement{PE: tensor.ColumnWise, NumCubes: 1}, tensor.Sum)
 	if err == nil || !strings.Contains(err.Error(), "shards differ in shape") {
 		t.Errorf("got %v", err)
 	}
@@ -392,7 +410,7 @@ func BenchmarkAllReduceOf4KBOn8Ranks(b *testing.B) {
 	err := c.spawn(func(p *multiprocessing.Process) error {
 		x := ramp(1024, p.ID)
 		for range b.N {
-			w, err := c.group.AllReduce(p.ID, x, tensor.Max)
+			w, err := c.group.AllReduce(me(p), x, tensor.Max)
 			if err != nil {
 				return err
 			}
@@ -405,4 +423,11 @@ func BenchmarkAllReduceOf4KBOn8Ranks(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+}
+
+// after returns an event that ends when d has passed.
+func after(w *torchemu.World, d sim.Time) *torchemu.Event {
+	e := torchemu.NewEvent(nil)
+	w.At(w.Engine.Now()+d, e.Finish)
+	return e
 }

@@ -16,6 +16,7 @@ type meeting struct {
 	seq        uint64
 	collective ccl.Collective
 	op         tensor.ReduceOp
+	root       int
 	call       call // the first arrival's, which the others must match
 
 	parts   []part // by group rank
@@ -27,6 +28,8 @@ type meeting struct {
 	broken  error  // why the collective can never run
 
 	// Once all have joined:
+	sizes    []int // elements of each block; nil when they are equal
+	elems    int   // of all blocks together
 	schedule *ccl.Schedule
 	record   *Record
 }
@@ -34,21 +37,22 @@ type meeting struct {
 // part is one member's side of a meeting.
 type part struct {
 	work    *Work
-	out, in *tensor.Tensor
-	ready   sim.Time          // when the host issued it
+	out, in []*tensor.Tensor
+	site    Site
+	ready   sim.Time          // when the host issued it; later, when the device started it
 	after   []*torchemu.Event // what must end before the member's device can start
 }
 
-func newMeeting(g *ProcessGroup, seq uint64, c ccl.Collective, op tensor.ReduceOp, in *tensor.Tensor) *meeting {
+func newMeeting(g *ProcessGroup, seq uint64, o *Operation) *meeting {
 	return &meeting{
-		group: g, seq: seq, collective: c, op: op, call: callOf(c, op, in),
+		group: g, seq: seq, collective: o.Collective, op: o.Reduce, root: o.Root, call: callOf(o),
 		parts: make([]part, g.Size()), first: -1, missing: g.Size(), running: g.Size(),
 	}
 }
 
 // join adds a member. The last one to join starts the collective. A member whose call does not match breaks the
 // meeting for everybody: those who came before learn it from their Work, this one and later ones at once.
-func (m *meeting) join(member int, host *torchemu.Rank, out, in *tensor.Tensor, c call) (*Work, error) {
+func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) (*Work, error) {
 	if m.first < 0 {
 		m.first = member
 	}
@@ -56,86 +60,98 @@ func (m *meeting) join(member int, host *torchemu.Rank, out, in *tensor.Tensor, 
 	if m.missing == 0 {
 		delete(m.group.open, m.seq)
 	}
-	if m.broken == nil && c != m.call {
-		m.fail(m.mismatch(member, c))
+	if theirs := callOf(o); m.broken == nil && theirs != m.call {
+		m.fail(m.mismatch(member, c.Site, theirs))
 	}
 	if m.broken != nil {
 		return nil, m.broken
 	}
-	w := m.arrive(member, host, out, in)
+	w := m.arrive(member, host, c, o)
 	if m.missing == 0 && m.waits == 0 {
 		m.start()
 	}
 	return w, nil
 }
 
-func (m *meeting) arrive(member int, host *torchemu.Rank, out, in *tensor.Tensor) *Work {
-	after := unfinished(m.group.last[member], torchemu.PendingOn(out), torchemu.PendingOn(in))
-	w := m.place(member, part{out: out, in: in, ready: host.Launch(), after: after})
-	w.Pend(out)
-	w.Pend(in)
+func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation) *Work {
+	data := pendingOn(o.In, o.Out)
+	p := part{out: o.Out, in: o.In, site: c.Site, ready: host.Launch()}
+	p.after = torchemu.Unfinished(append(data, m.group.last[member], c.Stream.Tail())...)
+	w := m.place(member, p)
+	pend(w.Event, o.In, o.Out)
 	host.Issued(w.Event)
 	m.group.last[member] = w.Event
-	for _, e := range after {
-		m.awaitData(e)
+	if !c.Async {
+		c.Stream.Wait(w.Event)
 	}
+	m.awaitData(data)
 	return w
 }
 
 // place fills in a member's part.
 func (m *meeting) place(member int, p part) *Work {
-	p.work = &Work{Event: torchemu.NewEvent(func() string { return m.describe(member) })}
+	p.work = &Work{Event: torchemu.NewEvent(seat{m, member})}
 	m.parts[member] = p
 	return p.work
 }
 
 // joinAll lets one host join as every member at once, each with its own tensors, and returns the work of the whole.
-func (m *meeting) joinAll(host *torchemu.Rank, last *torchemu.Event, outs, ins []tensor.Shard) *Work {
-	after := unfinished(last, torchemu.PendingOn(outs[0].View), torchemu.PendingOn(ins[0].View))
-	ready := host.Launch()
+func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, outs, ins []tensor.Shard) *Work {
+	out, in := []*tensor.Tensor{outs[0].View}, []*tensor.Tensor{ins[0].View} // views of one storage each
+	data := pendingOn(in, out)
+	ready, after := host.Launch(), torchemu.Unfinished(append(data, last, c.Stream.Tail())...)
 	m.first, m.missing = 0, 0
-	m.whole = &Work{Event: torchemu.NewEvent(func() string { return m.describe(0) })}
+	m.whole = &Work{Event: torchemu.NewEvent(seat{m, 0})}
 	for i := range m.parts {
-		m.place(i, part{out: outs[i].View, in: ins[i].View, ready: ready, after: after})
+		m.place(i, part{
+			out: []*tensor.Tensor{outs[i].View}, in: []*tensor.Tensor{ins[i].View}, site: c.Site, ready: ready, after: after,
+		})
 	}
-	m.whole.Pend(outs[0].View)
-	m.whole.Pend(ins[0].View)
+	pend(m.whole.Event, in, out)
 	host.Issued(m.whole.Event)
-	for _, e := range after {
-		m.awaitData(e)
+	if !c.Async {
+		c.Stream.Wait(m.whole.Event)
 	}
+	m.awaitData(data)
 	if m.waits == 0 {
 		m.start()
 	}
 	return m.whole
 }
 
-// awaitData holds the start back until the event's data is in place.
-func (m *meeting) awaitData(e *torchemu.Event) {
-	if e.Settled() {
-		return
-	}
-	m.waits++
-	e.WhenSettled(func() {
-		m.waits--
-		if m.missing == 0 && m.waits == 0 && m.broken == nil {
-			m.start()
+// awaitData holds the start back until what other operations are to put into the tensors is in place.
+func (m *meeting) awaitData(events []*torchemu.Event) {
+	for _, e := range torchemu.Unfinished(events...) {
+		if e.Settled() {
+			continue
 		}
-	})
+		m.waits++
+		e.WhenSettled(func() {
+			if m.waits--; m.waits == 0 && m.missing == 0 && m.broken == nil {
+				m.start()
+			}
+		})
+	}
 }
 
 // start runs the collective: its data now, its time from each member's readiness on.
 func (m *meeting) start() {
-	elems, size := m.vectorElems(), m.parts[0].in.DType().Size()
-	var err error
-	if m.schedule, err = m.group.plan(m.collective, elems, size); err == nil {
+	err := m.measure()
+	size := m.call.dtype.Size()
+	if err == nil {
+		m.schedule, err = m.group.plan(m.collective, m.root, m.elems, size)
+	}
+	if err == nil {
 		err = m.moveData()
 	}
 	if err != nil {
 		m.fail(err)
 		return
 	}
-	m.record = &Record{Collective: m.collective, Algorithm: m.schedule.Algorithm, Ranks: len(m.parts), Bytes: int64(elems * size)}
+	m.record = &Record{
+		Name: m.call.name, Collective: m.collective, Algorithm: m.schedule.Algorithm, Ranks: len(m.parts),
+		Bytes: int64(m.elems * size),
+	}
 	for i := range m.parts {
 		m.parts[i].work.Record = m.record
 		m.parts[i].work.Settle()
@@ -144,48 +160,35 @@ func (m *meeting) start() {
 		m.whole.Record = m.record
 		m.whole.Settle()
 	}
-	m.moveTime(elems, size)
+	m.moveTime(size)
 }
-
-// vectorElems is the number of elements of the whole vector, the large side of the collective.
-func (m *meeting) vectorElems() int { return max(m.parts[0].in.Numel(), m.parts[0].out.Numel()) }
 
 // moveTime lets the executor play the schedule. A member whose earlier operations are still running joins in when
 // they end.
-func (m *meeting) moveTime(elems, size int) {
+func (m *meeting) moveTime(size int) {
 	ready := make([]sim.Time, len(m.parts))
 	for i, p := range m.parts {
 		ready[i] = p.ready
-		if len(unfinished(p.after...)) > 0 {
+		if len(torchemu.Unfinished(p.after...)) > 0 {
 			ready[i] = ccl.NotReady
 		}
 	}
-	partial := ccl.PartialSize(m.parts[0].in.DType(), m.group.backend.Options.AccumulateF32)
-	run := m.group.backend.executor.Start(ccl.Launch{
-		Schedule: m.schedule, Elems: elems, ElemSize: size, PartialSize: partial, Devices: m.group.devices, Ready: ready,
-		Observer: m.group.backend.Trace.steps(m),
+	b := m.group.backend
+	run := b.executor.Start(ccl.Launch{
+		Schedule: m.schedule, Elems: m.elems, Sizes: m.sizes, ElemSize: size,
+		PartialSize: ccl.PartialSize(m.call.dtype, b.Options.AccumulateF32),
+		Devices:     m.group.devices, Ready: ready, Observer: b.Trace.steps(m),
 	}, m)
 	for i := range m.parts {
-		if ready[i] == ccl.NotReady {
-			m.joinWhenFree(run, i)
-		} else {
+		if ready[i] != ccl.NotReady {
 			m.began(i, ready[i])
+			continue
 		}
-	}
-}
-
-// joinWhenFree lets member i join in once everything it had issued before has ended.
-func (m *meeting) joinWhenFree(run ccl.Joiner, i int) {
-	p := &m.parts[i]
-	left := unfinished(p.after...)
-	count := len(left)
-	for _, e := range left {
-		e.WhenDone(func() {
-			if count--; count == 0 {
-				at := max(p.ready, m.group.backend.World.Engine.Now())
-				m.began(i, at)
-				run.Join(i, at)
-			}
+		p := &m.parts[i]
+		torchemu.AfterAll(torchemu.Unfinished(p.after...), func(latest sim.Time) {
+			at := max(p.ready, latest)
+			m.began(i, at)
+			run.Join(i, at)
 		})
 	}
 }
@@ -193,6 +196,7 @@ func (m *meeting) joinWhenFree(run ccl.Joiner, i int) {
 // began notes when a member's device starts.
 func (m *meeting) began(member int, at sim.Time) {
 	m.parts[member].ready = at
+	m.parts[member].work.start = at
 	m.record.Start = max(m.record.Start, at)
 }
 
@@ -226,61 +230,98 @@ func (m *meeting) fail(err error) {
 	}
 }
 
-func (m *meeting) mismatch(member int, c call) error {
+func (m *meeting) mismatch(member int, site Site, c call) error {
 	return &MismatchError{
-		Group: m.group.ID, Seq: m.seq, call: c, other: m.call,
-		Rank: m.group.Members[member], Other: m.group.Members[m.first],
+		Group: m.group.ID, Seq: m.seq,
+		Rank: m.group.Members[m.first], Other: m.group.Members[member],
+		Call: m.call.String(), OtherCall: c.String(),
+		Site: m.group.backend.Sites.Text(m.parts[m.first].site), OtherSite: m.group.backend.Sites.Text(site),
+		Differ: m.call.differences(c),
 	}
 }
 
-// describe tells a deadlock report what a member waits for.
-func (m *meeting) describe(member int) string {
-	text := fmt.Sprintf("collective #%d of group %d, %v", m.seq, m.group.ID, m.call)
-	if m.missing > 0 {
-		return text + ", which " + m.absent() + " not joined"
+// seat is a member's place in a meeting: what its event waits for.
+type seat struct {
+	*meeting
+	member int
+}
+
+// Needs lists the ranks that have yet to do something. It implements torchemu.Reason.
+func (s seat) Needs() []int {
+	if s.missing > 0 {
+		return s.absent()
 	}
-	for _, e := range unfinished(m.parts[member].after...) {
-		return text + ", which follows " + e.String()
+	for _, p := range s.parts {
+		for _, e := range torchemu.Unfinished(p.after...) {
+			return e.Reason().Needs()
+		}
+	}
+	return nil
+}
+
+// String describes what a member waits for. It implements torchemu.Reason.
+func (s seat) String() string {
+	text := fmt.Sprintf("%v (collective #%d of group %s)", s.call, s.seq, s.group.Name)
+	if site := s.group.backend.Sites.Text(s.parts[s.member].site); site != "" {
+		text += " at " + site
+	}
+	if s.missing > 0 {
+		return text + ": " + have(s.absent()) + " not joined it"
+	}
+	for _, e := range torchemu.Unfinished(s.parts[s.member].after...) {
+		return text + ", which follows " + e.Reason().String()
 	}
 	return text
 }
 
-// absent names the members that have not joined, as the subject of "have not joined".
-func (m *meeting) absent() string {
-	const shown = 8
-	var names []string
+// absent lists the ranks that have not joined.
+func (m *meeting) absent() []int {
+	var ranks []int
 	for i := range m.parts {
-		if m.parts[i].work != nil {
-			continue
+		if m.parts[i].work == nil {
+			ranks = append(ranks, m.group.Members[i])
 		}
-		if len(names) == shown {
-			names = append(names, fmt.Sprintf("%d others", m.missing-shown))
+	}
+	return ranks
+}
+
+// shownRanks bounds how many ranks a message spells out.
+const shownRanks = 8
+
+// have names ranks as the subject of a sentence in the perfect: "rank 3 has", "ranks 1, 2 have".
+func have(ranks []int) string {
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d has", ranks[0])
+	}
+	var names []string
+	for i, r := range ranks {
+		if i == shownRanks {
+			names = append(names, fmt.Sprintf("%d others", len(ranks)-i))
 			break
 		}
-		names = append(names, fmt.Sprint(m.group.Members[i]))
-	}
-	if len(names) == 1 {
-		return "rank " + names[0] + " has"
+		names = append(names, fmt.Sprint(r))
 	}
 	return "ranks " + strings.Join(names, ", ") + " have"
 }
 
-// unfinished returns the events that are neither nil nor done, each once.
-func unfinished(events ...*torchemu.Event) []*torchemu.Event {
-	var list []*torchemu.Event
-	for _, e := range events {
-		if e != nil && !e.Done() && !contains(list, e) {
-			list = append(list, e)
+// pendingOn lists what is pending on the tensors.
+func pendingOn(lists ...[]*tensor.Tensor) []*torchemu.Event {
+	var events []*torchemu.Event
+	for _, list := range lists {
+		for _, t := range list {
+			if e := torchemu.PendingOn(t); e != nil {
+				events = append(events, e)
+			}
 		}
 	}
-	return list
+	return events
 }
 
-func contains(list []*torchemu.Event, e *torchemu.Event) bool {
-	for _, x := range list {
-		if x == e {
-			return true
+// pend records that the event changes or reads the tensors.
+func pend(e *torchemu.Event, lists ...[]*tensor.Tensor) {
+	for _, list := range lists {
+		for _, t := range list {
+			e.Pend(t)
 		}
 	}
-	return false
 }

@@ -16,14 +16,15 @@ type planner struct {
 }
 
 type planKey struct {
-	collective      ccl.Collective
-	elems, elemSize int
+	collective            ccl.Collective
+	root, elems, elemSize int
 }
 
 // scheduleKey identifies a schedule: all that the size of a vector changes is the depth of pipelines.
 type scheduleKey struct {
 	collective ccl.Collective
 	algorithm  string
+	root       int
 	depth      int
 }
 
@@ -35,25 +36,27 @@ func newPlanner(b *Backend, devices []topology.DeviceID) *planner {
 }
 
 // plan returns the schedule for a vector of elems elements of elemSize bytes.
-func (p *planner) plan(c ccl.Collective, elems, elemSize int) (*ccl.Schedule, error) {
-	key := planKey{c, elems, elemSize}
+func (p *planner) plan(c ccl.Collective, root, elems, elemSize int) (*ccl.Schedule, error) {
+	key := planKey{c, root, elems, elemSize}
 	if s, ok := p.chosen[key]; ok {
 		return s, nil
 	}
-	a, err := p.algorithm(c, elems, elemSize)
+	l := p.layout
+	l.Root = root
+	a, err := p.algorithm(c, l, elems, elemSize)
 	if err != nil {
 		return nil, err
 	}
-	s := p.schedule(a, int64(elems)*int64(elemSize))
+	s := p.schedule(a, l, int64(elems)*int64(elemSize))
 	p.chosen[key] = s
 	return s, nil
 }
 
-func (p *planner) schedule(a ccl.Algorithm, bytes int64) *ccl.Schedule {
-	key := scheduleKey{a.Collective(), a.Name(), a.Depth(p.layout, bytes)}
+func (p *planner) schedule(a ccl.Algorithm, l ccl.Layout, bytes int64) *ccl.Schedule {
+	key := scheduleKey{a.Collective(), a.Name(), l.Root, a.Depth(l, bytes)}
 	s, ok := p.schedules[key]
 	if !ok {
-		s = a.Build(p.layout, bytes)
+		s = a.Build(l, bytes)
 		p.schedules[key] = s
 	}
 	return s
@@ -61,14 +64,14 @@ func (p *planner) schedule(a ccl.Algorithm, bytes int64) *ccl.Schedule {
 
 // algorithm follows ccl.yaml. The name there is an all_reduce algorithm's; the other collectives take the algorithm
 // of the same name when they have one and leave the choice to the Tuner otherwise.
-func (p *planner) algorithm(c ccl.Collective, elems, elemSize int) (ccl.Algorithm, error) {
+func (p *planner) algorithm(c ccl.Collective, l ccl.Layout, elems, elemSize int) (ccl.Algorithm, error) {
 	b := p.backend
 	if b.Options.Algorithm != ccl.Auto {
 		if a, err := ccl.Lookup(c, b.Options.Algorithm); err == nil {
 			return a, nil
 		}
 	}
-	return b.tuner.Select(c, p.layout, p.devices, elems, elemSize)
+	return b.tuner.Select(c, l, p.devices, elems, elemSize)
 }
 
 // layoutOf says what an algorithm may know of where ranks are: which share a node (or, all inside one SIP, a cube),

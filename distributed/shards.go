@@ -37,19 +37,16 @@ func (b *Backend) NewShardGroup(host, world int) (*ShardGroup, error) {
 }
 
 // AllReduce reduces t's shards with each other; every shard receives the result.
-func (g *ShardGroup) AllReduce(t *tensor.Tensor, p tensor.Placement, op tensor.ReduceOp) (*Work, error) {
-	if err := op.Check(t.DType()); err != nil {
-		return nil, err
-	}
+func (g *ShardGroup) AllReduce(c Caller, t *tensor.Tensor, p tensor.Placement, op tensor.ReduceOp) (*Work, error) {
 	shards, err := g.shards(t, p)
 	if err != nil {
 		return nil, err
 	}
-	return g.meet(ccl.AllReduce, op, shards, shards)
+	return g.meet(c, Operation{Name: "all_reduce", Collective: ccl.AllReduce, Reduce: op}, shards, shards)
 }
 
 // AllGatherIntoTensor gives every shard of out the concatenation of in's shards.
-func (g *ShardGroup) AllGatherIntoTensor(out *tensor.Tensor, outAt tensor.Placement, in *tensor.Tensor, inAt tensor.Placement) (*Work, error) {
+func (g *ShardGroup) AllGatherIntoTensor(c Caller, out *tensor.Tensor, outAt tensor.Placement, in *tensor.Tensor, inAt tensor.Placement) (*Work, error) {
 	outs, err := g.shards(out, outAt)
 	if err != nil {
 		return nil, err
@@ -58,7 +55,7 @@ func (g *ShardGroup) AllGatherIntoTensor(out *tensor.Tensor, outAt tensor.Placem
 	if err != nil {
 		return nil, err
 	}
-	return g.meet(ccl.AllGather, tensor.Sum, outs, ins)
+	return g.meet(c, Operation{Name: "all_gather_into_tensor", Collective: ccl.AllGather}, outs, ins)
 }
 
 // shards cuts t and verifies that there is one shard for each rank, all of one shape.
@@ -82,16 +79,18 @@ func (g *ShardGroup) shards(t *tensor.Tensor, p tensor.Placement) ([]tensor.Shar
 }
 
 // meet lets every shard join one collective.
-func (g *ShardGroup) meet(c ccl.Collective, op tensor.ReduceOp, outs, ins []tensor.Shard) (*Work, error) {
+func (g *ShardGroup) meet(c Caller, o Operation, outs, ins []tensor.Shard) (*Work, error) {
 	group := g.group(ins)
-	if c == ccl.AllGather {
-		if err := group.checkSizes("all_gather_into_tensor", "output shard", outs[0].View, "input shard", ins[0].View); err != nil {
-			return nil, err
-		}
+	o.Out, o.In = []*tensor.Tensor{outs[0].View}, []*tensor.Tensor{ins[0].View}
+	if err := o.check(group, 0); err != nil {
+		return nil, err
 	}
-	m := newMeeting(group, g.next, c, op, ins[0].View)
+	if c.Stream == nil {
+		c.Stream = g.host.Stream()
+	}
+	m := newMeeting(group, g.next, &o)
 	g.next++
-	w := m.joinAll(g.host, g.last, outs, ins)
+	w := m.joinAll(g.host, c, g.last, outs, ins)
 	g.last = w.Event
 	return w, nil
 }
@@ -107,7 +106,7 @@ func (g *ShardGroup) group(shards []tensor.Shard) *ProcessGroup {
 	key := fmt.Sprint(devices)
 	group, ok := g.groups[key]
 	if !ok {
-		group = g.backend.newGroup(0, members, devices)
+		group = g.backend.newGroup(0, "of shards", members, devices)
 		g.groups[key] = group
 	}
 	return group

@@ -40,6 +40,14 @@ func (t *Trace) collective(rank int, m *meeting, start, end sim.Time) {
 	t.slices = append(t.slices, slice{rank: rank, name: m.call.name, start: start, end: end, details: details})
 }
 
+// message records a message between two ranks, at both.
+func (t *Trace) message(from, to int, m transmission, end sim.Time) {
+	details := map[string]any{"bytes": m.bytes, "tag": m.send.tag, "group": m.send.group.ID}
+	t.slices = append(t.slices,
+		slice{rank: from, name: fmt.Sprintf("send to %d", to), start: m.send.work.start, end: end, step: true, details: details},
+		slice{rank: to, name: fmt.Sprintf("recv from %d", from), start: m.send.work.start, end: end, step: true, details: details})
+}
+
 // steps returns the observer that records a meeting's steps, or nil when there are too many.
 func (t *Trace) steps(m *meeting) ccl.Observer {
 	if t == nil || len(m.schedule.Steps) > maxTracedSteps {

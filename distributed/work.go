@@ -3,85 +3,46 @@ package distributed
 import (
 	"fmt"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
-	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
-// Work is one rank's part in a collective.
+// Work is one rank's part in an operation between ranks.
 type Work struct {
 	*torchemu.Event
 	Record *Record // what was run; nil until every rank has joined
+
+	start  sim.Time
+	source int // of a receive: the sender's group rank
 }
 
-// call is what the ranks of a group must agree on when they meet in a collective.
-type call struct {
-	name  string // torch.distributed's name of the operation
-	dtype string
-	numel int // elements of the rank's input
-	op    string
-}
+// Duration is how long the rank's device was in the operation. It means something once the work is done.
+func (w *Work) Duration() sim.Time { return w.At() - w.start }
 
-func (c call) String() string {
-	s := fmt.Sprintf("%s of %d %s elements", c.name, c.numel, c.dtype)
-	if c.op != "" {
-		s += ", op " + c.op
-	}
-	return s
-}
-
-func callOf(c ccl.Collective, op tensor.ReduceOp, in *tensor.Tensor) call {
-	k := call{name: NameOf(c), dtype: in.DType().Name(), numel: in.Numel()}
-	if c != ccl.AllGather {
-		k.op = op.String()
-	}
-	return k
-}
-
-// NameOf is torch.distributed's name of a collective.
-func NameOf(c ccl.Collective) string { return names[c] }
-
-var names = [...]string{
-	ccl.AllReduce:     "all_reduce",
-	ccl.AllGather:     "all_gather_into_tensor",
-	ccl.ReduceScatter: "reduce_scatter_tensor",
-}
-
-// differences names, in words, what c and d disagree on.
-func (c call) differences(d call) []string {
-	var list []string
-	for _, f := range []struct {
-		name string
-		same bool
-	}{
-		{"the operation", c.name == d.name},
-		{"the dtype", c.dtype == d.dtype},
-		{"the number of elements", c.numel == d.numel},
-		{"the reduce op", c.op == d.op},
-	} {
-		if !f.same {
-			list = append(list, f.name)
-		}
-	}
-	return list
-}
-
-// MismatchError says that two ranks of a group met in collectives that do not fit together.
+// MismatchError says that two ranks of a group met in operations that do not fit together. Rank came first.
 type MismatchError struct {
-	Group       int
-	Seq         uint64
-	Rank, Other int // Rank came later
-	call, other call
+	What            string // "a message"; "" for collective number Seq of the group
+	Group           int
+	Seq             uint64
+	Rank, Other     int
+	Call, OtherCall string
+	Site, OtherSite string // "" when not known
+	Differ          string // what they differ in
 }
 
 func (e *MismatchError) Error() string {
-	text := fmt.Sprintf("ranks disagree in collective #%d of group %d: rank %d calls %v, but rank %d calls %v; they differ in",
-		e.Seq, e.Group, e.Other, e.other, e.Rank, e.call)
-	for i, d := range e.call.differences(e.other) {
-		if i > 0 {
-			text += " and"
-		}
-		text += " " + d
+	what := e.What
+	if what == "" {
+		what = fmt.Sprintf("collective #%d of group %d", e.Seq, e.Group)
 	}
-	return text
+	return fmt.Sprintf("ranks disagree in %s:\n  rank %d calls %s%s\n  rank %d calls %s%s\nthey differ in %s",
+		what, e.Rank, e.Call, at(e.Site), e.Other, e.OtherCall, at(e.OtherSite), e.Differ)
+}
+
+// at puts a known place behind what happens there.
+func at(site string) string {
+	if site == "" {
+		return ""
+	}
+	return " at " + site
 }

@@ -30,13 +30,14 @@ type Scheduler struct {
 	queue   []int             // ranks that can run, first in first out
 	blocked []*torchemu.Event // by rank: what a parked rank waits for
 	outcome []error           // by rank: how the last thing it waited for ended
+	ended   []bool            // by rank
 	live    int               // ranks that have not exited
 }
 
 // NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order.
 func NewScheduler(e *sim.Engine, n int) *Scheduler {
 	s := &Scheduler{engine: e, queue: make([]int, n), live: n,
-		blocked: make([]*torchemu.Event, n), outcome: make([]error, n)}
+		blocked: make([]*torchemu.Event, n), outcome: make([]error, n), ended: make([]bool, n)}
 	for i := range s.queue {
 		s.queue[i] = i
 	}
@@ -73,6 +74,7 @@ func (s *Scheduler) Runnable() bool { return len(s.queue) > 0 }
 // Exit says that the rank has ended, by return or by error, and will not run again.
 func (s *Scheduler) Exit(rank int) {
 	s.blocked[rank] = nil
+	s.ended[rank] = true
 	s.live--
 }
 
@@ -107,7 +109,12 @@ func (s *Scheduler) Parked() []int {
 func (s *Scheduler) deadlock() error {
 	d := &DeadlockError{At: s.engine.Now()}
 	for _, r := range s.Parked() {
-		d.Blocked = append(d.Blocked, Blocked{Rank: r, On: s.blocked[r].String()})
+		d.Blocked = append(d.Blocked, blocked(r, s.blocked[r]))
+	}
+	for r, ended := range s.ended {
+		if ended {
+			d.Ended = append(d.Ended, r)
+		}
 	}
 	return d
 }

@@ -28,13 +28,13 @@ type timer struct{ *torchemu.Event }
 func (t timer) Handle(now sim.Time, _ uint64) { t.Finish(now) }
 
 func after(w *torchemu.World, d sim.Time) *torchemu.Event {
-	e := torchemu.NewEvent(func() string { return "a timer" })
+	e := torchemu.NewEvent(reason{"a timer", nil})
 	w.Engine.At(w.Engine.Now()+d, 0, timer{e}, 0)
 	return e
 }
 
 func never() *torchemu.Event {
-	return torchemu.NewEvent(func() string { return "what never comes" })
+	return torchemu.NewEvent(reason{"what never comes", nil})
 }
 
 func TestRanksRunInOrderOfTheirWaits(t *testing.T) {
@@ -146,7 +146,7 @@ func TestDeadlockIsReportedOnEveryRankThatWaits(t *testing.T) {
 		t.Fatalf("got %v, want a deadlock of ranks 1 and 2", err)
 	}
 	want := []multiprocessing.Blocked{{Rank: 1, On: "what never comes"}, {Rank: 2, On: "what never comes"}}
-	if !reflect.DeepEqual(deadlock.Blocked, want) || deadlock.At != 5*sim.Nanosecond {
+	if !reflect.DeepEqual(deadlock.Blocked, want) || deadlock.At != 5*sim.Nanosecond || !reflect.DeepEqual(deadlock.Ended, []int{0}) {
 		t.Errorf("got %+v", deadlock)
 	}
 }
@@ -198,5 +198,39 @@ func BenchmarkSwitch(b *testing.B) {
 	})
 	if err != nil {
 		b.Fatal(err)
+	}
+}
+
+type reason struct {
+	text  string
+	needs []int
+}
+
+func (r reason) String() string { return r.text }
+func (r reason) Needs() []int   { return r.needs }
+
+func TestTheLikelyCauseOfADeadlock(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		needs [][]int // by rank; nil: the rank ends at once
+		want  string
+	}{
+		{"one has ended", [][]int{{2}, {2}, nil}, "rank 2 ended without what others wait for"},
+		{"two have ended", [][]int{{1, 2}, nil, nil}, "ranks 1 and 2 ended without what others wait for"},
+		{"a circle of two", [][]int{{1}, {0}, nil}, "ranks 0 and 1 wait for each other in a circle"},
+		{"a circle behind a queue", [][]int{{1}, {2}, {3}, {1}}, "ranks 1, 2 and 3 wait for each other in a circle"},
+		{"itself", [][]int{{0}}, "rank 0 waits for itself"},
+		{"nobody", [][]int{{}, {}}, ""},
+	} {
+		err := multiprocessing.Spawn(newWorld(t), len(k.needs), func(p *multiprocessing.Process) error {
+			if k.needs[p.ID] == nil {
+				return nil
+			}
+			return p.Wait(torchemu.NewEvent(reason{"it", k.needs[p.ID]}))
+		})
+		var deadlock *multiprocessing.DeadlockError
+		if !errors.As(err, &deadlock) || deadlock.Cause() != k.want {
+			t.Errorf("%s: got %q, want %q", k.name, deadlock.Cause(), k.want)
+		}
 	}
 }

@@ -18,7 +18,7 @@ func (r *Rank) Copy(dst, src *tensor.Tensor) error {
 	if err := snapshot.CopyFrom(src); err != nil {
 		return err
 	}
-	e := NewEvent(func() string { return "a copy_ that follows " + before.String() })
+	e := NewEvent(behind{before})
 	e.Pend(dst)
 	r.Issued(e)
 	before.WhenSettled(func() { r.copyBehind(e, dst, snapshot) })
@@ -35,3 +35,9 @@ func (r *Rank) copyBehind(e *Event, dst, snapshot *tensor.Tensor) {
 	}
 	e.Settle()
 }
+
+// behind is the reason of an operation that follows another.
+type behind struct{ before *Event }
+
+func (b behind) String() string { return "a copy_ that follows " + b.before.Reason().String() }
+func (b behind) Needs() []int   { return b.before.Reason().Needs() }

@@ -9,7 +9,7 @@ import (
 // its effect on data is in place: data depends on the order of operations and never on time, so this may be long
 // before the simulated end. It is *done* when simulated time reaches that end; a host that waits is woken then.
 type Event struct {
-	what          func() string
+	reason        Reason
 	settled, done bool
 	at            sim.Time
 	err           error
@@ -17,12 +17,20 @@ type Event struct {
 	onDone        []func()
 }
 
-// NewEvent returns an event of which neither moment has come. what describes, for a deadlock report, the operation
-// and what it lacks; it is called only then.
-func NewEvent(what func() string) *Event { return &Event{what: what} }
+// Reason says what an event is waiting for: it is asked only when a deadlock is reported.
+type Reason interface {
+	String() string // the operation, and what it lacks
+	Needs() []int   // the ranks that have yet to do something for it to happen
+}
 
-// String describes the operation.
-func (e *Event) String() string { return e.what() }
+// NewEvent returns an event of which neither moment has come.
+func NewEvent(r Reason) *Event { return &Event{reason: r} }
+
+// Past returns an event that ended at the given time.
+func Past(at sim.Time) *Event { return &Event{settled: true, done: true, at: at} }
+
+// Reason says what the event is waiting for.
+func (e *Event) Reason() Reason { return e.reason }
 
 // Settled reports whether the operation's data is in place.
 func (e *Event) Settled() bool { return e.settled }
@@ -85,6 +93,44 @@ func run(list *[]func()) {
 	for _, f := range calls {
 		f()
 	}
+}
+
+// Unfinished returns the events that are neither nil nor done, each once.
+func Unfinished(events ...*Event) []*Event {
+	var list []*Event
+	for _, e := range events {
+		if e != nil && !e.done && !contains(list, e) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func contains(list []*Event, e *Event) bool {
+	for _, x := range list {
+		if x == e {
+			return true
+		}
+	}
+	return false
+}
+
+// AfterAll runs f once all the events have ended, with the latest of their times; at once if they have.
+func AfterAll(events []*Event, f func(latest sim.Time)) {
+	latest := sim.Time(0)
+	left := len(events) + 1
+	one := func() {
+		if left--; left == 0 {
+			f(latest)
+		}
+	}
+	for _, e := range events {
+		e.WhenDone(func() {
+			latest = max(latest, e.at)
+			one()
+		})
+	}
+	one()
 }
 
 // effect is an event as a storage sees it: one that failed is never over, so that every later reader learns of it.

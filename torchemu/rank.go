@@ -2,24 +2,39 @@ package torchemu
 
 import "github.com/torchemu/torchemu/torchemu/sim"
 
-// Rank is the host side of one rank: the clock of its host program and the operations it has issued that have not
-// completed.
+// Rank is the host side of one rank: the clock of its host program, its device's default stream, and the operations
+// it has issued that have not completed.
 type Rank struct {
 	ID int
 
 	world       *World
 	clock       sim.Time
+	stream      *Stream
 	outstanding []*Event
 }
 
 // Now is the rank's host time. The host runs ahead of the engine while it issues work and catches up when it waits.
 func (r *Rank) Now() sim.Time { return max(r.clock, r.world.Engine.Now()) }
 
+// Spend lets d pass on the rank's host.
+func (r *Rank) Spend(d sim.Time) { r.clock = r.Now() + d }
+
 // Launch charges the host for issuing one operation and returns the time at which the device may start it.
 func (r *Rank) Launch() sim.Time {
-	r.clock = r.Now() + sim.Time(r.world.Topology.LaunchOverhead())
+	r.Spend(sim.Time(r.world.Topology.LaunchOverhead()))
 	return r.clock
 }
+
+// Stream is the rank's default stream.
+func (r *Rank) Stream() *Stream {
+	if r.stream == nil {
+		r.stream = r.NewStream()
+	}
+	return r.stream
+}
+
+// NewStream returns another stream on the rank's device.
+func (r *Rank) NewStream() *Stream { return &Stream{rank: r} }
 
 // Issued records an operation that this rank has issued.
 func (r *Rank) Issued(e *Event) {

@@ -136,7 +136,7 @@ func TestCopyAtOnceWhenNothingIsPending(t *testing.T) {
 func TestCopyBehindAPendingOperation(t *testing.T) {
 	r := newRank(t)
 	dst, src := filled(t, 0), filled(t, 5)
-	before := torchemu.NewEvent(func() string { return "before" })
+	before := torchemu.NewEvent(reason("before"))
 	before.Pend(dst)
 	before.WhenSettled(func() { dst.Fill(9) })
 	if err := r.Copy(dst, src); err != nil {
@@ -146,7 +146,7 @@ func TestCopyBehindAPendingOperation(t *testing.T) {
 	if got := values(dst); !reflect.DeepEqual(got, []float64{0, 0, 0}) {
 		t.Errorf("the copy did not wait: %v", got)
 	}
-	if e := torchemu.PendingOn(dst); e == nil || e.String() != "a copy_ that follows before" || r.Outstanding() != e {
+	if e := torchemu.PendingOn(dst); e == nil || e.Reason().String() != "a copy_ that follows before" || r.Outstanding() != e {
 		t.Errorf("pending is %v", e)
 	}
 	before.Finish(sim.Second)
@@ -168,7 +168,7 @@ func TestCopyOfTheWrongShape(t *testing.T) {
 	if err := r.Copy(dst, src); err == nil {
 		t.Error("no error at once")
 	}
-	torchemu.NewEvent(func() string { return "x" }).Pend(dst)
+	torchemu.NewEvent(reason("x")).Pend(dst)
 	if err := r.Copy(dst, src); err == nil {
 		t.Error("no error when queued")
 	}
@@ -195,5 +195,47 @@ func TestNoSuchRank(t *testing.T) {
 		if _, err := torchemu.NewWorld(topo).Rank(i); err == nil {
 			t.Errorf("rank %d exists", i)
 		}
+	}
+}
+
+type reason string
+
+func (r reason) String() string { return string(r) }
+func (r reason) Needs() []int   { return nil }
+
+func TestAStreamRunsInOrder(t *testing.T) {
+	r := newRank(t)
+	s := r.Stream()
+	if s.Tail() != nil || s.Record().At() != r.Now() {
+		t.Error("a new stream is not idle")
+	}
+	a, b := torchemu.NewEvent(reason("a")), torchemu.NewEvent(reason("b"))
+	s.Wait(a)
+	s.Wait(b)
+	mark := s.Record()
+	b.Finish(30)
+	if mark.Done() || mark.Reason().String() != "a" {
+		t.Errorf("the mark is done before a, or lacks %v", mark.Reason())
+	}
+	a.Finish(20)
+	if !mark.Done() || mark.At() != 30 || s.Tail() != nil {
+		t.Errorf("the mark is at %v", mark.At())
+	}
+}
+
+// A long chain of waits unwinds without trouble.
+func TestManyWaitsOnOneStream(t *testing.T) {
+	r := newRank(t)
+	events := make([]*torchemu.Event, 100_000)
+	for i := range events {
+		events[i] = torchemu.NewEvent(reason("x"))
+		r.Stream().Wait(events[i])
+	}
+	mark := r.Stream().Record()
+	for i, e := range events {
+		e.Finish(sim.Time(i))
+	}
+	if !mark.Done() || mark.At() != 99_999 {
+		t.Errorf("the mark is at %v", mark.At())
 	}
 }

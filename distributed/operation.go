@@ -1,0 +1,173 @@
+package distributed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// Operation is a rank's call of a collective.
+type Operation struct {
+	Name       string // as the program called it, for messages: "all_reduce"
+	Collective ccl.Collective
+	Reduce     tensor.ReduceOp // of the collectives that reduce
+	Root       int             // group rank, of the collectives that have one
+
+	// Out and In are what the rank receives and gives, nil where it does not. Where a rank has several blocks they are
+	// in one tensor, one after another, or in a list with a tensor for each.
+	Out, In []*tensor.Tensor
+}
+
+// reduces says whether the collective combines elements.
+func reduces(c ccl.Collective) bool {
+	return c == ccl.AllReduce || c == ccl.ReduceScatter || c == ccl.ReduceToRoot
+}
+
+// rooted says whether the collective has a root.
+func rooted(c ccl.Collective) bool {
+	switch c {
+	case ccl.Broadcast, ccl.ReduceToRoot, ccl.Gather, ccl.Scatter:
+		return true
+	}
+	return false
+}
+
+// dtype is the element type of the operation's first tensor.
+func (o *Operation) dtype() dtype.DType {
+	for _, t := range slices.Concat(o.In, o.Out) {
+		return t.DType()
+	}
+	return dtype.Invalid
+}
+
+// check verifies what one rank can know to be wrong.
+func (o *Operation) check(g *ProcessGroup, member int) error {
+	d := o.dtype()
+	for _, t := range slices.Concat(o.In, o.Out) {
+		if t.DType() != d {
+			return fmt.Errorf("%s: Invalid usage of tensors with different dtypes: Found torch.%s and torch.%s",
+				o.Name, d.Name(), t.DType().Name())
+		}
+	}
+	if reduces(o.Collective) {
+		if err := o.Reduce.Check(d); err != nil {
+			return err
+		}
+	}
+	if rooted(o.Collective) && (o.Root < 0 || o.Root >= g.Size()) {
+		return fmt.Errorf("%s: invalid root rank: %d; the group has ranks 0 to %d", o.Name, o.Root, g.Size()-1)
+	}
+	return o.checkSizes(g.Size(), member)
+}
+
+// checkSizes compares what the rank gives with what it receives.
+func (o *Operation) checkSizes(world, member int) error {
+	in, out := numels(o.In), numels(o.Out)
+	switch o.Collective {
+	case ccl.AllReduce:
+		if in != out {
+			return o.wrongSize("output", out, "the input has %d", in)
+		}
+	case ccl.AllGather, ccl.Gather:
+		return o.checkBlocks("output", o.Out, "input", in, world, member)
+	case ccl.ReduceScatter, ccl.Scatter:
+		return o.checkBlocks("input", o.In, "output", out, world, member)
+	}
+	return nil
+}
+
+// checkBlocks verifies that the many blocks, one for each rank, fit the rank's own one.
+func (o *Operation) checkBlocks(manyName string, many []*tensor.Tensor, oneName string, one, world, member int) error {
+	switch {
+	case many == nil:
+		return nil
+	case len(many) == 1 && world != 1:
+		if numels(many) != world*one {
+			return o.wrongSize(manyName, numels(many),
+				"%s tensor size must be equal to world_size times %s tensor size, which is %d × %d", manyName, oneName, world, one)
+		}
+	case len(many) != world:
+		return fmt.Errorf("%s: invalid %s tensor list (expected length %d, got %d)", o.Name, manyName, world, len(many))
+	case many[member].Numel() != one:
+		return o.wrongSize(fmt.Sprintf("%s at index %d", manyName, member), many[member].Numel(), "the %s has %d", oneName, one)
+	}
+	return nil
+}
+
+func (o *Operation) wrongSize(what string, has int, format string, args ...any) error {
+	return fmt.Errorf("%s: the %s has %d elements, but %s", o.Name, what, has, fmt.Sprintf(format, args...))
+}
+
+// numels adds up the elements of tensors.
+func numels(list []*tensor.Tensor) int {
+	n := 0
+	for _, t := range list {
+		n += t.Numel()
+	}
+	return n
+}
+
+// call is what the ranks of a group must agree on when they meet.
+type call struct {
+	name  string
+	dtype dtype.DType
+	op    string // "" without one
+	root  int    // -1 without one
+	size  int    // elements that must be equal on all ranks; -1 where they may differ
+}
+
+func callOf(o *Operation) call {
+	k := call{name: o.Name, dtype: o.dtype(), root: -1, size: -1}
+	if reduces(o.Collective) {
+		k.op = o.Reduce.String()
+	}
+	if rooted(o.Collective) {
+		k.root = o.Root
+	}
+	switch o.Collective {
+	case ccl.AllReduce, ccl.ReduceToRoot, ccl.Broadcast, ccl.ReduceScatter:
+		k.size = max(numels(o.In), numels(o.Out))
+	}
+	return k
+}
+
+func (c call) String() string {
+	var b strings.Builder
+	b.WriteString(c.name)
+	if c.size >= 0 {
+		fmt.Fprintf(&b, " of %d %s elements", c.size, c.dtype.Name())
+	} else if c.dtype != dtype.Invalid {
+		fmt.Fprintf(&b, " of %s", c.dtype.Name())
+	}
+	if c.op != "" {
+		fmt.Fprintf(&b, ", op %s", c.op)
+	}
+	if c.root >= 0 {
+		fmt.Fprintf(&b, ", root %d", c.root)
+	}
+	return b.String()
+}
+
+// differences names, in words, what c and d disagree on.
+func (c call) differences(d call) string {
+	var list []string
+	for _, f := range []struct {
+		name string
+		same bool
+	}{
+		{"the operation", c.name == d.name},
+		{"the dtype", c.dtype == d.dtype},
+		{"the number of elements", c.size == d.size},
+		{"the reduce op", c.op == d.op},
+		{"the root", c.root == d.root},
+	} {
+		if !f.same {
+			list = append(list, f.name)
+		}
+	}
+	return strings.Join(list, " and ")
+}

@@ -1,0 +1,270 @@
+package distributed
+
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// AnySource as the peer of a receive takes the first message with the tag, whoever sent it.
+const AnySource = -1
+
+// mailbox is what has been sent to a member and not been received, and what it receives that nobody has sent.
+type mailbox struct{ sends, recvs []*letter }
+
+// letter is one side of a message.
+type letter struct {
+	group    *ProcessGroup
+	from, to int // group ranks; from may be AnySource on the receiving side
+	sending  bool
+	tag      int
+	tensor   *tensor.Tensor
+	site     Site
+	work     *Work
+	data     []*torchemu.Event // what is to be in place before the bytes can be copied
+	after    []*torchemu.Event // what must end before the device can start
+	ready    sim.Time
+}
+
+// Source is the group rank that a receive got its message from, once it is done.
+func (w *Work) Source() int { return w.source }
+
+// Send issues a message with t's elements to a member. It meets the first receive there that asks for this sender
+// and tag, and ends when the message has arrived: there is no buffer in between.
+func (g *ProcessGroup) Send(c Caller, to, tag int, t *tensor.Tensor) (*Work, error) {
+	me, err := g.rankOf(c.Rank)
+	if err != nil {
+		return nil, err
+	}
+	return g.post(c, &letter{group: g, from: me, to: to, sending: true, tag: tag, tensor: t})
+}
+
+// Recv issues the receipt of a message, into t, from a member or AnySource.
+func (g *ProcessGroup) Recv(c Caller, from, tag int, t *tensor.Tensor) (*Work, error) {
+	me, err := g.rankOf(c.Rank)
+	if err != nil {
+		return nil, err
+	}
+	return g.post(c, &letter{group: g, from: from, to: me, tag: tag, tensor: t})
+}
+
+// post issues a letter and lets it meet the other side, if that is there.
+func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
+	if err := l.checkPeer(); err != nil {
+		return nil, err
+	}
+	host, err := g.backend.World.Rank(c.Rank)
+	if err != nil {
+		return nil, err
+	}
+	if c.Stream == nil {
+		c.Stream = host.Stream()
+	}
+	l.site, l.ready = c.Site, host.Launch()
+	l.data = pendingOn([]*tensor.Tensor{l.tensor})
+	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
+	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from}
+	l.work.Pend(l.tensor)
+	host.Issued(l.work.Event)
+	if !c.Async {
+		c.Stream.Wait(l.work.Event)
+	}
+	if other := g.mail[l.to].take(l, g.backend.Choose); other != nil {
+		return l.work, l.meet(other)
+	}
+	return l.work, nil
+}
+
+func (l *letter) checkPeer() error {
+	peer, word := l.from, "source"
+	if l.sending {
+		peer, word = l.to, "destination"
+	}
+	if peer == AnySource && !l.sending || peer >= 0 && peer < l.group.Size() {
+		return nil
+	}
+	return fmt.Errorf("invalid %s rank %d: group %s has ranks 0 to %d", word, peer, l.group.Name, l.group.Size()-1)
+}
+
+// take removes and returns the letter that l meets; without one it keeps l. Where several senders' messages fit a
+// receive, choose picks one.
+func (b *mailbox) take(l *letter, choose func(n int) int) *letter {
+	mine, theirs := &b.recvs, &b.sends
+	if l.sending {
+		mine, theirs = theirs, mine
+	}
+	fits := l.fits(*theirs)
+	if len(fits) == 0 {
+		*mine = append(*mine, l)
+		return nil
+	}
+	i := fits[0]
+	if len(fits) > 1 && choose != nil {
+		i = fits[choose(len(fits))]
+	}
+	other := (*theirs)[i]
+	*theirs = append((*theirs)[:i:i], (*theirs)[i+1:]...)
+	return other
+}
+
+// fits lists the letters that l can meet: of each sender the first, for messages do not overtake each other.
+func (l *letter) fits(others []*letter) []int {
+	var list []int
+	seen := map[int]bool{}
+	for i, o := range others {
+		if o.tag != l.tag || seen[o.from] && !l.sending {
+			continue
+		}
+		if o.from == l.from || o.from == AnySource || l.from == AnySource {
+			list = append(list, i)
+			seen[o.from] = true
+		}
+	}
+	if l.sending && len(list) > 1 {
+		return list[:1] // the receive that was posted first
+	}
+	return list
+}
+
+// meet sends the message: its data when both tensors are free for it, its bytes when both devices are.
+func (l *letter) meet(other *letter) error {
+	send, recv := l, other
+	if !l.sending {
+		send, recv = other, l
+	}
+	recv.work.source = send.from
+	if err := send.check(recv); err != nil {
+		now := l.group.backend.World.Engine.Now()
+		send.work.Fail(err, now)
+		recv.work.Fail(err, now)
+		return err
+	}
+	whenSettled(append(send.data, recv.data...), func() { send.copyTo(recv) })
+	after := torchemu.Unfinished(append(send.after, recv.after...)...)
+	torchemu.AfterAll(after, func(latest sim.Time) {
+		send.transmit(recv, max(latest, send.ready, recv.ready))
+	})
+	return nil
+}
+
+// check verifies that the receiver has room for just this message.
+func (l *letter) check(recv *letter) error {
+	a, b := l.tensor, recv.tensor
+	if a.DType() == b.DType() && a.Numel() == b.Numel() {
+		return nil
+	}
+	g := l.group
+	differ := "the number of elements"
+	if a.DType() != b.DType() {
+		differ = "the dtype"
+	}
+	return &MismatchError{
+		Group: g.ID, What: "a message", Rank: g.Members[l.from], Other: g.Members[recv.to],
+		Call:      fmt.Sprintf("send of %d %s elements", a.Numel(), a.DType().Name()),
+		OtherCall: fmt.Sprintf("recv of %d %s elements", b.Numel(), b.DType().Name()),
+		Site:      g.backend.Sites.Text(l.site), OtherSite: g.backend.Sites.Text(recv.site), Differ: differ,
+	}
+}
+
+func (l *letter) copyTo(recv *letter) {
+	if err := recv.tensor.CopyFrom(l.tensor); err != nil {
+		now := l.group.backend.World.Engine.Now()
+		l.work.Fail(err, now)
+		recv.work.Fail(err, now)
+		return
+	}
+	l.work.Settle()
+	recv.work.Settle()
+}
+
+// transmit sends the bytes from a time on that is not past.
+func (l *letter) transmit(recv *letter, at sim.Time) {
+	w := l.group.backend.World
+	l.work.start, recv.work.start = at, at
+	w.At(at, func(sim.Time) {
+		p := w.Network.Path(l.group.devices[l.from], l.group.devices[recv.to])
+		bytes := int64(l.tensor.Numel() * l.tensor.DType().Size())
+		w.Network.Send(p, bytes, transmission{l, recv, bytes}, 0)
+	})
+}
+
+// transmission is a message on its way.
+type transmission struct {
+	send, recv *letter
+	bytes      int64
+}
+
+// Delivered ends both sides. It implements network.Sink.
+func (t transmission) Delivered(now sim.Time, _ uint64) {
+	g := t.send.group
+	b := g.backend
+	b.Log = append(b.Log, &Record{
+		Name: "send/recv", Algorithm: "p2p", Ranks: 2, Bytes: t.bytes, Start: t.send.work.start, End: now, unicast: true,
+	})
+	if b.Trace != nil {
+		b.Trace.message(g.Members[t.send.from], g.Members[t.recv.to], t, now)
+	}
+	t.send.work.Finish(now)
+	t.recv.work.Finish(now)
+}
+
+// whenSettled runs f once the data of all the events is in place.
+func whenSettled(events []*torchemu.Event, f func()) {
+	left := len(events) + 1
+	one := func() {
+		if left--; left == 0 {
+			f()
+		}
+	}
+	for _, e := range events {
+		e.WhenSettled(one)
+	}
+	one()
+}
+
+// Needs is the other side, while it is missing. It implements torchemu.Reason.
+func (l *letter) Needs() []int {
+	for _, e := range torchemu.Unfinished(l.after...) {
+		return e.Reason().Needs()
+	}
+	if l.sending {
+		return []int{l.group.Members[l.to]}
+	}
+	if l.from != AnySource {
+		return []int{l.group.Members[l.from]}
+	}
+	var all []int
+	for i, r := range l.group.Members {
+		if i != l.to {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Habit says what the program did first, for the case that all ranks of a circle did the same. It implements
+// multiprocessing.Habit.
+func (l *letter) Habit() string {
+	if l.sending {
+		return "sends"
+	}
+	return "receives"
+}
+
+// String describes the letter. It implements torchemu.Reason.
+func (l *letter) String() string {
+	text := "recv from "
+	peer := l.from
+	if l.sending {
+		text, peer = "send to ", l.to
+	}
+	if peer == AnySource {
+		text += "any rank"
+	} else {
+		text += fmt.Sprintf("rank %d", l.group.Members[peer])
+	}
+	text += fmt.Sprintf(" of %d %s elements (tag %d, group %s)", l.tensor.Numel(), l.tensor.DType().Name(), l.tag, l.group.Name)
+	return text + at(l.group.backend.Sites.Text(l.site))
+}

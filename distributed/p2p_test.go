@@ -1,0 +1,246 @@
+package distributed_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// finish waits for works in turn.
+func finish(p *multiprocessing.Process, works ...*distributed.Work) error {
+	for _, w := range works {
+		if err := p.Wait(w.Event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAMessageTakesAlphaPlusBytes(t *testing.T) {
+	c := newCluster(t, "default", distributed.Options{})
+	const n = 1 << 20
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		switch p.ID {
+		case 0:
+			w, err := c.group.Send(me(p), 1, 0, ramp(n, 7))
+			if err != nil {
+				return err
+			}
+			return finish(p, w)
+		case 1:
+			x := ramp(n, 0)
+			w, err := c.group.Recv(me(p), 0, 0, x)
+			if err != nil {
+				return err
+			}
+			return errors.Join(finish(p, w), expect(x, func(i int) int { return 7 + i }))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := c.Network.Path(c.Topology.PE(0, 0, 0), c.Topology.PE(1, 0, 0))
+	want := sim.Time(c.Topology.LaunchOverhead()) + c.Network.Uncontended(path, 4*n)
+	if c.Engine.Now() != want {
+		t.Errorf("it arrived at %v, want %v", c.Engine.Now(), want)
+	}
+}
+
+// Messages of one pair and tag keep their order; tags are mailboxes of their own.
+func TestTagsAndOrder(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		var works []*distributed.Work
+		add := func(w *distributed.Work, err error) error {
+			works = append(works, w)
+			return err
+		}
+		if p.ID == 0 {
+			for i, tag := range []int{5, 6, 5, 6} {
+				if err := add(c.group.Send(distributed.Caller{Rank: p.ID, Async: true}, 1, tag, ramp(1, 10*tag+i))); err != nil {
+					return err
+				}
+			}
+			return finish(p, works...)
+		}
+		got := make([]int, 0, 4)
+		for _, tag := range []int{6, 6, 5, 5} {
+			x := ramp(1, 0)
+			w, err := c.group.Recv(me(p), 0, tag, x)
+			if err != nil {
+				return err
+			}
+			if err := finish(p, w); err != nil {
+				return err
+			}
+			got = append(got, int(x.At(0)))
+		}
+		if want := "[61 63 50 52]"; fmt.Sprint(got) != want {
+			return fmt.Errorf("got %v, want %s", got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnySource(t *testing.T) {
+	for _, k := range []struct {
+		choose func(n int) int
+		want   string
+	}{
+		{nil, "[1 2 3]"},
+		{func(n int) int { return n - 1 }, "[3 2 1]"},
+	} {
+		c := newCluster(t, "default", distributed.Options{})
+		c.Choose = k.choose
+		err := c.spawn(func(p *multiprocessing.Process) error {
+			if p.ID > 0 {
+				w, err := c.group.Send(me(p), 0, 0, ramp(1, 100*p.ID))
+				return errors.Join(err, finish(p, w))
+			}
+			// The others send first: a barrier would do the same.
+			if err := p.Wait(after(c.World, sim.Microsecond)); err != nil {
+				return err
+			}
+			var from []int
+			for range 3 {
+				x := ramp(1, 0)
+				w, err := c.group.Recv(me(p), distributed.AnySource, 0, x)
+				if err := errors.Join(err, finish(p, w)); err != nil {
+					return err
+				}
+				from = append(from, w.Source())
+				if int(x.At(0)) != 100*w.Source() {
+					return fmt.Errorf("rank %d's message holds %v", w.Source(), x.At(0))
+				}
+			}
+			if fmt.Sprint(from) != k.want {
+				return fmt.Errorf("received from %v, want %s", from, k.want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A ring exchange: each sends to the right and receives from the left at once; a message to oneself works as well.
+func TestExchangeInARing(t *testing.T) {
+	for _, shift := range []int{0, 1, 3} {
+		c := newCluster(t, "sips8", distributed.Options{})
+		err := c.spawn(func(p *multiprocessing.Process) error {
+			x := ramp(3, 0)
+			caller := distributed.Caller{Rank: p.ID, Async: true}
+			s, err := c.group.Send(caller, (p.ID+shift)%8, 0, ramp(3, 10*p.ID))
+			if err != nil {
+				return err
+			}
+			left := (p.ID + 8 - shift) % 8
+			r, err := c.group.Recv(caller, left, 0, x)
+			if err != nil {
+				return err
+			}
+			return errors.Join(finish(p, s, r), expect(x, func(i int) int { return 10*left + i }))
+		})
+		if err != nil {
+			t.Errorf("by %d: %v", shift, err)
+		}
+	}
+}
+
+func TestBothReceiveFirst(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	site := c.Sites.Add("train.py:7 in step")
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		w, err := c.group.Recv(distributed.Caller{Rank: p.ID, Site: site}, 1-p.ID, 3, ramp(2, 0))
+		if err := errors.Join(err, finish(p, w)); err != nil {
+			return err
+		}
+		_, err = c.group.Send(me(p), 1-p.ID, 3, ramp(2, 0))
+		return err
+	})
+	var deadlock *multiprocessing.DeadlockError
+	if !errors.As(err, &deadlock) {
+		t.Fatal(err)
+	}
+	want := "deadlock at simulated time 0s: no rank can run and no operation is in progress\n" +
+		"  rank 0 waits for recv from rank 1 of 2 float32 elements (tag 3, group world) at train.py:7 in step\n" +
+		"  rank 1 waits for recv from rank 0 of 2 float32 elements (tag 3, group world) at train.py:7 in step\n" +
+		"likely cause: ranks 0 and 1 wait for each other in a circle: each receives first"
+	if deadlock.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", deadlock, want)
+	}
+}
+
+func TestMessagesThatDoNotFit(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		if p.ID == 0 {
+			w, err := c.group.Send(me(p), 1, 0, ramp(2, 0))
+			return errors.Join(err, finish(p, w))
+		}
+		_, err := c.group.Recv(me(p), 0, 0, ramp(3, 0))
+		return err
+	})
+	var spawn *multiprocessing.SpawnError
+	if !errors.As(err, &spawn) || len(spawn.Failures) != 2 {
+		t.Fatalf("got %v, want the error on both", err)
+	}
+	want := "ranks disagree in a message:\n  rank 0 calls send of 2 float32 elements\n" +
+		"  rank 1 calls recv of 3 float32 elements\nthey differ in the number of elements"
+	for _, f := range spawn.Failures {
+		if f.Err.Error() != want {
+			t.Errorf("rank %d: %v", f.Rank, f.Err)
+		}
+	}
+}
+
+func TestNoSuchPeer(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	for _, peer := range []int{2, -2, 1 << 40} {
+		if _, err := c.group.Send(distributed.Caller{}, peer, 0, ramp(1, 0)); err == nil || !strings.Contains(err.Error(), "invalid destination rank") {
+			t.Errorf("send to %d: %v", peer, err)
+		}
+		if _, err := c.group.Recv(distributed.Caller{}, peer, 0, ramp(1, 0)); err == nil || !strings.Contains(err.Error(), "invalid source rank") {
+			t.Errorf("recv from %d: %v", peer, err)
+		}
+	}
+	if _, err := c.group.Send(distributed.Caller{}, distributed.AnySource, 0, ramp(1, 0)); err == nil {
+		t.Error("a send to any rank")
+	}
+}
+
+// What is received goes on into a collective that was issued before the message came.
+func TestACollectiveOnWhatIsBeingReceived(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		x := ramp(2, 0)
+		var first *distributed.Work
+		var err error
+		if p.ID == 0 {
+			first, err = c.group.Recv(me(p), 1, 0, x)
+		} else {
+			first, err = c.group.Send(me(p), 0, 0, ramp(2, 50))
+		}
+		if err != nil {
+			return err
+		}
+		sum, err := c.group.AllReduce(me(p), x, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(finish(p, first, sum), expect(x, func(i int) int { return 50 + 2*i }))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
