@@ -2,7 +2,7 @@ package network
 
 import "github.com/torchemu/torchemu/torchemu/sim"
 
-// flow is a message on one segment of its path, or a reduction. 64 bytes: one line of the cache.
+// flow is a message on one segment of its path, or a reduction. It fits one line of the cache.
 type flow struct {
 	sink    Sink
 	token   uint64
@@ -12,13 +12,12 @@ type flow struct {
 	segment int32
 	engine  int32 // the DMA engine that it occupies, or none
 	next    int32 // in the list of those that wait for a DMA engine, or of free slots
-	members int32 // its first membership, or none
 }
 
 // hold is who uses a link.
 type hold struct {
 	until sim.Time // the link is free from then on; busy while it is shared
-	by    int32    // the flow that holds the link alone; while it is shared, the first of its memberships
+	by    int32    // the flow that holds the link, if it is not shared
 }
 
 // The kinds of events are types of their own for the same object, so that an event needs no code of its kind.
@@ -34,11 +33,11 @@ func (n *Network) newFlow(segment int32, bytes int64, s Sink, token uint64) int3
 	if f == none {
 		f = int32(len(n.flows))
 		n.flows = append(n.flows, flow{})
-		n.sharing.shares = append(n.sharing.shares, share{})
+		n.shares = append(n.shares, share{})
 	} else {
 		n.freeFlow = n.flows[f].next
 	}
-	n.flows[f] = flow{sink: s, token: token, bytes: bytes, segment: segment, engine: none, members: none}
+	n.flows[f] = flow{sink: s, token: token, bytes: bytes, segment: segment, engine: none}
 	return f
 }
 

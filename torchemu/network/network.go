@@ -69,7 +69,6 @@ func New(e *sim.Engine, t *topology.Topology) *Network {
 	for i := range n.linkOf {
 		n.linkOf[i] = none
 	}
-	n.sharing.free = none
 	return n
 }
 
