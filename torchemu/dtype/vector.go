@@ -9,7 +9,11 @@ import (
 // the raw form of the elements.
 func raw[T any](b []byte) []T {
 	var zero T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+	n := len(b) / int(unsafe.Sizeof(zero))
+	if n == 0 {
+		return nil // there need not be memory for the one element that a *T would point to
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
 // ToF32 widens len(dst) elements of src, of a float type of up to 32 bits, exactly. It panics when d is another type

@@ -80,7 +80,11 @@ func (t *kernelTable) setBools() {
 // such as amd64 and arm64, this is the raw form of the elements.
 func raw[T any](b []byte) []T {
 	var zero T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+	n := len(b) / int(unsafe.Sizeof(zero))
+	if n == 0 {
+		return nil // there need not be memory for the one element that a *T would point to
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
 func bytesOf[T float32 | float64](v []T) []byte {
