@@ -118,7 +118,7 @@ func (d *departure) Handle(now sim.Time, arg uint64) {
 	seg := &n.segments[fl.segment]
 	n.exit(f)
 	fl.event = 0
-	n.engine.At(now+seg.latency, flowPriority, (*arrival)(n), arg)
+	n.arrive(now+seg.latency, f, seg)
 	if fl.engine != none {
 		n.engines[fl.engine] = now
 		n.serve(seg.source, now)
