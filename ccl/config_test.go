@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
-	"github.com/torchemu/torchemu/torchemu/topology"
+	"github.com/torchemu/torchemu/torchemu/schema"
 )
 
 func TestResolve(t *testing.T) {
@@ -88,32 +88,33 @@ func TestConfigErrors(t *testing.T) {
 		text string
 		want []string // the problems
 	}{
-		"unknown section": {"default: {}", []string{"f:1: default: is unknown; choose one of defaults, algorithms"}},
+		"unknown section": {"default: {}", []string{"f:1: default: is not a key here; did you mean defaults?"}},
 		"unknown key": {
 			"defaults:\n  worldsize: 4\n",
-			[]string{"f:2: defaults.worldsize: is unknown; choose one of " + defaultKeys},
+			[]string{"f:2: defaults.worldsize: is not a key here; did you mean world_size?"},
 		},
 		"unknown key of an algorithm": {
 			"algorithms:\n  ring: {algorithm: ring}\n",
-			[]string{"f:2: algorithms.ring.algorithm: is unknown; choose one of " + ownKeys},
+			[]string{"f:2: algorithms.ring.algorithm: is not a key here; the keys are " + ownKeys},
 		},
 		"unknown algorithm": {
-			"defaults: {algorithm: Ring}\nalgorithms: {rings: {}}",
+			"defaults: {algorithm: Ring}\nalgorithms: {rings: {}, tree: {}}",
 			[]string{
-				`f:1: defaults.algorithm: must be one of ` + someNames + `; not "Ring"`,
-				"f:2: algorithms.rings: is unknown; choose one of " + someNames,
+				`f:1: defaults.algorithm: must be ` + someNames + `; not "Ring"; did you mean ring?`,
+				"f:2: algorithms.rings: is not a key here; did you mean ring?",
+				"f:2: algorithms.tree: is not a key here; the keys are " + someNames,
 			},
 		},
 		"numbers": {
 			"defaults:\n  world_size: 0\n  n_elem: -1\nalgorithms:\n  ring: {world_size: 1048577, n_elem: 1.5}\n" +
 				"  one_shot: {world_size: '4', n_elem: 99999999999999999999}\n  auto: {world_size: , n_elem: [1]}\n",
 			[]string{
-				`f:2: defaults.world_size: must be a whole number from 1 to 1048576, not "0"`,
-				`f:3: defaults.n_elem: must be a whole number from 0 to 1073741824, not "-1"`,
-				`f:5: algorithms.ring.world_size: must be a whole number from 1 to 1048576, not "1048577"`,
-				`f:5: algorithms.ring.n_elem: must be a whole number from 0 to 1073741824, not "1.5"`,
+				`f:2: defaults.world_size: must be a whole number from 1 to 1048576, not 0`,
+				`f:3: defaults.n_elem: must be a whole number from 0 to 1073741824, not -1`,
+				`f:5: algorithms.ring.world_size: must be a whole number from 1 to 1048576, not 1048577`,
+				`f:5: algorithms.ring.n_elem: must be a whole number from 0 to 1073741824, not 1.5`,
 				`f:6: algorithms.one_shot.world_size: must be a whole number from 1 to 1048576, not "4"`,
-				`f:6: algorithms.one_shot.n_elem: must be a whole number from 0 to 1073741824, not "99999999999999999999"`,
+				`f:6: algorithms.one_shot.n_elem: must be a whole number from 0 to 1073741824, not 99999999999999999999`,
 				`f:7: algorithms.auto.world_size: must be a whole number from 1 to 1048576, not nothing`,
 				`f:7: algorithms.auto.n_elem: must be a whole number from 0 to 1073741824, not a list`,
 			},
@@ -121,16 +122,20 @@ func TestConfigErrors(t *testing.T) {
 		"names": {
 			"defaults:\n  algorithm: {}\n  accumulate: f16\n",
 			[]string{
-				"f:2: defaults.algorithm: must be one of " + someNames + "; not a mapping",
-				`f:3: defaults.accumulate: must be one of dtype, f32; not "f16"`,
+				"f:2: defaults.algorithm: must be " + someNames + "; not a mapping",
+				`f:3: defaults.accumulate: must be dtype, f32; not "f16"`,
 			},
 		},
 		"wrong kinds": {
 			"defaults: 7\nalgorithms:\n  ring: [8]\n",
 			[]string{
-				`f:1: defaults: must be a mapping with any of the keys ` + defaultKeys + `; not "7"`,
+				`f:1: defaults: must be a mapping with any of the keys ` + defaultKeys + `; not 7`,
 				"f:3: algorithms.ring: must be a mapping with any of the keys " + ownKeys + "; not a list",
 			},
+		},
+		"algorithms as a list": {
+			"algorithms: [ring]",
+			[]string{"f:1: algorithms: must be a mapping with any of the keys " + someNames + "; not a list"},
 		},
 		"not a mapping": {"- ring\n", []string{"f:1: must be a mapping with any of the keys defaults, algorithms; not a list"}},
 		"twice": {
@@ -146,10 +151,10 @@ func TestConfigErrors(t *testing.T) {
 		"strange keys": {
 			"[a]: 1\n? {b: 1}\n: 2\n\"c\\nd\": 3\n" + strings.Repeat("e", 50) + ": 4\n",
 			[]string{
-				"f:1: a list: is unknown; choose one of defaults, algorithms",
-				"f:2: a mapping: is unknown; choose one of defaults, algorithms",
-				`f:4: "c\nd": is unknown; choose one of defaults, algorithms`,
-				`f:5: "` + strings.Repeat("e", 40) + `…": is unknown; choose one of defaults, algorithms`,
+				"f:1: a list: is not a key here; the keys are defaults, algorithms",
+				"f:2: a mapping: is not a key here; the keys are defaults, algorithms",
+				`f:4: "c\nd": is not a key here; the keys are defaults, algorithms`,
+				`f:5: "` + strings.Repeat("e", 40) + `…": is not a key here; the keys are defaults, algorithms`,
 			},
 		},
 		"two documents": {
@@ -162,9 +167,9 @@ func TestConfigErrors(t *testing.T) {
 		"too large":         {strings.Repeat("#", 65537), []string{"f:1: the file is larger than 65536 bytes"}},
 	} {
 		_, err := ccl.ParseConfig("f", []byte(c.text))
-		var list *topology.Error
+		var list *schema.Error
 		if !errors.As(err, &list) {
-			t.Errorf("%s: want a topology.Error, got %v", name, err)
+			t.Errorf("%s: want a schema.Error, got %v", name, err)
 			continue
 		}
 		var got []string
@@ -250,9 +255,9 @@ func FuzzConfig(f *testing.F) {
 
 func checkProblems(t *testing.T, text string, err error) {
 	t.Helper()
-	var list *topology.Error
+	var list *schema.Error
 	if !errors.As(err, &list) || len(list.Problems) == 0 {
-		t.Fatalf("want a topology.Error, got %v", err)
+		t.Fatalf("want a schema.Error, got %v", err)
 	}
 	lines := 2 + strings.Count(text, "\n") + strings.Count(text, "\r") // YAML knows both, and the end as a line of its own
 	for _, p := range list.Problems {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime/debug"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
@@ -29,7 +32,7 @@ func guard(err *error) {
 		*err = raise("InternalError", "%v\n%s", v, debug.Stack())
 	}
 	if *err != nil {
-		*err = errors.New(exceptionOf(*err) + separator + (*err).Error())
+		*err = errors.New(exceptionOf(*err) + separator + strings.ToValidUTF8((*err).Error(), "\uFFFD"))
 	}
 }
 
@@ -44,6 +47,8 @@ func exceptionOf(err error) string {
 		return "DeadlockError"
 	case errors.As(err, &mismatch):
 		return "MismatchError"
+	case errors.Is(err, unix.ENOMEM):
+		return "MemoryError"
 	case errors.Is(err, fs.ErrNotExist):
 		return "FileNotFoundError"
 	case errors.Is(err, fs.ErrPermission):

@@ -107,6 +107,17 @@ func IsDone(work int64) (done bool, err error) {
 	return e == nil || e.Done(), nil
 }
 
+// IsPending reports whether an operation on the tensor has not ended, or has failed: whether something may still use
+// its memory.
+func IsPending(t int64) (pending bool, err error) {
+	defer guard(&err)
+	o, err := tensorOf(t)
+	if err != nil {
+		return false, err
+	}
+	return torchemu.PendingOn(o.object.Tensor) != nil, nil
+}
+
 // NewShardGroup makes the group of a single worker whose tensors are sharded over the PEs of one SIP.
 func NewShardGroup(worldHandle int64, worldSize int) (handle int64, err error) {
 	defer guard(&err)

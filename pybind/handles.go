@@ -2,6 +2,7 @@ package pybind
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -83,27 +84,62 @@ func ownedBy[T any](handle int64, what string) (owned[T], error) {
 // placed is a tensor with its DPPolicy: how it lies on the PEs of its SIP.
 type placed struct {
 	*tensor.Tensor
-	at tensor.Placement
+	at      tensor.Placement
+	holders *atomic.Int32 // handles of tensors on the same storage
 }
 
 // whole is the placement of a tensor without a policy: all of it on PE 0 of cube 0.
 var whole = tensor.Placement{NumCubes: 1, NumPEs: 1}
 
-func registerTensor(t *tensor.Tensor, w *world) int64 {
-	return register(owned[*placed]{&placed{t, whole}, w})
+// registerTensor makes a handle; holders is that of the tensor that t is a view of, or a new one.
+func registerTensor(t *tensor.Tensor, w *world, holders *atomic.Int32) int64 {
+	holders.Add(1)
+	return register(owned[*placed]{&placed{t, whole, holders}, w})
+}
+
+// letGo frees the storage with its last handle, once no operation uses it any more. Go's garbage collector would free
+// it too, but it does not see how much memory lies outside of its heap, and would come late.
+func (p *placed) letGo() {
+	if p.holders.Add(-1) > 0 {
+		return
+	}
+	e := torchemu.PendingOn(p.Tensor)
+	if e == nil {
+		p.Storage().Release()
+		return
+	}
+	e.WhenDone(func() {
+		if e.Err() == nil { // operations before one that failed may still be going on
+			p.Storage().Release()
+		}
+	})
+}
+
+// remains is what is left of a tensor whose World is closed: its memory, which NumPy may still look at.
+type remains struct{ *placed }
+
+func remainsOf(p *placed) remains {
+	p.Storage().Pend(nil) // what was pending will not happen, and holds on to the World
+	return remains{p}
 }
 
 func tensorOf(handle int64) (owned[*placed], error) {
 	return ownedBy[*placed](handle, "tensor")
 }
 
-// closeWorld forgets a World and all that belongs to it.
+// closeWorld forgets a World and all that belongs to it, but for the memory of tensors that Python still has.
 func closeWorld(handle int64) {
 	w := forget(handle)
 	table.Lock()
 	defer table.Unlock()
 	for h, object := range table.objects {
-		if m, ok := object.(interface{ belongsTo(w any) bool }); ok && m.belongsTo(w) {
+		m, ok := object.(interface{ belongsTo(w any) bool })
+		if !ok || !m.belongsTo(w) {
+			continue
+		}
+		if t, ok := object.(owned[*placed]); ok {
+			table.objects[h] = remainsOf(t.object)
+		} else {
 			delete(table.objects, h)
 		}
 	}

@@ -113,13 +113,14 @@ func Abandon(scheduler int64, nprocs int) (err error) {
 	if err != nil {
 		return err
 	}
-	s.world.backend.Abandon(multiprocessing.ErrUnwound)
+	lost := raise("RuntimeError", "this operation was abandoned: a rank of its spawn failed")
+	s.world.backend.Abandon(lost)
 	for rank := range nprocs {
 		r, err := s.world.Rank(rank)
 		if err != nil {
 			return err
 		}
-		r.Abandon(multiprocessing.ErrUnwound)
+		r.Abandon(lost)
 	}
 	return nil
 }

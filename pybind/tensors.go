@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/torchemu/torchemu/torchemu"
@@ -43,7 +44,7 @@ func NewTensor(worldHandle int64, dtypeName, shape string) (handle int64, err er
 	if err != nil {
 		return 0, err
 	}
-	return registerTensor(t, w), nil
+	return registerTensor(t, w, &atomic.Int32{}), nil
 }
 
 // WrapMemory makes a tensor of contiguous memory that Python owns and keeps alive: nbytes at the address.
@@ -61,7 +62,7 @@ func WrapMemory(worldHandle int64, dtypeName, shape string, address int64, nbyte
 	if err != nil {
 		return 0, err
 	}
-	return registerTensor(t, w), nil
+	return registerTensor(t, w, &atomic.Int32{}), nil
 }
 
 func parseType(dtypeName, shape string) (dtype.DType, []int, error) {
@@ -93,12 +94,21 @@ func ViewTensor(base int64, shape, strides string, offset int) (handle int64, er
 	if err != nil {
 		return 0, err
 	}
-	return registerTensor(v, o.world), nil
+	return registerTensor(v, o.world, o.object.holders), nil
 }
 
 // Release lets go of a handle of any kind. The memory of a tensor's storage is freed with its last view. Releasing
 // twice does nothing.
-func Release(handle int64) { forget(handle) }
+func Release(handle int64) {
+	switch o := forget(handle).(type) {
+	case owned[*placed]:
+		if o.world.checkThread() == nil { // another thread must not look at what is pending
+			o.object.letGo()
+		}
+	case remains:
+		o.letGo()
+	}
+}
 
 // PlaceTensor gives a tensor its DPPolicy and checks it against the topology. 0 cubes or PEs are all of them.
 func PlaceTensor(handle int64, cube, pe string, cubes, pes int) (err error) {
@@ -173,7 +183,10 @@ func CopyTensor(rank int, dst, src int64) (err error) {
 func pendingOn(handle int64) (*torchemu.Event, error) {
 	switch o := lookup(handle).(type) {
 	case owned[*placed]:
-		return torchemu.PendingOn(o.object.Tensor), o.world.checkThread()
+		if err := o.world.checkThread(); err != nil {
+			return nil, err
+		}
+		return torchemu.PendingOn(o.object.Tensor), nil
 	case owned[*torchemu.Event]:
 		return o.object, o.world.checkThread()
 	}

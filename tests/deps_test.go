@@ -25,7 +25,7 @@ const floors = `
 3  distributed
 2  ccl/prim < ccl < ccl/ccltest; multiprocessing
 1  torchemu/tensor < torchemu; torchemu/network < torchemu
-0  torchemu/dtype; torchemu/sim; torchemu/topology; torchemu/invariants
+0  torchemu/dtype; torchemu/sim; torchemu/schema < torchemu/topology; torchemu/invariants
 `
 
 // mustBeListed are the folders whose children are packages in their own right: a new one gets a place in the table.
@@ -62,6 +62,8 @@ func TestCheckTellsRightFromWrong(t *testing.T) {
 		{"torchemu/network", "torchemu", false},
 		{"torchemu/network", "torchemu/tensor", false},
 		{"torchemu/sim", "torchemu/dtype", false},
+		{"torchemu/topology", "torchemu/schema", true},
+		{"torchemu/schema", "torchemu/topology", false},
 		{"torchemu/dtype/internal/f16", "torchemu/dtype", true},
 		{"torchemu/dtype", "torchemu/dtype/internal/f16", true},
 		{"torchemu/tensor/internal/pool", "torchemu", false},

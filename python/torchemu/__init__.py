@@ -11,6 +11,7 @@ from torchemu import _runtime, ahbm, distributed, dtypes, errors, multiprocessin
 from torchemu._binding import go as _go
 from torchemu._placement import DPPolicy
 from torchemu._runtime import World
+from torchemu._runtime import opened as open_world
 from torchemu._tensor import Size, Tensor, arange, empty, from_numpy, full, ones, tensor, zeros, zeros_like
 from torchemu.dtypes import dtype
 
@@ -32,6 +33,7 @@ __all__ = [
     "full",
     "multiprocessing",
     "ones",
+    "open_world",
     "tensor",
     "zeros",
     "zeros_like",

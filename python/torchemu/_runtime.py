@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,8 @@ class World:
         ccl: the path of a ccl.yaml; empty for the built-in one.
     """
 
-    def __init__(self, topology: str = DEFAULT_TOPOLOGY, ccl: str = "") -> None:
-        self.handle: int = go.OpenWorld(topology, ccl)
+    def __init__(self, topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY, ccl: str | os.PathLike[str] = "") -> None:
+        self.handle: int = go.OpenWorld(os.fspath(topology), os.fspath(ccl))
         about = json.loads(go.DescribeWorld(self.handle))
         self.topology: str = about["topology"]
         self.spec: dict[str, Any] = about["spec"]
@@ -34,14 +35,26 @@ class World:
         self.algorithm: str = about["algorithm"]
         self.world_size: int = about["world_size"]
         self.main = Context(self, rank=0)
+        self._leaving: list[tuple[int, object]] = []
 
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
         return json.loads(go.Collectives(self.handle, first))
 
     def close(self) -> None:
-        """Frees the World; its tensors and groups can no longer be used."""
+        """Frees the World; its tensors and groups can no longer be used. What numpy() gave stays valid."""
         go.CloseWorld(self.handle)
+        self._leaving.clear()
+
+    def let_go(self, tensor: int, memory: object) -> None:
+        """Releases a tensor over NumPy's memory, but keeps the memory until no operation of the core uses it."""
+        self._leaving.append((tensor, memory))
+        with contextlib.suppress(RuntimeError):  # closed, or Python's garbage collector came by on another thread
+            pending = [go.IsPending(t) for t, _ in self._leaving]
+            for (t, _), busy in zip(self._leaving, pending, strict=True):
+                if not busy:
+                    go.Release(t)
+            self._leaving = [kept for kept, busy in zip(self._leaving, pending, strict=True) if busy]
 
 
 class Context:
@@ -52,8 +65,13 @@ class Context:
         self.rank = rank
         self.device = rank
         self.tasks = tasks
-        self.inherited: ProcessGroup | None = (parent.group or parent.inherited) if parent is not None else None
+        self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
+
+    def of_ranks(self) -> ProcessGroup | None:
+        """The default group, where spawned ranks can have it too: a single worker's shards are not ranks to spawn."""
+        group = self.group or self.inherited
+        return None if group is None or group.sharded else group
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
@@ -62,6 +80,11 @@ class Context:
             return
         while not go.Await(self.world.handle, self.rank, waitable):
             pass  # a moment in Python, in which Ctrl-C is noticed
+
+    def wait_for_all(self) -> None:
+        """Blocks a program outside of any spawn until all that it has issued has ended."""
+        while not go.AwaitAll(self.world.handle, self.rank):
+            pass
 
 
 _world: World | None = None
@@ -89,7 +112,7 @@ def switch_to(context: Context | None) -> Context | None:
 
 
 @contextlib.contextmanager
-def opened(topology: str, ccl: str) -> Iterator[World]:
+def opened(topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY, ccl: str | os.PathLike[str] = "") -> Iterator[World]:
     """A World of its own for the duration of a with block; the one before is current again after it."""
     global _world
     before, _world = _world, World(topology, ccl)

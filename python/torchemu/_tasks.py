@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ class Tasks:
 
     def wait(self, rank: int, waitable: int) -> None:
         """Parks the running rank until what is behind the handle has ended, while others run."""
-        if self._unwinding:
+        if self._unwinding and not go.IsDone(waitable):
             raise Unwound
         if go.Park(self.scheduler, rank, waitable):
             self._loop.switch()
@@ -74,7 +75,7 @@ class Tasks:
                 rank = go.Next(self.scheduler)
             except DeadlockError as deadlock:
                 self._throw_into_parked(deadlock)
-                return
+                continue
             if rank == _NOBODY:
                 return
             if rank != _ASK_AGAIN:
@@ -101,30 +102,31 @@ class Tasks:
 
     def _body(self, rank: int) -> None:
         try:
-            self._fn(rank, *self._args)
-            self._finish(rank)
+            self._program(rank)
         except Unwound:
             pass
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
-        except SystemExit as leave:
-            if leave.code not in (None, 0):
-                self._failed(rank, leave)
         except BaseException as error:
-            self._failed(rank, error)
+            if not self._unwinding:  # what comes out of a rank then is not a cause but a consequence
+                self._failed(rank, error)
         finally:
             self._live -= 1
             go.Exit(self.scheduler, rank)
 
-    def _finish(self, rank: int) -> None:
-        """Waits for what the rank has issued, as a process does that destroys its groups on exit."""
+    def _program(self, rank: int) -> None:
+        """Runs the rank and waits for what it has issued, as a process does that destroys its groups on exit."""
+        try:
+            self._fn(rank, *self._args)
+        except SystemExit as leave:
+            if leave.code not in (None, 0):
+                raise
         while go.ParkUntilDone(self.scheduler, rank):
             self._loop.switch()
             go.Resumed(self.scheduler, rank)
 
     def _failed(self, rank: int, error: BaseException) -> None:
-        trace = error.__traceback__
-        shown = "".join(traceback.format_exception(type(error), error, trace and trace.tb_next))
+        shown = "".join(traceback.format_exception(type(error), error, _of_the_program(error.__traceback__)))
         self.failures.append(Failure(rank, go.HostTime(self.world.handle, rank), error, shown))
 
     def _throw_into_parked(self, deadlock: DeadlockError) -> None:
@@ -140,3 +142,10 @@ class Tasks:
                 self._resume(rank, Unwound())
         if self.failures or self.interrupt or self._live:
             go.Abandon(self.scheduler, self.nprocs)
+
+
+def _of_the_program(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """The traceback from the rank's own code on: without the frames of this file at its start."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace

@@ -12,6 +12,7 @@ import numpy as np
 from torchemu import _runtime, dtypes
 from torchemu._binding import go
 from torchemu._placement import WHOLE, DPPolicy
+from torchemu._shape import Size, as_text, dims, resolved, row_major
 
 HOST_READS = (
     "__array__",
@@ -24,6 +25,7 @@ HOST_READS = (
     "__int__",
     "__iter__",
     "__ne__",
+    "__reduce__",
     "__repr__",
     "clone",
     "item",
@@ -66,19 +68,6 @@ class _Memory:
         }
 
 
-class Size(tuple):
-    """A shape."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"torch.Size({list(self)})"
-
-    def numel(self) -> int:
-        """The number of elements."""
-        return math.prod(self)
-
-
 @_host_reads
 class Tensor:
     """A tensor on one simulated device. Its memory belongs to the Go core.
@@ -108,14 +97,18 @@ class Tensor:
     ) -> None:
         """Wraps a handle of the Go core. Programs call torch.zeros and its kin instead."""
         self.world, self._handle, self.dtype, self.shape = world, handle, dtype, Size(shape)
-        self._strides = tuple(strides) if strides is not None else _row_major(self.shape)
+        self._strides = tuple(strides) if strides is not None else row_major(self.shape)
         self.device, self.dp, self.name = device, dp, name
         self._external = external  # what owns the memory, when the Go core does not
 
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
-        if handle is not None:
+        if handle is None:
+            return
+        if self._external is None:
             go.Release(handle)
+        else:
+            self.world.let_go(handle, self._external)
 
     # -- waiting
 
@@ -158,7 +151,7 @@ class Tensor:
     def is_contiguous(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
         return self.numel() == 0 or all(
-            s == r for s, r, n in zip(self._strides, _row_major(self.shape), self.shape, strict=True) if n > 1
+            s == r for s, r, n in zip(self._strides, row_major(self.shape), self.shape, strict=True) if n > 1
         )
 
     def view(self, *shape: int | Sequence[int]) -> Tensor:
@@ -170,15 +163,15 @@ class Tensor:
         """
         if not self.is_contiguous():
             raise RuntimeError("view needs a contiguous tensor; this one's elements do not lie in row-major order")
-        dims = _resolved(_dims(shape), self.numel())
-        return self._view(dims, _row_major(dims), 0)
+        full = resolved(dims(shape), self.numel())
+        return self._view(full, row_major(full), 0)
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
         """view() of a contiguous tensor, of a copy otherwise."""
         return (self if self.is_contiguous() else self.clone()).view(*shape)
 
     def _view(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Tensor:
-        handle = go.ViewTensor(self._handle, _text(shape), _text(strides), offset)
+        handle = go.ViewTensor(self._handle, as_text(shape), as_text(strides), offset)
         return Tensor(
             self.world, handle, self.dtype, shape, strides, device=self.device, name=self.name, external=self._external
         )
@@ -237,21 +230,30 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
+    # An operand that is a tensor may have to be waited for, in which time other ranks run: it comes before _seen.
+
     def __contains__(self, value: Any) -> bool:
-        return bool((self._seen() == _operand(value)).any())
+        value = _operand(value)
+        return bool((self._seen() == value).any())
 
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return self._new(self._seen() == _operand(other))
+        other = _operand(other)
+        return self._new(self._seen() == other)
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return self._new(self._seen() != _operand(other))
+        other = _operand(other)
+        return self._new(self._seen() != other)
 
     __hash__ = object.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: a copy with memory of its own."""
+        return _restored, (np.array(self._seen()), self.device, self.dp, self.name)
 
     def _new(self, array: Any) -> Tensor:
         """A new tensor of these elements, on the same device."""
         array = np.asarray(array)
-        t = zeros(array.shape, dtype=dtypes.of_numpy(array), device=self.device)
+        t = _allocated(self.world, dtypes.of_numpy(array), array.shape, self.device)
         t._seen(writable=True)[...] = array
         return t
 
@@ -261,14 +263,18 @@ class Tensor:
 
     def __getitem__(self, index: Any) -> Tensor:
         """A view for indices and slices; a copy for lists and masks, as NumPy and PyTorch have it."""
+        index = _index(index)
+        return self._part(index) if _is_basic(index) else self._new(self._seen()[index])
+
+    def _part(self, index: Any) -> Tensor:
+        """The view that indices and slices select. It looks at no element."""
         seen = self._seen()
-        part = np.asarray(seen[_index(index)])
-        if part.size and not np.may_share_memory(part, seen):
-            return self._new(part)
+        keys = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(k, slice) and k.step is not None and k.step < 0 for k in keys):
+            raise ValueError("step must be greater than zero: a tensor has no negative strides")
+        part = seen[keys if Ellipsis in keys else (*keys, Ellipsis)]  # with an ellipsis, one element is a view too
         size = self.dtype.itemsize
         offset = (part.__array_interface__["data"][0] - seen.__array_interface__["data"][0]) // size if part.size else 0
-        if not _is_basic(index):
-            return self._new(part)
         return self._view(part.shape, [s // size for s in part.strides], offset)
 
     # -- elements, for writing
@@ -288,19 +294,22 @@ class Tensor:
         return self
 
     def fill_(self, value: Any) -> Tensor:
-        """Makes every element the value."""
-        return self.copy_(self._new(np.asarray(value).astype(self.dtype.numpy)))
+        """Makes every element the value, converted as copy_ does."""
+        return self.copy_(self._new(value))
 
     def zero_(self) -> Tensor:
         """Makes every element zero."""
         return self.fill_(0)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if not _is_basic(index):
-            self.numpy()[_index(index)] = _operand(value)
+        """copy_ to the part that indices and slices select; lists and masks first wait for the tensor itself."""
+        index = _index(index)
+        if _is_basic(index):
+            self._part(index).copy_(value if isinstance(value, Tensor) else self._new(value))
             return
-        source = value if isinstance(value, Tensor) else self._new(np.asarray(value).astype(self.dtype.numpy))
-        self[index].copy_(source)
+        value = _operand(value)
+        with np.errstate(all="ignore"):
+            self.numpy()[index] = value
 
 
 def _is_basic(index: Any) -> bool:
@@ -320,37 +329,6 @@ def _index(index: Any) -> Any:
 def _operand(value: Any) -> Any:
     """What NumPy can calculate with."""
     return value.numpy() if isinstance(value, Tensor) else value
-
-
-def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 2, -1, -1):
-        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
-    return tuple(strides)
-
-
-def _text(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
-
-
-def _dims(size: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape that a call gives, as f(2, 3) or f((2, 3))."""
-    if len(size) == 1 and isinstance(size[0], tuple | list):
-        size = tuple(size[0])
-    for n in size:
-        if not isinstance(n, int | np.integer) or isinstance(n, bool):
-            raise TypeError(f"a shape must be of integers, not {n!r} ({type(n).__name__})")
-    return tuple(int(n) for n in size)
-
-
-def _resolved(dims: tuple[int, ...], numel: int) -> tuple[int, ...]:
-    """The shape with its -1 worked out."""
-    known = math.prod(d for d in dims if d != -1)
-    if dims.count(-1) == 1 and known > 0 and numel % known == 0:
-        dims = tuple(numel // known if d == -1 else d for d in dims)
-    if -1 in dims or math.prod(dims) != numel:
-        raise ValueError(f"shape {list(dims)} is invalid for input of size {numel}")
-    return dims
 
 
 # -- creation
@@ -378,14 +356,29 @@ def zeros(
         MemoryError: there is not that much memory.
     """
     context = _runtime.current()
-    kind, shape, where = dtypes.parse(dtype), _dims(size), _device(device, context)
+    kind, shape, where = dtypes.parse(dtype), dims(size), _device(device, context)
     if dp is not None and not isinstance(dp, DPPolicy):
         raise TypeError(f"dp must be a DPPolicy, not {dp!r}")
-    handle = go.NewTensor(context.world.handle, kind.name, _text(shape))
-    t = Tensor(context.world, handle, kind, shape, device=where, dp=dp or WHOLE, name=name)
+    t = _allocated(context.world, kind, shape, where, dp or WHOLE, name)
     if dp is not None:
-        go.PlaceTensor(handle, dp.cube, dp.pe, dp.num_cubes or 0, dp.num_pes or 0)
+        go.PlaceTensor(t._handle, dp.cube, dp.pe, dp.num_cubes or 0, dp.num_pes or 0)
     return t
+
+
+_ADDRESSABLE = 1 << 46
+"""Bytes that no process can have; the core's allocator has the same bound."""
+
+
+def _allocated(
+    world: _runtime.World, kind: dtypes.dtype, shape: Sequence[int], device: int, dp: DPPolicy = WHOLE, name: str = ""
+) -> Tensor:
+    if any(n < 0 for n in shape):
+        raise ValueError(f"a tensor cannot have negative dimensions: {list(shape)}")
+    nbytes = math.prod(max(n, 1) for n in shape) * kind.itemsize
+    if nbytes > _ADDRESSABLE:
+        raise MemoryError(f"a {kind.name} tensor of shape {list(shape)} takes {nbytes} bytes: no machine has so many")
+    handle = go.NewTensor(world.handle, kind.name, as_text(shape))
+    return Tensor(world, handle, kind, shape, device=device, dp=dp, name=name)
 
 
 def _device(device: int | str | None, context: _runtime.Context) -> int:
@@ -437,8 +430,13 @@ def tensor(data: Any, dtype: str | dtypes.dtype | None = None, **options: Any) -
         dtype = "float32"
     kind = dtypes.of_numpy(array) if dtype is None else dtypes.parse(dtype)
     t = zeros(array.shape, dtype=kind, **options)
-    t._seen(writable=True)[...] = array
+    with np.errstate(all="ignore"):  # what does not fit wraps or becomes infinite
+        t._seen(writable=True)[...] = array
     return t
+
+
+def _restored(array: np.ndarray, device: int, dp: DPPolicy, name: str) -> Tensor:
+    return tensor(array, device=device, dp=dp, name=name)
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
@@ -446,7 +444,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
     Raises:
         TypeError: not an array, or of a dtype that torch has not.
-        ValueError: a stride is negative, or not a multiple of the element size.
+        ValueError: a stride is negative or not a multiple of the element size, or the byte order is not this machine's.
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
@@ -467,4 +465,4 @@ def _wrapped(array: np.ndarray, kind: dtypes.dtype) -> Tensor:
     address = array.__array_interface__["data"][0]
     flat = go.WrapMemory(context.world.handle, kind.name, str(reach), address, reach * kind.itemsize)
     whole = Tensor(context.world, flat, kind, (reach,), device=context.device, external=array)
-    return whole._view(array.shape, strides if array.size else _row_major(array.shape), 0)
+    return whole._view(array.shape, strides if array.size else row_major(array.shape), 0)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torchemu
 from torchemu import _report, _runtime, compat
 from torchemu._binding import go
 
+T = TypeVar("T")
+
 
 class BenchError(Exception):
-    """The file is not a bench; the text says why."""
+    """A bench cannot be run; the text says why."""
 
 
 def load(file: str | Path) -> Callable[[Any], None]:
@@ -46,14 +49,29 @@ def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = 
         topology: a preset's name or a topology.yaml.
         ccl: a ccl.yaml; empty for the built-in one.
         trace: where to write a trace of the run in Chrome's JSON format; empty for none.
+
+    Raises:
+        BenchError: one of the files is missing or wrong; the text has every problem.
     """
-    with _runtime.opened(topology, ccl) as world, compat.installed():
+    with contextlib.ExitStack() as stack:
+        world = _checked(lambda: stack.enter_context(_runtime.opened(topology, ccl)))
+        stack.enter_context(compat.installed())
         if trace:
+            _checked(Path(trace).touch)  # rather now than after an hour
             go.StartTrace(world.handle)
         print(f"{Path(file).name} on {world.topology} ({world.sips} SIPs)", flush=True)
         load(file)(torchemu)
+        world.main.wait_for_all()
         print()
         print(_report.table(world.collectives()))
         if trace:
-            go.WriteTrace(world.handle, trace)
+            _checked(lambda: go.WriteTrace(world.handle, trace))
             print(f"\ntrace written to {trace}; open it in Perfetto")
+
+
+def _checked(step: Callable[[], T]) -> T:
+    """What the step returns; that a file or name which the user gave is wrong becomes a BenchError."""
+    try:
+        return step()
+    except (OSError, ValueError) as error:
+        raise BenchError(str(error)) from error

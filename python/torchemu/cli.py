@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     except ProcessException as error:
         print(f"torchemu: {error.msg.strip()}", file=sys.stderr)
         return 1
-    except (bench.BenchError, OSError) as error:
+    except bench.BenchError as error:
         print(f"torchemu: {error}", file=sys.stderr)
         return 1
     return 0

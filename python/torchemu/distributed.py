@@ -82,9 +82,12 @@ def init_process_group(
     timeout: Any = None,
     world_size: int = -1,
     rank: int = -1,
-    **_: Any,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
 ) -> None:
-    """Makes the default process group.
+    """Makes the default process group. Only backend, world_size and rank mean something here: there is one machine.
 
     Outside of spawn the world size comes from ccl.yaml, or else is the number of SIPs. Where it is the number of SIPs
     there is one rank for each, to be spawned; spawned ranks have the group of the program that spawned them, and may

@@ -54,9 +54,19 @@ def parse(name: str | dtype | None) -> dtype:
 
 
 def of_numpy(array: np.ndarray) -> dtype:
-    """The dtype of a NumPy array's elements."""
+    """The dtype of a NumPy array's elements.
+
+    Raises:
+        TypeError: torch has no such dtype.
+        ValueError: the byte order is not this machine's.
+    """
     found = _BY_NAME.get(array.dtype.name)
-    if found is None or not array.dtype.isnative:
+    if found is None:
         supported = ", ".join(d.name for d in ALL)
         raise TypeError(f"can't convert np.ndarray of type {array.dtype}: the supported types are {supported}")
+    if not array.dtype.isnative:
+        raise ValueError(
+            f"can't convert np.ndarray of type {array.dtype}: its byte order is not this machine's; "
+            f"use array.astype({found.name!r})"
+        )
     return found

@@ -52,13 +52,17 @@ blocks:
 	CMPQ      DX, $0x00000020
 	JL        vectors
 	VMOVUPS   (CX), Y0
-	VCVTPS2PH $0x00, Y0, (AX)
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVDQU   X0, (AX)
 	VMOVUPS   32(CX), Y0
-	VCVTPS2PH $0x00, Y0, 16(AX)
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVDQU   X0, 16(AX)
 	VMOVUPS   64(CX), Y0
-	VCVTPS2PH $0x00, Y0, 32(AX)
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVDQU   X0, 32(AX)
 	VMOVUPS   96(CX), Y0
-	VCVTPS2PH $0x00, Y0, 48(AX)
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVDQU   X0, 48(AX)
 	ADDQ      $0x00000040, AX
 	ADDQ      $0x00000080, CX
 	SUBQ      $0x00000020, DX
@@ -68,7 +72,8 @@ vectors:
 	CMPQ      DX, $0x00000008
 	JL        done
 	VMOVUPS   (CX), Y0
-	VCVTPS2PH $0x00, Y0, (AX)
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVDQU   X0, (AX)
 	ADDQ      $0x00000010, AX
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000008, DX
@@ -90,16 +95,16 @@ blocks:
 	JL        vectors
 	VPMOVZXWD (CX), Y0
 	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, (AX)
+	VMOVDQU   Y0, (AX)
 	VPMOVZXWD 16(CX), Y0
 	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, 32(AX)
+	VMOVDQU   Y0, 32(AX)
 	VPMOVZXWD 32(CX), Y0
 	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, 64(AX)
+	VMOVDQU   Y0, 64(AX)
 	VPMOVZXWD 48(CX), Y0
 	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, 96(AX)
+	VMOVDQU   Y0, 96(AX)
 	ADDQ      $0x00000080, AX
 	ADDQ      $0x00000040, CX
 	SUBQ      $0x00000020, DX
@@ -110,7 +115,7 @@ vectors:
 	JL        done
 	VPMOVZXWD (CX), Y0
 	VPSLLD    $0x10, Y0, Y0
-	VMOVUPS   Y0, (AX)
+	VMOVDQU   Y0, (AX)
 	ADDQ      $0x00000020, AX
 	ADDQ      $0x00000010, CX
 	SUBQ      $0x00000008, DX
@@ -136,56 +141,48 @@ blocks:
 	JL           vectors
 	VMOVUPS      (CX), Y3
 	VCMPPS       $0x03, Y3, Y3, Y4
-	VPAND        Y2, Y4, Y4
-	VPOR         Y4, Y3, Y3
-	VPSRLD       $0x10, Y3, Y4
-	VPAND        Y0, Y4, Y4
-	VPADDD       Y1, Y4, Y4
-	VCMPPS       $0x03, Y3, Y3, Y5
-	VPANDN       Y4, Y5, Y4
-	VPADDD       Y4, Y3, Y3
+	VPOR         Y2, Y3, Y5
+	VPSRLD       $0x10, Y3, Y6
+	VPAND        Y0, Y6, Y6
+	VPADDD       Y1, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBLENDVPS    Y4, Y5, Y3, Y3
 	VPSRLD       $0x10, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, (AX)
 	VMOVUPS      32(CX), Y3
 	VCMPPS       $0x03, Y3, Y3, Y4
-	VPAND        Y2, Y4, Y4
-	VPOR         Y4, Y3, Y3
-	VPSRLD       $0x10, Y3, Y4
-	VPAND        Y0, Y4, Y4
-	VPADDD       Y1, Y4, Y4
-	VCMPPS       $0x03, Y3, Y3, Y5
-	VPANDN       Y4, Y5, Y4
-	VPADDD       Y4, Y3, Y3
+	VPOR         Y2, Y3, Y5
+	VPSRLD       $0x10, Y3, Y6
+	VPAND        Y0, Y6, Y6
+	VPADDD       Y1, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBLENDVPS    Y4, Y5, Y3, Y3
 	VPSRLD       $0x10, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, 16(AX)
 	VMOVUPS      64(CX), Y3
 	VCMPPS       $0x03, Y3, Y3, Y4
-	VPAND        Y2, Y4, Y4
-	VPOR         Y4, Y3, Y3
-	VPSRLD       $0x10, Y3, Y4
-	VPAND        Y0, Y4, Y4
-	VPADDD       Y1, Y4, Y4
-	VCMPPS       $0x03, Y3, Y3, Y5
-	VPANDN       Y4, Y5, Y4
-	VPADDD       Y4, Y3, Y3
+	VPOR         Y2, Y3, Y5
+	VPSRLD       $0x10, Y3, Y6
+	VPAND        Y0, Y6, Y6
+	VPADDD       Y1, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBLENDVPS    Y4, Y5, Y3, Y3
 	VPSRLD       $0x10, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, 32(AX)
 	VMOVUPS      96(CX), Y3
 	VCMPPS       $0x03, Y3, Y3, Y4
-	VPAND        Y2, Y4, Y4
-	VPOR         Y4, Y3, Y3
-	VPSRLD       $0x10, Y3, Y4
-	VPAND        Y0, Y4, Y4
-	VPADDD       Y1, Y4, Y4
-	VCMPPS       $0x03, Y3, Y3, Y5
-	VPANDN       Y4, Y5, Y4
-	VPADDD       Y4, Y3, Y3
+	VPOR         Y2, Y3, Y5
+	VPSRLD       $0x10, Y3, Y6
+	VPAND        Y0, Y6, Y6
+	VPADDD       Y1, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBLENDVPS    Y4, Y5, Y3, Y3
 	VPSRLD       $0x10, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPACKUSDW    X4, X3, X4
@@ -200,14 +197,12 @@ vectors:
 	JL           done
 	VMOVUPS      (CX), Y3
 	VCMPPS       $0x03, Y3, Y3, Y4
-	VPAND        Y2, Y4, Y4
-	VPOR         Y4, Y3, Y3
-	VPSRLD       $0x10, Y3, Y4
-	VPAND        Y0, Y4, Y4
-	VPADDD       Y1, Y4, Y4
-	VCMPPS       $0x03, Y3, Y3, Y5
-	VPANDN       Y4, Y5, Y4
-	VPADDD       Y4, Y3, Y3
+	VPOR         Y2, Y3, Y5
+	VPSRLD       $0x10, Y3, Y6
+	VPAND        Y0, Y6, Y6
+	VPADDD       Y1, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VBLENDVPS    Y4, Y5, Y3, Y3
 	VPSRLD       $0x10, Y3, Y3
 	VEXTRACTI128 $0x01, Y3, X4
 	VPACKUSDW    X4, X3, X4

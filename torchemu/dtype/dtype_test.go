@@ -76,7 +76,10 @@ func TestAllIsEveryTypeOnceWithNamesThatParseBack(t *testing.T) {
 		if int(d) != i+1 || !d.Valid() {
 			t.Errorf("All()[%d] = %v", i, d)
 		}
-		for _, name := range []string{d.String(), d.Name(), "torch." + d.Name()} {
+		if names := d.Names(); names[0] != d.String() || names[1] != d.Name() {
+			t.Errorf("names of %v: %v", d, names)
+		}
+		for _, name := range append(d.Names(), "torch."+d.Name(), strings.ToUpper(d.Name())) {
 			if back, err := dtype.Parse(name); err != nil || back != d {
 				t.Errorf("Parse(%q) = %v, %v; want %v", name, back, err, d)
 			}
@@ -86,7 +89,7 @@ func TestAllIsEveryTypeOnceWithNamesThatParseBack(t *testing.T) {
 
 func TestInvalidHasNoTraits(t *testing.T) {
 	for _, d := range []dtype.DType{dtype.Invalid, dtype.F64 + 1, 255} {
-		if d.Valid() || d.Size() != 0 || d.IsFloat() || d.IsInteger() || d.IsSigned() || !strings.Contains(d.String(), "invalid") {
+		if d.Valid() || d.Size() != 0 || d.IsFloat() || d.IsInteger() || d.IsSigned() || d.Names() != nil || !strings.Contains(d.String(), "invalid") {
 			t.Errorf("dtype %d: %v %d", uint8(d), d, d.Size())
 		}
 	}

@@ -5,11 +5,15 @@ import (
 	"unsafe"
 )
 
-// raw views bytes as elements. The rest of the bytes that fill no element is not in the view. The hosts Go compiles
-// this for here are little endian and take unaligned accesses.
+// raw views bytes as elements: on a little-endian host that takes unaligned accesses, such as amd64 and arm64, this is
+// the raw form of the elements.
 func raw[T any](b []byte) []T {
 	var zero T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+	n := len(b) / int(unsafe.Sizeof(zero))
+	if n == 0 {
+		return nil // there need not be memory for the one element that a *T would point to
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
 // ToF32 widens len(dst) elements of src, of a float type of up to 32 bits, exactly. It panics when d is another type

@@ -27,6 +27,15 @@ func (r *relay) Delivered(_ sim.Time, rank uint64) {
 	r.n.Send(r.paths[rank], r.bytes, r, rank)
 }
 
+// start lets every rank send its first message, and runs all that follows.
+func (r *relay) start(e *sim.Engine) {
+	for i := range min(len(r.paths), r.left) {
+		r.Delivered(0, uint64(i))
+	}
+	for e.Run(1<<20) > 0 {
+	}
+}
+
 // BenchmarkRing1024 is the traffic of ring all-reduces of 1 MiB among 1024 ranks: one operation is one message.
 func BenchmarkRing1024(b *testing.B) {
 	const ranks = 1024
@@ -37,10 +46,64 @@ func BenchmarkRing1024(b *testing.B) {
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
-	for i := range min(ranks, b.N) {
-		r.Delivered(0, uint64(i))
-	}
-	for e.Step() {
-	}
+	r.start(e)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+}
+
+// BenchmarkBothWays1024 has a ring in each direction: messages share the memories' links, which are wide enough.
+func BenchmarkBothWays1024(b *testing.B) {
+	const ranks = 1024
+	e, t := sim.NewEngine(), sips(b, ranks)
+	n := network.New(e, t)
+	up := &relay{n: n, bytes: 1024, left: b.N / 2}
+	down := &relay{n: n, bytes: 1024, left: b.N - b.N/2}
+	for i := range ranks {
+		up.paths = append(up.paths, n.Path(t.PE(i, 0, 0), t.PE((i+1)%ranks, 0, 0)))
+		down.paths = append(down.paths, n.Path(t.PE(ranks-1-i, 0, 0), t.PE((2*ranks-2-i)%ranks, 0, 0)))
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range min(ranks, down.left) {
+		down.Delivered(0, uint64(i))
+	}
+	up.start(e)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+}
+
+// counter counts what arrives.
+type counter int
+
+func (c *counter) Delivered(sim.Time, uint64) { *c++ }
+
+// BenchmarkAllToAll64 has 64 PEs on a ring send to all others at once: one operation is all 4032 messages.
+func BenchmarkAllToAll64(b *testing.B) {
+	benchmarkAllToAll(b, func(int, int) int64 { return 1 << 16 })
+}
+
+// BenchmarkUnevenAllToAll64 is the same with messages of 4032 sizes, so that every one leaves at a time of its own.
+func BenchmarkUnevenAllToAll64(b *testing.B) {
+	benchmarkAllToAll(b, func(i, j int) int64 { return 1<<16 + int64(i*64+j)*7919%4096 })
+}
+
+func benchmarkAllToAll(b *testing.B, size func(i, j int) int64) {
+	const ranks = 64
+	e, t := sim.NewEngine(), sips(b, ranks)
+	n := network.New(e, t)
+	b.ReportAllocs()
+	for b.Loop() {
+		arrived := counter(0)
+		for i := range ranks {
+			for j := range ranks {
+				if i != j {
+					n.Send(n.Path(t.PE(i, 0, 0), t.PE(j, 0, 0)), size(i, j), &arrived, 0)
+				}
+			}
+		}
+		for e.Run(1<<20) > 0 {
+		}
+		if arrived != ranks*(ranks-1) {
+			b.Fatal(arrived)
+		}
+	}
+	b.ReportMetric(float64(b.N)*ranks*(ranks-1)/b.Elapsed().Seconds(), "messages/s")
 }

@@ -6,7 +6,7 @@ import "fmt"
 func (n *Network) Leftover() string {
 	now := n.engine.Now()
 	for i, h := range n.holds {
-		if h.until > now || n.links[i].load != 0 || n.links[i].changed {
+		if h.until > now || n.links[i].load != 0 || len(n.links[i].members) > 0 || n.links[i].changed {
 			return fmt.Sprintf("link %d: %+v, %+v", i, h, n.links[i])
 		}
 	}
@@ -27,13 +27,8 @@ func (n *Network) Leftover() string {
 	if free != len(n.flows) {
 		return fmt.Sprintf("%d of %d flows are free", free, len(n.flows))
 	}
-	free = 0
-	for m := n.sharing.free; m != none; m = n.sharing.members[m].next {
-		free++
-	}
-	if free != len(n.sharing.members) || len(n.sharing.changed) > 0 {
-		return fmt.Sprintf("%d of %d memberships are free, %d links changed",
-			free, len(n.sharing.members), len(n.sharing.changed))
+	if len(n.changed) > 0 {
+		return fmt.Sprintf("links %v have changed", n.changed)
 	}
 	return ""
 }

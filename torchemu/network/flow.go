@@ -2,7 +2,7 @@ package network
 
 import "github.com/torchemu/torchemu/torchemu/sim"
 
-// flow is a message on one segment of its path, or a reduction. 64 bytes: one line of the cache.
+// flow is a message on one segment of its path, or a reduction. It fits one line of the cache.
 type flow struct {
 	sink    Sink
 	token   uint64
@@ -12,33 +12,37 @@ type flow struct {
 	segment int32
 	engine  int32 // the DMA engine that it occupies, or none
 	next    int32 // in the list of those that wait for a DMA engine, or of free slots
-	members int32 // its first membership, or none
 }
 
 // hold is who uses a link.
 type hold struct {
 	until sim.Time // the link is free from then on; busy while it is shared
-	by    int32    // the flow that holds the link alone; while it is shared, the first of its memberships
+	by    int32    // the flow that holds the link, if it is not shared
 }
 
 // The kinds of events are types of their own for the same object, so that an event needs no code of its kind.
 type (
-	arrival  Network // the last byte of a flow has arrived at the end of its segment
-	delivery Network // the same when no segment can follow
+	arrival  Network // the last byte of a flow has arrived at the end of its segment, and another follows
+	delivery Network // the last byte of a message has arrived, or a reduction is done
 )
 
 // newFlow fills a free slot.
 func (n *Network) newFlow(segment int32, bytes int64, s Sink, token uint64) int32 {
-	checkSize(bytes)
+	if bytes < 0 {
+		panicNegative(bytes)
+	}
 	f := n.freeFlow
 	if f == none {
 		f = int32(len(n.flows))
 		n.flows = append(n.flows, flow{})
-		n.sharing.shares = append(n.sharing.shares, share{})
+		n.shares = append(n.shares, share{})
 	} else {
 		n.freeFlow = n.flows[f].next
 	}
-	n.flows[f] = flow{sink: s, token: token, bytes: bytes, segment: segment, engine: none, members: none}
+	fl := &n.flows[f]
+	fl.sink, fl.token, fl.bytes = s, token, bytes
+	fl.segment, fl.engine = segment, none
+	fl.event = 0
 	return f
 }
 
@@ -63,22 +67,27 @@ func (n *Network) begin(f int32, now sim.Time) {
 	if fl.engine != none {
 		n.engines[fl.engine] = end
 	}
-	fl.event = n.engine.At(end+seg.latency, flowPriority, (*arrival)(n), uint64(f))
+	fl.event = n.arrive(end+seg.latency, f, seg)
 }
 
-// Handle moves a message on to its path's next segment, if there is one, or delivers it.
+// arrive plans what happens when the last byte of a flow has crossed its segment.
+func (n *Network) arrive(at sim.Time, f int32, seg *segment) sim.EventID {
+	if seg.more {
+		return n.engine.At(at, flowPriority, (*arrival)(n), uint64(f))
+	}
+	return n.engine.At(at, flowPriority, (*delivery)(n), uint64(f))
+}
+
+// Handle moves a message on to its path's next segment.
 func (a *arrival) Handle(now sim.Time, f uint64) {
 	n := (*Network)(a)
 	fl := &n.flows[f]
-	if n.segments[fl.segment].more {
-		fl.segment++
-		fl.engine, fl.event = none, 0
-		n.begin(int32(f), now)
-		return
-	}
-	n.deliver(int32(f), now)
+	fl.segment++
+	fl.engine, fl.event = none, 0
+	n.begin(int32(f), now)
 }
 
+// Handle reports to the sink.
 func (d *delivery) Handle(now sim.Time, f uint64) { (*Network)(d).deliver(int32(f), now) }
 
 // deliver frees a flow's slot, then tells its sink, which may well need one.

@@ -2,58 +2,50 @@ package network
 
 // link is the state of a link that matters once it is shared.
 type link struct {
-	capacity uint64 // bytes per second
-	load     uint64 // the peaks of its members, added up
-	carried  int64  // bytes
-
-	changed   bool   // flows came or went while it was contended: listed in sharing.changed
+	capacity  uint64 // bytes per second
+	load      uint64 // the peaks of its members, added up
 	collected uint64 // the last round of rate computations that saw it; see filling
-
-	residual uint64 // bandwidth that is not given away yet, as a rate with the filling's shift
-	takers   uint64 // members that have no rate yet
+	residual  uint64 // bandwidth that is not given away yet, as a rate with the filling's shift
+	takers    uint64 // members that have no rate yet
+	members   []member
+	changed   bool  // flows came or went while it was contended: listed in sharing.changed
+	carried   int64 // bytes
 }
 
 // contended says whether the members may have to go slower than their peaks.
 func (l *link) contended() bool { return l.load > l.capacity }
 
-// membership is an element of two lists: of the flows that share a link and of the links of a flow.
-type membership struct {
-	flow, link int32
-	prev, next int32 // on the link
-	sibling    int32 // of the flow
+// member is a flow on a link, which is the hop-th of the flow's segment.
+type member struct{ flow, hop int32 }
+
+// enter makes a flow a member of all links of its segment.
+func (n *Network) enter(f int32) {
+	seg := &n.segments[n.flows[f].segment]
+	s := &n.shares[f]
+	s.places = s.places[:0]
+	for hop, l := range n.route[seg.first:seg.last] {
+		n.holds[l].until = busy
+		x := &n.links[l]
+		s.places = append(s.places, int32(len(x.members)))
+		x.members = append(x.members, member{f, int32(hop)})
+		x.load += seg.peak
+	}
 }
 
-// enter makes a flow a member of a link.
-func (n *Network) enter(f, l int32, peak uint64) {
-	h := &n.holds[l]
-	if h.until != busy {
-		*h = hold{until: busy, by: none}
+// exit is the reverse of enter. The last member of a link takes the place of the one that leaves.
+func (n *Network) exit(f int32) {
+	seg := &n.segments[n.flows[f].segment]
+	places := n.shares[f].places
+	for hop, l := range n.route[seg.first:seg.last] {
+		x := &n.links[l]
+		x.load -= seg.peak
+		last := len(x.members) - 1
+		moved := x.members[last]
+		x.members[places[hop]] = moved
+		n.shares[moved.flow].places[moved.hop] = places[hop]
+		x.members = x.members[:last]
+		if last == 0 {
+			n.holds[l].until = 0
+		}
 	}
-	m := n.sharing.newMembership()
-	n.sharing.members[m] = membership{flow: f, link: l, prev: none, next: h.by, sibling: n.flows[f].members}
-	if h.by != none {
-		n.sharing.members[h.by].prev = m
-	}
-	h.by = m
-	n.flows[f].members = m
-	n.links[l].load += peak
-}
-
-// exit ends a membership.
-func (n *Network) exit(m int32, peak uint64) {
-	x := n.sharing.members[m]
-	if x.next != none {
-		n.sharing.members[x.next].prev = x.prev
-	}
-	if x.prev != none {
-		n.sharing.members[x.prev].next = x.next
-	} else {
-		n.holds[x.link].by = x.next
-	}
-	if n.holds[x.link].by == none {
-		n.holds[x.link].until = 0
-	}
-	n.links[x.link].load -= peak
-	n.sharing.members[m].next = n.sharing.free
-	n.sharing.free = m
 }

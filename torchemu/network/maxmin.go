@@ -22,34 +22,31 @@ type filling struct {
 
 // collect finds the component of a flow.
 func (n *Network) collect(f int32) {
-	c := &n.sharing.filling
+	c := &n.filling
 	c.flows = append(c.flows[:0], f)
 	c.links = c.links[:0]
-	n.sharing.shares[f].collected = c.round
+	n.shares[f].collected = c.round
 	for i := 0; i < len(c.flows); i++ {
-		for m := n.flows[c.flows[i]].members; m != none; m = n.sharing.members[m].sibling {
-			l := n.sharing.members[m].link
-			if n.links[l].contended() && n.links[l].collected != c.round {
-				n.links[l].collected = c.round
+		seg := &n.segments[n.flows[c.flows[i]].segment]
+		for _, l := range n.route[seg.first:seg.last] {
+			if x := &n.links[l]; x.collected != c.round && x.contended() {
+				x.collected = c.round
+				x.takers = uint64(len(x.members))
 				c.links = append(c.links, l)
-				n.collectMembers(l)
+				n.collectMembers(x.members)
 			}
 		}
 	}
 }
 
-func (n *Network) collectMembers(l int32) {
-	c := &n.sharing.filling
-	takers := uint64(0)
-	for m := n.holds[l].by; m != none; m = n.sharing.members[m].next {
-		takers++
-		f := n.sharing.members[m].flow
-		if n.sharing.shares[f].collected != c.round {
-			n.sharing.shares[f].collected = c.round
-			c.flows = append(c.flows, f)
+func (n *Network) collectMembers(members []member) {
+	c := &n.filling
+	for _, m := range members {
+		if s := &n.shares[m.flow]; s.collected != c.round {
+			s.collected = c.round
+			c.flows = append(c.flows, m.flow)
 		}
 	}
-	n.links[l].takers = takers
 }
 
 // fill computes the max-min fair rates of the component: all flows grow together until a link is full, or a flow has
@@ -58,7 +55,7 @@ func (n *Network) collectMembers(l int32) {
 // Dividing rounds down, so what is given away never exceeds a link's bandwidth, and levels never fall. Links that are
 // full at one level give their flows the same rate whatever their order, since none is updated before all are found.
 func (n *Network) fill() {
-	c := &n.sharing.filling
+	c := &n.filling
 	n.startFilling()
 	for c.open > 0 {
 		level := n.nextLevel()
@@ -72,7 +69,7 @@ func (n *Network) fill() {
 }
 
 func (n *Network) startFilling() {
-	c := &n.sharing.filling
+	c := &n.filling
 	widest := n.segments[n.flows[c.flows[0]].segment].peak // counts when no link is contended any more
 	for _, l := range c.links {
 		widest = max(widest, n.links[l].capacity)
@@ -82,7 +79,7 @@ func (n *Network) startFilling() {
 		n.links[l].residual = n.links[l].capacity << c.shift
 	}
 	for _, f := range c.flows {
-		n.sharing.shares[f].settled = false
+		n.shares[f].settled = false
 	}
 	c.open = len(c.flows)
 	c.lowest = 0
@@ -90,7 +87,7 @@ func (n *Network) startFilling() {
 
 // nextLevel finds the level at which the next links are full, and these links. Links without takers are dropped.
 func (n *Network) nextLevel() uint64 {
-	c := &n.sharing.filling
+	c := &n.filling
 	level := uint64(1<<64 - 1)
 	c.saturated = c.saturated[:0]
 	for i := 0; i < len(c.links); i++ {
@@ -116,11 +113,11 @@ func (n *Network) nextLevel() uint64 {
 
 // settlePeaks gives their peak to open flows whose peak is at most level; false when there is none.
 func (n *Network) settlePeaks(level uint64) bool {
-	c := &n.sharing.filling
+	c := &n.filling
 	before := c.open
 	c.lowest = 1<<64 - 1
 	for _, f := range c.flows {
-		if n.sharing.shares[f].settled {
+		if n.shares[f].settled {
 			continue
 		}
 		peak := n.segments[n.flows[f].segment].peak << c.shift
@@ -135,24 +132,24 @@ func (n *Network) settlePeaks(level uint64) bool {
 
 // settleMembers gives the level to the open flows of a full link.
 func (n *Network) settleMembers(l int32, level uint64) {
-	for m := n.holds[l].by; m != none; m = n.sharing.members[m].next {
-		if f := n.sharing.members[m].flow; !n.sharing.shares[f].settled {
-			n.settle(f, level)
+	for _, m := range n.links[l].members {
+		if !n.shares[m.flow].settled {
+			n.settle(m.flow, level)
 		}
 	}
 }
 
 // settle fixes a flow's rate.
 func (n *Network) settle(f int32, r uint64) {
-	c := &n.sharing.filling
+	c := &n.filling
 	c.open--
-	n.sharing.shares[f].settled = true
-	n.sharing.shares[f].next = r
-	for m := n.flows[f].members; m != none; m = n.sharing.members[m].sibling {
-		l := &n.links[n.sharing.members[m].link]
-		if l.collected == c.round {
-			l.takers--
-			l.residual -= min(r, l.residual)
+	n.shares[f].settled = true
+	n.shares[f].next = r
+	seg := &n.segments[n.flows[f].segment]
+	for _, l := range n.route[seg.first:seg.last] {
+		if x := &n.links[l]; x.collected == c.round {
+			x.takers--
+			x.residual -= min(r, x.residual)
 		}
 	}
 }
@@ -160,10 +157,10 @@ func (n *Network) settle(f int32, r uint64) {
 // apply gives the component's flows their new rates. Only those that finish first get an event: their departure has
 // the rates of all others computed again.
 func (n *Network) apply(now sim.Time) {
-	c := &n.sharing.filling
+	c := &n.filling
 	first := busy
 	for _, f := range c.flows {
-		s := &n.sharing.shares[f]
+		s := &n.shares[f]
 		s.change(rate{s.next, c.shift}, now)
 		first = min(first, s.finish)
 	}
@@ -172,7 +169,7 @@ func (n *Network) apply(now sim.Time) {
 			len(c.flows)))
 	}
 	for _, f := range c.flows {
-		if n.sharing.shares[f].finish == first {
+		if n.shares[f].finish == first {
 			n.depart(f)
 		} else {
 			n.stay(f)

@@ -69,7 +69,6 @@ func New(e *sim.Engine, t *topology.Topology) *Network {
 	for i := range n.linkOf {
 		n.linkOf[i] = none
 	}
-	n.sharing.free = none
 	return n
 }
 
@@ -152,9 +151,7 @@ func (n *Network) count() {
 	n.uncounted = false
 }
 
-// checkSize rejects what no message or reduction can have.
-func checkSize(bytes int64) {
-	if bytes < 0 {
-		panic(fmt.Sprintf("network: %d bytes; a message has 0 or more", bytes))
-	}
+// panicNegative is apart so that those who check stay small.
+func panicNegative(bytes int64) {
+	panic(fmt.Sprintf("network: %d bytes; there can only be 0 or more", bytes))
 }

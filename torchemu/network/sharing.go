@@ -5,9 +5,6 @@ import "github.com/torchemu/torchemu/torchemu/sim"
 // sharing is what the network keeps about flows that share links.
 type sharing struct {
 	shares  []share // by flow
-	members []membership
-	free    int32 // first free membership
-
 	changed []int32 // contended links whose flows came or went at this instant
 	filling filling
 }
@@ -23,6 +20,8 @@ type share struct {
 	collected uint64   // as for a link
 	next      uint64   // the rate being computed, with the filling's shift
 	settled   bool     // next is final
+
+	places []int32 // which of the members of each link of the segment the flow is
 }
 
 type (
@@ -54,45 +53,45 @@ func (n *Network) makeMember(f int32) {
 		fl.event = 0
 	}
 	seg := &n.segments[fl.segment]
-	for _, l := range n.route[seg.first:seg.last] {
-		n.enter(f, l, seg.peak)
-	}
+	n.enter(f)
 	if fl.engine != none {
 		n.engines[fl.engine] = busy
 	}
-	n.sharing.shares[f] = share{
-		rate:   rate{value: seg.peak},
-		left:   amount(fl.bytes),
-		since:  fl.start,
-		finish: fl.start + seg.time(fl.bytes),
-	}
+	s := &n.shares[f]
+	s.rate = rate{value: seg.peak}
+	s.left = amount(fl.bytes)
+	s.since = fl.start
+	s.finish = fl.start + seg.time(fl.bytes)
 }
 
 // noteChanges has rates computed around a flow that comes or goes, at the end of this instant. It is false when none
 // of its links is contended.
 func (n *Network) noteChanges(f int32) bool {
 	contended := false
-	for m := n.flows[f].members; m != none; m = n.sharing.members[m].sibling {
-		l := n.sharing.members[m].link
-		if !n.links[l].contended() {
-			continue
+	seg := &n.segments[n.flows[f].segment]
+	for _, l := range n.route[seg.first:seg.last] {
+		if n.links[l].contended() {
+			contended = true
+			n.noteChange(l)
 		}
-		contended = true
-		if n.links[l].changed {
-			continue
-		}
-		n.links[l].changed = true
-		if len(n.sharing.changed) == 0 {
-			n.engine.At(n.engine.Now(), ratePriority, (*allocation)(n), 0)
-		}
-		n.sharing.changed = append(n.sharing.changed, l)
 	}
 	return contended
 }
 
+func (n *Network) noteChange(l int32) {
+	if n.links[l].changed {
+		return
+	}
+	n.links[l].changed = true
+	if len(n.changed) == 0 {
+		n.engine.At(n.engine.Now(), ratePriority, (*allocation)(n), 0)
+	}
+	n.changed = append(n.changed, l)
+}
+
 // depart plans a flow's departure for when it will have finished.
 func (n *Network) depart(f int32) {
-	fl, s := &n.flows[f], &n.sharing.shares[f]
+	fl, s := &n.flows[f], &n.shares[f]
 	if fl.event != 0 {
 		if s.due == s.finish {
 			return
@@ -117,13 +116,9 @@ func (d *departure) Handle(now sim.Time, arg uint64) {
 	n.noteChanges(f)
 	fl := &n.flows[f]
 	seg := &n.segments[fl.segment]
-	for m := fl.members; m != none; {
-		next := n.sharing.members[m].sibling
-		n.exit(m, seg.peak)
-		m = next
-	}
-	fl.members, fl.event = none, 0
-	n.engine.At(now+seg.latency, flowPriority, (*arrival)(n), arg)
+	n.exit(f)
+	fl.event = 0
+	n.arrive(now+seg.latency, f, seg)
 	if fl.engine != none {
 		n.engines[fl.engine] = now
 		n.serve(seg.source, now)
@@ -133,30 +128,16 @@ func (d *departure) Handle(now sim.Time, arg uint64) {
 // Handle computes new rates for all flows that the changes of this instant can have touched.
 func (a *allocation) Handle(now sim.Time, _ uint64) {
 	n := (*Network)(a)
-	n.sharing.filling.round++
-	for _, l := range n.sharing.changed {
+	n.filling.round++
+	for _, l := range n.changed {
 		n.links[l].changed = false
-		if n.holds[l].until != busy {
-			continue // its last member has left
-		}
-		for m := n.holds[l].by; m != none; m = n.sharing.members[m].next {
-			if f := n.sharing.members[m].flow; n.sharing.shares[f].collected != n.sharing.filling.round {
-				n.collect(f)
+		for _, m := range n.links[l].members {
+			if n.shares[m.flow].collected != n.filling.round {
+				n.collect(m.flow)
 				n.fill()
 				n.apply(now)
 			}
 		}
 	}
-	n.sharing.changed = n.sharing.changed[:0]
-}
-
-// newMembership returns a free slot.
-func (s *sharing) newMembership() int32 {
-	m := s.free
-	if m == none {
-		s.members = append(s.members, membership{})
-		return int32(len(s.members) - 1)
-	}
-	s.free = s.members[m].next
-	return m
+	n.changed = n.changed[:0]
 }

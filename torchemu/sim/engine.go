@@ -29,6 +29,7 @@ type Engine struct {
 	created uint64 // buckets made so far; their sequence number
 
 	agenda  agenda
+	top     uint32 // first bucket of the agenda, or none
 	buckets []bucket
 	events  []event
 	open    place // where the last event went
@@ -45,9 +46,12 @@ type event struct {
 	generation uint32 // how often the slot was used: tells a pending event from a later one in the same slot
 }
 
-// bucket is the queue of events of one time and priority. A free bucket's head is the next free one.
+// bucket is the queue of events of one time and priority. A free bucket's head is the next free one. Index 0 is never
+// used, so it is always empty.
 type bucket struct {
 	head, tail uint32
+	time       Time
+	priority   Priority
 }
 
 // place remembers which bucket was made last for a time and priority.
@@ -121,16 +125,19 @@ func (e *Engine) Cancel(id EventID) {
 
 // Step runs the next event; false when there is none.
 func (e *Engine) Step() bool {
-	i := e.front()
-	if i == none {
-		return false
+	b := &e.buckets[e.top]
+	i := b.head
+	if i == none || e.events[i].handler == nil {
+		if i = e.front(); i == none {
+			return false
+		}
+		b = &e.buckets[e.top]
 	}
-	top := &e.agenda[0]
 	ev := &e.events[i]
-	e.buckets[top.bucket].head = ev.next
-	e.now = top.time
-	e.pending--
 	h, arg := ev.handler, ev.arg
+	b.head = ev.next
+	e.now = b.time
+	e.pending--
 	e.giveEvent(i)
 	h.Handle(e.now, arg)
 	return true
@@ -151,14 +158,14 @@ func (e *Engine) Next() (Time, bool) {
 	if e.front() == none {
 		return 0, false
 	}
-	return e.agenda[0].time, true
+	return e.buckets[e.top].time, true
 }
 
-// front returns the next event to run, or none, and leaves its bucket at the top of the agenda. On the way it
-// drops buckets that have been emptied and events that were cancelled.
+// front returns the next event to run, or none; it is in the top bucket then. On the way it drops buckets that have
+// been emptied and events that were cancelled.
 func (e *Engine) front() uint32 {
-	for len(e.agenda) > 0 {
-		b := &e.buckets[e.agenda[0].bucket]
+	for e.top != none {
+		b := &e.buckets[e.top]
 		for i := b.head; i != none; i = b.head {
 			if e.events[i].handler != nil {
 				return i
@@ -166,11 +173,20 @@ func (e *Engine) front() uint32 {
 			b.head = e.events[i].next
 			e.giveEvent(i)
 		}
-		e.forget(&e.agenda[0])
-		e.giveBucket(e.agenda[0].bucket)
+		e.forget(e.top)
+		e.giveBucket(e.top)
 		e.agenda.pop()
+		e.findTop()
 	}
 	return none
+}
+
+// findTop notes the first bucket of the agenda.
+func (e *Engine) findTop() {
+	e.top = none
+	if len(e.agenda) > 0 {
+		e.top = e.agenda[0].bucket
+	}
 }
 
 // bucketAt returns the bucket in which a new event of this time and priority belongs.
@@ -187,27 +203,26 @@ func (e *Engine) bucketAt(t Time, p Priority) uint32 {
 func (e *Engine) newBucket(t Time, p Priority) uint32 {
 	e.created++
 	x := entry{time: t, rank: uint64(p)<<56 | e.created}
-	if len(e.agenda) > 0 {
-		top := &e.agenda[0]
-		if e.buckets[top.bucket].head == none {
-			e.forget(top)
-			x.bucket = top.bucket
-			e.agenda.replaceTop(x)
-			return x.bucket
-		}
+	if e.top != none && e.buckets[e.top].head == none {
+		x.bucket = e.top
+		e.forget(x.bucket)
+		e.agenda.replaceTop(x)
+	} else {
+		x.bucket = e.takeBucket()
+		e.agenda.push(x)
 	}
-	x.bucket = e.takeBucket()
-	e.agenda.push(x)
+	e.buckets[x.bucket] = bucket{time: t, priority: p}
+	e.findTop()
 	return x.bucket
 }
 
-// forget makes sure that no more events are added to an entry's bucket.
-func (e *Engine) forget(x *entry) {
-	at := &e.recent[hash(x.time, Priority(x.rank>>56))]
-	if at.bucket == x.bucket {
+// forget makes sure that no more events are added to a bucket.
+func (e *Engine) forget(i uint32) {
+	b := &e.buckets[i]
+	if at := &e.recent[hash(b.time, b.priority)]; at.bucket == i {
 		at.bucket = none
 	}
-	if e.open.bucket == x.bucket {
+	if e.open.bucket == i {
 		e.open.bucket = none
 	}
 }
@@ -243,7 +258,6 @@ func (e *Engine) takeBucket() uint32 {
 		return uint32(len(e.buckets) - 1)
 	}
 	e.freeBucket = e.buckets[i].head
-	e.buckets[i] = bucket{}
 	return i
 }
 

@@ -76,15 +76,20 @@ func (t *kernelTable) setBools() {
 	}
 }
 
-// raw views bytes as elements; bytesOf is the way back. The hosts this compiles for are little endian, as the raw
-// form of elements is, and take unaligned accesses.
+// raw views bytes as elements, and bytesOf elements as bytes: on a little-endian host that takes unaligned accesses,
+// such as amd64 and arm64, this is the raw form of the elements.
 func raw[T any](b []byte) []T {
 	var zero T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+	n := len(b) / int(unsafe.Sizeof(zero))
+	if n == 0 {
+		return nil // there need not be memory for the one element that a *T would point to
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
-func bytesOf(v []float32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+func bytesOf[T float32 | float64](v []T) []byte {
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(zero)))
 }
 
 type unsignedInt interface {

@@ -54,7 +54,7 @@ func overlap(a, b []byte) bool {
 // Fill sets every element to v, cast to the type of t.
 func (t *Tensor) Fill(v float64) {
 	one := make([]byte, t.dtype.Size())
-	dtype.Convert(one, t.dtype, rawOf([]float64{v}), dtype.F64)
+	dtype.Convert(one, t.dtype, bytesOf([]float64{v}), dtype.F64)
 	repeat := Layout{Shape: t.layout.Shape, Strides: make([]int, len(t.layout.Shape))}
 	copyElements(t.writable(), plane{t.dtype, repeat, one})
 	runtime.KeepAlive(t)
@@ -82,10 +82,6 @@ func (t *Tensor) Scatter(data []byte) error {
 	copyElements(t.writable(), plane{t.dtype, contiguous(t.layout.Shape), data})
 	runtime.KeepAlive(t)
 	return nil
-}
-
-func rawOf(v []float64) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v))
 }
 
 // copyElements sets the elements of dst to those of src, which has the same shape and does not overlap.

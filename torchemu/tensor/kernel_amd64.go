@@ -28,14 +28,14 @@ func (t *kernelTable) vectorize(d dtype.DType, vectors ...func(dst, a, b *byte, 
 	t[Avg][d] = t[Sum][d]
 }
 
-// lanes is the number of elements that the count given to a vector kernel must be a multiple of.
-const lanes = 8
+// vector is the number of bytes that a vector kernel takes of each operand at a time.
+const vector = 32
 
 // vectorized runs the vector kernel on whole vectors and rest on the few elements after them.
 func vectorized(vectors func(dst, a, b *byte, n int), size int, rest kernel) kernel {
 	return func(dst, a, b []byte) {
-		n := len(dst) / size &^ (lanes - 1)
-		vectors(unsafe.SliceData(dst), unsafe.SliceData(a), unsafe.SliceData(b), n)
-		rest(dst[n*size:], a[n*size:], b[n*size:])
+		whole := len(dst) &^ (vector - 1)
+		vectors(unsafe.SliceData(dst), unsafe.SliceData(a), unsafe.SliceData(b), whole/size)
+		rest(dst[whole:], a[whole:], b[whole:])
 	}
 }

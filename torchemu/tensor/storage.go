@@ -16,7 +16,9 @@ type Pending interface {
 // [Storage.Adopt]) without their users noticing: the first write gives the writer memory of its own.
 //
 // A slice that a Storage returns is valid until the next call of Writable, Export, Adopt or Release, and only while
-// the Storage is reachable: a storage that the program forgets is released (see [runtime.KeepAlive]).
+// the Storage is reachable: a storage that the program forgets is released (see [runtime.KeepAlive]). That happens at
+// the next garbage collection, and the collector does not know of this memory, so that programs which make large
+// storages should release them.
 type Storage struct {
 	held     *hold
 	n        int

@@ -125,7 +125,7 @@ func (t *Tensor) At(index ...int) float64 {
 	}
 	var v [1]float64
 	size := t.dtype.Size()
-	dtype.Convert(rawOf(v[:]), dtype.F64, t.storage.Bytes()[at*size:(at+1)*size], t.dtype)
+	dtype.Convert(bytesOf(v[:]), dtype.F64, t.storage.Bytes()[at*size:(at+1)*size], t.dtype)
 	runtime.KeepAlive(t)
 	return v[0]
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/torchemu/torchemu/torchemu/schema"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -32,7 +33,7 @@ func TestProblems(t *testing.T) {
 		{"no count in sips", "name: x\nsystem:\n  sips:\n    connect: ring\n", "t.yaml:3: system.sips.count: is missing"},
 		{"slip", sips4 + "sip:\n  noc: {bandwith: 4}\n", "t.yaml:3: sip.noc.bandwith: is not a key here; did you mean bandwidth?"},
 		{"unknown", sips4 + "pe:\n  cores: 4\n", "t.yaml:3: pe.cores: is not a key here; the keys are scratch_kib, matrix, vector, dma"},
-		{"strange key", sips4 + "? [a, b]\n: 1\n", `t.yaml:2: "": is not a key here; the keys are name, description, system, sip, cube, pe, host`},
+		{"strange key", sips4 + "? [a, b]\n: 1\n", `t.yaml:2: a list: is not a key here; the keys are name, description, system, sip, cube, pe, host`},
 		{"merge key", sips4 + "sip: {<<: {w: 1}}\n", `t.yaml:2: sip."<<": is not a key here; the keys are cube_mesh, noc, io`},
 		{"twice", "system:\n  sips:\n    count: 4\n    count: 5\n", "t.yaml:4: system.sips.count: is already set on line 3"},
 		{"section twice", sips4 + "host: {}\nhost: {}\n", "t.yaml:3: host: is already set on line 2"},
@@ -112,11 +113,11 @@ dir/t.yaml has 12 problems:
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
-	var list *topology.Error
+	var list *schema.Error
 	if !errors.As(err, &list) || len(list.Problems) != 12 {
 		t.Fatalf("not an Error of 12 problems: %#v", err)
 	}
-	first := topology.Problem{File: "dir/t.yaml", Line: 1, Path: "name", Text: "must be text, not 7"}
+	first := schema.Problem{File: "dir/t.yaml", Line: 1, Path: "name", Text: "must be text, not 7"}
 	if list.Problems[0] != first {
 		t.Errorf("first problem %+v, want %+v", list.Problems[0], first)
 	}
@@ -128,7 +129,7 @@ func TestTextOfAnErrorIsBounded(t *testing.T) {
 		fmt.Fprintf(&b, "key%d: 1\n", i)
 	}
 	_, err := topology.Parse("t.yaml", []byte(b.String()))
-	var list *topology.Error
+	var list *schema.Error
 	if !errors.As(err, &list) || len(list.Problems) != 151 { // and the count is missing
 		t.Fatalf("want 151 problems, got %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/torchemu/torchemu/torchemu/schema"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -49,7 +50,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func checkPositions(t *testing.T, err error, lines int) {
-	var list *topology.Error
+	var list *schema.Error
 	if !errors.As(err, &list) || len(list.Problems) == 0 {
 		t.Fatalf("not a list of problems: %v", err)
 	}

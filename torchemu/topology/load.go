@@ -3,10 +3,10 @@ package topology
 import (
 	"embed"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/torchemu/torchemu/torchemu/schema"
 )
 
 //go:embed presets/*.yaml
@@ -14,8 +14,7 @@ var presets embed.FS
 
 const presetDir = "presets/"
 
-// maxFile is far more than any topology file needs; it bounds what a wrong path can make us read.
-const maxFile = 64 << 10
+var format = schema.Format{Name: "a topology", Needs: pathSIPs}
 
 // Presets lists the names of the topologies that ship with the program, in alphabetical order.
 func Presets() []string {
@@ -28,17 +27,12 @@ func Presets() []string {
 }
 
 // Load reads a topology: a preset by its name, or a file by its path, which contains a separator or ends in .yaml or
-// .yml. An *[Error] lists everything that is wrong in the file.
+// .yml. A *[schema.Error] lists everything that is wrong in the file.
 func Load(nameOrFile string) (*Topology, error) {
 	if !isPath(nameOrFile) {
 		return loadPreset(nameOrFile)
 	}
-	f, err := os.Open(nameOrFile)
-	if err != nil {
-		return nil, fmt.Errorf("topology file: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := schema.Read(nameOrFile)
 	if err != nil {
 		return nil, fmt.Errorf("topology file: %w", err)
 	}
@@ -54,23 +48,20 @@ func loadPreset(name string) (*Topology, error) {
 	data, err := presets.ReadFile(presetDir + name + ".yaml")
 	if err != nil {
 		return nil, fmt.Errorf("there is no topology preset %s; the presets are %s (the path of a file contains a %c "+
-			"or ends in .yaml or .yml)", quote(name), strings.Join(Presets(), ", "), filepath.Separator)
+			"or ends in .yaml or .yml)", schema.Quote(name), strings.Join(Presets(), ", "), filepath.Separator)
 	}
 	return Parse(name+".yaml", data)
 }
 
 // Parse reads a topology from the text of a file, whose name is for the messages, and is the topology's when the text
-// gives none. Keys that the text leaves out have their value from the preset "default". An *[Error] lists everything
-// that is wrong.
+// gives none. Keys that the text leaves out have their value from the preset "default". A *[schema.Error] lists
+// everything that is wrong.
 func Parse(file string, data []byte) (*Topology, error) {
-	if len(data) > maxFile {
-		return nil, asError([]Problem{{file, 1, "", fmt.Sprintf("the file is larger than %d bytes", maxFile)}})
-	}
 	c := defaults()
 	c.Name, c.Description = text(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))), ""
-	d := decode(file, data, &c)
-	d.check(&c)
-	if err := asError(d.problems); err != nil {
+	document := format.Decode(file, data, &c)
+	checker{document, &c}.check()
+	if err := document.Err(); err != nil {
 		return nil, err
 	}
 	return newTopology(c), nil
@@ -80,7 +71,7 @@ func Parse(file string, data []byte) (*Topology, error) {
 func defaults() config {
 	data, _ := presets.ReadFile(presetDir + "default.yaml")
 	var c config
-	if err := asError(decode("default.yaml", data, &c).problems); err != nil {
+	if err := format.Decode("default.yaml", data, &c).Err(); err != nil {
 		panic("topology: " + err.Error())
 	}
 	return c

@@ -1,8 +1,7 @@
 package topology
 
-// config is the tree of a topology file. It is the schema: the decoder, the checks of single values and Spec follow
-// its fields. Keys that a file leaves out have the value they have in presets/default.yaml; check knows the few that
-// a file must give itself.
+// config is the tree of a topology file, and its schema. Keys that a file leaves out have the value they have in
+// presets/default.yaml; checker knows the few that a file must give itself.
 type config struct {
 	Name        text         `yaml:"name"`
 	Description text         `yaml:"description"`

@@ -1,35 +1,27 @@
 package topology
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 
 	"gopkg.in/yaml.v3"
-)
 
-// value is a leaf of the schema: it parses itself from a node of the file, keeps the file's unit, and shows itself
-// for Spec (nil: not set).
-type value interface {
-	parse(n *yaml.Node) error
-	show() any
-}
+	"github.com/torchemu/torchemu/torchemu/schema"
+)
 
 // text is a name or a sentence.
 type text string
 
-func (t *text) parse(n *yaml.Node) error {
+func (t *text) Parse(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
-		return fmt.Errorf("must be text, not %s", describe(n))
+		return fmt.Errorf("must be text, not %s", schema.Describe(n))
 	}
 	*t = text(n.Value)
 	return nil
 }
 
-func (t *text) show() any { return string(*t) }
+func (t *text) Show() any { return string(*t) }
 
 // maxCount bounds a single count, so that products of counts cannot overflow.
 const maxCount = 1 << 20
@@ -37,16 +29,13 @@ const maxCount = 1 << 20
 // count is a whole number of things; 0 means not set.
 type count int
 
-func (c *count) parse(n *yaml.Node) error {
-	var v int
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || n.Decode(&v) != nil || v < 1 || v > maxCount {
-		return fmt.Errorf("must be a whole number from 1 to %d, not %s", maxCount, describe(n))
-	}
+func (c *count) Parse(n *yaml.Node) error {
+	v, err := schema.WholeNumber(n, 1, maxCount)
 	*c = count(v)
-	return nil
+	return err
 }
 
-func (c *count) show() any {
+func (c *count) Show() any {
 	if *c == 0 {
 		return nil
 	}
@@ -56,33 +45,33 @@ func (c *count) show() any {
 // bandwidth is in GB/s (10^9 bytes per second). The bounds keep the time of a terabyte within an int64 of picoseconds.
 type bandwidth float64
 
-func (b *bandwidth) parse(n *yaml.Node) error {
+func (b *bandwidth) Parse(n *yaml.Node) error {
 	return number(n, (*float64)(b), "a bandwidth in GB/s", 0.001, 1e6)
 }
 
-func (b *bandwidth) show() any { return float64(*b) }
+func (b *bandwidth) Show() any { return float64(*b) }
 
 func (b bandwidth) bytesPerSecond() int64 { return int64(math.Round(float64(b) * 1e9)) }
 
 // duration is in nanoseconds.
 type duration float64
 
-func (d *duration) parse(n *yaml.Node) error {
+func (d *duration) Parse(n *yaml.Node) error {
 	return number(n, (*float64)(d), "a time in ns", 0, 1e9)
 }
 
-func (d *duration) show() any { return float64(*d) }
+func (d *duration) Show() any { return float64(*d) }
 
 func (d duration) picoseconds() int64 { return int64(math.Round(float64(d) * 1e3)) }
 
 // teraflops is a rate of 10^12 operations per second.
 type teraflops float64
 
-func (t *teraflops) parse(n *yaml.Node) error {
+func (t *teraflops) Parse(n *yaml.Node) error {
 	return number(n, (*float64)(t), "a rate in TFLOPS", 0.001, 1e6)
 }
 
-func (t *teraflops) show() any { return float64(*t) }
+func (t *teraflops) Show() any { return float64(*t) }
 
 func (t teraflops) perSecond() int64 { return int64(math.Round(float64(t) * 1e12)) }
 
@@ -92,7 +81,7 @@ func number(n *yaml.Node, into *float64, quantity string, lo, hi float64) error 
 	tag := n.ShortTag()
 	numeric := n.Kind == yaml.ScalarNode && (tag == "!!int" || tag == "!!float") && n.Decode(&v) == nil
 	if !numeric || !(lo <= v && v <= hi) { // the negation catches NaN
-		return fmt.Errorf("must be %s from %s to %s, not %s", quantity, decimal(lo), decimal(hi), describe(n))
+		return fmt.Errorf("must be %s from %s to %s, not %s", quantity, decimal(lo), decimal(hi), schema.Describe(n))
 	}
 	*into = v
 	return nil
@@ -113,8 +102,8 @@ const (
 
 var connects = []string{"ring", "torus2d", "fully_connected", "switch"}
 
-func (c *connect) parse(n *yaml.Node) error { return choose(n, (*uint8)(c), connects) }
-func (c *connect) show() any                { return connects[*c] }
+func (c *connect) Parse(n *yaml.Node) error { return choose(n, (*uint8)(c), connects) }
+func (c *connect) Show() any                { return connects[*c] }
 
 // forwarding is how a device passes a message on.
 type forwarding uint8
@@ -126,49 +115,19 @@ const (
 
 var forwardings = []string{"cut_through", "store_and_forward"}
 
-func (f *forwarding) parse(n *yaml.Node) error { return choose(n, (*uint8)(f), forwardings) }
-func (f *forwarding) show() any                { return forwardings[*f] }
+func (f *forwarding) Parse(n *yaml.Node) error { return choose(n, (*uint8)(f), forwardings) }
+func (f *forwarding) Show() any                { return forwardings[*f] }
 
 // corner is a place in a cube where PEs sit.
 type corner uint8
 
 var corners = []string{"nw", "ne", "sw", "se"}
 
-func (c *corner) parse(n *yaml.Node) error { return choose(n, (*uint8)(c), corners) }
-func (c *corner) show() any                { return corners[*c] }
+func (c *corner) Parse(n *yaml.Node) error { return choose(n, (*uint8)(c), corners) }
+func (c *corner) Show() any                { return corners[*c] }
 
-// choose parses one of the names to its index.
 func choose(n *yaml.Node, into *uint8, names []string) error {
-	i := -1
-	if n.Kind == yaml.ScalarNode {
-		i = slices.Index(names, n.Value)
-	}
-	if i < 0 {
-		return errors.New("must be " + strings.Join(names, ", ") + "; not " + describe(n))
-	}
+	i, err := schema.Choice(n, names)
 	*into = uint8(i)
-	return nil
-}
-
-// describe names what stands in the file, shortened.
-func describe(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		if len(n.Content) == 0 {
-			return "an empty list"
-		}
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias (write the value out)"
-	}
-	switch n.ShortTag() {
-	case "!!null":
-		return "nothing"
-	case "!!str":
-		return quote(n.Value)
-	default:
-		return shorten(n.Value, 40)
-	}
+	return err
 }

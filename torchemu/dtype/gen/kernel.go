@@ -74,53 +74,47 @@ func (k *kernel) turns(label, next string, count, lanes int, body func(at []oper
 	k.JMP(operand.LabelRef(label))
 }
 
-// bf16Constants are vectors that rounding to bfloat16 needs.
-type bf16Constants struct{ one, half reg.VecVirtual }
-
-// bf16Constants makes 1 and 0x7fff of a register of ones.
-func (k *kernel) bf16Constants() bf16Constants {
-	c := bf16Constants{k.YMM(), k.YMM()}
-	ones := k.YMM()
-	k.VPCMPEQD(ones, ones, ones)
-	k.VPSRLD(operand.U8(31), ones, c.one)
-	k.VPSRLD(operand.U8(17), ones, c.half)
-	return c
-}
-
-// loadF16 and the functions after it move 8 elements between memory and float32 lanes.
+// loadF16 widens 8 elements.
 func (k *kernel) loadF16(at operand.Mem) reg.VecVirtual {
 	x := k.YMM()
 	k.VCVTPH2PS(at, x)
 	return x
 }
 
-// storeF16 rounds to nearest even, whatever the control register says.
+// storeF16 rounds 8 elements to nearest even, whatever the control register says. Straight to memory the conversion
+// would take longer.
 func (k *kernel) storeF16(x reg.VecVirtual, at operand.Mem) {
-	k.VCVTPS2PH(operand.U8(0), x, at)
+	half := k.XMM()
+	k.VCVTPS2PH(operand.U8(0), x, half)
+	k.VMOVDQU(half, at)
 }
 
-func (k *kernel) loadBF16(at operand.Mem) reg.VecVirtual {
+// bf16Rounding holds the constants that rounding to bfloat16 needs: 1 and 0x7fff in every lane.
+type bf16Rounding struct{ one, half reg.VecVirtual }
+
+func (k *kernel) bf16Rounding() bf16Rounding {
+	c := bf16Rounding{k.YMM(), k.YMM()}
+	ones := k.ones()
+	k.VPSRLD(operand.U8(31), ones, c.one)
+	k.VPSRLD(operand.U8(17), ones, c.half)
+	return c
+}
+
+// ones is a register of ones.
+func (k *kernel) ones() reg.VecVirtual {
 	x := k.YMM()
-	k.VPMOVZXWD(at, x)
-	k.VPSLLD(operand.U8(16), x, x)
+	k.VPCMPEQD(x, x, x)
 	return x
 }
 
-// storeBF16 rounds x, whose NaNs are quiet: those are cut, since adding to them could carry into the sign. For the
-// others half a unit is added, less one when the last bit that stays is 0, so that ties go to even.
-func (k *kernel) storeBF16(c bf16Constants, x reg.VecVirtual, at operand.Mem) {
-	increment, isNaN := k.YMM(), k.YMM()
+// increment is what has to be added to the bits of x, so that its upper half is x rounded: half a unit, less one when
+// the last bit that stays is 0, so that ties go to even.
+func (k *kernel) increment(c bf16Rounding, x reg.VecVirtual) reg.VecVirtual {
+	increment := k.YMM()
 	k.VPSRLD(operand.U8(16), x, increment)
 	k.VPAND(c.one, increment, increment)
 	k.VPADDD(c.half, increment, increment)
-	k.VCMPPS(operand.U8(unordered), x, x, isNaN)
-	k.VPANDN(increment, isNaN, increment)
-	k.VPADDD(increment, x, x)
-	k.VPSRLD(operand.U8(16), x, x)
-	high := k.XMM()
-	k.VEXTRACTI128(operand.U8(1), x, high)
-	k.VPACKUSDW(high, x.AsX(), high)
-	k.VMOVDQU(high, at)
+	return increment
 }
 
 // unordered is the predicate of VCMPPS and VCMPPD that is true where an operand is NaN.

@@ -51,33 +51,69 @@ func extremum(k *kernel, with arithmetic, pick, join func(...operand.Op), a, b, 
 	with.blend(isNaN, sum, r, r)
 }
 
-// element is how 32 bytes of lanes get into and out of memory. Its setup runs once, before the loop.
+// vector is the bytes of each operand that the reductions work on at a time.
+const vector = 32
+
+// element emits, for one element type, the reduction of one vector of a and b into dst. Its setup runs before the
+// loop.
 type element struct {
-	name          string
-	lanes, vector int // elements and bytes a vector
-	with          func(*build.Context) arithmetic
-	setup         func(k *kernel) (load func(operand.Mem) reg.VecVirtual, store func(reg.VecVirtual, operand.Mem))
+	name  string
+	size  int // bytes
+	with  func(*build.Context) arithmetic
+	setup func(k *kernel, combine combiner) (body func(dst, a, b operand.Mem))
 }
+
+// combiner emits an operation on whole registers.
+type combiner func(a, b reg.VecVirtual) reg.VecVirtual
 
 var elements = []element{
-	{"F32", 8, 32, single, whole},
-	{"F64", 4, 32, double, whole},
-	{"F16", 8, 16, single, func(k *kernel) (func(operand.Mem) reg.VecVirtual, func(reg.VecVirtual, operand.Mem)) {
-		return k.loadF16, k.storeF16
-	}},
-	{"BF16", 8, 16, single, func(k *kernel) (func(operand.Mem) reg.VecVirtual, func(reg.VecVirtual, operand.Mem)) {
-		constants := k.bf16Constants()
-		return k.loadBF16, func(x reg.VecVirtual, at operand.Mem) { k.storeBF16(constants, x, at) }
-	}},
+	{"F32", 4, single, reduceWhole},
+	{"F64", 8, double, reduceWhole},
+	{"F16", 2, single, reduceF16},
+	{"BF16", 2, single, reduceBF16},
 }
 
-func whole(k *kernel) (func(operand.Mem) reg.VecVirtual, func(reg.VecVirtual, operand.Mem)) {
-	load := func(at operand.Mem) reg.VecVirtual {
-		x := k.YMM()
-		k.VMOVUPS(at, x)
-		return x
+func reduceWhole(k *kernel, combine combiner) func(dst, a, b operand.Mem) {
+	return func(dst, a, b operand.Mem) {
+		x, y := k.YMM(), k.YMM()
+		k.VMOVUPS(a, x)
+		k.VMOVUPS(b, y)
+		k.VMOVUPS(combine(x, y), dst)
 	}
-	return load, func(x reg.VecVirtual, at operand.Mem) { k.VMOVUPS(x, at) }
+}
+
+func reduceF16(k *kernel, combine combiner) func(dst, a, b operand.Mem) {
+	return func(dst, a, b operand.Mem) {
+		for half := 0; half < vector; half += vector / 2 {
+			r := combine(k.loadF16(a.Offset(half)), k.loadF16(b.Offset(half)))
+			k.storeF16(r, dst.Offset(half))
+		}
+	}
+}
+
+// reduceBF16 takes the elements at even places and those at odd places apart, which needs no move across lanes. There
+// is no care for NaNs: the lower half of the operands is 0, and so it is in each NaN that an operation makes of them.
+// Then nothing carries.
+func reduceBF16(k *kernel, combine combiner) func(dst, a, b operand.Mem) {
+	rounding, upper := k.bf16Rounding(), k.YMM()
+	k.VPSLLD(operand.U8(16), k.ones(), upper)
+	split := func(at operand.Mem) (even, odd reg.VecVirtual) {
+		even, odd = k.YMM(), k.YMM()
+		k.VMOVDQU(at, odd)
+		k.VPSLLD(operand.U8(16), odd, even)
+		k.VPAND(upper, odd, odd)
+		return even, odd
+	}
+	return func(dst, a, b operand.Mem) {
+		evenA, oddA := split(a)
+		evenB, oddB := split(b)
+		even, odd := combine(evenA, evenB), combine(oddA, oddB)
+		k.VPADDD(k.increment(rounding, even), even, even)
+		k.VPADDD(k.increment(rounding, odd), odd, odd)
+		k.VPSRLD(operand.U8(16), even, even)
+		k.VPBLENDW(operand.U8(0xaa), odd, even, odd)
+		k.VMOVDQU(odd, dst)
+	}
 }
 
 // reductions emits the kernels of tensor: every operation on every element type.
@@ -90,12 +126,12 @@ func reductions(c *build.Context) {
 }
 
 func reduction(c *build.Context, op operation, e element) {
-	bytes := func(name string) stream { return stream{name: name, elem: "byte", vector: e.vector} }
+	bytes := func(name string) stream { return stream{name: name, elem: "byte", vector: vector} }
 	k := begin(c, op.name+e.name+"AVX2", "combines n elements of a and b into dst, which may be either.", bytes("dst"), bytes("a"), bytes("b"))
-	load, store := e.setup(k)
-	k.loop(e.lanes, func(at []operand.Mem) {
-		result := k.YMM()
-		op.emit(k, e.with(c), load(at[1]), load(at[2]), result)
-		store(result, at[0])
+	body := e.setup(k, func(a, b reg.VecVirtual) reg.VecVirtual {
+		r := k.YMM()
+		op.emit(k, e.with(c), a, b, r)
+		return r
 	})
+	k.loop(vector/e.size, func(at []operand.Mem) { body(at[0], at[1], at[2]) })
 }

@@ -1,4 +1,4 @@
-package topology
+package schema
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a topology file.
+// Problem is one thing that is wrong with a file.
 type Problem struct {
 	File string
 	Line int    // from 1
@@ -24,12 +24,12 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", p.File, p.Line, p.Path, p.Text)
 }
 
-// Error lists every problem of a topology file, in the order of the lines.
+// Error lists every problem of a file, in the order of the lines.
 type Error struct {
 	Problems []Problem // at least one
 }
 
-// maxShown bounds the text of an Error: a file with more problems than this is no topology at all.
+// maxShown bounds the text of an Error: a file with more problems than this is another kind of file.
 const maxShown = 100
 
 // Error has a line per problem.
@@ -49,17 +49,13 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// asError sorts the problems; nil when there are none.
-func asError(problems []Problem) error {
-	if len(problems) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	return &Error{problems}
+// inOrder sorts problems by line; those of one line stay as they were found.
+func inOrder(problems []Problem) []Problem {
+	return slices.SortedStableFunc(slices.Values(problems), func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 }
 
-// quote shows untrusted text in an error.
-func quote(s string) string { return strconv.Quote(shorten(s, 40)) }
+// Quote shows untrusted text in a message, shortened.
+func Quote(s string) string { return strconv.Quote(shorten(s, 40)) }
 
 // shorten cuts text that would drown an error.
 func shorten(s string, most int) string {

@@ -1,4 +1,4 @@
-package topology
+package schema
 
 import (
 	"bytes"
@@ -15,14 +15,14 @@ var (
 )
 
 // syntax reports that the text is no YAML, on the line where the YAML parser noticed.
-func (d *decoder) syntax(err error, data []byte) {
+func (d *Document) syntax(err error, data []byte) {
 	m := yamlError.FindStringSubmatch(err.Error())
 	if m == nil {
-		d.report("", "not valid YAML: %v", err)
+		d.Report("", "not valid YAML: %v", err)
 		return
 	}
 	d.lines[""] = syntaxLine(m[1], m[2], data)
-	d.report("", "not valid YAML: %s", shorten(m[2], 100))
+	d.Report("", "not valid YAML: %s", shorten(m[2], 100))
 }
 
 func syntaxLine(number, text string, data []byte) int {
