@@ -29,7 +29,7 @@ type Scheduler struct {
 	engine  *sim.Engine
 	queue   []int             // ranks that can run, first in first out
 	blocked []*torchemu.Event // by rank: what a parked rank waits for
-	outcome []error           // by rank: how the last thing it waited for ended
+	outcome []*torchemu.Event // by rank: the last thing it waited for
 	ended   []bool            // by rank
 	live    int               // ranks that have not exited
 }
@@ -37,7 +37,7 @@ type Scheduler struct {
 // NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order.
 func NewScheduler(e *sim.Engine, n int) *Scheduler {
 	s := &Scheduler{engine: e, queue: make([]int, n), live: n,
-		blocked: make([]*torchemu.Event, n), outcome: make([]error, n), ended: make([]bool, n)}
+		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n), ended: make([]bool, n)}
 	for i := range s.queue {
 		s.queue[i] = i
 	}
@@ -61,12 +61,12 @@ func (s *Scheduler) wake(rank int, e *torchemu.Event) {
 		return
 	}
 	s.blocked[rank] = nil
-	s.outcome[rank] = e.Err()
+	s.outcome[rank] = e
 	s.queue = append(s.queue, rank)
 }
 
-// Outcome is the error, or nil, of the last event that the rank was parked on.
-func (s *Scheduler) Outcome(rank int) error { return s.outcome[rank] }
+// Outcome is the last event that the rank was parked on and that has ended; nil when there was none.
+func (s *Scheduler) Outcome(rank int) *torchemu.Event { return s.outcome[rank] }
 
 // Runnable reports whether some rank can run before simulated time moves.
 func (s *Scheduler) Runnable() bool { return len(s.queue) > 0 }

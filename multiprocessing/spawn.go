@@ -34,6 +34,7 @@ func (p *Process) Wait(e *torchemu.Event) error {
 	if p.failed != nil {
 		return p.failed
 	}
+	p.Reach(e.At())
 	return e.Err()
 }
 

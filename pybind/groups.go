@@ -1,13 +1,17 @@
 package pybind
 
 import (
+	"strconv"
+	"strings"
+
+	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
-// NewGroup makes a process group of World ranks, given as "0,1,3". id is the number that messages call it by.
-func NewGroup(worldHandle int64, id int, members string) (handle int64, err error) {
+// NewGroup makes a process group of World ranks, given as "0,1,3". Messages call it by its name.
+func NewGroup(worldHandle int64, id int, name, members string) (handle int64, err error) {
 	defer guard(&err)
 	w, err := worldOf(worldHandle)
 	if err != nil {
@@ -17,7 +21,7 @@ func NewGroup(worldHandle int64, id int, members string) (handle int64, err erro
 	if err != nil {
 		return 0, err
 	}
-	g, err := w.backend.NewGroup(id, ranks)
+	g, err := w.backend.NewGroup(id, name, ranks)
 	if err != nil {
 		return 0, err
 	}
@@ -28,49 +32,115 @@ func groupOf(handle int64) (owned[*distributed.ProcessGroup], error) {
 	return ownedBy[*distributed.ProcessGroup](handle, "process group")
 }
 
-// AllReduce issues an all_reduce of t by a rank and returns its work.
-func AllReduce(group int64, rank int, t int64, op string) (work int64, err error) {
+// AddSite gives a place in a program a number, by which operations that are called there name it.
+func AddSite(worldHandle int64, text string) (site int, err error) {
 	defer guard(&err)
-	g, tensors, reduce, err := arguments(group, op, t)
+	w, err := worldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}
-	w, err := g.object.AllReduce(rank, tensors[0].Tensor, reduce)
-	return issued(g.world, w, err)
+	return int(w.backend.Sites.Add(text)), nil
 }
 
-// AllGatherIntoTensor issues an all_gather_into_tensor by a rank and returns its work.
-func AllGatherIntoTensor(group int64, rank int, out, in int64) (work int64, err error) {
+// Issue issues a collective by the rank whose stream is given, and returns its work. call is
+// "name|collective|op|root": the name for messages, the kind of collective, the reduce op ("" without one) and the
+// root's group rank (0 without one). outs and ins are tensors, "12,13"; "" where the rank has none.
+func Issue(group, stream int64, site int, async bool, call, outs, ins string) (work int64, err error) {
 	defer guard(&err)
-	g, tensors, _, err := arguments(group, "sum", out, in)
+	g, err := groupOf(group)
 	if err != nil {
 		return 0, err
 	}
-	w, err := g.object.AllGatherIntoTensor(rank, tensors[0].Tensor, tensors[1].Tensor)
-	return issued(g.world, w, err)
-}
-
-// ReduceScatterTensor issues a reduce_scatter_tensor by a rank and returns its work.
-func ReduceScatterTensor(group int64, rank int, out, in int64, op string) (work int64, err error) {
-	defer guard(&err)
-	g, tensors, reduce, err := arguments(group, op, out, in)
+	c, err := callerOf(stream, site, async)
 	if err != nil {
 		return 0, err
 	}
-	w, err := g.object.ReduceScatterTensor(rank, tensors[0].Tensor, tensors[1].Tensor, reduce)
+	o, err := parseCall(call)
+	if err != nil {
+		return 0, err
+	}
+	if o.Out, err = parseTensors(g.world, outs); err != nil {
+		return 0, err
+	}
+	if o.In, err = parseTensors(g.world, ins); err != nil {
+		return 0, err
+	}
+	w, err := g.object.Do(c, o)
 	return issued(g.world, w, err)
 }
 
-// arguments resolves what the collectives of a process group take.
-func arguments(group int64, op string, handles ...int64) (g owned[*distributed.ProcessGroup], tensors []*placed, reduce tensor.ReduceOp, err error) {
-	if g, err = groupOf(group); err != nil {
-		return
+// Post issues one side of a message and returns its work: a send of t to the group rank peer, or its receipt from
+// there (-1: from anybody).
+func Post(group, stream int64, site int, async, sending bool, peer, tag int, t int64) (work int64, err error) {
+	defer guard(&err)
+	g, err := groupOf(group)
+	if err != nil {
+		return 0, err
 	}
-	if reduce, err = tensor.ParseReduceOp(op); err != nil {
-		return
+	c, err := callerOf(stream, site, async)
+	if err != nil {
+		return 0, err
 	}
-	tensors, err = tensorsOf(g.world, handles...)
-	return
+	tensors, err := tensorsOf(g.world, t)
+	if err != nil {
+		return 0, err
+	}
+	post := g.object.Recv
+	if sending {
+		post = g.object.Send
+	}
+	w, err := post(c, peer, tag, tensors[0].Tensor)
+	return issued(g.world, w, err)
+}
+
+// callerOf says who calls: the rank of the stream.
+func callerOf(stream int64, site int, async bool) (distributed.Caller, error) {
+	s, err := streamOf(stream)
+	if err != nil {
+		return distributed.Caller{}, err
+	}
+	return distributed.Caller{
+		Rank: s.object.Rank().ID, Site: distributed.Site(site), Stream: s.object, Async: async,
+	}, nil
+}
+
+// parseCall reads "name|collective|op|root".
+func parseCall(call string) (distributed.Operation, error) {
+	fields := strings.Split(call, "|")
+	if len(fields) != 4 {
+		return distributed.Operation{}, raise("InternalError", "%q is not name|collective|op|root", call)
+	}
+	o := distributed.Operation{Name: fields[0]}
+	var err error
+	if o.Collective, err = ccl.ParseCollective(fields[1]); err != nil {
+		return o, err
+	}
+	if fields[2] != "" {
+		if o.Reduce, err = tensor.ParseReduceOp(fields[2]); err != nil {
+			return o, err
+		}
+	}
+	if o.Root, err = strconv.Atoi(fields[3]); err != nil {
+		return o, raise("InternalError", "%q is no rank", fields[3])
+	}
+	return o, nil
+}
+
+// parseTensors resolves "12,13" to tensors of the World.
+func parseTensors(w *world, handles string) ([]*tensor.Tensor, error) {
+	numbers, err := parseInts(handles)
+	if err != nil || numbers == nil {
+		return nil, err
+	}
+	list := make([]*tensor.Tensor, len(numbers))
+	for i, n := range numbers {
+		found, err := tensorsOf(w, int64(n))
+		if err != nil {
+			return nil, err
+		}
+		list[i] = found[0].Tensor
+	}
+	return list, nil
 }
 
 // tensorsOf resolves tensors and checks that they belong to the World.
@@ -94,13 +164,51 @@ func issued(w *world, work *distributed.Work, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return register(owned[*torchemu.Event]{work.Event, w}), nil
+	return register(owned[*distributed.Work]{work, w}), nil
 }
 
-// IsDone reports whether a work has ended.
-func IsDone(work int64) (done bool, err error) {
+// NextSeq is the number that a rank's next collective in the group will have.
+func NextSeq(group int64, rank int) (seq int64, err error) {
 	defer guard(&err)
-	e, err := pendingOn(work)
+	g, err := groupOf(group)
+	if err != nil {
+		return 0, err
+	}
+	next, err := g.object.Next(rank)
+	return int64(next), err
+}
+
+func workOf(handle int64) (owned[*distributed.Work], error) {
+	return ownedBy[*distributed.Work](handle, "work")
+}
+
+// Duration is how long the rank's device was in an operation that is done, in picoseconds.
+func Duration(work int64) (ps int64, err error) {
+	defer guard(&err)
+	w, err := workOf(work)
+	if err != nil {
+		return 0, err
+	}
+	if !w.object.Done() {
+		return 0, raise("RuntimeError", "the work has not ended: wait for it first")
+	}
+	return int64(w.object.Duration()), nil
+}
+
+// Source is the group rank that a receive got its message from.
+func Source(work int64) (rank int, err error) {
+	defer guard(&err)
+	w, err := workOf(work)
+	if err != nil {
+		return 0, err
+	}
+	return w.object.Source(), nil
+}
+
+// IsDone reports whether a work or an event has ended.
+func IsDone(waitable int64) (done bool, err error) {
+	defer guard(&err)
+	e, err := pendingOn(waitable)
 	if err != nil {
 		return false, err
 	}
@@ -133,9 +241,9 @@ func NewShardGroup(worldHandle int64, worldSize int) (handle int64, err error) {
 }
 
 // AllReduceShards issues an all_reduce over the shards of t and returns its work.
-func AllReduceShards(group, t int64, op string) (work int64, err error) {
+func AllReduceShards(group, stream int64, site int, async bool, t int64, op string) (work int64, err error) {
 	defer guard(&err)
-	g, tensors, err := shardArguments(group, t)
+	g, c, tensors, err := shardArguments(group, stream, site, async, t)
 	if err != nil {
 		return 0, err
 	}
@@ -143,23 +251,26 @@ func AllReduceShards(group, t int64, op string) (work int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := g.object.AllReduce(tensors[0].Tensor, tensors[0].at, reduce)
+	w, err := g.object.AllReduce(c, tensors[0].Tensor, tensors[0].at, reduce)
 	return issued(g.world, w, err)
 }
 
 // AllGatherShards issues an all_gather_into_tensor from the shards of in into the shards of out.
-func AllGatherShards(group, out, in int64) (work int64, err error) {
+func AllGatherShards(group, stream int64, site int, async bool, out, in int64) (work int64, err error) {
 	defer guard(&err)
-	g, tensors, err := shardArguments(group, out, in)
+	g, c, tensors, err := shardArguments(group, stream, site, async, out, in)
 	if err != nil {
 		return 0, err
 	}
-	w, err := g.object.AllGatherIntoTensor(tensors[0].Tensor, tensors[0].at, tensors[1].Tensor, tensors[1].at)
+	w, err := g.object.AllGatherIntoTensor(c, tensors[0].Tensor, tensors[0].at, tensors[1].Tensor, tensors[1].at)
 	return issued(g.world, w, err)
 }
 
-func shardArguments(group int64, handles ...int64) (g owned[*distributed.ShardGroup], tensors []*placed, err error) {
+func shardArguments(group, stream int64, site int, async bool, handles ...int64) (g owned[*distributed.ShardGroup], c distributed.Caller, tensors []*placed, err error) {
 	if g, err = ownedBy[*distributed.ShardGroup](group, "process group"); err != nil {
+		return
+	}
+	if c, err = callerOf(stream, site, async); err != nil {
 		return
 	}
 	tensors, err = tensorsOf(g.world, handles...)

@@ -67,14 +67,23 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	return e != nil && s.object.Park(rank, e), nil
 }
 
-// Resumed returns, as an error, the failure of what the rank waited for.
+// Resumed lets the rank's host clock catch up with what it waited for, and returns, as an error, its failure.
 func Resumed(scheduler int64, rank int) (err error) {
 	defer guard(&err)
 	s, err := schedulerOf(scheduler)
 	if err != nil {
 		return err
 	}
-	return s.object.Outcome(rank)
+	r, err := s.world.Rank(rank)
+	if err != nil {
+		return err
+	}
+	e := s.object.Outcome(rank)
+	if e == nil {
+		return nil
+	}
+	r.Reach(e.At())
+	return e.Err()
 }
 
 // Exit says that the rank has ended.

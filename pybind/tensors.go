@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -189,6 +190,8 @@ func pendingOn(handle int64) (*torchemu.Event, error) {
 		return torchemu.PendingOn(o.object.Tensor), nil
 	case owned[*torchemu.Event]:
 		return o.object, o.world.checkThread()
+	case owned[*distributed.Work]:
+		return o.object.Event, o.world.checkThread()
 	}
 	return nil, raise("RuntimeError", "this tensor or work does not exist any more: its World is closed")
 }

@@ -16,6 +16,9 @@ type Rank struct {
 // Now is the rank's host time. The host runs ahead of the engine while it issues work and catches up when it waits.
 func (r *Rank) Now() sim.Time { return max(r.clock, r.world.Engine.Now()) }
 
+// Reach lets the rank's host wait until a time; it does nothing when that is past.
+func (r *Rank) Reach(t sim.Time) { r.clock = max(r.clock, t) }
+
 // Spend lets d pass on the rank's host.
 func (r *Rank) Spend(d sim.Time) { r.clock = r.Now() + d }
 

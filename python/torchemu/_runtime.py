@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
+import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from torchemu.distributed import ProcessGroup
 
 DEFAULT_TOPOLOGY = "default"
+_PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class World:
@@ -36,10 +39,23 @@ class World:
         self.world_size: int = about["world_size"]
         self.main = Context(self, rank=0)
         self._leaving: list[tuple[int, object]] = []
+        self._sites: dict[tuple[types.CodeType, int], int] = {}
 
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
         return json.loads(go.Collectives(self.handle, first))
+
+    def site(self) -> int:
+        """The number of the place in the program that called into torchemu; see go.AddSite."""
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+            frame = frame.f_back
+        place = (frame.f_code, frame.f_lasti)
+        number = self._sites.get(place)
+        if number is None:
+            text = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+            number = self._sites[place] = go.AddSite(self.handle, text)
+        return number
 
     def close(self) -> None:
         """Frees the World; its tensors and groups can no longer be used. What numpy() gave stays valid."""
@@ -67,6 +83,7 @@ class Context:
         self.tasks = tasks
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
+        self.stream: int = go.DefaultStream(world.handle, rank)
 
     def of_ranks(self) -> ProcessGroup | None:
         """The default group, where spawned ranks can have it too: a single worker's shards are not ranks to spawn."""

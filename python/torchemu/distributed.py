@@ -54,7 +54,7 @@ class ProcessGroup:
         if sharded:
             self.handle = go.NewShardGroup(world.handle, size)
         else:
-            self.handle = go.NewGroup(world.handle, 0, ",".join(map(str, range(size))))
+            self.handle = go.NewGroup(world.handle, 0, "default", ",".join(map(str, range(size))))
 
     def size(self) -> int:
         """The number of ranks."""
@@ -185,8 +185,9 @@ def all_reduce(
     group, name = _resolve(group), _op_name(op)
     _check(group, tensor=tensor)
     if group.sharded:
-        return _issued(go.AllReduceShards(group.handle, tensor._handle, name), async_op)
-    return _issued(go.AllReduce(group.handle, group.rank(), tensor._handle, name), async_op)
+        stream, site = _caller()
+        return _issued(go.AllReduceShards(group.handle, stream, site, async_op, tensor._handle, name), async_op)
+    return _issue(group, "all_reduce", "all_reduce", name, async_op, tensor, tensor)
 
 
 def all_gather_into_tensor(
@@ -205,10 +206,12 @@ def all_gather_into_tensor(
     group = _resolve(group)
     _check(group, output_tensor=output_tensor, input_tensor=input_tensor)
     if group.sharded:
-        work = go.AllGatherShards(group.handle, output_tensor._handle, input_tensor._handle)
-    else:
-        work = go.AllGatherIntoTensor(group.handle, group.rank(), output_tensor._handle, input_tensor._handle)
-    return _issued(work, async_op)
+        stream, site = _caller()
+        work = go.AllGatherShards(
+            group.handle, stream, site, async_op, output_tensor._handle, input_tensor._handle
+        )
+        return _issued(work, async_op)
+    return _issue(group, "all_gather_into_tensor", "all_gather", "", async_op, output_tensor, input_tensor)
 
 
 def reduce_scatter_tensor(
@@ -232,7 +235,7 @@ def reduce_scatter_tensor(
     _check(group, output=output, input=input)
     if group.sharded:
         raise NotImplementedError("reduce_scatter_tensor over the shards of a single worker is not supported")
-    return _issued(go.ReduceScatterTensor(group.handle, group.rank(), output._handle, input._handle, name), async_op)
+    return _issue(group, "reduce_scatter_tensor", "reduce_scatter", name, async_op, output, input)
 
 
 def _op_name(op: ReduceOp | str) -> str:
@@ -258,6 +261,23 @@ def _check(group: ProcessGroup, **tensors: Tensor) -> None:
                 f"`{parameter}` is on device {t.device}, but rank {context.rank} of this group is on device "
                 f"{context.rank}; call torch.ahbm.set_device({context.rank}) before making it"
             )
+
+
+def _issue(
+    group: ProcessGroup, name: str, collective: str, op: str, async_op: bool, out: Tensor, given: Tensor
+) -> Work | None:
+    """Issues a collective of one tensor in and one out."""
+    stream, site = _caller()
+    call = f"{name}|{collective}|{op}|0"
+    return _issued(
+        go.Issue(group.handle, stream, site, async_op, call, str(out._handle), str(given._handle)), async_op
+    )
+
+
+def _caller() -> tuple[int, int]:
+    """The stream that this rank's operations are issued on, and the place in its program."""
+    context = _runtime.current()
+    return context.stream, context.world.site()
 
 
 def _issued(handle: int, async_op: bool) -> Work | None:

@@ -1,0 +1,169 @@
+package pybind
+
+import (
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+func streamOf(handle int64) (owned[*torchemu.Stream], error) {
+	return ownedBy[*torchemu.Stream](handle, "stream")
+}
+
+func rankOf(worldHandle int64, rank int) (*world, *torchemu.Rank, error) {
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := w.Rank(rank)
+	return w, r, err
+}
+
+// DefaultStream returns a rank's default stream.
+func DefaultStream(worldHandle int64, rank int) (stream int64, err error) {
+	defer guard(&err)
+	w, r, err := rankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	return register(owned[*torchemu.Stream]{r.Stream(), w}), nil
+}
+
+// NewStream returns another stream on a rank's device.
+func NewStream(worldHandle int64, rank int) (stream int64, err error) {
+	defer guard(&err)
+	w, r, err := rankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	return register(owned[*torchemu.Stream]{r.NewStream(), w}), nil
+}
+
+// StreamWait makes later operations of a stream start after what is pending on a tensor, or after a work or event.
+func StreamWait(stream, waitable int64) (err error) {
+	defer guard(&err)
+	s, err := streamOf(stream)
+	if err != nil {
+		return err
+	}
+	e, err := pendingOn(waitable)
+	if err != nil || e == nil {
+		return err
+	}
+	s.object.Wait(e)
+	return nil
+}
+
+// StreamRecord returns an event that ends when all operations have ended that are on the stream now.
+func StreamRecord(stream int64) (event int64, err error) {
+	defer guard(&err)
+	s, err := streamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	return register(owned[*torchemu.Event]{s.object.Record(), s.world}), nil
+}
+
+// EventTime is when a work or event ended, in simulated picoseconds.
+func EventTime(waitable int64) (ps int64, err error) {
+	defer guard(&err)
+	e, err := pendingOn(waitable)
+	if err != nil {
+		return 0, err
+	}
+	if e == nil || !e.Done() {
+		return 0, raise("RuntimeError", "the event has not ended: synchronize first")
+	}
+	return int64(e.At()), nil
+}
+
+// Spend lets simulated time pass on a rank's host, in picoseconds.
+func Spend(worldHandle int64, rank int, ps int64) (err error) {
+	defer guard(&err)
+	_, r, err := rankOf(worldHandle, rank)
+	if err != nil {
+		return err
+	}
+	if ps < 0 {
+		return raise("ValueError", "time cannot pass backwards: %d ps", ps)
+	}
+	r.Spend(sim.Time(ps))
+	return nil
+}
+
+// reason is what a signal waits for, in the program's words.
+type reason string
+
+func (r reason) String() string { return string(r) }
+func (r reason) Needs() []int   { return nil }
+
+// NewSignal returns an event that a rank's host program ends with Fire. text says, for a deadlock report, what waits.
+func NewSignal(worldHandle int64, text string) (event int64, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	return register(owned[*torchemu.Event]{torchemu.NewEvent(reason(text)), w}), nil
+}
+
+// Fire ends a signal at the host time of a rank.
+func Fire(signal int64, rank int) (err error) {
+	defer guard(&err)
+	e, err := ownedBy[*torchemu.Event](signal, "signal")
+	if err != nil {
+		return err
+	}
+	r, err := e.world.Rank(rank)
+	if err != nil {
+		return err
+	}
+	e.object.Finish(r.Now())
+	return nil
+}
+
+// WithTimeout returns an event that ends with what is pending on the waitable, or fails, with a TimeoutError of the
+// given text, when the rank's host has waited for so many picoseconds.
+func WithTimeout(worldHandle int64, rank int, waitable, ps int64, text string) (event int64, err error) {
+	defer guard(&err)
+	w, r, err := rankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	e, err := pendingOn(waitable)
+	if err != nil {
+		return 0, err
+	}
+	if e == nil {
+		e = torchemu.Past(r.Now())
+	}
+	return register(owned[*torchemu.Event]{limited(w, r, e, sim.Time(ps), text), w}), nil
+}
+
+func limited(w *world, r *torchemu.Rank, e *torchemu.Event, d sim.Time, text string) *torchemu.Event {
+	if e.Done() {
+		return e
+	}
+	both := torchemu.NewEvent(e.Reason())
+	cancel := w.Deadline(r.Now()+d, func(now sim.Time) { both.Fail(raise("TimeoutError", "%s", text), now) })
+	e.WhenDone(func() {
+		cancel()
+		both.Fail(e.Err(), e.At())
+	})
+	return both
+}
+
+// Settled returns an event that ends as soon as the tensor's data is in place, in no simulated time; 0 when it is.
+func Settled(t int64) (event int64, err error) {
+	defer guard(&err)
+	o, err := tensorOf(t)
+	if err != nil {
+		return 0, err
+	}
+	e := torchemu.PendingOn(o.object.Tensor)
+	if e == nil || e.Settled() {
+		return 0, nil
+	}
+	data := torchemu.NewEvent(e.Reason())
+	e.WhenSettled(func() { data.Fail(e.Err(), o.world.Engine.Now()) })
+	return register(owned[*torchemu.Event]{data, o.world}), nil
+}
