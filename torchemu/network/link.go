@@ -18,8 +18,8 @@ func (l *link) contended() bool { return l.load > l.capacity }
 // member is a flow on a link, which is the hop-th of the flow's segment.
 type member struct{ flow, hop int32 }
 
-// enter makes a flow a member of all links of its segment.
-func (n *Network) enter(f int32) {
+// enter makes a flow a member of all links of its segment, and says whether one of them is contended now.
+func (n *Network) enter(f int32) (contended bool) {
 	seg := &n.segments[n.flows[f].segment]
 	s := &n.shares[f]
 	s.places = s.places[:0]
@@ -29,7 +29,12 @@ func (n *Network) enter(f int32) {
 		s.places = append(s.places, int32(len(x.members)))
 		x.members = append(x.members, member{f, int32(hop)})
 		x.load += seg.peak
+		if x.contended() {
+			contended = true
+			n.noteChange(l)
+		}
 	}
+	return contended
 }
 
 // exit is the reverse of enter. The last member of a link takes the place of the one that leaves.
@@ -38,6 +43,9 @@ func (n *Network) exit(f int32) {
 	places := n.shares[f].places
 	for hop, l := range n.route[seg.first:seg.last] {
 		x := &n.links[l]
+		if x.contended() {
+			n.noteChange(l)
+		}
 		x.load -= seg.peak
 		last := len(x.members) - 1
 		moved := x.members[last]
@@ -48,4 +56,16 @@ func (n *Network) exit(f int32) {
 			n.holds[l].until = 0
 		}
 	}
+}
+
+// noteChange has rates computed around a contended link whose flows come or go, at the end of this instant.
+func (n *Network) noteChange(l int32) {
+	if n.links[l].changed {
+		return
+	}
+	n.links[l].changed = true
+	if len(n.changed) == 0 {
+		n.engine.At(n.engine.Now(), ratePriority, (*allocation)(n), 0)
+	}
+	n.changed = append(n.changed, l)
 }
