@@ -11,7 +11,7 @@ type sharing struct {
 
 // share is how far a flow has come that shares links.
 type share struct {
-	rate   rate      // none before the first computation
+	rate   rate
 	left   picobytes // to be sent, as of since
 	since  sim.Time
 	finish sim.Time // when nothing will be left
@@ -21,7 +21,8 @@ type share struct {
 	next      uint64   // the rate being computed, with the filling's shift
 	settled   bool     // next is final
 
-	places []int32 // which of the members of each link of the segment the flow is
+	member bool    // of the tight links of its segment
+	places []int32 // which of the members of each the flow is
 }
 
 type (
@@ -32,7 +33,7 @@ type (
 // join starts a flow on links of which some are in use.
 func (n *Network) join(f int32, now sim.Time) {
 	seg := &n.segments[n.flows[f].segment]
-	for _, l := range n.route[seg.first:seg.last] {
+	for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
 		if h := n.holds[l]; h.until > now && h.until != busy {
 			n.makeMember(h.by)
 			n.depart(h.by)
