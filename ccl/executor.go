@@ -121,7 +121,7 @@ func (x *Executor) take(s *Schedule) *run {
 			return r
 		}
 	}
-	return &run{executor: x, wiring: s.wiring()}
+	return &run{executor: x, network: x.network, wiring: s.wiring()}
 }
 
 // give takes a finished run back.

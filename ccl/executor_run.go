@@ -11,10 +11,15 @@ import (
 // run is one launch in flight. Its slices are kept from one launch of a schedule to the next: a step allocates
 // nothing and looks nothing up by key, because a ring of 1024 ranks has two million of them.
 type run struct {
-	executor *Executor
 	wiring   *wiring
+	executor *Executor
+	network  *network.Network
 	launch   Launch
 	watcher  Watcher
+
+	steps     []Step // of the schedule, as are the next two
+	edges     []Edge
+	edgeStart []uint32
 
 	waits   []waits             // what each step still waits for
 	paths   []network.PathID    // along each of wiring.pairs
@@ -28,6 +33,7 @@ type run struct {
 	held    [][]uint32          // steps that arrived at a rank before it joined; nil until there is one
 	done    []uint32            // completed steps whose successors have not been told
 	times   []StepTimes         // nil without an observer
+	absent  int                 // ranks that have not joined
 	running int                 // ranks that are not done
 }
 
@@ -40,7 +46,8 @@ func (r *run) prepare(l Launch) {
 	r.waits = append(r.waits[:0], r.wiring.waits...)
 	r.left = append(r.left[:0], r.wiring.steps...)
 	r.joined = append(r.joined[:0], make([]bool, s.World)...)
-	r.running = s.World
+	r.running, r.absent = s.World, s.World
+	r.steps, r.edges, r.edgeStart = s.Steps, s.Edges, s.EdgeStart
 	if r.offsets == nil || r.launch.Elems != l.Elems {
 		r.offsets = s.offsets(r.offsets[:0], l.Elems)
 	}
@@ -74,7 +81,7 @@ func (r *run) findPaths(devices []topology.DeviceID) {
 	r.devices = append(r.devices[:0], devices...)
 	r.paths = r.paths[:0]
 	for _, p := range r.wiring.pairs {
-		r.paths = append(r.paths, r.executor.network.Path(devices[p.src], devices[p.dst]))
+		r.paths = append(r.paths, r.network.Path(devices[p.src], devices[p.dst]))
 	}
 }
 
@@ -97,13 +104,14 @@ const begin = 1 << 32 // no rank
 
 func (r *run) join(rank uint32, now sim.Time) {
 	r.joined[rank] = true
+	r.absent--
 	if r.left[rank] == 0 {
 		r.rankDone(int(rank), now)
 		return
 	}
 	if r.held != nil {
 		for _, i := range r.held[rank] {
-			r.countArrival(i, now)
+			r.open(i, GateCombine, now)
 		}
 		r.held[rank] = r.held[rank][:0]
 	}
@@ -136,27 +144,28 @@ func (r *run) firstSteps() []uint32 {
 
 // Delivered takes the network's word that a step's message, or its reduction, is through.
 func (r *run) Delivered(now sim.Time, token uint64) {
-	if token&reduced != 0 {
-		r.complete(uint32(token), now)
-	} else {
-		r.arrive(uint32(token), now)
+	i := uint32(token)
+	if token&reduced != 0 || r.arrive(i, now) {
+		r.release(i, now)
+		if len(r.done) > 0 || r.running == 0 {
+			r.settle(now)
+		}
 	}
-	r.settle(now)
 }
 
 // send starts the transfer of a step whose value is there. Its source has joined: either it did just now, or the
 // value was made at it, which only happens after it joined.
 func (r *run) send(i uint32, now sim.Time) {
-	step := &r.launch.Schedule.Steps[i]
+	step := &r.steps[i]
 	if r.times != nil {
 		r.times[i].Start = now
 	}
 	bytes := r.bytes(i, step, partial.sent)
-	if bytes == 0 || step.Src == step.Dst {
-		r.arrive(i, now)
-		return
+	if bytes > 0 && step.Src != step.Dst {
+		r.network.Send(r.paths[r.wiring.pair[i]], bytes, r, uint64(i))
+	} else if r.arrive(i, now) {
+		r.done = append(r.done, i)
 	}
-	r.executor.network.Send(r.paths[r.wiring.pair[i]], bytes, r, uint64(i))
 }
 
 // bytes is the size of the value that a step sends or makes.
@@ -168,53 +177,51 @@ func (r *run) bytes(i uint32, step *Step, which func(partial) int) int64 {
 	return elems * r.sizes[which(r.partial[i])]
 }
 
-// arrive takes a delivered message in, when its destination has a buffer for it: not before that rank joined.
-func (r *run) arrive(i uint32, now sim.Time) {
+// arrive takes a message in, when its destination has a buffer for it: not before that rank joined. The result says
+// whether the step is complete, as with countArrival.
+func (r *run) arrive(i uint32, now sim.Time) bool {
 	if r.times != nil {
 		r.times[i].Arrived = now
 	}
-	dst := r.launch.Schedule.Steps[i].Dst
-	if r.joined[dst] {
-		r.countArrival(i, now)
-		return
+	if r.absent > 0 && !r.joined[r.steps[i].Dst] {
+		r.hold(i)
+		return false
 	}
+	return r.countArrival(i, now)
+}
+
+func (r *run) hold(i uint32) {
 	if r.held == nil {
 		r.held = make([][]uint32, len(r.joined))
 	}
+	dst := r.steps[i].Dst
 	r.held[dst] = append(r.held[dst], i)
 }
 
-func (r *run) countArrival(i uint32, now sim.Time) {
-	if r.waits[i].combine--; r.waits[i].combine == 0 {
-		r.combine(i, now)
-	}
+// countArrival notes that one of those is there that are to be combined.
+func (r *run) countArrival(i uint32, now sim.Time) bool {
+	r.waits[i].combine--
+	return r.waits[i].combine == 0 && r.combine(i, now)
 }
 
-// combine puts a value that arrived together with the local operand, if it is to be reduced.
-func (r *run) combine(i uint32, now sim.Time) {
+// combine puts a value that arrived together with the local operand, if it is to be reduced; if not, it is complete.
+func (r *run) combine(i uint32, now sim.Time) bool {
 	if r.times != nil {
 		r.times[i].Combine = now
 	}
-	step := &r.launch.Schedule.Steps[i]
-	if step.Kind == Reduce {
-		if bytes := r.bytes(i, step, partial.made); bytes > 0 {
-			r.executor.network.Reduce(r.devices[step.Dst], bytes, r, uint64(i)|reduced)
-			return
-		}
+	step := &r.steps[i]
+	if step.Kind == Copy {
+		return true
 	}
-	r.complete(i, now)
+	bytes := r.bytes(i, step, partial.made)
+	if bytes > 0 {
+		r.network.Reduce(r.devices[step.Dst], bytes, r, uint64(i)|reduced)
+	}
+	return bytes == 0
 }
 
-// complete notes that a step is done; settle tells the steps that wait for it. Steps without bytes complete one
-// another at once, in chains as long as the schedule: hence a list and no recursion.
-func (r *run) complete(i uint32, now sim.Time) {
-	if r.times != nil {
-		r.times[i].End = now
-	}
-	r.done = append(r.done, i)
-}
-
-// settle tells all that has completed to all that waits for it, and ends the run after the last rank.
+// settle tells all that has completed to all that waits for it, and ends the run after the last rank. Steps without
+// bytes complete one another at once, in chains as long as the schedule: hence a list and no recursion.
 func (r *run) settle(now sim.Time) {
 	for k := 0; k < len(r.done); k++ {
 		r.release(r.done[k], now)
@@ -229,22 +236,29 @@ func (r *run) settle(now sim.Time) {
 // release opens the gates that a completed step holds back.
 func (r *run) release(i uint32, now sim.Time) {
 	if r.times != nil {
+		r.times[i].End = now
 		r.launch.Observer.StepDone(int(i), r.times[i])
 	}
-	s := r.launch.Schedule
-	for _, e := range s.Edges[s.EdgeStart[i]:s.EdgeStart[i+1]] {
-		to := uint32(e.To())
-		w := &r.waits[to]
-		if e.Gate() == GateCombine {
-			r.countArrival(to, now)
-		} else if w.send--; w.send == 0 {
-			r.send(to, now)
-		}
+	for _, e := range r.edges[r.edgeStart[i]:r.edgeStart[i+1]] {
+		r.open(uint32(e.To()), e.Gate(), now)
 	}
-	step := &s.Steps[i]
+	step := &r.steps[i]
 	r.countDown(step.Src, now)
 	if step.Dst != step.Src {
 		r.countDown(step.Dst, now)
+	}
+}
+
+// open tells a step that one of the things is there that its gate waits for.
+func (r *run) open(i uint32, g Gate, now sim.Time) {
+	if g == GateCombine {
+		if r.countArrival(i, now) {
+			r.done = append(r.done, i)
+		}
+		return
+	}
+	if r.waits[i].send--; r.waits[i].send == 0 {
+		r.send(i, now)
 	}
 }
 

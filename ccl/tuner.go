@@ -25,10 +25,10 @@ type tunerKey struct {
 	placement       string // layout and devices
 }
 
-// An algorithm that would take more than this is not tried when the others include a smaller one: a trial takes up to
-// 100 ns and 60 bytes a step, and every pair of ranks that talk to each other takes a path through the topology.
+// An algorithm that would take more than this is not tried when a smaller one has been. Every pair of ranks that talk to
+// each other takes a path through the topology.
 const (
-	maxTrialSteps = 1 << 22
+	maxTrialBytes = 256 << 20
 	maxTrialPairs = 1 << 14
 )
 
@@ -85,7 +85,7 @@ func (t trial) bytes() int64 { return int64(t.launch.Elems) * int64(t.launch.Ele
 type contender struct {
 	Algorithm
 	listed int // place in the list of algorithms
-	steps  int
+	bytes  int // of memory, about
 	time   sim.Time
 }
 
@@ -94,19 +94,19 @@ func (a contender) beats(b contender) bool {
 	return a.time < b.time || a.time == b.time && a.listed < b.listed
 }
 
-// choose tries the candidates, those with few steps first: the best so far often rules the big ones out.
+// choose tries the candidates, small schedules first: the best so far often rules the big ones out.
 func (t *Tuner) choose(candidates []Algorithm, on trial) Algorithm {
 	if on.bytes() == 0 || on.layout.World == 1 {
 		return candidates[0] // none takes any time
 	}
 	field := make([]contender, len(candidates))
 	for i, a := range candidates {
-		field[i] = contender{Algorithm: a, listed: i, steps: expectedSteps(a, on.layout, on.bytes())}
+		field[i] = contender{Algorithm: a, listed: i, bytes: footprint(a, on.layout, on.bytes())}
 	}
-	slices.SortStableFunc(field, func(a, b contender) int { return a.steps - b.steps })
+	slices.SortStableFunc(field, func(a, b contender) int { return a.bytes - b.bytes })
 	best := contender{time: -1}
 	for _, c := range field {
-		if best.time >= 0 && c.steps > maxTrialSteps {
+		if best.time >= 0 && c.bytes > maxTrialBytes {
 			break
 		}
 		if t.try(&c, best, on) {
@@ -134,12 +134,20 @@ func (t *Tuner) try(c *contender, best contender, on trial) bool {
 	return c.beats(best)
 }
 
-// expectedSteps is about how many steps a schedule would have.
-func expectedSteps(a Algorithm, l Layout, bytes int64) int {
-	if p, ok := a.(plan); ok {
-		return p.steps(l, p.Depth(l, bytes)).steps
+// footprint is about how many bytes a schedule would take while it is built and tried.
+func footprint(a Algorithm, l Layout, bytes int64) int {
+	const perStep, perChunkAndRank = 60, 4
+	p, ok := a.(plan)
+	if !ok {
+		return 0 // not known: try it early
 	}
-	return 0 // not known: try it early
+	depth := p.Depth(l, bytes)
+	chunks := l.World
+	if p.shape != nil {
+		blocks, sub := p.shape(l, depth)
+		chunks = blocks * sub
+	}
+	return perStep*p.steps(l, depth).steps + perChunkAndRank*chunks*l.World
 }
 
 // never is later than any trial ends.

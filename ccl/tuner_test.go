@@ -64,13 +64,13 @@ func TestTunerChoosesWithReason(t *testing.T) {
 
 // A world of thousands has algorithms with more steps than fit into memory. The Tuner must not build them.
 func TestTunerLeavesHugeSchedulesAlone(t *testing.T) {
-	topo := ringOfSIPs(t, 2048)
+	topo := ringOfSIPs(t, 4096)
 	got, err := ccl.NewTuner(topo).Select(ccl.AllReduce, layoutOf(topo), firstPEs(topo), 1<<10, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if name := got.Name(); strings.Contains(name, "ring") || strings.Contains(name, "shot") {
-		t.Errorf("chose %s, which takes 4 million steps or more", name)
+		t.Errorf("chose %s, which takes 16 million steps or more", name)
 	}
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,8 @@ from torchemu import _report, _runtime, compat
 from torchemu._binding import go
 
 T = TypeVar("T")
+
+_MODULE = "torchemu_bench"  # what a bench's module is called while it runs
 
 
 class BenchError(Exception):
@@ -29,7 +31,7 @@ def load(file: str | Path) -> Callable[[Any], None]:
     path = Path(file)
     if not path.is_file():
         raise BenchError(f"{path}: no such file")
-    spec = importlib.util.spec_from_file_location("torchemu_bench", path.resolve())
+    spec = importlib.util.spec_from_file_location(_MODULE, path.resolve())
     if spec is None or spec.loader is None:
         raise BenchError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
@@ -56,6 +58,7 @@ def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = 
     with contextlib.ExitStack() as stack:
         world = _checked(lambda: stack.enter_context(_runtime.opened(topology, ccl)))
         stack.enter_context(compat.installed())
+        stack.enter_context(_neighbours_importable(Path(file)))
         if trace:
             _checked(Path(trace).touch)  # rather now than after an hour
             go.StartTrace(world.handle)
@@ -67,6 +70,19 @@ def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = 
         if trace:
             _checked(lambda: go.WriteTrace(world.handle, trace))
             print(f"\ntrace written to {trace}; open it in Perfetto")
+
+
+@contextlib.contextmanager
+def _neighbours_importable(file: Path) -> Iterator[None]:
+    """Lets a bench import the modules that lie beside it, as a script can."""
+    folder = str(file.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(folder)
+        sys.modules.pop(_MODULE, None)
 
 
 def _checked(step: Callable[[], T]) -> T:

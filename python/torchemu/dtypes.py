@@ -61,7 +61,7 @@ def of_numpy(array: np.ndarray) -> dtype:
         ValueError: the byte order is not this machine's.
     """
     found = _BY_NAME.get(array.dtype.name)
-    if found is None:
+    if found is None or found.name != array.dtype.name:  # NumPy's float8_e4m3 is another type than torch's
         supported = ", ".join(d.name for d in ALL)
         raise TypeError(f"can't convert np.ndarray of type {array.dtype}: the supported types are {supported}")
     if not array.dtype.isnative:

@@ -6,7 +6,10 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 from torchemu import World, _runtime
@@ -15,6 +18,31 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OpenWorld = Callable[..., World]
 YamlFile = Callable[[str], str]
+
+NUMPY = {
+    "bool": np.bool_,
+    "uint8": np.uint8,
+    "uint16": np.uint16,
+    "uint32": np.uint32,
+    "uint64": np.uint64,
+    "int8": np.int8,
+    "int16": np.int16,
+    "int32": np.int32,
+    "int64": np.int64,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
+"""NumPy's types of torch's dtypes, in the core's order."""
+
+
+def same(array: Any, want: Any) -> bool:
+    """Whether two arrays have the same type, shape and bits."""
+    a, b = np.ascontiguousarray(array), np.ascontiguousarray(want)
+    return np.shape(array) == np.shape(want) and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
 @pytest.fixture

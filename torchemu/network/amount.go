@@ -36,9 +36,16 @@ func (w picobytes) less(r rate, t sim.Time) picobytes {
 }
 
 // at is how long w takes at a rate, rounded to the nearest picosecond, halves up; busy when a Time cannot hold that.
+//
+// A rate with a shift is a fair share, which was rounded to its last bit. So that a time of exactly a half does not
+// fall to one side or the other by chance, halves begin a millionth of a picosecond early then.
 func (w picobytes) at(r rate) sim.Time {
+	half := r.value / 2
+	if r.shift > 0 {
+		half += r.value >> 20
+	}
 	hi := w.hi<<r.shift | w.lo>>(64-r.shift)
-	lo, carry := bits.Add64(w.lo<<r.shift, r.value/2, 0)
+	lo, carry := bits.Add64(w.lo<<r.shift, half, 0)
 	hi += carry
 	if bits.LeadingZeros64(w.hi) <= int(r.shift) || hi >= r.value { // the quotient does not fit 64 bits
 		return busy

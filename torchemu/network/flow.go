@@ -53,15 +53,15 @@ func (n *Network) begin(f int32, now sim.Time) {
 	seg := &n.segments[fl.segment]
 	seg.carried += fl.bytes
 	n.uncounted = true
-	route := n.route[seg.first:seg.last]
-	for _, l := range route {
+	links := n.tight[seg.tightFirst:seg.tightLast]
+	for _, l := range links {
 		if n.holds[l].until > now {
 			n.join(f, now)
 			return
 		}
 	}
 	end := now + seg.time(fl.bytes)
-	for _, l := range route {
+	for _, l := range links {
 		n.holds[l] = hold{until: end, by: f}
 	}
 	if fl.engine != none {

@@ -15,29 +15,48 @@ type link struct {
 // contended says whether the members may have to go slower than their peaks.
 func (l *link) contended() bool { return l.load > l.capacity }
 
-// member is a flow on a link, which is the hop-th of the flow's segment.
+// member is a flow on a link, which is the hop-th tight link of the flow's segment.
 type member struct{ flow, hop int32 }
 
-// enter makes a flow a member of all links of its segment.
-func (n *Network) enter(f int32) {
+// enter makes a flow a member of the tight links of its segment, and says whether one of them is contended now.
+func (n *Network) enter(f int32) (contended bool) {
 	seg := &n.segments[n.flows[f].segment]
 	s := &n.shares[f]
+	s.member = true
 	s.places = s.places[:0]
-	for hop, l := range n.route[seg.first:seg.last] {
-		n.holds[l].until = busy
-		x := &n.links[l]
-		s.places = append(s.places, int32(len(x.members)))
-		x.members = append(x.members, member{f, int32(hop)})
-		x.load += seg.peak
+	for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
+		if n.enterLink(f, l, seg.peak) {
+			contended = true
+		}
 	}
+	return contended
+}
+
+// enterLink makes a flow a member of its next link.
+func (n *Network) enterLink(f, l int32, peak uint64) (contended bool) {
+	s, x := &n.shares[f], &n.links[l]
+	n.holds[l].until = busy
+	hop := int32(len(s.places))
+	s.places = append(s.places, int32(len(x.members)))
+	x.members = append(x.members, member{f, hop})
+	x.load += peak
+	if x.contended() {
+		n.noteChange(l)
+		return true
+	}
+	return false
 }
 
 // exit is the reverse of enter. The last member of a link takes the place of the one that leaves.
 func (n *Network) exit(f int32) {
 	seg := &n.segments[n.flows[f].segment]
+	n.shares[f].member = false
 	places := n.shares[f].places
-	for hop, l := range n.route[seg.first:seg.last] {
+	for hop, l := range n.tight[seg.tightFirst:seg.tightLast] {
 		x := &n.links[l]
+		if x.contended() {
+			n.noteChange(l)
+		}
 		x.load -= seg.peak
 		last := len(x.members) - 1
 		moved := x.members[last]
@@ -48,4 +67,16 @@ func (n *Network) exit(f int32) {
 			n.holds[l].until = 0
 		}
 	}
+}
+
+// noteChange has rates computed around a contended link whose flows come or go, at the end of this instant.
+func (n *Network) noteChange(l int32) {
+	if n.links[l].changed {
+		return
+	}
+	n.links[l].changed = true
+	if len(n.changed) == 0 {
+		n.engine.At(n.engine.Now(), ratePriority, (*allocation)(n), 0)
+	}
+	n.changed = append(n.changed, l)
 }

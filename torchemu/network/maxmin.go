@@ -28,7 +28,7 @@ func (n *Network) collect(f int32) {
 	n.shares[f].collected = c.round
 	for i := 0; i < len(c.flows); i++ {
 		seg := &n.segments[n.flows[c.flows[i]].segment]
-		for _, l := range n.route[seg.first:seg.last] {
+		for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
 			if x := &n.links[l]; x.collected != c.round && x.contended() {
 				x.collected = c.round
 				x.takers = uint64(len(x.members))
@@ -146,7 +146,7 @@ func (n *Network) settle(f int32, r uint64) {
 	n.shares[f].settled = true
 	n.shares[f].next = r
 	seg := &n.segments[n.flows[f].segment]
-	for _, l := range n.route[seg.first:seg.last] {
+	for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
 		if x := &n.links[l]; x.collected == c.round {
 			x.takers--
 			x.residual -= min(r, x.residual)

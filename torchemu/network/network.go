@@ -31,6 +31,7 @@ type Network struct {
 	paths    map[ends]PathID
 	segments []segment
 	route    []int32 // the links of all segments, end to end; see links
+	tight    []int32 // those of them that are not slack
 	linkOf   []int32 // by topology.LinkID: its index in links, or none
 
 	flows    []flow
@@ -42,8 +43,9 @@ type Network struct {
 
 	uncounted bool // some segment has carried bytes that its links do not know of
 
-	holds []hold // of the links that some path uses, in the order of their first use
-	links []link
+	holds  []hold // of the links that some path uses, in the order of their first use
+	links  []link
+	slacks []slack
 	sharing
 }
 

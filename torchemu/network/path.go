@@ -15,12 +15,14 @@ type ends struct{ src, dst topology.DeviceID }
 
 // segment is the part of a path up to its end or to the next device that stores and forwards.
 type segment struct {
-	first, last int32  // its links are Network.route[first:last]
-	source      int32  // whose DMA engines a flow needs; none after a device that stores and forwards
-	more        bool   // the path goes on with the following segment
-	peak        uint64 // rate of a flow without contention, bytes per second
-	latency     sim.Time
-	carried     int64 // bytes that the links do not know of yet
+	first, last           int32 // its links are Network.route[first:last]
+	tightFirst, tightLast int32 // those that are not slack are Network.tight[tightFirst:tightLast]
+
+	source  int32  // whose DMA engines a flow needs; none after a device that stores and forwards
+	more    bool   // the path goes on with the following segment
+	peak    uint64 // rate of a flow without contention, bytes per second
+	latency sim.Time
+	carried int64 // bytes that the links do not know of yet
 
 	bytes int64    // the last message's size, and
 	took  sim.Time // its transmission time: a division saved, as messages of collectives are alike
@@ -61,12 +63,17 @@ func (n *Network) newPath(src, dst topology.DeviceID) PathID {
 		n.extend(&s, l)
 		if i < len(route)-1 && n.topology.Device(l.To).StoreAndForward {
 			s.more = true
-			n.segments = append(n.segments, s)
+			n.addSegment(s)
 			s = n.newSegment()
 		}
 	}
-	n.segments = append(n.segments, s)
+	n.addSegment(s)
 	return p
+}
+
+func (n *Network) addSegment(s segment) {
+	n.segments = append(n.segments, s)
+	n.constrain(int32(len(n.segments) - 1))
 }
 
 // newSegment returns a segment without links, at the end of the route.
@@ -92,6 +99,7 @@ func (n *Network) link(l topology.Link) int32 {
 		n.linkOf[l.ID] = i
 		n.links = append(n.links, link{capacity: uint64(l.Bandwidth)})
 		n.holds = append(n.holds, hold{by: none})
+		n.slacks = append(n.slacks, slack{})
 	}
 	return i
 }

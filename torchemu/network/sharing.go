@@ -11,7 +11,7 @@ type sharing struct {
 
 // share is how far a flow has come that shares links.
 type share struct {
-	rate   rate      // none before the first computation
+	rate   rate
 	left   picobytes // to be sent, as of since
 	since  sim.Time
 	finish sim.Time // when nothing will be left
@@ -21,7 +21,8 @@ type share struct {
 	next      uint64   // the rate being computed, with the filling's shift
 	settled   bool     // next is final
 
-	places []int32 // which of the members of each link of the segment the flow is
+	member bool    // of the tight links of its segment
+	places []int32 // which of the members of each the flow is
 }
 
 type (
@@ -32,28 +33,26 @@ type (
 // join starts a flow on links of which some are in use.
 func (n *Network) join(f int32, now sim.Time) {
 	seg := &n.segments[n.flows[f].segment]
-	for _, l := range n.route[seg.first:seg.last] {
+	for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
 		if h := n.holds[l]; h.until > now && h.until != busy {
 			n.makeMember(h.by)
 			n.depart(h.by)
 		}
 	}
-	n.makeMember(f)
-	if !n.noteChanges(f) {
+	if !n.makeMember(f) {
 		n.depart(f)
 	}
 }
 
-// makeMember enters a flow, which has not shared links so far, into all of its links. It goes on at its peak for the
-// time being.
-func (n *Network) makeMember(f int32) {
+// makeMember enters a flow, which has not shared links so far, into all of its links. It goes on at its peak, unless
+// one of them is contended: then rates will be computed at the end of this instant.
+func (n *Network) makeMember(f int32) (contended bool) {
 	fl := &n.flows[f]
 	if fl.event != 0 {
 		n.engine.Cancel(fl.event)
 		fl.event = 0
 	}
 	seg := &n.segments[fl.segment]
-	n.enter(f)
 	if fl.engine != none {
 		n.engines[fl.engine] = busy
 	}
@@ -62,31 +61,7 @@ func (n *Network) makeMember(f int32) {
 	s.left = amount(fl.bytes)
 	s.since = fl.start
 	s.finish = fl.start + seg.time(fl.bytes)
-}
-
-// noteChanges has rates computed around a flow that comes or goes, at the end of this instant. It is false when none
-// of its links is contended.
-func (n *Network) noteChanges(f int32) bool {
-	contended := false
-	seg := &n.segments[n.flows[f].segment]
-	for _, l := range n.route[seg.first:seg.last] {
-		if n.links[l].contended() {
-			contended = true
-			n.noteChange(l)
-		}
-	}
-	return contended
-}
-
-func (n *Network) noteChange(l int32) {
-	if n.links[l].changed {
-		return
-	}
-	n.links[l].changed = true
-	if len(n.changed) == 0 {
-		n.engine.At(n.engine.Now(), ratePriority, (*allocation)(n), 0)
-	}
-	n.changed = append(n.changed, l)
+	return n.enter(f)
 }
 
 // depart plans a flow's departure for when it will have finished.
@@ -113,7 +88,6 @@ func (n *Network) stay(f int32) {
 // Handle frees the flow's links and its DMA engine, and plans its arrival.
 func (d *departure) Handle(now sim.Time, arg uint64) {
 	n, f := (*Network)(d), int32(arg)
-	n.noteChanges(f)
 	fl := &n.flows[f]
 	seg := &n.segments[fl.segment]
 	n.exit(f)

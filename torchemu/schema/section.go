@@ -6,37 +6,43 @@ import "reflect"
 // messages list them, and T is the schema of each entry.
 type Keyed interface{ Keys() []string }
 
-// keys lists the keys that a section may have.
+// keys lists the keys that a section, a struct or a map, may have.
 func keys(section reflect.Value) []string {
 	if section.Kind() == reflect.Map {
 		return section.Interface().(Keyed).Keys()
 	}
 	var names []string
 	for _, f := range fields(section) {
-		names = append(names, tag(f))
+		names = append(names, f.key)
 	}
 	return names
 }
 
-// field is the field of a struct that a key is for.
+// keyed is a field of a struct and the key that it is for.
+type keyed struct {
+	key   string
+	value reflect.Value
+}
+
+// fields lists the fields of a struct in order, those of an embedded one in its place.
+func fields(section reflect.Value) []keyed {
+	var all []keyed
+	for i := range section.NumField() {
+		if f := section.Type().Field(i); f.Anonymous {
+			all = append(all, fields(section.Field(i))...)
+		} else {
+			all = append(all, keyed{f.Tag.Get("yaml"), section.Field(i)})
+		}
+	}
+	return all
+}
+
+// field is the field of a struct that is for a key which it has.
 func field(section reflect.Value, key string) reflect.Value {
 	for _, f := range fields(section) {
-		if tag(f) == key {
-			return section.FieldByIndex(f.Index)
+		if f.key == key {
+			return f.value
 		}
 	}
 	panic("schema: " + section.Type().String() + " has no key " + key)
 }
-
-// fields lists the fields that have a key, also those of embedded structs.
-func fields(section reflect.Value) []reflect.StructField {
-	var keyed []reflect.StructField
-	for _, f := range reflect.VisibleFields(section.Type()) {
-		if tag(f) != "" {
-			keyed = append(keyed, f)
-		}
-	}
-	return keyed
-}
-
-func tag(f reflect.StructField) string { return f.Tag.Get("yaml") }

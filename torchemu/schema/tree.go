@@ -9,8 +9,8 @@ func Tree(root any) map[string]any { return section(reflect.ValueOf(root).Elem()
 func section(v reflect.Value) map[string]any {
 	tree := map[string]any{}
 	for _, f := range fields(v) {
-		if shown := show(v.FieldByIndex(f.Index)); shown != nil {
-			tree[tag(f)] = shown
+		if shown := show(f.value); shown != nil {
+			tree[f.key] = shown
 		}
 	}
 	return tree

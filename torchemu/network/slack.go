@@ -1,0 +1,114 @@
+package network
+
+import "slices"
+
+// Most links of a system are wider than what feeds them: the memories and ports on the way from one SIP to another
+// could take the traffic of several of the links between the SIPs. Such a link is slack, and flows need not care
+// about it.
+//
+// Every segment has one bound: its narrowest link, or the DMA engines of its source if these are narrower still. A
+// link that is the bound of none of its segments, and whose segments' bounds add up to no more than its bandwidth,
+// cannot be full before they are. To strike such a link out changes no rate, for its bandwidth follows from others.
+// With more paths a slack link may become tight; never the reverse.
+
+// slack is what is known about whether a link is slack.
+type slack struct {
+	tight    bool
+	bounds   []int32 // of the segments over this link, each once: a link, or ^source for its DMA engines
+	sum      uint64  // of their bandwidths
+	segments []int32 // to be told should the link become tight
+}
+
+// constrain finds the tight links of a new segment.
+func (n *Network) constrain(i int32) {
+	bound, bandwidth := n.bound(&n.segments[i])
+	if bound >= 0 {
+		n.tighten(bound)
+	}
+	s := &n.segments[i]
+	for _, l := range n.route[s.first:s.last] {
+		x := &n.slacks[l]
+		if x.tight {
+			n.bind(i, l)
+			continue
+		}
+		x.segments = append(x.segments, i)
+		if slices.Contains(x.bounds, bound) {
+			continue
+		}
+		x.bounds = append(x.bounds, bound)
+		x.sum += bandwidth
+		if x.sum > n.links[l].capacity {
+			n.tighten(l)
+		}
+	}
+}
+
+// bound returns what keeps the flows of a segment together within a bandwidth. Of equal links it prefers one that is
+// tight already.
+func (n *Network) bound(s *segment) (bound int32, bandwidth uint64) {
+	bandwidth = 1<<64 - 1
+	if s.source != none {
+		bound, bandwidth = ^s.source, uint64(n.dma.Engines)*uint64(n.dma.Bandwidth)
+	}
+	for _, l := range n.route[s.first:s.last] {
+		c := n.links[l].capacity
+		if c < bandwidth || c == bandwidth && bound >= 0 && n.slacks[l].tight && !n.slacks[bound].tight {
+			bound, bandwidth = l, c
+		}
+	}
+	return bound, bandwidth
+}
+
+// tighten makes the segments over a link, and the flows that are on them at present, care about it.
+func (n *Network) tighten(l int32) {
+	x := &n.slacks[l]
+	if x.tight {
+		return
+	}
+	x.tight = true
+	flows := n.flowsOn(l)
+	for _, f := range flows {
+		if !n.shares[f].member {
+			n.makeMember(f)
+			n.depart(f)
+		}
+	}
+	for _, i := range x.segments {
+		n.bind(i, l)
+	}
+	for _, f := range flows {
+		n.enterLink(f, l, n.segments[n.flows[f].segment].peak)
+	}
+	x.bounds, x.segments = nil, nil
+}
+
+// bind adds a link to the tight ones of a segment.
+func (n *Network) bind(i, l int32) {
+	s := &n.segments[i]
+	if int(s.tightLast) != len(n.tight) { // others lie behind: move to the end
+		first := len(n.tight)
+		n.tight = append(n.tight, n.tight[s.tightFirst:s.tightLast]...)
+		s.tightFirst = int32(first)
+	}
+	n.tight = append(n.tight, l)
+	s.tightLast = int32(len(n.tight))
+}
+
+// flowsOn returns the flows that are on a link at present.
+func (n *Network) flowsOn(l int32) []int32 {
+	var flows []int32
+	now := n.engine.Now()
+	for f := range n.flows {
+		fl := &n.flows[f]
+		if fl.sink == nil || fl.segment == none {
+			continue
+		}
+		seg := &n.segments[fl.segment]
+		alone := fl.event != 0 && fl.start+seg.time(fl.bytes) > now
+		if (alone || n.shares[f].member) && slices.Contains(n.route[seg.first:seg.last], l) {
+			flows = append(flows, int32(f))
+		}
+	}
+	return flows
+}
