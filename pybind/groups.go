@@ -45,13 +45,13 @@ func AddSite(worldHandle int64, text string) (site int, err error) {
 // Issue issues a collective by the rank whose stream is given, and returns its work. call is
 // "name|collective|op|root": the name for messages, the kind of collective, the reduce op ("" without one) and the
 // root's group rank (0 without one). outs and ins are tensors, "12,13"; "" where the rank has none.
-func Issue(group, stream int64, site int, async bool, call, outs, ins string) (work int64, err error) {
+func Issue(group, stream int64, site int, asyncOp bool, call, outs, ins string) (work int64, err error) {
 	defer guard(&err)
 	g, err := groupOf(group)
 	if err != nil {
 		return 0, err
 	}
-	c, err := callerOf(stream, site, async)
+	c, err := callerOf(stream, site, asyncOp)
 	if err != nil {
 		return 0, err
 	}
@@ -71,13 +71,13 @@ func Issue(group, stream int64, site int, async bool, call, outs, ins string) (w
 
 // Post issues one side of a message and returns its work: a send of t to the group rank peer, or its receipt from
 // there (-1: from anybody).
-func Post(group, stream int64, site int, async, sending bool, peer, tag int, t int64) (work int64, err error) {
+func Post(group, stream int64, site int, asyncOp, sending bool, peer, tag int, t int64) (work int64, err error) {
 	defer guard(&err)
 	g, err := groupOf(group)
 	if err != nil {
 		return 0, err
 	}
-	c, err := callerOf(stream, site, async)
+	c, err := callerOf(stream, site, asyncOp)
 	if err != nil {
 		return 0, err
 	}
@@ -94,13 +94,13 @@ func Post(group, stream int64, site int, async, sending bool, peer, tag int, t i
 }
 
 // callerOf says who calls: the rank of the stream.
-func callerOf(stream int64, site int, async bool) (distributed.Caller, error) {
+func callerOf(stream int64, site int, asyncOp bool) (distributed.Caller, error) {
 	s, err := streamOf(stream)
 	if err != nil {
 		return distributed.Caller{}, err
 	}
 	return distributed.Caller{
-		Rank: s.object.Rank().ID, Site: distributed.Site(site), Stream: s.object, Async: async,
+		Rank: s.object.Rank().ID, Site: distributed.Site(site), Stream: s.object, Async: asyncOp,
 	}, nil
 }
 
@@ -241,9 +241,9 @@ func NewShardGroup(worldHandle int64, worldSize int) (handle int64, err error) {
 }
 
 // AllReduceShards issues an all_reduce over the shards of t and returns its work.
-func AllReduceShards(group, stream int64, site int, async bool, t int64, op string) (work int64, err error) {
+func AllReduceShards(group, stream int64, site int, asyncOp bool, t int64, op string) (work int64, err error) {
 	defer guard(&err)
-	g, c, tensors, err := shardArguments(group, stream, site, async, t)
+	g, c, tensors, err := shardArguments(group, stream, site, asyncOp, t)
 	if err != nil {
 		return 0, err
 	}
@@ -256,9 +256,9 @@ func AllReduceShards(group, stream int64, site int, async bool, t int64, op stri
 }
 
 // AllGatherShards issues an all_gather_into_tensor from the shards of in into the shards of out.
-func AllGatherShards(group, stream int64, site int, async bool, out, in int64) (work int64, err error) {
+func AllGatherShards(group, stream int64, site int, asyncOp bool, out, in int64) (work int64, err error) {
 	defer guard(&err)
-	g, c, tensors, err := shardArguments(group, stream, site, async, out, in)
+	g, c, tensors, err := shardArguments(group, stream, site, asyncOp, out, in)
 	if err != nil {
 		return 0, err
 	}
@@ -266,11 +266,11 @@ func AllGatherShards(group, stream int64, site int, async bool, out, in int64) (
 	return issued(g.world, w, err)
 }
 
-func shardArguments(group, stream int64, site int, async bool, handles ...int64) (g owned[*distributed.ShardGroup], c distributed.Caller, tensors []*placed, err error) {
+func shardArguments(group, stream int64, site int, asyncOp bool, handles ...int64) (g owned[*distributed.ShardGroup], c distributed.Caller, tensors []*placed, err error) {
 	if g, err = ownedBy[*distributed.ShardGroup](group, "process group"); err != nil {
 		return
 	}
-	if c, err = callerOf(stream, site, async); err != nil {
+	if c, err = callerOf(stream, site, asyncOp); err != nil {
 		return
 	}
 	tensors, err = tensorsOf(g.world, handles...)
