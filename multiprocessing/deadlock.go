@@ -157,6 +157,9 @@ func Await(e *sim.Engine, rank int, ev *torchemu.Event) (done bool, err error) {
 			return true, ev.Err()
 		}
 		if !e.Step() {
+			if ev.Settled() {
+				return true, nil // as in Scheduler.release
+			}
 			return false, &DeadlockError{At: e.Now(), Blocked: []Blocked{blocked(rank, ev)}}
 		}
 	}

@@ -27,6 +27,7 @@ const (
 // Scheduler is the run queue of one spawn: ranks that can run, in the order in which they became able to.
 type Scheduler struct {
 	engine  *sim.Engine
+	policy  Policy
 	queue   []int             // ranks that can run, first in first out
 	blocked []*torchemu.Event // by rank: what a parked rank waits for
 	outcome []*torchemu.Event // by rank: the last thing it waited for
@@ -34,9 +35,13 @@ type Scheduler struct {
 	live    int               // ranks that have not exited
 }
 
-// NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order.
-func NewScheduler(e *sim.Engine, n int) *Scheduler {
-	s := &Scheduler{engine: e, queue: make([]int, n), live: n,
+// NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order, first in first out unless p, when
+// it is not nil, decides otherwise.
+func NewScheduler(e *sim.Engine, n int, p Policy) *Scheduler {
+	if p == nil {
+		p = fifo{}
+	}
+	s := &Scheduler{engine: e, policy: p, queue: make([]int, n), live: n,
 		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n), ended: make([]bool, n)}
 	for i := range s.queue {
 		s.queue[i] = i
@@ -84,15 +89,39 @@ func (s *Scheduler) Next() (rank int, v Verdict, err error) {
 	for range burst {
 		switch {
 		case len(s.queue) > 0:
-			rank, s.queue = s.queue[0], s.queue[1:]
-			return rank, Run, nil
+			return s.pick(), Run, nil
 		case s.live == 0:
 			return 0, Idle, nil
-		case !s.engine.Step():
+		case !s.engine.Step() && !s.release():
 			return 0, Idle, s.deadlock()
 		}
 	}
 	return 0, Again, nil
+}
+
+// pick takes the rank that runs next out of the queue.
+func (s *Scheduler) pick() int {
+	i := s.policy.Pick(s.queue)
+	rank := s.queue[i]
+	if i == 0 {
+		s.queue = s.queue[1:]
+	} else {
+		s.queue = append(s.queue[:i], s.queue[i+1:]...)
+	}
+	return rank
+}
+
+// release lets the ranks go on that wait for the end of an operation whose data is in place. When nothing else can
+// happen, its end is only held up by an earlier operation of the same device that some rank has yet to join, and a
+// host that reads is not to depend on that.
+func (s *Scheduler) release() bool {
+	before := len(s.queue)
+	for r, e := range s.blocked {
+		if e != nil && e.Settled() {
+			s.wake(r, e)
+		}
+	}
+	return len(s.queue) > before
 }
 
 // Parked lists the ranks that wait, in order.

@@ -72,7 +72,7 @@ func (e *SpawnError) Unwrap() []error {
 // waits, and returns when all have ended and what they issued is done. If ranks fail (by error or panic) the others
 // are unwound and a [*SpawnError] is returned.
 func Spawn(w *torchemu.World, nprocs int, fn func(p *Process) error) error {
-	s := NewScheduler(w.Engine, nprocs)
+	s := NewScheduler(w.Engine, nprocs, nil)
 	procs := make([]*Process, nprocs)
 	for i := range procs {
 		r, err := w.Rank(i)

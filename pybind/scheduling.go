@@ -12,8 +12,9 @@ const (
 	askAgain = -2 // simulated time goes on: call again
 )
 
-// NewScheduler makes the run queue of a spawn of n ranks.
-func NewScheduler(worldHandle int64, n int) (handle int64, err error) {
+// NewScheduler makes the run queue of a spawn of n ranks. policy is "fifo", "random" or "pct", which decides who runs
+// of those who can; seed makes its choices repeatable.
+func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle int64, err error) {
 	defer guard(&err)
 	w, err := worldOf(worldHandle)
 	if err != nil {
@@ -26,7 +27,11 @@ func NewScheduler(worldHandle int64, n int) (handle int64, err error) {
 		return 0, raise("ValueError", "%d processes do not fit topology %q: it has %d SIPs, one for each rank; "+
 			"choose a topology with at least %d", n, w.Topology.Name, w.Topology.SIPs(), n)
 	}
-	return register(owned[*multiprocessing.Scheduler]{multiprocessing.NewScheduler(w.Engine, n), w}), nil
+	p, err := multiprocessing.NewPolicy(policy, uint64(seed), n)
+	if err != nil {
+		return 0, err
+	}
+	return register(owned[*multiprocessing.Scheduler]{multiprocessing.NewScheduler(w.Engine, n, p), w}), nil
 }
 
 func schedulerOf(handle int64) (owned[*multiprocessing.Scheduler], error) {

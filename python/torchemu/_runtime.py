@@ -37,6 +37,8 @@ class World:
         self.sips: int = about["sips"]
         self.algorithm: str = about["algorithm"]
         self.world_size: int = about["world_size"]
+        self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
+        self.seed = 0  # of the schedule
         self.main = Context(self, rank=0)
         self._leaving: list[tuple[int, object]] = []
         self._sites: dict[tuple[types.CodeType, int], int] = {}

@@ -41,7 +41,7 @@ class Tasks:
     def __init__(self, parent: _runtime.Context, fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int) -> None:
         self.world, self.nprocs = parent.world, nprocs
         self.group: ProcessGroup | None = None  # the default group, where the ranks make one
-        self.scheduler: int = go.NewScheduler(self.world.handle, nprocs)
+        self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
         self.failures: list[Failure] = []
         self.interrupt: KeyboardInterrupt | None = None
         self._fn, self._args = fn, args

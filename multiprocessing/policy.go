@@ -1,0 +1,75 @@
+package multiprocessing
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// A Policy decides which of several ranks that can run does. A program whose results depend on it has a race.
+type Policy interface {
+	Pick(ranks []int) int // index of the rank to run
+}
+
+// NewPolicy returns a policy by its name: "fifo" runs ranks in the order in which they became able to, "random" any of
+// them, "pct" always the one of highest priority, where priorities are random and a few fall at random moments (which
+// finds bugs of few orderings with known probability: Burckhardt et al., ASPLOS 2010). The same seed gives the same
+// choices.
+func NewPolicy(name string, seed uint64, ranks int) (Policy, error) {
+	rng := rand.New(rand.NewPCG(seed, 0x70726f63)) // any second word; it only has to be always the same
+	switch name {
+	case "fifo":
+		return fifo{}, nil
+	case "random":
+		return random{rng}, nil
+	case "pct":
+		return newPCT(rng, ranks), nil
+	}
+	return nil, fmt.Errorf("unknown schedule %q: choose one of fifo, pct, random", name)
+}
+
+type fifo struct{}
+
+func (fifo) Pick([]int) int { return 0 }
+
+type random struct{ *rand.Rand }
+
+func (r random) Pick(ranks []int) int { return r.IntN(len(ranks)) }
+
+// pct is probabilistic concurrency testing.
+type pct struct {
+	priority []int // by rank; the highest runs
+	falls    map[int]int
+	picks    int
+}
+
+// pctDepth is how many ordering constraints a bug may need to be found; pctSteps over how many picks the changes of
+// priority are spread.
+const (
+	pctDepth = 3
+	pctSteps = 10_000
+)
+
+func newPCT(rng *rand.Rand, ranks int) *pct {
+	p := &pct{priority: rng.Perm(ranks), falls: map[int]int{}}
+	for i := range p.priority {
+		p.priority[i] += pctDepth // the lower ones are for ranks that have fallen
+	}
+	for i := range pctDepth - 1 {
+		p.falls[rng.IntN(pctSteps)] = i
+	}
+	return p
+}
+
+func (p *pct) Pick(ranks []int) int {
+	best := 0
+	for i, r := range ranks {
+		if p.priority[r] > p.priority[ranks[best]] {
+			best = i
+		}
+	}
+	if low, falls := p.falls[p.picks]; falls {
+		p.priority[ranks[best]] = low
+	}
+	p.picks++
+	return best
+}
