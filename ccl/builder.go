@@ -21,6 +21,8 @@ type Builder struct {
 	from  []uint32
 	waits []Edge
 
+	listed []uint32 // the writers of a list of chunks, while they are looked at
+
 	// seen[p] is the gate, plus one, that was last found to wait for step p: so that a step over many chunks which
 	// one step wrote waits for it once.
 	seen []uint32
@@ -40,6 +42,38 @@ func NewBuilder(c Collective, algorithm string, world, blocks, sub int) *Builder
 	}
 }
 
+// Root names the rank that a Broadcast or Scatter starts from, or a ReduceToRoot or Gather ends at. It is 0 otherwise.
+func (b *Builder) Root(rank int) {
+	b.checkRank(rank)
+	b.schedule.Root = rank
+}
+
+// InTurn makes ranks send one message at a time: see [Schedule].
+func (b *Builder) InTurn() { b.schedule.InTurn = true }
+
+// List returns a range [lo, hi) for one step that moves all these chunks, adjoining or not.
+func (b *Builder) List(chunks []int) (lo, hi int) {
+	s := b.schedule
+	adjoin := true
+	for i, c := range chunks {
+		if c < 0 || c >= s.Chunks() {
+			panic(fmt.Sprintf("ccl: %s: chunk %d is listed: there are %d chunks", s.Algorithm, c, s.Chunks()))
+		}
+		adjoin = adjoin && c == chunks[0]+i
+	}
+	if len(chunks) == 0 {
+		return 0, 0
+	}
+	if adjoin {
+		return chunks[0], chunks[0] + len(chunks)
+	}
+	lo = s.Chunks() + len(s.Listed)
+	for _, c := range chunks {
+		s.Listed = append(s.Listed, int32(c))
+	}
+	return lo, lo + len(chunks)
+}
+
 // Expect reserves room for that many steps in all. It saves time on long schedules and changes nothing else.
 func (b *Builder) Expect(steps int) {
 	s := b.schedule
@@ -51,7 +85,8 @@ func (b *Builder) Expect(steps int) {
 	b.waits = append(make([]Edge, 0, steps), b.waits...)
 }
 
-// Copy makes dst's chunks [lo, hi) those of src. An empty range adds no step; so for the other three.
+// Copy makes dst's chunks [lo, hi) those of src. An empty range adds no step, and a range from List stands for the chunks
+// listed; so for the other three.
 func (b *Builder) Copy(src, dst, lo, hi int) { b.add(src, dst, lo, hi, Copy, false) }
 
 // Reduce reduces src's chunks [lo, hi) into dst's: dst ← src ⊕ dst.
@@ -65,9 +100,11 @@ func (b *Builder) ReduceInput(src, dst, lo, hi int) { b.add(src, dst, lo, hi, Re
 
 func (b *Builder) add(src, dst, lo, hi int, k Kind, fromInput bool) {
 	s := b.schedule
-	if src < 0 || src >= s.World || dst < 0 || dst >= s.World || lo < 0 || lo > hi || hi > s.Chunks() {
-		panic(fmt.Sprintf("ccl: %s: step from rank %d to rank %d, chunks [%d, %d): there are %d ranks and %d chunks",
-			s.Algorithm, src, dst, lo, hi, s.World, s.Chunks()))
+	b.checkRank(src)
+	b.checkRank(dst)
+	if lo < 0 || lo > hi || hi > s.Chunks() && (lo < s.Chunks() || hi > s.Chunks()+len(s.Listed)) {
+		panic(fmt.Sprintf("ccl: %s: step from rank %d to rank %d, chunks [%d, %d): there are %d chunks, and %d in lists",
+			s.Algorithm, src, dst, lo, hi, s.Chunks(), len(s.Listed)))
 	}
 	if lo == hi {
 		return
@@ -78,6 +115,12 @@ func (b *Builder) add(src, dst, lo, hi int, k Kind, fromInput bool) {
 	b.seen = append(b.seen, 0)
 }
 
+func (b *Builder) checkRank(rank int) {
+	if s := b.schedule; rank < 0 || rank >= s.World {
+		panic(fmt.Sprintf("ccl: %s: rank %d: there are %d ranks", s.Algorithm, rank, s.World))
+	}
+}
+
 // EndRound makes the writes of the round visible to the sends of the next. A round without steps is no round.
 func (b *Builder) EndRound() {
 	s := b.schedule
@@ -86,14 +129,18 @@ func (b *Builder) EndRound() {
 	}
 	for i := b.open; i < len(s.Steps); i++ {
 		if step := &s.Steps[i]; !step.FromInput {
-			s.SendWaits[i] = b.await(i, GateSend, b.chunksOf(step.Src, step))
+			s.SendWaits[i] = b.await(i, GateSend, b.writers(step.Src, step))
 		}
 	}
 	for i := b.open; i < len(s.Steps); i++ {
 		step := &s.Steps[i]
-		operand := b.chunksOf(step.Dst, step)
+		operand := b.writers(step.Dst, step)
 		if step.Kind == Reduce {
 			s.CombineWaits[i] = b.await(i, GateCombine, operand)
+		}
+		if s.isListed(step) {
+			b.writeListed(step, uint32(i)+1)
+			continue
 		}
 		for c := range operand {
 			operand[c] = uint32(i) + 1
@@ -103,10 +150,27 @@ func (b *Builder) EndRound() {
 	b.open = len(s.Steps)
 }
 
-// chunksOf is the writers of the step's chunks at a rank.
-func (b *Builder) chunksOf(rank int32, step *Step) []uint32 {
-	at := int(rank) * b.schedule.Chunks()
-	return b.writer[at+int(step.Lo) : at+int(step.Hi)]
+// writers is the writers of the step's chunks at a rank.
+func (b *Builder) writers(rank int32, step *Step) []uint32 {
+	s := b.schedule
+	at := int(rank) * s.Chunks()
+	if !s.isListed(step) {
+		return b.writer[at+int(step.Lo) : at+int(step.Hi)]
+	}
+	b.listed = b.listed[:0]
+	for _, c := range s.list(step) {
+		b.listed = append(b.listed, b.writer[at+int(c)])
+	}
+	return b.listed
+}
+
+// writeListed makes w the writer of a step's listed chunks.
+func (b *Builder) writeListed(step *Step, w uint32) {
+	s := b.schedule
+	at := int(step.Dst) * s.Chunks()
+	for _, c := range s.list(step) {
+		b.writer[at+int(c)] = w
+	}
 }
 
 // await makes one gate of step i wait for all writers, and counts them.

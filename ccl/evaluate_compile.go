@@ -1,7 +1,6 @@
 package ccl
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -41,8 +40,8 @@ type batch struct {
 	start     []uint32 // chunk first+k has code[start[k]:start[k+1]]
 	registers int      // the most that any chunk uses
 
-	// Ranks of one class end with the same values. The code leaves them with the first of them; rank 0 has class 0. For
-	// ReduceScatter it leaves every rank's block with that rank, and classes do not matter.
+	// In an AllReduce ranks of one class end with the same values. The code leaves them with the first of them; rank 0
+	// has class 0. Otherwise it leaves a rank's result with that rank, and there are no classes.
 	class []int32
 }
 
@@ -72,24 +71,20 @@ func (s *Schedule) program() *program {
 // batchWidth is how many chunks to number at a time.
 func (s *Schedule) batchWidth() int { return min(max(1, batchValues/s.World), s.Chunks()) }
 
-// survey says whether all ranks end with the same values in batch k; all earlier ones must have been surveyed. The
-// error names the chunk that some rank ends without.
-func (p *program) survey(k int) (uniform bool, err error) {
+// survey says whether all ranks end with the same values in batch k; all earlier ones must have been surveyed.
+func (p *program) survey(k int) (uniform bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if k == len(p.surveyed) {
-		b, err := p.compile(k)
-		if err != nil {
-			return false, err
-		}
-		s := survey{uniform: slices.Max(b.class) == 0}
+		b := p.compile(k)
+		s := survey{uniform: b.class != nil && slices.Max(b.class) == 0}
 		if p.kept+len(b.code) <= maxInstructions {
 			p.kept += len(b.code)
 			s.batch = b
 		}
 		p.surveyed = append(p.surveyed, s)
 	}
-	return p.surveyed[k].uniform, nil
+	return p.surveyed[k].uniform
 }
 
 // batch returns batch k, which has been surveyed.
@@ -98,39 +93,21 @@ func (p *program) batch(k int) *batch {
 	b := p.surveyed[k].batch
 	p.mutex.Unlock()
 	if b == nil {
-		b, _ = p.compile(k) // has been compiled before, without error
+		b = p.compile(k)
 	}
 	return b
 }
 
-func (p *program) compile(k int) (*batch, error) {
+func (p *program) compile(k int) *batch {
 	n := newNumbering(p.schedule, k*p.width, min((k+1)*p.width, p.schedule.Chunks()))
 	n.play()
-	if n.invalid != nil {
-		return nil, n.invalid
+	b := &batch{first: n.lo}
+	if p.schedule.Collective == AllReduce {
+		b.class = n.classes()
 	}
-	if err := n.checkComplete(); err != nil {
-		return nil, err
-	}
-	b := &batch{first: n.lo, class: n.classes()}
 	newCompiler(n, b).compile()
-	return b, nil
+	return b
 }
-
-// checkComplete makes sure that every rank ends with a value for all that its result covers.
-func (n *numbering) checkComplete() error {
-	for r := range n.schedule.World {
-		for k, v := range n.row(r) {
-			if v == nothing && n.schedule.covers(r, n.lo+k) {
-				return fmt.Errorf("schedule %s: rank %d ends without chunk %d", n.schedule.Algorithm, r, n.lo+k)
-			}
-		}
-	}
-	return nil
-}
-
-// covers says whether chunk c is part of rank r's result.
-func (s *Schedule) covers(r, c int) bool { return s.Collective != ReduceScatter || c/s.Sub == r }
 
 // classes gives ranks that end with the same values the same number. Numbers are in the order of ranks.
 func (n *numbering) classes() []int32 {
@@ -161,8 +138,14 @@ func hashOf(row []valueID) uint64 {
 	return hash
 }
 
-// owners lists, for each class, its first rank.
-func (b *batch) owners() []int {
+// owners lists the ranks with which the code leaves results: for each class the first.
+func (b *batch) owners(s *Schedule) []int {
+	switch s.Collective {
+	case ReduceScatter:
+		return everyRank(s.World)
+	case ReduceToRoot:
+		return []int{s.Root}
+	}
 	var ranks []int
 	for r, k := range b.class {
 		if int(k) == len(ranks) {

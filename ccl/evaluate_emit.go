@@ -29,7 +29,7 @@ func newCompiler(n *numbering, b *batch) *compiler {
 }
 
 func (k *compiler) compile() {
-	owners := k.batch.owners()
+	owners := k.batch.owners(k.schedule)
 	k.countUses(owners)
 	k.countNeeds()
 	k.batch.code = make([]instr, 0, len(k.made)+k.hi-k.lo)
@@ -59,7 +59,7 @@ func (k *compiler) chunk(c int, owners []int) {
 func (k *compiler) countUses(owners []int) {
 	for _, r := range owners {
 		for i, v := range k.row(r) {
-			if k.schedule.covers(r, k.lo+i) {
+			if k.schedule.has(k.schedule.ends(r), r, k.lo+i) {
 				k.use(v)
 			}
 		}

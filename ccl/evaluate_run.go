@@ -24,18 +24,35 @@ type scratch struct {
 	floats []float32
 }
 
-// run executes a batch. Elements are independent of one another, so blocks of them are shared out among workers in
-// whatever order, and the result is the same.
-func (e *evaluation) run(b *batch) {
-	blocks := (len(b.start) - 1) * e.blocksPerChunk()
-	workers := min(runtime.GOMAXPROCS(0), len(e.Inputs)*len(e.Inputs[0])/bytesPerWorker, blocks)
-	var next atomic.Int64
+// queue hands out units of work, in whatever order: units are independent of one another, so the result is the same.
+type queue struct {
+	units int
+	next  atomic.Int64
+}
+
+// take returns the next unit, or -1 when there are none left.
+func (q *queue) take() int {
+	if k := int(q.next.Add(1)) - 1; k < q.units {
+		return k
+	}
+	return -1
+}
+
+// share lets as many workers as that many bytes are worth take units until there are none left.
+func (q *queue) share(bytes int, work func()) {
+	workers := min(runtime.GOMAXPROCS(0), bytes/bytesPerWorker, q.units)
 	var others sync.WaitGroup
 	for range workers - 1 {
-		others.Go(func() { e.work(b, &next, blocks) })
+		others.Go(work)
 	}
-	e.work(b, &next, blocks)
+	work()
 	others.Wait()
+}
+
+// run executes a batch. Its units are blocks of elements, as many for each chunk as the longest has.
+func (e *evaluation) run(b *batch) {
+	q := &queue{units: (len(b.start) - 1) * e.perChunk}
+	q.share(len(e.Inputs)*len(e.Inputs[0]), func() { e.work(b, q) })
 }
 
 // blockElems is the elements of a block.
@@ -46,25 +63,39 @@ func (e *evaluation) blockElems() int {
 	return blockBytes / e.size
 }
 
-// blocksPerChunk is as many as the longest chunk has.
-func (e *evaluation) blocksPerChunk() int {
-	lo, hi := e.schedule.Span(0, e.elems) // the first is the longest
-	return (hi - lo + e.blockElems() - 1) / e.blockElems()
+// longest is the elements of the longest chunk.
+func (c *cut) longest() int {
+	longest := c.elems / c.blocks
+	if c.starts == nil && c.elems%c.blocks > 0 {
+		longest++
+	}
+	for b := 1; b < len(c.starts); b++ {
+		longest = max(longest, c.starts[b]-c.starts[b-1])
+	}
+	return (longest + c.sub - 1) / c.sub
 }
 
-// work takes blocks until there are none left.
-func (e *evaluation) work(b *batch, next *atomic.Int64, blocks int) {
+// filled is the number of chunks up to the last that is not empty.
+func (c *cut) filled() int {
+	last := min(c.elems, c.blocks) - 1
+	for c.starts != nil && last >= 0 && c.starts[last] == c.elems {
+		last--
+	}
+	if last < 0 {
+		return 0
+	}
+	lo, hi := c.block(last)
+	return last*c.sub + min(hi-lo, c.sub)
+}
+
+// work executes blocks until there are none left.
+func (e *evaluation) work(b *batch, q *queue) {
 	w := worker{evaluation: e, batch: b, scratch: e.program.takeScratch(b.registers + 2)}
 	defer e.program.scratch.Put(w.scratch)
-	perChunk := e.blocksPerChunk()
-	for {
-		k := int(next.Add(1)) - 1
-		if k >= blocks {
-			return
-		}
-		c := b.first + k/perChunk
-		lo, hi := e.schedule.Span(c, e.elems)
-		lo += k % perChunk * e.blockElems()
+	for k := q.take(); k >= 0; k = q.take() {
+		c := b.first + k/e.perChunk
+		lo, hi := e.cut.chunk(c)
+		lo += k % e.perChunk * e.blockElems()
 		w.block(c, lo, min(hi, lo+e.blockElems()))
 	}
 }
@@ -99,11 +130,8 @@ func (w *worker) block(c, lo, hi int) {
 	}
 	w.inLo, w.inHi = lo*w.size, hi*w.size
 	w.outLo, w.outHi = w.inLo, w.inHi
-	first, _ := w.schedule.Span(c-c%w.schedule.Sub, w.elems)
-	switch w.schedule.Collective {
-	case AllGather: // an input is its rank's block only
-		w.inLo, w.inHi = w.inLo-first*w.size, w.inHi-first*w.size
-	case ReduceScatter: // so is a result
+	if w.Collective == ReduceScatter { // a result is its rank's block only
+		first, _ := w.cut.block(c / w.Sub)
 		w.outLo, w.outHi = w.outLo-first*w.size, w.outHi-first*w.size
 	}
 	b := w.batch
@@ -113,7 +141,7 @@ func (w *worker) block(c, lo, hi int) {
 	} else {
 		w.code(code)
 	}
-	if !w.shared && w.schedule.Collective != ReduceScatter {
+	if !w.shared && w.Collective == AllReduce {
 		w.spread()
 	}
 }
@@ -140,7 +168,7 @@ func (w *worker) code(code []instr) {
 			tensor.Combine(w.Op, w.DType, dst, w.at(in.a), w.at(in.b))
 		}
 		if in.dst.isResult() {
-			tensor.Finish(w.Op, w.DType, dst, w.schedule.World)
+			tensor.Finish(w.Op, w.DType, dst, w.World)
 		}
 	}
 }
@@ -165,7 +193,7 @@ func (w *worker) wideCode(code []instr) {
 			w.combineWide(in)
 		case in.a.isInput(): // never reduced, so nothing to round
 			copy(w.at(in.dst), w.at(in.a))
-			tensor.Finish(w.Op, w.DType, w.at(in.dst), w.schedule.World)
+			tensor.Finish(w.Op, w.DType, w.at(in.dst), w.World)
 		default:
 			spare := w.floats(w.batch.registers)
 			copy(spare, w.floats(int(in.a)))
@@ -188,7 +216,7 @@ func (w *worker) combineWide(in instr) {
 
 // round finishes a value and rounds it to its result.
 func (w *worker) round(dst operand, value []float32) {
-	tensor.FinishF32(w.Op, value, w.schedule.World)
+	tensor.FinishF32(w.Op, value, w.World)
 	dtype.FromF32(w.DType, w.at(dst), value)
 }
 

@@ -28,7 +28,7 @@ func newStages(s *Schedule) []partial {
 func (n *numbering) classify(list []partial) {
 	unfinished := n.operands()
 	for i, t := range n.traffic {
-		first := int(n.schedule.Steps[i].Lo)
+		first := n.schedule.Chunk(n.schedule.Steps[i].Lo)
 		if first < n.lo || first >= n.hi {
 			continue
 		}

@@ -185,8 +185,8 @@ func TestEvaluateRejects(t *testing.T) {
 		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(6, 6, 6)}, "6 bytes are not a multiple of 4"},
 		{ccl.ReduceScatter, ccl.Values{DType: dtype.F32, Inputs: of(16, 16, 16)}, "16 bytes are not a multiple of 12"},
 		{ccl.AllReduce, ccl.Values{Op: tensor.BXor, DType: dtype.F32, Inputs: of(4, 4, 4)}, "bxor"},
-		{ccl.AllReduce, ccl.Values{Inputs: of(4, 4, 4)}, "cannot reduce"},
-		{ccl.AllGather, ccl.Values{Inputs: of(4, 4, 4)}, "cannot reduce"},
+		{ccl.AllReduce, ccl.Values{Inputs: of(4, 4, 4)}, "of elements of invalid dtype"},
+		{ccl.AllGather, ccl.Values{Inputs: of(4, 4, 4)}, "of elements of invalid dtype"},
 	} {
 		a, err := ccl.Lookup(c.collective, "ring")
 		if err != nil {
@@ -205,8 +205,8 @@ func TestEvaluateRejectsBrokenSchedules(t *testing.T) {
 	scatter := ccl.NewBuilder(ccl.AllGather, "invents", 2, 2, 1)
 	scatter.Reduce(0, 1, 0, 1)
 	for want, b := range map[string]*ccl.Builder{
-		"rank 0 ends without chunk 1":            gather,
-		"reduces a block that its rank does not": scatter,
+		"rank 0 ends without chunk 1":                     gather,
+		"invents reduces, which is no part of all_gather": scatter,
 	} {
 		_, err := b.Schedule().Evaluate(ccl.Values{DType: dtype.U8, Inputs: [][]byte{{1}, {2}}})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -1,20 +1,16 @@
 package ccl
 
-import "fmt"
-
 // valueID names a value that some chunk takes at some rank: the inputs first, then the results of reductions in the
 // order in which the schedule first makes them.
 type valueID uint32
-
-// nothing is the value of a chunk that a rank does not have: before an all-gather, the blocks of the others.
-const nothing = ^valueID(0)
 
 // reduction makes the value numbered inputs + its index.
 type reduction struct{ a, b valueID }
 
 // numbering gives equal numbers to values that are equal whatever the data: a copy is the same value, and so is a
-// reduction of the same two values, in either order, because every operation is commutative to the bit. It looks at the
-// chunks [lo, hi) only, since chunks have nothing to do with one another.
+// reduction of the same two values, in either order, because every operation is commutative to the bit. It is for
+// collectives that reduce: there every rank starts with all chunks. It looks at the chunks [lo, hi) only, since chunks
+// have nothing to do with one another.
 type numbering struct {
 	schedule *Schedule
 	lo, hi   int
@@ -25,16 +21,13 @@ type numbering struct {
 	sent    []valueID // what the steps of the present round send
 	table   []uint32  // open-addressed set of the indexes of made, plus one; its length is a power of two
 	traffic []traffic // of every step; nil unless it is wanted
-	invalid error     // the schedule reduces nothing
 }
 
 func newNumbering(s *Schedule, lo, hi int) *numbering {
 	n := &numbering{schedule: s, lo: lo, hi: hi, inputs: s.World * (hi - lo), table: make([]uint32, 1024)}
 	n.current = make([]valueID, n.inputs)
-	for r := range s.World {
-		for c := lo; c < hi; c++ {
-			n.current[n.index(r, c)] = n.initial(r, c)
-		}
+	for k := range n.current {
+		n.current[k] = valueID(k)
 	}
 	return n
 }
@@ -42,23 +35,11 @@ func newNumbering(s *Schedule, lo, hi int) *numbering {
 // index is where the value of a chunk at a rank is.
 func (n *numbering) index(r, c int) int { return r*(n.hi-n.lo) + c - n.lo }
 
-// initial is what rank r has of chunk c before the first step.
-func (n *numbering) initial(r, c int) valueID {
-	if n.schedule.Collective == AllGather && c/n.schedule.Sub != r {
-		return nothing
-	}
-	return valueID(n.index(r, c))
-}
-
 // play plays the whole schedule on value numbers.
 func (n *numbering) play() {
 	s := n.schedule
-	for k, lo := range s.Rounds {
-		hi := len(s.Steps)
-		if k+1 < len(s.Rounds) {
-			hi = int(s.Rounds[k+1])
-		}
-		n.round(int(lo), hi)
+	for k := range s.Rounds {
+		n.round(s.round(k))
 	}
 }
 
@@ -71,30 +52,77 @@ func (n *numbering) round(lo, hi int) {
 	sent := n.sent
 	for i := lo; i < hi; i++ {
 		step := &n.schedule.Steps[i]
-		dst := n.chunksOf(step.Dst, step)
-		if step.Kind == Copy {
-			copy(dst, sent)
-		} else {
-			for c, v := range dst {
-				dst[c] = n.reduce(sent[c], v)
-			}
+		moved, made := n.write(step, sent)
+		if n.traffic != nil && moved > 0 {
+			n.traffic[i] = traffic{sent: sent[0], made: made}
 		}
-		if n.traffic != nil && len(dst) > 0 {
-			n.traffic[i] = traffic{sent: sent[0], made: dst[0]}
-		}
-		sent = sent[len(dst):]
+		sent = sent[moved:]
 	}
 }
 
 // look appends the values that a step sends.
 func (n *numbering) look(step *Step) {
-	if !step.FromInput {
+	switch {
+	case n.schedule.isListed(step):
+		for _, c := range n.schedule.list(step) {
+			n.lookAt(step, int(c))
+		}
+	case step.FromInput:
+		for c := max(int(step.Lo), n.lo); c < min(int(step.Hi), n.hi); c++ {
+			n.lookAt(step, c)
+		}
+	default:
 		n.sent = append(n.sent, n.chunksOf(step.Src, step)...)
+	}
+}
+
+func (n *numbering) lookAt(step *Step, c int) {
+	if c < n.lo || c >= n.hi {
 		return
 	}
-	for c := max(int(step.Lo), n.lo); c < min(int(step.Hi), n.hi); c++ {
-		n.sent = append(n.sent, n.initial(int(step.Src), c))
+	at := n.index(int(step.Src), c)
+	if step.FromInput {
+		n.sent = append(n.sent, valueID(at))
+	} else {
+		n.sent = append(n.sent, n.current[at])
 	}
+}
+
+// write does a step with the first of the values that were sent. It returns how many it took, and the first it made.
+func (n *numbering) write(step *Step, sent []valueID) (moved int, made valueID) {
+	if n.schedule.isListed(step) {
+		return n.writeListed(step, sent)
+	}
+	dst := n.chunksOf(step.Dst, step)
+	if len(dst) == 0 {
+		return 0, 0
+	}
+	if step.Kind == Copy {
+		copy(dst, sent)
+		return len(dst), dst[0]
+	}
+	for c, v := range dst {
+		dst[c] = n.reduce(sent[c], v)
+	}
+	return len(dst), dst[0]
+}
+
+func (n *numbering) writeListed(step *Step, sent []valueID) (moved int, made valueID) {
+	for _, c := range n.schedule.list(step) {
+		if int(c) < n.lo || int(c) >= n.hi {
+			continue
+		}
+		v, dst := sent[moved], &n.current[n.index(int(step.Dst), int(c))]
+		if step.Kind == Reduce {
+			v = n.reduce(v, *dst)
+		}
+		*dst = v
+		if moved == 0 {
+			made = v
+		}
+		moved++
+	}
+	return moved, made
 }
 
 // chunksOf is the present values of a step's chunks at a rank.
@@ -108,10 +136,6 @@ func (n *numbering) chunksOf(rank int32, step *Step) []valueID {
 
 // reduce returns the value of a ⊕ b.
 func (n *numbering) reduce(a, b valueID) valueID {
-	if a == nothing || b == nothing {
-		n.invalid = fmt.Errorf("schedule %s reduces a block that its rank does not have", n.schedule.Algorithm)
-		return nothing
-	}
 	at := n.find(a, b)
 	if n.table[at] == 0 {
 		n.made = append(n.made, reduction{a, b})
@@ -147,8 +171,8 @@ func (n *numbering) grow() {
 	}
 }
 
-// isMade tells the result of a reduction from an input or nothing.
-func (n *numbering) isMade(v valueID) bool { return int(v) >= n.inputs && v != nothing }
+// isMade tells the result of a reduction from an input.
+func (n *numbering) isMade(v valueID) bool { return int(v) >= n.inputs }
 
 // row is the values that rank r ends with.
 func (n *numbering) row(r int) []valueID {

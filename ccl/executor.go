@@ -108,8 +108,23 @@ func (l Launch) check() {
 	if l.Elems < 0 || l.ElemSize < 1 || l.PartialSize < 1 {
 		panic(fmt.Sprintf("ccl: launch of %d elements of %d bytes, partial sums of %d", l.Elems, l.ElemSize, l.PartialSize))
 	}
-	if l.Schedule.Collective != AllReduce && l.Elems%world != 0 {
-		panic(fmt.Sprintf("ccl: %s of %d elements cannot give %d ranks equal blocks", l.Schedule.Collective, l.Elems, world))
+	l.checkSizes()
+}
+
+func (l Launch) checkSizes() {
+	s := l.Schedule
+	if l.Sizes == nil {
+		if blocks := s.Collective.sizes(s.World); blocks > 0 && l.Elems%blocks != 0 {
+			panic(fmt.Sprintf("ccl: %s of %d elements cannot have %d equal blocks", s.Collective, l.Elems, blocks))
+		}
+		return
+	}
+	elems, err := s.checkSizes(l.Sizes)
+	if err == nil && elems != l.Elems {
+		err = fmt.Errorf("%s of %d elements got blocks of %d", s.Collective, l.Elems, elems)
+	}
+	if err != nil {
+		panic("ccl: " + err.Error())
 	}
 }
 

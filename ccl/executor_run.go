@@ -24,14 +24,14 @@ type run struct {
 	waits   []waits             // what each step still waits for
 	paths   []network.PathID    // along each of wiring.pairs
 	devices []topology.DeviceID // those that paths are for
-	offsets []int64             // chunk c is the elements [offsets[c], offsets[c+1])
+	volumes volumes             // elements that each step moves
 	sizes   [2]int64            // bytes of an element that is not, that is a partial sum
 	partial []partial           // which steps move partial sums; nil when that makes no difference
 	left    []uint32            // steps that each rank has yet to see complete
 	joined  []bool              // ranks that have come to this launch
 	joining []uint32            // ranks that came at this instant
 	held    [][]uint32          // steps that arrived at a rank before it joined; nil until there is one
-	done    []uint32            // completed steps whose successors have not been told
+	done    []uint32            // completed steps whose successors have not been told; and turns, see settle
 	times   []StepTimes         // nil without an observer
 	absent  int                 // ranks that have not joined
 	running int                 // ranks that are not done
@@ -48,12 +48,10 @@ func (r *run) prepare(l Launch) {
 	r.joined = append(r.joined[:0], make([]bool, s.World)...)
 	r.running, r.absent = s.World, s.World
 	r.steps, r.edges, r.edgeStart = s.Steps, s.Edges, s.EdgeStart
-	if r.offsets == nil || r.launch.Elems != l.Elems {
-		r.offsets = s.offsets(r.offsets[:0], l.Elems)
-	}
+	r.volumes.fit(&l)
 	r.sizes = [2]int64{int64(l.ElemSize), int64(l.PartialSize)}
 	r.partial = nil
-	if l.PartialSize != l.ElemSize {
+	if l.PartialSize != l.ElemSize && s.Collective.reduces() {
 		r.partial = s.stages()
 	}
 	r.times = nil
@@ -62,15 +60,6 @@ func (r *run) prepare(l Launch) {
 	}
 	r.findPaths(l.Devices)
 	r.launch = l
-}
-
-// offsets appends the first element of every chunk, and the end of the last, for a vector of n elements.
-func (s *Schedule) offsets(list []int64, n int) []int64 {
-	for c := range s.Chunks() {
-		lo, _ := s.Span(c, n)
-		list = append(list, int64(lo))
-	}
-	return append(list, int64(n))
 }
 
 // findPaths resolves the paths, unless the last launch had the same devices.
@@ -147,9 +136,9 @@ func (r *run) Delivered(now sim.Time, token uint64) {
 	i := uint32(token)
 	if token&reduced != 0 || r.arrive(i, now) {
 		r.release(i, now)
-		if len(r.done) > 0 || r.running == 0 {
-			r.settle(now)
-		}
+	}
+	if len(r.done) > 0 || r.running == 0 {
+		r.settle(now)
 	}
 }
 
@@ -170,7 +159,7 @@ func (r *run) send(i uint32, now sim.Time) {
 
 // bytes is the size of the value that a step sends or makes.
 func (r *run) bytes(i uint32, step *Step, which func(partial) int) int64 {
-	elems := r.offsets[step.Hi] - r.offsets[step.Lo]
+	elems := r.volumes.of(i, step)
 	if r.partial == nil {
 		return elems * r.sizes[0]
 	}
@@ -182,6 +171,9 @@ func (r *run) bytes(i uint32, step *Step, which func(partial) int) int64 {
 func (r *run) arrive(i uint32, now sim.Time) bool {
 	if r.times != nil {
 		r.times[i].Arrived = now
+	}
+	if r.wiring.next != nil && r.wiring.next[i] != 0 {
+		r.done = append(r.done, r.wiring.next[i]|turn)
 	}
 	if r.absent > 0 && !r.joined[r.steps[i].Dst] {
 		r.hold(i)
@@ -220,11 +212,18 @@ func (r *run) combine(i uint32, now sim.Time) bool {
 	return bytes == 0
 }
 
-// settle tells all that has completed to all that waits for it, and ends the run after the last rank. Steps without
+// This bit in the list of what is done tells a step whose turn it is to be sent from one that is complete.
+const turn = 1 << 31
+
+// settle tells all that has happened to all that waits for it, and ends the run after the last rank. Steps without
 // bytes complete one another at once, in chains as long as the schedule: hence a list and no recursion.
 func (r *run) settle(now sim.Time) {
 	for k := 0; k < len(r.done); k++ {
-		r.release(r.done[k], now)
+		if i := r.done[k]; i&turn != 0 {
+			r.open(i&^turn, GateSend, now)
+		} else {
+			r.release(i, now)
+		}
 	}
 	r.done = r.done[:0]
 	if r.running == 0 {

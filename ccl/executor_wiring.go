@@ -7,11 +7,13 @@ import (
 
 // derived is what is worked out from a Schedule once, when it is first needed, and kept with it.
 type derived struct {
-	wiringOnce, stagesOnce, programOnce sync.Once
+	wiringOnce, stagesOnce, programOnce, deliversOnce, exchangeOnce sync.Once
 
-	wiring  *wiring
-	stages  []partial
-	program *program
+	wiring      *wiring
+	stages      []partial
+	program     *program
+	deliversErr error
+	exchange    *exchange
 }
 
 // wiring is what the Executor needs of a Schedule beside its steps: the same for every launch.
@@ -20,6 +22,8 @@ type wiring struct {
 
 	pairs []pair   // the distinct (Src, Dst) between which something is sent
 	pair  []uint32 // step i goes along pairs[pair[i]]
+
+	next []uint32 // the step that step i's source sends in turn after it; 0: none. nil: ranks do not send in turn
 
 	// The steps that wait for nothing but their source to join: in the order of the schedule, and by rank.
 	first, firstByRank []uint32
@@ -55,9 +59,32 @@ func newWiring(s *Schedule) *wiring {
 			w.steps[step.Dst]++
 		}
 	}
+	if s.InTurn {
+		w.findTurns(s)
+	}
 	w.findPairs(s)
 	w.findFirst(s)
 	return w
+}
+
+// findTurns makes each message wait for the one that its source sends before it.
+func (w *wiring) findTurns(s *Schedule) {
+	w.next = make([]uint32, len(s.Steps))
+	last := make([]int, s.World)
+	for r := range last {
+		last[r] = -1
+	}
+	for i := range s.Steps {
+		src := s.Steps[i].Src
+		if src == s.Steps[i].Dst {
+			continue
+		}
+		if last[src] >= 0 {
+			w.next[last[src]] = uint32(i)
+			w.waits[i].send++
+		}
+		last[src] = i
+	}
 }
 
 // findPairs numbers the pairs of ranks. Most schedules send to the same rank many times running, so each rank
@@ -93,7 +120,7 @@ func (w *wiring) number(known map[pair]uint32, at pair) uint32 {
 func (w *wiring) findFirst(s *Schedule) {
 	w.rankStart = make([]uint32, s.World+1)
 	for i := range s.Steps {
-		if s.SendWaits[i] == 0 {
+		if w.waits[i].send == 0 {
 			w.first = append(w.first, uint32(i))
 			w.rankStart[s.Steps[i].Src+1]++
 		}

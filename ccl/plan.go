@@ -11,6 +11,9 @@ type plan struct {
 	// shape is the number of blocks and of chunks a block; nil: a block for every rank, each one chunk.
 	shape func(l Layout, depth int) (blocks, sub int)
 
+	// inTurn says that ranks send one message at a time.
+	inTurn bool
+
 	// steps is the work itself.
 	steps func(l Layout, depth int) phase
 }
@@ -34,6 +37,12 @@ func (p plan) Build(l Layout, bytes int64) *Schedule {
 		blocks, sub = p.shape(l, depth)
 	}
 	b := NewBuilder(p.collective, p.name, l.World, blocks, sub)
+	if p.collective.rooted() {
+		b.Root(l.Root)
+	}
+	if p.inTurn {
+		b.InTurn()
+	}
 	p.steps(l, depth).run(b)
 	return b.Schedule()
 }

@@ -1,36 +1,5 @@
 package ccl
 
-import "fmt"
-
-// Collective is what a Schedule computes.
-type Collective uint8
-
-// The collectives that algorithms exist for.
-const (
-	AllReduce     Collective = iota // every rank ends with the reduction of all ranks' vectors
-	AllGather                       // every rank ends with the concatenation of all ranks' blocks
-	ReduceScatter                   // rank r ends with block r of the reduction
-	Broadcast                       // every rank ends with the root's vector
-	ReduceToRoot                    // the root ends with the reduction of all ranks' vectors
-	Gather                          // the root ends with the concatenation of all ranks' blocks
-	Scatter                         // rank r ends with block r of the root's vector
-	AllToAll                        // rank r ends with block r of every rank's vector, one after another
-)
-
-// collectiveNames are those of torch.distributed and of ccl.yaml.
-var collectiveNames = [...]string{
-	AllReduce: "all_reduce", AllGather: "all_gather", ReduceScatter: "reduce_scatter", Broadcast: "broadcast",
-	ReduceToRoot: "reduce", Gather: "gather", Scatter: "scatter", AllToAll: "all_to_all",
-}
-
-// String is the collective's name in torch.distributed and in ccl.yaml.
-func (c Collective) String() string {
-	if int(c) < len(collectiveNames) {
-		return collectiveNames[c]
-	}
-	return fmt.Sprintf("Collective(%d)", uint8(c))
-}
-
 // Kind is what a Step does with the value that arrives.
 type Kind uint8
 
@@ -40,11 +9,11 @@ const (
 	Reduce             // dst ← src ⊕ dst, one rounding
 )
 
-// Step moves the value of the chunks [Lo, Hi) from rank Src to rank Dst. Src may equal Dst, then nothing crosses
+// Step moves the value of some chunks from rank Src to rank Dst, in one message. Src may equal Dst, then nothing crosses
 // a link.
 type Step struct {
 	Src, Dst  int32
-	Lo, Hi    int32
+	Lo, Hi    int32 // the chunks [Lo, Hi); or those of a list, see [Schedule.Listed]
 	Kind      Kind
 	FromInput bool // send the rank's input as it was at the start, not its current value
 }
@@ -71,15 +40,26 @@ func (e Edge) Gate() Gate { return Gate(e & 1) }
 // step waits for. It knows neither link speeds nor element values, so it serves every count and dtype, and timing
 // can never change a bit: the operands of a reduction are edges here.
 //
-// The vector that the collective works on is cut into Blocks·Sub chunks; see [Schedule.Span].
+// The vector that the collective works on is cut into Blocks·Sub chunks; see [Schedule.Span]. Where ranks have blocks,
+// Blocks == World and block r is rank r's. In an AllToAll a block's place says how far it goes: block k of rank r starts
+// as what r sends to rank r+k and ends as what r got from rank r-k (mod World), so that it never changes its place.
 type Schedule struct {
 	Collective Collective
 	Algorithm  string
 	World      int // ranks
-	Blocks     int // equal shares of the vector; for AllGather and ReduceScatter Blocks == World and block r is rank r's
+	Root       int // of Broadcast, ReduceToRoot, Gather and Scatter; see [Layout]
+	Blocks     int
 	Sub        int // chunks a block is cut into
 
 	Steps []Step
+
+	// Listed are chunks for steps that move some which do not adjoin: a step with Lo from Chunks() on moves the chunks
+	// Listed[Lo-Chunks():Hi-Chunks()].
+	Listed []int32
+
+	// InTurn says that a rank sends one message at a time, in the order of the steps: it starts the next when the last
+	// has arrived, and not before the next one's own edges allow. Otherwise it sends whatever there is to be sent.
+	InTurn bool
 
 	// Round k is the steps from Rounds[k] up to Rounds[k+1], or up to the last step. A step sends the value that its
 	// source held before the step's round began; writes into one chunk of one rank take effect in step order. Rounds
@@ -99,13 +79,79 @@ type Schedule struct {
 // Chunks is the number of chunks the vector is cut into.
 func (s *Schedule) Chunks() int { return s.Blocks * s.Sub }
 
-// Span returns the elements [lo, hi) of the whole vector that chunk c covers when the vector has n elements.
-// Shares differ by at most one element; the first ones are the longer. For AllGather and ReduceScatter n is a
-// multiple of World, so that blocks are equal.
+// Chunk is the chunk at a place between a step's Lo and Hi: itself, or one that is listed.
+func (s *Schedule) Chunk(place int32) int {
+	if n := s.Chunks(); int(place) >= n {
+		return int(s.Listed[int(place)-n])
+	}
+	return int(place)
+}
+
+// isListed says whether a step moves listed chunks.
+func (s *Schedule) isListed(step *Step) bool { return int(step.Lo) >= s.Chunks() }
+
+// list is the listed chunks that a step moves.
+func (s *Schedule) list(step *Step) []int32 {
+	n := s.Chunks()
+	return s.Listed[int(step.Lo)-n : int(step.Hi)-n]
+}
+
+// Span returns the elements [lo, hi) of the whole vector that chunk c covers when the vector has n elements and equal
+// blocks. Shares differ by at most one element; the first ones are the longer. Where ranks have blocks n is a multiple
+// of World, so that they are equal. For AllToAll the vector is what one rank starts with.
 func (s *Schedule) Span(c, n int) (lo, hi int) {
-	blockLo, blockHi := share(n, s.Blocks, c/s.Sub)
-	lo, hi = share(blockHi-blockLo, s.Sub, c%s.Sub)
-	return blockLo + lo, blockLo + hi
+	whole := s.cut(n, nil)
+	return whole.chunk(c)
+}
+
+// round returns the steps [lo, hi) of round k.
+func (s *Schedule) round(k int) (lo, hi int) {
+	hi = len(s.Steps)
+	if k+1 < len(s.Rounds) {
+		hi = int(s.Rounds[k+1])
+	}
+	return int(s.Rounds[k]), hi
+}
+
+// cut is how a vector is cut into the chunks of a schedule.
+type cut struct {
+	elems, blocks, sub int
+	starts             []int // where each block starts and the last one ends; nil: blocks are equal shares
+}
+
+// cut cuts elems elements into blocks of the given sizes; nil: equal ones.
+func (s *Schedule) cut(elems int, sizes []int) cut {
+	c := cut{elems: elems, blocks: s.Blocks, sub: s.Sub}
+	if sizes != nil {
+		c.starts = sums(sizes)
+	}
+	return c
+}
+
+// sums lists the sums of the first 0, 1, … of the sizes.
+func sums(sizes []int) []int {
+	list := make([]int, 1, len(sizes)+1)
+	total := 0
+	for _, n := range sizes {
+		total += n
+		list = append(list, total)
+	}
+	return list
+}
+
+// block returns the elements of block b.
+func (c *cut) block(b int) (lo, hi int) {
+	if c.starts != nil {
+		return c.starts[b], c.starts[b+1]
+	}
+	return share(c.elems, c.blocks, b)
+}
+
+// chunk returns the elements of a chunk.
+func (c *cut) chunk(k int) (lo, hi int) {
+	first, end := c.block(k / c.sub)
+	lo, hi = share(end-first, c.sub, k%c.sub)
+	return first + lo, first + hi
 }
 
 // share returns the i-th of k nearly equal shares of n elements.

@@ -13,7 +13,7 @@ import (
 // one another, or what the busiest link, vector unit or rank's DMA engines have to carry.
 func (t *Tuner) lowerBound(l Launch) sim.Time {
 	b := bound{Launch: l, wiring: l.Schedule.wiring(), network: t.idle().network}
-	b.offsets = l.Schedule.offsets(nil, l.Elems)
+	b.volumes.fit(&l)
 	return max(b.longestChain(), b.busiest(t.topology))
 }
 
@@ -21,11 +21,11 @@ type bound struct {
 	Launch
 	wiring  *wiring
 	network *network.Network
-	offsets []int64
+	volumes volumes
 }
 
-func (b *bound) bytes(s *Step) int64 {
-	return (b.offsets[s.Hi] - b.offsets[s.Lo]) * int64(b.ElemSize)
+func (b *bound) bytes(i int) int64 {
+	return b.volumes.of(uint32(i), &b.Schedule.Steps[i]) * int64(b.ElemSize)
 }
 
 // longestChain lets every step start when its gates open, as if nothing were shared. Edges lead forward, so one pass
@@ -40,10 +40,14 @@ func (b *bound) longestChain() sim.Time {
 		paths[k] = b.network.Path(b.Devices[p.src], b.Devices[p.dst])
 	}
 	for i := range s.Steps {
-		step, bytes := &s.Steps[i], b.bytes(&s.Steps[i])
+		step, bytes := &s.Steps[i], b.bytes(i)
 		end := open[i].send
 		if bytes > 0 && step.Src != step.Dst {
 			end += b.network.Uncontended(paths[b.wiring.pair[i]], bytes)
+		}
+		if b.wiring.next != nil {
+			next := &open[b.wiring.next[i]]
+			next.send = max(next.send, end)
 		}
 		end = max(end, open[i].combine)
 		if step.Kind == Reduce {
@@ -69,10 +73,10 @@ func (b *bound) busiest(t *topology.Topology) sim.Time {
 	for i := range b.Schedule.Steps {
 		step := &b.Schedule.Steps[i]
 		if step.Src != step.Dst {
-			sent[b.wiring.pair[i]] += b.bytes(step)
+			sent[b.wiring.pair[i]] += b.bytes(i)
 		}
 		if step.Kind == Reduce {
-			reduced[step.Dst] += b.bytes(step)
+			reduced[step.Dst] += b.bytes(i)
 		}
 	}
 	carried := make([]int64, t.NumLinks())
