@@ -1,0 +1,22 @@
+package pybind
+
+import (
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// Timer returns an event that ends when so many picoseconds have passed on the rank's host, after all else that
+// happens at that moment: a host that sleeps waits for it.
+func Timer(worldHandle int64, rank int, ps int64) (event int64, err error) {
+	defer guard(&err)
+	w, r, err := rankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	if ps < 0 {
+		return 0, raise("ValueError", "time cannot pass backwards: %d ps", ps)
+	}
+	e := torchemu.NewEvent(reason("a timer"))
+	w.Deadline(r.Now()+sim.Time(ps), e.Finish)
+	return register(owned[*torchemu.Event]{e, w}), nil
+}
