@@ -1,0 +1,35 @@
+"""torch.distributed, on the simulated fabric."""
+
+from __future__ import annotations
+
+from torchemu.distributed._collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
+from torchemu.distributed._groups import (
+    BACKENDS,
+    ProcessGroup,
+    destroy_process_group,
+    get_backend,
+    get_rank,
+    get_world_size,
+    init_process_group,
+    is_available,
+    is_initialized,
+)
+from torchemu.distributed._reduce_op import ReduceOp
+from torchemu.distributed._work import Work
+
+__all__ = [
+    "BACKENDS",
+    "ProcessGroup",
+    "ReduceOp",
+    "Work",
+    "all_gather_into_tensor",
+    "all_reduce",
+    "destroy_process_group",
+    "get_backend",
+    "get_rank",
+    "get_world_size",
+    "init_process_group",
+    "is_available",
+    "is_initialized",
+    "reduce_scatter_tensor",
+]
