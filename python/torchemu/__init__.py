@@ -1,55 +1,30 @@
 """A cluster of accelerators in one process.
 
-``import torchemu as torch`` gives programs the names they know from PyTorch, on a simulated AHBM fabric.
+``import torchemu as torch`` gives programs the names they know from PyTorch, on a simulated AHBM fabric. They are made
+in ``torchemu._namespace``, which is loaded when the first of them is used: pytest imports this package in every run of
+it, for the sake of ``torchemu.pytest_plugin``, and most of those runs have no use for NumPy and the Go core.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-from torchemu import _runtime, ahbm, distributed, dtypes, errors, multiprocessing
-from torchemu._binding import go as _go
-from torchemu._placement import DPPolicy
-from torchemu._runtime import World
-from torchemu._runtime import opened as open_world
-from torchemu._tensor import Size, Tensor, arange, empty, from_numpy, full, ones, tensor, zeros, zeros_like
-from torchemu.dtypes import dtype
-
-__version__: str = _go.Version()
-
-__all__ = [
-    "DPPolicy",
-    "Size",
-    "Tensor",
-    "World",
-    "ahbm",
-    "arange",
-    "distributed",
-    "dtype",
-    "dtypes",
-    "empty",
-    "errors",
-    "from_numpy",
-    "full",
-    "multiprocessing",
-    "ones",
-    "open_world",
-    "tensor",
-    "zeros",
-    "zeros_like",
-]
-
-_DTYPES = {name: d for d in dtypes.ALL for name in d.names}
+if TYPE_CHECKING:
+    from torchemu._namespace import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
-    """torch.spec, the topology of the current World, and the dtypes under all their names."""
-    if name == "spec":
-        return _runtime.current_world().spec
-    if name in _DTYPES:
-        return _DTYPES[name]
-    raise AttributeError(f"torchemu has no {name!r}")
+    """A submodule, or a name of the namespace at its first use; those that change, such as spec, at every use."""
+    if name.startswith("_") and name not in ("__version__", "__all__"):
+        raise AttributeError(f"torchemu has no {name!r}")
+    if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
+    namespace = importlib.import_module("torchemu._namespace")
+    globals().update(namespace.NAMES)
+    return namespace.NAMES[name] if name in namespace.NAMES else getattr(namespace, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_DTYPES, "spec"})
+    return sorted({*globals(), *dir(importlib.import_module("torchemu._namespace"))})

@@ -7,8 +7,8 @@ import json
 import os
 import sys
 import types
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu._binding import go
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from torchemu.distributed import ProcessGroup
 
 DEFAULT_TOPOLOGY = "default"
-_PACKAGE = os.path.dirname(__file__) + os.sep
+PACKAGE = os.path.dirname(__file__) + os.sep
+"""Where this package's files are: frames of them are not the program's."""
 
 
 class World:
@@ -50,7 +51,7 @@ class World:
     def site(self) -> int:
         """The number of the place in the program that called into torchemu; see go.AddSite."""
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
             frame = frame.f_back
         place = (frame.f_code, frame.f_lasti)
         number = self._sites.get(place)
@@ -75,14 +76,36 @@ class World:
             self._leaving = [kept for kept, busy in zip(self._leaving, pending, strict=True) if busy]
 
 
+class Process(Protocol):
+    """What a rank has of its own in the interpreter, as if it were a process, where ranks are isolated so far:
+    modules, environment, random state, … See torchemu.run."""
+
+    def enter(self) -> None:
+        """Puts it in place; called at every switch to the rank."""
+
+    def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
+        """Runs the program of the rank."""
+
+    def children(self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]) -> list[Process]:
+        """The processes of ranks that this one spawns to call ``fn(rank, *args)``."""
+
+
 class Context:
     """What belongs to one rank: in a real cluster, to one process."""
 
-    def __init__(self, world: World, rank: int, tasks: Tasks | None = None, parent: Context | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        rank: int,
+        tasks: Tasks | None = None,
+        parent: Context | None = None,
+        process: Process | None = None,
+    ) -> None:
         self.world = world
         self.rank = rank
         self.device = rank
         self.tasks = tasks
+        self.process = process
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
         self.stream: int = go.DefaultStream(world.handle, rank)
@@ -127,7 +150,19 @@ def switch_to(context: Context | None) -> Context | None:
     """Makes context that of the running code, and returns the one before."""
     global _context
     before, _context = _context, context
+    if context is not None and context.process is not None:
+        context.process.enter()
     return before
+
+
+def running() -> Context | None:
+    """The context of the running rank; None outside of any."""
+    return _context
+
+
+def process() -> Process | None:
+    """What the running rank has of its own in the interpreter; None where ranks are not isolated."""
+    return _context.process if _context is not None else None
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,16 @@ class Failure:
 
 
 class Tasks:
-    """One spawn: the ranks 0 to nprocs-1 of a World, each running fn(rank, *args)."""
+    """One spawn: the ranks 0 to nprocs-1 of a World, each running fn(rank, *args), in a process of its own if given."""
 
-    def __init__(self, parent: _runtime.Context, fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int) -> None:
+    def __init__(
+        self,
+        parent: _runtime.Context,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        nprocs: int,
+        processes: Sequence[_runtime.Process | None] = (),
+    ) -> None:
         self.world, self.nprocs = parent.world, nprocs
         self.group: ProcessGroup | None = None  # the default group, where the ranks make one
         self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
@@ -47,18 +54,21 @@ class Tasks:
         self._fn, self._args = fn, args
         self._unwinding = False
         self._loop = greenlet.getcurrent()
-        self._contexts = [_runtime.Context(self.world, r, self, parent) for r in range(nprocs)]
+        processes = processes or [None] * nprocs
+        self._contexts = [_runtime.Context(self.world, r, self, parent, p) for r, p in enumerate(processes)]
         self._greenlets = [greenlet.greenlet(self._body) for _ in range(nprocs)]
         self._live = nprocs
 
     def run(self) -> None:
         """Runs all ranks to their end. Afterwards ``failures`` holds those that failed by themselves."""
+        before = _runtime.running()
         try:
             self._drive()
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
         finally:
             self._unwind()
+            _runtime.switch_to(before)
             go.Release(self.scheduler)
 
     def wait(self, rank: int, waitable: int) -> None:
@@ -88,17 +98,15 @@ class Tasks:
         return bool(self.failures) and not go.Runnable(self.scheduler)
 
     def _resume(self, rank: int, *thrown: BaseException) -> None:
+        """Switches to the rank until it waits or ends. Its context stays: the next rank's replaces it."""
         task = self._greenlets[rank]
-        before = _runtime.switch_to(self._contexts[rank])
-        try:
-            if thrown:
-                task.throw(*thrown)
-            elif task:
-                task.switch()
-            else:
-                task.switch(rank)
-        finally:
-            _runtime.switch_to(before)
+        _runtime.switch_to(self._contexts[rank])
+        if thrown:
+            task.throw(*thrown)
+        elif task:
+            task.switch()
+        else:
+            task.switch(rank)
 
     def _body(self, rank: int) -> None:
         try:
@@ -116,8 +124,12 @@ class Tasks:
 
     def _program(self, rank: int) -> None:
         """Runs the rank and waits for what it has issued, as a process does that destroys its groups on exit."""
+        process = self._contexts[rank].process
         try:
-            self._fn(rank, *self._args)
+            if process is None:
+                self._fn(rank, *self._args)
+            else:
+                process.call(self._fn, rank, *self._args)
         except SystemExit as leave:
             if leave.code not in (None, 0):
                 raise
@@ -145,7 +157,7 @@ class Tasks:
 
 
 def _of_the_program(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the rank's own code on: without the frames of this file at its start."""
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    """The traceback from the rank's own code on: without the frames of this package at its start."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_runtime.PACKAGE):
         trace = trace.tb_next
     return trace

@@ -77,9 +77,10 @@ def spawn(
     if not isinstance(nprocs, int) or isinstance(nprocs, bool):
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
     parent = _runtime.current()
-    if parent.tasks is not None:
+    if parent.tasks is not None and parent.tasks.nprocs > 1:
         raise RuntimeError("spawn inside a spawned rank is not supported: a World has one rank a SIP, all in use")
-    tasks = Tasks(parent, fn, tuple(args), nprocs)
+    processes = parent.process.children(nprocs, fn, tuple(args)) if parent.process is not None else ()
+    tasks = Tasks(parent, fn, tuple(args), nprocs, processes)
     tasks.run()
     if tasks.interrupt is not None:
         raise tasks.interrupt

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from torchemu.distributed._collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
+from torchemu.distributed._decorator import CallableModule
 from torchemu.distributed._groups import (
     BACKENDS,
     ProcessGroup,
@@ -33,3 +36,5 @@ __all__ = [
     "is_initialized",
     "reduce_scatter_tensor",
 ]
+
+sys.modules[__name__].__class__ = CallableModule
