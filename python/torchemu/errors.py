@@ -13,3 +13,23 @@ class MismatchError(RuntimeError):
 
 class InternalError(RuntimeError):
     """A defect in torchemu itself: please report it, with the text, which holds the Go stack."""
+
+
+class DistError(RuntimeError):
+    """What goes wrong in torch.distributed below Python: the base of the four that follow."""
+
+
+class DistBackendError(DistError):
+    """An operation between ranks failed: a rank or a link is gone."""
+
+
+class DistNetworkError(DistError):
+    """A store could not be reached."""
+
+
+class DistStoreError(DistError):
+    """A store did not answer in time."""
+
+
+class QueueEmptyError(DistStoreError):
+    """A queue of a store has nothing to pop, and the caller did not want to wait."""
