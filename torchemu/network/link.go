@@ -24,8 +24,8 @@ func (n *Network) enter(f int32) (contended bool) {
 	s := &n.shares[f]
 	s.member = true
 	s.places = s.places[:0]
-	for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
-		if n.enterLink(f, l, seg.peak) {
+	for _, l := range n.route[seg.first:seg.tight] {
+		if n.enterLink(f, l, seg.peak.rate) {
 			contended = true
 		}
 	}
@@ -52,12 +52,12 @@ func (n *Network) exit(f int32) {
 	seg := &n.segments[n.flows[f].segment]
 	n.shares[f].member = false
 	places := n.shares[f].places
-	for hop, l := range n.tight[seg.tightFirst:seg.tightLast] {
+	for hop, l := range n.route[seg.first:seg.tight] {
 		x := &n.links[l]
 		if x.contended() {
 			n.noteChange(l)
 		}
-		x.load -= seg.peak
+		x.load -= seg.peak.rate
 		last := len(x.members) - 1
 		moved := x.members[last]
 		x.members[places[hop]] = moved
