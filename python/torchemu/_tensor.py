@@ -442,6 +442,9 @@ def _restored(array: np.ndarray, device: int, dp: DPPolicy, name: str) -> Tensor
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the array's memory. A read-only array is copied, for a tensor can be written.
 
+    An operation that is pending on the tensor is seen through it and its views; neither the array nor another tensor
+    made from the array waits for it.
+
     Raises:
         TypeError: not an array, or of a dtype that torch has not.
         ValueError: a stride is negative or not a multiple of the element size, or the byte order is not this machine's.
