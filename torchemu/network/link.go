@@ -4,7 +4,7 @@ package network
 type link struct {
 	capacity  uint64 // bytes per second
 	load      uint64 // the peaks of its members, added up
-	collected uint64 // the last round of rate computations that saw it; see filling
+	collected uint64 // the last filling.round that saw it
 	residual  uint64 // bandwidth that is not given away yet, as a rate with the filling's shift
 	takers    uint64 // members that have no rate yet
 	members   []member

@@ -10,7 +10,7 @@ import (
 // filling is the working memory of progressive filling: the flows and contended links of one component, that is, of
 // flows that are connected through contended links.
 type filling struct {
-	round uint64 // number of the allocation; marks what belongs to a component that has been done
+	round uint64 // counts allocations; marks what belongs to a component that has been done
 	flows []int32
 	links []int32
 	shift uint8 // of the rates in this component: as many fraction bits as the widest link leaves
@@ -161,7 +161,11 @@ func (n *Network) apply(now sim.Time) {
 	first := busy
 	for _, f := range c.flows {
 		s := &n.shares[f]
-		s.change(rate{s.next, c.shift}, now)
+		r := rate{s.next, c.shift}
+		if peak := n.segments[n.flows[f].segment].peak.rate; s.next == peak<<c.shift {
+			r = rate{value: peak} // the same rate in the same words: a flow that was never slower keeps its finish
+		}
+		s.change(r, now)
 		first = min(first, s.finish)
 	}
 	if first == busy {

@@ -17,7 +17,7 @@ type share struct {
 	finish sim.Time // when nothing will be left
 
 	due       sim.Time // of flow.event
-	collected uint64   // as for a link
+	collected uint64   // the last filling.round that saw it
 	next      uint64   // the rate being computed, with the filling's shift
 	settled   bool     // next is final
 
