@@ -241,7 +241,7 @@ def test_async_op_returns_a_work(open_world: OpenWorld) -> None:
     def rank(r: int) -> np.ndarray:
         t = torch.ones(1000)
         work = dist.all_reduce(t, async_op=True)
-        gathered, mine = torch.zeros(2), torch.full((1,), r)
+        gathered, mine = torch.zeros(2), torch.full((1,), float(r))
         other = dist.all_gather_into_tensor(gathered, mine, async_op=True)
         third = dist.reduce_scatter_tensor(torch.zeros(1), torch.zeros(2), async_op=True)
         assert not work.is_completed()
