@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -25,12 +26,18 @@ type tunerKey struct {
 	placement       string // layout and devices
 }
 
-// An algorithm that would take more than this is not tried when a smaller one has been. Every pair of ranks that talk to
-// each other takes a path through the topology.
+// What is more than this is tried only when nothing else is left. Every pair of ranks that talk to each other takes a
+// path through the topology. A schedule is contended when its busiest link is occupied for longer than the longest chain
+// of its steps takes: then every message that comes or goes changes the rates of others, and a step takes up to a
+// thousand times as long to simulate, in a trial as in earnest.
 const (
-	maxTrialBytes = 256 << 20
-	maxTrialPairs = 1 << 14
+	maxTrialBytes     = 256 << 20
+	maxTrialPairs     = 1 << 14
+	maxContendedSteps = 1 << 15
 )
+
+// maxKeptBytes is how large a schedule may be to be kept between its lower bound and its trial; others are built twice.
+const maxKeptBytes = 32 << 20
 
 // NewTuner returns a Tuner for collectives on t.
 func NewTuner(t *topology.Topology) *Tuner {
@@ -81,57 +88,90 @@ type trial struct {
 
 func (t trial) bytes() int64 { return int64(t.launch.Elems) * int64(t.launch.ElemSize) }
 
-// contender is a candidate and how it did.
+// contender is a candidate that is worth a trial.
 type contender struct {
 	Algorithm
-	listed int // place in the list of algorithms
-	bytes  int // of memory, about
-	time   sim.Time
+	listed   int // place in the list of algorithms
+	bytes    int // of memory, about
+	schedule *Schedule
+	heavy    bool     // slow to simulate
+	time     sim.Time // at first a lower bound
 }
 
-// beats compares by time, then by place.
-func (a contender) beats(b contender) bool {
-	return a.time < b.time || a.time == b.time && a.listed < b.listed
+// compare orders by time, then by place.
+func (a contender) compare(b contender) int {
+	return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.listed, b.listed))
 }
 
-// choose tries the candidates, small schedules first: the best so far often rules the big ones out.
+// choose tries the candidates, those with the least lower bounds first, until no bound beats the best time.
 func (t *Tuner) choose(candidates []Algorithm, on trial) Algorithm {
 	if on.bytes() == 0 || on.layout.World == 1 {
 		return candidates[0] // none takes any time
 	}
-	field := make([]contender, len(candidates))
-	for i, a := range candidates {
-		field[i] = contender{Algorithm: a, listed: i, bytes: footprint(a, on.layout, on.bytes())}
+	field := t.enter(candidates, on)
+	slices.SortFunc(field, contender.compare)
+	best := field[0]
+	if len(field) == 1 {
+		return best.Algorithm
 	}
-	slices.SortStableFunc(field, func(a, b contender) int { return a.bytes - b.bytes })
-	best := contender{time: -1}
-	for _, c := range field {
-		if best.time >= 0 && c.bytes > maxTrialBytes {
+	t.run(&best, never, on)
+	for _, c := range field[1:] {
+		if c.compare(best) > 0 {
 			break
 		}
-		if t.try(&c, best, on) {
+		if t.run(&c, best.time, on); c.compare(best) < 0 {
 			best = c
 		}
 	}
 	return best.Algorithm
 }
 
-// try times a candidate, unless it cannot be better than the best so far, and says whether it is.
-func (t *Tuner) try(c *contender, best contender, on trial) bool {
+// enter builds the candidates, works out their lower bounds, and leaves out what is too much for a trial: as long as
+// something else is left.
+func (t *Tuner) enter(candidates []Algorithm, on trial) []contender {
+	all := make([]contender, len(candidates))
+	for i, a := range candidates {
+		all[i] = contender{Algorithm: a, listed: i, bytes: footprint(a, on.layout, on.bytes())}
+	}
+	slices.SortStableFunc(all, func(a, b contender) int { return cmp.Compare(a.bytes, b.bytes) })
+	var field []contender
+	for _, c := range all {
+		if len(field) > 0 && c.bytes > maxTrialBytes {
+			break
+		}
+		if t.estimate(&c, on); len(field) == 0 || !c.heavy {
+			field = append(field, c)
+		}
+	}
+	if len(field) > 1 && field[0].heavy {
+		return field[1:]
+	}
+	return field
+}
+
+// estimate builds a candidate's schedule for its lower bound.
+func (t *Tuner) estimate(c *contender, on trial) {
 	on.launch.Schedule = c.Build(on.layout, on.bytes())
-	if best.time < 0 {
-		c.time = t.simulate(on.launch, never)
-		return true
+	if c.bytes <= maxKeptBytes {
+		c.schedule = on.launch.Schedule
 	}
 	if len(on.launch.Schedule.wiring().pairs) > maxTrialPairs {
-		return false
+		c.heavy = true
+		return
 	}
-	c.time = t.lowerBound(on.launch)
-	if !c.beats(best) {
-		return false
+	chain, busy := t.lowerBounds(on.launch)
+	c.time = max(chain, busy)
+	c.heavy = busy > chain && len(on.launch.Schedule.Steps) > maxContendedSteps
+}
+
+// run times a contender; never, when it takes longer than limit.
+func (t *Tuner) run(c *contender, limit sim.Time, on trial) {
+	if c.schedule == nil {
+		c.schedule = c.Build(on.layout, on.bytes())
 	}
-	c.time = t.simulate(on.launch, best.time)
-	return c.beats(best)
+	on.launch.Schedule = c.schedule
+	c.schedule = nil // may be big, and the best one is kept
+	c.time = t.simulate(on.launch, limit)
 }
 
 // footprint is about how many bytes a schedule would take while it is built and tried.

@@ -9,12 +9,12 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
-// lowerBound is a time that the launch cannot end before, on an idle network: the longest chain of steps that wait for
-// one another, or what the busiest link, vector unit or rank's DMA engines have to carry.
-func (t *Tuner) lowerBound(l Launch) sim.Time {
+// lowerBounds are two times that the launch cannot end before, on an idle network: what the longest chain of steps
+// takes that wait for one another, and what the busiest link or vector unit has to carry.
+func (t *Tuner) lowerBounds(l Launch) (chain, busy sim.Time) {
 	b := bound{Launch: l, wiring: l.Schedule.wiring(), network: t.idle().network}
 	b.volumes.fit(&l)
-	return max(b.longestChain(), b.busiest(t.topology))
+	return b.longestChain(), b.busiest(t.topology)
 }
 
 type bound struct {

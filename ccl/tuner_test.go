@@ -1,6 +1,7 @@
 package ccl_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -95,10 +96,11 @@ func TestTunerRejects(t *testing.T) {
 	}
 }
 
+// BenchmarkTuner is a choice that is made for the first time.
 func BenchmarkTuner(b *testing.B) {
 	for _, world := range []int{8, 64, 256, 1024} {
 		for _, elems := range []int{1 << 10, 1 << 22} {
-			b.Run(ringOfSIPs(b, world).Name, func(b *testing.B) {
+			b.Run(fmt.Sprintf("%d×%dKiB", world, elems>>8), func(b *testing.B) {
 				topo := ringOfSIPs(b, world)
 				for b.Loop() {
 					_, err := ccl.NewTuner(topo).Select(ccl.AllReduce, ccl.Layout{World: world}, firstPEs(topo), elems, 4)

@@ -30,6 +30,8 @@ def _bind(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args)
         except RuntimeError as error:
             raise _translated(error) from None
+        except OverflowError:
+            raise ValueError(f"a number is out of range: {args} must fit 64 bits") from None
 
     return call
 

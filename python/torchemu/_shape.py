@@ -54,3 +54,49 @@ def resolved(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
     if any(n < 0 for n in full) or math.prod(full) != numel:
         raise ValueError(f"shape {list(shape)} is invalid for input of size {numel}")
     return full
+
+
+def selected(keys: tuple[Any, ...], shape: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int], int]:
+    """The shape, strides and offset of the part that integers, slices, None and one ellipsis select.
+
+    Raises:
+        IndexError: an integer is out of bounds, or there are too many keys.
+        ValueError: a slice's step is not positive.
+    """
+    sizes: list[int] = []
+    steps: list[int] = []
+    offset = 0
+    dimensions = iter(enumerate(zip(shape, strides, strict=True)))
+    for key in _spelled_out(keys, len(shape)):
+        if key is None:
+            sizes.append(1)
+            steps.append(0)
+            continue
+        axis, (n, stride) = next(dimensions)
+        if isinstance(key, slice):
+            chosen = _chosen(key, n)
+            sizes.append(len(chosen))
+            steps.append(stride * chosen.step)
+            offset += chosen.start * stride
+        elif -n <= key < n:
+            offset += int(key) % n * stride
+        else:
+            raise IndexError(f"index {key} is out of bounds for dimension {axis} with size {n}")
+    return sizes, steps, 0 if 0 in sizes else offset
+
+
+def _spelled_out(keys: tuple[Any, ...], ndim: int) -> list[Any]:
+    """The keys with one for every dimension."""
+    given = sum(k is not None and k is not Ellipsis for k in keys)
+    if given > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}: {given}")
+    if sum(k is Ellipsis for k in keys) > 1:
+        raise IndexError("an index can have only one ellipsis ('...')")
+    at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
+    return [*keys[:at], *[slice(None)] * (ndim - given), *keys[at + 1 :]]
+
+
+def _chosen(key: slice, n: int) -> range:
+    if key.step is not None and key.step < 0:
+        raise ValueError("step must be greater than zero: a tensor has no negative strides")
+    return range(*key.indices(n))

@@ -12,7 +12,7 @@ import numpy as np
 from torchemu import _runtime, dtypes
 from torchemu._binding import go
 from torchemu._placement import WHOLE, DPPolicy
-from torchemu._shape import Size, as_text, dims, resolved, row_major
+from torchemu._shape import Size, as_text, dims, resolved, row_major, selected
 
 HOST_READS = (
     "__array__",
@@ -267,15 +267,9 @@ class Tensor:
         return self._part(index) if _is_basic(index) else self._new(self._seen()[index])
 
     def _part(self, index: Any) -> Tensor:
-        """The view that indices and slices select. It looks at no element."""
-        seen = self._seen()
+        """The view that integers, slices and the like select. It looks at no element, and so it need not wait."""
         keys = index if isinstance(index, tuple) else (index,)
-        if any(isinstance(k, slice) and k.step is not None and k.step < 0 for k in keys):
-            raise ValueError("step must be greater than zero: a tensor has no negative strides")
-        part = seen[keys if Ellipsis in keys else (*keys, Ellipsis)]  # with an ellipsis, one element is a view too
-        size = self.dtype.itemsize
-        offset = (part.__array_interface__["data"][0] - seen.__array_interface__["data"][0]) // size if part.size else 0
-        return self._view(part.shape, [s // size for s in part.strides], offset)
+        return self._view(*selected(keys, self.shape, self._strides))
 
     # -- elements, for writing
 
@@ -398,9 +392,10 @@ def _device(device: int | str | None, context: _runtime.Context) -> int:
     return ahbm.checked(device, context.world)
 
 
-def full(size: Sequence[int], fill_value: Any, **options: Any) -> Tensor:
-    """A tensor of one value; the options are those of zeros."""
-    return zeros(size, **options).fill_(fill_value)
+def full(size: Sequence[int], fill_value: Any, *, dtype: str | dtypes.dtype | None = None, **options: Any) -> Tensor:
+    """A tensor of one value, of the value's own dtype unless another is given; the options are those of zeros."""
+    value = tensor(fill_value, dtype=dtype)
+    return zeros(size, dtype=value.dtype, **options).copy_(value)
 
 
 def ones(*size: int | Sequence[int], **options: Any) -> Tensor:
@@ -441,6 +436,9 @@ def _restored(array: np.ndarray, device: int, dp: DPPolicy, name: str) -> Tensor
 
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the array's memory. A read-only array is copied, for a tensor can be written.
+
+    An operation that is pending on the tensor is seen through it and its views; neither the array nor another tensor
+    made from the array waits for it.
 
     Raises:
         TypeError: not an array, or of a dtype that torch has not.

@@ -21,6 +21,8 @@
 // the bandwidth (the link is contended) are rates computed, once for each instant at which flows came or went and
 // after all of these, by progressive filling over the flows that are connected through contended links.
 //
+// Links that cannot be full before others are full are left out altogether: see slack.go.
+//
 // A flow that has all its links to itself, which is the common case in collectives, is no more than a reservation:
 // its end is known at the start, one event delivers it, and the reservation lapses by itself. It is made a member of
 // its links, with an event for its departure, when another flow needs one of them earlier.

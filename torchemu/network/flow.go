@@ -53,14 +53,14 @@ func (n *Network) begin(f int32, now sim.Time) {
 	seg := &n.segments[fl.segment]
 	seg.carried += fl.bytes
 	n.uncounted = true
-	links := n.tight[seg.tightFirst:seg.tightLast]
+	links := n.route[seg.first:seg.tight]
 	for _, l := range links {
 		if n.holds[l].until > now {
 			n.join(f, now)
 			return
 		}
 	}
-	end := now + seg.time(fl.bytes)
+	end := now + seg.peak.time(fl.bytes)
 	for _, l := range links {
 		n.holds[l] = hold{until: end, by: f}
 	}

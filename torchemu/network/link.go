@@ -4,7 +4,7 @@ package network
 type link struct {
 	capacity  uint64 // bytes per second
 	load      uint64 // the peaks of its members, added up
-	collected uint64 // the last round of rate computations that saw it; see filling
+	collected uint64 // the last filling.round that saw it
 	residual  uint64 // bandwidth that is not given away yet, as a rate with the filling's shift
 	takers    uint64 // members that have no rate yet
 	members   []member
@@ -24,8 +24,8 @@ func (n *Network) enter(f int32) (contended bool) {
 	s := &n.shares[f]
 	s.member = true
 	s.places = s.places[:0]
-	for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
-		if n.enterLink(f, l, seg.peak) {
+	for _, l := range n.route[seg.first:seg.tight] {
+		if n.enterLink(f, l, seg.peak.rate) {
 			contended = true
 		}
 	}
@@ -52,12 +52,12 @@ func (n *Network) exit(f int32) {
 	seg := &n.segments[n.flows[f].segment]
 	n.shares[f].member = false
 	places := n.shares[f].places
-	for hop, l := range n.tight[seg.tightFirst:seg.tightLast] {
+	for hop, l := range n.route[seg.first:seg.tight] {
 		x := &n.links[l]
 		if x.contended() {
 			n.noteChange(l)
 		}
-		x.load -= seg.peak
+		x.load -= seg.peak.rate
 		last := len(x.members) - 1
 		moved := x.members[last]
 		x.members[places[hop]] = moved

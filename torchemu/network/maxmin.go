@@ -10,7 +10,7 @@ import (
 // filling is the working memory of progressive filling: the flows and contended links of one component, that is, of
 // flows that are connected through contended links.
 type filling struct {
-	round uint64 // number of the allocation; marks what belongs to a component that has been done
+	round uint64 // counts allocations; marks what belongs to a component that has been done
 	flows []int32
 	links []int32
 	shift uint8 // of the rates in this component: as many fraction bits as the widest link leaves
@@ -28,7 +28,7 @@ func (n *Network) collect(f int32) {
 	n.shares[f].collected = c.round
 	for i := 0; i < len(c.flows); i++ {
 		seg := &n.segments[n.flows[c.flows[i]].segment]
-		for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
+		for _, l := range n.route[seg.first:seg.tight] {
 			if x := &n.links[l]; x.collected != c.round && x.contended() {
 				x.collected = c.round
 				x.takers = uint64(len(x.members))
@@ -70,7 +70,7 @@ func (n *Network) fill() {
 
 func (n *Network) startFilling() {
 	c := &n.filling
-	widest := n.segments[n.flows[c.flows[0]].segment].peak // counts when no link is contended any more
+	widest := n.segments[n.flows[c.flows[0]].segment].peak.rate // counts when no link is contended any more
 	for _, l := range c.links {
 		widest = max(widest, n.links[l].capacity)
 	}
@@ -120,7 +120,7 @@ func (n *Network) settlePeaks(level uint64) bool {
 		if n.shares[f].settled {
 			continue
 		}
-		peak := n.segments[n.flows[f].segment].peak << c.shift
+		peak := n.segments[n.flows[f].segment].peak.rate << c.shift
 		if peak <= level {
 			n.settle(f, peak)
 		} else {
@@ -146,7 +146,7 @@ func (n *Network) settle(f int32, r uint64) {
 	n.shares[f].settled = true
 	n.shares[f].next = r
 	seg := &n.segments[n.flows[f].segment]
-	for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
+	for _, l := range n.route[seg.first:seg.tight] {
 		if x := &n.links[l]; x.collected == c.round {
 			x.takers--
 			x.residual -= min(r, x.residual)
@@ -161,7 +161,11 @@ func (n *Network) apply(now sim.Time) {
 	first := busy
 	for _, f := range c.flows {
 		s := &n.shares[f]
-		s.change(rate{s.next, c.shift}, now)
+		r := rate{s.next, c.shift}
+		if peak := n.segments[n.flows[f].segment].peak.rate; s.next == peak<<c.shift {
+			r = rate{value: peak} // the same rate in the same words: a flow that was never slower keeps its finish
+		}
+		s.change(r, now)
 		first = min(first, s.finish)
 	}
 	if first == busy {

@@ -24,14 +24,13 @@ type Network struct {
 	engine   *sim.Engine
 	topology *topology.Topology
 
-	dma        topology.DMA
-	reduceRate uint64
-	vectors    []sim.Time // when the vector unit of each device is free
+	dma       topology.DMA
+	reduction pace
+	vectors   []sim.Time // when the vector unit of each device is free
 
 	paths    map[ends]PathID
 	segments []segment
 	route    []int32 // the links of all segments, end to end; see links
-	tight    []int32 // those of them that are not slack
 	linkOf   []int32 // by topology.LinkID: its index in links, or none
 
 	flows    []flow
@@ -58,15 +57,15 @@ const busy sim.Time = 1<<63 - 1
 // New returns an idle network over t whose events e runs.
 func New(e *sim.Engine, t *topology.Topology) *Network {
 	n := &Network{
-		engine:     e,
-		topology:   t,
-		dma:        t.DMA(),
-		reduceRate: uint64(t.ReduceRate()),
-		vectors:    make([]sim.Time, t.NumDevices()),
-		paths:      make(map[ends]PathID),
-		linkOf:     make([]int32, t.NumLinks()),
-		freeFlow:   none,
-		sourceOf:   make(map[topology.DeviceID]int32),
+		engine:    e,
+		topology:  t,
+		dma:       t.DMA(),
+		reduction: pace{rate: uint64(t.ReduceRate())},
+		vectors:   make([]sim.Time, t.NumDevices()),
+		paths:     make(map[ends]PathID),
+		linkOf:    make([]int32, t.NumLinks()),
+		freeFlow:  none,
+		sourceOf:  make(map[topology.DeviceID]int32),
 	}
 	for i := range n.linkOf {
 		n.linkOf[i] = none
@@ -104,7 +103,7 @@ func (n *Network) Reduce(pe topology.DeviceID, bytes int64, s Sink, token uint64
 
 // ReduceTime is how long a vector unit takes to make a result of the given number of bytes.
 func (n *Network) ReduceTime(bytes int64) sim.Time {
-	return transmission(bytes, n.reduceRate)
+	return n.reduction.time(bytes)
 }
 
 // Alpha is what a message along p takes beside its transmission: DMA set-up and latencies.
@@ -122,7 +121,7 @@ func (n *Network) Alpha(p PathID) sim.Time {
 func (n *Network) Uncontended(p PathID, bytes int64) sim.Time {
 	total := n.Alpha(p)
 	for i := int32(p); ; i++ {
-		total += transmission(bytes, n.segments[i].peak)
+		total += n.segments[i].peak.time(bytes)
 		if !n.segments[i].more {
 			return total
 		}

@@ -15,25 +15,14 @@ type ends struct{ src, dst topology.DeviceID }
 
 // segment is the part of a path up to its end or to the next device that stores and forwards.
 type segment struct {
-	first, last           int32 // its links are Network.route[first:last]
-	tightFirst, tightLast int32 // those that are not slack are Network.tight[tightFirst:tightLast]
+	// Its links are Network.route[first:last], in no order but that the first ones, up to tight, are not slack.
+	first, tight, last int32
 
-	source  int32  // whose DMA engines a flow needs; none after a device that stores and forwards
-	more    bool   // the path goes on with the following segment
-	peak    uint64 // rate of a flow without contention, bytes per second
+	source  int32 // whose DMA engines a flow needs; none after a device that stores and forwards
+	more    bool  // the path goes on with the following segment
+	peak    pace  // of a flow without contention
 	latency sim.Time
 	carried int64 // bytes that the links do not know of yet
-
-	bytes int64    // the last message's size, and
-	took  sim.Time // its transmission time: a division saved, as messages of collectives are alike
-}
-
-// time is how long a flow of this size takes when it goes at its peak.
-func (s *segment) time(bytes int64) sim.Time {
-	if s.bytes != bytes {
-		s.bytes, s.took = bytes, transmission(bytes, s.peak)
-	}
-	return s.took
 }
 
 // Path is the way from one PE to another. It is looked up in a table, so those who send often keep it. It panics when
@@ -56,7 +45,7 @@ func (n *Network) newPath(src, dst topology.DeviceID) PathID {
 	p := PathID(len(n.segments))
 	s := n.newSegment()
 	s.source = n.source(src)
-	s.peak = uint64(n.dma.Bandwidth)
+	s.peak.rate = uint64(n.dma.Bandwidth)
 	s.latency = sim.Time(n.dma.Setup)
 	for i, id := range route {
 		l := n.topology.Link(id)
@@ -79,14 +68,14 @@ func (n *Network) addSegment(s segment) {
 // newSegment returns a segment without links, at the end of the route.
 func (n *Network) newSegment() segment {
 	end := int32(len(n.route))
-	return segment{first: end, last: end, source: none, peak: 1<<64 - 1}
+	return segment{first: end, tight: end, last: end, source: none, peak: pace{rate: 1<<64 - 1}}
 }
 
 // extend adds a link to a segment.
 func (n *Network) extend(s *segment, l topology.Link) {
 	n.route = append(n.route, n.link(l))
 	s.last++
-	s.peak = min(s.peak, uint64(l.Bandwidth))
+	s.peak.rate = min(s.peak.rate, uint64(l.Bandwidth))
 	s.latency += sim.Time(l.Latency)
 }
 

@@ -17,7 +17,7 @@ type share struct {
 	finish sim.Time // when nothing will be left
 
 	due       sim.Time // of flow.event
-	collected uint64   // as for a link
+	collected uint64   // the last filling.round that saw it
 	next      uint64   // the rate being computed, with the filling's shift
 	settled   bool     // next is final
 
@@ -33,7 +33,7 @@ type (
 // join starts a flow on links of which some are in use.
 func (n *Network) join(f int32, now sim.Time) {
 	seg := &n.segments[n.flows[f].segment]
-	for _, l := range n.tight[seg.tightFirst:seg.tightLast] {
+	for _, l := range n.route[seg.first:seg.tight] {
 		if h := n.holds[l]; h.until > now && h.until != busy {
 			n.makeMember(h.by)
 			n.depart(h.by)
@@ -57,10 +57,10 @@ func (n *Network) makeMember(f int32) (contended bool) {
 		n.engines[fl.engine] = busy
 	}
 	s := &n.shares[f]
-	s.rate = rate{value: seg.peak}
+	s.rate = rate{value: seg.peak.rate}
 	s.left = amount(fl.bytes)
 	s.since = fl.start
-	s.finish = fl.start + seg.time(fl.bytes)
+	s.finish = fl.start + seg.peak.time(fl.bytes)
 	return n.enter(f)
 }
 

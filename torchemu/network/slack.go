@@ -26,10 +26,11 @@ func (n *Network) constrain(i int32) {
 		n.tighten(bound)
 	}
 	s := &n.segments[i]
-	for _, l := range n.route[s.first:s.last] {
+	for k := s.first; k < s.last; k++ { // what bind puts here instead has been seen
+		l := n.route[k]
 		x := &n.slacks[l]
 		if x.tight {
-			n.bind(i, l)
+			n.bind(s, k)
 			continue
 		}
 		x.segments = append(x.segments, i)
@@ -53,7 +54,8 @@ func (n *Network) bound(s *segment) (bound int32, bandwidth uint64) {
 	}
 	for _, l := range n.route[s.first:s.last] {
 		c := n.links[l].capacity
-		if c < bandwidth || c == bandwidth && bound >= 0 && n.slacks[l].tight && !n.slacks[bound].tight {
+		better := bound >= 0 && n.slacks[l].tight && !n.slacks[bound].tight
+		if c < bandwidth || c == bandwidth && better {
 			bound, bandwidth = l, c
 		}
 	}
@@ -75,24 +77,19 @@ func (n *Network) tighten(l int32) {
 		}
 	}
 	for _, i := range x.segments {
-		n.bind(i, l)
+		s := &n.segments[i]
+		n.bind(s, s.tight+int32(slices.Index(n.route[s.tight:s.last], l)))
 	}
 	for _, f := range flows {
-		n.enterLink(f, l, n.segments[n.flows[f].segment].peak)
+		n.enterLink(f, l, n.segments[n.flows[f].segment].peak.rate)
 	}
 	x.bounds, x.segments = nil, nil
 }
 
-// bind adds a link to the tight ones of a segment.
-func (n *Network) bind(i, l int32) {
-	s := &n.segments[i]
-	if int(s.tightLast) != len(n.tight) { // others lie behind: move to the end
-		first := len(n.tight)
-		n.tight = append(n.tight, n.tight[s.tightFirst:s.tightLast]...)
-		s.tightFirst = int32(first)
-	}
-	n.tight = append(n.tight, l)
-	s.tightLast = int32(len(n.tight))
+// bind counts the k-th link of the route, which belongs to the segment, among the segment's tight ones.
+func (n *Network) bind(s *segment, k int32) {
+	n.route[s.tight], n.route[k] = n.route[k], n.route[s.tight]
+	s.tight++
 }
 
 // flowsOn returns the flows that are on a link at present.
@@ -105,7 +102,7 @@ func (n *Network) flowsOn(l int32) []int32 {
 			continue
 		}
 		seg := &n.segments[fl.segment]
-		alone := fl.event != 0 && fl.start+seg.time(fl.bytes) > now
+		alone := fl.event != 0 && fl.start+seg.peak.time(fl.bytes) > now
 		if (alone || n.shares[f].member) && slices.Contains(n.route[seg.first:seg.last], l) {
 			flows = append(flows, int32(f))
 		}

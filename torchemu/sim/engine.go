@@ -8,7 +8,10 @@
 // bucket for each (time, priority) and orders the buckets, not the events.
 package sim
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Priority orders events at one time: lower values first, and equal ones in the order in which they were added.
 type Priority uint8
@@ -20,7 +23,12 @@ type Handler interface {
 }
 
 // EventID names a pending event, so that it can be cancelled. No event has the zero EventID.
+//
+// It is the index of the event's bucket and, in the low numberBits, how many events that bucket had held when this one
+// was added. The count starts over after 2^36 events, so only an identifier that is older than that could mislead.
 type EventID uint64
+
+const numberBits = 36
 
 // Engine holds the pending events and the present simulated time. It is not safe for use by several goroutines.
 type Engine struct {
@@ -31,27 +39,26 @@ type Engine struct {
 	agenda  agenda
 	top     uint32 // first bucket of the agenda, or none
 	buckets []bucket
-	events  []event
-	open    place // where the last event went
+	free    uint32 // first free bucket, or none
+	open    uint32 // the bucket to which an event was added last, or none
 	recent  [recentBuckets]place
-
-	freeEvent, freeBucket uint32
 }
 
-// event is an element of its bucket's list, or of the list of free events. Index 0 is never used and ends lists.
+// event is a call to make.
 type event struct {
-	handler    Handler // nil once cancelled
-	arg        uint64
-	next       uint32
-	generation uint32 // how often the slot was used: tells a pending event from a later one in the same slot
+	handler Handler // nil once cancelled
+	arg     uint64
 }
 
-// bucket is the queue of events of one time and priority. A free bucket's head is the next free one. Index 0 is never
-// used, so it is always empty.
+// bucket is the queue of events of one time and priority. Its memory is kept when it is used for another. Bucket 0 is
+// never used: it is always empty, and of a time at which no event can be.
 type bucket struct {
-	head, tail uint32
-	time       Time
-	priority   Priority
+	events   []event // the first head of them have run
+	head     int
+	time     Time
+	priority Priority
+	next     uint32 // in the list of free buckets
+	gone     uint64 // events that it held before events[0]
 }
 
 // place remembers which bucket was made last for a time and priority.
@@ -73,7 +80,7 @@ const (
 
 // NewEngine returns an Engine at time 0 without events.
 func NewEngine() *Engine {
-	return &Engine{events: make([]event, 1), buckets: make([]bucket, 1)}
+	return &Engine{buckets: []bucket{{time: -1}}}
 }
 
 // Now is the time of the event that is running, or that ran last.
@@ -88,21 +95,16 @@ func (e *Engine) At(t Time, p Priority, h Handler, arg uint64) EventID {
 	if t < e.now || h == nil {
 		e.refuse(t, h)
 	}
-	i := e.takeEvent()
-	ev := &e.events[i]
-	ev.handler, ev.arg, ev.next = h, arg, none
-	if e.open.time != t || e.open.priority != p || e.open.bucket == none {
-		e.open = place{t, p, e.bucketAt(t, p)}
+	b := &e.buckets[e.open]
+	if b.time != t || b.priority != p || len(b.events) == cap(b.events) {
+		b = e.openBucket(t, p)
 	}
-	b := &e.buckets[e.open.bucket]
-	if b.head == none {
-		b.head = i
-	} else {
-		e.events[b.tail].next = i
-	}
-	b.tail = i
+	last := len(b.events)
+	b.events = b.events[:last+1]
+	b.events[last] = event{h, arg}
 	e.pending++
-	return EventID(uint64(ev.generation)<<32 | uint64(i))
+	number := (b.gone + uint64(len(b.events))) & (1<<numberBits - 1)
+	return EventID(uint64(e.open)<<numberBits | number)
 }
 
 // refuse explains what was wrong with an event; apart from At so that At stays small.
@@ -115,31 +117,32 @@ func (e *Engine) refuse(t Time, h Handler) {
 
 // Cancel takes a pending event back. It panics when the event has run or been cancelled already.
 func (e *Engine) Cancel(id EventID) {
-	i := uint32(id)
-	if i == none || int(i) >= len(e.events) || e.events[i].generation != uint32(id>>32) || e.events[i].handler == nil {
+	b := &e.buckets[none]
+	if i := id >> numberBits; i < EventID(len(e.buckets)) {
+		b = &e.buckets[i]
+	}
+	i := (uint64(id) - b.gone - 1) & (1<<numberBits - 1)
+	if i < uint64(b.head) || i >= uint64(len(b.events)) || b.events[i].handler == nil {
 		panic("sim: the event to cancel is not pending")
 	}
-	e.events[i].handler = nil // its slot is freed when its turn comes
+	b.events[i].handler = nil // it is dropped when its turn comes
 	e.pending--
 }
 
 // Step runs the next event; false when there is none.
 func (e *Engine) Step() bool {
 	b := &e.buckets[e.top]
-	i := b.head
-	if i == none || e.events[i].handler == nil {
-		if i = e.front(); i == none {
+	if b.head == len(b.events) || b.events[b.head].handler == nil {
+		if !e.advance() {
 			return false
 		}
 		b = &e.buckets[e.top]
 	}
-	ev := &e.events[i]
-	h, arg := ev.handler, ev.arg
-	b.head = ev.next
+	ev := b.events[b.head]
+	b.head++
 	e.now = b.time
 	e.pending--
-	e.giveEvent(i)
-	h.Handle(e.now, arg)
+	ev.handler.Handle(e.now, ev.arg)
 	return true
 }
 
@@ -155,30 +158,29 @@ func (e *Engine) Run(limit int) int {
 
 // Next is the time of the earliest pending event; false when there is none.
 func (e *Engine) Next() (Time, bool) {
-	if e.front() == none {
+	if !e.advance() {
 		return 0, false
 	}
 	return e.buckets[e.top].time, true
 }
 
-// front returns the next event to run, or none; it is in the top bucket then. On the way it drops buckets that have
-// been emptied and events that were cancelled.
-func (e *Engine) front() uint32 {
+// advance brings the next event to the head of the top bucket; false when there is none. On the way it drops buckets
+// that have been emptied and events that were cancelled.
+func (e *Engine) advance() bool {
 	for e.top != none {
 		b := &e.buckets[e.top]
-		for i := b.head; i != none; i = b.head {
-			if e.events[i].handler != nil {
-				return i
+		for ; b.head < len(b.events); b.head++ {
+			if b.events[b.head].handler != nil {
+				return true
 			}
-			b.head = e.events[i].next
-			e.giveEvent(i)
 		}
-		e.forget(e.top)
-		e.giveBucket(e.top)
+		e.retire(e.top)
+		b.next = e.free
+		e.free = e.top
 		e.agenda.pop()
 		e.findTop()
 	}
-	return none
+	return false
 }
 
 // findTop notes the first bucket of the agenda.
@@ -189,13 +191,16 @@ func (e *Engine) findTop() {
 	}
 }
 
-// bucketAt returns the bucket in which a new event of this time and priority belongs.
-func (e *Engine) bucketAt(t Time, p Priority) uint32 {
+// openBucket returns the bucket in which a new event of this time and priority belongs, with room for one more.
+func (e *Engine) openBucket(t Time, p Priority) *bucket {
 	at := &e.recent[hash(t, p)]
 	if at.bucket == none || at.time != t || at.priority != p {
 		*at = place{t, p, e.newBucket(t, p)}
 	}
-	return at.bucket
+	e.open = at.bucket
+	b := &e.buckets[e.open]
+	b.makeRoom()
+	return b
 }
 
 // newBucket enters a bucket into the agenda. If the bucket at the top has just been emptied, which is so whenever
@@ -203,27 +208,29 @@ func (e *Engine) bucketAt(t Time, p Priority) uint32 {
 func (e *Engine) newBucket(t Time, p Priority) uint32 {
 	e.created++
 	x := entry{time: t, rank: uint64(p)<<56 | e.created}
-	if e.top != none && e.buckets[e.top].head == none {
+	if top := &e.buckets[e.top]; e.top != none && top.head == len(top.events) {
 		x.bucket = e.top
-		e.forget(x.bucket)
+		e.retire(x.bucket)
 		e.agenda.replaceTop(x)
 	} else {
 		x.bucket = e.takeBucket()
 		e.agenda.push(x)
 	}
-	e.buckets[x.bucket] = bucket{time: t, priority: p}
+	b := &e.buckets[x.bucket]
+	b.time, b.priority = t, p
 	e.findTop()
 	return x.bucket
 }
 
-// forget makes sure that no more events are added to a bucket.
-func (e *Engine) forget(i uint32) {
+// retire empties a bucket whose events have run, and makes sure that no more are added to it.
+func (e *Engine) retire(i uint32) {
 	b := &e.buckets[i]
+	b.drop(len(b.events))
 	if at := &e.recent[hash(b.time, b.priority)]; at.bucket == i {
 		at.bucket = none
 	}
-	if e.open.bucket == i {
-		e.open.bucket = none
+	if e.open == i {
+		e.open = none
 	}
 }
 
@@ -233,35 +240,35 @@ func hash(t Time, p Priority) uint64 {
 	return (uint64(t)<<8 ^ uint64(p)) * golden >> (64 - recentBits)
 }
 
-func (e *Engine) takeEvent() uint32 {
-	i := e.freeEvent
-	if i == none {
-		e.events = append(e.events, event{generation: 1})
-		return uint32(len(e.events) - 1)
-	}
-	e.freeEvent = e.events[i].next
-	return i
-}
-
-func (e *Engine) giveEvent(i uint32) {
-	ev := &e.events[i]
-	ev.handler = nil // or the slot would keep the handler's memory alive
-	ev.generation++
-	ev.next = e.freeEvent
-	e.freeEvent = i
-}
-
+// takeBucket returns a bucket that is not in the agenda.
 func (e *Engine) takeBucket() uint32 {
-	i := e.freeBucket
+	i := e.free
 	if i == none {
 		e.buckets = append(e.buckets, bucket{})
 		return uint32(len(e.buckets) - 1)
 	}
-	e.freeBucket = e.buckets[i].head
+	e.free = e.buckets[i].next
 	return i
 }
 
-func (e *Engine) giveBucket(i uint32) {
-	e.buckets[i].head = e.freeBucket
-	e.freeBucket = i
+// makeRoom sees to it that the bucket has room for one more event. Those that have run make room when they are at
+// least half, so that a bucket stays small in which events add events for the present time.
+func (b *bucket) makeRoom() {
+	if len(b.events) < cap(b.events) {
+		return
+	}
+	if b.head > 0 && b.head >= len(b.events)/2 {
+		b.drop(b.head)
+	} else {
+		b.events = slices.Grow(b.events, 1)
+	}
+}
+
+// drop removes the first n events, which must have run.
+func (b *bucket) drop(n int) {
+	left := copy(b.events, b.events[n:])
+	clear(b.events[left:]) // or they would keep the handlers' memory alive
+	b.events = b.events[:left]
+	b.head -= n
+	b.gone += uint64(n)
 }
