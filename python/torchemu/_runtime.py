@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu._binding import go
@@ -50,14 +50,11 @@ class World:
 
     def site(self) -> int:
         """The number of the place in the program that called into torchemu; see go.AddSite."""
-        frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
-            frame = frame.f_back
+        frame = _frame_of_program()
         place = (frame.f_code, frame.f_lasti)
         number = self._sites.get(place)
         if number is None:
-            text = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
-            number = self._sites[place] = go.AddSite(self.handle, text)
+            number = self._sites[place] = go.AddSite(self.handle, call_site())
         return number
 
     def close(self) -> None:
@@ -76,6 +73,20 @@ class World:
             self._leaving = [kept for kept, busy in zip(self._leaving, pending, strict=True) if busy]
 
 
+def call_site() -> str:
+    """The place in the program that called into torchemu."""
+    frame = _frame_of_program()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def _frame_of_program() -> types.FrameType:
+    """The innermost frame that is not this package's."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
 class Process(Protocol):
     """What a rank has of its own in the interpreter, as if it were a process, where ranks are isolated so far:
     modules, environment, random state, … See torchemu.run."""
@@ -86,8 +97,10 @@ class Process(Protocol):
     def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
         """Runs the program of the rank."""
 
-    def children(self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]) -> list[Process]:
-        """The processes of ranks that this one spawns to call ``fn(rank, *args)``."""
+    def spawned(
+        self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]
+    ) -> tuple[Callable[..., Any], Sequence[Process]]:
+        """What to call in ranks that this one spawns to call ``fn(rank, *args)``, and their processes."""
 
 
 class Context:
@@ -105,7 +118,9 @@ class Context:
         self.rank = rank
         self.device = rank
         self.tasks = tasks
+        self.parent = parent
         self.process = process
+        self.own: dict[object, Any] = {}  # by whom it is for; see torchemu._rank_local
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
         self.stream: int = go.DefaultStream(world.handle, rank)

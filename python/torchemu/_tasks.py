@@ -48,6 +48,7 @@ class Tasks:
     ) -> None:
         self.world, self.nprocs = parent.world, nprocs
         self.group: ProcessGroup | None = None  # the default group, where the ranks make one
+        self.shared: dict[object, Any] = {}  # by whom it is for: what the ranks find there and nobody else does
         self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
         self.failures: list[Failure] = []
         self.interrupt: KeyboardInterrupt | None = None

@@ -19,11 +19,24 @@ from torchemu.distributed._groups import (
 )
 from torchemu.distributed._reduce_op import ReduceOp
 from torchemu.distributed._work import Work
+from torchemu.distributed.rendezvous import register_rendezvous_handler, rendezvous
+from torchemu.distributed.store import FileStore, HashStore, PrefixStore, Store, TCPStore
+from torchemu.errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 
 __all__ = [
     "BACKENDS",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
+    "FileStore",
+    "HashStore",
+    "PrefixStore",
     "ProcessGroup",
+    "QueueEmptyError",
     "ReduceOp",
+    "Store",
+    "TCPStore",
     "Work",
     "all_gather_into_tensor",
     "all_reduce",
@@ -35,6 +48,8 @@ __all__ = [
     "is_available",
     "is_initialized",
     "reduce_scatter_tensor",
+    "register_rendezvous_handler",
+    "rendezvous",
 ]
 
 sys.modules[__name__].__class__ = CallableModule

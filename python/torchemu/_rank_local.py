@@ -1,0 +1,32 @@
+"""Values that every rank has of its own, as every process has its own module globals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from torchemu import _runtime
+
+T = TypeVar("T")
+
+
+class RankLocal(Generic[T]):
+    """A value for each rank. It ends with the rank.
+
+    Args:
+        make: makes the value that a rank begins with.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+
+    def get(self) -> T:
+        """The running rank's."""
+        own = _runtime.current().own
+        if self not in own:
+            own[self] = self._make()
+        return own[self]
+
+    def set(self, value: T) -> None:
+        """Replaces the running rank's."""
+        _runtime.current().own[self] = value

@@ -1,0 +1,116 @@
+"""How ranks wait for each other's host programs. Stores, queues and locks are made of this.
+
+What ranks share is changed by one of them at a time, at a moment of simulated time: :func:`reach` gets there, and
+others run meanwhile. So what a rank sees was done before, whoever asks again and again leaves others the time to do
+what it asks for, and the order in which ranks come is the same in every run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._binding import go
+
+MICROSECOND = 1_000_000
+"""In picoseconds."""
+
+
+def reach(ps: int) -> None:
+    """Lets so many picoseconds pass on this rank's host, in which others run: the way to what ranks share."""
+    context = _runtime.current()
+    timer = go.Timer(context.world.handle, context.rank, ps)
+    try:
+        context.wait(timer)
+    finally:
+        go.Release(timer)
+
+
+def host_time() -> int:
+    """This rank's host clock, in picoseconds."""
+    context = _runtime.current()
+    return go.HostTime(context.world.handle, context.rank)
+
+
+def picoseconds(duration: timedelta) -> int:
+    """A duration of simulated time."""
+    return duration // timedelta(microseconds=1) * MICROSECOND
+
+
+def milliseconds(duration: timedelta) -> int:
+    """A duration as messages show it."""
+    return duration // timedelta(milliseconds=1)
+
+
+@dataclass(eq=False)
+class Waiter:
+    """A rank in a line.
+
+    Attributes:
+        called: whether it has been called.
+        given: what it was called with.
+    """
+
+    rank: int
+    signal: int
+    called: bool = False
+    given: Any = None
+
+
+class Line:
+    """Ranks that wait for the same thing, first come first served."""
+
+    def __init__(self) -> None:
+        self._waiters: deque[Waiter] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def wait(self, what: str, ps: int | None = None) -> Waiter:
+        """Blocks this rank until it is called, or until so many picoseconds have passed.
+
+        Args:
+            what: what it waits for, for the report of a deadlock.
+            ps: None is for ever.
+        """
+        context = _runtime.current()
+        signal = go.NewSignal(context.world.handle, f"{what} at {_runtime.call_site()}")
+        waiter = Waiter(context.rank, signal)
+        self._waiters.append(waiter)
+        try:
+            self._park(context, signal, ps)
+        finally:
+            if not waiter.called:
+                self._waiters.remove(waiter)
+            go.Release(signal)
+        return waiter
+
+    @staticmethod
+    def _park(context: _runtime.Context, signal: int, ps: int | None) -> None:
+        if ps is None:
+            context.wait(signal)
+            return
+        limited = go.WithTimeout(context.world.handle, context.rank, signal, max(ps, 0), "")
+        try:
+            context.wait(limited)
+        except TimeoutError:
+            pass
+        finally:
+            go.Release(limited)
+
+    def call_next(self, given: Any = None) -> bool:
+        """Ends the wait of the rank that came first; false when nobody waits."""
+        if not self._waiters:
+            return False
+        waiter = self._waiters.popleft()
+        waiter.called, waiter.given = True, given
+        go.Fire(waiter.signal, _runtime.current().rank)
+        return True
+
+    def call_all(self) -> None:
+        """Ends the wait of all ranks."""
+        while self.call_next():
+            pass
