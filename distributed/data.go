@@ -1,9 +1,13 @@
 package distributed
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -28,17 +32,30 @@ func (m *meeting) measureBlocks(one, many func(part) []*tensor.Tensor) error {
 		sizes[r] = numels(one(p))
 	}
 	for r, p := range m.parts {
-		list := many(p)
-		for i, t := range list {
-			if len(list) == len(sizes) && t.Numel() != sizes[i] {
-				return m.disagreement(r, i, t.Numel(), sizes[i])
-			}
-		}
-		if len(list) == 1 && len(sizes) != 1 && list[0].Numel() != sum(sizes) {
-			return m.disagreement(r, firstOther(sizes), sizes[r], sizes[firstOther(sizes)])
+		if err := m.compareBlocks(r, blocks{list: many(p), world: len(sizes), per: len(one(p))}, sizes); err != nil {
+			return err
 		}
 	}
 	m.setSizes(sizes)
+	return nil
+}
+
+// compareBlocks verifies that member r's blocks have the given sizes.
+func (m *meeting) compareBlocks(r int, many blocks, sizes []int) error {
+	switch {
+	case many.list == nil:
+		return nil
+	case many.together():
+		if i := firstOther(sizes); numels(many.list) != sum(sizes) {
+			return m.disagreement(r, i, sizes[r], sizes[i])
+		}
+		return nil
+	}
+	for i, size := range sizes {
+		if n := many.numel(i); n != size {
+			return m.disagreement(r, i, n, size)
+		}
+	}
 	return nil
 }
 
@@ -101,7 +118,7 @@ func (m *meeting) disagreement(r, i, rs, is int) error {
 func (m *meeting) moveData() error {
 	inputs := make([][]byte, len(m.parts))
 	for i, p := range m.parts {
-		inputs[i] = contents(p.in)
+		inputs[i] = multiplied(contents(p.in), m.call.dtype, p.factor)
 	}
 	results, err := m.schedule.Evaluate(ccl.Values{
 		Op: m.op, DType: m.call.dtype, AccumulateF32: m.group.backend.Options.AccumulateF32, Inputs: inputs, Sizes: m.sizes,
@@ -131,6 +148,19 @@ func contents(list []*tensor.Tensor) []byte {
 		all = append(all, elements(t)...)
 	}
 	return all
+}
+
+// multiplied returns the elements times the factor, which is rounded to their type first, as each product is.
+func multiplied(elements []byte, d dtype.DType, factor *float64) []byte {
+	if factor == nil {
+		return elements
+	}
+	number := binary.LittleEndian.AppendUint64(nil, math.Float64bits(*factor))
+	one := make([]byte, d.Size())
+	dtype.Convert(one, d, number, dtype.F64)
+	products := bytes.Repeat(one, len(elements)/d.Size())
+	tensor.Combine(tensor.Prod, d, products, elements, products)
+	return products
 }
 
 func elements(t *tensor.Tensor) []byte {

@@ -38,6 +38,7 @@ type meeting struct {
 type part struct {
 	work    *Work
 	out, in []*tensor.Tensor
+	factor  *float64
 	site    Site
 	ready   sim.Time          // when the host issued it; later, when the device started it
 	after   []*torchemu.Event // what must end before the member's device can start
@@ -75,7 +76,7 @@ func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) 
 
 func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation) *Work {
 	data := pendingOn(o.In, o.Out)
-	p := part{out: o.Out, in: o.In, site: c.Site, ready: host.Launch()}
+	p := part{out: o.Out, in: o.In, factor: o.Factor, site: c.Site, ready: host.Launch()}
 	p.after = torchemu.Unfinished(append(data, m.group.last[member], c.Stream.Tail())...)
 	w := m.place(member, p)
 	pend(w.Event, o.In, o.Out)
@@ -90,7 +91,7 @@ func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation
 
 // place fills in a member's part.
 func (m *meeting) place(member int, p part) *Work {
-	p.work = &Work{Event: torchemu.NewEvent(seat{m, member})}
+	p.work = &Work{Event: torchemu.NewEvent(seat{m, member}), Seq: m.seq}
 	m.parts[member] = p
 	return p.work
 }
@@ -101,7 +102,7 @@ func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, o
 	data := pendingOn(in, out)
 	ready, after := host.Launch(), torchemu.Unfinished(append(data, last, c.Stream.Tail())...)
 	m.first, m.missing = 0, 0
-	m.whole = &Work{Event: torchemu.NewEvent(seat{m, 0})}
+	m.whole = &Work{Event: torchemu.NewEvent(seat{m, 0}), Seq: m.seq}
 	for i := range m.parts {
 		m.place(i, part{
 			out: []*tensor.Tensor{outs[i].View}, in: []*tensor.Tensor{ins[i].View}, site: c.Site, ready: ready, after: after,

@@ -3,6 +3,7 @@ package distributed
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -15,10 +16,12 @@ type Operation struct {
 	Name       string // as the program called it, for messages: "all_reduce"
 	Collective ccl.Collective
 	Reduce     tensor.ReduceOp // of the collectives that reduce
+	Factor     *float64        // what the rank's elements are multiplied by before they are reduced; nil for nothing
 	Root       int             // group rank, of the collectives that have one
 
 	// Out and In are what the rank receives and gives, nil where it does not. Where a rank has several blocks they are
-	// in one tensor, one after another, or in a list with a tensor for each.
+	// in one tensor, one after another, or in a list with a tensor for each; or, where its own block is of several
+	// tensors, with as many for each.
 	Out, In []*tensor.Tensor
 }
 
@@ -73,27 +76,42 @@ func (o *Operation) checkSizes(world, member int) error {
 			return o.wrongSize("output", out, "the input has %d", in)
 		}
 	case ccl.AllGather, ccl.Gather:
-		return o.checkBlocks("output", o.Out, "input", in, world, member)
+		return o.checkBlocks(blocks{"output", o.Out, world, len(o.In)}, "input", in, member)
 	case ccl.ReduceScatter, ccl.Scatter:
-		return o.checkBlocks("input", o.In, "output", out, world, member)
+		return o.checkBlocks(blocks{"input", o.In, world, len(o.Out)}, "output", out, member)
 	}
 	return nil
 }
 
+// blocks are a block for each of world ranks: in one tensor, or each of as many tensors as per says.
+type blocks struct {
+	name  string
+	list  []*tensor.Tensor
+	world int
+	per   int
+}
+
+// together says whether all blocks are in one tensor.
+func (b blocks) together() bool { return len(b.list) == 1 && b.world != 1 }
+
+// numel is the number of elements of block r, where blocks are apart.
+func (b blocks) numel(r int) int { return numels(b.list[r*b.per : (r+1)*b.per]) }
+
 // checkBlocks verifies that the many blocks, one for each rank, fit the rank's own one.
-func (o *Operation) checkBlocks(manyName string, many []*tensor.Tensor, oneName string, one, world, member int) error {
+func (o *Operation) checkBlocks(many blocks, oneName string, one, member int) error {
 	switch {
-	case many == nil:
+	case many.list == nil:
 		return nil
-	case len(many) == 1 && world != 1:
-		if numels(many) != world*one {
-			return o.wrongSize(manyName, numels(many),
-				"%s tensor size must be equal to world_size times %s tensor size, which is %d × %d", manyName, oneName, world, one)
+	case many.together():
+		if has := numels(many.list); has != many.world*one {
+			return o.wrongSize(many.name, has, "%s tensor size must be equal to world_size times %s tensor size, which is %d × %d",
+				many.name, oneName, many.world, one)
 		}
-	case len(many) != world:
-		return fmt.Errorf("%s: invalid %s tensor list (expected length %d, got %d)", o.Name, manyName, world, len(many))
-	case many[member].Numel() != one:
-		return o.wrongSize(fmt.Sprintf("%s at index %d", manyName, member), many[member].Numel(), "the %s has %d", oneName, one)
+	case len(many.list) != many.world*many.per:
+		return fmt.Errorf("%s: invalid %s tensor list (expected length %d, got %d)",
+			o.Name, many.name, many.world*many.per, len(many.list))
+	case many.numel(member) != one:
+		return o.wrongSize(fmt.Sprintf("%s at index %d", many.name, member), many.numel(member), "the %s has %d", oneName, one)
 	}
 	return nil
 }
@@ -118,12 +136,16 @@ type call struct {
 	op    string // "" without one
 	root  int    // -1 without one
 	size  int    // elements that must be equal on all ranks; -1 where they may differ
+	parts string // the sizes of several tensors that are moved as one: "3+5"; "" for a single one
 }
 
 func callOf(o *Operation) call {
 	k := call{name: o.Name, dtype: o.dtype(), root: -1, size: -1}
 	if reduces(o.Collective) {
 		k.op = o.Reduce.String()
+		if o.Factor != nil {
+			k.op = "premul_sum"
+		}
 	}
 	if rooted(o.Collective) {
 		k.root = o.Root
@@ -132,7 +154,25 @@ func callOf(o *Operation) call {
 	case ccl.AllReduce, ccl.ReduceToRoot, ccl.Broadcast, ccl.ReduceScatter:
 		k.size = max(numels(o.In), numels(o.Out))
 	}
+	switch o.Collective {
+	case ccl.AllReduce, ccl.AllGather:
+		k.parts = partsOf(o.In)
+	case ccl.ReduceScatter:
+		k.parts = partsOf(o.Out)
+	}
 	return k
+}
+
+// partsOf spells the sizes of several tensors.
+func partsOf(list []*tensor.Tensor) string {
+	if len(list) < 2 {
+		return ""
+	}
+	texts := make([]string, len(list))
+	for i, t := range list {
+		texts[i] = strconv.Itoa(t.Numel())
+	}
+	return strings.Join(texts, "+")
 }
 
 func (c call) String() string {
@@ -142,6 +182,9 @@ func (c call) String() string {
 		fmt.Fprintf(&b, " of %d %s elements", c.size, c.dtype.Name())
 	} else if c.dtype != dtype.Invalid {
 		fmt.Fprintf(&b, " of %s", c.dtype.Name())
+	}
+	if c.parts != "" {
+		fmt.Fprintf(&b, " (%s)", c.parts)
 	}
 	if c.op != "" {
 		fmt.Fprintf(&b, ", op %s", c.op)
@@ -162,6 +205,7 @@ func (c call) differences(d call) string {
 		{"the operation", c.name == d.name},
 		{"the dtype", c.dtype == d.dtype},
 		{"the number of elements", c.size == d.size},
+		{"the sizes of the tensors", c.parts == d.parts || c.size != d.size},
 		{"the reduce op", c.op == d.op},
 		{"the root", c.root == d.root},
 	} {

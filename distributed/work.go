@@ -11,6 +11,7 @@ import (
 type Work struct {
 	*torchemu.Event
 	Record *Record // what was run; nil until every rank has joined
+	Seq    uint64  // number of the collective in its group; 0 for a message
 
 	start  sim.Time
 	source int // of a receive: the sender's group rank

@@ -42,9 +42,10 @@ func AddSite(worldHandle int64, text string) (site int, err error) {
 	return int(w.backend.Sites.Add(text)), nil
 }
 
-// Issue issues a collective by the rank whose stream is given, and returns its work. call is
-// "name|collective|op|root": the name for messages, the kind of collective, the reduce op ("" without one) and the
-// root's group rank (0 without one). outs and ins are tensors, "12,13"; "" where the rank has none.
+// Issue issues a collective by the rank whose stream is given, and returns its work, if it is asynchronous, or else 0:
+// its stream waits for it. call is "name|collective|op|root": the name for messages, the kind of collective, the reduce
+// op ("" without one, "premul_sum:0.5" with a factor) and the root's group rank (0 without one). outs and ins are
+// tensors, see parseTensors; "" where the rank has none.
 func Issue(group, stream int64, site int, asyncOp bool, call, outs, ins string) (work int64, err error) {
 	defer guard(&err)
 	g, err := groupOf(group)
@@ -66,11 +67,11 @@ func Issue(group, stream int64, site int, asyncOp bool, call, outs, ins string) 
 		return 0, err
 	}
 	w, err := g.object.Do(c, o)
-	return issued(g.world, w, err)
+	return issued(g.world, asyncOp, w, err)
 }
 
-// Post issues one side of a message and returns its work: a send of t to the group rank peer, or its receipt from
-// there (-1: from anybody).
+// Post issues one side of a message and returns its work, as Issue does: a send of t to the group rank peer, or its
+// receipt from there (-1: from anybody).
 func Post(group, stream int64, site int, asyncOp, sending bool, peer, tag int, t int64) (work int64, err error) {
 	defer guard(&err)
 	g, err := groupOf(group)
@@ -90,7 +91,7 @@ func Post(group, stream int64, site int, asyncOp, sending bool, peer, tag int, t
 		post = g.object.Send
 	}
 	w, err := post(c, peer, tag, tensors[0].Tensor)
-	return issued(g.world, w, err)
+	return issued(g.world, asyncOp, w, err)
 }
 
 // callerOf says who calls: the rank of the stream.
@@ -116,7 +117,7 @@ func parseCall(call string) (distributed.Operation, error) {
 		return o, err
 	}
 	if fields[2] != "" {
-		if o.Reduce, err = tensor.ParseReduceOp(fields[2]); err != nil {
+		if err := parseReduceOp(fields[2], &o); err != nil {
 			return o, err
 		}
 	}
@@ -126,21 +127,19 @@ func parseCall(call string) (distributed.Operation, error) {
 	return o, nil
 }
 
-// parseTensors resolves "12,13" to tensors of the World.
-func parseTensors(w *world, handles string) ([]*tensor.Tensor, error) {
-	numbers, err := parseInts(handles)
-	if err != nil || numbers == nil {
-		return nil, err
+// parseReduceOp reads a reduce op's name, or "premul_sum:0.5".
+func parseReduceOp(text string, o *distributed.Operation) (err error) {
+	number, scaled := strings.CutPrefix(text, "premul_sum:")
+	if !scaled {
+		o.Reduce, err = tensor.ParseReduceOp(text)
+		return err
 	}
-	list := make([]*tensor.Tensor, len(numbers))
-	for i, n := range numbers {
-		found, err := tensorsOf(w, int64(n))
-		if err != nil {
-			return nil, err
-		}
-		list[i] = found[0].Tensor
+	factor, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return raise("InternalError", "%q is no factor", number)
 	}
-	return list, nil
+	o.Reduce, o.Factor = tensor.Sum, &factor
+	return nil
 }
 
 // tensorsOf resolves tensors and checks that they belong to the World.
@@ -159,9 +158,9 @@ func tensorsOf(w *world, handles ...int64) ([]*placed, error) {
 	return list, nil
 }
 
-// issued hands the work of an operation to Python.
-func issued(w *world, work *distributed.Work, err error) (int64, error) {
-	if err != nil {
+// issued hands the work of an operation to Python, which has no use for it when its stream waits already.
+func issued(w *world, async bool, work *distributed.Work, err error) (int64, error) {
+	if err != nil || !async {
 		return 0, err
 	}
 	return register(owned[*distributed.Work]{work, w}), nil
@@ -193,6 +192,16 @@ func Duration(work int64) (ps int64, err error) {
 		return 0, raise("RuntimeError", "the work has not ended: wait for it first")
 	}
 	return int64(w.object.Duration()), nil
+}
+
+// SequenceNumber is the number of a collective in its group; 0 of a message.
+func SequenceNumber(work int64) (seq int64, err error) {
+	defer guard(&err)
+	w, err := workOf(work)
+	if err != nil {
+		return 0, err
+	}
+	return int64(w.object.Seq), nil
 }
 
 // Source is the group rank that a receive got its message from.
@@ -252,7 +261,7 @@ func AllReduceShards(group, stream int64, site int, asyncOp bool, t int64, op st
 		return 0, err
 	}
 	w, err := g.object.AllReduce(c, tensors[0].Tensor, tensors[0].at, reduce)
-	return issued(g.world, w, err)
+	return issued(g.world, asyncOp, w, err)
 }
 
 // AllGatherShards issues an all_gather_into_tensor from the shards of in into the shards of out.
@@ -263,7 +272,7 @@ func AllGatherShards(group, stream int64, site int, asyncOp bool, out, in int64)
 		return 0, err
 	}
 	w, err := g.object.AllGatherIntoTensor(c, tensors[0].Tensor, tensors[0].at, tensors[1].Tensor, tensors[1].at)
-	return issued(g.world, w, err)
+	return issued(g.world, asyncOp, w, err)
 }
 
 func shardArguments(group, stream int64, site int, asyncOp bool, handles ...int64) (g owned[*distributed.ShardGroup], c distributed.Caller, tensors []*placed, err error) {

@@ -38,7 +38,8 @@ func NewStream(worldHandle int64, rank int) (stream int64, err error) {
 	return register(owned[*torchemu.Stream]{r.NewStream(), w}), nil
 }
 
-// StreamWait makes later operations of a stream start after what is pending on a tensor, or after a work or event.
+// StreamWait makes later operations of a stream start after what is pending on a tensor, or after a work or event. One
+// that has failed is an error.
 func StreamWait(stream, waitable int64) (err error) {
 	defer guard(&err)
 	s, err := streamOf(stream)
@@ -50,7 +51,7 @@ func StreamWait(stream, waitable int64) (err error) {
 		return err
 	}
 	s.object.Wait(e)
-	return nil
+	return e.Err()
 }
 
 // StreamRecord returns an event that ends when all operations have ended that are on the stream now.
