@@ -79,8 +79,10 @@ def spawn(
     parent = _runtime.current()
     if parent.tasks is not None and parent.tasks.nprocs > 1:
         raise RuntimeError("spawn inside a spawned rank is not supported: a World has one rank a SIP, all in use")
-    processes = parent.process.children(nprocs, fn, tuple(args)) if parent.process is not None else ()
-    tasks = Tasks(parent, fn, tuple(args), nprocs, processes)
+    if parent.process is None:
+        tasks = Tasks(parent, fn, tuple(args), nprocs)
+    else:
+        tasks = Tasks(parent, *parent.process.spawned(nprocs, fn, tuple(args)))
     tasks.run()
     if tasks.interrupt is not None:
         raise tasks.interrupt
