@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 import torchemu.multiprocessing as mp
 from torchemu.multiprocessing import SpawnException
 
