@@ -1,4 +1,4 @@
-"""torch.multiprocessing: spawn, with cooperative ranks instead of processes."""
+"""Spawning ranks, and what is said when they fail."""
 
 from __future__ import annotations
 
