@@ -9,6 +9,7 @@ import sys
 from torchemu import bench
 from torchemu._binding import go
 from torchemu.multiprocessing import ProcessException
+from torchemu.run import command, flags
 
 _INTERRUPTED = 130  # the exit status by which shells know Ctrl-C
 
@@ -17,17 +18,16 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     options = _parser().parse_args(argv)
     try:
-        options.action(options)
+        return options.action(options) or 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
     except ProcessException as error:
         print(f"torchemu: {error.msg.strip()}", file=sys.stderr)
         return 1
-    except bench.BenchError as error:
+    except (bench.BenchError, command.RunError) as error:
         print(f"torchemu: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -35,7 +35,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=go.Version())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_bench(commands.add_parser("bench", help="run a bench: a Python file with run(torch)"))
+    _add_run(commands.add_parser("run", help="run a script on ranks, with torchrun's flags"))
     return parser
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    flags.add_arguments(parser)
+    parser.set_defaults(action=command.run)
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """Stand-ins for other projects' packages. They can be imported under their own names inside a run, and only there.
 
-A package here, such as ``torchemu.compat.kernbench``, is what ``import kernbench`` gives inside a run.
+A package here, such as ``torchemu.compat.kernbench``, is what ``import kernbench`` gives inside a run. ``import torch``
+gives torchemu itself, and ``import torch.distributed`` torchemu.distributed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 
-NAMES = tuple(module.name for module in pkgutil.iter_modules(__path__))
+_STAND_INS = tuple(module.name for module in pkgutil.iter_modules(__path__))
+NAMES = (*_STAND_INS, "torch")
 """The top-level packages that there are stand-ins for."""
+
+
+def _stand_in(name: str) -> str | None:
+    """The name of the module that is meant by another project's name; None when there is no such stand-in."""
+    package = name.partition(".")[0]
+    if package not in NAMES:
+        return None
+    meant = f"{__name__}.{name}" if package in _STAND_INS else "torchemu" + name.removeprefix("torch")
+    return meant if importlib.util.find_spec(meant) is not None else None
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -25,15 +36,19 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname.partition(".")[0] not in NAMES or importlib.util.find_spec(f"{__name__}.{fullname}") is None:
-            return None
-        return importlib.machinery.ModuleSpec(fullname, self)
+        meant = _stand_in(fullname)
+        return None if meant is None else importlib.machinery.ModuleSpec(fullname, self, loader_state=meant)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return importlib.import_module(f"{__name__}.{spec.name}")
+        """The stand-in, which is loaded under its own name if it is not yet."""
+        module = importlib.import_module(spec.loader_state)
+        spec.loader_state = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Does nothing: the import of the stand-in ran it."""
+        """Makes the module say again who it is: the import system has put the spec of the other name there."""
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
 
 
 @contextlib.contextmanager

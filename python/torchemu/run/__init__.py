@@ -1,0 +1,6 @@
+"""Programs as they are: each rank of a run looks to its program like a process of its own.
+
+``torchemu run`` (:mod:`.command`) takes torchrun's flags and runs a script; ``torchemu.pytest_plugin`` runs a test in
+the same way. Both open an :class:`~torchemu.run.isolation.Isolation`, whose :class:`~torchemu.run.process.Process` is
+what a rank has for itself: modules, environment, arguments, output, random state.
+"""

@@ -1,0 +1,142 @@
+"""torchemu run: a script on the simulated fabric, by torchrun's command line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+
+from torchemu import _namespace as _  # all of it is loaded before ranks are, outside of them
+from torchemu import _runtime, compat
+from torchemu._binding import go
+from torchemu._tasks import Failure, Tasks
+from torchemu.run import fabric, failures
+from torchemu.run.environ import Launch
+from torchemu.run.isolation import ISOLATED, Isolation
+from torchemu.run.program import Module, Program, Script
+
+_UNREADABLE = 2  # Python's exit status for a script that it cannot open
+
+
+class RunError(Exception):
+    """A run cannot start; the text says why."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the program of a command line; returns the exit status.
+
+    Raises:
+        RunError: the topology or the ccl.yaml is wrong or does not fit the ranks, or the trace cannot be written.
+    """
+    try:
+        program = (Module if options.module else Script)([options.script, *options.args])
+    except OSError as error:
+        print(f"torchemu: can't open file {options.script!r}: {error.strerror}", file=sys.stderr)
+        return _UNREADABLE
+    except SyntaxError as error:
+        print(failures.shown(error), end="", file=sys.stderr)
+        return 1
+    with _told():
+        launch = _launch(options)
+    with contextlib.ExitStack() as stack:
+        with _told():
+            topology = stack.enter_context(fabric.fitting(options.topology, launch.nnodes, launch.nproc))
+        return _Run(options, program, launch, topology).status()
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What is wrong with a file that the user gave becomes a RunError."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise RunError(str(error)) from error
+
+
+def _launch(options: argparse.Namespace) -> Launch:
+    """How many ranks; without numbers, one for each SIP of the topology."""
+    nodes, sips = fabric.shape(options.topology)
+    return Launch(
+        nproc=options.nproc_per_node or sips,
+        nnodes=options.nnodes or (1 if options.nproc_per_node else nodes),
+        run_id=options.rdzv_id,
+        role=options.role,
+        master_addr=options.master_addr,
+        master_port=options.master_port,
+    )
+
+
+class _Run:
+    def __init__(self, options: argparse.Namespace, program: Program, launch: Launch, topology: str) -> None:
+        self._options, self._program, self._launch, self._topology = options, program, launch, topology
+
+    def status(self) -> int:
+        """Runs the program, under one schedule or under many; returns the exit status."""
+        schedule, seed = self._options.schedule, self._options.schedule_seed
+        if not self._options.explore:
+            return self._reported(self._failures(schedule or "fifo", seed))
+        return self._explored(schedule or "random", range(seed, seed + self._options.explore))
+
+    def _explored(self, schedule: str, seeds: range) -> int:
+        for seed in seeds:
+            failed = self._failures(schedule, seed, silent=True)
+            if failed:
+                status = self._reported(failed)
+                found = f"--schedule {schedule} --schedule-seed {seed}"
+                print(f"fails with {found}: say that instead of --explore to see it again", file=sys.stderr)
+                return status
+        print(f"{len(seeds)} runs, --schedule {schedule} with seeds from {seeds[0]} on: no failure", file=sys.stderr)
+        return 0
+
+    def _reported(self, failed: list[Failure]) -> int:
+        """Prints why the run failed, if it did; returns the exit status."""
+        if not failed:
+            return 0
+        sys.stdout.flush()
+        print(failures.report(failed, self._options.script, self._launch.nproc), file=sys.stderr)
+        return failures.exit_code(failed[0])
+
+    def _failures(self, schedule: str, seed: int, silent: bool = False) -> list[Failure]:
+        """Runs the program once; returns the ranks that failed, the cause first."""
+        with contextlib.ExitStack() as stack:
+            with _told():
+                world = stack.enter_context(_runtime.opened(self._topology, self._options.ccl))
+            world.schedule, world.seed = schedule, seed
+            stack.enter_context(compat.installed())
+            isolation = stack.enter_context(self._isolation(silent))
+            stack.enter_context(self._traced(world))
+            tasks = self._tasks(world, isolation)
+            tasks.run()
+        if tasks.interrupt is not None:
+            raise tasks.interrupt
+        return failures.ordered(tasks.failures)
+
+    def _isolation(self, silent: bool) -> Isolation:
+        some = self._options.local_ranks_filter
+        return Isolation(
+            seed=self._options.seed,
+            isolate=(*ISOLATED, *(self._options.isolate or ())),
+            prefix=self._options.prefix,
+            shown=lambda rank: not silent and (some is None or rank % self._launch.nproc in some),
+            virtual_clock=self._options.virtual_clock,
+            main_again=self._program.again,
+        )
+
+    @contextlib.contextmanager
+    def _traced(self, world: _runtime.World) -> Iterator[None]:
+        file = self._options.trace
+        if not file:
+            yield
+            return
+        with _told():
+            open(file, "ab").close()  # rather now than after an hour
+        go.StartTrace(world.handle)
+        yield
+        with _told():
+            go.WriteTrace(world.handle, file)
+
+    def _tasks(self, world: _runtime.World, isolation: Isolation) -> Tasks:
+        ranks = range(self._launch.world_size)
+        processes = [isolation.process(rank, self._launch.variables(rank)) for rank in ranks]
+        return Tasks(world.main, self._program.start, (), len(processes), processes)

@@ -1,0 +1,78 @@
+"""A topology that has room for as many ranks as a run is to have."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._binding import go
+
+_SEVERAL_NODES = "nodes2x8"  # the preset whose network joins the nodes where a topology has none
+
+
+class MisfitError(ValueError):
+    """A topology file has not the SIPs that the ranks need."""
+
+
+def shape(topology: str) -> tuple[int, int]:
+    """The nodes of a topology, and the SIPs of each."""
+    system = _spec(topology)["system"]
+    nodes = system["nodes"]["count"]
+    return nodes, system["sips"]["count"] // nodes
+
+
+@contextlib.contextmanager
+def fitting(topology: str, nnodes: int, nproc: int) -> Iterator[str]:
+    """A topology with a SIP for each rank: the one that is named or, if that is a preset, the same of another size.
+
+    Rank r is on SIP r. So ranks of several nodes are on the SIPs of as many nodes only where each has as many.
+
+    Raises:
+        MisfitError: a file's topology does not fit.
+    """
+    nodes, sips = shape(topology)
+    if nnodes * nproc <= nodes * sips and (nnodes == 1 or nproc == sips):
+        yield topology
+        return
+    if topology not in json.loads(go.Presets()):
+        raise MisfitError(
+            f"{topology} has {_count(nodes, 'node')} of {_count(sips, 'SIP')}, which does not fit "
+            f"{_count(nnodes, 'node')} of {_count(nproc, 'rank')}: each rank needs a SIP, in the node of its number"
+        )
+    with tempfile.TemporaryDirectory(prefix="torchemu-") as folder:
+        file = Path(folder, f"{topology}.yaml")
+        file.write_text(json.dumps(resized(_spec(topology), nnodes, nproc)))  # JSON is YAML
+        yield os.fspath(file)
+
+
+def resized(spec: dict[str, Any], nodes: int, sips: int) -> dict[str, Any]:
+    """A topology's tree with so many nodes of so many SIPs each."""
+    spec = copy.deepcopy(spec)
+    spec["name"] = f"{spec['name']}, resized to {_count(nodes, 'node')} of {_count(sips, 'SIP')}"
+    system = spec["system"]
+    system["nodes"]["count"] = nodes
+    system["sips"]["count"] = nodes * sips
+    if system["sips"]["connect"] == "torus2d":
+        system["sips"]["h"] = next(h for h in range(math.isqrt(sips), 0, -1) if sips % h == 0)
+        system["sips"]["w"] = sips // system["sips"]["h"]
+    if nodes > 1 and "network" not in system:
+        system["network"] = _spec(_SEVERAL_NODES)["system"]["network"]
+    return spec
+
+
+def _spec(topology: str) -> dict[str, Any]:
+    world = _runtime.World(topology)
+    world.close()
+    return world.spec
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,111 @@
+"""What a run prints when ranks fail: the first one's traceback, then a summary as torchrun's."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import traceback
+from collections.abc import Iterator, Sequence
+
+from torchemu import _runtime
+from torchemu._tasks import Failure
+
+_INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
+_WIDTH = 60
+_SHOWN = 8  # groups of other failures that a summary lists
+
+
+def ordered(failures: Sequence[Failure]) -> list[Failure]:
+    """The earliest in simulated time first, then the lowest rank: the first is the one to look at."""
+    return sorted(failures, key=lambda f: (f.time_ps, f.rank))
+
+
+def exit_code(failure: Failure) -> int:
+    """What the rank's process would have ended with."""
+    error = failure.exception
+    if not isinstance(error, SystemExit):
+        return 1
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
+    """The text.
+
+    Args:
+        failures: not empty, ordered.
+        program: its name.
+        nproc: ranks of a node.
+    """
+    root, *others = failures
+    return "\n".join(
+        [
+            *_marked(root),
+            "=" * _WIDTH,
+            f"{program} FAILED",
+            "-" * _WIDTH,
+            "Root cause (first failure in simulated time):",
+            f"  rank      : {root.rank} (local_rank: {root.rank % nproc})",
+            f"  exitcode  : {exit_code(root)}",
+            f"  time      : {root.time_ps / 1e6:.3f} us",
+            f"  error     : {_line(root)}",
+            "Other failures:",
+            *(_grouped(others) or ["  none"]),
+            "=" * _WIDTH,
+        ]
+    )
+
+
+def _marked(failure: Failure) -> Iterator[str]:
+    """The traceback, each line with the rank, as PyTorch's."""
+    return (f"[rank{failure.rank}]: {line}" for line in shown(failure.exception).splitlines())
+
+
+def shown(error: BaseException) -> str:
+    """What Python would print for an exception that nobody caught. Frames of torchemu are left out unless the
+    environment variable TORCHEMU_TRACEBACK is "full": they are not where the mistake is."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, str) else ""
+    trace = traceback.TracebackException.from_exception(error)
+    if os.environ.get("TORCHEMU_TRACEBACK") != "full":
+        _cut(trace)
+    return "".join(trace.format())
+
+
+def _cut(trace: traceback.TracebackException | None) -> None:
+    if trace is None:
+        return
+    trace.stack[:] = [frame for frame in trace.stack if not frame.filename.startswith(_INTERNAL)]
+    for part in (trace.__cause__, trace.__context__, *(trace.exceptions or ())):
+        _cut(part)
+
+
+def _line(failure: Failure) -> str:
+    """The exception in one line."""
+    error = failure.exception
+    if isinstance(error, SystemExit):
+        return f"SystemExit: {error.code}"
+    text = "".join(traceback.format_exception_only(type(error), error)).strip()
+    return text.splitlines()[0 if not isinstance(error, SyntaxError) else -1]
+
+
+def _grouped(failures: Sequence[Failure]) -> list[str]:
+    """A line for all ranks that failed in the same way."""
+    groups: dict[str, list[int]] = {}
+    for failure in failures:
+        groups.setdefault(f"exitcode {exit_code(failure)}: {_line(failure)}", []).append(failure.rank)
+    lines = [f"  {_ranks(sorted(ranks))}, {text}" for text, ranks in groups.items()]
+    if len(lines) > _SHOWN:
+        lines[_SHOWN:] = [f"  … and {len(lines) - _SHOWN} more kinds"]
+    return lines
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """Rank 1; ranks 1, 3-6."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and spans[-1][-1] == rank - 1:
+            spans[-1][1:] = [rank]
+        else:
+            spans.append([rank])
+    text = ", ".join("-".join(map(str, span)) for span in spans)
+    return f"rank{'s' if len(ranks) > 1 else ''} {text}"

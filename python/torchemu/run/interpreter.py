@@ -1,0 +1,58 @@
+"""The state that Python keeps once for a process, and that each rank has for itself here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+
+
+class Interpreter:
+    """The state of one rank, or that outside of all ranks; at first, the state in place.
+
+    It is exchanged at every switch, so this is written out, which is fastest.
+    """
+
+    def __init__(self) -> None:
+        self.save()
+
+    def save(self) -> None:
+        """Takes over the state in place, which is this one's but for what the rank has changed."""
+        self.argv, self.path = sys.argv, sys.path
+        self.stdout, self.stderr = sys.stdout, sys.stderr
+        self.excepthook = sys.excepthook
+        self.environ = os.environ._data  # type: ignore[attr-defined] # whoever has imported environ from os uses it
+        self.root, self.loggers = logging.root, logging.Logger.manager
+        self.filters = warnings.filters
+        self.showwarning = warnings.showwarning
+        self.showwarnmsg = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
+
+    def restore(self) -> None:
+        """Puts the state in place."""
+        sys.argv, sys.path = self.argv, self.path
+        sys.stdout, sys.stderr = self.stdout, self.stderr
+        sys.excepthook = self.excepthook
+        os.environ._data = os.environb._data = self.environ  # type: ignore[attr-defined]
+        if logging.root is not self.root:  # to change a class is slow
+            logging.root = logging.Logger.root = self.root
+            logging.Logger.manager = self.loggers
+        warnings.filters = self.filters
+        warnings.showwarning = self.showwarning
+        warnings._showwarnmsg_impl = self.showwarnmsg  # type: ignore[attr-defined]
+
+    def copy(self) -> Interpreter:
+        """What a process has that starts from this state."""
+        child = Interpreter.__new__(Interpreter)
+        vars(child).update(vars(self))
+        child.argv, child.path, child.filters = list(self.argv), list(self.path), list(self.filters)
+        child.environ = dict(self.environ)
+        child.root = logging.RootLogger(self.root.level)
+        child.root.handlers = list(self.root.handlers)
+        child.loggers = logging.Manager(child.root)
+        return child
+
+    def setenv(self, variables: Mapping[str, str]) -> None:
+        """Sets environment variables."""
+        self.environ.update((os.fsencode(name), os.fsencode(value)) for name, value in variables.items())

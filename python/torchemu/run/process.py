@@ -1,0 +1,65 @@
+"""What a rank has of its own in the interpreter, as if it were a process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torchemu._tasks import Unwound
+from torchemu.run.exits import Exits, ImmediateExit
+from torchemu.run.interpreter import Interpreter
+from torchemu.run.modules import Table
+from torchemu.run.random_state import RandomState
+
+if TYPE_CHECKING:
+    from torchemu.run.isolation import Isolation
+
+
+class Process:
+    """One rank's. It is in place in the interpreter while the rank runs, and kept here while others do.
+
+    Args:
+        isolation: that of the run.
+        key: decides the rank's random numbers.
+        interpreter: the state that the rank starts with.
+        modules: the modules that the rank starts with.
+    """
+
+    def __init__(self, isolation: Isolation, key: str, interpreter: Interpreter, modules: Table) -> None:
+        self.key, self.interpreter, self.modules = key, interpreter, modules
+        self.random = RandomState(key)
+        self.exits = Exits()
+        self._isolation = isolation
+
+    def enter(self) -> None:
+        """Puts it in place of the one that is."""
+        before = self._isolation.in_place
+        if before is self:
+            return
+        before.interpreter.save()
+        before.modules.save()
+        self.modules.restore(instead_of=before.modules)
+        self.interpreter.restore()
+        self._isolation.in_place = self
+
+    def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
+        """Runs the rank's program to its end and what is due then. To be unwound is to be killed: nothing is due."""
+        try:
+            fn(rank, *args)
+        except (Unwound, ImmediateExit):
+            raise
+        except BaseException:
+            self.exits.run()
+            raise
+        else:
+            self.exits.run()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+    def spawned(
+        self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]
+    ) -> tuple[Callable[..., Any], list[Process]]:
+        """What to call in ranks that this one spawns to call ``fn(rank, *args)``, and their processes."""
+        return self._isolation.spawned(self, nprocs, fn, args)

@@ -1,0 +1,82 @@
+"""The program of a run: a script, or a module that is run with -m."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.machinery
+import os
+import runpy
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+
+class Program:
+    """Runs the main program in a rank, as Python does.
+
+    Args:
+        argv: what the program is called with; the first is its name.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.argv = list(argv)
+
+    def run(self, name: str = "__main__") -> None:
+        """Runs it as a module of that name, in the running rank."""
+        code, about = self._loaded()
+        main = types.ModuleType(name)
+        main.__dict__.update(about, __builtins__=builtins)
+        sys.modules["__main__"] = sys.modules[name] = main
+        exec(code, main.__dict__)
+
+    def start(self, rank: int) -> None:
+        """The whole of what one rank does."""
+        sys.argv = list(self.argv)
+        sys.path.insert(0, self._first_path())
+        self.run()
+
+    def again(self) -> None:
+        """Loads it in a rank that it has spawned; the guard ``if __name__ == "__main__"`` keeps it from starting."""
+        self.run("__mp_main__")
+
+    def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
+        raise NotImplementedError
+
+    def _first_path(self) -> str:
+        raise NotImplementedError
+
+
+class Script(Program):
+    """A file.
+
+    Raises:
+        OSError: it cannot be read.
+        SyntaxError: it is not Python.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        super().__init__(argv)
+        self._file = os.path.abspath(argv[0])
+        loader = importlib.machinery.SourceFileLoader("__main__", self._file)
+        self._code = compile(loader.get_data(self._file), self._file, "exec", dont_inherit=True)
+        self._about = {"__file__": self._file, "__loader__": loader, "__cached__": None, "__package__": None}
+
+    def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
+        return self._code, dict(self._about)
+
+    def _first_path(self) -> str:
+        return os.path.dirname(os.path.realpath(self._file))
+
+
+class Module(Program):
+    """A module that is found like any other; a package's is its __main__."""
+
+    def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
+        _, spec, code = runpy._get_module_details(self.argv[0])  # type: ignore[attr-defined] # what pdb calls, too
+        sys.argv[0] = spec.origin
+        about = {"__file__": spec.origin, "__loader__": spec.loader, "__cached__": spec.cached}
+        return code, {**about, "__package__": spec.parent, "__spec__": spec}
+
+    def _first_path(self) -> str:
+        return os.getcwd()

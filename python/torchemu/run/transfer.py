@@ -1,0 +1,72 @@
+"""Handing objects to ranks that have modules of their own.
+
+An object of the program's classes means something else in each rank: there its class is another one, of the same name.
+So it goes there as to another process, by pickle, which names classes and functions and does not copy them. All other
+objects are handed over as they are; tensors always are, like those that PyTorch shares between processes.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import types
+from collections.abc import Collection
+from typing import Any
+
+_NAMED = (type, types.FunctionType)
+
+
+class Parcel:
+    """An object on its way to ranks.
+
+    Args:
+        value: the object.
+        own: the names of the modules of which each rank has its own.
+    """
+
+    def __init__(self, value: Any, own: Collection[str]) -> None:
+        self._value = value
+        self._kept: list[Any] = []
+        self._pickled = self._packed(own)
+
+    def _packed(self, own: Collection[str]) -> bytes | None:
+        """The pickle; None where the object is to be handed over as it is, as are those that cannot be pickled."""
+        file = io.BytesIO()
+        pickler = _Pickler(file, own, self._kept)
+        try:
+            pickler.dump(self._value)
+        except Exception:
+            return None
+        return file.getvalue() if pickler.names_own else None
+
+    def open(self) -> Any:
+        """The object for the running rank."""
+        if self._pickled is None:
+            return self._value
+        return _Unpickler(io.BytesIO(self._pickled), self._kept).load()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, own: Collection[str], kept: list[Any]) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self.names_own = False
+        self._own, self._kept = own, kept
+
+    def persistent_id(self, obj: Any) -> int | None:
+        """Keeps torchemu's objects; looks at which classes and functions the others name."""
+        module = (obj if isinstance(obj, _NAMED) else type(obj)).__module__
+        if module in self._own:
+            self.names_own = True
+        elif str(module).startswith("torchemu."):
+            self._kept.append(obj)
+            return len(self._kept) - 1
+        return None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
+        super().__init__(file)
+        self._kept = kept
+
+    def persistent_load(self, pid: int) -> Any:
+        return self._kept[pid]
