@@ -82,7 +82,8 @@ def spawn(
     if parent.process is None:
         tasks = Tasks(parent, fn, tuple(args), nprocs)
     else:
-        tasks = Tasks(parent, *parent.process.spawned(nprocs, fn, tuple(args)))
+        call, processes = parent.process.spawned(nprocs, fn, tuple(args))
+        tasks = Tasks(parent, call, (), nprocs, processes)
     tasks.run()
     if tasks.interrupt is not None:
         raise tasks.interrupt
