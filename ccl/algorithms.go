@@ -51,6 +51,16 @@ func Algorithms(c Collective) []Algorithm {
 			reduceScatterDirect(),
 			reduceScatterHierarchical(),
 		}
+	case Broadcast:
+		return []Algorithm{broadcastBinomial(), broadcastChain(), broadcastDirect()}
+	case ReduceToRoot:
+		return []Algorithm{reduceBinomial(), reduceChain(), reduceDirect()}
+	case Gather:
+		return []Algorithm{gatherBinomial(), gatherDirect()}
+	case Scatter:
+		return []Algorithm{scatterBinomial(), scatterDirect()}
+	case AllToAll:
+		return []Algorithm{allToAllPairwise(), allToAllDirect(), allToAllBruck()}
 	}
 	return nil
 }

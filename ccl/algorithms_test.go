@@ -10,7 +10,9 @@ import (
 )
 
 // collectives are all there are.
-var collectives = []ccl.Collective{ccl.AllReduce, ccl.AllGather, ccl.ReduceScatter}
+var collectives = []ccl.Collective{
+	ccl.AllReduce, ccl.AllGather, ccl.ReduceScatter, ccl.Broadcast, ccl.ReduceToRoot, ccl.Gather, ccl.Scatter, ccl.AllToAll,
+}
 
 // everyAlgorithm lists those of all collectives.
 func everyAlgorithm() []ccl.Algorithm {
@@ -35,6 +37,11 @@ func TestAlgorithmNames(t *testing.T) {
 		},
 		ccl.AllGather:     {"ring", "recursive", "direct", "hierarchical"},
 		ccl.ReduceScatter: {"ring", "recursive", "direct", "hierarchical"},
+		ccl.Broadcast:     {"binomial", "chain", "direct"},
+		ccl.ReduceToRoot:  {"binomial", "chain", "direct"},
+		ccl.Gather:        {"binomial", "direct"},
+		ccl.Scatter:       {"binomial", "direct"},
+		ccl.AllToAll:      {"pairwise", "direct", "bruck"},
 	} {
 		seen := map[string]bool{ccl.Auto: true}
 		for _, a := range ccl.Algorithms(c) {
@@ -81,7 +88,8 @@ func TestDepthFollowsBytes(t *testing.T) {
 			}
 			last = depth
 		}
-		pipelined := a.Name() == "double_binary_tree" || a.Name() == "hierarchical" && a.Collective() == ccl.AllReduce
+		pipelined := a.Name() == "double_binary_tree" || a.Name() == "chain" ||
+			a.Name() == "hierarchical" && a.Collective() == ccl.AllReduce
 		if pipelined != (last > 1) {
 			t.Errorf("%s %s: depth is up to %d", a.Collective(), a.Name(), last)
 		}

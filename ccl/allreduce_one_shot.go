@@ -6,7 +6,7 @@ func allReduceOneShot() Algorithm {
 	return plan{
 		collective: AllReduce,
 		name:       "one_shot",
-		shape:      func(Layout, int) (blocks, sub int) { return 1, 1 },
+		shape:      oneChunk,
 		steps: func(l Layout, _ int) phase {
 			everything := make([]part, l.World)
 			for r := range everything {

@@ -78,8 +78,11 @@ func (c *cut) longest() int {
 // filled is the number of chunks up to the last that is not empty.
 func (c *cut) filled() int {
 	last := min(c.elems, c.blocks) - 1
-	for c.starts != nil && last >= 0 && c.starts[last] == c.elems {
-		last--
+	if c.starts != nil {
+		last = c.blocks - 1
+		for last >= 0 && c.starts[last] == c.elems {
+			last--
+		}
 	}
 	if last < 0 {
 		return 0

@@ -46,17 +46,72 @@ func newCaseSource(seed uint64) *caseSource {
 	return c
 }
 
-// values are inputs of n elements, or n elements a block for a reduce-scatter.
+// values are vectors of n elements, or blocks of n elements.
 func (c *caseSource) values(s *ccl.Schedule, n int) ccl.Values {
+	sizes := make([]int, blocksOf(s.Collective, s.World))
+	for b := range sizes {
+		sizes[b] = n
+	}
+	v := c.inputs(s, n, sizes)
+	v.Sizes = nil
+	return v
+}
+
+// uneven are blocks of up to n elements, a third of them empty; nothing for collectives without blocks.
+func (c *caseSource) uneven(s *ccl.Schedule, n int) (v ccl.Values, ok bool) {
+	sizes := make([]int, blocksOf(s.Collective, s.World))
+	for b := range sizes {
+		sizes[b] = max(0, c.rng.IntN(n+n/2+2)-n/2-1)
+	}
+	return c.inputs(s, 0, sizes), len(sizes) > 0
+}
+
+func (c *caseSource) inputs(s *ccl.Schedule, n int, sizes []int) ccl.Values {
 	kind := c.kinds[c.dealt%len(c.kinds)]
 	c.dealt++
-	if s.Collective == ccl.ReduceScatter {
-		n *= s.World
+	v := ccl.Values{Op: kind.op, DType: kind.d, AccumulateF32: kind.wide, Sizes: sizes, Inputs: make([][]byte, s.World)}
+	for r := range v.Inputs {
+		if elems, ok := startElems(s, r, n, sizes); ok {
+			v.Inputs[r] = randomInput(c.rng, kind.d, elems)
+		}
 	}
-	return ccl.Values{
-		Op: kind.op, DType: kind.d, AccumulateF32: kind.wide,
-		Inputs: randomInputs(c.rng, kind.d, s.World, n),
+	return v
+}
+
+// blocksOf is how many blocks may differ in size.
+func blocksOf(c ccl.Collective, world int) int {
+	switch c {
+	case ccl.AllReduce, ccl.Broadcast, ccl.ReduceToRoot:
+		return 0
+	case ccl.AllToAll:
+		return world * world
 	}
+	return world
+}
+
+// startElems is how many elements rank r starts with, where blocks have those sizes and vectors without blocks n
+// elements; not ok when it starts with nothing.
+func startElems(s *ccl.Schedule, r, n int, sizes []int) (elems int, ok bool) {
+	switch s.Collective {
+	case ccl.AllGather, ccl.Gather:
+		return sizes[r], true
+	case ccl.ReduceScatter:
+		return sum(sizes), true
+	case ccl.AllToAll:
+		return sum(sizes[r*s.World : (r+1)*s.World]), true
+	case ccl.Scatter:
+		return sum(sizes), r == s.Root
+	case ccl.Broadcast:
+		return n, r == s.Root
+	}
+	return n, true
+}
+
+func sum(list []int) (total int) {
+	for _, n := range list {
+		total += n
+	}
+	return total
 }
 
 func TestEvaluateAgreesWithInterpretation(t *testing.T) {
@@ -65,10 +120,14 @@ func TestEvaluateAgreesWithInterpretation(t *testing.T) {
 	for _, world := range []int{1, 2, 3, 4, 5, 7, 8, 16} {
 		for _, a := range everyAlgorithm() {
 			for _, l := range ccltest.Layouts(world) {
+				l.Root = cases.dealt % world
 				s := a.Build(l, int64(cases.dealt%2)<<22) // in turn not cut, and cut for a pipeline
 				for _, n := range []int{0, 1, 2, world - 1, world, world + 1, 150} {
 					name := fmt.Sprintf("seed %d: %s %s %+v, %d elements", seed, a.Collective(), a.Name(), l, n)
 					checkEvaluate(t, name, s, cases.values(s, n))
+					if v, ok := cases.uneven(s, n); ok {
+						checkEvaluate(t, fmt.Sprintf("%s, sizes %v", name, v.Sizes), s, v)
+					}
 				}
 			}
 		}
@@ -122,6 +181,12 @@ func checkEvaluate(t *testing.T, name string, s *ccl.Schedule, v ccl.Values) {
 	want := interpret(s, v)
 	size := v.DType.Size()
 	for r := range want {
+		if (got[r] == nil) != (want[r] == nil) {
+			t.Fatalf("%s: rank %d has %v, want %v", name, r, got[r], want[r])
+		}
+		if got[r] == nil {
+			continue
+		}
 		if got[r].Len() != len(want[r]) {
 			t.Fatalf("%s, %v of %v: rank %d has %d bytes, want %d", name, v.Op, v.DType, r, got[r].Len(), len(want[r]))
 		}
@@ -137,14 +202,16 @@ func checkEvaluate(t *testing.T, name string, s *ccl.Schedule, v ccl.Values) {
 func TestEvaluateSharesEqualResults(t *testing.T) {
 	for _, a := range everyAlgorithm() {
 		s := a.Build(ccl.Layout{World: 8}, 0)
-		v := ccl.Values{DType: dtype.F32, Inputs: randomInputs(rand.New(rand.NewPCG(1, 1)), dtype.F32, 8, 16)}
 		distinct := map[*tensor.Storage]bool{}
-		for _, result := range evaluate(t, s, v) {
+		for _, result := range evaluate(t, s, newCaseSource(1).values(s, 16)) {
 			distinct[result] = true
 		}
 		want := 1
-		if a.Collective() == ccl.ReduceScatter {
+		switch a.Collective() {
+		case ccl.ReduceScatter, ccl.Scatter, ccl.AllToAll:
 			want = 8
+		case ccl.ReduceToRoot, ccl.Gather:
+			want = 2 // one of them nil
 		}
 		if len(distinct) != want {
 			t.Errorf("%s %s: %d distinct storages, want %d", a.Collective(), a.Name(), len(distinct), want)

@@ -43,7 +43,7 @@ func limitsOf(t *topology.Topology, devices []topology.DeviceID) limits {
 }
 
 // lowerBound is what no schedule can beat that reduces at the ranks and of which a rank sends or receives up to ports
-// messages a round; s is the whole vector in bytes. One message a round reaches 2^r ranks in r rounds, which is the
+// messages a round; s is the whole vector in bytes, for AllToAll a rank's. One message a round reaches 2^r ranks in r rounds, which is the
 // literature's ⌈log2 n⌉·a. PEs have several DMA engines, so direct algorithms are quicker than that.
 func (m limits) lowerBound(c ccl.Collective, ports, n, s int64) sim.Time {
 	rounds := sim.Time(0)
@@ -55,6 +55,10 @@ func (m limits) lowerBound(c ccl.Collective, ports, n, s int64) sim.Time {
 		return max(rounds*m.a, m.b(2*(n-1)*s/n), m.g((n-1)*s/n))
 	case ccl.ReduceScatter:
 		return max(rounds*m.a, m.b((n-1)*s/n), m.g((n-1)*s/n))
+	case ccl.Broadcast:
+		return max(rounds*m.a, m.b(s))
+	case ccl.ReduceToRoot:
+		return max(rounds*m.a, m.b(s), m.g((n-1)*s/n))
 	}
 	return max(rounds*m.a, m.b((n-1)*s/n))
 }
@@ -89,6 +93,9 @@ func TestNoAlgorithmBeatsTheBounds(t *testing.T) {
 				t.Errorf("%s: took %v", name, took)
 			}
 			return
+		}
+		if l.Schedule.Collective == ccl.AllToAll {
+			s /= int64(l.Schedule.World)
 		}
 		least := limitsOf(topo, l.Devices).lowerBound(l.Schedule.Collective, portsOf(l.Schedule), int64(l.Schedule.World), s)
 		if took < least {

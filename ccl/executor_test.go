@@ -66,9 +66,7 @@ func eachLaunch(t *testing.T, f func(name string, topo *topology.Topology, l ccl
 		layout := layoutOf(topo)
 		for _, a := range everyAlgorithm() {
 			for _, elems := range []int{0, 1, layout.World + 1, 1 << 10, 100_003, 1 << 20} {
-				if a.Collective() != ccl.AllReduce {
-					elems *= layout.World
-				}
+				elems *= max(1, blocksOf(a.Collective(), layout.World))
 				name := fmt.Sprintf("%s %s on %s, %d elements", a.Collective(), a.Name(), p, elems)
 				f(name, topo, launch(a.Build(layout, 4*int64(elems)), elems, 4, firstPEs(topo)))
 			}
@@ -76,11 +74,18 @@ func eachLaunch(t *testing.T, f func(name string, topo *topology.Topology, l ccl
 	}
 }
 
-// bytesOf is what a step sends.
+// bytesOf is what a step sends, when blocks are equal.
 func bytesOf(l ccl.Launch, step ccl.Step) int64 {
-	lo, _ := l.Schedule.Span(int(step.Lo), l.Elems)
-	_, hi := l.Schedule.Span(int(step.Hi)-1, l.Elems)
-	return int64(hi-lo) * int64(l.ElemSize)
+	elems := l.Elems
+	if l.Schedule.Collective == ccl.AllToAll {
+		elems /= l.Schedule.World
+	}
+	total := 0
+	for place := step.Lo; place < step.Hi; place++ {
+		lo, hi := l.Schedule.Span(l.Schedule.Chunk(place), elems)
+		total += hi - lo
+	}
+	return int64(total) * int64(l.ElemSize)
 }
 
 func TestStepsKeepTheirOrder(t *testing.T) {
@@ -105,6 +110,7 @@ func keepsOrder(l ccl.Launch, seen *record, done finished) error {
 		return fmt.Errorf("%d of %d steps were done", len(seen.order), len(s.Steps))
 	}
 	last := slices.Clone(l.Ready)
+	turn := make([]sim.Time, s.World) // when what each rank sent last has arrived
 	for i, step := range s.Steps {
 		at := seen.steps[i]
 		if at.Start < l.Ready[step.Src] || at.Arrived < at.Start || at.Combine < max(at.Arrived, l.Ready[step.Dst]) || at.End < at.Combine {
@@ -112,6 +118,12 @@ func keepsOrder(l ccl.Launch, seen *record, done finished) error {
 		}
 		if bytesOf(l, step) == 0 && at.Start != at.Arrived {
 			return fmt.Errorf("step %d sent nothing, and took until %v", i, at.Arrived)
+		}
+		if s.InTurn && step.Src != step.Dst {
+			if at.Start < turn[step.Src] {
+				return fmt.Errorf("step %d started at %v, rank %d's turn came at %v", i, at.Start, step.Src, turn[step.Src])
+			}
+			turn[step.Src] = at.Arrived
 		}
 		last[step.Src], last[step.Dst] = max(last[step.Src], at.End), max(last[step.Dst], at.End)
 		for _, e := range s.Edges[s.EdgeStart[i]:s.EdgeStart[i+1]] {

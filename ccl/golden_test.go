@@ -23,7 +23,7 @@ func TestGoldenSchedules(t *testing.T) {
 }
 
 // goldenText shows an algorithm where it is small enough to follow: a power of two, another number, uneven groups when
-// groups matter, and cut in two when it can be.
+// groups matter, another root when there is one, and cut in two when it can be.
 func goldenText(a ccl.Algorithm) string {
 	var out strings.Builder
 	show := func(title string, l ccl.Layout, bytes int64) {
@@ -33,6 +33,10 @@ func goldenText(a ccl.Algorithm) string {
 	show("6 ranks", ccl.Layout{World: 6}, 1)
 	if a.Name() == "hierarchical" {
 		show("5 ranks in uneven groups: 0, 2, 4 and 1, 3", ccl.Layout{World: 5, Group: []int{0, 1, 0, 1, 0}}, 1)
+	}
+	if ccltest.Rooted(a.Collective()) {
+		show("6 ranks, to or from the third", ccl.Layout{World: 6, Root: 2}, 1)
+		show("5 ranks in groups, 0, 2, 4 and 1, 3, to or from the second", ccl.Layout{World: 5, Root: 1, Group: []int{0, 1, 0, 1, 0}}, 1)
 	}
 	for bytes := int64(1); bytes < 1<<30; bytes *= 2 {
 		if l := (ccl.Layout{World: 4}); a.Depth(l, bytes) == 2 {

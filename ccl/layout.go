@@ -1,6 +1,9 @@
 package ccl
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Layout is what an Algorithm may know about where the ranks are. It decides which messages are sent, so the same
 // Layout always gives the same bits.
@@ -16,6 +19,25 @@ type Layout struct {
 	// Root is the rank that Broadcast and Scatter start from, and that ReduceToRoot and Gather end at. The other
 	// collectives take no notice of it.
 	Root int
+}
+
+// fromRoot lists the ranks with the root first, then those that follow it; but group by group.
+func (l Layout) fromRoot() []int {
+	ranks := make([]int, l.World)
+	for i := range ranks {
+		ranks[i] = (l.Root + i) % l.World
+	}
+	if l.Group == nil {
+		return ranks
+	}
+	order := map[int]int{} // of the groups
+	for _, r := range ranks {
+		if _, ok := order[l.Group[r]]; !ok {
+			order[l.Group[r]] = len(order)
+		}
+	}
+	slices.SortStableFunc(ranks, func(a, b int) int { return order[l.Group[a]] - order[l.Group[b]] })
+	return ranks
 }
 
 // check panics when the parts of a Layout contradict each other.

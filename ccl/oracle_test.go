@@ -4,33 +4,34 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
-// The oracle executes a Schedule as its documentation reads: every rank has its own array, every step of every round
-// is carried out element by element. A value is raw bits of the dtype, or of a float32 while partial sums are wide.
+// The oracle executes a Schedule as its documentation reads: every rank has memory of its own for each chunk, every step
+// of every round is carried out element by element. A value is raw bits of the dtype, or of a float32 while partial sums
+// are wide.
 type oracle struct {
 	schedule *ccl.Schedule
 	values   ccl.Values
 	wide     bool
-	elems    int // of the whole vector
-	ranks    [][]uint64
-	inputs   [][]uint64
+	inputs   []memory // by rank
+	ranks    []memory
 }
 
-// interpret returns the bytes that each rank ends with.
+// memory is the elements of each chunk; nil where there is nothing.
+type memory [][]uint64
+
+// interpret returns the bytes that each rank ends with; nil where it ends with nothing.
 func interpret(s *ccl.Schedule, v ccl.Values) [][]byte {
-	o := &oracle{schedule: s, values: v, elems: len(v.Inputs[0]) / v.DType.Size()}
+	o := &oracle{schedule: s, values: v}
 	o.wide = v.AccumulateF32 && v.DType.IsFloat() && v.DType.Size() < 4
-	if s.Collective == ccl.AllGather {
-		o.elems *= s.World
-	}
 	for r := range s.World {
 		o.inputs = append(o.inputs, o.load(r))
-		o.ranks = append(o.ranks, append([]uint64(nil), o.inputs[r]...))
+		o.ranks = append(o.ranks, slices.Clone(o.inputs[r]))
 	}
 	for k, lo := range s.Rounds {
 		hi := len(s.Steps)
@@ -46,56 +47,132 @@ func interpret(s *ccl.Schedule, v ccl.Values) [][]byte {
 	return results
 }
 
-// load spreads rank r's input over the whole vector.
-func (o *oracle) load(r int) []uint64 {
-	in, size := o.values.Inputs[r], o.values.DType.Size()
-	vector := make([]uint64, o.elems)
-	first := 0
-	if o.schedule.Collective == ccl.AllGather {
-		first = r * len(in) / size
+// blocks lists the blocks that rank r starts with, in the order of its input.
+func (o *oracle) blocks(r int) (list []int) {
+	s := o.schedule
+	switch s.Collective {
+	case ccl.AllGather, ccl.Gather:
+		return []int{r}
+	case ccl.Broadcast, ccl.Scatter:
+		if r != s.Root {
+			return nil
+		}
+	case ccl.AllToAll: // first what goes to rank 0
+		for dst := range s.World {
+			list = append(list, (dst-r+s.World)%s.World)
+		}
+		return list
 	}
-	for i := 0; i < len(in)/size; i++ {
-		vector[first+i] = o.widen(getBits(in[i*size:], size))
+	for b := range s.Blocks {
+		list = append(list, b)
 	}
-	return vector
+	return list
+}
+
+// resultBlocks lists those that rank r ends with, in the order of its result.
+func (o *oracle) resultBlocks(r int) (list []int) {
+	s := o.schedule
+	switch s.Collective {
+	case ccl.ReduceScatter, ccl.Scatter:
+		return []int{r}
+	case ccl.ReduceToRoot, ccl.Gather:
+		if r != s.Root {
+			return nil
+		}
+	case ccl.AllToAll: // first what comes from rank 0
+		for src := range s.World {
+			list = append(list, (r-src+s.World)%s.World)
+		}
+		return list
+	}
+	for b := range s.Blocks {
+		list = append(list, b)
+	}
+	return list
+}
+
+// blockSizes lists how many elements the blocks have that rank r starts with, in the order of its input.
+func (o *oracle) blockSizes(r int) (list []int) {
+	s, sizes := o.schedule, o.values.Sizes
+	switch {
+	case sizes != nil && s.Collective == ccl.AllToAll:
+		return sizes[r*s.World : (r+1)*s.World]
+	case sizes != nil:
+		for _, b := range o.blocks(r) {
+			list = append(list, sizes[b])
+		}
+		return list
+	}
+	return nearlyEqual(len(o.values.Inputs[r])/o.values.DType.Size(), len(o.blocks(r)))
+}
+
+// nearlyEqual deals n things out to k, one at a time.
+func nearlyEqual(n, k int) []int {
+	list := make([]int, k)
+	for i := range n * min(k, 1) {
+		list[i%k]++
+	}
+	return list
+}
+
+// load puts rank r's input where its blocks are.
+func (o *oracle) load(r int) memory {
+	in, size, sub := o.values.Inputs[r], o.values.DType.Size(), o.schedule.Sub
+	m := make(memory, o.schedule.Chunks())
+	sizes := o.blockSizes(r)
+	for i, block := range o.blocks(r) {
+		for k, n := range nearlyEqual(sizes[i], sub) {
+			chunk := make([]uint64, n)
+			for i := range chunk {
+				chunk[i] = o.widen(getBits(in, size))
+				in = in[size:]
+			}
+			m[block*sub+k] = chunk
+		}
+	}
+	return m
 }
 
 func (o *oracle) round(steps []ccl.Step) {
-	type message struct {
-		at   int
-		data []uint64
-	}
-	var messages []message
+	var messages [][][]uint64
 	for _, step := range steps {
-		lo, _ := o.schedule.Span(int(step.Lo), o.elems)
-		_, hi := o.schedule.Span(int(step.Hi)-1, o.elems)
 		from := o.ranks
 		if step.FromInput {
 			from = o.inputs
 		}
-		messages = append(messages, message{lo, append([]uint64(nil), from[step.Src][lo:hi]...)})
+		var sent [][]uint64
+		for place := step.Lo; place < step.Hi; place++ {
+			sent = append(sent, from[step.Src][o.schedule.Chunk(place)])
+		}
+		messages = append(messages, sent)
 	}
 	for i, step := range steps {
-		for k, x := range messages[i].data {
-			dst := &o.ranks[step.Dst][messages[i].at+k]
-			if step.Kind == ccl.Reduce {
-				x = o.combine(x, *dst)
+		for k, arriving := range messages[i] {
+			dst := &o.ranks[step.Dst][o.schedule.Chunk(step.Lo+int32(k))]
+			made := slices.Clone(arriving)
+			for e := range made {
+				if step.Kind == ccl.Reduce {
+					made[e] = o.combine(arriving[e], (*dst)[e])
+				}
 			}
-			*dst = x
+			*dst = made
 		}
 	}
 }
 
 func (o *oracle) result(r int) []byte {
-	vector := o.ranks[r]
-	if o.schedule.Collective == ccl.ReduceScatter {
-		block := o.elems / o.schedule.World
-		vector = vector[r*block : (r+1)*block]
+	blocks, size := o.resultBlocks(r), o.values.DType.Size()
+	if blocks == nil {
+		return nil
 	}
-	size := o.values.DType.Size()
-	out := make([]byte, len(vector)*size)
-	for i, x := range vector {
-		putBits(out[i*size:], size, o.finish(x))
+	out := []byte{}
+	for _, block := range blocks {
+		for _, chunk := range o.ranks[r][block*o.schedule.Sub : (block+1)*o.schedule.Sub] {
+			for _, x := range chunk {
+				out = append(out, make([]byte, size)...)
+				putBits(out[len(out)-size:], size, o.finish(x))
+			}
+		}
 	}
 	return out
 }
@@ -116,7 +193,7 @@ func (o *oracle) combine(x, y uint64) uint64 {
 
 func (o *oracle) finish(x uint64) uint64 {
 	d := o.values.DType
-	average := o.values.Op == tensor.Avg && o.schedule.Collective != ccl.AllGather
+	average := o.values.Op == tensor.Avg && reduces(o.schedule.Collective)
 	if o.wide {
 		f := math.Float32frombits(uint32(x))
 		if average {
@@ -128,6 +205,10 @@ func (o *oracle) finish(x uint64) uint64 {
 		return divideBits(d, x, o.schedule.World)
 	}
 	return x
+}
+
+func reduces(c ccl.Collective) bool {
+	return c == ccl.AllReduce || c == ccl.ReduceScatter || c == ccl.ReduceToRoot
 }
 
 func combineBits(op tensor.ReduceOp, d dtype.DType, x, y uint64) uint64 {
@@ -256,17 +337,22 @@ func putBits(b []byte, size int, x uint64) {
 	copy(b[:size], word[:])
 }
 
-// randomInputs returns inputs whose sums need rounding: floats of both signs over a few powers of two, integers of any
-// bits. They begin at odd addresses.
+// randomInputs returns inputs whose sums need rounding.
 func randomInputs(rng *rand.Rand, d dtype.DType, world, elems int) [][]byte {
 	inputs := make([][]byte, world)
 	for r := range inputs {
-		inputs[r] = make([]byte, elems*d.Size()+1)[1:]
-		for i := range elems {
-			putBits(inputs[r][i*d.Size():], d.Size(), randomBits(rng, d))
-		}
+		inputs[r] = randomInput(rng, d, elems)
 	}
 	return inputs
+}
+
+// randomInput returns floats of both signs over a few powers of two, or integers of any bits. It begins at an odd address.
+func randomInput(rng *rand.Rand, d dtype.DType, elems int) []byte {
+	in := make([]byte, elems*d.Size()+1)[1:]
+	for i := range elems {
+		putBits(in[i*d.Size():], d.Size(), randomBits(rng, d))
+	}
+	return in
 }
 
 func randomBits(rng *rand.Rand, d dtype.DType) uint64 {

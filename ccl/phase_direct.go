@@ -35,3 +35,27 @@ func directAllGather(members []int, owned []part) phase {
 		}
 	}}
 }
+
+// directScatter brings the chunk that has a member's number from the first member to that member.
+func directScatter(members []int) phase {
+	return fromFirst(members, func(b *Builder, root, member int) { b.Copy(root, member, member, member+1) })
+}
+
+// directGather brings the chunk that has a member's number from that member to the first.
+func directGather(members []int) phase {
+	return fromFirst(members, func(b *Builder, root, member int) { b.Copy(member, root, member, member+1) })
+}
+
+// directBroadcast gives every member the first one's value of the part.
+func directBroadcast(members []int, p part) phase {
+	return fromFirst(members, func(b *Builder, root, member int) { send(b, (*Builder).Copy, root, member, p) })
+}
+
+// fromFirst adds one step between the first member and each other, all at once.
+func fromFirst(members []int, step func(b *Builder, root, member int)) phase {
+	return phase{rounds: min(1, len(members)-1), steps: len(members) - 1, emit: func(b *Builder, _ int) {
+		for _, member := range members[1:] {
+			step(b, members[0], member)
+		}
+	}}
+}

@@ -18,6 +18,12 @@ type plan struct {
 	steps func(l Layout, depth int) phase
 }
 
+// oneChunk is the shape of a vector that is not cut.
+func oneChunk(Layout, int) (blocks, sub int) { return 1, 1 }
+
+// onlyPieces is the shape of a vector that is cut for nothing but a pipeline.
+func onlyPieces(_ Layout, depth int) (blocks, sub int) { return 1, depth }
+
 func (p plan) Name() string { return p.name }
 
 func (p plan) Collective() Collective { return p.collective }

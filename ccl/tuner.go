@@ -45,7 +45,8 @@ func NewTuner(t *topology.Topology) *Tuner {
 }
 
 // Select returns the fastest algorithm for a vector of elems elements (as in [Launch]) on the devices, rank by rank;
-// of equally fast ones the first that [Algorithms] lists. The error says what is wrong with the arguments.
+// of equally fast ones the first that [Algorithms] lists. Blocks are taken as equal, each a bit larger if the elements do
+// not suffice. The error says what is wrong with the arguments.
 func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elems, elemSize int) (Algorithm, error) {
 	candidates := Algorithms(c)
 	switch {
@@ -53,8 +54,16 @@ func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elem
 		return nil, fmt.Errorf("there is no algorithm for %s", c)
 	case len(devices) != l.World || l.World < 1:
 		return nil, fmt.Errorf("%s on %d devices, but the layout is of %d ranks", c, len(devices), l.World)
+	case c.rooted() && (l.Root < 0 || l.Root >= l.World):
+		return nil, fmt.Errorf("%s with root %d: there are %d ranks", c, l.Root, l.World)
 	case elems < 0 || elemSize < 1:
 		return nil, fmt.Errorf("%s of %d elements of %d bytes", c, elems, elemSize)
+	}
+	if !c.rooted() {
+		l.Root = 0
+	}
+	if blocks := c.sizes(l.World); blocks > 0 {
+		elems = (elems + blocks - 1) / blocks * blocks
 	}
 	key := tunerKey{c, elems, elemSize, placementKey(l, devices)}
 	choice, known := t.choices[key]
@@ -71,6 +80,7 @@ func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elem
 func placementKey(l Layout, devices []topology.DeviceID) string {
 	key := binary.AppendVarint(nil, int64(l.W))
 	key = binary.AppendVarint(key, int64(l.H))
+	key = binary.AppendVarint(key, int64(l.Root))
 	for _, d := range devices {
 		key = binary.AppendVarint(key, int64(d))
 	}

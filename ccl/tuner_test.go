@@ -17,7 +17,7 @@ func TestTunerChoosesTheFastest(t *testing.T) {
 		tuner := ccl.NewTuner(topo)
 		for _, c := range collectives {
 			for _, elems := range []int{0, 1, 1 << 10, 100_003, 1 << 20, 1 << 24} {
-				elems *= layout.World
+				elems *= max(layout.World, blocksOf(c, layout.World))
 				got, err := tuner.Select(c, layout, devices, elems, 2)
 				if err != nil {
 					t.Fatal(err)

@@ -16,9 +16,11 @@ func Check(t *testing.T, a ccl.Algorithm) {
 	for _, world := range Worlds() {
 		good := []*ccl.Schedule{} // most algorithms build the same for all layouts of a world
 		for _, l := range Layouts(world) {
-			var err error
-			if good, err = checkSizes(a, l, good); err != nil {
-				t.Errorf("%s %s, layout %+v: %v", a.Collective(), a.Name(), l, err)
+			for _, l.Root = range Roots(a.Collective(), world) {
+				var err error
+				if good, err = checkSizes(a, l, good); err != nil {
+					t.Errorf("%s %s, layout %+v: %v", a.Collective(), a.Name(), l, err)
+				}
 			}
 		}
 	}
@@ -47,7 +49,8 @@ func checkSizes(a ccl.Algorithm, l ccl.Layout, good []*ccl.Schedule) ([]*ccl.Sch
 
 // same tells whether two schedules of one algorithm and world are equal; the counts of waits follow from the edges.
 func same(a, b *ccl.Schedule) bool {
-	return a.Blocks == b.Blocks && a.Sub == b.Sub && slices.Equal(a.Steps, b.Steps) && slices.Equal(a.Rounds, b.Rounds) &&
+	return a.Blocks == b.Blocks && a.Sub == b.Sub && a.Root == b.Root && a.InTurn == b.InTurn &&
+		slices.Equal(a.Listed, b.Listed) && slices.Equal(a.Steps, b.Steps) && slices.Equal(a.Rounds, b.Rounds) &&
 		slices.Equal(a.Edges, b.Edges) && slices.Equal(a.EdgeStart, b.EdgeStart)
 }
 
@@ -68,20 +71,30 @@ func labels(a ccl.Algorithm, s *ccl.Schedule, l ccl.Layout) error {
 	if s.Algorithm != a.Name() || s.Collective != a.Collective() || s.World != l.World {
 		return fmt.Errorf("schedule is labelled %s %s for %d ranks", s.Collective, s.Algorithm, s.World)
 	}
+	root := 0
+	if Rooted(s.Collective) {
+		root = l.Root
+	}
+	if s.Root != root {
+		return fmt.Errorf("schedule has root %d, want %d", s.Root, root)
+	}
 	return nil
 }
 
 // bounds checks what no algorithm can do without: each chunk must be reduced n-1 times, and sent n-1 times to be
-// reduced or gathered, twice that for both. (⌈log2 n⌉ messages of latency are no bound: they are for ranks that can only
-// send one message at a time.)
+// reduced, gathered by all or broadcast, twice that to be reduced and gathered; for a root alone to gather or scatter
+// each of the others' chunks must be sent once, and so must n-1 of all n ranks' chunks in an exchange. (⌈log2 n⌉ messages
+// of latency are no bound: they are for ranks that can only send one message at a time.)
 func bounds(s *ccl.Schedule) error {
 	t, others := Measure(s), s.World-1
-	reduced, sent := others*s.Chunks(), others*s.Chunks()
+	reduced, sent := 0, others*s.Chunks()
 	switch s.Collective {
 	case ccl.AllReduce:
-		sent *= 2
-	case ccl.AllGather:
-		reduced = 0
+		reduced, sent = sent, 2*sent
+	case ccl.ReduceScatter, ccl.ReduceToRoot:
+		reduced = sent
+	case ccl.Gather, ccl.Scatter:
+		sent = others * s.Sub
 	}
 	switch {
 	case sum(t.Chunks) < sent:

@@ -13,8 +13,8 @@ type dependency struct {
 	gate     ccl.Gate
 }
 
-// A place is one chunk at one rank.
-type place struct{ rank, chunk int }
+// A chunkAt is one chunk at one rank.
+type chunkAt struct{ rank, chunk int }
 
 // Edges checks that a schedule's edges are its read-after-write dependencies, each once and no others. The schedule's
 // structure must be sound.
@@ -50,8 +50,8 @@ func first(set map[dependency]bool) dependency {
 // dependencies finds them chunk by chunk from who wrote last.
 func dependencies(s *ccl.Schedule) map[dependency]bool {
 	found := map[dependency]bool{}
-	writer := map[place]int{}
-	depend := func(i int, g ccl.Gate, at place) {
+	writer := map[chunkAt]int{}
+	depend := func(i int, g ccl.Gate, at chunkAt) {
 		if w, ok := writer[at]; ok {
 			found[dependency{w, i, g}] = true
 		}
@@ -60,14 +60,14 @@ func dependencies(s *ccl.Schedule) map[dependency]bool {
 		lo, hi := round(s, k)
 		for i := lo; i < hi; i++ {
 			step := s.Steps[i]
-			for c := int(step.Lo); c < int(step.Hi) && !step.FromInput; c++ {
-				depend(i, ccl.GateSend, place{int(step.Src), c})
+			for place := step.Lo; place < step.Hi && !step.FromInput; place++ {
+				depend(i, ccl.GateSend, chunkAt{int(step.Src), s.Chunk(place)})
 			}
 		}
 		for i := lo; i < hi; i++ {
 			step := s.Steps[i]
-			for c := int(step.Lo); c < int(step.Hi); c++ {
-				at := place{int(step.Dst), c}
+			for place := step.Lo; place < step.Hi; place++ {
+				at := chunkAt{int(step.Dst), s.Chunk(place)}
 				if step.Kind == ccl.Reduce {
 					depend(i, ccl.GateCombine, at)
 				}

@@ -12,22 +12,34 @@ import (
 //	5  1→2  3:5  reduce  send after 0,1  combine after 2
 //
 // is step 5: rank 1 sends chunks 3 and 4 to rank 2, which reduces them; the sent value is ready after steps 0 and 1,
-// rank 2's operand after step 2.
+// rank 2's operand after step 2. Chunks that do not adjoin are listed: 3,6.
 func Format(s *ccl.Schedule) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s %s: %d ranks, %d×%d chunks\n", s.Collective, s.Algorithm, s.World, s.Blocks, s.Sub)
+	fmt.Fprintf(&out, "%s %s: %d ranks, %d×%d chunks%s\n", s.Collective, s.Algorithm, s.World, s.Blocks, s.Sub, traits(s))
 	waits := causes(s)
 	for k := range s.Rounds {
 		fmt.Fprintf(&out, "round %d\n", k)
 		lo, hi := round(s, k)
 		for i := lo; i < hi; i++ {
-			fmt.Fprintf(&out, "%4d  %s%s\n", i, describe(s.Steps[i]), reasons(waits[i]))
+			fmt.Fprintf(&out, "%4d  %s%s\n", i, describe(s, s.Steps[i]), reasons(waits[i]))
 		}
 	}
 	return out.String()
 }
 
-func describe(step ccl.Step) string {
+// traits is what only some schedules have.
+func traits(s *ccl.Schedule) string {
+	text := ""
+	if Rooted(s.Collective) {
+		text = fmt.Sprintf(", root %d", s.Root)
+	}
+	if s.InTurn {
+		text += ", sent in turn"
+	}
+	return text
+}
+
+func describe(s *ccl.Schedule, step ccl.Step) string {
 	kind := "copy"
 	if step.Kind == ccl.Reduce {
 		kind = "reduce"
@@ -35,7 +47,19 @@ func describe(step ccl.Step) string {
 	if step.FromInput {
 		kind += " input"
 	}
-	return fmt.Sprintf("%d→%d  %d:%d  %s", step.Src, step.Dst, step.Lo, step.Hi, kind)
+	return fmt.Sprintf("%d→%d  %s  %s", step.Src, step.Dst, chunks(s, step), kind)
+}
+
+// chunks is a range, or what is listed.
+func chunks(s *ccl.Schedule, step ccl.Step) string {
+	if int(step.Lo) < s.Chunks() {
+		return fmt.Sprintf("%d:%d", step.Lo, step.Hi)
+	}
+	var list []string
+	for place := step.Lo; place < step.Hi; place++ {
+		list = append(list, fmt.Sprint(s.Chunk(place)))
+	}
+	return strings.Join(list, ",")
 }
 
 // causes lists, for each step and gate, the steps that it waits for.

@@ -27,6 +27,30 @@ func Layouts(world int) []ccl.Layout {
 	return layouts
 }
 
+// Rooted says whether a collective takes notice of [ccl.Layout]'s root.
+func Rooted(c ccl.Collective) bool {
+	switch c {
+	case ccl.Broadcast, ccl.ReduceToRoot, ccl.Gather, ccl.Scatter:
+		return true
+	}
+	return false
+}
+
+// Roots are the roots that Check tries: all in small worlds; 0 where there is none.
+func Roots(c ccl.Collective, world int) []int {
+	switch {
+	case !Rooted(c) || world == 1:
+		return []int{0}
+	case world > 8:
+		return []int{0, 1, world / 2, world - 1}
+	}
+	roots := make([]int, world)
+	for r := range roots {
+		roots[r] = r
+	}
+	return roots
+}
+
 func grouped(world int, group func(r int) int) []int {
 	groups := make([]int, world)
 	for r := range groups {

@@ -14,10 +14,15 @@ type Traffic struct {
 func Measure(s *ccl.Schedule) Traffic {
 	t := Traffic{Messages: make([]int, s.World), Chunks: make([]int, s.World), Reduced: make([]int, s.World)}
 	ready := make([][2]int, len(s.Steps)) // the latency at which each gate opens
+	turn := make([]int, s.World)          // where ranks send in turn, that at which the last message has arrived
 	for i, step := range s.Steps {
 		done, chunks := ready[i][ccl.GateSend], int(step.Hi-step.Lo)
 		if step.Src != step.Dst {
+			if s.InTurn {
+				done = max(done, turn[step.Src])
+			}
 			done++
+			turn[step.Src] = done
 			t.Messages[step.Src]++
 			t.Chunks[step.Src] += chunks
 		}

@@ -61,19 +61,54 @@ func (m memory) clone() memory {
 	return c
 }
 
-// inputs is what the ranks start with: everything is their own, but for an all-gather only their own block is there.
+// inputs is what the ranks start with: what is there is their own.
 func inputs(s *ccl.Schedule) memory {
 	m := make(memory, s.World)
 	for r := range m {
 		m[r] = make([]value, s.Chunks())
 		for c := range m[r] {
 			m[r][c] = value(r)
-			if s.Collective == ccl.AllGather && c/s.Sub != r {
+			if !starts(s, r, c/s.Sub) {
 				m[r][c] = undefined
 			}
 		}
 	}
 	return m
+}
+
+// starts says whether a rank has a block at the start.
+func starts(s *ccl.Schedule, r, block int) bool {
+	switch s.Collective {
+	case ccl.AllGather, ccl.Gather:
+		return block == r
+	case ccl.Broadcast, ccl.Scatter:
+		return r == s.Root
+	}
+	return true
+}
+
+// ends says whether a rank must have a block at the end.
+func ends(s *ccl.Schedule, r, block int) bool {
+	switch s.Collective {
+	case ccl.ReduceScatter, ccl.Scatter:
+		return block == r
+	case ccl.ReduceToRoot, ccl.Gather:
+		return r == s.Root
+	}
+	return true
+}
+
+// source is the rank whose input a block must be at the end, where nothing is reduced.
+func source(s *ccl.Schedule, r, block int) (rank int, ok bool) {
+	switch s.Collective {
+	case ccl.AllGather, ccl.Gather:
+		return block, true
+	case ccl.Broadcast, ccl.Scatter:
+		return s.Root, true
+	case ccl.AllToAll:
+		return (r + s.World - block) % s.World, true
+	}
+	return 0, false
 }
 
 // results runs the schedule on values and checks what every rank ends with.
@@ -88,7 +123,8 @@ func results(s *ccl.Schedule) error {
 			if step.FromInput {
 				from = start
 			}
-			for c := step.Lo; c < step.Hi; c++ {
+			for place := step.Lo; place < step.Hi; place++ {
+				c := s.Chunk(place)
 				arriving := from[step.Src][c]
 				if step.Kind == ccl.Reduce {
 					arriving = v.reduce(arriving, end[step.Dst][c])
@@ -114,15 +150,15 @@ func promise(s *ccl.Schedule, v *values, end memory) error {
 }
 
 func chunk(s *ccl.Schedule, v *values, end memory, r, c int, got value) error {
-	block := c / s.Sub
+	want, moved := source(s, r, c/s.Sub)
 	switch {
-	case s.Collective == ccl.ReduceScatter && block != r:
+	case !ends(s, r, c/s.Sub):
 		return nil // nobody will look
 	case got == undefined:
 		return errors.New("nothing was sent that was there")
-	case s.Collective == ccl.AllGather && got != value(block):
-		return fmt.Errorf("want the input of rank %d, got inputs %v", block, v.terms[got])
-	case s.Collective == ccl.AllGather:
+	case moved && got != value(want):
+		return fmt.Errorf("want the input of rank %d, got inputs %v", want, v.terms[got])
+	case moved:
 		return nil
 	case slices.ContainsFunc(v.terms[got], func(n int) bool { return n != 1 }):
 		return fmt.Errorf("inputs of ranks are in it %v times, want each once", v.terms[got])

@@ -24,7 +24,14 @@ func shape(s *ccl.Schedule) error {
 	switch {
 	case s.World < 1 || s.Blocks < 1 || s.Sub < 1:
 		return fmt.Errorf("%d ranks, %d blocks, %d chunks a block: each must be at least 1", s.World, s.Blocks, s.Sub)
-	case s.Collective != ccl.AllReduce && s.Blocks != s.World:
+	case s.Root < 0 || s.Root >= s.World:
+		return fmt.Errorf("rank %d is the root of %d ranks", s.Root, s.World)
+	}
+	switch s.Collective {
+	case ccl.AllReduce, ccl.Broadcast, ccl.ReduceToRoot:
+		return nil
+	}
+	if s.Blocks != s.World {
 		return fmt.Errorf("%s over %d ranks has %d blocks: there must be one a rank", s.Collective, s.World, s.Blocks)
 	}
 	return nil
@@ -37,14 +44,35 @@ func steps(s *ccl.Schedule) error {
 		if min(src, dst) < 0 || max(src, dst) >= s.World {
 			errs = append(errs, fmt.Errorf("step %d goes from rank %d to rank %d of %d", i, src, dst, s.World))
 		}
-		if lo < 0 || lo >= hi || hi > s.Chunks() {
+		listed := lo >= s.Chunks() && hi <= s.Chunks()+len(s.Listed)
+		if lo < 0 || lo >= hi || hi > s.Chunks() && !listed {
 			errs = append(errs, fmt.Errorf("step %d moves chunks [%d, %d) of %d", i, lo, hi, s.Chunks()))
 		}
 		if step.Kind != ccl.Copy && step.Kind != ccl.Reduce {
 			errs = append(errs, fmt.Errorf("step %d has kind %d", i, step.Kind))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, lists(s)...)...)
+}
+
+// lists checks the listed chunks: that they exist, and that no step moves one twice.
+func lists(s *ccl.Schedule) (errs []error) {
+	for k, c := range s.Listed {
+		if c < 0 || int(c) >= s.Chunks() {
+			return []error{fmt.Errorf("place %d in the lists is chunk %d of %d", k, c, s.Chunks())}
+		}
+	}
+	for i, step := range s.Steps {
+		seen := map[int]bool{}
+		for place := max(step.Lo, int32(s.Chunks())); place < min(step.Hi, int32(s.Chunks()+len(s.Listed))); place++ {
+			if c := s.Chunk(place); seen[c] {
+				errs = append(errs, fmt.Errorf("step %d moves chunk %d twice", i, c))
+			} else {
+				seen[c] = true
+			}
+		}
+	}
+	return errs
 }
 
 func rounds(s *ccl.Schedule) error {

@@ -1,0 +1,11 @@
+package ccl
+
+// reduceBinomial halves the number of partial sums in each of ⌈log2 n⌉ rounds.
+func reduceBinomial() Algorithm {
+	return plan{
+		collective: ReduceToRoot,
+		name:       "binomial",
+		shape:      oneChunk,
+		steps:      func(l Layout, _ int) phase { return binomialReduce(l.fromRoot(), part{{0, 1}}) },
+	}
+}

@@ -1,0 +1,12 @@
+package ccl
+
+// scatterBinomial spreads blocks along a tree: in each of ⌈log2 n⌉ rounds a rank that has blocks for others hands half of
+// them over.
+func scatterBinomial() Algorithm {
+	return plan{
+		collective: Scatter,
+		name:       "binomial",
+		inTurn:     true,
+		steps:      func(l Layout, _ int) phase { return binomialScatter(l.fromRoot()) },
+	}
+}

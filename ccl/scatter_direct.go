@@ -1,0 +1,10 @@
+package ccl
+
+// scatterDirect sends every block straight from the root: one message of latency, and no block travels twice.
+func scatterDirect() Algorithm {
+	return plan{
+		collective: Scatter,
+		name:       "direct",
+		steps:      func(l Layout, _ int) phase { return directScatter(l.fromRoot()) },
+	}
+}
