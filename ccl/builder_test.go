@@ -66,6 +66,21 @@ func randomSchedule(rng *rand.Rand) *ccl.Schedule {
 	return b.Schedule()
 }
 
+// randomListed moves lists of chunks to and fro.
+func randomListed(rng *rand.Rand) *ccl.Schedule {
+	world, chunks := 1+rng.IntN(5), 1+rng.IntN(8)
+	b := ccl.NewBuilder(ccl.AllReduce, "listed", world, chunks, 1)
+	kinds := []func(src, dst, lo, hi int){b.Copy, b.Reduce, b.CopyInput, b.ReduceInput}
+	for range rng.IntN(60) {
+		if rng.IntN(4) == 0 {
+			b.EndRound()
+		}
+		lo, hi := b.List(rng.Perm(chunks)[:rng.IntN(chunks+1)])
+		kinds[rng.IntN(len(kinds))](rng.IntN(world), rng.IntN(world), lo, hi)
+	}
+	return b.Schedule()
+}
+
 func TestBuilderExpectChangesNothing(t *testing.T) {
 	build := func(expect int) string {
 		b := ccl.NewBuilder(ccl.AllReduce, "expected", 2, 1, 1)

@@ -157,6 +157,18 @@ func TestEvaluateRandomSchedules(t *testing.T) {
 	}
 }
 
+// Schedules that move lists of chunks, and reduce them, must do the same as the oracle.
+func TestEvaluateListedChunks(t *testing.T) {
+	cases := newCaseSource(14)
+	for seed := range uint64(300) {
+		s := randomListed(rand.New(rand.NewPCG(seed, 1)))
+		checkEvaluate(t, fmt.Sprintf("seed %d: random lists", seed), s, cases.values(s, 9))
+		if err := ccltest.Edges(s); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, ccltest.Format(s))
+		}
+	}
+}
+
 // Long vectors are cut into blocks, which several workers share.
 func TestEvaluateManyBlocks(t *testing.T) {
 	const seed = 4

@@ -98,6 +98,25 @@ var timeForms = []struct {
 	{ccl.ReduceScatter, "direct", complete, func(c cost, s int64) sim.Time {
 		return c.a + c.b(s/c.n) + times(c.n-1, c.g(s/c.n))
 	}},
+	{ccl.Broadcast, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a+c.b(s)) }},
+	{ccl.Broadcast, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s) }},
+	{ccl.ReduceToRoot, "binomial", complete, func(c cost, s int64) sim.Time {
+		return times(c.log(), c.a+c.b(s)+c.g(s))
+	}},
+	{ccl.ReduceToRoot, "direct", complete, func(c cost, s int64) sim.Time {
+		return c.a + c.b(s) + times(c.n-1, c.g(s))
+	}},
+	// Half of all blocks cross in the last round, a quarter in the one before: (n-1)/n of them altogether.
+	{ccl.Gather, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a) + c.halves(s, c.b) }},
+	{ccl.Gather, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n) }},
+	{ccl.Scatter, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a) + c.halves(s, c.b) }},
+	{ccl.Scatter, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n) }},
+	// The literature's s is what one rank sends; here it is n times that.
+	{ccl.AllToAll, "pairwise", complete, func(c cost, s int64) sim.Time {
+		return times(c.n-1, c.a+c.b(s/c.n/c.n))
+	}},
+	{ccl.AllToAll, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n/c.n) }},
+	{ccl.AllToAll, "bruck", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a+c.b(s/c.n/2)) }},
 }
 
 var (
@@ -125,6 +144,9 @@ func TestTimesEqualClosedForms(t *testing.T) {
 			devices := firstPEs(system)
 			c := costOf(system, devices)
 			for _, elems := range []int64{0, c.n, 1000 * c.n, 1 << 20 * c.n, 333_333 * c.n} {
+				if form.collective == ccl.AllToAll {
+					elems *= c.n
+				}
 				s := a.Build(ccl.Layout{World: int(c.n)}, 4*elems)
 				got := newFabric(system).time(launch(s, int(elems), 4, devices))
 				want := form.want(c, 4*elems)
@@ -164,6 +186,44 @@ func TestTorusTimeEqualsClosedForm(t *testing.T) {
 			t.Errorf("%d×%d torus: took %v, want %v", p, p, got, want)
 		}
 	}
+}
+
+// A rank hands a piece on once the piece before has arrived, so the last of k pieces is at the end of the chain after n-2+k
+// messages. Where they are reduced, that is done while the next piece is on its way; only the last piece's reductions
+// come on top, one at each rank.
+func TestChainTimesEqualClosedForms(t *testing.T) {
+	for _, sips := range rings {
+		system := system(t, sips)
+		devices := firstPEs(system)
+		c := costOf(system, devices)
+		for _, bytes := range []int64{4, 4000, 256 << 10, 3 << 20, 64 << 20} {
+			for _, collective := range []ccl.Collective{ccl.Broadcast, ccl.ReduceToRoot} {
+				for root := range devices {
+					l, k := chainLaunch(t, collective, root, bytes, devices)
+					piece := int64(l.Elems) * 4 / k
+					want := times(c.n-2+k, c.a+c.b(piece))
+					if collective == ccl.ReduceToRoot {
+						want += times(c.n-1, c.g(piece))
+					}
+					if got := newFabric(system).time(l); got != want {
+						t.Errorf("%s of %d bytes on %s, root %d, %d pieces: took %v, want %v", collective, bytes, sips, root, k, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// chainLaunch is a chain of at least that many bytes, in k equal pieces.
+func chainLaunch(t *testing.T, c ccl.Collective, root int, bytes int64, devices []topology.DeviceID) (l ccl.Launch, k int64) {
+	a, err := ccl.Lookup(c, "chain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout := ccl.Layout{World: len(devices), Root: root}
+	k = int64(a.Depth(layout, bytes))
+	elems := (bytes/4 + k - 1) / k * k
+	return launch(a.Build(layout, bytes), int(elems), 4, devices), k
 }
 
 // With partial sums in float32 a ring's first message carries inputs, the other n-2 of the reduce-scatter are twice as
