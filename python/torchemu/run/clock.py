@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from torchemu import _runtime
-from torchemu._binding import go
+from torchemu import _waiting
 from torchemu.run.patches import current, replace
 
 _PS_PER_SECOND = 10**12
@@ -34,8 +33,7 @@ def _reading(real: Callable[[], Any], unit: Callable[[int], Any]) -> Callable[[]
     def read() -> Any:
         if current() is None:
             return real()
-        context = _runtime.current()
-        return unit(go.HostTime(context.world.handle, context.rank))
+        return unit(_waiting.host_time())
 
     return read
 
@@ -47,11 +45,6 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
             return real(seconds)
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
-        context = _runtime.current()
-        timer = go.Timer(context.world.handle, context.rank, round(seconds * _PS_PER_SECOND))
-        try:
-            return context.wait(timer)
-        finally:
-            go.Release(timer)
+        return _waiting.reach(round(seconds * _PS_PER_SECOND))
 
     return sleep

@@ -7,7 +7,6 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from torchemu import _namespace as _  # all of it is loaded before ranks are, outside of them
 from torchemu import _runtime, compat
 from torchemu._binding import go
 from torchemu._tasks import Failure, Tasks

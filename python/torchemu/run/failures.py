@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import traceback
+import types
 from collections.abc import Iterator, Sequence
 
 from torchemu import _runtime
@@ -49,7 +50,7 @@ def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
             f"  time      : {root.time_ps / 1e6:.3f} us",
             f"  error     : {_line(root)}",
             "Other failures:",
-            *(_grouped(others) or ["  none"]),
+            *(grouped(others) or ["  none"]),
             "=" * _WIDTH,
         ]
     )
@@ -66,7 +67,7 @@ def shown(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, str) else ""
     trace = traceback.TracebackException.from_exception(error)
-    if os.environ.get("TORCHEMU_TRACEBACK") != "full":
+    if not _full():
         _cut(trace)
     return "".join(trace.format())
 
@@ -79,21 +80,35 @@ def _cut(trace: traceback.TracebackException | None) -> None:
         _cut(part)
 
 
+def of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without the frames of torchemu, as in shown."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    own = [t for t in frames if _full() or not t.tb_frame.f_code.co_filename.startswith(_INTERNAL)]
+    for t in reversed(own or frames):
+        trace = types.TracebackType(trace, t.tb_frame, t.tb_lasti, t.tb_lineno)
+    return trace
+
+
+def _full() -> bool:
+    return os.environ.get("TORCHEMU_TRACEBACK") == "full"
+
+
 def _line(failure: Failure) -> str:
     """The exception in one line."""
     error = failure.exception
-    if isinstance(error, SystemExit):
-        return f"SystemExit: {error.code}"
-    text = "".join(traceback.format_exception_only(type(error), error)).strip()
-    return text.splitlines()[0 if not isinstance(error, SyntaxError) else -1]
+    text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
 
 
-def _grouped(failures: Sequence[Failure]) -> list[str]:
-    """A line for all ranks that failed in the same way."""
+def grouped(failures: Sequence[Failure]) -> list[str]:
+    """Lines of a summary: a line for all ranks that failed in the same way."""
     groups: dict[str, list[int]] = {}
     for failure in failures:
-        groups.setdefault(f"exitcode {exit_code(failure)}: {_line(failure)}", []).append(failure.rank)
-    lines = [f"  {_ranks(sorted(ranks))}, {text}" for text, ranks in groups.items()]
+        groups.setdefault(_line(failure), []).append(failure.rank)
+    lines = [f"  {_ranks(sorted(ranks))}: {text}" for text, ranks in groups.items()]
     if len(lines) > _SHOWN:
         lines[_SHOWN:] = [f"  … and {len(lines) - _SHOWN} more kinds"]
     return lines

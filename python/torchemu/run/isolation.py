@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import subprocess
 import sys
@@ -12,8 +13,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from torchemu.run import clock, exits, random_state
+from torchemu.run.importing import Finder
 from torchemu.run.interpreter import Interpreter
-from torchemu.run.modules import Finder, Rules, Table
+from torchemu.run.modules import Rules, Table
 from torchemu.run.output import Lines
 from torchemu.run.patches import current, replace
 from torchemu.run.process import Process
@@ -50,6 +52,7 @@ class Isolation:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Isolation:
+        importlib.import_module("torchemu._namespace")  # on nobody's sys.path but our own
         modules = Table(self._rules, self._rules.own(started=False))
         self._outside = self.in_place = Process(self, str(self._seed), Interpreter(), modules)
         self._stack.callback(self._outside.enter)
@@ -65,6 +68,10 @@ class Isolation:
 
     def __exit__(self, *_: Any) -> None:
         self._stack.close()
+
+    def own_names(self) -> frozenset[str]:
+        """The names of the program's modules that are loaded outside of ranks."""
+        return self._outside.modules.names
 
     def process(self, rank: int, variables: Mapping[str, str], parent: Process | None = None) -> Process:
         """That of a rank which has just started: with the parent's environment, or that outside of all ranks, and

@@ -1,0 +1,101 @@
+"""Tests that ranks run, in an ordinary pytest process::
+
+    import torchemu.pytest_plugin
+    import torchemu.distributed as dist
+
+    @torchemu.distributed(world_size=8, topology="sips8")
+    def test_sum():
+        tensor = torchemu.full((4,), dist.get_rank())
+        dist.all_reduce(tensor)
+        assert tensor.tolist() == [28] * 4
+
+pytest loads this module in every run, as a plugin; it is light, and loads the rest when a test runs. With
+
+    torchemu_as_torch = true
+
+in pytest's configuration, ``import torch`` gives torchemu in all of the run, for code that is to be tested as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+_AS_TORCH = "torchemu_as_torch"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the setting to pytest's."""
+    parser.addini(_AS_TORCH, "let `import torch` give torchemu", type="bool", default=False)
+
+
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Follows the setting before anything of the user's is imported."""
+    if early_config.getini(_AS_TORCH):
+        from torchemu import compat
+
+        stack = contextlib.ExitStack()
+        stack.enter_context(compat.installed())
+        early_config.add_cleanup(stack.close)
+
+
+def distributed(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    world_size: int | None = None,
+    topology: str = "default",
+    ccl: str = "",
+    seed: int = 0,
+    isolate: Collection[str] = ("megatron",),
+    virtual_clock: bool = False,
+) -> Callable[..., Any]:
+    """A decorator: the test runs once a rank, each time as in a process of its own that torchrun has started.
+
+    Each rank has modules of its own, of the program's: the test's module is loaded again in each, and the test's
+    arguments, from fixtures and parameters, arrive there as they are, but for objects of the module's own classes,
+    which arrive by pickle. A function inside of another function is called as it is. A default process group is there
+    already; a test may also make it. The test fails as the first rank that fails, in simulated time; ranks that wait
+    for it are unwound.
+
+    Args:
+        world_size: ranks; without it one for each SIP of the topology.
+        topology: a preset, of which there are as many SIPs as ranks, or a topology.yaml.
+        ccl: a ccl.yaml; without it the Tuner chooses algorithms.
+        seed: of the ranks' random numbers.
+        isolate: installed packages of which each rank has its own modules, too; () for none. By default, megatron.
+        virtual_clock: let the module time tell simulated time.
+
+    Raises:
+        TypeError: the test is a coroutine, a generator or a class.
+        ValueError: world_size is not positive.
+    """
+    if world_size is not None and world_size < 1:
+        raise ValueError(f"world_size must be at least 1, not {world_size}")
+    setting = (world_size, topology, ccl, seed, isolate, virtual_clock)
+    return _decorated(setting) if function is None else _decorated(setting)(function)
+
+
+def _decorated(setting: tuple[Any, ...]) -> Callable[..., Any]:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        unusual = (inspect.isclass, inspect.iscoroutinefunction, inspect.isgeneratorfunction)
+        if not callable(function) or any(is_so(function) for is_so in unusual):
+            raise TypeError(f"@torchemu.distributed is for test functions, and {function!r} is not a plain one")
+
+        @functools.wraps(function)
+        def test(*args: Any, **kwargs: Any) -> None:
+            __tracebackhide__ = True
+            from torchemu.run import testing
+
+            testing.run(function, testing.Setting(*setting), args, kwargs)
+
+        test.torchemu_original = function  # type: ignore[attr-defined] # see torchemu.run.testing
+        return test
+
+    return decorate

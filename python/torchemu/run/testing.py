@@ -1,0 +1,117 @@
+"""Tests that ranks run: what is behind ``@torchemu.distributed``."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import operator
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torchemu import _runtime, compat
+from torchemu import distributed as dist
+from torchemu._tasks import Failure, Tasks
+from torchemu.run import fabric, failures
+from torchemu.run.environ import Launch
+from torchemu.run.isolation import Isolation
+from torchemu.run.transfer import Parcel
+
+ORIGINAL = "torchemu_original"
+"""The attribute of a decorated test that is the function itself."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a test is to be run; see torchemu.pytest_plugin.distributed."""
+
+    world_size: int | None
+    topology: str
+    ccl: str
+    seed: int
+    isolate: Collection[str]
+    virtual_clock: bool
+
+
+def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Calls a test function once a rank.
+
+    Raises:
+        What the first rank to fail raised, with a note that says which one it was.
+    """
+    __tracebackhide__ = True
+    failed = _failures(function, setting, args, kwargs)
+    if failed:
+        raise _cause(failed)
+
+
+def _failures(
+    function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Failure]:
+    launch = _launch(setting)
+    with contextlib.ExitStack() as stack:
+        topology = stack.enter_context(fabric.fitting(setting.topology, launch.nnodes, launch.nproc))
+        world = stack.enter_context(_runtime.opened(topology, setting.ccl))
+        stack.enter_context(compat.installed())
+        isolation = stack.enter_context(Isolation(setting.seed, setting.isolate, virtual_clock=setting.virtual_clock))
+        call = _Call(function, args, kwargs, isolation.own_names())
+        processes = [isolation.process(rank, launch.variables(rank)) for rank in range(launch.world_size)]
+        tasks = Tasks(world.main, call, (), len(processes), processes)
+        tasks.run()
+    if tasks.interrupt is not None:
+        raise tasks.interrupt
+    return failures.ordered(tasks.failures)
+
+
+def _launch(setting: Setting) -> Launch:
+    """One node of so many ranks, or as many nodes as they fill."""
+    nodes, sips = fabric.shape(setting.topology)
+    size = setting.world_size or nodes * sips
+    if size <= nodes * sips and size % sips == 0:
+        return Launch(nproc=sips, nnodes=size // sips)
+    return Launch(nproc=size)
+
+
+class _Call:
+    """The call of a test in a rank: of the rank's own copy of the function, where its module is the program's."""
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], own: Collection[str]
+    ) -> None:
+        self._function, self._own = function, own
+        self._args = [Parcel(value, own) for value in args]
+        self._kwargs = {name: Parcel(value, own) for name, value in kwargs.items()}
+
+    def __call__(self, rank: int) -> None:
+        __tracebackhide__ = True
+        _hand_down_group()
+        function = self._in_rank()
+        function(*(p.open() for p in self._args), **{name: p.open() for name, p in self._kwargs.items()})
+
+    def _in_rank(self) -> Callable[..., Any]:
+        name = self._function.__qualname__
+        if self._function.__module__ not in self._own or "<locals>" in name:
+            return self._function
+        module = importlib.import_module(self._function.__module__)
+        return getattr(operator.attrgetter(name)(module), ORIGINAL, self._function)
+
+
+def _hand_down_group() -> None:
+    """Gives the rank a default group as if its parent had made it: it may also make its own."""
+    context = _runtime.current()
+    dist.init_process_group()
+    context.inherited, context.group = context.group, None
+
+
+def _cause(failed: list[Failure]) -> BaseException:
+    """The exception that the test fails with: a failed assertion rather than a rank's wish to skip the test."""
+    import pytest
+
+    first = next((f for f in failed if not isinstance(f.exception, pytest.skip.Exception)), failed[0])
+    error = first.exception
+    error.__traceback__ = failures.of_program(error.__traceback__)
+    error.add_note(f"This is rank {first.rank}, the first to fail, at {first.time_ps / 1e6:.3f} us of simulated time.")
+    others = [f for f in failed if f is not first]
+    if others:
+        error.add_note("\n".join(["After it failed", *failures.grouped(others)]))
+    return error
