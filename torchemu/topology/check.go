@@ -13,6 +13,9 @@ const (
 	maxLinks   = 1 << 22
 )
 
+// maxTotal bounds what a SIP's memories, or its PEs, do in a second, all together: bytes or operations.
+const maxTotal = 1 << 62
+
 const (
 	pathSIPs       = "system.sips.count"
 	pathNodes      = "system.nodes.count"
@@ -38,6 +41,9 @@ func (c checker) check() {
 	c.checkCorners()
 	if c.Err() == nil {
 		c.checkSize()
+	}
+	if c.Err() == nil {
+		c.checkTotals()
 	}
 }
 
@@ -113,5 +119,27 @@ func (c checker) checkSize() {
 	if n := layOut(c.config).links; n > maxLinks {
 		c.Report(pathSIPs, "%d SIPs with connect: %s have %d links; a system has at most %d",
 			c.sips(), connects[c.System.SIPs.Connect], n, maxLinks)
+	}
+}
+
+// checkTotals divides where a product could overflow.
+func (c checker) checkTotals() {
+	m := c.PE.Matrix
+	for _, rate := range []struct {
+		path string
+		one  int64
+		of   int
+		what string
+	}{
+		{"cube.hbm.bandwidth", c.Cube.HBM.Bandwidth.bytesPerSecond(), c.cubes(), "memories"},
+		{"pe.matrix.f8_tflops", m.F8.perSecond(), c.cubes() * c.pes(), "PEs"},
+		{"pe.matrix.f16_tflops", m.F16.perSecond(), c.cubes() * c.pes(), "PEs"},
+		{"pe.matrix.f32_tflops", m.F32.perSecond(), c.cubes() * c.pes(), "PEs"},
+		{"pe.vector.f32_tflops", c.PE.Vector.F32.perSecond(), c.cubes() * c.pes(), "PEs"},
+	} {
+		if rate.one > maxTotal/int64(rate.of) {
+			c.Report(rate.path, "is too much for the %d %s of a SIP; together they may have at most %d a second",
+				rate.of, rate.what, int64(maxTotal))
+		}
 	}
 }

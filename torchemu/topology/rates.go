@@ -19,6 +19,18 @@ func (t *Topology) ReduceRate() int64 { return t.config.PE.Vector.ReduceBandwidt
 // LaunchOverhead is the time that a launch costs the host, in picoseconds.
 func (t *Topology) LaunchOverhead() int64 { return t.config.Host.LaunchOverhead.picoseconds() }
 
+// HostLink joins a SIP with the host of its rank.
+type HostLink struct {
+	Bandwidth int64 // bytes per second in each direction
+	Latency   int64 // picoseconds
+}
+
+// HostLink is the link between a SIP and its host. It is none of the Links, for messages between PEs do not use it.
+func (t *Topology) HostLink() HostLink {
+	l := t.config.Host.Link
+	return HostLink{l.Bandwidth.bytesPerSecond(), l.Latency.picoseconds()}
+}
+
 // Compute is the peak rates and the memory of one PE.
 type Compute struct {
 	MatrixF8  int64 // operations per second of the matrix unit

@@ -110,7 +110,8 @@ type dmaConfig struct {
 }
 
 type hostConfig struct {
-	LaunchOverhead duration `yaml:"launch_overhead"`
+	LaunchOverhead duration   `yaml:"launch_overhead"`
+	Link           linkConfig `yaml:"link"` // of each SIP to its host
 }
 
 func (c *config) nodes() int       { return int(c.System.Nodes.Count) }

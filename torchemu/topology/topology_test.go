@@ -98,12 +98,13 @@ pe:
   matrix: {f8_tflops: 7, f16_tflops: 3.5, f32_tflops: 0.25}
   vector: {f32_tflops: 0.125, reduce_bandwidth: 0.3333333333}
   dma: {engines: 3, bandwidth: 1e2, setup: 12.3456}
-host: {launch_overhead: 1_000}
+host: {launch_overhead: 1_000, link: {bandwidth: 0.5, latency: 2.5}}
 `)
 	for _, c := range []struct{ got, want any }{
 		{top.DMA(), topology.DMA{Engines: 3, Bandwidth: 100e9, Setup: 12346}},
 		{top.ReduceRate(), int64(333333333)},
 		{top.LaunchOverhead(), int64(1e6)},
+		{top.HostLink(), topology.HostLink{Bandwidth: 5e8, Latency: 2500}},
 		{top.Compute(), topology.Compute{
 			MatrixF8: 7e12, MatrixF16: 3.5e12, MatrixF32: 0.25e12, VectorF32: 0.125e12, Scratch: 5120}},
 		{top.Memory(), topology.Memory{Bandwidth: 819.2e9, Latency: 0, Capacity: 3 << 30}},
