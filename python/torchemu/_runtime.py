@@ -59,6 +59,7 @@ class World:
 
     def close(self) -> None:
         """Frees the World; its tensors and groups can no longer be used. What numpy() gave stays valid."""
+        self.main.children.clear()  # those that have not run by now never will
         go.CloseWorld(self.handle)
         self._leaving.clear()
 
@@ -103,6 +104,13 @@ class Process(Protocol):
         """What to call in ranks that this one spawns to call ``fn(rank, *args)``, and their processes."""
 
 
+class Children(Protocol):
+    """Ranks that one has spawned and not waited for."""
+
+    def advance(self, enough: Callable[[], bool]) -> None:
+        """Runs them until it is enough, or they have ended."""
+
+
 class Context:
     """What belongs to one rank: in a real cluster, to one process."""
 
@@ -120,6 +128,7 @@ class Context:
         self.tasks = tasks
         self.parent = parent
         self.process = process
+        self.children: list[Children] = []
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu._rank_local
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
@@ -132,6 +141,8 @@ class Context:
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
+        for children in tuple(self.children):
+            children.advance(lambda: go.IsDone(waitable))
         if self.tasks is not None:
             self.tasks.wait(self.rank, waitable)
             return

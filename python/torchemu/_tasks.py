@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torchemu.distributed import ProcessGroup
 
 _NOBODY, _ASK_AGAIN = -1, -2  # answers of go.Next that are not ranks
+_TERMINATED = -15  # the exit code of a process that is ended by SIGTERM
 
 
 class Unwound(BaseException):
@@ -36,7 +37,13 @@ class Failure:
 
 
 class Tasks:
-    """One spawn: the ranks 0 to nprocs-1 of a World, each running fn(rank, *args), in a process of its own if given."""
+    """One spawn: the ranks 0 to nprocs-1 of a World, each running fn(rank, *args), in a process of its own if given.
+
+    Attributes:
+        failures: the ranks that failed by themselves.
+        exit_codes: by rank, as of a process; None while it has not ended.
+        ended: whether all have ended.
+    """
 
     def __init__(
         self,
@@ -45,14 +52,19 @@ class Tasks:
         args: tuple[Any, ...],
         nprocs: int,
         processes: Sequence[_runtime.Process | None] = (),
+        together: bool = True,
     ) -> None:
+        """As spawn; together says whether a rank that fails takes the others with it."""
         self.world, self.nprocs = parent.world, nprocs
         self.group: ProcessGroup | None = None  # the default group, where the ranks make one
         self.shared: dict[object, Any] = {}  # by whom it is for: what the ranks find there and nobody else does
         self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
         self.failures: list[Failure] = []
+        self.exit_codes: list[int | None] = [None] * nprocs
+        self.ended = False
         self.interrupt: KeyboardInterrupt | None = None
         self._fn, self._args = fn, args
+        self._together = together
         self._unwinding = False
         self._loop = greenlet.getcurrent()
         processes = processes or [None] * nprocs
@@ -61,16 +73,33 @@ class Tasks:
         self._live = nprocs
 
     def run(self) -> None:
-        """Runs all ranks to their end. Afterwards ``failures`` holds those that failed by themselves."""
+        """Runs all ranks to their end."""
+        self.advance(lambda: False)
+
+    def advance(self, enough: Callable[[], bool]) -> None:
+        """Runs the ranks until it is enough, or they have ended."""
+        if self.ended:
+            return
         before = _runtime.running()
+        over = True
         try:
-            self._drive()
+            over = self._drive(enough)
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
         finally:
-            self._unwind()
+            if over:
+                self._end()
             _runtime.switch_to(before)
-            go.Release(self.scheduler)
+
+    def kill(self, rank: int) -> None:
+        """Ends one rank where it waits."""
+        before = _runtime.running()
+        if self._greenlets[rank]:
+            self._resume(rank, Unwound())
+        elif self.exit_codes[rank] is None:  # it has not begun
+            self._greenlets[rank].throw(greenlet.GreenletExit)
+            self._exited(rank, _TERMINATED)
+        _runtime.switch_to(before)
 
     def wait(self, rank: int, waitable: int) -> None:
         """Parks the running rank until what is behind the handle has ended, while others run."""
@@ -80,23 +109,32 @@ class Tasks:
             self._loop.switch()
             go.Resumed(self.scheduler, rank)
 
-    def _drive(self) -> None:
+    def _drive(self, enough: Callable[[], bool]) -> bool:
+        """Reports false when it is enough, and true when the run is over."""
         while not self._over():
+            if enough():
+                return False
             try:
                 rank = go.Next(self.scheduler)
             except DeadlockError as deadlock:
                 self._throw_into_parked(deadlock)
                 continue
             if rank == _NOBODY:
-                return
+                break
             if rank != _ASK_AGAIN:
                 self._resume(rank)
+        return True
 
     def _over(self) -> bool:
         """A failure ends the run once no other rank can go on without simulated time passing."""
         if self.interrupt is not None:
             return True
-        return bool(self.failures) and not go.Runnable(self.scheduler)
+        return self._together and bool(self.failures) and not go.Runnable(self.scheduler)
+
+    def _end(self) -> None:
+        self._unwind()
+        self.ended = True
+        go.Release(self.scheduler)
 
     def _resume(self, rank: int, *thrown: BaseException) -> None:
         """Switches to the rank until it waits or ends. Its context stays: the next rank's replaces it."""
@@ -110,8 +148,10 @@ class Tasks:
             task.switch(rank)
 
     def _body(self, rank: int) -> None:
+        code = _TERMINATED
         try:
             self._program(rank)
+            code = 0
         except Unwound:
             pass
         except KeyboardInterrupt as interrupt:
@@ -119,9 +159,14 @@ class Tasks:
         except BaseException as error:
             if not self._unwinding:  # what comes out of a rank then is not a cause but a consequence
                 self._failed(rank, error)
+                code = _exit_code(error)
         finally:
-            self._live -= 1
-            go.Exit(self.scheduler, rank)
+            self._exited(rank, code)
+
+    def _exited(self, rank: int, code: int) -> None:
+        self.exit_codes[rank] = code
+        self._live -= 1
+        go.Exit(self.scheduler, rank)
 
     def _program(self, rank: int) -> None:
         """Runs the rank and waits for what it has issued, as a process does that destroys its groups on exit."""
@@ -155,6 +200,11 @@ class Tasks:
                 self._resume(rank, Unwound())
         if self.failures or self.interrupt or self._live:
             go.Abandon(self.scheduler, self.nprocs)
+
+
+def _exit_code(error: BaseException) -> int:
+    """That of a process which the exception ends."""
+    return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
 
 
 def _of_the_program(trace: types.TracebackType | None) -> types.TracebackType | None:

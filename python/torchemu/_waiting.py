@@ -8,6 +8,7 @@ what it asks for, and the order in which ranks come is the same in every run.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -47,15 +48,16 @@ def milliseconds(duration: timedelta) -> int:
 
 @dataclass(eq=False)
 class Waiter:
-    """A rank in a line.
+    """A place in a line.
 
     Attributes:
+        offer: what the rank brought, for who calls it.
         called: whether it has been called.
         given: what it was called with.
     """
 
-    rank: int
     signal: int
+    offer: Any = None
     called: bool = False
     given: Any = None
 
@@ -69,16 +71,19 @@ class Line:
     def __len__(self) -> int:
         return len(self._waiters)
 
-    def wait(self, what: str, ps: int | None = None) -> Waiter:
+    def wait(self, what: str, ps: int | None = None, needs: Iterable[int] = (), offer: Any = None) -> Waiter:
         """Blocks this rank until it is called, or until so many picoseconds have passed.
 
         Args:
             what: what it waits for, for the report of a deadlock.
             ps: None is for ever.
+            needs: the ranks that could call it, where they are known.
+            offer: what it brings.
         """
         context = _runtime.current()
-        signal = go.NewSignal(context.world.handle, f"{what} at {_runtime.call_site()}")
-        waiter = Waiter(context.rank, signal)
+        text = f"{what} at {_runtime.call_site()}"
+        signal = go.NewSignalOf(context.world.handle, text, ",".join(map(str, needs)))
+        waiter = Waiter(signal, offer)
         self._waiters.append(waiter)
         try:
             self._park(context, signal, ps)
@@ -101,16 +106,16 @@ class Line:
         finally:
             go.Release(limited)
 
-    def call_next(self, given: Any = None) -> bool:
-        """Ends the wait of the rank that came first; false when nobody waits."""
+    def call_next(self, given: Any = None) -> Waiter | None:
+        """Ends the wait of the rank that came first, and returns its place; None when nobody waits."""
         if not self._waiters:
-            return False
+            return None
         waiter = self._waiters.popleft()
         waiter.called, waiter.given = True, given
         go.Fire(waiter.signal, _runtime.current().rank)
-        return True
+        return waiter
 
-    def call_all(self) -> None:
+    def call_all(self, given: Any = None) -> None:
         """Ends the wait of all ranks."""
-        while self.call_next():
+        while self.call_next(given):
             pass
