@@ -10,7 +10,7 @@ import (
 //go:embed ccl.yaml
 var builtinConfig []byte
 
-// Config is a ccl.yaml: settings that hold by default, and settings of single algorithms.
+// Config is a ccl.yaml: settings that hold by default, the algorithms of collectives, and settings of algorithms.
 type Config struct{ file configFile }
 
 // Resolved is what a Config comes to for one system.
@@ -19,6 +19,20 @@ type Resolved struct {
 	WorldSize     int
 	NElem         int  // elements a rank, for benches that ask
 	AccumulateF32 bool // partial sums stay float32 between the steps of a reduction
+
+	chosen [collectives]string // by collective; "" where nothing is chosen
+}
+
+// For is the algorithm of a collective, or Auto: what is chosen for it, or else the namesake of the all_reduce
+// algorithm if there is one.
+func (r Resolved) For(c Collective) string {
+	if c < collectives && r.chosen[c] != "" {
+		return r.chosen[c]
+	}
+	if _, err := Lookup(c, r.Algorithm); err != nil {
+		return Auto
+	}
+	return r.Algorithm
 }
 
 // LoadConfig reads a ccl.yaml; the one that is built in when file is empty. A *[schema.Error] lists everything that is
@@ -54,7 +68,9 @@ func builtin() *Config {
 }
 
 func (c *Config) read(file string, data []byte) error {
-	return schema.Format{Name: "a ccl.yaml"}.Decode(file, data, &c.file).Err()
+	d := schema.Format{Name: "a ccl.yaml"}.Decode(file, data, &c.file)
+	c.file.Collectives.check(d)
+	return d.Err()
 }
 
 // Resolve gives each setting the value in the algorithm's own entry, or else in the defaults; the world size is
@@ -64,6 +80,9 @@ func (c *Config) Resolve(sips int) Resolved {
 	r := Resolved{Algorithm: string(d.Algorithm), WorldSize: sips}
 	d.overwrite(&r)
 	c.file.Algorithms[r.Algorithm].overwrite(&r)
+	for k := range collectives {
+		r.chosen[k] = c.file.Collectives[k.String()].name
+	}
 	return r
 }
 

@@ -8,8 +8,9 @@ import (
 
 // configFile is the tree of a ccl.yaml, and its schema.
 type configFile struct {
-	Defaults   defaults             `yaml:"defaults"`
-	Algorithms settingsOfAlgorithms `yaml:"algorithms"`
+	Defaults    defaults             `yaml:"defaults"`
+	Collectives choicePerCollective  `yaml:"collectives"`
+	Algorithms  settingsOfAlgorithms `yaml:"algorithms"`
 }
 
 type defaults struct {
@@ -40,16 +41,50 @@ func (s settings) overwrite(r *Resolved) {
 type settingsOfAlgorithms map[string]settings
 
 // Keys makes it a [schema.Keyed].
-func (settingsOfAlgorithms) Keys() []string { return choices() }
+func (settingsOfAlgorithms) Keys() []string { return choices(AllReduce) }
 
-// choices are the names of the all_reduce algorithms, and Auto.
-func choices() []string { return append([]string{Auto}, names(Algorithms(AllReduce))...) }
+// choices are the names of a collective's algorithms, and Auto.
+func choices(c Collective) []string { return append([]string{Auto}, names(Algorithms(c))...) }
+
+// choicePerCollective is by the collective's name.
+type choicePerCollective map[string]choice
+
+// Keys makes it a [schema.Keyed].
+func (choicePerCollective) Keys() []string { return collectiveNames[:] }
+
+// choice is the name of an algorithm. Which names are right depends on where it stands.
+type choice struct {
+	name string
+	node *yaml.Node
+}
+
+func (c *choice) Parse(n *yaml.Node) error {
+	c.name, c.node = n.Value, n
+	return nil
+}
+
+func (c *choice) Show() any { return c.name }
+
+// check compares the names with those there are.
+func (m choicePerCollective) check(d *schema.Document) {
+	for c := range collectives {
+		path := "collectives." + c.String()
+		if !d.Has(path) {
+			continue // not in this file
+		}
+		if c == AllReduce {
+			d.Report(path, "is not chosen here, but as defaults.algorithm")
+		} else if _, err := schema.Choice(m[c.String()].node, choices(c)); err != nil {
+			d.Report(path, "%v", err)
+		}
+	}
+}
 
 // algorithmName is one of the choices.
 type algorithmName string
 
 func (a *algorithmName) Parse(n *yaml.Node) error {
-	_, err := schema.Choice(n, choices())
+	_, err := schema.Choice(n, choices(AllReduce))
 	*a = algorithmName(n.Value)
 	return err
 }

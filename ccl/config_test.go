@@ -3,6 +3,7 @@ package ccl_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,6 +64,33 @@ func TestEveryAllReduceCanBeNamed(t *testing.T) {
 		}
 		if got := config.Resolve(1); got.Algorithm != a.Name() || got.NElem != 1 {
 			t.Errorf("%s: got %+v", a.Name(), got)
+		}
+	}
+}
+
+func TestAlgorithmForCollective(t *testing.T) {
+	config, err := ccl.ParseConfig("f", []byte("defaults: {algorithm: ring}\ncollectives: {all_to_all: bruck, reduce_scatter: direct, reduce: auto}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := config.Resolve(4)
+	for c, want := range map[ccl.Collective]string{
+		ccl.AllReduce: "ring", ccl.AllGather: "ring", ccl.ReduceScatter: "direct", ccl.AllToAll: "bruck",
+		ccl.Broadcast: ccl.Auto, ccl.ReduceToRoot: ccl.Auto, ccl.Gather: ccl.Auto, ccl.Scatter: ccl.Auto, 9: ccl.Auto,
+	} {
+		if got := r.For(c); got != want {
+			t.Errorf("%s: got %s, want %s", c, got, want)
+		}
+	}
+	for _, c := range collectives {
+		for _, a := range ccl.Algorithms(c) {
+			config, err := ccl.ParseConfig("f", fmt.Appendf(nil, "collectives: {%s: %s}", c, a.Name()))
+			if c == ccl.AllReduce {
+				continue // it has a place of its own
+			}
+			if err != nil || config.Resolve(4).For(c) != a.Name() {
+				t.Errorf("%s %s: got %v, %v", c, a.Name(), config, err)
+			}
 		}
 	}
 }
@@ -137,7 +165,25 @@ func TestConfigErrors(t *testing.T) {
 			"algorithms: [ring]",
 			[]string{"f:1: algorithms: must be a mapping with any of the keys " + someNames + "; not a list"},
 		},
-		"not a mapping": {"- ring\n", []string{"f:1: must be a mapping with any of the keys defaults, algorithms; not a list"}},
+		"unknown collective": {
+			"collectives: {alltoall: direct}", []string{"f:1: collectives.alltoall: is not a key here; did you mean all_to_all?"},
+		},
+		"algorithms of collectives": {
+			"collectives: {scatter: ring, all_reduce: ring, broadcast: [chain]}\n",
+			[]string{
+				"f:1: collectives.all_reduce: is not chosen here, but as defaults.algorithm",
+				"f:1: collectives.broadcast: must be auto, binomial, chain, direct; not a list",
+				`f:1: collectives.scatter: must be auto, binomial, direct; not "ring"`,
+			},
+		},
+		"almost an algorithm of a collective": {
+			"collectives:\n  all_to_all: pairwize\n  reduce:\n",
+			[]string{
+				`f:2: collectives.all_to_all: must be auto, bruck, direct, pairwise; not "pairwize"; did you mean pairwise?`,
+				"f:3: collectives.reduce: must be auto, binomial, chain, direct; not nothing",
+			},
+		},
+		"not a mapping": {"- ring\n", []string{"f:1: must be a mapping with any of the keys defaults, collectives, algorithms; not a list"}},
 		"twice": {
 			"defaults: {n_elem: 1, n_elem: 2}\ndefaults: {}\n",
 			[]string{"f:1: defaults.n_elem: is already set on line 1", "f:2: defaults: is already set on line 1"},
@@ -151,10 +197,10 @@ func TestConfigErrors(t *testing.T) {
 		"strange keys": {
 			"[a]: 1\n? {b: 1}\n: 2\n\"c\\nd\": 3\n" + strings.Repeat("e", 50) + ": 4\n",
 			[]string{
-				"f:1: a list: is not a key here; the keys are defaults, algorithms",
-				"f:2: a mapping: is not a key here; the keys are defaults, algorithms",
-				`f:4: "c\nd": is not a key here; the keys are defaults, algorithms`,
-				`f:5: "` + strings.Repeat("e", 40) + `…": is not a key here; the keys are defaults, algorithms`,
+				"f:1: a list: is not a key here; the keys are defaults, collectives, algorithms",
+				"f:2: a mapping: is not a key here; the keys are defaults, collectives, algorithms",
+				`f:4: "c\nd": is not a key here; the keys are defaults, collectives, algorithms`,
+				`f:5: "` + strings.Repeat("e", 40) + `…": is not a key here; the keys are defaults, collectives, algorithms`,
 			},
 		},
 		"two documents": {
@@ -183,13 +229,13 @@ func TestConfigErrors(t *testing.T) {
 }
 
 func TestConfigMap(t *testing.T) {
-	config, err := ccl.ParseConfig("f", []byte("defaults: {world_size: 8}\nalgorithms: {ring: {n_elem: 5}, auto: }"))
+	config, err := ccl.ParseConfig("f", []byte("defaults: {world_size: 8}\ncollectives: {gather: direct, broadcast: auto}\nalgorithms: {ring: {n_elem: 5}, auto: }"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := json.Marshal(config.Map())
 	want := `{"algorithms":{"auto":{},"ring":{"n_elem":5}},` +
-		`"defaults":{"accumulate":"dtype","algorithm":"auto","n_elem":32,"world_size":8}}`
+		`"collectives":{"broadcast":"auto","gather":"direct"},"defaults":{"accumulate":"dtype","algorithm":"auto","n_elem":32,"world_size":8}}`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
@@ -231,6 +277,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add("")
 	f.Add("defaults: {algorithm: ring, world_size: 7, n_elem: 0, accumulate: f32}")
 	f.Add("defaults:\nalgorithms: {ring: {world_size: 3}, auto: {n_elem: 1}}\n")
+	f.Add("collectives: {scatter: direct, all_reduce: auto}\n")
 	f.Add("a: &a [*a]\n<<: *a\n")
 	f.Add("defaults: {}\n--- }\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -7,7 +7,7 @@ import (
 	"github.com/torchemu/torchemu/ccl/ccltest"
 )
 
-// FuzzSchedule checks any algorithm, in any world with any groups, for a vector of any size.
+// FuzzSchedule checks any algorithm, in any world with any groups, some root, for a vector of any size.
 func FuzzSchedule(f *testing.F) {
 	f.Add(uint8(4), int64(1), uint8(0), []byte{0, 0, 1, 1})
 	f.Add(uint8(1), int64(0), uint8(3), []byte{})
@@ -17,6 +17,9 @@ func FuzzSchedule(f *testing.F) {
 		all := everyAlgorithm()
 		a := all[int(algorithm)%len(all)]
 		l := ccl.Layout{World: 1 + int(world)%40}
+		if ccltest.Rooted(a.Collective()) {
+			l.Root = int(algorithm) / len(all) * 5 % l.World
+		}
 		if len(groups) > 0 {
 			l.Group = make([]int, l.World)
 			for r := range l.Group {
