@@ -1,0 +1,42 @@
+"""Running programs with torchemu run, inside the tests' process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchemu import cli
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run printed, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+
+def launch(*arguments: str | Path) -> Outcome:
+    """torchemu run with these arguments."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = cli.main(["run", *map(str, arguments)])
+    return Outcome(status, out.getvalue(), err.getvalue())
+
+
+def written(folder: Path, text: str, name: str = "program.py") -> Path:
+    """A file with the text, which may be indented."""
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(textwrap.dedent(text))
+    return file
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """What a run that succeeded printed, in an order that no schedule changes."""
+    assert (outcome.status, outcome.err) == (0, "")
+    return sorted(outcome.out.splitlines())

@@ -1,0 +1,39 @@
+"""The programs of tests/scripts print here what they print on PyTorch, whatever the order in which ranks run."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from launch import launch
+
+SCRIPTS = ROOT / "tests" / "scripts"
+RECORDED = sorted(SCRIPTS.glob("*.out"))
+SCHEDULES = [["--schedule", "fifo"], ["--schedule", "random", "--schedule-seed", "7"], ["--schedule", "pct"]]
+
+
+def started(recorded: Path) -> list[str]:
+    """The arguments with which the program is started: those of the command in its first line."""
+    source = recorded.with_suffix(".py")
+    if not source.exists():
+        source = recorded.with_suffix("") / "__main__.py"
+    mark, command, *arguments = shlex.split(source.read_text().splitlines()[0])
+    assert mark == "#" and command in ("torchrun", "python"), f"{source} does not begin with how it is started"
+    return arguments if command == "torchrun" else ["--nproc-per-node", "1", *arguments]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda flags: flags[1])
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda file: file.stem)
+def test_prints_what_it_prints_on_pytorch(recorded: Path, schedule: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SCRIPTS)
+    outcome = launch(*schedule, *started(recorded))
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == recorded.read_text()
+
+
+def test_every_script_is_recorded() -> None:
+    programs = {p.stem for p in SCRIPTS.glob("*.py") if p.read_text().startswith("# ")}
+    programs |= {p.parent.name for p in SCRIPTS.glob("*/__main__.py")}
+    assert programs == {p.stem for p in RECORDED}
