@@ -1,0 +1,515 @@
+"""Ranks look to their programs like processes: what is one's own, and what is as it was after the run."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from launch import Outcome, launch, lines, written
+
+PREAMBLE = """\
+import os, sys
+import torch
+import torch.distributed as dist
+dist.init_process_group()
+rank, size = dist.get_rank(), dist.get_world_size()
+def others_run():
+    tensor = torch.ones(1)
+    dist.all_reduce(tensor)
+    assert tensor.item() == size
+"""
+
+
+def ranks(folder: Path, text: str, *flags: str, nproc: int = 3) -> Outcome:
+    """Runs a program that begins with PREAMBLE, under an order of ranks that is not that of their numbers."""
+    program = written(folder, PREAMBLE + textwrap.dedent(text))
+    return launch("--schedule", "random", "--nproc-per-node", str(nproc), *flags, program)
+
+
+def check(folder: Path, text: str, *flags: str, nproc: int = 3) -> None:
+    """Runs a program that checks for itself."""
+    outcome = ranks(folder, text, *flags, nproc=nproc)
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
+
+
+# -- modules
+
+
+def test_globals_differ(tmp_path: Path) -> None:
+    written(tmp_path, "seen = []\ndef see(x):\n    seen.append(x)\n    return seen\n", "library.py")
+    text = """
+        import library
+        from library import see
+        own = [rank]
+        others_run()
+        see(rank)
+        others_run()
+        assert own == [rank] and library.seen == [rank]
+        assert sys.modules["library"] is library and sys.modules[__name__].own is own
+    """
+    check(tmp_path, text)
+
+
+def test_packages_of_the_program(tmp_path: Path) -> None:
+    written(tmp_path, "from . import inner\nfrom .inner import number", "outer/__init__.py")
+    written(tmp_path, "import os\nnumber = int(os.environ['RANK'])", "outer/inner.py")
+    written(tmp_path, "import outer.inner\nnumber = outer.inner.number + 10", "spaces/module.py")  # no __init__.py
+    text = """
+        import outer.inner, spaces.module
+        others_run()
+        from outer import inner
+        import importlib
+        assert outer.number == inner.number == outer.inner.number == rank
+        assert importlib.import_module("spaces.module").number == rank + 10
+        assert importlib.import_module(".inner", "outer") is outer.inner
+        inner.number = -rank
+        others_run()
+        assert importlib.reload(inner).number == rank
+    """
+    check(tmp_path, text)
+
+
+def test_other_ranks_run_in_the_middle_of_an_import(tmp_path: Path) -> None:
+    text = "from __main__ import others_run, rank\nbefore = rank\nothers_run()\nafter = rank"
+    written(tmp_path, text, "slow.py")
+    text = """
+        if rank == 1:
+            others_run()
+        import slow
+        if rank != 1:
+            others_run()
+        assert (slow.before, slow.after) == (rank, rank) and sys.modules["slow"] is slow
+    """
+    check(tmp_path, text)
+
+
+def test_modules_that_a_rank_puts_in_place_or_removes(tmp_path: Path) -> None:
+    written(tmp_path, "import sys\nsys.modules[__name__] = (__name__, 'stands for the module')", "replaced.py")
+    written(tmp_path, "", "plain.py")
+    text = """
+        import types
+        import replaced, plain
+        stub = sys.modules["missing"] = types.ModuleType("missing")
+        stub.rank = rank
+        others_run()
+        import missing
+        assert missing.rank == rank and replaced == ("replaced", "stands for the module")
+        if rank == 0:
+            sys.modules["plain"] = "changed"
+        if rank == 1:
+            del sys.modules["plain"]
+        others_run()
+        state = sys.modules.get("plain")
+        assert state == ("changed" if rank == 0 else None if rank == 1 else plain), state
+    """
+    check(tmp_path, text)
+    assert not {"missing", "plain", "replaced"} & sys.modules.keys()
+
+
+def test_a_library_is_compiled_once_and_run_in_each_rank(tmp_path: Path) -> None:
+    written(tmp_path, "def f(): pass", "library.py")
+    text = """
+        import inspect
+        import library
+        library.f.rank = rank
+        others_run()
+        assert library.f.rank == rank
+        assert inspect.getsource(library.f) == "def f(): pass\\n"
+        print(id(library.f.__code__))
+    """
+    assert len(set(lines(ranks(tmp_path, text)))) == 1
+
+
+def test_standard_library_and_torch_are_everybodys(tmp_path: Path) -> None:
+    text = """
+        import json, numpy, torchemu
+        assert torch is torchemu and torch.distributed is dist and dist is torchemu.distributed
+        assert torch.__spec__.name == "torchemu" and dist.__spec__.name == "torchemu.distributed"
+        print(id(json), id(numpy), id(torch), id(torch.multiprocessing))
+    """
+    assert len(set(lines(ranks(tmp_path, text)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "own"), [("plain", [], False), ("plain", ["--isolate", "plain"], True), ("megatron", [], True)]
+)
+def test_installed_packages(tmp_path: Path, name: str, flags: list[str], own: bool) -> None:
+    written(tmp_path, "state = []", f"lib/site-packages/{name}/core.py")
+    written(tmp_path, "", f"lib/site-packages/{name}/__init__.py")
+    text = f"""
+        sys.path.append({str(tmp_path / "lib" / "site-packages")!r})
+        import {name}.core
+        {name}.core.state.append(rank)
+        others_run()
+        print(len({name}.core.state))
+    """
+    try:
+        assert lines(ranks(tmp_path, text, *flags)) == (["1", "1", "1"] if own else ["3", "3", "3"])
+    finally:
+        loaded = [module for module in sys.modules if module.partition(".")[0] == name]
+        for module in loaded:
+            del sys.modules[module]
+    assert bool(loaded) != own
+
+
+def test_classes_of_main(tmp_path: Path) -> None:
+    text = """
+        import dataclasses, inspect, pickle, typing
+
+        @dataclasses.dataclass
+        class Point:
+            x: "int"
+
+        others_run()
+        again = pickle.loads(pickle.dumps(Point(rank)))
+        assert type(again) is Point and again == Point(rank)
+        assert inspect.getsource(Point).splitlines()[1] == "class Point:"
+        assert typing.get_type_hints(Point) == {"x": int}
+        assert inspect.getmodule(Point) is sys.modules["__main__"] is sys.modules[Point.__module__]
+    """
+    check(tmp_path, text)
+
+
+def test_main_by_name(tmp_path: Path) -> None:
+    check(tmp_path, "import __main__\nassert __main__.others_run is others_run and __main__.__file__ == __file__")
+
+
+# -- environment, arguments, path
+
+
+def test_environment(tmp_path: Path) -> None:
+    written(tmp_path, "from os import environ\nhere = environ['RANK']", "library.py")
+    text = """
+        import subprocess
+        from os import environ
+        import library
+        assert library.here == environ["RANK"] == os.getenv("RANK") == os.environb[b"RANK"].decode() == str(rank)
+        os.environ["OWN"] = str(rank)
+        del environ["PATH"]
+        others_run()
+        assert environ["OWN"] == str(rank) and "PATH" not in environ and environ is os.environ
+        ask = [sys.executable, "-c", "import os; print(os.environ['OWN'], os.environ['RANK'])"]
+        assert subprocess.run(ask, capture_output=True, text=True).stdout == f"{rank} {rank}\\n"
+        explicit = subprocess.run(ask, capture_output=True, text=True, env={"OWN": "a", "RANK": "b"})
+        assert explicit.stdout == "a b\\n"
+    """
+    before = dict(os.environ)
+    check(tmp_path, text)
+    assert dict(os.environ) == before
+    command = [sys.executable, "-c", "import os; print('OWN' in os.environ, 'PATH' in os.environ)"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == f"False {'PATH' in before}\n"
+
+
+def test_arguments_and_path(tmp_path: Path) -> None:
+    text = """
+        sys.argv.append(rank)
+        sys.path.insert(0, f"folder of {rank}")
+        others_run()
+        assert sys.argv[1:] == [rank] and sys.path[0] == f"folder of {rank}"
+        sys.path = sys.path[1:]
+        others_run()
+        assert sys.path[0] == os.path.dirname(__file__)
+    """
+    argv, path = list(sys.argv), list(sys.path)
+    check(tmp_path, text)
+    assert (sys.argv, sys.path) == (argv, path)
+
+
+def test_output_streams(tmp_path: Path) -> None:
+    text = """
+        import contextlib, io
+        file = io.StringIO()
+        with contextlib.redirect_stdout(file):
+            print("to file", rank)
+            others_run()
+            print("to file", rank)
+        others_run()
+        assert file.getvalue() == f"to file {rank}\\n" * 2
+        sys.excepthook = None
+    """
+    before = sys.excepthook
+    check(tmp_path, text)
+    assert sys.excepthook is before
+
+
+def test_loggers(tmp_path: Path) -> None:
+    text = """
+        import logging
+        log = logging.getLogger("a.b")
+        logging.basicConfig(format=f"{rank} %(name)s %(message)s", level=logging.INFO, stream=sys.stdout)
+        others_run()
+        log.info("one")
+        logging.getLogger("a").setLevel(logging.ERROR if rank else logging.DEBUG)
+        others_run()
+        log.debug("two")
+        logging.error("three")
+        assert logging.getLogger("a.b") is log and log.parent.parent is logging.root is logging.getLogger()
+    """
+    root, handlers, loggers = logging.root, list(logging.root.handlers), logging.Logger.manager
+    logging.root.handlers.clear()
+    try:
+        want = [line for r in range(3) for line in (f"{r} a.b one", f"{r} root three")]
+        assert lines(ranks(tmp_path, text)) == sorted([*want, "0 a.b two"])
+    finally:
+        logging.root.handlers[:] = handlers
+    assert (logging.root, logging.Logger.root, logging.Logger.manager) == (root, root, loggers)
+
+
+def test_warnings(tmp_path: Path) -> None:
+    text = """
+        import warnings
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always" if rank else "ignore")
+            others_run()
+            warnings.warn(f"by {rank}")
+            others_run()
+        assert [str(w.message) for w in caught] == ([f"by {rank}"] if rank else [])
+        warnings.simplefilter("error")
+    """
+    before = (warnings.filters, list(warnings.filters), warnings.showwarning)
+    check(tmp_path, text)
+    assert (warnings.filters, list(warnings.filters), warnings.showwarning) == before
+
+
+# -- random numbers
+
+NUMBERS = """
+    import random
+    import numpy as np
+    from random import gauss
+    numbers = []
+    for i in range(4):
+        {switch}
+        numbers += [random.random(), gauss(0, 1), random.sample(range(100), 2), np.random.rand()]
+        {switch}
+        numbers += [np.random.standard_normal(), np.random.default_rng().random(), np.random.ranf()]
+    print(rank, numbers)
+"""
+
+
+def numbers(folder: Path, switch: str, *flags: str) -> list[str]:
+    """The random numbers of each rank."""
+    return lines(ranks(folder, NUMBERS.format(switch=switch), *flags))
+
+
+def test_random_numbers_depend_on_seed_and_rank_only(tmp_path: Path) -> None:
+    alone = numbers(tmp_path, "pass", "--seed", "5")
+    assert numbers(tmp_path, "others_run()", "--seed", "5") == alone
+    assert numbers(tmp_path, "others_run()", "--seed", "5", "--schedule-seed", "9") == alone
+    assert numbers(tmp_path, "pass", "--seed", "6") != alone
+    assert len({line.partition(" ")[2] for line in alone}) == 3
+    assert numbers(tmp_path, "pass") == numbers(tmp_path, "pass", "--seed", "0")
+
+
+def test_seeding_is_the_ranks_own(tmp_path: Path) -> None:
+    text = """
+        import random
+        import numpy as np
+        random.seed(7), np.random.seed(7)
+        others_run()
+        state = np.random.get_state()
+        print(random.getrandbits(64), np.random.randint(1 << 30), np.random.default_rng(7).integers(1 << 30))
+        random.seed(rank), np.random.seed(rank)
+        others_run()
+        np.random.set_state(state)
+        others_run()
+        assert np.random.randint(1 << 30) == np.random.RandomState(7).randint(1 << 30)
+    """
+    state = random.getstate(), np.random.get_state()[1].tolist()
+    want = f"{random.Random(7).getrandbits(64)} {np.random.RandomState(7).randint(1 << 30)} "
+    want += str(np.random.default_rng(7).integers(1 << 30))
+    assert lines(ranks(tmp_path, text)) == [want] * 3
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == state
+
+
+def test_functions_are_as_before(tmp_path: Path) -> None:
+    import atexit
+
+    owners = (random, np.random, threading.Thread, subprocess.Popen, os, atexit)
+    before = [dict(vars(owner)) for owner in owners]
+    path, hooks = list(sys.meta_path), list(sys.path_hooks)
+    check(tmp_path, "import random; assert random.random.__name__ == 'random' and random.choice.__doc__")
+    assert [dict(vars(owner)) for owner in owners] == before
+    assert (sys.meta_path, sys.path_hooks) == (path, hooks)
+    assert "torch" not in sys.modules
+
+
+# -- threads
+
+
+def test_threads_are_refused(tmp_path: Path) -> None:
+    text = """
+        import threading
+        from concurrent.futures import ThreadPoolExecutor
+        try:
+            threading.Thread(target=print, name="loader").start()
+        except RuntimeError as error:
+            assert str(error).startswith("cannot start thread 'loader': the ranks of torchemu take turns on one thread")
+        else:
+            raise AssertionError
+        with ThreadPoolExecutor() as pool:
+            try:
+                pool.submit(print)
+            except RuntimeError as error:
+                assert "do the work in the rank itself" in str(error)
+        assert threading.active_count() == 1
+    """
+    check(tmp_path, text)
+    ran: list[int] = []
+    thread = threading.Thread(target=ran.append, args=(1,))
+    thread.start()
+    thread.join()
+    assert ran == [1]
+
+
+# -- ends
+
+
+def test_atexit(tmp_path: Path) -> None:
+    text = """
+        import atexit
+        from atexit import register
+        atexit.register(print, rank, "registered first")
+
+        @register
+        def fails():
+            print(rank, "registered second", globals()["rank"])
+            others_run()
+            raise ValueError(rank)
+
+        atexit.unregister(print) if rank == 2 else None
+        print(rank, "ends")
+    """
+    outcome = ranks(tmp_path, text)
+    assert outcome.status == 0
+    for r in range(3):
+        out = [line for line in outcome.out.splitlines() if line.startswith(str(r))]
+        first = [] if r == 2 else [f"{r} registered first"]
+        assert out == [f"{r} ends", f"{r} registered second {r}", *first]
+        assert f"ValueError: {r}" in outcome.err
+    assert outcome.err.count("Exception ignored in atexit callback") == 3
+
+
+@pytest.mark.parametrize(
+    ("leave", "runs"),
+    [("sys.exit(3)", True), ("raise ValueError", True), ("os._exit(3)", False), ("sys.exit(0)", True)],
+)
+def test_atexit_at_each_kind_of_end(tmp_path: Path, leave: str, runs: bool) -> None:
+    text = f"import atexit\natexit.register(print, 'exit of', rank)\nif rank == 0: {leave}\n"
+    outcome = ranks(tmp_path, text, nproc=1)
+    assert outcome.out == ("exit of 0\n" if runs else "")
+
+
+def test_ranks_that_are_unwound_run_finally_but_not_atexit(tmp_path: Path) -> None:
+    text = """
+        import atexit
+        atexit.register(print, "exit of", rank)
+        try:
+            if rank == 1:
+                raise ValueError
+            others_run()
+        finally:
+            print("finally", rank)
+    """
+    outcome = ranks(tmp_path, text)
+    assert outcome.status == 1
+    assert sorted(outcome.out.splitlines()) == ["exit of 1", "finally 0", "finally 1", "finally 2"]
+
+
+# -- spawn
+
+
+def test_spawned_ranks_load_the_program_anew(tmp_path: Path) -> None:
+    text = """
+        import os, random, sys
+        import torch
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+        import library
+
+        state = []
+        if __name__ == "__main__":
+            state.append("guarded")
+
+        class Job:
+            def __init__(self, number):
+                self.number = number
+
+            def run(self, rank, shared):
+                assert (type(self) is Job) == (Job.__module__ == "__mp_main__")
+
+        def work(rank, job, jobs, shared, kept):
+            state.append(rank)
+            library.state.append(rank)
+            assert isinstance(job, Job) and job.number == 5 and isinstance(jobs["a"][0], Job)
+            assert __name__ == "__mp_main__" and sys.modules["__main__"] is sys.modules["__mp_main__"]
+            dist.init_process_group("gloo", world_size=4, rank=rank)
+            tensor = torch.ones(1)
+            dist.all_reduce(tensor)
+            assert tensor.item() == 4 and state == library.state == [rank] and os.environ["SET"] == "before"
+            os.environ["SET"] = "after"
+            shared[rank] = rank
+            kept.append(random.random())
+
+        if __name__ == "__main__":
+            os.environ["SET"] = "before"
+            library.state.append("parent")
+            shared, kept = torch.zeros(4), [lambda: "cannot be pickled"]
+            mp.spawn(work, (Job(5), {"a": [Job(6)]}, shared, kept), nprocs=4)
+            assert state == ["guarded"] and library.state == ["parent"] and os.environ["SET"] == "before"
+            assert shared.tolist() == [0, 1, 2, 3] and len(set(kept[1:])) == 4
+            print("done")
+    """
+    written(tmp_path, "state = []", "library.py")
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, text))
+    assert lines(outcome) == ["done"]
+
+
+def test_spawned_ranks_of_functions_that_cannot_be_pickled(tmp_path: Path) -> None:
+    text = """
+        import torch.multiprocessing as mp
+        if __name__ == "__main__":
+            seen = []
+            mp.spawn(lambda rank, word: seen.append((rank, word)), ("a",), nprocs=3)
+            assert seen == [(0, "a"), (1, "a"), (2, "a")]
+    """
+    assert lines(launch("--nproc-per-node", "1", written(tmp_path, text))) == []
+
+
+def test_failure_of_a_spawned_rank(tmp_path: Path) -> None:
+    text = """
+        import torch.multiprocessing as mp
+
+        def work(rank):
+            if rank == 2:
+                raise ValueError("no")
+
+        if __name__ == "__main__":
+            try:
+                mp.spawn(work, nprocs=3)
+            except mp.ProcessRaisedException as error:
+                assert error.error_index == 2
+                print(str(error))
+            mp.spawn(work, nprocs=2)
+    """
+    file = written(tmp_path, text)
+    outcome = launch("--nproc-per-node", "1", file)
+    assert outcome.status == 0
+    assert outcome.out == (
+        "\n\n-- Process 2 terminated with the following error:\nTraceback (most recent call last):\n"
+        f'  File "{file}", line 6, in work\n    raise ValueError("no")\nValueError: no\n\n'
+    )
+
+
+def test_ranks_of_several_cannot_spawn(tmp_path: Path) -> None:
+    outcome = ranks(tmp_path, "import torch.multiprocessing as mp\nmp.spawn(print, nprocs=2)")
+    assert outcome.status == 1 and "spawn inside a spawned rank is not supported" in outcome.err
