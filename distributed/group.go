@@ -162,3 +162,22 @@ func (g *ProcessGroup) abandon(err error) {
 		g.next[i] = next
 	}
 }
+
+// Abort ends, with an error, what a member has a part in and cannot run any more: the collectives that it has joined
+// and others have not, and its messages that have not met the other side.
+func (g *ProcessGroup) Abort(rank int, err error) error {
+	member, notMember := g.rankOf(rank)
+	if notMember != nil {
+		return notMember
+	}
+	for _, seq := range slices.Sorted(maps.Keys(g.open)) {
+		if m := g.open[seq]; m.parts[member].work != nil {
+			m.fail(err)
+		}
+	}
+	now := g.backend.World.Engine.Now()
+	for i := range g.mail {
+		g.mail[i].drop(func(l *letter) bool { return l.postedBy(member) }, func(l *letter) { l.work.Fail(err, now) })
+	}
+	return nil
+}

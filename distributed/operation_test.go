@@ -151,3 +151,40 @@ func TestWorkKnowsItsNumber(t *testing.T) {
 		}
 	}
 }
+
+// A rank that aborts takes along what waits for others, and nothing that has met.
+func TestAbort(t *testing.T) {
+	c := newCluster(t, "default", distributed.Options{})
+	gone := errors.New("gone")
+	caller := distributed.Caller{Rank: 1, Async: true}
+	var lost []*distributed.Work
+	add := func(w *distributed.Work, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost = append(lost, w)
+	}
+	add(c.group.AllReduce(caller, ramp(2, 0), tensor.Sum))
+	add(c.group.Send(caller, 2, 0, ramp(1, 0)))
+	add(c.group.Recv(caller, distributed.AnySource, 0, ramp(1, 0)))
+	add(c.group.AllReduce(distributed.Caller{Rank: 0}, ramp(2, 0), tensor.Sum))
+	kept, err := c.group.Send(distributed.Caller{Rank: 0}, 2, 0, ramp(1, 0))
+	if err := errors.Join(err, c.group.Abort(1, gone)); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range lost {
+		if !errors.Is(w.Err(), gone) {
+			t.Errorf("work %d has ended with %v", i, w.Err())
+		}
+	}
+	if kept.Done() {
+		t.Error("the message between other ranks has ended")
+	}
+	x := ramp(1, 5)
+	if _, err := c.group.Recv(distributed.Caller{Rank: 2}, 0, 0, x); err != nil || x.At(0) != 0 {
+		t.Error("the message between other ranks has not arrived")
+	}
+	if err := c.group.Abort(7, gone); err == nil {
+		t.Error("a rank that is not in the group")
+	}
+}

@@ -2,6 +2,7 @@ package distributed
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -13,6 +14,19 @@ const AnySource = -1
 
 // mailbox is what has been sent to a member and not been received, and what it receives that nobody has sent.
 type mailbox struct{ sends, recvs []*letter }
+
+// drop removes the letters for which which is true, and gives them to gone.
+func (b *mailbox) drop(which func(*letter) bool, gone func(*letter)) {
+	for _, list := range []*[]*letter{&b.sends, &b.recvs} {
+		*list = slices.DeleteFunc(*list, func(l *letter) bool {
+			if !which(l) {
+				return false
+			}
+			gone(l)
+			return true
+		})
+	}
+}
 
 // letter is one side of a message.
 type letter struct {
@@ -48,6 +62,14 @@ func (g *ProcessGroup) Recv(c Caller, from, tag int, t *tensor.Tensor) (*Work, e
 		return nil, err
 	}
 	return g.post(c, &letter{group: g, from: from, to: me, tag: tag, tensor: t})
+}
+
+// postedBy says whether a member issued the letter.
+func (l *letter) postedBy(member int) bool {
+	if l.sending {
+		return l.from == member
+	}
+	return l.to == member
 }
 
 // post issues a letter and lets it meet the other side, if that is there.

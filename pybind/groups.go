@@ -166,6 +166,17 @@ func issued(w *world, async bool, work *distributed.Work, err error) (int64, err
 	return register(owned[*distributed.Work]{work, w}), nil
 }
 
+// AbortGroup ends, with a DistBackendError, what a rank has a part in and cannot run any more; see
+// distributed.ProcessGroup.Abort.
+func AbortGroup(group int64, rank int) (err error) {
+	defer guard(&err)
+	g, err := groupOf(group)
+	if err != nil {
+		return err
+	}
+	return g.object.Abort(rank, raise("DistBackendError", "rank %d has aborted process group %s", rank, g.object.Name))
+}
+
 // NextSeq is the number that a rank's next collective in the group will have.
 func NextSeq(group int64, rank int) (seq int64, err error) {
 	defer guard(&err)
