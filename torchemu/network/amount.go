@@ -22,6 +22,15 @@ func amount(bytes int64) picobytes {
 	return picobytes{hi, lo}
 }
 
+// each is the part of w that goes over one of so many lanes, rounded to the nearest picobyte.
+func (w picobytes) each(lanes uint32) picobytes {
+	n := uint64(lanes)
+	lo, carry := bits.Add64(w.lo, n/2, 0)
+	hi := w.hi + carry
+	lo, _ = bits.Div64(hi%n, lo, n)
+	return picobytes{hi / n, lo}
+}
+
 // less is what is left of w after some time at a rate. It does not fall below zero.
 func (w picobytes) less(r rate, t sim.Time) picobytes {
 	hi, lo := bits.Mul64(r.value, uint64(t))
@@ -62,10 +71,10 @@ type pace struct {
 	took  sim.Time
 }
 
-// time is how long bytes take at this pace, rounded to the nearest picosecond.
-func (p *pace) time(bytes int64) sim.Time {
+// time is how long bytes take that go at this pace on each of so many lanes, rounded to the nearest picosecond.
+func (p *pace) time(bytes int64, lanes uint32) sim.Time {
 	if p.bytes != bytes {
-		p.bytes, p.took = bytes, transmission(bytes, p.rate)
+		p.bytes, p.took = bytes, transmission(bytes, p.rate*uint64(lanes))
 	}
 	return p.took
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // relay is the traffic of a ring algorithm: what arrives at a rank goes on to the next.
@@ -106,4 +107,46 @@ func benchmarkAllToAll(b *testing.B, size func(i, j int) int64) {
 		}
 	}
 	b.ReportMetric(float64(b.N)*ranks*(ranks-1)/b.Elapsed().Seconds(), "messages/s")
+}
+
+// chain starts a kernel on a SIP when the one before ends.
+type chain struct {
+	n      *network.Network
+	at     topology.DeviceID
+	kernel network.Kernel
+	left   int
+}
+
+func (c *chain) Delivered(sim.Time, uint64) {
+	if c.left > 0 {
+		c.left--
+		c.n.Kernel(c.at, c.kernel, c, 0)
+	}
+}
+
+// BenchmarkKernels is one kernel after another: one operation is one kernel.
+func BenchmarkKernels(b *testing.B) {
+	e, t := sim.NewEngine(), sips(b, 4)
+	c := &chain{network.New(e, t), t.PE(0, 0, 0), network.Kernel{Bytes: 1 << 20, Ops: 1 << 20}, b.N}
+	b.ReportAllocs()
+	b.ResetTimer()
+	c.Delivered(0, 0)
+	for e.Run(1<<20) > 0 {
+	}
+}
+
+// BenchmarkRing1024BesideKernels is the ring while all SIPs run kernels, so that all messages and kernels are connected
+// through the memories: one operation is one message.
+func BenchmarkRing1024BesideKernels(b *testing.B) {
+	const ranks = 1024
+	e, t := sim.NewEngine(), sips(b, ranks)
+	r := &relay{n: network.New(e, t), bytes: 1024, left: b.N}
+	for i := range ranks {
+		r.paths = append(r.paths, r.n.Path(t.PE(i, 0, 0), t.PE((i+1)%ranks, 0, 0)))
+		r.n.Kernel(t.PE(i, 0, 0), network.Kernel{Bytes: 1 << 40, Ops: 1 << 20}, new(counter), 0)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	r.start(e)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 }

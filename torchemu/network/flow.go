@@ -60,7 +60,7 @@ func (n *Network) begin(f int32, now sim.Time) {
 			return
 		}
 	}
-	end := now + seg.peak.time(fl.bytes)
+	end := now + seg.peak.time(fl.bytes, seg.lanes)
 	for _, l := range links {
 		n.holds[l] = hold{until: end, by: f}
 	}

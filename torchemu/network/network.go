@@ -26,7 +26,8 @@ type Network struct {
 
 	dma       topology.DMA
 	reduction pace
-	vectors   []sim.Time // when the vector unit of each device is free
+	compute   [units]uint64 // operations per second of a SIP
+	vectors   []sim.Time    // when the vector unit of each device is free
 
 	paths    map[ends]PathID
 	segments []segment
@@ -39,6 +40,10 @@ type Network struct {
 	sources  []source
 	sourceOf map[topology.DeviceID]int32
 	engines  []sim.Time // when each DMA engine of each source is free; busy while that is not known
+
+	sips     []sip // nil before the first kernel
+	pairs    []pair
+	freePair int32
 
 	uncounted bool // some segment has carried bytes that its links do not know of
 
@@ -61,10 +66,12 @@ func New(e *sim.Engine, t *topology.Topology) *Network {
 		topology:  t,
 		dma:       t.DMA(),
 		reduction: pace{rate: uint64(t.ReduceRate())},
+		compute:   computeRates(t),
 		vectors:   make([]sim.Time, t.NumDevices()),
 		paths:     make(map[ends]PathID),
 		linkOf:    make([]int32, t.NumLinks()),
 		freeFlow:  none,
+		freePair:  none,
 		sourceOf:  make(map[topology.DeviceID]int32),
 	}
 	for i := range n.linkOf {
@@ -103,7 +110,7 @@ func (n *Network) Reduce(pe topology.DeviceID, bytes int64, s Sink, token uint64
 
 // ReduceTime is how long a vector unit takes to make a result of the given number of bytes.
 func (n *Network) ReduceTime(bytes int64) sim.Time {
-	return n.reduction.time(bytes)
+	return n.reduction.time(bytes, 1)
 }
 
 // Alpha is what a message along p takes beside its transmission: DMA set-up and latencies.
@@ -121,14 +128,15 @@ func (n *Network) Alpha(p PathID) sim.Time {
 func (n *Network) Uncontended(p PathID, bytes int64) sim.Time {
 	total := n.Alpha(p)
 	for i := int32(p); ; i++ {
-		total += n.segments[i].peak.time(bytes)
+		total += n.segments[i].peak.time(bytes, n.segments[i].lanes)
 		if !n.segments[i].more {
 			return total
 		}
 	}
 }
 
-// LinkBytes is how many bytes a link has carried so far. A message counts in full from the start of its flow.
+// LinkBytes is how many bytes of messages and host copies a link has carried so far. They count in full from the start
+// of their flow.
 func (n *Network) LinkBytes(l topology.LinkID) int64 {
 	if n.uncounted {
 		n.count()
@@ -144,6 +152,9 @@ func (n *Network) LinkBytes(l topology.LinkID) int64 {
 func (n *Network) count() {
 	for i := range n.segments {
 		s := &n.segments[i]
+		if s.kernel {
+			continue
+		}
 		for _, l := range n.route[s.first:s.last] {
 			n.links[l].carried += s.carried
 		}

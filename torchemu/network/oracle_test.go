@@ -18,9 +18,11 @@ type reference struct {
 	using   map[topology.DeviceID]int // DMA engines in use
 }
 
-// job is a message.
+// job is a message, or one flow of a kernel or copy, which needs no DMA engine.
 type job struct {
 	message
+	device   bool
+	amount   *big.Rat            // to be sent over each link of a part
 	parts    [][]topology.LinkID // its links, cut after devices that store and forward
 	latency  []sim.Time          // of each part
 	part     int
@@ -41,11 +43,7 @@ func expect(t *topology.Topology, messages []message) []sim.Time {
 	for _, m := range messages {
 		r.jobs = append(r.jobs, r.newJob(m))
 	}
-	for now := r.nextTime(0); now != never; now = r.nextTime(now) {
-		r.leave(now)
-		r.come(now)
-		r.share(now)
-	}
+	r.run()
 	var arrived []sim.Time
 	for _, j := range r.jobs {
 		arrived = append(arrived, j.arrived)
@@ -53,8 +51,17 @@ func expect(t *topology.Topology, messages []message) []sim.Time {
 	return arrived
 }
 
+// run lets all jobs come to their end.
+func (r *reference) run() {
+	for now := r.nextTime(0); now != never; now = r.nextTime(now) {
+		r.leave(now)
+		r.come(now)
+		r.share(now)
+	}
+}
+
 func (r *reference) newJob(m message) *job {
-	j := &job{message: m, next: m.at}
+	j := &job{message: m, next: m.at, amount: new(big.Rat).SetInt64(m.bytes)}
 	var part []topology.LinkID
 	latency := sim.Time(r.t.DMA().Setup)
 	for _, id := range r.t.Route(m.src, m.dst) {
@@ -99,7 +106,7 @@ func (r *reference) leave(now sim.Time) {
 		}
 		j.flowing = false
 		j.next = now + j.latency[j.part]
-		if j.part == 0 {
+		if j.part == 0 && !j.device {
 			r.using[j.src]--
 		}
 		j.part++
@@ -122,7 +129,7 @@ func (r *reference) come(now sim.Time) {
 			for j.next = now; j.part < len(j.parts); j.part++ {
 				j.next += j.latency[j.part]
 			}
-		case j.part == 0:
+		case j.part == 0 && !j.device:
 			r.waiting[j.src] = append(r.waiting[j.src], j)
 		default:
 			j.flow()
@@ -140,7 +147,7 @@ func (r *reference) come(now sim.Time) {
 
 func (j *job) flow() {
 	j.flowing = true
-	j.left = new(big.Rat).SetInt64(j.bytes)
+	j.left = new(big.Rat).Set(j.amount)
 }
 
 // share gives all flows their rates.
@@ -151,7 +158,7 @@ func (r *reference) share(now sim.Time) {
 		if j.flowing {
 			flows[j] = true
 			for _, l := range j.parts[j.part] {
-				left[l] = perPicosecond(r.t.Link(l).Bandwidth)
+				left[l] = r.capacity(l)
 			}
 		}
 	}
@@ -190,11 +197,33 @@ func (r *reference) tightest(flows map[*job]bool, left map[topology.LinkID]*big.
 		}
 	}
 	for j := range flows {
-		if j.part == 0 && engine.Cmp(share) < 0 {
+		if j.part == 0 && !j.device && engine.Cmp(share) < 0 {
 			share, tightest = engine, []*job{j}
 		}
 	}
 	return share, tightest
+}
+
+// The reference numbers what is no link of the topology with negative numbers, four a SIP.
+const (
+	matrixUnits = iota
+	vectorUnits
+	hostToDevice
+	deviceToHost
+	extras
+)
+
+func extra(sip, which int) topology.LinkID { return topology.LinkID(-1 - sip*extras - which) }
+
+// capacity is in bytes per ps; of a unit, which a flow has as many picoseconds for as it would take alone, 1.
+func (r *reference) capacity(l topology.LinkID) *big.Rat {
+	switch {
+	case l >= 0:
+		return perPicosecond(r.t.Link(l).Bandwidth)
+	case int(-1-l)%extras < hostToDevice:
+		return big.NewRat(1, 1)
+	}
+	return perPicosecond(r.t.HostLink().Bandwidth)
 }
 
 func perPicosecond(bandwidth int64) *big.Rat { return big.NewRat(bandwidth, 1e12) }

@@ -18,9 +18,11 @@ type segment struct {
 	// Its links are Network.route[first:last], in no order but that the first ones, up to tight, are not slack.
 	first, tight, last int32
 
-	source  int32 // whose DMA engines a flow needs; none after a device that stores and forwards
-	more    bool  // the path goes on with the following segment
-	peak    pace  // of a flow without contention
+	source  int32  // whose DMA engines a flow needs; none after a device that stores and forwards, and for kernels
+	lanes   uint32 // a flow's bytes are spread evenly over so many links side by side: 1, but for kernels
+	more    bool   // the path goes on with the following segment
+	kernel  bool   // for kernels: what they carry has no direction, and is not counted
+	peak    pace   // of a flow without contention, on each lane
 	latency sim.Time
 	carried int64 // bytes that the links do not know of yet
 }
@@ -60,23 +62,31 @@ func (n *Network) newPath(src, dst topology.DeviceID) PathID {
 	return p
 }
 
-func (n *Network) addSegment(s segment) {
+// addSegment adds a segment, whose links are at the end of the route, and returns its index.
+func (n *Network) addSegment(s segment) int32 {
+	i := int32(len(n.segments))
 	n.segments = append(n.segments, s)
-	n.constrain(int32(len(n.segments) - 1))
+	n.constrain(i)
+	return i
 }
 
 // newSegment returns a segment without links, at the end of the route.
 func (n *Network) newSegment() segment {
 	end := int32(len(n.route))
-	return segment{first: end, tight: end, last: end, source: none, peak: pace{rate: 1<<64 - 1}}
+	return segment{first: end, tight: end, last: end, source: none, lanes: 1, peak: pace{rate: 1<<64 - 1}}
 }
 
-// extend adds a link to a segment.
+// extend adds a link of the topology to a segment.
 func (n *Network) extend(s *segment, l topology.Link) {
-	n.route = append(n.route, n.link(l))
-	s.last++
-	s.peak.rate = min(s.peak.rate, uint64(l.Bandwidth))
+	n.append(s, n.link(l))
 	s.latency += sim.Time(l.Latency)
+}
+
+// append adds a link to a segment that is at the end of the route.
+func (n *Network) append(s *segment, l int32) {
+	n.route = append(n.route, l)
+	s.last++
+	s.peak.rate = min(s.peak.rate, n.links[l].capacity)
 }
 
 // link returns a link's index. Links are numbered by first use and not as in the topology, so that those of one path
@@ -84,11 +94,16 @@ func (n *Network) extend(s *segment, l topology.Link) {
 func (n *Network) link(l topology.Link) int32 {
 	i := n.linkOf[l.ID]
 	if i == none {
-		i = int32(len(n.links))
+		i = n.newLink(uint64(l.Bandwidth))
 		n.linkOf[l.ID] = i
-		n.links = append(n.links, link{capacity: uint64(l.Bandwidth)})
-		n.holds = append(n.holds, hold{by: none})
-		n.slacks = append(n.slacks, slack{})
 	}
 	return i
+}
+
+// newLink adds a link of so many bytes per second.
+func (n *Network) newLink(capacity uint64) int32 {
+	n.links = append(n.links, link{capacity: capacity})
+	n.holds = append(n.holds, hold{by: none})
+	n.slacks = append(n.slacks, slack{})
+	return int32(len(n.links) - 1)
 }

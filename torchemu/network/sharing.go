@@ -58,9 +58,9 @@ func (n *Network) makeMember(f int32) (contended bool) {
 	}
 	s := &n.shares[f]
 	s.rate = rate{value: seg.peak.rate}
-	s.left = amount(fl.bytes)
+	s.left = amount(fl.bytes).each(seg.lanes)
 	s.since = fl.start
-	s.finish = fl.start + seg.peak.time(fl.bytes)
+	s.finish = fl.start + seg.peak.time(fl.bytes, seg.lanes)
 	return n.enter(f)
 }
 

@@ -102,7 +102,7 @@ func (n *Network) flowsOn(l int32) []int32 {
 			continue
 		}
 		seg := &n.segments[fl.segment]
-		alone := fl.event != 0 && fl.start+seg.peak.time(fl.bytes) > now
+		alone := fl.event != 0 && fl.start+seg.peak.time(fl.bytes, seg.lanes) > now
 		if (alone || n.shares[f].member) && slices.Contains(n.route[seg.first:seg.last], l) {
 			flows = append(flows, int32(f))
 		}

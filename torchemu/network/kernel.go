@@ -1,0 +1,188 @@
+package network
+
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Unit is what a kernel computes with: the vector units of all PEs of a SIP, or their matrix units on one kind of
+// elements.
+type Unit uint8
+
+// The units, with their rates in the topology.
+const (
+	Vector    Unit = iota // pe.vector.f32_tflops, whatever the elements are
+	MatrixF8              // pe.matrix.f8_tflops
+	MatrixF16             // pe.matrix.f16_tflops; bfloat16 too
+	MatrixF32             // pe.matrix.f32_tflops
+	units     = iota
+)
+
+// MatrixUnit is what multiplies matrices of a dtype: the matrix units if they know it, or else the vector units.
+func MatrixUnit(d dtype.DType) Unit {
+	switch d {
+	case dtype.F8E4M3, dtype.F8E5M2:
+		return MatrixF8
+	case dtype.F16, dtype.BF16:
+		return MatrixF16
+	case dtype.F32:
+		return MatrixF32
+	}
+	return Vector
+}
+
+// Kernel is what a program of a whole SIP costs.
+type Kernel struct {
+	Bytes int64 // read from and written to the SIP's memories
+	Ops   int64 // operations of the unit: a multiplication and an addition are two
+	Unit  Unit
+}
+
+// sip is what kernels and copies use of a SIP: segments, or none before their first use.
+type sip struct {
+	memory, matrix, vector int32
+	copies                 [ways]int32
+}
+
+// full is the rate of a SIP's units: a flow over one has a byte for each picosecond that the unit takes for it alone.
+const full = 1e12
+
+// pair is a kernel with two flows, which is done when both are.
+type pair struct {
+	sink  Sink
+	token uint64
+	half  bool  // one of them has ended
+	next  int32 // in the list of free ones
+}
+
+// halves is the sink of the two flows of a kernel.
+type halves Network
+
+// Kernel starts a kernel on the SIP of a PE: a flow over all memories of the SIP at once and evenly, and a flow over
+// the unit. When both have ended, s.Delivered is called with the token.
+func (n *Network) Kernel(at topology.DeviceID, k Kernel, s Sink, token uint64) {
+	if k.Bytes < 0 || k.Ops < 0 {
+		panicNegative(min(k.Bytes, k.Ops))
+	}
+	d, work := n.sip(at), n.unitTime(k)
+	switch {
+	case k.Bytes > 0 && work > 0:
+		both := n.newPair(s, token)
+		n.flow(d.memory, k.Bytes, (*halves)(n), both)
+		n.flow(d.unit(k.Unit), int64(work), (*halves)(n), both)
+	case k.Bytes > 0:
+		n.flow(d.memory, k.Bytes, s, token)
+	case work > 0:
+		n.flow(d.unit(k.Unit), int64(work), s, token)
+	default:
+		n.engine.At(n.engine.Now(), flowPriority, (*delivery)(n), uint64(n.newFlow(none, 0, s, token)))
+	}
+}
+
+// KernelTime is how long a kernel takes that has its SIP to itself: exactly.
+func (n *Network) KernelTime(k Kernel) sim.Time {
+	bandwidth := uint64(n.topology.CubesPerSIP()) * uint64(n.topology.Memory().Bandwidth)
+	return max(transmission(k.Bytes, bandwidth), n.unitTime(k))
+}
+
+// unitTime is how long a kernel alone takes its unit.
+func (n *Network) unitTime(k Kernel) sim.Time { return transmission(k.Ops, n.compute[k.Unit]) }
+
+// flow starts a flow that needs no DMA engine.
+func (n *Network) flow(segment int32, bytes int64, s Sink, token uint64) {
+	n.begin(n.newFlow(segment, bytes, s, token), n.engine.Now())
+}
+
+func (d *sip) unit(u Unit) int32 {
+	if u == Vector {
+		return d.vector
+	}
+	return d.matrix
+}
+
+func (n *Network) newPair(s Sink, token uint64) uint64 {
+	i := n.freePair
+	if i == none {
+		i = int32(len(n.pairs))
+		n.pairs = append(n.pairs, pair{})
+	} else {
+		n.freePair = n.pairs[i].next
+	}
+	n.pairs[i] = pair{sink: s, token: token}
+	return uint64(i)
+}
+
+// Delivered notes the end of one flow and reports that of both.
+func (h *halves) Delivered(now sim.Time, i uint64) {
+	n := (*Network)(h)
+	p := &n.pairs[i]
+	if !p.half {
+		p.half = true
+		return
+	}
+	s, token := p.sink, p.token
+	*p = pair{next: n.freePair}
+	n.freePair = int32(i)
+	s.Delivered(now, token)
+}
+
+// computeRates are the operations per second of a SIP, by unit.
+func computeRates(t *topology.Topology) [units]uint64 {
+	c, pes := t.Compute(), uint64(t.CubesPerSIP()*t.PEsPerCube())
+	return [units]uint64{
+		Vector: pes * uint64(c.VectorF32), MatrixF8: pes * uint64(c.MatrixF8),
+		MatrixF16: pes * uint64(c.MatrixF16), MatrixF32: pes * uint64(c.MatrixF32),
+	}
+}
+
+// sip returns what kernels use of the SIP of a PE.
+func (n *Network) sip(at topology.DeviceID) *sip {
+	i := n.topology.Device(at).SIP
+	if i < 0 {
+		panic(fmt.Sprintf("network: %s is not in a SIP", n.topology.Device(at).Name()))
+	}
+	if n.sips == nil {
+		n.sips = make([]sip, n.topology.SIPs())
+		for i := range n.sips {
+			n.sips[i] = sip{none, none, none, [ways]int32{none, none}}
+		}
+	}
+	d := &n.sips[i]
+	if d.memory == none {
+		d.memory, d.matrix, d.vector = n.newMemory(i), n.newUnit(), n.newUnit()
+	}
+	return d
+}
+
+// newMemory returns the segment of a SIP's memories: the links of all of them, in both directions, because a stack of
+// memory has one bus. The first link is what its kernels may take together; only a fault makes that less than what
+// the memories have.
+func (n *Network) newMemory(i int) int32 {
+	s := n.newSegment()
+	s.kernel, s.lanes = true, uint32(n.topology.CubesPerSIP())
+	n.append(&s, n.newLink(uint64(n.topology.Memory().Bandwidth)))
+	for cube := range n.topology.CubesPerSIP() {
+		read, write := n.memoryLinks(i, cube)
+		n.append(&s, n.link(read))
+		n.append(&s, n.link(write))
+	}
+	return n.addSegment(s)
+}
+
+// memoryLinks are the links from and to the memory of a cube.
+func (n *Network) memoryLinks(sip, cube int) (read, write topology.Link) {
+	pe := n.topology.PE(sip, cube, 0)
+	route := n.topology.Route(pe, pe)
+	return n.topology.Link(route[0]), n.topology.Link(route[1])
+}
+
+// newUnit returns a segment for the matrix units of a SIP, or for its vector units.
+func (n *Network) newUnit() int32 {
+	s := n.newSegment()
+	s.kernel = true
+	n.append(&s, n.newLink(full))
+	return n.addSegment(s)
+}
