@@ -33,6 +33,7 @@ type Scheduler struct {
 	outcome []*torchemu.Event // by rank: the last thing it waited for
 	ended   []bool            // by rank
 	live    int               // ranks that have not exited
+	until   *torchemu.Event   // what the program that spawned the ranks waits for; nil when it waits for them
 }
 
 // NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order, first in first out unless p, when
@@ -83,11 +84,17 @@ func (s *Scheduler) Exit(rank int) {
 	s.live--
 }
 
+// Until makes Next answer Again once the event is done: the program that spawned the ranks is to go on then. Nil is
+// never.
+func (s *Scheduler) Until(e *torchemu.Event) { s.until = e }
+
 // Next decides who runs. While no rank can run it lets simulated time pass. When no rank can run and nothing is
 // pending in the simulation either, it returns a [*DeadlockError] that lists the parked ranks.
 func (s *Scheduler) Next() (rank int, v Verdict, err error) {
 	for range burst {
 		switch {
+		case s.until != nil && s.until.Done():
+			return 0, Again, nil
 		case len(s.queue) > 0:
 			return s.pick(), Run, nil
 		case s.live == 0:

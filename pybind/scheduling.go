@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu"
 )
 
 // What Next answers instead of a rank.
@@ -118,6 +119,24 @@ func Next(scheduler int64) (rank int, err error) {
 		return askAgain, nil
 	}
 	return rank, nil
+}
+
+// Until makes Next answer -2 once what is pending on the waitable has ended: the program that spawned the ranks waits
+// for it. 0 is nothing.
+func Until(scheduler, waitable int64) (err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return err
+	}
+	var e *torchemu.Event
+	if waitable != 0 {
+		if e, err = pendingOn(waitable); err != nil {
+			return err
+		}
+	}
+	s.object.Until(e)
+	return nil
 }
 
 // Abandon ends, with an error, whatever the ranks of a spawn have issued and not waited for: after a failure.

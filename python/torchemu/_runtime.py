@@ -107,8 +107,8 @@ class Process(Protocol):
 class Children(Protocol):
     """Ranks that one has spawned and not waited for."""
 
-    def advance(self, enough: Callable[[], bool]) -> None:
-        """Runs them until it is enough, or they have ended."""
+    def advance(self, until: int = 0) -> None:
+        """Runs them until what is behind the handle has ended, or they have."""
 
 
 class Context:
@@ -142,7 +142,7 @@ class Context:
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
         for children in tuple(self.children):
-            children.advance(lambda: go.IsDone(waitable))
+            children.advance(waitable)
         if self.tasks is not None:
             self.tasks.wait(self.rank, waitable)
             return

@@ -74,16 +74,17 @@ class Tasks:
 
     def run(self) -> None:
         """Runs all ranks to their end."""
-        self.advance(lambda: False)
+        self.advance()
 
-    def advance(self, enough: Callable[[], bool]) -> None:
-        """Runs the ranks until it is enough, or they have ended."""
+    def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
+        """Runs the ranks until what is behind the handle has ended, or it is enough, or they have ended."""
         if self.ended:
             return
         before = _runtime.running()
         over = True
         try:
-            over = self._drive(enough)
+            go.Until(self.scheduler, until)
+            over = self._drive(lambda: (until != 0 and go.IsDone(until)) or enough())
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
         finally:
