@@ -18,7 +18,7 @@ from torchemu.errors import DeadlockError
 if TYPE_CHECKING:
     from torchemu.distributed import ProcessGroup
 
-_NOBODY, _ASK_AGAIN = -1, -2  # answers of go.Next that are not ranks
+_ASK_AGAIN = -2  # the answer of go.Next that no rank can run yet
 _TERMINATED = -15  # the exit code of a process that is ended by SIGTERM
 
 
@@ -120,15 +120,13 @@ class Tasks:
             except DeadlockError as deadlock:
                 self._throw_into_parked(deadlock)
                 continue
-            if rank == _NOBODY:
-                break
             if rank != _ASK_AGAIN:
                 self._resume(rank)
         return True
 
     def _over(self) -> bool:
         """A failure ends the run once no other rank can go on without simulated time passing."""
-        if self.interrupt is not None:
+        if self.interrupt is not None or self._live == 0:
             return True
         return self._together and bool(self.failures) and not go.Runnable(self.scheduler)
 

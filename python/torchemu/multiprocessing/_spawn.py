@@ -1,55 +1,14 @@
-"""Spawning ranks, and what is said when they fail."""
+"""Spawning ranks."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from torchemu import _runtime
-from torchemu._tasks import Failure, Tasks
-
-_SHOWN = 8  # ranks whose tracebacks a message spells out
-
-
-class ProcessException(Exception):
-    """What went wrong in a spawned rank.
-
-    Attributes:
-        msg: the text.
-        error_index: the rank.
-        error_pid: its process id; ranks here are tasks of one process, so it is the rank too.
-    """
-
-    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
-        super().__init__(msg)
-        self.msg, self.error_index, self.error_pid = msg, error_index, error_pid
-
-
-class ProcessRaisedException(ProcessException):
-    """A spawned rank raised an exception."""
-
-
-class SpawnException(ProcessRaisedException):
-    """The ranks of a spawn that failed by themselves, not those that were unwound because of them.
-
-    Attributes:
-        errors: one :class:`Failure` a rank (``rank``, ``exception``, ``traceback``, ``time_ps``), the earliest in
-            simulated time first, then the lowest rank.
-    """
-
-    def __init__(self, errors: list[Failure]) -> None:
-        self.errors = sorted(errors, key=lambda f: (f.time_ps, f.rank))
-        first = self.errors[0].rank
-        super().__init__(_message(self.errors), first, first)
-
-
-def _message(failures: list[Failure]) -> str:
-    text = "".join(
-        f"\n\n-- Process {f.rank} terminated with the following error:\n{f.traceback}" for f in failures[:_SHOWN]
-    )
-    if len(failures) > _SHOWN:
-        text += f"\n\n… and {len(failures) - _SHOWN} more processes failed by themselves; see .errors"
-    return text
+from torchemu.multiprocessing._errors import error_of
+from torchemu.multiprocessing._ranks import RankProcess, Ranks, tasks_of
 
 
 def spawn(
@@ -59,34 +18,91 @@ def spawn(
     join: bool = True,
     daemon: bool = False,
     start_method: str = "spawn",
-) -> None:
+) -> ProcessContext | None:
     """Runs ``fn(rank, *args)`` on ranks 0 to nprocs-1 and returns when all have ended.
 
     Ranks are cooperative: one runs until it waits for something, then another does. When a rank raises, the others
     are unwound where they wait (their ``finally`` blocks run).
 
+    Args:
+        fn, args: what to call, with the rank before the arguments.
+        nprocs: how many ranks.
+        join: false returns a SpawnContext at once; the ranks run whenever this program waits, and to their end when
+            it calls join, or ends.
+        daemon, start_method: mean nothing here.
+
     Raises:
-        SpawnException: ranks failed; it carries each with its traceback.
+        SpawnException: ranks failed; it carries each with its traceback. A SpawnExitException where the first of them
+            called ``sys.exit``.
         ValueError: nprocs is not positive, or the topology has fewer SIPs.
-        NotImplementedError: join=False.
     """
-    if not join:
-        raise NotImplementedError("spawn(join=False) is not supported: ranks run inside this call")
+    if start_method != "spawn":
+        warnings.warn(
+            f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method "
+            "use:\n\t\t torch.multiprocessing.start_processes(...)",
+            FutureWarning,
+            stacklevel=2,
+        )
+    return start_processes(fn, args, nprocs, join, daemon)
+
+
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """As spawn: however processes would be started, ranks are tasks."""
     if not callable(fn):
         raise TypeError(f"spawn needs a function to call with each rank, not {fn!r}")
     if not isinstance(nprocs, int) or isinstance(nprocs, bool):
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
     parent = _runtime.current()
-    if parent.tasks is not None and parent.tasks.nprocs > 1:
-        raise RuntimeError("spawn inside a spawned rank is not supported: a World has one rank a SIP, all in use")
-    if parent.process is None:
-        tasks = Tasks(parent, fn, tuple(args), nprocs)
-    else:
-        call, processes = parent.process.spawned(nprocs, fn, tuple(args))
-        tasks = Tasks(parent, call, (), nprocs, processes)
-    tasks.run()
-    if tasks.interrupt is not None:
-        raise tasks.interrupt
-    if tasks.failures:
-        error = SpawnException(tasks.failures)
-        raise error from error.errors[0].exception
+    tasks = tasks_of(parent, fn, tuple(args), nprocs)
+    context = SpawnContext(Ranks(parent, lambda: tasks), nprocs)
+    if join:
+        context.join()
+        return None
+    context._ranks.leave_running()
+    return context
+
+
+class ProcessContext:
+    """The ranks of a spawn that was not joined.
+
+    Attributes:
+        processes: one for each rank.
+        sentinels, error_files: as many, but of no use: there is nothing that the operating system could wait for.
+    """
+
+    def __init__(self, ranks: Ranks, nprocs: int) -> None:
+        self._ranks = ranks
+        ranks.processes = [RankProcess(ranks, rank, f"SpawnProcess-{rank + 1}") for rank in range(nprocs)]
+        self.processes = ranks.processes
+        self.sentinels = list(range(nprocs))
+        self.error_files: list[str | None] = [None] * nprocs
+
+    def pids(self) -> list[int | None]:
+        """The ranks, as numbers of processes."""
+        return [process.pid for process in self.processes]
+
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
+        """Waits until all ranks have ended, or simulated time has passed the timeout, in seconds; tells which.
+
+        Raises:
+            as spawn does.
+        """
+        self._ranks.wait(timeout)
+        if not self._ranks.ended:
+            return False
+        tasks = self._ranks.begun()
+        if tasks.failures:
+            error = error_of(tasks.failures, tasks.exit_codes)
+            raise error from error.errors[0].exception
+        return True
+
+
+class SpawnContext(ProcessContext):
+    """What spawn(join=False) returns."""

@@ -1,0 +1,86 @@
+"""What is raised when spawned ranks fail."""
+
+from __future__ import annotations
+
+from torchemu._tasks import Failure
+
+_SHOWN = 8  # ranks whose tracebacks a message spells out
+
+
+class ProcessException(Exception):
+    """What went wrong in a spawned rank.
+
+    Attributes:
+        msg: the text.
+        error_index: the rank.
+        pid, error_pid: its process id; ranks here are tasks of one process, so it is the rank too.
+    """
+
+    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
+        super().__init__(msg)
+        self.msg, self.error_index, self.pid, self.error_pid = msg, error_index, error_pid, error_pid
+
+
+class ProcessRaisedException(ProcessException):
+    """A spawned rank raised an exception."""
+
+
+class ProcessExitedException(ProcessException):
+    """A spawned rank exited.
+
+    Attributes:
+        exit_code: with which status.
+        signal_name: None; no signal ends a rank here.
+    """
+
+    def __init__(
+        self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
+    ) -> None:
+        super().__init__(msg, error_index, error_pid)
+        self.exit_code, self.signal_name = exit_code, signal_name
+
+
+class SpawnException(ProcessRaisedException):
+    """The ranks of a spawn that failed by themselves, not those that were unwound because of them.
+
+    Attributes:
+        errors: one :class:`Failure` a rank (``rank``, ``exception``, ``traceback``, ``time_ps``), the earliest in
+            simulated time first, then the lowest rank.
+    """
+
+    def __init__(self, errors: list[Failure]) -> None:
+        self.errors = in_order(errors)
+        first = self.errors[0].rank
+        ProcessException.__init__(self, _message(self.errors), first, first)
+
+
+class SpawnExitException(SpawnException, ProcessExitedException):
+    """Ranks of a spawn failed, and the first of them by ``sys.exit``."""
+
+    def __init__(self, errors: list[Failure], exit_code: int) -> None:
+        super().__init__(errors)
+        self.msg = f"process {self.error_index} terminated with exit code {exit_code}{self.msg}"
+        self.args = (self.msg,)
+        self.exit_code, self.signal_name = exit_code, None
+
+
+def error_of(errors: list[Failure], exit_codes: list[int | None]) -> SpawnException:
+    """What to raise for a spawn with these failures and exit codes by rank."""
+    first = in_order(errors)[0]
+    if isinstance(first.exception, SystemExit):
+        return SpawnExitException(errors, exit_codes[first.rank] or 1)
+    return SpawnException(errors)
+
+
+def in_order(errors: list[Failure]) -> list[Failure]:
+    """The earliest in simulated time first, then the lowest rank."""
+    return sorted(errors, key=lambda f: (f.time_ps, f.rank))
+
+
+def _message(failures: list[Failure]) -> str:
+    text = "".join(
+        f"\n\n-- Process {f.rank} terminated with the following error:\n{f.traceback}" for f in failures[:_SHOWN]
+    )
+    if len(failures) > _SHOWN:
+        text += f"\n\n… and {len(failures) - _SHOWN} more processes failed by themselves; see .errors"
+    return text

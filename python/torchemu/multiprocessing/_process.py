@@ -1,0 +1,158 @@
+"""Process: a rank that calls a function of its own. Processes that are started one after another are one spawn."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._rank_local import RankLocal
+from torchemu._tasks import Tasks
+from torchemu.multiprocessing._ranks import RankProcess, Ranks, tasks_of
+
+
+class Process(RankProcess):
+    """A rank that calls ``target(*args, **kwargs)``. The first that is started is rank 0, the next rank 1, ….
+
+    They run while the program that started them waits: for one of them, or for something that they share. One that
+    fails prints its traceback and does not concern the others.
+
+    Args:
+        group: None.
+        target: what to call; a subclass may override run instead.
+        name: None is Process-1, Process-2, ….
+        args, kwargs: the arguments.
+        daemon: whether it ends when the program ends.
+    """
+
+    def __init__(
+        self,
+        group: None = None,
+        target: Callable[..., Any] | None = None,
+        name: str | None = None,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        daemon: bool | None = None,
+    ) -> None:
+        if group is not None:
+            raise AssertionError("process group argument must be None for now")
+        number = _numbers.get() + 1
+        _numbers.set(number)
+        super().__init__(None, -1, name or f"Process-{number}", bool(daemon))
+        self._target, self._args, self._kwargs = target, tuple(args), dict(kwargs or {})
+
+    def run(self) -> None:
+        """What the rank does."""
+        if self._target is not None:
+            self._target(*self._args, **self._kwargs)
+
+    def start(self) -> None:
+        """Starts it.
+
+        Raises:
+            NotImplementedError: others have been started, and waited for, and have not all ended.
+        """
+        if self._ranks is not None:
+            raise AssertionError("cannot start a process twice")
+        batch = _batches.get()
+        if not batch or batch[-1].ended:
+            batch.append(_Batch(_runtime.current()))
+        batch[-1].add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to the rank."""
+        return {**self.__dict__, "_ranks": None}
+
+
+class _Batch(Ranks):
+    """Processes that run together."""
+
+    def __init__(self, parent: _runtime.Context) -> None:
+        super().__init__(parent, self._begin)
+        self._reported = 0
+
+    def add(self, process: Process) -> None:
+        if self.tasks is not None:
+            raise NotImplementedError(
+                "a process that is started while others, which were started before, are being waited for is not "
+                "supported: start all first, or wait until all have ended"
+            )
+        self.leave_running(at_exit=not process.daemon)
+        process._ranks, process._rank = self, len(self.processes)
+        self.processes.append(process)
+
+    def _begin(self) -> Tasks:
+        calls = [_call_of(process) for process in self.processes]
+        return tasks_of(self.parent, _run_one, (calls,), len(calls), together=False)
+
+    def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
+        """Runs them until what is behind the handle has ended, or it is enough, or they have ended. Prints what went
+        wrong."""
+        super().advance(until, enough)
+        failures = self.begun().failures
+        for failure in failures[self._reported :]:
+            if not isinstance(failure.exception, SystemExit):
+                print(f"Process {self.processes[failure.rank].name}:\n{failure.traceback}", end="", file=sys.stderr)
+        self._reported = len(failures)
+
+
+def _call_of(process: RankProcess) -> Any:
+    """What is handed to the rank: the function, by which it finds its own of that name, or a whole process."""
+    if type(process) is Process:
+        return process._target, process._args, process._kwargs
+    return process
+
+
+def _run_one(rank: int, calls: list[Any]) -> None:
+    call = calls[rank]
+    if isinstance(call, Process):
+        call.run()
+        return
+    target, args, kwargs = call
+    if target is not None:
+        target(*args, **kwargs)
+
+
+_numbers = RankLocal(int)
+_batches: RankLocal[list[_Batch]] = RankLocal(list)
+
+
+class MainProcess:
+    """A program that was not spawned, as a process."""
+
+    name = "MainProcess"
+    daemon = False
+    exitcode = None
+    _identity = ()
+
+    @property
+    def pid(self) -> int:
+        """The process that all ranks are tasks of."""
+        return os.getpid()
+
+    ident = pid
+
+    def is_alive(self) -> bool:
+        """True."""
+        return True
+
+
+def current_process() -> RankProcess | MainProcess:
+    """The rank that asks."""
+    context = _runtime.current()
+    ranks = context.tasks.shared.get(Ranks) if context.tasks is not None else None
+    return MainProcess() if ranks is None else ranks.processes[context.rank]
+
+
+def parent_process() -> RankProcess | MainProcess | None:
+    """The program that spawned the rank that asks; None when nobody did."""
+    return None if isinstance(current_process(), MainProcess) else MainProcess()
+
+
+def active_children() -> list[RankProcess]:
+    """The ranks that this program has spawned and that have not ended."""
+    children = (child for child in _runtime.current().children if isinstance(child, Ranks))
+    return [process for child in children for process in child.processes if process.is_alive()]

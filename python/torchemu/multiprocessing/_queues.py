@@ -1,0 +1,235 @@
+"""Queues and pipes between ranks. What is put in comes out as a copy; tensors come out themselves, as with PyTorch."""
+
+from __future__ import annotations
+
+from collections import deque
+from queue import Empty, Full
+from typing import Any
+
+from torchemu._rank_local import RankLocal
+from torchemu._waiting import Line
+from torchemu.multiprocessing._shared import Copied, Shared, access, limit
+
+
+class SimpleQueue(Shared):
+    """A queue without a bound."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: deque[Copied] = deque()
+        self._takers = Line()
+        self._closed = RankLocal(bool)
+
+    def put(self, obj: Any) -> None:
+        """Appends a copy of an object."""
+        self._check_open()
+        packed = Copied(obj)
+        access()
+        self._add(packed)
+
+    def get(self) -> Any:
+        """Takes the first object; waits for one."""
+        self._check_open()
+        access()
+        return self._first(None).unpacked()
+
+    def empty(self) -> bool:
+        """Whether there is nothing in it."""
+        self._check_open()
+        access()
+        return not self._items
+
+    def close(self) -> None:
+        """Means that this rank will not use it any more."""
+        self._closed.set(True)
+
+    def _check_open(self) -> None:
+        if self._closed.get():
+            raise ValueError(f"{self!r} is closed")
+
+    def _add(self, packed: Copied) -> None:
+        if not self._takers.call_next(packed):
+            self._items.append(packed)
+
+    def _first(self, ps: int | None) -> Copied:
+        if self._items:
+            return self._items.popleft()
+        place = self._takers.wait(f"something to get from the {self._what()}", ps) if ps != 0 else None
+        if place is None or not place.called:
+            raise Empty
+        return place.given
+
+
+class Queue(SimpleQueue):
+    """A queue that may have a bound.
+
+    Args:
+        maxsize: how many objects fit in; 0 is any number.
+    """
+
+    def __init__(self, maxsize: int = 0) -> None:
+        super().__init__()
+        self._most = maxsize
+        self._putters = Line()
+
+    def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Appends a copy of an object; waits while the queue is full.
+
+        Raises:
+            queue.Full: block is false, or simulated time has passed the timeout, and it is full.
+        """
+        self._check_open()
+        packed = Copied(obj)
+        access()
+        if self._has_room():
+            self._add(packed)
+        else:
+            self._offer(packed, limit(timeout) if block else 0)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Takes the first object; waits for one.
+
+        Raises:
+            queue.Empty: block is false, or simulated time has passed the timeout, and there is none.
+        """
+        self._check_open()
+        access()
+        packed = self._first(limit(timeout) if block else 0)
+        if (putter := self._putters.call_next()) is not None:
+            self._add(putter.offer)
+        return packed.unpacked()
+
+    def put_nowait(self, obj: Any) -> None:
+        """put without waiting."""
+        self.put(obj, block=False)
+
+    def get_nowait(self) -> Any:
+        """get without waiting."""
+        return self.get(block=False)
+
+    def qsize(self) -> int:
+        """How many objects are in it."""
+        access()
+        return len(self._items)
+
+    def full(self) -> bool:
+        """Whether no other object fits in."""
+        access()
+        return not self._has_room()
+
+    def join_thread(self) -> None:
+        """Does nothing: there is no thread, and what was put in is there."""
+
+    def cancel_join_thread(self) -> None:
+        """Does nothing; see join_thread."""
+
+    def _has_room(self) -> bool:
+        return not 0 < self._most <= len(self._items)
+
+    def _offer(self, packed: Copied, ps: int | None) -> None:
+        """Waits until a rank that gets something makes room, and adds this in the same moment."""
+        what = f"room in the {self._what()}, which is full with {self._most},"
+        if ps == 0 or not self._putters.wait(what, ps, offer=packed).called:
+            raise Full
+
+
+class JoinableQueue(Queue):
+    """A queue for tasks: ``join`` waits until as many were called done as were put in."""
+
+    def __init__(self, maxsize: int = 0) -> None:
+        super().__init__(maxsize)
+        self._unfinished = 0
+        self._joiners = Line()
+
+    def _add(self, packed: Copied) -> None:
+        self._unfinished += 1
+        super()._add(packed)
+
+    def task_done(self) -> None:
+        """Says that what get gave has been dealt with."""
+        access()
+        if self._unfinished == 0:
+            raise ValueError("task_done() called too many times")
+        self._unfinished -= 1
+        if self._unfinished == 0:
+            self._joiners.call_all()
+
+    def join(self) -> None:
+        """Waits until all that was put in has been dealt with."""
+        access()
+        if self._unfinished:
+            self._joiners.wait(f"{self._unfinished} unfinished tasks of the {self._what()}")
+
+
+class _Way(SimpleQueue):
+    """One direction of a pipe."""
+
+    def _what(self) -> str:
+        return f"Pipe made at {self._made}"
+
+    def poll(self, ps: int | None) -> bool:
+        """Whether something is there in time."""
+        access()
+        try:
+            self._items.appendleft(self._first(ps))
+        except Empty:
+            return False
+        return True
+
+
+class Connection(Shared):
+    """One end of a pipe."""
+
+    def __init__(self, incoming: _Way | None, outgoing: _Way | None) -> None:
+        super().__init__()
+        self._incoming, self._outgoing = incoming, outgoing
+        self._closed = RankLocal(bool)
+        self.readable, self.writable = incoming is not None, outgoing is not None
+
+    @property
+    def closed(self) -> bool:
+        """Whether this rank has closed it."""
+        return self._closed.get()
+
+    def send(self, obj: Any) -> None:
+        """Sends a copy of an object to the other end."""
+        self._open(self._outgoing, "read-only").put(obj)
+
+    def recv(self) -> Any:
+        """The next object from the other end; waits for it."""
+        return self._open(self._incoming, "write-only").get()
+
+    def send_bytes(self, buf: bytes) -> None:
+        """Sends bytes."""
+        self.send(bytes(buf))
+
+    def recv_bytes(self) -> bytes:
+        """The next bytes; waits for them."""
+        return self.recv()
+
+    def poll(self, timeout: float | None = 0.0) -> bool:
+        """Whether there is something to receive, by simulated time's timeout at the latest."""
+        return self._open(self._incoming, "write-only").poll(limit(timeout))
+
+    def close(self) -> None:
+        """Means that this rank will not use it any more. The other end does not notice."""
+        self._closed.set(True)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self, way: _Way | None, otherwise: str) -> _Way:
+        if self.closed:
+            raise OSError("handle is closed")
+        if way is None:
+            raise OSError(f"connection is {otherwise}")
+        return way
+
+
+def pipe(duplex: bool = True) -> tuple[Connection, Connection]:
+    """The two ends of a pipe; without duplex the first receives and the second sends."""
+    there, back = _Way(), _Way() if duplex else None
+    return Connection(there, back), Connection(back, there)

@@ -1,0 +1,161 @@
+"""Ranks that a program spawns and does not wait for at once."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._binding import go
+from torchemu._tasks import Tasks
+from torchemu.multiprocessing._shared import access, limit
+
+
+class Ranks:
+    """Ranks of one spawn. They run while the program that spawned them waits.
+
+    Args:
+        parent: the program.
+        start: makes them; called when they first run.
+
+    Attributes:
+        processes: one for each rank.
+        tasks: None before they first run.
+    """
+
+    def __init__(self, parent: _runtime.Context, start: Callable[[], Tasks]) -> None:
+        self.parent = parent
+        self.processes: list[RankProcess] = []
+        self.tasks: Tasks | None = None
+        self._start = start
+
+    def begun(self) -> Tasks:
+        """Them, begun if they have not been."""
+        if self.tasks is None:
+            self.tasks = self._start()
+            self.tasks.shared[Ranks] = self
+        return self.tasks
+
+    @property
+    def ended(self) -> bool:
+        """Whether all have ended."""
+        return self.tasks is not None and self.tasks.ended
+
+    def leave_running(self, at_exit: bool = True) -> None:
+        """Lets them run whenever the program waits; at_exit also to their end when it ends."""
+        if self not in self.parent.children:
+            self.parent.children.append(self)
+        if at_exit:
+            atexit.register(self._finish)
+
+    def _finish(self) -> None:
+        if self in self.parent.children:
+            self.advance()
+
+    def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
+        """Runs them until what is behind the handle has ended, or it is enough, or they have ended."""
+        tasks = self.begun()
+        tasks.advance(until, enough)
+        if tasks.ended and self in self.parent.children:
+            self.parent.children.remove(self)
+            atexit.unregister(self._finish)
+        if tasks.interrupt is not None:
+            raise tasks.interrupt
+
+    def wait(self, timeout: float | None = None, enough: Callable[[], bool] = lambda: False) -> None:
+        """Runs them until it is enough, or simulated time has passed the timeout, in seconds, or they have ended."""
+        if timeout is None:
+            self.advance(enough=enough)
+            return
+        timer = go.Timer(self.parent.world.handle, self.parent.rank, limit(timeout))
+        try:
+            self.advance(timer, enough)
+        finally:
+            go.Release(timer)
+
+
+def tasks_of(
+    parent: _runtime.Context, fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int, together: bool = True
+) -> Tasks:
+    """The ranks that a program spawns to call ``fn(rank, *args)``.
+
+    Raises:
+        RuntimeError: the program is one of several ranks itself.
+        ValueError: nprocs is not positive, or the topology has fewer SIPs.
+    """
+    if parent.tasks is not None and parent.tasks.nprocs > 1:
+        raise RuntimeError("spawn inside a spawned rank is not supported: a World has one rank a SIP, all in use")
+    if parent.process is None:
+        return Tasks(parent, fn, args, nprocs, together=together)
+    call, processes = parent.process.spawned(nprocs, fn, args)
+    return Tasks(parent, call, (), nprocs, processes, together)
+
+
+class RankProcess:
+    """A rank, as a process.
+
+    Attributes:
+        name: as Python names processes.
+        daemon: means nothing for the ranks of spawn.
+    """
+
+    def __init__(self, ranks: Ranks | None, rank: int, name: str, daemon: bool = False) -> None:
+        self.name, self.daemon = name, daemon
+        self._ranks, self._rank = ranks, rank
+
+    def __repr__(self) -> str:
+        state = "initial" if self._ranks is None else "started" if self.exitcode is None else "stopped"
+        return f"<{type(self).__name__} name={self.name!r} rank={self._rank} {state}>"
+
+    @property
+    def pid(self) -> int | None:
+        """The rank: ranks are tasks of one process. None before the start."""
+        return None if self._ranks is None else self._rank
+
+    ident = sentinel = pid
+
+    @property
+    def _identity(self) -> tuple[int, ...]:
+        return (self._rank + 1,)
+
+    @property
+    def exitcode(self) -> int | None:
+        """0 when it has ended well, 1 after an exception, the status of sys.exit, -15 when it was terminated; None
+        while it has not ended."""
+        if self._ranks is None or self._ranks.tasks is None:
+            return None
+        return self._ranks.tasks.exit_codes[self._rank]
+
+    def is_alive(self) -> bool:
+        """Whether it has been started and has not ended. Takes a moment, in which it may."""
+        if self._ranks is None:
+            return False
+        if not self._is_inside():
+            access()
+        return self.exitcode is None
+
+    def join(self, timeout: float | None = None) -> None:
+        """Waits until it has ended, or simulated time has passed the timeout, in seconds."""
+        if self._ranks is None:
+            raise AssertionError("can only join a started process")
+        if self._is_inside():
+            raise AssertionError("can only join a child process")
+        self._ranks.wait(timeout, lambda: self.exitcode is not None)
+
+    def terminate(self) -> None:
+        """Ends it where it waits; its ``finally`` blocks run."""
+        if self._ranks is None:
+            raise AssertionError("can only terminate a started process")
+        self._ranks.begun().kill(self._rank)
+
+    kill = terminate
+
+    def close(self) -> None:
+        """Does nothing but check that it has ended."""
+        if self._ranks is not None and self.exitcode is None:
+            raise ValueError("Cannot close a process while it is still running. You should first call join().")
+
+    def _is_inside(self) -> bool:
+        """Whether it is one of the ranks itself that asks."""
+        return self._ranks is not None and _runtime.current() is not self._ranks.parent

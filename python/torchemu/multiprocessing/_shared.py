@@ -1,0 +1,78 @@
+"""What objects have in common that ranks share."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._tensor import Tensor
+from torchemu._waiting import MICROSECOND, reach
+
+_ACCESS = MICROSECOND
+"""Picoseconds that it takes to get at what processes of one host share."""
+
+
+class Shared:
+    """An object that several ranks use: they got it from the program that spawned them, or from each other."""
+
+    def __init__(self) -> None:
+        self._made = _runtime.call_site()
+
+    def __repr__(self) -> str:
+        return f"<{self._what()}>"
+
+    def _what(self) -> str:
+        """What reports call it: it has no name, but a place where it was made."""
+        return f"{type(self).__name__} made at {self._made}"
+
+
+def access() -> None:
+    """Passes the time to get at an object that ranks share; then it is this rank's until it waits again."""
+    reach(_ACCESS)
+
+
+def limit(timeout: float | None) -> int | None:
+    """A timeout in seconds as picoseconds; those of the past are zero."""
+    return None if timeout is None else max(round(timeout * 1_000_000), 0) * MICROSECOND
+
+
+class Copied:
+    """A copy of an object, as one that goes through a pipe. Tensors and what ranks share are not copied.
+
+    Raises:
+        as pickle does, where the object cannot be pickled.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._kept: list[Any] = []
+        file = io.BytesIO()
+        _Pickler(file, self._kept).dump(value)
+        self._bytes = file.getvalue()
+
+    def unpacked(self) -> Any:
+        """Another copy, made of the running rank's classes."""
+        return _Unpickler(io.BytesIO(self._bytes), self._kept).load()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._kept = kept
+
+    def persistent_id(self, obj: Any) -> int | None:
+        """A number for what is kept."""
+        if not isinstance(obj, Tensor | Shared):
+            return None
+        self._kept.append(obj)
+        return len(self._kept) - 1
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
+        super().__init__(file)
+        self._kept = kept
+
+    def persistent_load(self, pid: int) -> Any:
+        return self._kept[pid]

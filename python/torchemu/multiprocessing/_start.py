@@ -1,0 +1,84 @@
+"""How processes would be started. All ways are one here, for ranks are tasks; the names are what programs ask for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from torchemu._rank_local import RankLocal
+
+_METHODS = ("fork", "spawn", "forkserver")
+_STRATEGIES = ("file_descriptor", "file_system")
+_chosen: RankLocal[str | None] = RankLocal(lambda: None)
+_strategy = RankLocal(lambda: _STRATEGIES[0])
+
+
+class StartContext:
+    """All of torch.multiprocessing, for one way of starting processes."""
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(__package__), name)
+
+    def get_start_method(self, allow_none: bool = False) -> str:
+        """The way."""
+        return self._method
+
+    def get_context(self, method: str | None = None) -> StartContext:
+        """That of another way."""
+        return get_context(method or self._method)
+
+
+def get_context(method: str | None = None) -> StartContext:
+    """The names of this module, for a way of starting processes."""
+    return StartContext(_checked(method or _chosen.get() or "spawn"))
+
+
+def get_start_method(allow_none: bool = False) -> str | None:
+    """What was set; "spawn" where nothing was."""
+    return _chosen.get() or (None if allow_none else "spawn")
+
+
+def set_start_method(method: str | None, force: bool = False) -> None:
+    """Remembers how the program wants to start processes.
+
+    Raises:
+        RuntimeError: it was set before.
+    """
+    if _chosen.get() is not None and not force:
+        raise RuntimeError("context has already been set")
+    _chosen.set(None if method is None else _checked(method))
+
+
+def get_all_start_methods() -> list[str]:
+    """The names of all ways."""
+    return list(_METHODS)
+
+
+def _checked(method: str) -> str:
+    if method not in _METHODS:
+        raise ValueError(f"cannot find context for {method!r}")
+    return method
+
+
+def get_sharing_strategy() -> str:
+    """What was set; tensors that go through a queue are shared in any case."""
+    return _strategy.get()
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Remembers how the program wants to share tensors."""
+    if new_strategy not in _STRATEGIES:
+        raise AssertionError(f"unknown sharing strategy {new_strategy!r}: choose one of {', '.join(_STRATEGIES)}")
+    _strategy.set(new_strategy)
+
+
+def get_all_sharing_strategies() -> set[str]:
+    """The names of all."""
+    return set(_STRATEGIES)
+
+
+def does_nothing(*args: Any) -> None:
+    """Does nothing: there are no processes to prepare."""

@@ -1,0 +1,659 @@
+"""What ranks share through torch.multiprocessing: locks, queues, pipes, numbers, and what a Manager makes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torchemu.multiprocessing as mp
+from conftest import OpenWorld
+from ranks import SIXTY_FOUR, failures, on_ranks
+from torchemu._waiting import host_time
+from torchemu.errors import DeadlockError
+
+import torchemu as torch
+
+WORLD_SIZES = [1, 2, 5, 16, 64]
+MICROSECOND = 10**6
+SECOND = 10**12
+
+
+@pytest.fixture
+def world(open_world: OpenWorld) -> None:
+    open_world(SIXTY_FOUR)
+
+
+def pause(microseconds: int) -> None:
+    """Lets simulated time pass on this rank: an access to something shared takes one microsecond."""
+    event = mp.Event()
+    for _ in range(microseconds):
+        event.is_set()
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("world_size", WORLD_SIZES)
+class TestRanksMeet:
+    def test_a_lock_makes_an_update_whole(self, world_size: int) -> None:
+        lock, number = mp.Lock(), mp.Value("q", 0, lock=False)
+
+        def program(rank: int) -> None:
+            for _ in range(3):
+                with lock:
+                    before = number.value
+                    pause(2)
+                    number.value = before + rank + 1
+
+        on_ranks(world_size, program)
+        assert number.value == 3 * world_size * (world_size + 1) // 2
+
+    def test_without_a_lock_updates_are_lost(self, world_size: int) -> None:
+        number = mp.Value("q", 0, lock=False)
+
+        def program(rank: int) -> None:
+            before = number.value
+            pause(2)
+            number.value = before + 1
+
+        on_ranks(world_size, program)
+        assert number.value == 1
+
+    def test_a_value_has_a_lock(self, world_size: int) -> None:
+        number = mp.Value("i", 0)
+
+        def program(rank: int) -> None:
+            with number.get_lock():
+                number.value += 2
+
+        on_ranks(world_size, program)
+        assert number.value == 2 * world_size
+
+    def test_a_semaphore_lets_so_many_in(self, world_size: int) -> None:
+        semaphore, inside, most = mp.Semaphore(3), [], []
+
+        def program(rank: int) -> None:
+            with semaphore:
+                inside.append(rank)
+                most.append(len(inside))
+                pause(5)
+                inside.remove(rank)
+
+        on_ranks(world_size, program)
+        assert max(most) == min(world_size, 3)
+        assert len(most) == world_size
+        assert semaphore.get_value() == 3
+
+    def test_nobody_passes_a_barrier_before_all_are_there(self, world_size: int) -> None:
+        barrier, log = mp.Barrier(world_size), []
+
+        def program(rank: int) -> list[int]:
+            places = []
+            for turn in range(3):
+                pause(rank)
+                log.append(turn)
+                places.append(barrier.wait())
+            return places
+
+        places = on_ranks(world_size, program)
+        assert log == [0] * world_size + [1] * world_size + [2] * world_size
+        for turn in range(3):
+            assert sorted(p[turn] for p in places) == list(range(world_size))
+
+    def test_an_event_wakes_all(self, world_size: int) -> None:
+        event = mp.Event()
+
+        def program(rank: int) -> tuple[bool, int]:
+            if rank == 0:
+                pause(20)
+                event.set()
+            return event.wait(), host_time() // MICROSECOND
+
+        answers = on_ranks(world_size, program)
+        assert answers == [(True, 22)] + [(True, 21)] * (world_size - 1)
+
+    def test_a_queue_carries_all_from_everybody(self, world_size: int) -> None:
+        q = mp.Queue()
+
+        def program(rank: int) -> list[Any] | None:
+            q.put({"rank": rank, "values": list(range(rank))})
+            return [q.get() for _ in range(world_size)] if rank == world_size - 1 else None
+
+        got = on_ranks(world_size, program)[-1]
+        assert sorted(got, key=lambda item: item["rank"]) == [
+            {"rank": r, "values": list(range(r))} for r in range(world_size)
+        ]
+
+    def test_a_queue_with_a_bound_is_never_longer(self, world_size: int) -> None:
+        q, sizes = mp.Queue(2), []
+
+        def program(rank: int) -> list[int]:
+            if rank > 0:
+                for i in range(4):
+                    q.put(100 * rank + i)
+                return []
+            got = []
+            for _ in range(4 * (world_size - 1)):
+                sizes.append(q.qsize())
+                got.append(q.get())
+            return got
+
+        got = on_ranks(world_size, program)[0]
+        assert sorted(got) == [100 * r + i for r in range(1, world_size) for i in range(4)]
+        for r in range(1, world_size):
+            assert [n for n in got if n // 100 == r] == [100 * r + i for i in range(4)], "in order for each rank"
+        assert max(sizes, default=0) <= 2
+
+    def test_tensors_go_through_a_queue_as_they_are(self, world_size: int) -> None:
+        q = mp.SimpleQueue()
+
+        def program(rank: int) -> list[float]:
+            if rank == 0:
+                t = torch.zeros(3)
+                for _ in range(world_size - 1):
+                    q.put({"t": t, "part": t[1:]})
+            else:
+                got = q.get()
+                got["part"].fill_(7.0)
+                t = got["t"]
+            pause(1000)
+            return t.tolist()
+
+        assert on_ranks(world_size, program) == [[0.0, 7.0, 7.0] if world_size > 1 else [0.0] * 3] * world_size
+
+    def test_the_same_program_takes_the_same_course(self, open_world: OpenWorld, world_size: int) -> None:
+        def course() -> list[Any]:
+            open_world(SIXTY_FOUR)
+            q, lock, log = mp.Queue(3), mp.Lock(), []
+
+            def program(rank: int) -> None:
+                q.put(rank)
+                with lock:
+                    log.append((rank, q.get(), host_time()))
+
+            on_ranks(world_size, program)
+            return log
+
+        first = course()
+        assert len(first) == world_size
+        assert course() == first
+
+
+@pytest.mark.usefixtures("world")
+class TestLocks:
+    @pytest.mark.parametrize("make", [mp.Lock, mp.RLock, mp.Semaphore])
+    def test_a_timeout_passes_in_simulated_time(self, make: Callable[[], Any]) -> None:
+        lock = make()
+
+        def program(rank: int) -> tuple[bool, bool, bool, int]:
+            if rank == 0:
+                lock.acquire()
+                pause(1_500)
+                lock.release()
+                return True, True, True, 0
+            pause(3)
+            answers = lock.acquire(block=False), lock.acquire(timeout=-1), lock.acquire(timeout=0.001)
+            return *answers, host_time()
+
+        assert on_ranks(2, program)[1] == (False, False, False, 1006 * MICROSECOND)
+
+    def test_who_waited_longest_is_next(self) -> None:
+        lock, order = mp.Lock(), []
+
+        def program(rank: int) -> None:
+            pause(10 * (5 - rank))
+            for _ in range(2):
+                with lock:
+                    order.append(rank)
+                    pause(100)
+
+        on_ranks(5, program)
+        assert order == [4, 3, 2, 1, 0] * 2
+
+    def test_an_rlock_is_free_after_as_many_releases(self) -> None:
+        lock = mp.RLock()
+
+        def program(rank: int) -> bool | None:
+            if rank == 1:
+                pause(5)
+                with pytest.raises(AssertionError, match="attempt to release recursive lock not owned by thread"):
+                    lock.release()
+                return lock.acquire(timeout=1)
+            with lock, lock:
+                pause(10)
+            return None
+
+        assert on_ranks(2, program)[1] is True
+
+    def test_any_rank_may_release_a_lock(self) -> None:
+        lock = mp.Lock()
+
+        def program(rank: int) -> None:
+            if rank == 0:
+                lock.acquire()
+                lock.acquire()
+            else:
+                pause(10)
+                lock.release()
+
+        on_ranks(2, program)
+
+    @pytest.mark.parametrize("make", [mp.Lock, lambda: mp.BoundedSemaphore(2)])
+    def test_too_many_releases(self, make: Callable[[], Any]) -> None:
+        lock = make()
+        with lock:
+            pass
+        with pytest.raises(ValueError, match="semaphore or lock released too many times"):
+            lock.release()
+
+    def test_a_semaphore_may_grow(self) -> None:
+        semaphore = mp.Semaphore(0)
+        semaphore.release()
+        assert (semaphore.get_value(), semaphore.acquire(), semaphore.get_value()) == (1, True, 0)
+        with pytest.raises(ValueError, match="must be >= 0, not -1"):
+            mp.Semaphore(-1)
+
+
+@pytest.mark.usefixtures("world")
+class TestConditions:
+    @pytest.mark.parametrize("make", [lambda: None, mp.Lock, mp.RLock])
+    def test_wait_for(self, make: Callable[[], Any]) -> None:
+        condition, items = mp.Condition(make()), []
+
+        def program(rank: int) -> list[int]:
+            with condition:
+                if rank < 3:
+                    condition.wait_for(lambda: len(items) > rank)
+                    return list(items)
+            for i in range(3):
+                pause(50)
+                with condition:
+                    items.append(i)
+                    condition.notify_all()
+            return []
+
+        assert on_ranks(4, program) == [[0], [0, 1], [0, 1, 2], []]
+
+    def test_notify_wakes_so_many(self) -> None:
+        condition, woken = mp.Condition(), []
+
+        def program(rank: int) -> bool:
+            if rank == 4:
+                pause(100)
+                for n in (1, 2):
+                    with condition:
+                        condition.notify(n)
+                    pause(100)
+                return True
+            with condition:
+                pause(1)
+                notified = condition.wait(timeout=1)
+                woken.append(rank)
+                return notified
+
+        assert on_ranks(5, program) == [True, True, True, False, True]
+        assert woken == [0, 1, 2, 3]
+
+    def test_wait_for_in_vain(self) -> None:
+        condition = mp.Condition()
+        with condition:
+            before = host_time()
+            assert condition.wait_for(lambda: 0, timeout=2) == 0
+            assert host_time() - before == 2 * SECOND
+
+    def test_the_lock_is_needed(self) -> None:
+        condition = mp.Condition()
+        with pytest.raises(AssertionError, match=r"must acquire\(\) condition before using wait\(\)"):
+            condition.wait()
+        with pytest.raises(AssertionError, match="lock is not owned"):
+            condition.notify()
+        with pytest.raises(TypeError, match="a Condition needs a Lock or RLock"):
+            mp.Condition(threading.Lock())  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("world")
+class TestEventsAndBarriers:
+    def test_clear_and_timeout(self) -> None:
+        event = mp.Event()
+        event.set()
+        assert (event.is_set(), event.wait()) == (True, True)
+        event.clear()
+        before = host_time()
+        assert (event.is_set(), event.wait(timeout=0.5)) == (False, False)
+        assert host_time() - before == SECOND // 2 + 2 * MICROSECOND
+
+    def test_who_asks_again_and_again_leaves_others_time(self) -> None:
+        event = mp.Event()
+
+        def program(rank: int) -> int:
+            asked = 0
+            if rank == 1:
+                pause(10)
+                event.set()
+            while not event.is_set():
+                asked += 1
+            return asked
+
+        assert on_ranks(2, program) == [11, 0]
+
+    def test_a_late_rank_breaks_the_barrier(self) -> None:
+        barrier = mp.Barrier(3, timeout=1)
+
+        def program(rank: int) -> int:
+            if rank < 2:
+                with pytest.raises(threading.BrokenBarrierError):
+                    barrier.wait(None if rank else 2)
+                return host_time()
+            pause(5)
+            assert barrier.n_waiting == 2
+            mp.Event().wait(timeout=3)
+            assert barrier.broken
+            with pytest.raises(threading.BrokenBarrierError):
+                barrier.wait()
+            barrier.reset()
+            assert not barrier.broken
+            return 0
+
+        assert on_ranks(3, program) == [SECOND + MICROSECOND, SECOND + MICROSECOND, 0]
+
+    @pytest.mark.parametrize("end", ["abort", "reset"])
+    def test_who_waits_when_it_is_ended(self, end: str) -> None:
+        barrier = mp.Barrier(3)
+
+        def program(rank: int) -> None:
+            if rank < 2:
+                with pytest.raises(threading.BrokenBarrierError):
+                    barrier.wait()
+            else:
+                pause(5)
+                getattr(barrier, end)()
+                assert barrier.broken == (end == "abort")
+
+        on_ranks(3, program)
+
+    def test_the_last_one_acts_before_all_go_on(self) -> None:
+        log: list[Any] = []
+        barrier = mp.Barrier(3, action=lambda: log.append("action"))
+
+        def program(rank: int) -> None:
+            barrier.wait()
+            log.append(rank)
+
+        on_ranks(3, program)
+        assert log[0] == "action"
+        assert sorted(log[1:]) == [0, 1, 2]
+
+    def test_an_action_that_fails_breaks_it(self) -> None:
+        def fail() -> None:
+            raise LookupError
+
+        barrier = mp.Barrier(2, action=fail)
+
+        def program(rank: int) -> str:
+            with pytest.raises((LookupError, threading.BrokenBarrierError)) as caught:
+                barrier.wait()
+            return caught.type.__name__
+
+        assert on_ranks(2, program) == ["BrokenBarrierError", "LookupError"]
+
+    def test_parties(self) -> None:
+        with pytest.raises(ValueError, match="parties must be > 0, not 0"):
+            mp.Barrier(0)
+
+
+@pytest.mark.usefixtures("world")
+class TestQueues:
+    def test_nothing_to_get_and_no_room(self) -> None:
+        q = mp.Queue(maxsize=1)
+        before = host_time()
+        for get in (q.get_nowait, lambda: q.get(False), lambda: q.get(timeout=0.25)):
+            with pytest.raises(queue.Empty):
+                get()
+        q.put("a")
+        assert (q.empty(), q.full(), q.qsize()) == (False, True, 1)
+        for put in (q.put_nowait, lambda x: q.put(x, False), lambda x: q.put(x, timeout=0.25)):
+            with pytest.raises(queue.Full):
+                put("b")
+        assert q.get() == "a"
+        assert (q.empty(), q.full(), q.qsize()) == (True, False, 0)
+        assert host_time() - before == SECOND // 2 + 14 * MICROSECOND
+
+    def test_what_is_put_in_comes_out_as_a_copy(self) -> None:
+        q = mp.Queue()
+        item = {"list": [1], "array": np.arange(3)}
+        q.put(item)
+        item["list"].append(2)
+        got = q.get()
+        assert got["list"] == [1]
+        assert got["array"].tolist() == [0, 1, 2]
+        with pytest.raises(AttributeError, match="local object"):
+            q.put(lambda: None)
+        assert q.empty()
+
+    def test_what_ranks_share_goes_through_a_queue(self) -> None:
+        q, answers = mp.Queue(), mp.SimpleQueue()
+        q.put(("to", answers))
+        to, same = q.get()
+        assert (to, same) == ("to", answers)
+
+    def test_closed_for_the_rank_that_closed_it(self) -> None:
+        q = mp.Queue()
+
+        def program(rank: int) -> None:
+            if rank == 0:
+                q.put("last words")
+                q.close()
+                q.join_thread()
+                with pytest.raises(ValueError, match=r"<Queue made at .* is closed"):
+                    q.put("more")
+                with pytest.raises(ValueError, match="is closed"):
+                    q.get()
+            else:
+                assert q.get() == "last words"
+
+        on_ranks(2, program)
+
+    def test_join_waits_until_all_is_done(self) -> None:
+        q, done = mp.JoinableQueue(2), []
+
+        def program(rank: int) -> None:
+            if rank == 0:
+                for i in range(6):
+                    q.put(i)
+                q.join()
+                assert sorted(done) == list(range(6))
+                return
+            for _ in range(2):
+                item = q.get()
+                pause(20)
+                done.append(item)
+                q.task_done()
+
+        on_ranks(4, program)
+        with pytest.raises(ValueError, match=r"task_done\(\) called too many times"):
+            q.task_done()
+
+    def test_pipes(self) -> None:
+        left, right = mp.Pipe()
+
+        def program(rank: int) -> Any:
+            if rank == 0:
+                pause(5)
+                left.send([1, 2])
+                return left.recv()
+            assert not right.poll()
+            assert right.poll(1)
+            assert right.poll()
+            right.send(right.recv() + [3])
+            right.send_bytes(b"bytes")
+            right.close()
+            with pytest.raises(OSError, match="handle is closed"):
+                right.recv()
+            return None
+
+        assert on_ranks(2, program)[0] == [1, 2, 3]
+        assert left.recv_bytes() == b"bytes"
+
+    def test_one_way_pipes(self) -> None:
+        receiver, sender = mp.Pipe(duplex=False)
+        assert (receiver.readable, receiver.writable, sender.readable, sender.writable) == (True, False, False, True)
+        sender.send("x")
+        assert receiver.recv() == "x"
+        with pytest.raises(OSError, match="connection is read-only"):
+            receiver.send("y")
+        with pytest.raises(OSError, match="connection is write-only"):
+            sender.poll()
+
+
+@pytest.mark.usefixtures("world")
+class TestValues:
+    def test_arrays(self) -> None:
+        array = mp.Array("d", [0.5, 1.5, 2.5])
+        array[0] = 4
+        array[1:] = [5, 6]
+        assert (len(array), array[:], array[-1]) == (3, [4.0, 5.0, 6.0], 6.0)
+        assert np.frombuffer(array.get_obj()).tolist() == [4.0, 5.0, 6.0]
+        assert mp.Array("i", 2)[:] == [0, 0]
+        with array.get_lock(), array:
+            array[0] = 1
+
+    def test_text(self) -> None:
+        text = mp.Array("c", b"hello!")
+        text.value = b"bye"
+        assert text.value == b"bye"
+
+    def test_raw(self) -> None:
+        raw = mp.RawArray("i", [1, 2])
+        np.frombuffer(raw, np.int32)[1] = 7
+        assert list(raw) == [1, 7]
+        assert mp.RawValue("f", 1.5).value == 1.5
+        assert mp.Value("b", -1, lock=mp.Lock()).value == -1
+
+    def test_misuse(self) -> None:
+        with pytest.raises(TypeError, match="unknown typecode 'z': choose one of c, u, b, B"):
+            mp.Value("z")
+        with pytest.raises(TypeError, match="lock must be a Lock or RLock of torch.multiprocessing, or a bool"):
+            mp.Value("i", lock=threading.Lock())  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("world")
+class TestManagers:
+    def test_a_dict_collects_results(self) -> None:
+        with mp.Manager() as manager:
+            results = manager.dict({"start": 0}, more=[1])
+
+            def program(rank: int) -> None:
+                results[rank] = {"square": rank * rank}
+                results["more"].append(rank)  # changes a copy
+
+            on_ranks(8, program)
+            assert results.copy() == {"start": 0, "more": [1], **{r: {"square": r * r} for r in range(8)}}
+            assert (len(results), 3 in results, results.get(99, "none")) == (10, True, "none")
+            del results[3]
+            assert set(results) == {"start", "more", 0, 1, 2, 4, 5, 6, 7}
+            assert str(manager.dict(a=1)) == "{'a': 1}"
+
+    def test_a_list(self) -> None:
+        items = mp.Manager().list([3])
+
+        def program(rank: int) -> None:
+            items.append(rank)
+
+        on_ranks(3, program)
+        items.insert(0, 9)
+        items.sort(reverse=True)
+        assert items[:] == [9, 3, 2, 1, 0]
+        items[0] = 5
+        items[1:3] = ["x"]
+        del items[-1]
+        assert (str(items), len(items), items[1]) == ("[5, 'x', 1]", 3, "x")
+
+    def test_the_rest(self) -> None:
+        manager = mp.Manager()
+        space = manager.Namespace(x=1)
+        space.y = [space.x]
+        assert space.y == [1]
+        with pytest.raises(AttributeError, match=r"has no 'z'"):
+            _ = space.z
+        value = manager.Value("i", 3)
+        value.value += 1
+        assert value.get() == 4
+        assert manager.Array("i", [1, 2])[:] == [1, 2]
+        q = manager.Queue(3)
+        q.put(1)
+        assert q.get() == 1
+        assert manager.Event().is_set() is False
+        manager.shutdown()
+
+
+class TestDeadlocks:
+    """A wait that nobody can end is reported with what was waited for, where it was made, and the place."""
+
+    def test_report(self, open_world: OpenWorld) -> None:
+        open_world("sips16")
+        made = [
+            mp.Semaphore(0),
+            mp.Event(),
+            mp.Barrier(3),
+            mp.Queue(),
+            mp.Pipe()[0],
+            mp.Queue(1),
+            mp.JoinableQueue(),
+            mp.Condition(),
+        ]
+        first_line = TestDeadlocks.test_report.__code__.co_firstlineno + 3
+
+        def program(rank: int) -> None:
+            waits: list[Callable[[Any], Any]] = [
+                lambda o: o.acquire(),
+                lambda o: o.wait(),
+                lambda o: o.wait(),
+                lambda o: o.get(),
+                lambda o: o.recv(),
+                lambda o: [o.put(0), o.put(1)],
+                lambda o: [o.put(0), o.join()],
+                lambda o: [o.acquire(), o.wait()],
+            ]
+            waits[rank](made[rank])
+
+        errors = failures(8, program)
+        assert sorted(errors) == list(range(8))
+        assert all(isinstance(e, DeadlockError) for e in errors.values())
+        lines = str(errors[0]).splitlines()
+        wait_line = program.__code__.co_firstlineno + 2
+
+        def at(line: int, function: str) -> str:
+            return f"{__file__}:{line} in {function}"
+
+        expected = [
+            ("a permit of the Semaphore made at {}, which has none left,", 0),
+            ("the Event made at {}, which nobody has set,", 1),
+            ("the Barrier made at {}, where 1 of 3 ranks are,", 2),
+            ("something to get from the Queue made at {}", 3),
+            ("something to get from the Pipe made at {}", 4),
+            ("room in the Queue made at {}, which is full with 1,", 5),
+            ("1 unfinished tasks of the JoinableQueue made at {}", 6),
+            ("a notification of the Condition made at {}", 7),
+        ]
+        assert lines[1:] == [
+            f"  rank {r} waits for {text.format(at(first_line + r, 'test_report'))} at {at(wait_line + r, '<lambda>')}"
+            for text, r in expected
+        ]
+
+    def test_locks_in_a_circle(self, open_world: OpenWorld) -> None:
+        open_world()
+        locks = [mp.Lock() for _ in range(3)]
+
+        def program(rank: int) -> None:
+            with locks[rank], locks[(rank + 1) % 3]:
+                pass
+
+        errors = failures(3, program)
+        line = program.__code__.co_firstlineno + 1
+        made = f"{__file__}:{line - 3} in "
+        text = str(errors[0])
+        assert text.endswith("\nlikely cause: ranks 0, 1 and 2 wait for each other in a circle")
+        assert f"  rank 2 waits for the Lock made at {made}" in text
+        assert f"which rank 0 has had since {__file__}:{line} in program, at {__file__}:{line} in program\n" in text
