@@ -37,39 +37,35 @@ def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], k
     """Calls a test function once a rank.
 
     Raises:
-        What the first rank to fail raised, with a note that says which one it was.
+        What the first rank to fail raised, with a note that says which one it was. OSError or ValueError: the topology
+        or the ccl.yaml is wrong, or does not fit.
     """
     __tracebackhide__ = True
-    failed = _failures(function, setting, args, kwargs)
-    if failed:
-        raise _cause(failed)
-
-
-def _failures(
-    function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> list[Failure]:
-    launch = _launch(setting)
     with contextlib.ExitStack() as stack:
-        topology = stack.enter_context(fabric.fitting(setting.topology, launch.nnodes, launch.nproc))
-        world = stack.enter_context(_runtime.opened(topology, setting.ccl))
+        try:
+            launch, world = _opened(stack, setting)
+        except (OSError, ValueError) as error:
+            raise error.with_traceback(None) from None  # the mistake is in a file, and not in frames of ours
         stack.enter_context(compat.installed())
         isolation = stack.enter_context(Isolation(setting.seed, setting.isolate, virtual_clock=setting.virtual_clock))
-        call = _Call(function, args, kwargs, isolation.own_names())
         processes = [isolation.process(rank, launch.variables(rank)) for rank in range(launch.world_size)]
+        call = _Call(function, args, kwargs, isolation.own_names())
         tasks = Tasks(world.main, call, (), len(processes), processes)
         tasks.run()
     if tasks.interrupt is not None:
         raise tasks.interrupt
-    return failures.ordered(tasks.failures)
+    if tasks.failures:
+        raise _cause(failures.ordered(tasks.failures))
 
 
-def _launch(setting: Setting) -> Launch:
+def _opened(stack: contextlib.ExitStack, setting: Setting) -> tuple[Launch, _runtime.World]:
     """One node of so many ranks, or as many nodes as they fill."""
     nodes, sips = fabric.shape(setting.topology)
     size = setting.world_size or nodes * sips
-    if size <= nodes * sips and size % sips == 0:
-        return Launch(nproc=sips, nnodes=size // sips)
-    return Launch(nproc=size)
+    full = size <= nodes * sips and size % sips == 0
+    launch = Launch(nproc=sips, nnodes=size // sips) if full else Launch(nproc=size)
+    topology = stack.enter_context(fabric.fitting(setting.topology, launch.nnodes, launch.nproc))
+    return launch, stack.enter_context(_runtime.opened(topology, setting.ccl))
 
 
 class _Call:
