@@ -252,7 +252,7 @@ class TestFailures:
                 sys.exit(9)
             mp.Event().wait()
 
-        with pytest.raises(mp.ProcessExitedException, match="^process 2 terminated with exit code 9") as caught:
+        with pytest.raises(mp.ProcessExitedException, match=r"^process 2 terminated with exit code 9") as caught:
             mp.spawn(program, nprocs=4)
         error = caught.value
         assert (error.exit_code, error.signal_name, error.error_index, error.pid) == (9, None, 2, 2)

@@ -62,7 +62,7 @@ class ListProxy(Shared, MutableSequence[Any]):
     def __setitem__(self, index: Any, value: Any) -> None:
         packed = [Copied(item) for item in value] if isinstance(index, slice) else Copied(value)
         access()
-        self._items[index] = packed  # type: ignore[call-overload]
+        self._items[index] = packed
 
     def __delitem__(self, index: Any) -> None:
         access()
