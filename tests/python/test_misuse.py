@@ -35,24 +35,28 @@ def test_wrong_arguments() -> None:
         (lambda: dist.all_reduce(None), TypeError, r"Expected parameter `tensor`"),
         (lambda: dist.all_gather_into_tensor(t, 3), TypeError, r"Expected parameter `input_tensor`"),
         (lambda: dist.reduce_scatter_tensor(3, t), TypeError, r"Expected parameter `output`"),
-        (lambda: dist.all_reduce(t, "add"), ValueError, r'unknown reduce op "add": want one of sum, prod, min, max'),
-        (lambda: dist.all_reduce(t, ""), ValueError, r"unknown reduce op"),
-        (lambda: dist.all_reduce(t, 0), TypeError, r"op must be a ReduceOp or its name, not 0"),
-        (lambda: dist.all_reduce(t, "bxor"), ValueError, r"bxor is not defined on f(loat)?32: want an integer dtype"),
+        (
+            lambda: dist.all_reduce(t, "add"),
+            TypeError,
+            r"incompatible .*\n.*\n.* sum, avg, prod, min, max.*\n\n.*'add'",
+        ),
+        (lambda: dist.all_reduce(t, ""), TypeError, r"incompatible function arguments"),
+        (lambda: dist.all_reduce(t, 0), TypeError, r"incompatible function arguments.*\n.*\n.*\n\nInvoked with: 0"),
+        (lambda: dist.all_reduce(t, "bxor"), RuntimeError, r"Cannot use ReduceOp.BXOR with non-integral dtype"),
         (lambda: dist.all_reduce(torch.zeros(1, dtype="bool"), "avg"), ValueError, r"avg is not defined on bool"),
         (lambda: dist.all_reduce(t, group=3), TypeError, r"group must be a ProcessGroup, not int"),
         (lambda: dist.all_reduce(torch.zeros(1, device=2)), ValueError, r"on device 2, but rank 0 .*set_device\(0\)"),
         (
             lambda: dist.all_gather_into_tensor(t, t),
-            ValueError,
-            r"output tensor size .* 4 elements are not 4 × 4",
+            RuntimeError,
+            r"invalid tensor size at index 0 \(expected \(4\), got \(1\)\)",
         ),
         (
             lambda: dist.reduce_scatter_tensor(t, t),
-            ValueError,
-            r"input tensor size .* 4 elements are not 4 × 4",
+            RuntimeError,
+            r"Check failed: outputShape\[0\] \* worldSize == inputShape\[0\] \(16 vs. 4\)",
         ),
-        (lambda: dist.all_gather_into_tensor(t, torch.zeros(1, dtype="f16")), ValueError, r"float32 .* float16"),
+        (lambda: dist.all_gather_into_tensor(t, torch.zeros(1, dtype="f16")), RuntimeError, r"dtype=c10::Half.*=float"),
     ]
     for call, kind, text in cases:
         with pytest.raises(kind, match=text):
@@ -65,7 +69,7 @@ def test_wrong_use_of_init_process_group() -> None:
         dist.init_process_group()
     dist.destroy_process_group()
     for wrong, kind, text in [
-        ({"backend": "mpi"}, AssertionError, r"Unknown backend type mpi; choose one of ahbm, nccl, gloo"),
+        ({"backend": "mpi"}, RuntimeError, r"Distributed package doesn't have MPI built in"),
         ({"rank": 2}, ValueError, r"rank 2 must be started by spawn"),
         ({"world_size": 0}, ValueError, r"world size 0 does not fit"),
         ({"world_size": 1000}, ValueError, r"world size 1000 does not fit"),

@@ -2,26 +2,148 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from torchemu import _runtime
+from torchemu import _runtime, futures
 from torchemu._binding import go
+from torchemu._handle import Handle
+from torchemu._waiting import MICROSECOND, milliseconds, picoseconds, reach
+
+_LONGEST_LOOK = 1000 * MICROSECOND
+_LOOKS_PER_DOUBLING = 16
 
 
 class Work:
-    """A collective that a rank has issued."""
+    """An operation that a rank has issued.
 
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
+    Attributes:
+        limit: how long wait() waits; None is for ever.
+    """
 
-    def __del__(self) -> None:
-        go.Release(self._handle)
+    __slots__ = ("__weakref__", "_event", "_looked", "_on_host", "_outputs", "_waited", "limit")
 
-    def wait(self, timeout: Any = None) -> bool:
-        """Waits until this rank's part has ended; returns True."""
-        _runtime.current().wait(self._handle)
+    def __init__(self, handle: int, outputs: list[Any], on_host: bool = False) -> None:
+        """Takes over a handle. Programs get works from collectives that they call with async_op=True.
+
+        Args:
+            handle: of the Go core's work.
+            outputs: what the operation writes.
+            on_host: wait() blocks the host, and not only the current stream: a barrier's does.
+        """
+        self._event, self._outputs, self._on_host = Handle(handle), outputs, on_host
+        self._looked = 0  # picoseconds spent in asking whether it is done
+        self._waited = False
+        self.limit: timedelta | None = None
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Makes the current stream wait for the operation, and returns True. The host goes on: what reads a tensor
+        waits for it. With a timeout, and for a barrier, the host waits.
+
+        Raises:
+            RuntimeError: the timeout has passed in simulated time, or the operation has failed.
+        """
+        if timeout is not None and not isinstance(timeout, timedelta):
+            raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+        timeout, self._waited = timeout or self.limit, True
+        if timeout:
+            wait_on_host(
+                self._event.number, timeout, f"Operation timed out! It took more than {milliseconds(timeout)} ms"
+            )
+        elif self._on_host:
+            _runtime.current().wait(self._event.number)
+        else:
+            go.StreamWait(_runtime.current().stream, self._event.number)
         return True
 
+    def synchronize(self) -> None:
+        """Makes the current stream wait for the operation."""
+        go.StreamWait(_runtime.current().stream, self._event.number)
+
+    def block_current_stream(self) -> None:
+        """Makes the current stream wait for the operation."""
+        self.synchronize()
+
     def is_completed(self) -> bool:
-        """Whether this rank's part has ended by the present simulated time."""
-        return go.IsDone(self._handle)
+        """Whether the operation has ended by the present simulated time. Asking in vain takes time, a microsecond at
+        first, in which other ranks run: a program may ask in a loop. After wait() the host waits, and the answer is
+        yes."""
+        if self._waited:
+            self.exception()
+        done = go.IsDone(self._event.number)
+        if not done:
+            look = min(max(MICROSECOND, self._looked // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
+            self._looked += look
+            reach(look)
+        return done
+
+    def is_success(self) -> bool:
+        """Whether the operation has ended, and not with an error. After wait() the host waits for it."""
+        return self.exception() is None and go.IsDone(self._event.number)
+
+    def exception(self) -> Exception | None:
+        """The error that the operation has ended with; None without one, or when it has not ended. After wait() the
+        host waits for it."""
+        if self._waited or go.IsDone(self._event.number):
+            try:
+                _runtime.current().wait(self._event.number)
+            except Exception as error:
+                return error
+        return None
+
+    def result(self) -> list[Any]:
+        """The tensors that the operation writes."""
+        return self._outputs
+
+    def get_future(self) -> futures.Future[list[Any]]:
+        """A future of the tensors that the operation writes."""
+        return futures.issued(self._outputs, self._event)
+
+    def source_rank(self) -> int:
+        """The group rank that a receive from any rank got its message from."""
+        return go.Source(self._event.number)
+
+    def _source_rank(self) -> int:
+        return self.source_rank()
+
+    def _get_duration(self) -> float:
+        """How long this rank's device was in the operation, in milliseconds. After wait() the host waits for it.
+
+        Raises:
+            RuntimeError: it has not ended.
+        """
+        self.exception()
+        return go.Duration(self._event.number) / 1e9
+
+    def _get_sequence_number(self) -> int:
+        """The number of the collective in its group, from 0; 0 of a message."""
+        return go.SequenceNumber(self._event.number)
+
+
+class IllegalWork(Work):
+    """What a collective returns inside a coalescing manager: nothing has been issued, so nothing can be asked of it."""
+
+    def __init__(self) -> None:
+        """Makes the placeholder."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OF_WORK:
+            raise ValueError(f"Illegal to call {name} on IllegalWork object")
+        return object.__getattribute__(self, name)
+
+
+_OF_WORK = frozenset(name for name in vars(Work) if callable(vars(Work)[name]) and not name.startswith("__"))
+
+
+def wait_on_host(waitable: int, limit: timedelta, message: str) -> None:
+    """Blocks this rank's host until the operation has ended, but no longer than the limit.
+
+    Raises:
+        RuntimeError: the limit has passed; with the message.
+    """
+    context = _runtime.current()
+    limited = Handle(go.WithTimeout(context.world.handle, context.rank, waitable, picoseconds(limit), message))
+    try:
+        context.wait(limited.number)
+    except TimeoutError as error:
+        raise RuntimeError(str(error)) from None

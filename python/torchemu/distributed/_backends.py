@@ -1,0 +1,205 @@
+"""Backends: their names. All of them are the emulated fabric."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from datetime import timedelta
+from typing import Any
+
+from torchemu.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+
+BACKENDS = ("ahbm", "nccl", "gloo")
+"""The backend names that are accepted. All are the emulated fabric."""
+
+_NOT_BUILT_IN = {
+    "mpi": "Distributed package doesn't have MPI built in. MPI is only included if you build PyTorch from source on a "
+    "host that has MPI installed.",
+    "ucc": "Distributed package doesn't have UCC built in",
+    "xccl": "Distributed package doesn't have XCCL built in",
+}
+
+
+class Backend(str):
+    """The names of backends: ``Backend("NCCL")`` is ``Backend.NCCL`` is ``"nccl"``."""
+
+    __slots__ = ()
+
+    UNDEFINED = "undefined"
+    AHBM = "ahbm"
+    GLOO = "gloo"
+    NCCL = "nccl"
+    XCCL = "xccl"
+    UCC = "ucc"
+    MPI = "mpi"
+
+    backend_list = [UNDEFINED, AHBM, GLOO, NCCL, XCCL, UCC, MPI]  # noqa: RUF012 (PyTorch's name and type)
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "ahbm": AHBM}  # noqa: RUF012
+    backend_capability = {  # noqa: RUF012
+        AHBM: ["cpu", "cuda", "ahbm"],
+        GLOO: ["cpu", "cuda"],
+        NCCL: ["cuda"],
+        XCCL: ["xpu"],
+        UCC: ["cpu", "cuda"],
+        MPI: ["cpu", "cuda"],
+    }
+
+    def __new__(cls, name: str) -> str:  # type: ignore[misc]
+        """The name as PyTorch writes it."""
+        if not isinstance(name, str):
+            raise ValueError("Backend constructor parameter must be string-ish")
+        return name.lower()
+
+    @classmethod
+    def register_backend(cls, name: str, func: Any, extended_api: bool = False, devices: Any = None) -> None:
+        """Not supported: every backend is the emulated fabric."""
+        raise NotImplementedError(f"register_backend({name!r}) is not supported: every backend is the emulated fabric")
+
+
+class BackendConfig:
+    """Which backend a group uses for which type of device.
+
+    Args:
+        backend: a name, or "device:backend" pairs with commas between them.
+
+    Attributes:
+        device_backend_map: the backend's name, by type of device.
+    """
+
+    def __init__(self, backend: str) -> None:
+        name = str(backend).lower()
+        if name == Backend.UNDEFINED:
+            name = Backend.AHBM
+        if name in Backend.backend_list:
+            self.device_backend_map = dict.fromkeys(Backend.backend_capability[name], name)
+        elif ":" in name:
+            self.device_backend_map = _pairs(name)
+        else:
+            self.device_backend_map = _unknown(name)
+
+    def __repr__(self) -> str:
+        return ",".join(f"{device}:{backend}" for device, backend in self.device_backend_map.items())
+
+    def get_device_backend_map(self) -> dict[str, str]:
+        """The backend's name, by type of device."""
+        return self.device_backend_map
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Reads "cpu:gloo,cuda:nccl"."""
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        device, colon, backend = pair.partition(":")
+        if not colon or ":" in backend:
+            raise ValueError(f"Invalid device:backend pairing: {pair}. {_FORMAT}")
+        if device in found:
+            raise ValueError(f"Duplicate device type {device} in backend string: {text}. {_FORMAT}")
+        found[device] = backend
+    return found
+
+
+_FORMAT = "A backend is a name, or pairs such as 'cpu:gloo,cuda:nccl'"
+
+
+def _unknown(name: str) -> dict[str, str]:
+    warnings.warn(
+        f"Device capability of {name} unknown, assuming `cpu` and `cuda`. You can specify it in `device:backend` "
+        "format in `init_process_group` call.",
+        stacklevel=5,
+    )
+    return {"cpu": name, "cuda": name}
+
+
+def checked(backend: str | None) -> str:
+    """The backend's name, if there is such a backend.
+
+    Raises:
+        AssertionError: unknown.
+        RuntimeError: known, but not part of this package.
+    """
+    name = Backend(Backend.AHBM if backend is None else backend)
+    for part in BackendConfig(name).device_backend_map.values():
+        if part in _NOT_BUILT_IN:
+            raise RuntimeError(_NOT_BUILT_IN[part])
+        if part not in BACKENDS:
+            raise AssertionError(f"Unknown backend type {part}; choose one of {', '.join(BACKENDS)}")
+    return name
+
+
+def default_timeout(backend: str) -> timedelta:
+    """How long operations of a group may take for which the program does not say it."""
+    return default_pg_nccl_timeout if backend == Backend.NCCL else default_pg_timeout
+
+
+def checked_timeout(timeout: Any, backend: str) -> timedelta:
+    """The timeout, or that of the backend for None."""
+    if timeout is None:
+        return default_timeout(backend)
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+    return timeout
+
+
+def is_available() -> bool:
+    """Always true."""
+    return True
+
+
+def is_nccl_available() -> bool:
+    """Always true: "nccl" is a name for the emulated fabric."""
+    return True
+
+
+def is_gloo_available() -> bool:
+    """Always true: "gloo" is a name for the emulated fabric."""
+    return True
+
+
+def is_mpi_available() -> bool:
+    """Always false."""
+    return False
+
+
+def is_ucc_available() -> bool:
+    """Always false."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """Always false."""
+    return False
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether a backend of this name, or all of a list of pairs, can be used."""
+    names = _pairs(backend.lower()).values() if ":" in backend else [backend.lower()]
+    return all(name in BACKENDS for name in names)
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether a launcher started the program."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """The backend for a device or type of device.
+
+    Raises:
+        ValueError: there is none.
+    """
+    kind = getattr(device, "type", None) or str(device).partition(":")[0]
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The rank on its node, which the launcher says in LOCAL_RANK.
+
+    Raises:
+        RuntimeError: it does not, and there is no fallback_rank.
+    """
+    rank = os.environ.get("LOCAL_RANK", fallback_rank)
+    if rank is None:
+        raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank")
+    return int(rank)

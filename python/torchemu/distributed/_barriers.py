@@ -1,0 +1,160 @@
+"""Barriers: what ranks do to be at one place at one time."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import timedelta
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._handle import Handle
+from torchemu._tensor import Tensor, zeros
+from torchemu._waiting import MICROSECOND, host_time, milliseconds
+from torchemu.distributed import _backends
+from torchemu.distributed._groups import ProcessGroup, member
+from torchemu.distributed._issue import issue
+from torchemu.distributed._p2p import post
+from torchemu.distributed._work import Work, wait_on_host
+
+
+def barrier(
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    device_ids: list[int] | None = None,
+    timeout: timedelta | None = None,
+) -> Work | None:
+    """Blocks the host until all ranks of the group have come here.
+
+    Args:
+        group: the ranks; None is the default group.
+        async_op: return a Work whose wait() blocks the host.
+        device_ids: means nothing here.
+        timeout: how long to wait; None is for ever.
+
+    Raises:
+        TypeError: device_ids is not a list; timeout is not a timedelta.
+        ValueError: no process group.
+        RuntimeError: the timeout has passed in simulated time.
+    """
+    ranks = member(group, "barrier")
+    if ranks is None:
+        return None
+    if device_ids is not None and not isinstance(device_ids, list):
+        raise TypeError("Invalid function argument: device_ids type should be List[int]")
+    if timeout is not None:
+        _backends.checked_timeout(timeout, ranks.backend)
+    if ranks.sharded:
+        _runtime.current().wait_for_all()  # one host is all of the ranks
+        return None
+    token = str(_token(ranks)._handle)
+    work = issue(ranks, "barrier|all_reduce|max|0", token, token, True, [], on_host=True)
+    assert work is not None
+    work.limit = timeout
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def _token(group: ProcessGroup) -> Tensor:
+    if group.token is None:
+        group.token = zeros(1, dtype="uint8", device=_runtime.current().rank)
+    return group.token
+
+
+def monitored_barrier(
+    group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+) -> None:
+    """A barrier in which rank 0 of the group says who has not come in time.
+
+    Args:
+        group: the ranks; None is the default group.
+        timeout: how long rank 0 waits for the others, in simulated time; None is the group's timeout. The others wait
+            as long as the group's timeout says.
+        wait_all_ranks: wait so long for each rank, and name all that are missing, instead of the first one.
+
+    Raises:
+        ValueError: no process group; the backend is nccl.
+        TypeError: timeout is not a timedelta.
+        RuntimeError: a rank has not come in time.
+    """
+    ranks = member(group, "monitored_barrier")
+    if ranks is None:
+        return
+    if ranks.backend == _backends.Backend.NCCL:
+        raise ValueError("monitored_barrier is only implemented for GLOO backend.")
+    limit = _limit(timeout, ranks)
+    if ranks.sharded:
+        return
+    ranks.monitored += 1
+    if ranks.rank() == 0:
+        _watch(ranks, limit, wait_all_ranks)
+    else:
+        _report(ranks)
+
+
+def _limit(timeout: Any, group: ProcessGroup) -> timedelta:
+    if timeout is None:
+        return group.timeout
+    if isinstance(timeout, float):
+        warnings.warn(
+            "Please specify timeout arg as a timedelta. "
+            f"Converting current value of {timeout} assuming it represents seconds",
+            stacklevel=3,
+        )
+        return timedelta(seconds=timeout)
+    return _backends.checked_timeout(timeout, group.backend)
+
+
+def _tags(group: ProcessGroup) -> tuple[int, int]:
+    """Those of the messages to rank 0 and from it. No message of a program has a negative tag."""
+    return -2 * group.monitored, -2 * group.monitored - 1
+
+
+def _report(group: ProcessGroup) -> None:
+    """Tells rank 0 that this one has come, and waits until rank 0 says that all have."""
+    arrived, released = _tags(group)
+    token = _token(group)
+    try:
+        for sending, tag in ((True, arrived), (False, released)):
+            message = Handle(post(group, sending, 0, tag, token))
+            wait_on_host(message.number, group.timeout, _late(group.timeout, "send" if sending else "recv"))
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"Rank {group.rank()} successfully reached monitoredBarrier, but received errors while waiting for "
+            f"send/recv from rank 0. Please check rank 0 logs for faulty rank.\n Original exception: \n{error}"
+        ) from error
+
+
+def _late(limit: timedelta, what: str) -> str:
+    return f"Timed out waiting {milliseconds(limit)}ms for {what} operation to complete"
+
+
+def _watch(group: ProcessGroup, limit: timedelta, wait_all_ranks: bool) -> None:
+    """Waits until all ranks have told that they have come, and says so to them."""
+    arrived, released = _tags(group)
+    rank = _runtime.current().rank
+    others = range(1, group.size())
+    arrivals = {r: Handle(post(group, False, r, arrived, zeros(1, dtype="uint8", device=rank))) for r in others}
+    _await_each(arrivals, limit, wait_all_ranks)
+    releases = {r: Handle(post(group, True, r, released, _token(group))) for r in others}
+    _await_each(releases, limit, wait_all_ranks)
+
+
+def _await_each(messages: dict[int, Handle], limit: timedelta, wait_all_ranks: bool) -> None:
+    start = host_time()
+    missing: list[int] = []
+    for r, message in messages.items():
+        left = limit if wait_all_ranks else limit - timedelta(microseconds=(host_time() - start) // MICROSECOND)
+        try:
+            wait_on_host(message.number, max(left, timedelta(0)), _late(left, "recv"))
+        except RuntimeError as error:
+            if not wait_all_ranks:
+                raise RuntimeError(f"{_failed(f'Rank {r}', limit)}\n Original exception: \n{error}") from error
+            missing.append(r)
+    if missing:
+        raise RuntimeError(_failed(f"Ranks {', '.join(map(str, missing))}", limit))
+
+
+def _failed(ranks: str, limit: timedelta) -> str:
+    return f"[Rank 0]: {ranks} failed to pass monitoredBarrier in {milliseconds(limit)} ms"

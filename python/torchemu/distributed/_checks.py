@@ -1,0 +1,134 @@
+"""What a rank can know to be wrong with the arguments of a collective, in PyTorch's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torchemu import _runtime
+from torchemu._tensor import Tensor
+from torchemu.dtypes import dtype
+
+if TYPE_CHECKING:
+    from torchemu.distributed._groups import ProcessGroup
+
+
+def check_tensor(value: Any, parameter: str) -> None:
+    """Raises TypeError unless the value is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(_invalid(parameter, "torch.Tensor", f"{type(value)} instead"))
+
+
+def check_list(value: Any, parameter: str) -> None:
+    """Raises TypeError unless the value is a list of tensors."""
+    if not isinstance(value, list):
+        raise TypeError(_invalid(parameter, "List[torch.Tensor]", f"{type(value)} instead"))
+    if not all(isinstance(t, Tensor) for t in value):
+        kinds = [type(t) for t in value]
+        raise TypeError(_invalid(parameter, "List[torch.Tensor]", f"{type(value)} with elements of type {kinds}"))
+
+
+def _invalid(parameter: str, wanted: str, given: str) -> str:
+    return (
+        f"Invalid function argument. Expected parameter `{parameter}` of type {wanted}\n             but got {given}."
+    )
+
+
+def check_dtypes(tensors: Iterable[Tensor]) -> None:
+    """Raises ValueError unless all tensors have one dtype."""
+    first: dtype | None = None
+    for t in tensors:
+        if first is None:
+            first = t.dtype
+        elif t.dtype is not first:
+            raise ValueError(f"Invalid usage of tensors with different dtypesFound {first} and  {t.dtype}")
+
+
+def check_place(group: ProcessGroup, parameter: str, *tensors: Tensor) -> None:
+    """Raises unless the tensors are of the group's World and on this rank's device.
+
+    Raises:
+        RuntimeError: another World.
+        ValueError: another device.
+    """
+    rank = _runtime.current().rank
+    for t in tensors:
+        if t.world is not group.world:
+            raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
+        if t.device != rank and not group.sharded:
+            raise ValueError(
+                f"`{parameter}` is on device {t.device}, but rank {rank} of this group is on device {rank}; "
+                f"call torch.ahbm.set_device({rank}) before making it"
+            )
+
+
+def check_root(group: ProcessGroup, operation: str, root: int) -> None:
+    """Raises RuntimeError unless the group rank exists."""
+    if not 0 <= root < group.size():
+        raise RuntimeError(f"ProcessGroupGloo::{operation}: invalid root rank: {root}")
+
+
+def check_blocks(operation: str, blocks: Sequence[Tensor], own: Tensor, rank: int) -> None:
+    """Raises RuntimeError unless this rank's block has as many elements as its own tensor. Other blocks may differ."""
+    if blocks[rank].numel() == own.numel():
+        return
+    for i, block in enumerate(blocks):
+        if block.numel() != own.numel():
+            raise RuntimeError(wrong_size(operation, i, own.shape, block.shape))
+
+
+def wrong_size(operation: str, index: int, expected: Sequence[int], got: Sequence[int]) -> str:
+    """Gloo's words for a tensor of a wrong size."""
+    return (
+        f"ProcessGroupGloo::{operation}: invalid tensor size at index {index} "
+        f"(expected {_sizes(expected)}, got {_sizes(got)})"
+    )
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+def wrong_type(operation: str, index: int, expected: Tensor, got: Tensor) -> str:
+    """Gloo's words for a tensor of a wrong type."""
+    return (
+        f"ProcessGroupGloo::{operation}: invalid tensor type at index {index} "
+        f"(expected {_options(expected)}, got {_options(got)})"
+    )
+
+
+_C_NAMES = {
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "float32": "float",
+    "float64": "double",
+    "uint8": "unsigned char",
+    "int8": "signed char",
+    "int16": "short int",
+    "int32": "int",
+    "int64": "long int",
+}
+
+
+def _options(t: Tensor) -> str:
+    name = _C_NAMES.get(t.dtype.name, t.dtype.name)
+    return f"TensorOptions(dtype={name}, device={t.device}, layout=Strided, …)"
+
+
+def splits(sizes: Sequence[int] | None, t: Tensor, world: int) -> list[int]:
+    """The rows of a tensor that are for, or from, each rank.
+
+    Raises:
+        RuntimeError: sizes does not fit the tensor or the group.
+        ValueError: without sizes, the rows cannot be shared equally. (gloo then exchanges halves of elements.)
+    """
+    rows = t.shape[0] if t.shape else 0
+    if not sizes:
+        if not t.shape or rows % world:
+            raise ValueError("Tensor's dim 0 does not divide equally across group size")
+        return [rows // world] * world
+    if len(sizes) != world:
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    if sum(sizes) != rows or min(sizes) < 0:
+        raise RuntimeError("Split sizes doesn't match total dim 0 size")
+    return list(sizes)

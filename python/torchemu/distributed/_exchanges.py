@@ -1,0 +1,370 @@
+"""Collectives that move elements and do not change them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torchemu import _runtime
+from torchemu._binding import go
+from torchemu._tensor import Tensor
+from torchemu.distributed._checks import (
+    check_blocks,
+    check_dtypes,
+    check_list,
+    check_place,
+    check_root,
+    check_tensor,
+    splits,
+    wrong_size,
+    wrong_type,
+)
+from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
+from torchemu.distributed._issue import handles, issue, refuse_shards
+from torchemu.distributed._work import Work
+
+
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Makes the tensor on every rank that of one rank.
+
+    Args:
+        tensor: the same size and dtype on every rank.
+        src: that rank, as a number in the default group, or group_src, as one in the group.
+        group: the ranks; None is the default group.
+        async_op: return a Work to wait for; without it the current stream waits.
+
+    Raises:
+        TypeError: tensor is not a tensor.
+        ValueError: no process group; src and group_src both or neither; src is not in the group; the tensor is on
+            another device than the rank.
+        RuntimeError: no such rank.
+        MismatchError: another rank called something that does not fit.
+    """
+    check_tensor(tensor, "tensor")
+    ranks = member(group, "broadcast")
+    if ranks is None:
+        return None
+    refuse_shards(ranks, "broadcast")
+    root = group_rank_of(ranks, src, group_src)
+    check_root(ranks, "broadcast", root)
+    check_place(ranks, "tensor", tensor)
+    text = str(tensor._handle)
+    given = text if ranks.rank() == root else ""
+    return issue(ranks, f"broadcast|broadcast||{root}", text, given, async_op, [tensor])
+
+
+def all_gather(
+    tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
+    """Fills the list, on every rank, with all ranks' tensors.
+
+    Args:
+        tensor_list: a tensor for each rank, with as many elements as that rank's; ranks may differ.
+        tensor: of the same dtype on every rank.
+        group, async_op: as for broadcast.
+
+    Raises:
+        TypeError: not a list of tensors; not a tensor.
+        ValueError: no process group; several dtypes; a tensor is on another device than the rank.
+        RuntimeError: the list has a wrong length, or this rank's tensor in it another size than its own.
+        MismatchError: another rank called something that does not fit, or has a tensor of another size.
+    """
+    check_list(tensor_list, "tensor_list")
+    check_tensor(tensor, "tensor")
+    check_dtypes([*tensor_list, tensor])
+    ranks = member(group, "all_gather")
+    if ranks is None:
+        return None
+    refuse_shards(ranks, "all_gather")
+    _check_gathered(ranks, "allgather", tensor_list, tensor)
+    return issue(ranks, "all_gather|all_gather||0", handles(tensor_list), str(tensor._handle), async_op, tensor_list)
+
+
+def _check_gathered(group: ProcessGroup, operation: str, blocks: list[Tensor], own: Tensor) -> None:
+    if len(blocks) != group.size():
+        raise RuntimeError(
+            f"ProcessGroupGloo::{operation}: invalid output tensor list at index 0 "
+            f"(expected length {group.size()}, got {len(blocks)})"
+        )
+    check_blocks(operation, blocks, own, group.rank())
+    check_place(group, "tensor", own)
+    check_place(group, "tensor_list", *blocks)
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
+    """Fills output_tensor, on every rank, with all ranks' input_tensor, in rank order: one after another along the
+    first dimension, or stacked, as its shape says.
+
+    Args:
+        output_tensor: world_size times the elements of input_tensor, of the same dtype.
+        input_tensor: the same size and dtype on every rank.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as all_gather does; RuntimeError also when sizes or dtypes do not fit.
+    """
+    check_tensor(output_tensor, "output_tensor")
+    check_tensor(input_tensor, "input_tensor")
+    ranks = member(group, "all_gather_into_tensor")
+    if ranks is None:
+        return None
+    check_place(ranks, "output_tensor", output_tensor)
+    check_place(ranks, "input_tensor", input_tensor)
+    if ranks.sharded:
+        return _all_gather_shards(ranks, output_tensor, input_tensor, async_op)
+    _check_whole(ranks, output_tensor, input_tensor)
+    if ranks.coalescing is not None:
+        return ranks.coalescing.add("all_gather_into_tensor", "", async_op, output_tensor, input_tensor)
+    out, given = str(output_tensor._handle), str(input_tensor._handle)
+    return issue(ranks, "all_gather_into_tensor|all_gather||0", out, given, async_op, [output_tensor])
+
+
+all_gather_single = all_gather_into_tensor
+"""What newer versions of PyTorch call it."""
+
+
+def _all_gather_shards(group: ProcessGroup, output: Tensor, given: Tensor, async_op: bool) -> Work | None:
+    context = _runtime.current()
+    site = context.world.site()
+    handle = go.AllGatherShards(group.handle, context.stream, site, async_op, output._handle, given._handle)
+    return Work(handle, [output]) if async_op else None
+
+
+def _check_whole(group: ProcessGroup, output: Tensor, given: Tensor) -> None:
+    """Gloo's complaints: it cuts the output into chunks along its first dimension."""
+    if output.dtype is not given.dtype:
+        raise RuntimeError(wrong_type("allgather", 0, given, output))
+    n = group.size()
+    if output.numel() == n * given.numel():
+        return
+    rows = output.shape[0] if output.shape else 1
+    chunk = max(-(-rows // n), 1)
+    if -(-rows // chunk) != n:
+        raise RuntimeError(
+            "ProcessGroupGloo::allgather: invalid output tensor list at index 0 "
+            f"(expected length {n}, got {-(-rows // chunk)})"
+        )
+    sizes = [min(chunk, rows - i * chunk) for i in range(n)]
+    index = next((i for i, size in enumerate(sizes) if (size, *output.shape[1:]) != given.shape), 0)
+    raise RuntimeError(wrong_size("allgather", index, given.shape, (sizes[index], *output.shape[1:])))
+
+
+def all_gather_coalesced(
+    output_tensor_lists: list[list[Tensor]],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """all_gather of several tensors of one dtype in one go.
+
+    Args:
+        output_tensor_lists: for each rank, tensors such as it gives.
+        input_tensor_list: this rank's.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as all_gather does.
+    """
+    check_list(input_tensor_list, "input_tensor_list")
+    if not isinstance(output_tensor_lists, list):
+        raise TypeError("Invalid function argument: output_tensor_lists should be a list")
+    for block in output_tensor_lists:
+        check_list(block, "output_tensor_lists")
+    together = [t for block in output_tensor_lists for t in block]
+    check_dtypes([*together, *input_tensor_list])
+    ranks = member(group, "all_gather_coalesced")
+    if ranks is None:
+        return None
+    refuse_shards(ranks, "all_gather_coalesced")
+    check_place(ranks, "input_tensor_list", *input_tensor_list)
+    check_place(ranks, "output_tensor_lists", *together)
+    call = "all_gather_coalesced|all_gather||0"
+    return issue(ranks, call, handles(together), handles(input_tensor_list), async_op, output_tensor_lists)
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Fills the list, on one rank, with all ranks' tensors.
+
+    Args:
+        tensor: of the same dtype on every rank.
+        gather_list: on that rank, a tensor for each rank with as many elements as that one's; nothing on the others.
+        dst: that rank, as a number in the default group, or group_dst, as one in the group. Neither is rank 0.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as all_gather does; ValueError also when the list is missing, or given where it must not be.
+    """
+    check_tensor(tensor, "tensor")
+    check_list(gather_list or [], "gather_list")
+    check_dtypes([tensor, *(gather_list or [])])
+    ranks = member(group, "gather")
+    if ranks is None:
+        return None
+    refuse_shards(ranks, "gather")
+    root = _root(ranks, dst, group_dst)
+    check_root(ranks, "gather", root)
+    check_gather_list(ranks, gather_list, root)
+    if gather_list:
+        if len(gather_list) != ranks.size():
+            raise RuntimeError(_wrong_length("gather", "output", gather_list, ranks))
+        _check_gathered(ranks, "gather", gather_list, tensor)
+    check_place(ranks, "tensor", tensor)
+    outs = handles(gather_list or [])
+    return issue(ranks, f"gather|gather||{root}", outs, str(tensor._handle), async_op, gather_list or [])
+
+
+def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:
+    """Raises ValueError unless there is a list on the destination rank, and only there."""
+    if group.rank() == root and not gathered:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    if group.rank() != root and gathered:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+
+
+def _root(group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+    """The group rank that a call names; rank 0 of the default group when it names none."""
+    if global_rank is None and group_rank is None:
+        global_rank = 0
+    return group_rank_of(group, global_rank, group_rank)
+
+
+def _wrong_length(operation: str, which: str, tensors: list[Tensor], group: ProcessGroup) -> str:
+    return (
+        f"ProcessGroupGloo::{operation}: Incorrect {which} list size {len(tensors)}. "
+        f"{which.capitalize()} list size should be {group.size()}, same as size of the process group."
+    )
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Gives each rank its tensor of one rank's list.
+
+    Args:
+        tensor: where to put it.
+        scatter_list: on that rank, a tensor for each rank with as many elements as that one's; nothing on the others.
+        src: that rank, as a number in the default group, or group_src, as one in the group. Neither is rank 0.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as gather does.
+    """
+    check_tensor(tensor, "tensor")
+    check_list(scatter_list or [], "scatter_list")
+    check_dtypes([tensor, *(scatter_list or [])])
+    ranks = member(group, "scatter")
+    if ranks is None:
+        return None
+    refuse_shards(ranks, "scatter")
+    root = _root(ranks, src, group_src)
+    check_root(ranks, "scatter", root)
+    _check_scatter_list(ranks, scatter_list, root, tensor)
+    check_place(ranks, "tensor", tensor)
+    ins = handles(scatter_list or [])
+    return issue(ranks, f"scatter|scatter||{root}", str(tensor._handle), ins, async_op, [tensor])
+
+
+def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, root: int, own: Tensor) -> None:
+    if group.rank() != root:
+        if scattered:
+            raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+        return
+    if not scattered:
+        raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+    if len(scattered) != group.size():
+        raise RuntimeError(_wrong_length("scatter", "input", scattered, group))
+    check_blocks("scatter", scattered, own, root)
+    check_place(group, "scatter_list", *scattered)
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Sends tensor r of the input list to rank r, and receives tensor r of the output list from it.
+
+    Args:
+        output_tensor_list, input_tensor_list: a tensor for each rank, all of one dtype; sizes may differ.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as all_gather does.
+    """
+    check_list(output_tensor_list, "output_tensor_list")
+    check_list(input_tensor_list, "input_tensor_list")
+    check_dtypes([*output_tensor_list, *input_tensor_list])
+    ranks = member(group, "all_to_all")
+    if ranks is None:
+        return None
+    refuse_shards(ranks, "all_to_all")
+    for tensors in (output_tensor_list, input_tensor_list):
+        if len(tensors) != ranks.size():
+            raise RuntimeError(
+                f"Number of tensor splits not equal to group size: {len(tensors)} tensors for {ranks.size()} ranks"
+            )
+    check_place(ranks, "output_tensor_list", *output_tensor_list)
+    check_place(ranks, "input_tensor_list", *input_tensor_list)
+    outs, ins = handles(output_tensor_list), handles(input_tensor_list)
+    return issue(ranks, "all_to_all|all_to_all||0", outs, ins, async_op, output_tensor_list)
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,  # noqa: A002 (PyTorch's name)
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Sends the r-th part of the input's rows to rank r, and receives the r-th part of the output's rows from it.
+
+    Args:
+        output, input: of one dtype.
+        output_split_sizes, input_split_sizes: the number of rows of each part; None is equal parts.
+        group, async_op: as for broadcast.
+
+    Raises:
+        TypeError: not tensors.
+        ValueError: no process group; several dtypes; the rows cannot be cut into equal parts; a tensor is on another
+            device than the rank.
+        RuntimeError: split sizes that do not fit.
+        MismatchError: another rank called something that does not fit, or sends or expects another number of rows.
+    """
+    check_tensor(output, "output")
+    check_tensor(input, "input")
+    check_dtypes([output, input])
+    ranks = member(group, "all_to_all_single")
+    if ranks is None:
+        return None
+    refuse_shards(ranks, "all_to_all_single")
+    rows_in = splits(input_split_sizes, input, ranks.size())
+    rows_out = splits(output_split_sizes, output, ranks.size())
+    check_place(ranks, "output", output)
+    check_place(ranks, "input", input)
+    call = "all_to_all_single|all_to_all||0"
+    return issue(ranks, call, _parts(output, rows_out), _parts(input, rows_in), async_op, [output])
+
+
+def _parts(t: Tensor, rows: Sequence[int]) -> str:
+    return f"{t._handle}/{'/'.join(map(str, rows))}"

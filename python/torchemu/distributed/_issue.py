@@ -1,0 +1,47 @@
+"""How a call of a collective reaches the Go core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._binding import go
+from torchemu._handle import Handle
+from torchemu._tensor import Tensor
+from torchemu.distributed._groups import ProcessGroup
+from torchemu.distributed._work import Work
+
+
+def issue(
+    group: ProcessGroup, call: str, outs: str, ins: str, async_op: bool, outputs: list[Any], on_host: bool = False
+) -> Work | None:
+    """Issues a collective; see go.Issue for call, outs and ins.
+
+    Args:
+        async_op: return a work; without it the current stream waits for the collective, the host does not.
+        outputs: what the work's result is.
+        on_host: the work's wait() blocks the host.
+    """
+    context = _runtime.current()
+    handle = go.Issue(group.handle, context.stream, context.world.site(), async_op, call, outs, ins)
+    return Work(handle, outputs, on_host) if async_op else None
+
+
+def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | None) -> None:
+    """Issues a collective of one tensor out and one in, where there are any, and blocks the host until it has ended."""
+    context = _runtime.current()
+    outs, ins = ("" if t is None else str(t._handle) for t in (out, given))
+    work = Handle(go.Issue(group.handle, context.stream, context.world.site(), True, call, outs, ins))
+    context.wait(work.number)
+
+
+def handles(tensors: Sequence[Tensor]) -> str:
+    """Tensors, as go.Issue takes them."""
+    return ",".join([str(t._handle) for t in tensors])
+
+
+def refuse_shards(group: ProcessGroup, operation: str) -> None:
+    """Raises NotImplementedError for the group of a single worker's shards."""
+    if group.sharded:
+        raise NotImplementedError(f"{operation} over the shards of a single worker is not supported")
