@@ -6,6 +6,7 @@ require (
 	github.com/mmcloughlin/avo v0.5.0
 	github.com/x448/float16 v0.8.4
 	golang.org/x/sys v0.49.0
+	gonum.org/v1/gonum v0.17.0
 	gopkg.in/yaml.v3 v3.0.1
 )
 
