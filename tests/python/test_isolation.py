@@ -224,6 +224,31 @@ def test_arguments_and_path(tmp_path: Path) -> None:
     assert (sys.argv, sys.path) == (argv, path)
 
 
+def test_working_directory(tmp_path: Path) -> None:
+    text = """
+        import contextlib
+        start = os.getcwd()
+        os.makedirs(f"folder{rank}/inner")
+        os.chdir(f"folder{rank}")
+        others_run()
+        assert os.getcwd() == f"{start}/folder{rank}" and os.listdir() == ["inner"]
+        with contextlib.chdir("inner"):
+            others_run()
+            assert os.getcwd() == f"{start}/folder{rank}/inner"
+        others_run()
+        os.chdir("..")
+        assert os.getcwd() == start
+        os.chdir(f"folder{rank}")
+    """
+    before = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        check(tmp_path, text)
+        assert os.getcwd() == str(tmp_path)
+    finally:
+        os.chdir(before)
+
+
 def test_output_streams(tmp_path: Path) -> None:
     text = """
         import contextlib, io
@@ -235,6 +260,8 @@ def test_output_streams(tmp_path: Path) -> None:
         others_run()
         assert file.getvalue() == f"to file {rank}\\n" * 2
         sys.excepthook = None
+        sys.stderr.close()
+        sys.stdout = None if rank else io.StringIO()
     """
     before = sys.excepthook
     check(tmp_path, text)

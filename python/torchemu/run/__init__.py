@@ -3,4 +3,8 @@
 ``torchemu run`` (:mod:`.command`) takes torchrun's flags and runs a script; ``torchemu.pytest_plugin`` runs a test in
 the same way. Both open an :class:`~torchemu.run.isolation.Isolation`, whose :class:`~torchemu.run.process.Process` is
 what a rank has for itself: modules, environment, arguments, output, random state.
+
+What ranks still share, because it is the process's or the thread's: its number, open files, signal handlers, the
+running event loop of asyncio, the state of the standard library's and of installed packages' modules. Threads are
+refused.
 """

@@ -50,6 +50,7 @@ class Isolation:
         self._rules = Rules(isolate)
         self._parts = [random_state, exits, clock] if virtual_clock else [random_state, exits]
         self._stack = contextlib.ExitStack()
+        self.go_to = os.chdir
 
     def __enter__(self) -> Isolation:
         importlib.import_module("torchemu._namespace")  # on nobody's sys.path but our own
@@ -63,6 +64,7 @@ class Isolation:
         for part in self._parts:
             part.install(self._stack)
         _keep_environments_apart(self._stack)
+        _keep_folders_apart(self._stack)
         _refuse_threads(self._stack)
         return self
 
@@ -125,6 +127,23 @@ def _outside_only(function: Callable[..., None]) -> Callable[..., None]:
     def call(*args: Any) -> None:
         if current() is None:
             function(*args)
+
+    return call
+
+
+def _keep_folders_apart(stack: contextlib.ExitStack) -> None:
+    """Makes the working directory that a rank changes to its own."""
+    for name in ("chdir", "fchdir"):
+        replace(stack, os, name, _noting_folder(getattr(os, name)))
+
+
+def _noting_folder(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(change)
+    def call(path: Any) -> None:
+        change(path)
+        process = current()
+        if process is not None:
+            process.folder = os.getcwd()
 
     return call
 

@@ -50,6 +50,10 @@ class Lines:
         self._write_held()
         self._target.flush()
 
+    def close(self) -> None:
+        """Only writes what is held: others write to the stream, too."""
+        self.flush()
+
     def _write_held(self) -> None:
         text = "".join(self._held)
         self._held = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -24,10 +25,15 @@ class Process:
         key: decides the rank's random numbers.
         interpreter: the state that the rank starts with.
         modules: the modules that the rank starts with.
+
+    Attributes:
+        folder: the working directory.
     """
 
     def __init__(self, isolation: Isolation, key: str, interpreter: Interpreter, modules: Table) -> None:
         self.key, self.interpreter, self.modules = key, interpreter, modules
+        self.folder = os.getcwd()
+        self._output = (interpreter.stdout, interpreter.stderr)
         self.random = RandomState(key)
         self.exits = Exits()
         self._isolation = isolation
@@ -41,6 +47,8 @@ class Process:
         before.modules.save()
         self.modules.restore(instead_of=before.modules)
         self.interpreter.restore()
+        if self.folder != before.folder:
+            self._isolation.go_to(self.folder)
         self._isolation.in_place = self
 
     def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
@@ -55,8 +63,8 @@ class Process:
         else:
             self.exits.run()
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in {sys.stdout, sys.stderr, *self._output} - {None}:
+                stream.flush()
 
     def spawned(
         self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]
