@@ -1,6 +1,6 @@
-// Package network says when messages arrive: it models contention on the links of a [topology.Topology], on the DMA
-// engines by which a PE sends, and on the vector units by which it reduces, and reports completions as events of a
-// [sim.Engine].
+// Package network says when messages arrive and kernels end: it models contention on the links of a
+// [topology.Topology], on the DMA engines by which a PE sends, on the vector units by which it reduces, and on the
+// memories and units of the SIPs that run kernels, and reports completions as events of a [sim.Engine].
 //
 // # Model
 //
@@ -15,13 +15,27 @@
 // Alone on its path a message takes [Network.Uncontended]: alpha, plus bytes over peak rounded to a picosecond for
 // each flow.
 //
+// # Kernels
+//
+// A kernel is a program of a whole SIP: so many bytes of memory traffic and so many operations of one unit. It is two
+// flows at once, which know nothing of each other, and ends when both have ended: alone, when the longer has (the
+// roofline). One goes over all memories of the SIP, in equal parts and at the same rate, and takes of both
+// directions of each memory, which has one bus. It shares them with the messages and copies that start or end there; as
+// these use one memory and the kernel all, the busiest memory sets the kernel's pace. The other flow has the unit for
+// itself or shares it evenly, in time, with the other kernels that compute there: matrix units are one unit, whatever
+// the elements are, and vector units another. Messages are not slower for what is computed meanwhile, and the
+// reductions of [Network.Reduce] take nothing from kernels.
+//
+// A copy between a SIP and its host is a message over the host's link and cube 0's memory, without DMA engine.
+//
 // # Method
 //
 // A link whose flows could all go at their peaks at once constrains nobody. Only when the peaks add up to more than
 // the bandwidth (the link is contended) are rates computed, once for each instant at which flows came or went and
 // after all of these, by progressive filling over the flows that are connected through contended links.
 //
-// Links that cannot be full before others are full are left out altogether: see slack.go.
+// Links that cannot be full before others are full are left out altogether: see slack.go. Flows for which an equal
+// share of each of their contended links would do have their peaks without further ado, and connect nothing.
 //
 // A flow that has all its links to itself, which is the common case in collectives, is no more than a reservation:
 // its end is known at the start, one event delivers it, and the reservation lapses by itself. It is made a member of

@@ -5,7 +5,7 @@ type link struct {
 	capacity  uint64 // bytes per second
 	load      uint64 // the peaks of its members, added up
 	collected uint64 // the last filling.round that saw it
-	residual  uint64 // bandwidth that is not given away yet, as a rate with the filling's shift
+	residual  uint64 // bandwidth that is not given away yet; when filling, as a rate with the filling's shift
 	takers    uint64 // members that have no rate yet
 	members   []member
 	changed   bool  // flows came or went while it was contended: listed in sharing.changed

@@ -8,7 +8,7 @@ import (
 )
 
 // filling is the working memory of progressive filling: the flows and contended links of one component, that is, of
-// flows that are connected through contended links.
+// flows without assurance that are connected through contended links.
 type filling struct {
 	round uint64 // counts allocations; marks what belongs to a component that has been done
 	flows []int32
@@ -31,22 +31,43 @@ func (n *Network) collect(f int32) {
 		for _, l := range n.route[seg.first:seg.tight] {
 			if x := &n.links[l]; x.collected != c.round && x.contended() {
 				x.collected = c.round
-				x.takers = uint64(len(x.members))
 				c.links = append(c.links, l)
-				n.collectMembers(x.members)
+				n.collectMembers(x)
 			}
 		}
 	}
 }
 
-func (n *Network) collectMembers(members []member) {
+// collectMembers adds the members of a link to the component, but for assured ones, whose peaks it sets aside.
+func (n *Network) collectMembers(x *link) {
 	c := &n.filling
-	for _, m := range members {
-		if s := &n.shares[m.flow]; s.collected != c.round {
-			s.collected = c.round
-			c.flows = append(c.flows, m.flow)
+	x.takers, x.residual = uint64(len(x.members)), x.capacity
+	equal := x.capacity / x.takers
+	for _, m := range x.members {
+		s := &n.shares[m.flow]
+		if s.collected == c.round {
+			continue
+		}
+		if peak := n.segments[n.flows[m.flow].segment].peak.rate; peak <= equal && n.assured(m.flow) {
+			x.takers--
+			x.residual -= peak
+			continue
+		}
+		s.collected = c.round
+		c.flows = append(c.flows, m.flow)
+	}
+}
+
+// assured says whether a flow has its peak whatever others do: on each contended link an equal share would do. Such
+// flows connect nothing, so that many short messages do not have the rates of all kernels computed at every step.
+func (n *Network) assured(f int32) bool {
+	seg := &n.segments[n.flows[f].segment]
+	for _, l := range n.route[seg.first:seg.tight] {
+		if x := &n.links[l]; x.contended() && seg.peak.rate > x.capacity/uint64(len(x.members)) {
+			return false
 		}
 	}
+	return true
 }
 
 // fill computes the max-min fair rates of the component: all flows grow together until a link is full, or a flow has
@@ -76,7 +97,7 @@ func (n *Network) startFilling() {
 	}
 	c.shift = uint8(bits.LeadingZeros64(widest) - 1)
 	for _, l := range c.links {
-		n.links[l].residual = n.links[l].capacity << c.shift
+		n.links[l].residual <<= c.shift
 	}
 	for _, f := range c.flows {
 		n.shares[f].settled = false
@@ -133,7 +154,7 @@ func (n *Network) settlePeaks(level uint64) bool {
 // settleMembers gives the level to the open flows of a full link.
 func (n *Network) settleMembers(l int32, level uint64) {
 	for _, m := range n.links[l].members {
-		if !n.shares[m.flow].settled {
+		if s := &n.shares[m.flow]; s.collected == n.filling.round && !s.settled {
 			n.settle(m.flow, level)
 		}
 	}

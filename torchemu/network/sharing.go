@@ -103,10 +103,15 @@ func (d *departure) Handle(now sim.Time, arg uint64) {
 func (a *allocation) Handle(now sim.Time, _ uint64) {
 	n := (*Network)(a)
 	n.filling.round++
-	for _, l := range n.changed {
-		n.links[l].changed = false
-		for _, m := range n.links[l].members {
-			if n.shares[m.flow].collected != n.filling.round {
+	for i := 0; i < len(n.changed); i++ {
+		x := &n.links[n.changed[i]]
+		x.changed = false
+		for _, m := range x.members {
+			switch {
+			case n.shares[m.flow].collected == n.filling.round:
+			case n.assured(m.flow):
+				n.release(m.flow, now)
+			default:
 				n.collect(m.flow)
 				n.fill()
 				n.apply(now)
@@ -114,4 +119,19 @@ func (a *allocation) Handle(now sim.Time, _ uint64) {
 		}
 	}
 	n.changed = n.changed[:0]
+}
+
+// release gives an assured flow its peak. If it was slower, those that it shares links with feel it.
+func (n *Network) release(f int32, now sim.Time) {
+	seg, s := &n.segments[n.flows[f].segment], &n.shares[f]
+	if peak := (rate{value: seg.peak.rate}); s.rate != peak {
+		s.change(peak, now)
+		for _, l := range n.route[seg.first:seg.tight] {
+			if x := &n.links[l]; x.contended() && !x.changed && x.collected != n.filling.round {
+				x.changed = true
+				n.changed = append(n.changed, l)
+			}
+		}
+	}
+	n.depart(f)
 }
