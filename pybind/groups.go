@@ -1,6 +1,8 @@
 package pybind
 
 import (
+	"slices"
+
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -16,6 +18,9 @@ func NewGroup(worldHandle int64, id int, members string) (handle int64, err erro
 	ranks, err := parseInts(members)
 	if err != nil {
 		return 0, err
+	}
+	if len(ranks) == 0 || len(slices.Compact(slices.Sorted(slices.Values(ranks)))) < len(ranks) {
+		return 0, raise("ValueError", "a process group needs ranks, each once; not [%s]", members)
 	}
 	g, err := w.backend.NewGroup(id, ranks)
 	if err != nil {

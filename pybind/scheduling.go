@@ -26,18 +26,33 @@ func NewScheduler(worldHandle int64, n int) (handle int64, err error) {
 		return 0, raise("ValueError", "%d processes do not fit topology %q: it has %d SIPs, one for each rank; "+
 			"choose a topology with at least %d", n, w.Topology.Name, w.Topology.SIPs(), n)
 	}
-	return register(owned[*multiprocessing.Scheduler]{multiprocessing.NewScheduler(w.Engine, n), w}), nil
+	return register(owned[*spawn]{&spawn{multiprocessing.NewScheduler(w.Engine, n), n}, w}), nil
 }
 
-func schedulerOf(handle int64) (owned[*multiprocessing.Scheduler], error) {
-	return ownedBy[*multiprocessing.Scheduler](handle, "spawn")
+// spawn is the scheduler of ranks 0 to ranks-1.
+type spawn struct {
+	*multiprocessing.Scheduler
+	ranks int
+}
+
+func schedulerOf(handle int64) (owned[*spawn], error) {
+	return ownedBy[*spawn](handle, "spawn")
+}
+
+// schedulerOfRank finds a scheduler and checks that it has the rank.
+func schedulerOfRank(handle int64, rank int) (owned[*spawn], error) {
+	s, err := schedulerOf(handle)
+	if err == nil && (rank < 0 || rank >= s.object.ranks) {
+		err = raise("ValueError", "rank %d is not one of the %d spawned ones", rank, s.object.ranks)
+	}
+	return s, err
 }
 
 // Park says that the running rank waits for the pending work on a tensor, or for a work. It answers false when there
 // is nothing to wait for.
 func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 	defer guard(&err)
-	s, err := schedulerOf(scheduler)
+	s, err := schedulerOfRank(scheduler, rank)
 	if err != nil {
 		return false, err
 	}
@@ -55,7 +70,7 @@ func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 // false when all have ended.
 func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	defer guard(&err)
-	s, err := schedulerOf(scheduler)
+	s, err := schedulerOfRank(scheduler, rank)
 	if err != nil {
 		return false, err
 	}
@@ -70,7 +85,7 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 // Resumed returns, as an error, the failure of what the rank waited for.
 func Resumed(scheduler int64, rank int) (err error) {
 	defer guard(&err)
-	s, err := schedulerOf(scheduler)
+	s, err := schedulerOfRank(scheduler, rank)
 	if err != nil {
 		return err
 	}
@@ -80,7 +95,7 @@ func Resumed(scheduler int64, rank int) (err error) {
 // Exit says that the rank has ended.
 func Exit(scheduler int64, rank int) (err error) {
 	defer guard(&err)
-	s, err := schedulerOf(scheduler)
+	s, err := schedulerOfRank(scheduler, rank)
 	if err == nil {
 		s.object.Exit(rank)
 	}

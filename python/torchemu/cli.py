@@ -6,21 +6,20 @@ import argparse
 import json
 import sys
 
-from torchemu import bench
+from torchemu import _interrupts, bench
 from torchemu._binding import go
 from torchemu.multiprocessing import ProcessException
-
-_INTERRUPTED = 130  # the exit status by which shells know Ctrl-C
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     options = _parser().parse_args(argv)
     try:
-        options.action(options)
+        with _interrupts.ends_the_process():
+            options.action(options)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return _interrupts.EXIT_STATUS
     except ProcessException as error:
         print(f"torchemu: {error.msg.strip()}", file=sys.stderr)
         return 1
