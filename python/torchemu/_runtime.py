@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from torchemu import _handles
 from torchemu._binding import go
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class World:
         self.algorithm: str = about["algorithm"]
         self.world_size: int = about["world_size"]
         self.main = Context(self, rank=0)
-        self._leaving: list[tuple[int, object]] = []
+        self.is_open = True
 
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
@@ -44,17 +45,8 @@ class World:
     def close(self) -> None:
         """Frees the World; its tensors and groups can no longer be used. What numpy() gave stays valid."""
         go.CloseWorld(self.handle)
-        self._leaving.clear()
-
-    def let_go(self, tensor: int, memory: object) -> None:
-        """Releases a tensor over NumPy's memory, but keeps the memory until no operation of the core uses it."""
-        self._leaving.append((tensor, memory))
-        with contextlib.suppress(RuntimeError):  # closed, or Python's garbage collector came by on another thread
-            pending = [go.IsPending(t) for t, _ in self._leaving]
-            for (t, _), busy in zip(self._leaving, pending, strict=True):
-                if not busy:
-                    go.Release(t)
-            self._leaving = [kept for kept, busy in zip(self._leaving, pending, strict=True) if busy]
+        self.is_open = False
+        _handles.release_gone()
 
 
 class Context:

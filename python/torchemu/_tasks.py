@@ -53,12 +53,14 @@ class Tasks:
 
     def run(self) -> None:
         """Runs all ranks to their end. Afterwards ``failures`` holds those that failed by themselves."""
+        context = _runtime.switch_to(None)
         try:
             self._drive()
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
         finally:
             self._unwind()
+            _runtime.switch_to(context)  # an interrupt may have come in the middle of a switch
             go.Release(self.scheduler)
 
     def wait(self, rank: int, waitable: int) -> None:

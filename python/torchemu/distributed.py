@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from torchemu import _runtime
+from torchemu import _handles, _runtime
 from torchemu._binding import go
 from torchemu._tensor import Tensor
 
@@ -29,11 +29,9 @@ class ReduceOp(enum.Enum):
 class Work:
     """A collective that a rank has issued."""
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, world: _runtime.World, handle: int) -> None:
         self._handle = handle
-
-    def __del__(self) -> None:
-        go.Release(self._handle)
+        _handles.hold(self, world, handle)
 
     def wait(self, timeout: Any = None) -> bool:
         """Waits until this rank's part has ended; returns True."""
@@ -185,8 +183,8 @@ def all_reduce(
     group, name = _resolve(group), _op_name(op)
     _check(group, tensor=tensor)
     if group.sharded:
-        return _issued(go.AllReduceShards(group.handle, tensor._handle, name), async_op)
-    return _issued(go.AllReduce(group.handle, group.rank(), tensor._handle, name), async_op)
+        return _issued(group, go.AllReduceShards(group.handle, tensor._handle, name), async_op)
+    return _issued(group, go.AllReduce(group.handle, group.rank(), tensor._handle, name), async_op)
 
 
 def all_gather_into_tensor(
@@ -208,7 +206,7 @@ def all_gather_into_tensor(
         work = go.AllGatherShards(group.handle, output_tensor._handle, input_tensor._handle)
     else:
         work = go.AllGatherIntoTensor(group.handle, group.rank(), output_tensor._handle, input_tensor._handle)
-    return _issued(work, async_op)
+    return _issued(group, work, async_op)
 
 
 def reduce_scatter_tensor(
@@ -232,7 +230,9 @@ def reduce_scatter_tensor(
     _check(group, output=output, input=input)
     if group.sharded:
         raise NotImplementedError("reduce_scatter_tensor over the shards of a single worker is not supported")
-    return _issued(go.ReduceScatterTensor(group.handle, group.rank(), output._handle, input._handle, name), async_op)
+    return _issued(
+        group, go.ReduceScatterTensor(group.handle, group.rank(), output._handle, input._handle, name), async_op
+    )
 
 
 def _op_name(op: ReduceOp | str) -> str:
@@ -260,6 +260,6 @@ def _check(group: ProcessGroup, **tensors: Tensor) -> None:
             )
 
 
-def _issued(handle: int, async_op: bool) -> Work | None:
-    work = Work(handle)
+def _issued(group: ProcessGroup, handle: int, async_op: bool) -> Work | None:
+    work = Work(group.world, handle)
     return work if async_op else None
