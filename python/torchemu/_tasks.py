@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import traceback
-import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ from torchemu.errors import DeadlockError
 
 if TYPE_CHECKING:
     from torchemu.distributed import ProcessGroup
+
+_OWN_FILES = os.path.dirname(__file__) + os.sep
 
 _NOBODY, _ASK_AGAIN = -1, -2  # answers of go.Next that are not ranks
 
@@ -128,8 +130,7 @@ class Tasks:
             go.Resumed(self.scheduler, rank)
 
     def _failed(self, rank: int, error: BaseException) -> None:
-        shown = "".join(traceback.format_exception(type(error), error, _of_the_program(error.__traceback__)))
-        self.failures.append(Failure(rank, go.HostTime(self.world.handle, rank), error, shown))
+        self.failures.append(Failure(rank, go.HostTime(self.world.handle, rank), error, _of_the_program(error)))
 
     def _throw_into_parked(self, deadlock: DeadlockError) -> None:
         """Makes every parked rank fail where it waits, so that its traceback shows the place."""
@@ -146,8 +147,8 @@ class Tasks:
             go.Abandon(self.scheduler, self.nprocs)
 
 
-def _of_the_program(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the rank's own code on: without the frames of this file at its start."""
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    return trace
+def _of_the_program(error: BaseException) -> str:
+    """The traceback without torchemu's own frames: the last line shown is the program's."""
+    shown = traceback.TracebackException.from_exception(error)
+    shown.stack[:] = [frame for frame in shown.stack if not frame.filename.startswith(_OWN_FILES)]
+    return "".join(shown.format())
