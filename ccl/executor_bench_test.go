@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -54,9 +55,13 @@ type finished []sim.Time
 
 func (f finished) RankDone(rank int, now sim.Time) { f[rank] = now }
 
-// time runs one launch alone, and returns how long it took.
+// time runs one launch alone, and returns how long it took. The times at which ranks are ready count from its start.
 func (f *fabric) time(l ccl.Launch) sim.Time {
 	start := f.engine.Now()
+	l.Ready = slices.Clone(l.Ready)
+	for r := range l.Ready {
+		l.Ready[r] += start
+	}
 	f.executor.Start(l, make(finished, l.Schedule.World))
 	for f.engine.Step() {
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -227,19 +228,43 @@ func chainLaunch(t *testing.T, c ccl.Collective, root int, bytes int64, devices 
 }
 
 // With partial sums in float32 a ring's first message carries inputs, the other n-2 of the reduce-scatter are twice as
-// large, and the all-gather carries rounded values. The last reduction makes a final value.
+// large, and the all-gather carries rounded values. The last reduction makes a final value. One-shot sends inputs only.
 func TestPartialSumsAreWider(t *testing.T) {
-	system := system(t, "{count: 5, connect: ring}")
+	system := system(t, "{count: 5, connect: fully_connected}")
 	devices := firstPEs(system)
 	c := costOf(system, devices)
 	const elems = 5 * 1000
-	l := launch(ringSchedule(t, 5), elems, 2, devices)
-	l.PartialSize = 4
-	got := newFabric(system).time(l)
-	share := int64(2 * 1000)
-	want := times(2*(c.n-1), c.a) + times(c.n, c.b(share)) + times(c.n-2, c.b(2*share)) + times(c.n-2, c.g(2*share)) + c.g(share)
-	if got != want {
-		t.Errorf("took %v, want %v", got, want)
+	share, whole := int64(2*1000), int64(2*elems)
+	for name, want := range map[string]sim.Time{
+		"ring": times(2*(c.n-1), c.a) + times(c.n, c.b(share)) + times(c.n-2, c.b(2*share)) +
+			times(c.n-2, c.g(2*share)) + c.g(share),
+		"one_shot": c.a + c.b(whole) + times(c.n-2, c.g(2*whole)) + c.g(whole),
+	} {
+		a, err := ccl.Lookup(ccl.AllReduce, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := launch(a.Build(ccl.Layout{World: 5}, whole), elems, 2, devices)
+		l.PartialSize = ccl.PartialSize(dtype.F16, true)
+		if got := newFabric(system).time(l); got != want {
+			t.Errorf("%s took %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestPartialSize(t *testing.T) {
+	for _, d := range dtype.All() {
+		want := d.Size()
+		if got := ccl.PartialSize(d, false); got != want {
+			t.Errorf("%v: %d bytes, want %d", d, got, want)
+		}
+		switch d {
+		case dtype.F16, dtype.BF16, dtype.F8E4M3, dtype.F8E5M2:
+			want = 4
+		}
+		if got := ccl.PartialSize(d, true); got != want {
+			t.Errorf("%v accumulated in float32: %d bytes, want %d", d, got, want)
+		}
 	}
 }
 

@@ -242,12 +242,17 @@ func TestLateRankDelaysTheOther(t *testing.T) {
 	devices := firstPEs(topo)
 	c := costOf(topo, devices)
 	l := launch(ringSchedule(t, 2), 2000, 4, devices)
-	late := 50 * sim.Microsecond
-	l.Ready = []sim.Time{0, late}
-	_, done := observe(topo, l)
-	want := late + 2*c.a + 3*c.b(4000)
-	if done[0] != want || done[1] != want {
-		t.Errorf("done at %v, want %v", done, want)
+	f := newFabric(topo)
+	for range 2 { // nothing of the first time is left
+		late := f.engine.Now() + 50*sim.Microsecond
+		l.Ready = []sim.Time{f.engine.Now(), late}
+		done := make(finished, 2)
+		f.executor.Start(l, done)
+		f.engine.Run(1 << 20)
+		want := late + 2*c.a + 3*c.b(4000)
+		if done[0] != want || done[1] != want {
+			t.Errorf("done at %v, want %v", done, want)
+		}
 	}
 }
 
@@ -314,15 +319,60 @@ func TestSameRunsSameTimes(t *testing.T) {
 	if !reflect.DeepEqual(first, second) {
 		t.Error("two runs of one launch took other times")
 	}
-	// A run's memory is used again: by another size, other devices, and as it was.
-	f, l := newFabric(topo), build()
-	want := f.time(l)
-	other := l
-	other.Elems, other.Devices = 77, slices.Clone(l.Devices)
-	slices.Reverse(other.Devices)
-	f.time(other)
-	if got := f.time(l); got != want {
-		t.Errorf("took %v after another launch, %v before", got, want)
+}
+
+// The memory of a run is used again, for whatever comes next.
+func TestRunsLeaveNothingBehind(t *testing.T) {
+	topo := preset(t, "nodes2x8")
+	a, err := ccl.Lookup(ccl.AllReduce, "two_shot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := a.Build(ccl.Layout{World: 16}, 0)
+	launches := []ccl.Launch{launch(s, 1<<12, 2, firstPEs(topo))}
+	vary := func(change func(l *ccl.Launch)) {
+		l := launches[0]
+		change(&l)
+		launches = append(launches, l)
+	}
+	vary(func(l *ccl.Launch) { l.Elems = 77 })
+	vary(func(l *ccl.Launch) { l.PartialSize = 4 })
+	vary(func(l *ccl.Launch) { l.ElemSize, l.PartialSize = 8, 8 })
+	vary(func(l *ccl.Launch) { l.Devices = shuffled(l.Devices) })
+	vary(func(l *ccl.Launch) { l.Ready = make([]sim.Time, 16); l.Ready[5] = sim.Second })
+	vary(func(l *ccl.Launch) { l.Observer = &record{steps: make([]ccl.StepTimes, len(s.Steps))} })
+	vary(func(*ccl.Launch) {})
+	f := newFabric(topo)
+	for range 2 {
+		for i, l := range launches {
+			if got, want := f.time(l), newFabric(topo).time(l); got != want {
+				t.Errorf("launch %d took %v after others, %v alone", i, got, want)
+			}
+		}
+	}
+}
+
+func shuffled(devices []topology.DeviceID) []topology.DeviceID {
+	list := slices.Clone(devices)
+	rand.New(rand.NewPCG(9, 1)).Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
+	return list
+}
+
+// Messages arrive at rank 0 at one instant, when some ranks have yet to join. They are reduced in the schedule's order,
+// not in that of ranks.
+func TestTiesGoByTheSchedule(t *testing.T) {
+	topo := system(t, "{count: 5, connect: fully_connected}")
+	b := ccl.NewBuilder(ccl.AllReduce, "ties", 5, 3, 1)
+	for chunk, src := range []int{2, 1, 3} {
+		b.Reduce(src, 0, chunk, chunk+1)
+	}
+	l := launch(b.Schedule(), 3000, 4, firstPEs(topo))
+	l.Ready = []sim.Time{0, 0, 0, 0, sim.Second}
+	seen, _ := observe(topo, l)
+	for i := 1; i < 3; i++ {
+		if first, second := seen.steps[i-1], seen.steps[i]; first.Arrived != second.Arrived || first.End >= second.End {
+			t.Errorf("steps had times %+v, %+v: want both to arrive at once, and the first to be reduced first", first, second)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package pybind
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,9 @@ func NewGroup(worldHandle int64, id int, name, members string) (handle int64, er
 	ranks, err := parseInts(members)
 	if err != nil {
 		return 0, err
+	}
+	if len(ranks) == 0 || len(slices.Compact(slices.Sorted(slices.Values(ranks)))) < len(ranks) {
+		return 0, raise("ValueError", "a process group needs ranks, each once; not [%s]", members)
 	}
 	g, err := w.backend.NewGroup(id, name, ranks)
 	if err != nil {

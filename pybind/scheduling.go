@@ -32,18 +32,33 @@ func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle i
 	if err != nil {
 		return 0, err
 	}
-	return register(owned[*multiprocessing.Scheduler]{multiprocessing.NewScheduler(w.Engine, n, p), w}), nil
+	return register(owned[*spawn]{&spawn{multiprocessing.NewScheduler(w.Engine, n, p), n}, w}), nil
 }
 
-func schedulerOf(handle int64) (owned[*multiprocessing.Scheduler], error) {
-	return ownedBy[*multiprocessing.Scheduler](handle, "spawn")
+// spawn is the scheduler of ranks 0 to ranks-1.
+type spawn struct {
+	*multiprocessing.Scheduler
+	ranks int
+}
+
+func schedulerOf(handle int64) (owned[*spawn], error) {
+	return ownedBy[*spawn](handle, "spawn")
+}
+
+// schedulerOfRank finds a scheduler and checks that it has the rank.
+func schedulerOfRank(handle int64, rank int) (owned[*spawn], error) {
+	s, err := schedulerOf(handle)
+	if err == nil && (rank < 0 || rank >= s.object.ranks) {
+		err = raise("ValueError", "rank %d is not one of the %d spawned ones", rank, s.object.ranks)
+	}
+	return s, err
 }
 
 // Park says that the running rank waits for the pending work on a tensor, or for a work. It answers false when there
 // is nothing to wait for.
 func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 	defer guard(&err)
-	s, err := schedulerOf(scheduler)
+	s, err := schedulerOfRank(scheduler, rank)
 	if err != nil {
 		return false, err
 	}
@@ -61,7 +76,7 @@ func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 // false when all have ended.
 func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	defer guard(&err)
-	s, err := schedulerOf(scheduler)
+	s, err := schedulerOfRank(scheduler, rank)
 	if err != nil {
 		return false, err
 	}
@@ -76,7 +91,7 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 // Resumed lets the rank's host clock catch up with what it waited for, and returns, as an error, its failure.
 func Resumed(scheduler int64, rank int) (err error) {
 	defer guard(&err)
-	s, err := schedulerOf(scheduler)
+	s, err := schedulerOfRank(scheduler, rank)
 	if err != nil {
 		return err
 	}
@@ -95,7 +110,7 @@ func Resumed(scheduler int64, rank int) (err error) {
 // Exit says that the rank has ended.
 func Exit(scheduler int64, rank int) (err error) {
 	defer guard(&err)
-	s, err := schedulerOf(scheduler)
+	s, err := schedulerOfRank(scheduler, rank)
 	if err == nil {
 		s.object.Exit(rank)
 	}

@@ -59,6 +59,9 @@ func WrapMemory(worldHandle int64, dtypeName, shape string, address int64, nbyte
 	if err != nil {
 		return 0, err
 	}
+	if nbytes < 0 || address == 0 && nbytes > 0 {
+		return 0, raise("ValueError", "there are no %d bytes at address %#x", nbytes, address)
+	}
 	t, err := tensor.Over(tensor.External(uintptr(address), nbytes), d, tensor.Layout{Shape: dims})
 	if err != nil {
 		return 0, err

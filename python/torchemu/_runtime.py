@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from torchemu import _handles
 from torchemu._binding import go
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class World:
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
         self.main = Context(self, rank=0)
-        self._leaving: list[tuple[int, object]] = []
         self._sites: dict[tuple[types.CodeType, int], int] = {}
+        self.is_open = True
 
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
@@ -61,17 +62,8 @@ class World:
         """Frees the World; its tensors and groups can no longer be used. What numpy() gave stays valid."""
         self.main.children.clear()  # those that have not run by now never will
         go.CloseWorld(self.handle)
-        self._leaving.clear()
-
-    def let_go(self, tensor: int, memory: object) -> None:
-        """Releases a tensor over NumPy's memory, but keeps the memory until no operation of the core uses it."""
-        self._leaving.append((tensor, memory))
-        with contextlib.suppress(RuntimeError):  # closed, or Python's garbage collector came by on another thread
-            pending = [go.IsPending(t) for t, _ in self._leaving]
-            for (t, _), busy in zip(self._leaving, pending, strict=True):
-                if not busy:
-                    go.Release(t)
-            self._leaving = [kept for kept, busy in zip(self._leaving, pending, strict=True) if busy]
+        self.is_open = False
+        _handles.release_gone()
 
 
 def call_site() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import traceback
-import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -183,8 +182,7 @@ class Tasks:
             go.Resumed(self.scheduler, rank)
 
     def _failed(self, rank: int, error: BaseException) -> None:
-        shown = "".join(traceback.format_exception(type(error), error, _of_the_program(error.__traceback__)))
-        self.failures.append(Failure(rank, go.HostTime(self.world.handle, rank), error, shown))
+        self.failures.append(Failure(rank, go.HostTime(self.world.handle, rank), error, _of_the_program(error)))
 
     def _throw_into_parked(self, deadlock: DeadlockError) -> None:
         """Makes every parked rank fail where it waits, so that its traceback shows the place."""
@@ -206,8 +204,8 @@ def _exit_code(error: BaseException) -> int:
     return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
 
 
-def _of_the_program(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """The traceback from the rank's own code on: without the frames of this package at its start."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_runtime.PACKAGE):
-        trace = trace.tb_next
-    return trace
+def _of_the_program(error: BaseException) -> str:
+    """The traceback without torchemu's own frames: the last line shown is the program's."""
+    shown = traceback.TracebackException.from_exception(error)
+    shown.stack[:] = [frame for frame in shown.stack if not frame.filename.startswith(_runtime.PACKAGE)]
+    return "".join(shown.format())

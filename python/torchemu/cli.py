@@ -6,22 +6,21 @@ import argparse
 import json
 import sys
 
-from torchemu import bench
+from torchemu import _interrupts, bench
 from torchemu._binding import go
 from torchemu.multiprocessing import ProcessException
 from torchemu.run import command, flags
-
-_INTERRUPTED = 130  # the exit status by which shells know Ctrl-C
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
     options = _parser().parse_args(argv)
     try:
-        return options.action(options) or 0
+        with _interrupts.ends_the_process():
+            return options.action(options) or 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return _interrupts.EXIT_STATUS
     except ProcessException as error:
         print(f"torchemu: {error.msg.strip()}", file=sys.stderr)
         return 1

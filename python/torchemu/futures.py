@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu._handle import Handle
+from torchemu._handles import Handle
 
 __all__ = ["Future", "collect_all", "wait_all"]
 

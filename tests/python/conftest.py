@@ -77,3 +77,7 @@ def _no_world_is_left_open() -> Iterator[None]:
     context = _runtime.switch_to(None)
     assert left is None, "a test used the default World instead of opening one"
     assert context is None, "a test left a rank's context behind"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write golden files instead of comparing with them")

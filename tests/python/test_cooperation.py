@@ -32,7 +32,6 @@ CALLS: dict[str, Callable[[Tensor], Any] | None] = {
     "__array__": lambda t: np.asarray(t),
     "__bool__": bool,
     "__contains__": lambda t: 4 in t,
-    "__del__": None,
     "__eq__": lambda t: t == 4,
     "__float__": float,
     "__format__": lambda t: f"{t}",

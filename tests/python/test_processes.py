@@ -1,344 +1,276 @@
-"""Ranks as processes: Process, spawn without join, start methods, and what is raised when ranks fail."""
+"""What takes processes of its own: forks, Ctrl-C, determinism, many ranks."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import pickle
+import signal
 import subprocess
 import sys
-import warnings
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torchemu.distributed as dist
-import torchemu.multiprocessing as mp
-from conftest import OpenWorld
-from ranks import SIXTY_FOUR, on_ranks
-from torchemu._waiting import host_time
+from conftest import ROOT, YamlFile
 
+COMMAND = [sys.executable, "-m", "torchemu"]
+TORUS = "name: torus64\nsystem:\n  sips: {count: 4096, connect: torus2d, w: 64, h: 64}\n"
+
+
+def output(command: Sequence[str | Path], **environment: str) -> str:
+    """What a command that must succeed printed."""
+    env = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100, env=env)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.stderr == ""
+    return done.stdout
+
+
+def python(text: str, **environment: str) -> str:
+    return output([sys.executable, "-W", "error", "-c", text], **environment)
+
+
+# -- fork
+
+FORK = """
+import multiprocessing, os, sys
+import numpy as np
 import torchemu as torch
+from torchemu import _runtime
+torch.distributed.init_process_group(world_size=4)
+t = torch.ones(3)
+external = torch.from_numpy(np.ones(3))
+array = t.numpy()
 
-SECOND = 10**12
+def child():
+    assert array.tolist() == [1, 1, 1]
+    for call in (t.numpy, lambda: torch.zeros(1), lambda: external.fill_(2), torch.World, t.wait,
+                 lambda: torch.distributed.all_reduce(t),
+                 lambda: torch.multiprocessing.spawn(print, nprocs=2)):
+        try:
+            call()
+        except RuntimeError as error:
+            assert "does not work in a forked child" in str(error) and "'spawn' or 'forkserver'" in str(error), error
+        else:
+            os._exit(3)
+    print("child is done", flush=True)
 
+if METHOD == "os.fork":
+    pid = os.fork()
+    if pid == 0:
+        child()
+        sys.exit(0)  # by the long way, with all destructors
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+else:
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
 
-@pytest.fixture(autouse=True)
-def _world(open_world: OpenWorld) -> None:
-    open_world(SIXTY_FOUR)
+def rank(r):
+    x = torch.full((1000,), r)
+    torch.distributed.all_reduce(x)
+    assert (x == 6).numpy().all()
 
-
-def started(*targets: Any, **options: Any) -> list[mp.Process]:
-    """Processes of these functions."""
-    processes = [mp.Process(target=target, **options) for target in targets]
-    for process in processes:
-        process.start()
-    return processes
-
-
-class TestProcess:
-    @pytest.mark.parametrize("world_size", [1, 2, 7, 64])
-    def test_the_way_of_pytorchs_tutorial(self, world_size: int) -> None:
-        results = mp.Queue()
-
-        def run(rank: int, size: int) -> None:
-            dist.init_process_group("gloo", rank=rank, world_size=size)
-            t = torch.full((2,), float(rank))
-            dist.all_reduce(t)
-            results.put((rank, t.tolist()))
-
-        processes = [mp.Process(target=run, args=(rank, world_size)) for rank in range(world_size)]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join()
-        total = float(sum(range(world_size)))
-        assert sorted(results.get() for _ in processes) == [(r, [total, total]) for r in range(world_size)]
-        assert [process.exitcode for process in processes] == [0] * world_size
-
-    def test_the_parent_talks_to_its_processes(self) -> None:
-        there, back = mp.Queue(), mp.Queue()
-
-        def double() -> None:
-            while (n := there.get()) is not None:
-                back.put(2 * n)
-
-        processes = started(double, double)
-        for n in range(6):
-            there.put(n)
-        assert sorted(back.get() for _ in range(6)) == [0, 2, 4, 6, 8, 10]
-        assert [p.is_alive() for p in processes] == [True, True]
-        assert mp.active_children() == processes
-        for _ in processes:
-            there.put(None)
-        for process in processes:
-            process.join()
-        assert [p.is_alive() for p in processes] == [False, False]
-        assert mp.active_children() == []
-
-    def test_one_after_the_other(self) -> None:
-        seen = []
-        for i in range(3):
-            (process,) = started(lambda i=i: seen.append((i, mp.current_process()._identity)))
-            process.join()
-        assert seen == [(0, (1,)), (1, (1,)), (2, (1,))]
-
-    def test_one_that_fails_does_not_concern_the_others(self, capfd: pytest.CaptureFixture[str]) -> None:
-        barrier = mp.Barrier(2)
-
-        def fail() -> None:
-            raise LookupError("gone")
-
-        def leave(status: Any = 7) -> None:
-            sys.exit(status)
-
-        def go_on() -> None:
-            mp.Event().wait(timeout=1)
-            barrier.wait()
-
-        processes = started(fail, leave, lambda: leave("message"), lambda: leave(0), go_on, go_on)
-        for process in processes:
-            process.join()
-        assert [process.exitcode for process in processes] == [1, 7, 1, 0, 0, 0]
-        shown = capfd.readouterr().err
-        assert shown.startswith("Process Process-1:\nTraceback (most recent call last):\n")
-        assert shown.endswith("LookupError: gone\n")
-        assert shown.count("Traceback") == 1
-
-    def test_a_deadlock_ends_those_that_are_in_it(self, capfd: pytest.CaptureFixture[str]) -> None:
-        event = mp.Event()
-        processes = started(event.wait, lambda: None)
-        processes[0].join()
-        assert [process.exitcode for process in processes] == [1, 0]
-        assert "DeadlockError: deadlock at simulated time" in capfd.readouterr().err
-
-    def test_join_with_a_timeout(self) -> None:
-        event = mp.Event()
-        (process,) = started(event.wait)
-        before = host_time()
-        process.join(timeout=2)
-        assert (process.exitcode, host_time() - before) == (None, 2 * SECOND)
-        event.set()
-        process.join(timeout=2)
-        assert process.exitcode == 0
-
-    def test_terminate(self) -> None:
-        log = []
-
-        def wait() -> None:
-            try:
-                mp.Event().wait()
-            finally:
-                log.append("finally")
-
-        processes = started(wait, wait, lambda: log.append("ran"))
-        processes[0].join(timeout=1)
-        processes[0].terminate()
-        processes[1].kill()
-        processes[2].join()
-        assert [process.exitcode for process in processes] == [-15, -15, 0]
-        assert log == ["ran", "finally", "finally"]
-
-    def test_terminate_before_it_ran(self) -> None:
-        log: list[str] = []
-        processes = started(lambda: log.append("a"), lambda: log.append("b"))
-        processes[0].terminate()
-        processes[1].join()
-        assert (log, [process.exitcode for process in processes]) == (["b"], [-15, 0])
-
-    def test_a_subclass_may_run_what_it_likes(self) -> None:
-        q = mp.Queue()
-
-        class Worker(mp.Process):
-            def __init__(self, n: int) -> None:
-                super().__init__(name=f"worker {n}", daemon=True)
-                self.n = n
-
-            def run(self) -> None:
-                q.put((self.n, mp.current_process().name))
-
-        workers = [Worker(n) for n in range(2)]
-        for worker in workers:
-            worker.start()
-        assert [q.get() for _ in workers] == [(0, "worker 0"), (1, "worker 1")]
-
-    def test_what_it_says_of_itself(self) -> None:
-        process = mp.Process(target=print, kwargs={"end": ""})
-        assert (process.pid, process.exitcode, process.is_alive()) == (None, None, False)
-        assert repr(process) == "<Process name='Process-1' rank=-1 initial>"
-        process.start()
-        assert repr(process) == "<Process name='Process-1' rank=0 started>"
-        process.join()
-        process.close()
-        assert (process.pid, process.ident, process.sentinel, process.exitcode) == (0, 0, 0, 0)
-        assert repr(process) == "<Process name='Process-1' rank=0 stopped>"
-        assert mp.current_process().name == "MainProcess"
-        assert mp.current_process().pid == os.getpid()
-        assert mp.parent_process() is None
-
-    def test_it_goes_to_its_rank_without_what_it_is_there(self) -> None:
-        (process,) = started(None)
-        copy = pickle.loads(pickle.dumps(process))
-        assert (copy.name, copy.pid) == (process.name, None)
-        process.join()
-
-    def test_misuse(self) -> None:
-        process = mp.Process()
-        with pytest.raises(AssertionError, match="can only join a started process"):
-            process.join()
-        with pytest.raises(AssertionError, match="process group argument must be None for now"):
-            mp.Process(group=3)  # type: ignore[arg-type]
-        process.start()
-        with pytest.raises(AssertionError, match="cannot start a process twice"):
-            process.start()
-        with pytest.raises(ValueError, match="Cannot close a process while it is still running"):
-            process.close()
-        event = mp.Event()
-        (other,) = started(event.wait)
-        other.join(timeout=1)
-        with pytest.raises(NotImplementedError, match="start all first, or wait until all have ended"):
-            started(print)
-        other.terminate()
+torch.multiprocessing.spawn(rank, nprocs=4)
+t.fill_(2)
+assert array.tolist() == [2, 2, 2]
+print("parent is done")
+"""
 
 
-class TestSpawnWithoutJoin:
-    @pytest.mark.parametrize("world_size", [1, 2, 7])
-    def test_join_later(self, world_size: int) -> None:
-        number, event = mp.Value("i", 0), mp.Event()
-
-        def program(rank: int, amount: int) -> None:
-            event.wait()
-            with number.get_lock():
-                number.value += amount
-
-        context = mp.spawn(program, (5,), world_size, join=False)
-        assert isinstance(context, mp.SpawnContext)
-        assert context.join(timeout=1) is False
-        assert number.value == 0
-        event.set()
-        assert context.join() is True
-        assert context.join() is True
-        assert number.value == 5 * world_size
-        assert context.pids() == list(range(world_size))
-        assert [p.exitcode for p in context.processes] == [0] * world_size
-        assert len(context.sentinels) == len(context.error_files) == world_size
-
-    def test_failures_come_with_join(self) -> None:
-        def program(rank: int) -> None:
-            if rank == 1:
-                raise LookupError("gone")
-            mp.Event().wait()
-
-        context = mp.start_processes(program, nprocs=3, join=False)
-        assert context is not None
-        for _ in range(2):
-            with pytest.raises(mp.ProcessRaisedException, match=r"-- Process 1 terminated with the following error:"):
-                context.join()
-        assert [p.exitcode for p in context.processes] == [-15, 1, -15]
-
-    def test_the_program_may_wait_for_something_else(self) -> None:
-        store = dist.HashStore()
-        context = mp.spawn(lambda rank: store.add("n", rank), nprocs=4, join=False)
-        while store.add("n", 0) < 6:
-            pass
-        assert context is not None
-        assert context.join()
+@pytest.mark.parametrize("method", ["os.fork", "multiprocessing"])
+def test_forked_child_gets_an_error_and_the_parent_goes_on(method: str) -> None:
+    assert python(f"METHOD = {method!r}\n" + FORK).split("\n") == ["child is done", "parent is done", ""]
 
 
-class TestFailures:
-    def test_an_exit_status(self) -> None:
-        def program(rank: int) -> None:
-            if rank == 2:
-                sys.exit(9)
-            mp.Event().wait()
-
-        with pytest.raises(mp.ProcessExitedException, match=r"^process 2 terminated with exit code 9") as caught:
-            mp.spawn(program, nprocs=4)
-        error = caught.value
-        assert (error.exit_code, error.signal_name, error.error_index, error.pid) == (9, None, 2, 2)
-        assert isinstance(error, mp.SpawnException)
-        assert [f.rank for f in error.errors] == [2]
-
-    def test_the_earliest_in_simulated_time_comes_first(self) -> None:
-        def program(rank: int) -> None:
-            mp.Event().wait(timeout=1 if rank == 3 else 2)
-            raise LookupError(f"rank {rank}")
-
-        with pytest.raises(mp.ProcessRaisedException) as caught:
-            mp.spawn(program, nprocs=4)
-        assert (caught.value.error_index, [f.rank for f in caught.value.errors]) == (3, [3])  # type: ignore[attr-defined]
-
-    def test_spawn_inside_a_rank(self) -> None:
-        def program(rank: int) -> str:
-            with pytest.raises(RuntimeError, match="a World has one rank a SIP, all in use") as caught:
-                mp.spawn(print, nprocs=1)
-            return str(caught.value)
-
-        assert len(set(on_ranks(2, program))) == 1
+def test_fork_inside_a_rank() -> None:
+    text = """
+import os
+import torchemu as torch
+torch.distributed.init_process_group(world_size=4)
+def rank(r):
+    t = torch.full((1,), r)
+    torch.distributed.all_reduce(t)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            t.item()
+        except RuntimeError as error:
+            os._exit("forked child" in str(error))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert t.item() == 6
+torch.multiprocessing.spawn(rank, nprocs=4)
+"""
+    assert python(text) == ""
 
 
-class TestStartMethods:
-    def test_contexts(self) -> None:
-        for method in mp.get_all_start_methods():
-            context = mp.get_context(method)
-            assert context.get_start_method() == method
-            assert context.Queue is mp.Queue
-            assert context.Process is mp.Process
-            assert context.get_context().get_start_method() == method
-        assert mp.get_context().get_start_method() == "spawn"
-        with pytest.raises(ValueError, match="cannot find context for 'teleport'"):
-            mp.get_context("teleport")
-
-    def test_every_rank_chooses_for_itself(self) -> None:
-        def program(rank: int) -> list[Any]:
-            answers: list[Any] = [mp.get_start_method(allow_none=True), mp.get_start_method()]
-            mp.set_start_method("fork" if rank else "forkserver")
-            with pytest.raises(RuntimeError, match="context has already been set"):
-                mp.set_start_method("spawn")
-            return [*answers, mp.get_start_method()]
-
-        assert on_ranks(2, program) == [[None, "spawn", "forkserver"], [None, "spawn", "fork"]]
-        mp.set_start_method("fork", force=True)
-        mp.set_start_method(None, force=True)
-        with pytest.raises(ValueError, match="cannot find context for 'no'"):
-            mp.set_start_method("no")
-
-    def test_spawn_warns_of_others(self) -> None:
-        with pytest.warns(FutureWarning, match=r"This method only supports start_method=spawn \(got: fork\)"):
-            mp.spawn(lambda rank: None, nprocs=1, start_method="fork")
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            mp.start_processes(lambda rank: None, nprocs=1, start_method="fork")
-
-    def test_sharing_strategies(self) -> None:
-        assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
-        mp.set_sharing_strategy("file_system")
-        assert mp.get_sharing_strategy() == "file_system"
-        with pytest.raises(AssertionError, match="unknown sharing strategy 'pigeon'"):
-            mp.set_sharing_strategy("pigeon")
-
-    def test_what_needs_nothing(self) -> None:
-        mp.freeze_support()
-        mp.allow_connection_pickling()
-        mp.set_forkserver_preload(["os"])
-        assert mp.cpu_count() == multiprocessing.cpu_count()
-        assert mp.TimeoutError is multiprocessing.TimeoutError
-        with pytest.raises(NotImplementedError, match=r"^torch\.multiprocessing\.Pool is not supported: "):
-            mp.Pool(3)
+def test_spawned_process_works() -> None:
+    text = """
+import multiprocessing
+import torchemu as torch
+from test_processes import child_of_spawn
+if __name__ == "__main__":
+    torch.ones(1)
+    process = multiprocessing.get_context("spawn").Process(target=child_of_spawn)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+"""
+    assert python(text, PYTHONPATH=str(Path(__file__).parent)) == ""
 
 
-def test_processes_that_nobody_waits_for_run_when_the_program_ends(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import torchemu.multiprocessing as mp\n"
-        "for n in range(2):\n"
-        "    mp.Process(target=print, args=('process', n)).start()\n"
-        "mp.Process(target=print, args=('daemon',), daemon=True).start()\n"
-        "mp.spawn(print, nprocs=2, join=False)\n"
-        "print('end')\n"
+def child_of_spawn() -> None:
+    import torchemu as torch
+
+    assert torch.ones(2).tolist() == [1, 1]
+
+
+# -- Ctrl-C
+
+
+def interrupted(bench: Path, *options: str, after: str, pause: float = 0) -> tuple[str, str]:
+    """Sends SIGINT once the bench has printed a line, after a pause in seconds, and returns the rest of what it prints.
+    The exit status must be 130."""
+    command = [*COMMAND, "bench", str(bench), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != after + "\n":
+            assert process.poll() is None
+        time.sleep(pause)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        return out, err
+
+
+def test_ctrl_c_during_one_long_call_of_the_core(yaml_file: YamlFile, tmp_path: Path) -> None:
+    """A ring over 4096 ranks has 33 million steps: the last rank to join makes and evaluates them all in one call."""
+    bench = tmp_path / "b.py"
+    bench.write_text(
+        "def rank(r, torch):\n"
+        "    t = torch.zeros(1_000_000, dtype='u8')\n"
+        "    if r == 4095: print('last', flush=True)\n"
+        "    torch.distributed.all_reduce(t)\n"
+        "def run(torch):\n"
+        "    torch.distributed.init_process_group()\n"
+        "    torch.multiprocessing.spawn(rank, (torch,), 4096)\n"
     )
-    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
-    assert (run.stderr, run.returncode) == ("", 0)
-    first, *rest = run.stdout.splitlines()
-    assert first == "end"
-    assert sorted(rest) == ["0", "1", "daemon", "process 0", "process 1"]
+    ring = yaml_file("defaults: {algorithm: ring}")
+    out, err = interrupted(bench, "--topology", yaml_file(TORUS), "--ccl", ring, after="last", pause=0.5)
+    assert (out, err) == ("", "interrupted\n")
+
+
+def test_ctrl_c_unwinds_the_ranks(tmp_path: Path) -> None:
+    bench = tmp_path / "b.py"
+    bench.write_text(
+        "def rank(r, torch):\n"
+        "    try:\n"
+        "        while True:\n"
+        "            t = torch.zeros(1000)\n"
+        "            torch.distributed.all_reduce(t)\n"
+        "            t.wait()\n"
+        "            if r == 0: print('go', flush=True)\n"
+        "    finally:\n"
+        "        print('end', r)\n"
+        "def run(torch):\n"
+        "    torch.distributed.init_process_group()\n"
+        "    torch.multiprocessing.spawn(rank, (torch,), 4)\n"
+    )
+    out, err = interrupted(bench, after="go")
+    assert err == "interrupted\n"
+    assert sorted(line for line in out.splitlines() if line != "go") == [f"end {r}" for r in range(4)]
+
+
+def test_ctrl_c_in_ordinary_python(tmp_path: Path) -> None:
+    bench = tmp_path / "b.py"
+    bench.write_text("import time\ndef run(torch):\n    print('go', flush=True)\n    time.sleep(60)\n")
+    assert interrupted(bench, after="go") == ("", "interrupted\n")
+
+
+def test_cleanup_after_ctrl_c_may_take_its_time(tmp_path: Path) -> None:
+    bench = tmp_path / "b.py"
+    bench.write_text(
+        "import time\n"
+        "def run(torch):\n"
+        "    try:\n"
+        "        print('go', flush=True)\n"
+        "        time.sleep(60)\n"
+        "    finally:\n"
+        "        time.sleep(1.5)\n"
+        "        print('saved')\n"
+    )
+    assert interrupted(bench, after="go") == ("saved\n", "interrupted\n")
+
+
+# -- determinism
+
+DETERMINISM = """
+import zlib
+import torchemu as torch
+from torchemu import bench
+
+def rank(r, torch, names):
+    tensors = {name: torch.full((int(name),), r / 3, dtype="f16") for name in sorted(names)}
+    for name in sorted(names):
+        torch.distributed.all_reduce(tensors[name])
+        out = torch.zeros(16 * int(name), dtype="f16")
+        torch.distributed.all_gather_into_tensor(out, tensors[name])
+    print(r, [zlib.crc32(t.numpy().tobytes()) for t in tensors.values()])
+
+def run(torch):
+    torch.distributed.init_process_group()
+    torch.multiprocessing.spawn(rank, (torch, {"1", "7", "100", "4099", "65536"}), 16)
+"""
+
+
+@pytest.mark.parametrize("preset", ["sips16", "nodes2x8"])
+def test_two_processes_say_and_trace_the_same(tmp_path: Path, preset: str) -> None:
+    bench = tmp_path / "b.py"
+    bench.write_text(DETERMINISM)
+    said, traces = set(), set()
+    for seed in ("0", "1", "random"):
+        trace = tmp_path / "trace.json"
+        command = [*COMMAND, "bench", str(bench), "--topology", preset, "--trace", str(trace)]
+        said.add(output(command, PYTHONHASHSEED=seed))
+        traces.add(trace.read_bytes())
+    assert len(said) == len(traces) == 1
+    (text,), (events,) = said, traces
+    assert text.count("all_reduce ") == 5 and len(events) > 100_000
+
+
+def test_our_bench_runs_as_a_script(tmp_path: Path) -> None:
+    out = output([sys.executable, ROOT / "benches" / "ccl_allreduce.py", "--topology", "sips2"])
+    assert out == output([*COMMAND, "bench", str(ROOT / "benches" / "ccl_allreduce.py"), "--topology", "sips2"])
+    assert out.count("OK\n") == 3
+
+
+# -- many ranks
+
+MANY_RANKS = """
+import resource, sys, time
+import torchemu as torch
+from torchemu import _runtime
+
+def rank(r):
+    t = torch.full((256,), r)
+    for _ in range(10):
+        torch.distributed.all_reduce(t, "max")
+        assert t[255].item() == 4095
+
+start = time.perf_counter()
+with _runtime.opened(sys.argv[1]) as world:
+    torch.distributed.init_process_group()
+    torch.multiprocessing.spawn(rank, nprocs=4096)
+    assert [c["ranks"] for c in world.collectives()] == [4096] * 10
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(f"4096 ranks, ten all_reduces: {time.perf_counter() - start:.2f} s, {peak:.0f} MiB at most")
+"""
+
+
+def test_4096_ranks(yaml_file: YamlFile, capfd: pytest.CaptureFixture[str]) -> None:
+    said = output([sys.executable, "-c", MANY_RANKS, yaml_file(TORUS)])
+    with capfd.disabled():
+        print(f"\n{said}", end="")  # for whoever reads along: how long it takes depends on the machine
+    assert said.startswith("4096 ranks")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu import _runtime, dtypes
+from torchemu import _handles, _runtime, dtypes
 from torchemu._binding import go
 from torchemu._placement import WHOLE, DPPolicy
 from torchemu._shape import Size, as_text, dims, resolved, row_major, selected
@@ -100,15 +100,7 @@ class Tensor:
         self._strides = tuple(strides) if strides is not None else row_major(self.shape)
         self.device, self.dp, self.name = device, dp, name
         self._external = external  # what owns the memory, when the Go core does not
-
-    def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle is None:
-            return
-        if self._external is None:
-            go.Release(handle)
-        else:
-            self.world.let_go(handle, self._external)
+        _handles.hold(self, world, handle, external)
 
     # -- waiting
 

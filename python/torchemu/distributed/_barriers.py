@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from torchemu import _runtime
-from torchemu._handle import Handle
+from torchemu._handles import Handle
 from torchemu._tensor import Tensor, zeros
 from torchemu._waiting import MICROSECOND, host_time, milliseconds
 from torchemu.distributed import _backends

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu._handle import Handle
+from torchemu._handles import Handle
 from torchemu._tensor import Tensor
 from torchemu.distributed._groups import ProcessGroup
 from torchemu.distributed._work import Work

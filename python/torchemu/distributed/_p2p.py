@@ -6,7 +6,7 @@ from typing import Any
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu._handle import Handle
+from torchemu._handles import Handle
 from torchemu._tensor import Tensor
 from torchemu.distributed._checks import check_place, check_tensor
 from torchemu.distributed._groups import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchemu import _runtime, futures
 from torchemu._binding import go
-from torchemu._handle import Handle
+from torchemu._handles import Handle
 from torchemu._waiting import MICROSECOND, milliseconds, picoseconds, reach
 
 _LONGEST_LOOK = 1000 * MICROSECOND

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchemu._tasks import Failure
+from torchemu.errors import DeadlockError
 
 _SHOWN = 8  # ranks whose tracebacks a message spells out
 
@@ -78,9 +79,21 @@ def in_order(errors: list[Failure]) -> list[Failure]:
 
 
 def _message(failures: list[Failure]) -> str:
-    text = "".join(
-        f"\n\n-- Process {f.rank} terminated with the following error:\n{f.traceback}" for f in failures[:_SHOWN]
-    )
+    text = ""
+    reported: set[str] = set()
+    for f in failures[:_SHOWN]:
+        text += f"\n\n-- Process {f.rank} terminated with the following error:\n{_shortened(f, reported)}"
     if len(failures) > _SHOWN:
         text += f"\n\n… and {len(failures) - _SHOWN} more processes failed by themselves; see .errors"
     return text
+
+
+def _shortened(failure: Failure, reported: set[str]) -> str:
+    """The traceback, without the report of a deadlock when another rank's has it already."""
+    if not isinstance(failure.exception, DeadlockError):
+        return failure.traceback
+    report = str(failure.exception)
+    if report not in reported:
+        reported.add(report)
+        return failure.traceback
+    return failure.traceback.replace(report, "the deadlock that is reported above")

@@ -1,0 +1,67 @@
+"""Ctrl-C while the main thread is inside one long call of the Go core.
+
+Python runs signal handlers between its own instructions only, so that a call which takes ten seconds delays Ctrl-C by
+as much. A watching thread learns of the signal at once; when the main thread does not come back in time to handle it,
+the thread ends the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+
+EXIT_STATUS = 130
+"""The exit status by which shells know Ctrl-C."""
+
+_GRACE = 0.5  # seconds in which an interruptible program has long noticed
+
+
+@contextlib.contextmanager
+def ends_the_process() -> Iterator[None]:
+    """Within the with block Ctrl-C raises KeyboardInterrupt as ever, or else ends the process within a second."""
+    if not _python_handles_it():
+        yield
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    noticed = threading.Event()
+
+    def interrupt(number: int, frame: object) -> None:
+        noticed.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_watch, args=(reader, noticed), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.close(writer)
+        watcher.join()
+        os.close(reader)
+
+
+def _python_handles_it() -> bool:
+    return (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+
+
+def _watch(reader: int, noticed: threading.Event) -> None:
+    """Gets a byte for each signal, and none once the other end is closed."""
+    while number := os.read(reader, 1):
+        if number[0] != signal.SIGINT:
+            continue
+        if not noticed.wait(_GRACE):
+            print("interrupted", file=sys.stderr, flush=True)
+            sys.stdout.flush()
+            os._exit(EXIT_STATUS)
+        noticed.clear()

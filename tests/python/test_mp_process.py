@@ -1,0 +1,344 @@
+"""Ranks as processes: Process, spawn without join, start methods, and what is raised when ranks fail."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torchemu.distributed as dist
+import torchemu.multiprocessing as mp
+from conftest import OpenWorld
+from ranks import SIXTY_FOUR, on_ranks
+from torchemu._waiting import host_time
+
+import torchemu as torch
+
+SECOND = 10**12
+
+
+@pytest.fixture(autouse=True)
+def _world(open_world: OpenWorld) -> None:
+    open_world(SIXTY_FOUR)
+
+
+def started(*targets: Any, **options: Any) -> list[mp.Process]:
+    """Processes of these functions."""
+    processes = [mp.Process(target=target, **options) for target in targets]
+    for process in processes:
+        process.start()
+    return processes
+
+
+class TestProcess:
+    @pytest.mark.parametrize("world_size", [1, 2, 7, 64])
+    def test_the_way_of_pytorchs_tutorial(self, world_size: int) -> None:
+        results = mp.Queue()
+
+        def run(rank: int, size: int) -> None:
+            dist.init_process_group("gloo", rank=rank, world_size=size)
+            t = torch.full((2,), float(rank))
+            dist.all_reduce(t)
+            results.put((rank, t.tolist()))
+
+        processes = [mp.Process(target=run, args=(rank, world_size)) for rank in range(world_size)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+        total = float(sum(range(world_size)))
+        assert sorted(results.get() for _ in processes) == [(r, [total, total]) for r in range(world_size)]
+        assert [process.exitcode for process in processes] == [0] * world_size
+
+    def test_the_parent_talks_to_its_processes(self) -> None:
+        there, back = mp.Queue(), mp.Queue()
+
+        def double() -> None:
+            while (n := there.get()) is not None:
+                back.put(2 * n)
+
+        processes = started(double, double)
+        for n in range(6):
+            there.put(n)
+        assert sorted(back.get() for _ in range(6)) == [0, 2, 4, 6, 8, 10]
+        assert [p.is_alive() for p in processes] == [True, True]
+        assert mp.active_children() == processes
+        for _ in processes:
+            there.put(None)
+        for process in processes:
+            process.join()
+        assert [p.is_alive() for p in processes] == [False, False]
+        assert mp.active_children() == []
+
+    def test_one_after_the_other(self) -> None:
+        seen = []
+        for i in range(3):
+            (process,) = started(lambda i=i: seen.append((i, mp.current_process()._identity)))
+            process.join()
+        assert seen == [(0, (1,)), (1, (1,)), (2, (1,))]
+
+    def test_one_that_fails_does_not_concern_the_others(self, capfd: pytest.CaptureFixture[str]) -> None:
+        barrier = mp.Barrier(2)
+
+        def fail() -> None:
+            raise LookupError("gone")
+
+        def leave(status: Any = 7) -> None:
+            sys.exit(status)
+
+        def go_on() -> None:
+            mp.Event().wait(timeout=1)
+            barrier.wait()
+
+        processes = started(fail, leave, lambda: leave("message"), lambda: leave(0), go_on, go_on)
+        for process in processes:
+            process.join()
+        assert [process.exitcode for process in processes] == [1, 7, 1, 0, 0, 0]
+        shown = capfd.readouterr().err
+        assert shown.startswith("Process Process-1:\nTraceback (most recent call last):\n")
+        assert shown.endswith("LookupError: gone\n")
+        assert shown.count("Traceback") == 1
+
+    def test_a_deadlock_ends_those_that_are_in_it(self, capfd: pytest.CaptureFixture[str]) -> None:
+        event = mp.Event()
+        processes = started(event.wait, lambda: None)
+        processes[0].join()
+        assert [process.exitcode for process in processes] == [1, 0]
+        assert "DeadlockError: deadlock at simulated time" in capfd.readouterr().err
+
+    def test_join_with_a_timeout(self) -> None:
+        event = mp.Event()
+        (process,) = started(event.wait)
+        before = host_time()
+        process.join(timeout=2)
+        assert (process.exitcode, host_time() - before) == (None, 2 * SECOND)
+        event.set()
+        process.join(timeout=2)
+        assert process.exitcode == 0
+
+    def test_terminate(self) -> None:
+        log = []
+
+        def wait() -> None:
+            try:
+                mp.Event().wait()
+            finally:
+                log.append("finally")
+
+        processes = started(wait, wait, lambda: log.append("ran"))
+        processes[0].join(timeout=1)
+        processes[0].terminate()
+        processes[1].kill()
+        processes[2].join()
+        assert [process.exitcode for process in processes] == [-15, -15, 0]
+        assert log == ["ran", "finally", "finally"]
+
+    def test_terminate_before_it_ran(self) -> None:
+        log: list[str] = []
+        processes = started(lambda: log.append("a"), lambda: log.append("b"))
+        processes[0].terminate()
+        processes[1].join()
+        assert (log, [process.exitcode for process in processes]) == (["b"], [-15, 0])
+
+    def test_a_subclass_may_run_what_it_likes(self) -> None:
+        q = mp.Queue()
+
+        class Worker(mp.Process):
+            def __init__(self, n: int) -> None:
+                super().__init__(name=f"worker {n}", daemon=True)
+                self.n = n
+
+            def run(self) -> None:
+                q.put((self.n, mp.current_process().name))
+
+        workers = [Worker(n) for n in range(2)]
+        for worker in workers:
+            worker.start()
+        assert [q.get() for _ in workers] == [(0, "worker 0"), (1, "worker 1")]
+
+    def test_what_it_says_of_itself(self) -> None:
+        process = mp.Process(target=print, kwargs={"end": ""})
+        assert (process.pid, process.exitcode, process.is_alive()) == (None, None, False)
+        assert repr(process) == "<Process name='Process-1' rank=-1 initial>"
+        process.start()
+        assert repr(process) == "<Process name='Process-1' rank=0 started>"
+        process.join()
+        process.close()
+        assert (process.pid, process.ident, process.sentinel, process.exitcode) == (0, 0, 0, 0)
+        assert repr(process) == "<Process name='Process-1' rank=0 stopped>"
+        assert mp.current_process().name == "MainProcess"
+        assert mp.current_process().pid == os.getpid()
+        assert mp.parent_process() is None
+
+    def test_it_goes_to_its_rank_without_what_it_is_there(self) -> None:
+        (process,) = started(None)
+        copy = pickle.loads(pickle.dumps(process))
+        assert (copy.name, copy.pid) == (process.name, None)
+        process.join()
+
+    def test_misuse(self) -> None:
+        process = mp.Process()
+        with pytest.raises(AssertionError, match="can only join a started process"):
+            process.join()
+        with pytest.raises(AssertionError, match="process group argument must be None for now"):
+            mp.Process(group=3)  # type: ignore[arg-type]
+        process.start()
+        with pytest.raises(AssertionError, match="cannot start a process twice"):
+            process.start()
+        with pytest.raises(ValueError, match="Cannot close a process while it is still running"):
+            process.close()
+        event = mp.Event()
+        (other,) = started(event.wait)
+        other.join(timeout=1)
+        with pytest.raises(NotImplementedError, match="start all first, or wait until all have ended"):
+            started(print)
+        other.terminate()
+
+
+class TestSpawnWithoutJoin:
+    @pytest.mark.parametrize("world_size", [1, 2, 7])
+    def test_join_later(self, world_size: int) -> None:
+        number, event = mp.Value("i", 0), mp.Event()
+
+        def program(rank: int, amount: int) -> None:
+            event.wait()
+            with number.get_lock():
+                number.value += amount
+
+        context = mp.spawn(program, (5,), world_size, join=False)
+        assert isinstance(context, mp.SpawnContext)
+        assert context.join(timeout=1) is False
+        assert number.value == 0
+        event.set()
+        assert context.join() is True
+        assert context.join() is True
+        assert number.value == 5 * world_size
+        assert context.pids() == list(range(world_size))
+        assert [p.exitcode for p in context.processes] == [0] * world_size
+        assert len(context.sentinels) == len(context.error_files) == world_size
+
+    def test_failures_come_with_join(self) -> None:
+        def program(rank: int) -> None:
+            if rank == 1:
+                raise LookupError("gone")
+            mp.Event().wait()
+
+        context = mp.start_processes(program, nprocs=3, join=False)
+        assert context is not None
+        for _ in range(2):
+            with pytest.raises(mp.ProcessRaisedException, match=r"-- Process 1 terminated with the following error:"):
+                context.join()
+        assert [p.exitcode for p in context.processes] == [-15, 1, -15]
+
+    def test_the_program_may_wait_for_something_else(self) -> None:
+        store = dist.HashStore()
+        context = mp.spawn(lambda rank: store.add("n", rank), nprocs=4, join=False)
+        while store.add("n", 0) < 6:
+            pass
+        assert context is not None
+        assert context.join()
+
+
+class TestFailures:
+    def test_an_exit_status(self) -> None:
+        def program(rank: int) -> None:
+            if rank == 2:
+                sys.exit(9)
+            mp.Event().wait()
+
+        with pytest.raises(mp.ProcessExitedException, match=r"^process 2 terminated with exit code 9") as caught:
+            mp.spawn(program, nprocs=4)
+        error = caught.value
+        assert (error.exit_code, error.signal_name, error.error_index, error.pid) == (9, None, 2, 2)
+        assert isinstance(error, mp.SpawnException)
+        assert [f.rank for f in error.errors] == [2]
+
+    def test_the_earliest_in_simulated_time_comes_first(self) -> None:
+        def program(rank: int) -> None:
+            mp.Event().wait(timeout=1 if rank == 3 else 2)
+            raise LookupError(f"rank {rank}")
+
+        with pytest.raises(mp.ProcessRaisedException) as caught:
+            mp.spawn(program, nprocs=4)
+        assert (caught.value.error_index, [f.rank for f in caught.value.errors]) == (3, [3])  # type: ignore[attr-defined]
+
+    def test_spawn_inside_a_rank(self) -> None:
+        def program(rank: int) -> str:
+            with pytest.raises(RuntimeError, match="a World has one rank a SIP, all in use") as caught:
+                mp.spawn(print, nprocs=1)
+            return str(caught.value)
+
+        assert len(set(on_ranks(2, program))) == 1
+
+
+class TestStartMethods:
+    def test_contexts(self) -> None:
+        for method in mp.get_all_start_methods():
+            context = mp.get_context(method)
+            assert context.get_start_method() == method
+            assert context.Queue is mp.Queue
+            assert context.Process is mp.Process
+            assert context.get_context().get_start_method() == method
+        assert mp.get_context().get_start_method() == "spawn"
+        with pytest.raises(ValueError, match="cannot find context for 'teleport'"):
+            mp.get_context("teleport")
+
+    def test_every_rank_chooses_for_itself(self) -> None:
+        def program(rank: int) -> list[Any]:
+            answers: list[Any] = [mp.get_start_method(allow_none=True), mp.get_start_method()]
+            mp.set_start_method("fork" if rank else "forkserver")
+            with pytest.raises(RuntimeError, match="context has already been set"):
+                mp.set_start_method("spawn")
+            return [*answers, mp.get_start_method()]
+
+        assert on_ranks(2, program) == [[None, "spawn", "forkserver"], [None, "spawn", "fork"]]
+        mp.set_start_method("fork", force=True)
+        mp.set_start_method(None, force=True)
+        with pytest.raises(ValueError, match="cannot find context for 'no'"):
+            mp.set_start_method("no")
+
+    def test_spawn_warns_of_others(self) -> None:
+        with pytest.warns(FutureWarning, match=r"This method only supports start_method=spawn \(got: fork\)"):
+            mp.spawn(lambda rank: None, nprocs=1, start_method="fork")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            mp.start_processes(lambda rank: None, nprocs=1, start_method="fork")
+
+    def test_sharing_strategies(self) -> None:
+        assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
+        mp.set_sharing_strategy("file_system")
+        assert mp.get_sharing_strategy() == "file_system"
+        with pytest.raises(AssertionError, match="unknown sharing strategy 'pigeon'"):
+            mp.set_sharing_strategy("pigeon")
+
+    def test_what_needs_nothing(self) -> None:
+        mp.freeze_support()
+        mp.allow_connection_pickling()
+        mp.set_forkserver_preload(["os"])
+        assert mp.cpu_count() == multiprocessing.cpu_count()
+        assert mp.TimeoutError is multiprocessing.TimeoutError
+        with pytest.raises(NotImplementedError, match=r"^torch\.multiprocessing\.Pool is not supported: "):
+            mp.Pool(3)
+
+
+def test_processes_that_nobody_waits_for_run_when_the_program_ends(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torchemu.multiprocessing as mp\n"
+        "for n in range(2):\n"
+        "    mp.Process(target=print, args=('process', n)).start()\n"
+        "mp.Process(target=print, args=('daemon',), daemon=True).start()\n"
+        "mp.spawn(print, nprocs=2, join=False)\n"
+        "print('end')\n"
+    )
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert (run.stderr, run.returncode) == ("", 0)
+    first, *rest = run.stdout.splitlines()
+    assert first == "end"
+    assert sorted(rest) == ["0", "1", "daemon", "process 0", "process 1"]
