@@ -82,7 +82,13 @@ def _frame_of_program() -> types.FrameType:
 
 class Process(Protocol):
     """What a rank has of its own in the interpreter, as if it were a process, where ranks are isolated so far:
-    modules, environment, random state, … See torchemu.run."""
+    modules, environment, random state, … See torchemu.run.
+
+    Attributes:
+        key: what decides the rank's random numbers.
+    """
+
+    key: str
 
     def enter(self) -> None:
         """Puts it in place; called at every switch to the rank."""

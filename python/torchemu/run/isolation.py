@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import os
-import subprocess
 import sys
-import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from torchemu.run import clock, exits, random_state
+from torchemu.run import clock, exits, random_state, surroundings
 from torchemu.run.importing import Finder
 from torchemu.run.interpreter import Interpreter
 from torchemu.run.modules import Rules, Table
 from torchemu.run.output import Lines
-from torchemu.run.patches import current, replace
 from torchemu.run.process import Process
 from torchemu.run.transfer import Parcel
 
@@ -48,7 +44,7 @@ class Isolation:
     ) -> None:
         self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
         self._rules = Rules(isolate)
-        self._parts = [random_state, exits, clock] if virtual_clock else [random_state, exits]
+        self._parts = [random_state, exits, surroundings, *([clock] if virtual_clock else [])]
         self._stack = contextlib.ExitStack()
         self.go_to = os.chdir
 
@@ -63,9 +59,6 @@ class Isolation:
         self._stack.callback(sys.meta_path.remove, finder)
         for part in self._parts:
             part.install(self._stack)
-        _keep_environments_apart(self._stack)
-        _keep_folders_apart(self._stack)
-        _refuse_threads(self._stack)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -104,61 +97,3 @@ class Isolation:
             function(rank, *arguments)
 
         return child, [self.process(rank, {}, parent) for rank in range(nprocs)]
-
-
-def _keep_environments_apart(stack: contextlib.ExitStack) -> None:
-    """Makes the variables that a rank sets its own, and those of the programs that it starts."""
-    for name in ("putenv", "unsetenv"):
-        replace(stack, os, name, _outside_only(getattr(os, name)))
-    start = subprocess.Popen.__init__
-    env_position = 10
-
-    @functools.wraps(start)
-    def popen(self: Any, *args: Any, **kwargs: Any) -> None:
-        if current() is not None and len(args) <= env_position and kwargs.get("env") is None:
-            kwargs["env"] = dict(os.environ)
-        start(self, *args, **kwargs)
-
-    replace(stack, subprocess.Popen, "__init__", popen)
-
-
-def _outside_only(function: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(function)
-    def call(*args: Any) -> None:
-        if current() is None:
-            function(*args)
-
-    return call
-
-
-def _keep_folders_apart(stack: contextlib.ExitStack) -> None:
-    """Makes the working directory that a rank changes to its own."""
-    for name in ("chdir", "fchdir"):
-        replace(stack, os, name, _noting_folder(getattr(os, name)))
-
-
-def _noting_folder(change: Callable[[Any], None]) -> Callable[[Any], None]:
-    @functools.wraps(change)
-    def call(path: Any) -> None:
-        change(path)
-        process = current()
-        if process is not None:
-            process.folder = os.getcwd()
-
-    return call
-
-
-def _refuse_threads(stack: contextlib.ExitStack) -> None:
-    start = threading.Thread.start
-
-    @functools.wraps(start)
-    def refused(self: threading.Thread) -> None:
-        process = current()
-        if process is not None:
-            raise RuntimeError(
-                f"cannot start thread {self.name!r}: the ranks of torchemu take turns on one thread, and only the "
-                "running one's modules and environment are in place; do the work in the rank itself"
-            )
-        start(self)
-
-    replace(stack, threading.Thread, "start", refused)

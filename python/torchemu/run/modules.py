@@ -49,10 +49,12 @@ class Rules:
         return found
 
     def _is_own(self, name: str, module: types.ModuleType, started: bool) -> bool:
+        if name in _MAIN:
+            return True
         known = getattr(module, "__dict__", {})
         file, path = known.get("__file__"), known.get("__path__")
-        if name in _MAIN or isinstance(file, str):
-            return name in _MAIN or self.is_own_file(name, str(file))
+        if isinstance(file, str):
+            return self.is_own_file(name, file)
         if path:
             return any(is_program_file(os.path.join(str(p), "")) for p in path)
         return started and known.get("__spec__") is None and name.partition(".")[0] not in self._shared

@@ -63,8 +63,9 @@ class Process:
         else:
             self.exits.run()
         finally:
-            for stream in {sys.stdout, sys.stderr, *self._output} - {None}:
-                stream.flush()
+            for stream in (sys.stdout, sys.stderr, *self._output):
+                if stream is not None and not stream.closed:
+                    stream.flush()
 
     def spawned(
         self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]

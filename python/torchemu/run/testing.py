@@ -17,6 +17,8 @@ from torchemu.run.environ import Launch
 from torchemu.run.isolation import Isolation
 from torchemu.run.transfer import Parcel
 
+_SKIPS = ("SkipTest", "Skipped")  # unittest's exception and pytest's
+
 ORIGINAL = "torchemu_original"
 """The attribute of a decorated test that is the function itself."""
 
@@ -101,9 +103,7 @@ def _hand_down_group() -> None:
 
 def _cause(failed: list[Failure]) -> BaseException:
     """The exception that the test fails with: a failed assertion rather than a rank's wish to skip the test."""
-    import pytest
-
-    first = next((f for f in failed if not isinstance(f.exception, pytest.skip.Exception)), failed[0])
+    first = next((f for f in failed if type(f.exception).__name__ not in _SKIPS), failed[0])
     error = first.exception
     error.__traceback__ = failures.of_program(error.__traceback__)
     error.add_note(f"This is rank {first.rank}, the first to fail, at {first.time_ps / 1e6:.3f} us of simulated time.")

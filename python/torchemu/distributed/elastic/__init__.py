@@ -1,0 +1,1 @@
+"""torch.distributed.elastic: of torchrun's own parts, those that programs use."""
