@@ -82,6 +82,10 @@ func (n *Network) arrive(at sim.Time, f int32, seg *segment) sim.EventID {
 func (a *arrival) Handle(now sim.Time, f uint64) {
 	n := (*Network)(a)
 	fl := &n.flows[f]
+	if n.damaged && n.segments[fl.segment].broken {
+		n.free(int32(f))
+		return
+	}
 	fl.segment++
 	fl.engine, fl.event = none, 0
 	n.begin(int32(f), now)
@@ -94,8 +98,17 @@ func (d *delivery) Handle(now sim.Time, f uint64) { (*Network)(d).deliver(int32(
 func (n *Network) deliver(f int32, now sim.Time) {
 	fl := &n.flows[f]
 	s, token := fl.sink, fl.token
+	lost := n.damaged && fl.segment != none && n.segments[fl.segment].broken
+	n.free(f)
+	if !lost {
+		s.Delivered(now, token)
+	}
+}
+
+// free makes a flow's slot free.
+func (n *Network) free(f int32) {
+	fl := &n.flows[f]
 	fl.sink = nil // or the slot would keep the sink's memory alive
 	fl.next = n.freeFlow
 	n.freeFlow = f
-	s.Delivered(now, token)
 }

@@ -45,6 +45,8 @@ type Kernel struct {
 type sip struct {
 	memory, matrix, vector int32
 	copies                 [ways]int32
+	brakes                 [3]int32 // the links by which a fault slows its kernels
+	factor                 float64  // by which it does; 0: by none
 }
 
 // full is the rate of a SIP's units: a flow over one has a byte for each picosecond that the unit takes for it alone.
@@ -147,23 +149,24 @@ func (n *Network) sip(at topology.DeviceID) *sip {
 	if n.sips == nil {
 		n.sips = make([]sip, n.topology.SIPs())
 		for i := range n.sips {
-			n.sips[i] = sip{none, none, none, [ways]int32{none, none}}
+			n.sips[i] = sip{memory: none, copies: [ways]int32{none, none}}
 		}
 	}
 	d := &n.sips[i]
 	if d.memory == none {
-		d.memory, d.matrix, d.vector = n.newMemory(i), n.newUnit(), n.newUnit()
+		bandwidth := uint64(n.topology.Memory().Bandwidth)
+		d.brakes = [...]int32{n.newLink(bandwidth), n.newLink(full), n.newLink(full)}
+		d.memory, d.matrix, d.vector = n.newMemory(i, d.brakes[0]), n.newUnit(d.brakes[1]), n.newUnit(d.brakes[2])
 	}
 	return d
 }
 
 // newMemory returns the segment of a SIP's memories: the links of all of them, in both directions, because a stack of
-// memory has one bus. The first link is what its kernels may take together; only a fault makes that less than what
-// the memories have.
-func (n *Network) newMemory(i int) int32 {
+// memory has one bus. brake is what kernels may take together; only a fault makes that less than what a memory has.
+func (n *Network) newMemory(i int, brake int32) int32 {
 	s := n.newSegment()
 	s.kernel, s.lanes = true, uint32(n.topology.CubesPerSIP())
-	n.append(&s, n.newLink(uint64(n.topology.Memory().Bandwidth)))
+	n.append(&s, brake)
 	for cube := range n.topology.CubesPerSIP() {
 		read, write := n.memoryLinks(i, cube)
 		n.append(&s, n.link(read))
@@ -180,9 +183,9 @@ func (n *Network) memoryLinks(sip, cube int) (read, write topology.Link) {
 }
 
 // newUnit returns a segment for the matrix units of a SIP, or for its vector units.
-func (n *Network) newUnit() int32 {
+func (n *Network) newUnit(brake int32) int32 {
 	s := n.newSegment()
 	s.kernel = true
-	n.append(&s, n.newLink(full))
+	n.append(&s, brake)
 	return n.addSegment(s)
 }

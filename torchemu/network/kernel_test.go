@@ -41,10 +41,13 @@ func (d device) Handle(_ sim.Time, i uint64) {
 }
 
 // play runs messages and activities on an idle network and returns when each ended, messages first.
-func play(tb testing.TB, top *topology.Topology, messages []message, activities []activity) []sim.Time {
+func play(tb testing.TB, top *topology.Topology, messages []message, activities []activity, faults ...fault) []sim.Time {
 	tb.Helper()
 	e := sim.NewEngine()
 	tr := &traffic{n: network.New(e, top), messages: messages, arrived: make([]sim.Time, len(messages)+len(activities))}
+	for _, x := range faults {
+		e.At(x.at, 0, injector{tr.n, x}, 0)
+	}
 	for i, m := range messages {
 		e.At(m.at, 0, tr, uint64(i))
 	}
@@ -63,8 +66,11 @@ func play(tb testing.TB, top *topology.Topology, messages []message, activities 
 }
 
 // expectAll returns what the reference says of messages and activities.
-func expectAll(t *topology.Topology, messages []message, activities []activity) []sim.Time {
+func expectAll(t *topology.Topology, messages []message, activities []activity, faults ...fault) []sim.Time {
 	r := &reference{t: t, waiting: map[topology.DeviceID][]*job{}, using: map[topology.DeviceID]int{}}
+	for _, x := range faults {
+		r.slows = append(r.slows, x.slow())
+	}
 	for _, m := range messages {
 		r.jobs = append(r.jobs, r.newJob(m))
 	}
@@ -95,7 +101,7 @@ func (r *reference) flows(a activity) []*job {
 	}
 	var jobs []*job
 	if a.kernel.Bytes > 0 {
-		var links []topology.LinkID
+		links := []topology.LinkID{extra(a.sip, allMemories)}
 		for cube := range r.t.CubesPerSIP() {
 			links = append(links, r.t.Route(r.t.PE(a.sip, cube, 0), r.t.PE(a.sip, cube, 0))...)
 		}
@@ -138,10 +144,10 @@ func deviceJob(at, latency sim.Time, links []topology.LinkID, amount *big.Rat) *
 	}
 }
 
-func agreeAll(t *testing.T, about string, top *topology.Topology, messages []message, activities []activity) {
+func agreeAll(t *testing.T, about string, top *topology.Topology, messages []message, activities []activity, faults ...fault) {
 	t.Helper()
-	want := expectAll(top, messages, activities)
-	for i, got := range play(t, top, messages, activities) {
+	want := expectAll(top, messages, activities, faults...)
+	for i, got := range play(t, top, messages, activities, faults...) {
 		if got == want[i] {
 			continue
 		}

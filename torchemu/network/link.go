@@ -2,12 +2,14 @@ package network
 
 // link is the state of a link that matters once it is shared.
 type link struct {
-	capacity  uint64 // bytes per second
+	nominal   uint64 // bytes per second, as the topology has it
+	capacity  uint64 // what a fault leaves of it
 	load      uint64 // the peaks of its members, added up
 	collected uint64 // the last filling.round that saw it
 	residual  uint64 // bandwidth that is not given away yet; when filling, as a rate with the filling's shift
 	takers    uint64 // members that have no rate yet
 	members   []member
+	dropped   bool  // messages over it are lost
 	changed   bool  // flows came or went while it was contended: listed in sharing.changed
 	carried   int64 // bytes
 }

@@ -30,6 +30,7 @@ type Network struct {
 	vectors   []sim.Time    // when the vector unit of each device is free
 
 	paths    map[ends]PathID
+	ways     []way // the same, in the order of their first use
 	segments []segment
 	route    []int32 // the links of all segments, end to end; see links
 	linkOf   []int32 // by topology.LinkID: its index in links, or none
@@ -44,6 +45,10 @@ type Network struct {
 	sips     []sip // nil before the first kernel
 	pairs    []pair
 	freePair int32
+
+	damaged bool         // a link was dropped or a SIP halted
+	halted  map[int]bool // by SIP
+	slowed  bool         // a SIP was slowed
 
 	uncounted bool // some segment has carried bytes that its links do not know of
 
@@ -103,12 +108,16 @@ func (n *Network) Send(p PathID, bytes int64, s Sink, token uint64) {
 // was given before. When that is done, s.Delivered is called with the token.
 func (n *Network) Reduce(pe topology.DeviceID, bytes int64, s Sink, token uint64) {
 	f := n.newFlow(none, bytes, s, token)
-	done := max(n.engine.Now(), n.vectors[pe]) + n.ReduceTime(bytes)
+	took := n.ReduceTime(bytes)
+	if n.slowed {
+		took = n.sip(pe).slower(took)
+	}
+	done := max(n.engine.Now(), n.vectors[pe]) + took
 	n.vectors[pe] = done
 	n.engine.At(done, flowPriority, (*delivery)(n), uint64(f))
 }
 
-// ReduceTime is how long a vector unit takes to make a result of the given number of bytes.
+// ReduceTime is how long a vector unit that no fault slows takes to make a result of the given number of bytes.
 func (n *Network) ReduceTime(bytes int64) sim.Time {
 	return n.reduction.time(bytes, 1)
 }

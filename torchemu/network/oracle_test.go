@@ -16,6 +16,15 @@ type reference struct {
 	jobs    []*job
 	waiting map[topology.DeviceID][]*job
 	using   map[topology.DeviceID]int // DMA engines in use
+	slows   []slow
+	factor  map[topology.LinkID]float64
+}
+
+// slow is a fault: what a link carries is divided by factor from a time on.
+type slow struct {
+	at     sim.Time
+	links  []topology.LinkID
+	factor float64
 }
 
 // job is a message, or one flow of a kernel or copy, which needs no DMA engine.
@@ -54,6 +63,7 @@ func expect(t *topology.Topology, messages []message) []sim.Time {
 // run lets all jobs come to their end.
 func (r *reference) run() {
 	for now := r.nextTime(0); now != never; now = r.nextTime(now) {
+		r.slow(now)
 		r.leave(now)
 		r.come(now)
 		r.share(now)
@@ -86,6 +96,9 @@ func (r *reference) nextTime(now sim.Time) sim.Time {
 		}
 		next = min(next, j.next)
 	}
+	if len(r.slows) > 0 {
+		next = min(next, r.slows[0].at)
+	}
 	if next == never {
 		return never
 	}
@@ -96,6 +109,19 @@ func (r *reference) nextTime(now sim.Time) sim.Time {
 		}
 	}
 	return next
+}
+
+// slow takes note of the faults that begin now.
+func (r *reference) slow(now sim.Time) {
+	for len(r.slows) > 0 && r.slows[0].at == now {
+		for _, l := range r.slows[0].links {
+			if r.factor == nil {
+				r.factor = map[topology.LinkID]float64{}
+			}
+			r.factor[l] = r.slows[0].factor
+		}
+		r.slows = r.slows[1:]
+	}
 }
 
 // leave ends the flows that finish now.
@@ -210,20 +236,34 @@ const (
 	vectorUnits
 	hostToDevice
 	deviceToHost
+	allMemories
 	extras
 )
 
 func extra(sip, which int) topology.LinkID { return topology.LinkID(-1 - sip*extras - which) }
 
-// capacity is in bytes per ps; of a unit, which a flow has as many picoseconds for as it would take alone, 1.
+// capacity is in bytes per ps: whole bytes per second.
 func (r *reference) capacity(l topology.LinkID) *big.Rat {
-	switch {
-	case l >= 0:
-		return perPicosecond(r.t.Link(l).Bandwidth)
-	case int(-1-l)%extras < hostToDevice:
-		return big.NewRat(1, 1)
+	rate := r.nominal(l)
+	if f := r.factor[l]; f != 0 {
+		slower := new(big.Rat).Quo(new(big.Rat).SetInt64(rate), new(big.Rat).SetFloat64(f))
+		rate = int64(round(slower))
 	}
-	return perPicosecond(r.t.HostLink().Bandwidth)
+	return perPicosecond(rate)
+}
+
+// nominal is in bytes per second. A flow has as many bytes for a unit as picoseconds that it would take alone.
+func (r *reference) nominal(l topology.LinkID) int64 {
+	if l >= 0 {
+		return r.t.Link(l).Bandwidth
+	}
+	switch int(-1-l) % extras {
+	case matrixUnits, vectorUnits:
+		return 1e12
+	case allMemories:
+		return r.t.Memory().Bandwidth
+	}
+	return r.t.HostLink().Bandwidth
 }
 
 func perPicosecond(bandwidth int64) *big.Rat { return big.NewRat(bandwidth, 1e12) }

@@ -13,6 +13,12 @@ type PathID int32
 // ends are the devices at the ends of a path.
 type ends struct{ src, dst topology.DeviceID }
 
+// way is a path that is known, and its ends.
+type way struct {
+	ends
+	path PathID
+}
+
 // segment is the part of a path up to its end or to the next device that stores and forwards.
 type segment struct {
 	// Its links are Network.route[first:last], in no order but that the first ones, up to tight, are not slack.
@@ -22,6 +28,7 @@ type segment struct {
 	lanes   uint32 // a flow's bytes are spread evenly over so many links side by side: 1, but for kernels
 	more    bool   // the path goes on with the following segment
 	kernel  bool   // for kernels: what they carry has no direction, and is not counted
+	broken  bool   // part of a path on which messages are lost
 	peak    pace   // of a flow without contention, on each lane
 	latency sim.Time
 	carried int64 // bytes that the links do not know of yet
@@ -34,6 +41,10 @@ func (n *Network) Path(src, dst topology.DeviceID) PathID {
 	if !known {
 		p = n.newPath(src, dst)
 		n.paths[ends{src, dst}] = p
+		n.ways = append(n.ways, way{ends{src, dst}, p})
+		if n.damaged && n.isBroken(src, dst, p) {
+			n.breakPath(p)
+		}
 	}
 	return p
 }
@@ -102,7 +113,7 @@ func (n *Network) link(l topology.Link) int32 {
 
 // newLink adds a link of so many bytes per second.
 func (n *Network) newLink(capacity uint64) int32 {
-	n.links = append(n.links, link{capacity: capacity})
+	n.links = append(n.links, link{nominal: capacity, capacity: capacity})
 	n.holds = append(n.holds, hold{by: none})
 	n.slacks = append(n.slacks, slack{})
 	return int32(len(n.links) - 1)

@@ -9,7 +9,8 @@ import "slices"
 // Every segment has one bound: its narrowest link, or the DMA engines of its source if these are narrower still. A
 // link that is the bound of none of its segments, and whose segments' bounds add up to no more than its bandwidth,
 // cannot be full before they are. To strike such a link out changes no rate, for its bandwidth follows from others.
-// With more paths a slack link may become tight; never the reverse.
+// With more paths a slack link may become tight; never the reverse. All this goes by the bandwidths of the topology: what
+// a fault takes from a link makes that one tight, and others only emptier.
 
 // slack is what is known about whether a link is slack.
 type slack struct {
@@ -39,7 +40,7 @@ func (n *Network) constrain(i int32) {
 		}
 		x.bounds = append(x.bounds, bound)
 		x.sum += bandwidth
-		if x.sum > n.links[l].capacity {
+		if x.sum > n.links[l].nominal {
 			n.tighten(l)
 		}
 	}
@@ -53,7 +54,7 @@ func (n *Network) bound(s *segment) (bound int32, bandwidth uint64) {
 		bound, bandwidth = ^s.source, uint64(n.dma.Engines)*uint64(n.dma.Bandwidth)
 	}
 	for _, l := range n.route[s.first:s.last] {
-		c := n.links[l].capacity
+		c := n.links[l].nominal
 		better := bound >= 0 && n.slacks[l].tight && !n.slacks[bound].tight
 		if c < bandwidth || c == bandwidth && better {
 			bound, bandwidth = l, c
