@@ -6,6 +6,7 @@ import sys
 
 from torchemu.distributed._backends import BACKENDS, is_available
 from torchemu.distributed._decorator import CallableModule
+from torchemu.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torchemu.distributed.distributed_c10d import (
     Backend,
     BackendConfig,
@@ -84,6 +85,7 @@ __all__ = [
     "BACKENDS",
     "Backend",
     "BackendConfig",
+    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
@@ -131,6 +133,7 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
+    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_available",
