@@ -9,12 +9,15 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from launch import Outcome, launch, lines, written
+
+import torchemu
 
 PREAMBLE = """\
 import os, sys
@@ -377,6 +380,7 @@ def test_threads_are_refused(tmp_path: Path) -> None:
     text = """
         import threading
         from concurrent.futures import ThreadPoolExecutor
+        before = threading.active_count()
         try:
             threading.Thread(target=print, name="loader").start()
         except RuntimeError as error:
@@ -388,7 +392,7 @@ def test_threads_are_refused(tmp_path: Path) -> None:
                 pool.submit(print)
             except RuntimeError as error:
                 assert "do the work in the rank itself" in str(error)
-        assert threading.active_count() == 1
+        assert threading.active_count() == before
     """
     check(tmp_path, text)
     ran: list[int] = []
@@ -396,6 +400,26 @@ def test_threads_are_refused(tmp_path: Path) -> None:
     thread.start()
     thread.join()
     assert ran == [1]
+
+
+def test_threads_from_outside_are_outside() -> None:
+    asked, answered, seen = threading.Event(), threading.Event(), []
+
+    def answer() -> None:
+        asked.wait(60)
+        seen.append(time.time())
+        answered.set()
+
+    @torchemu.distributed(world_size=1, virtual_clock=True)
+    def rank() -> None:
+        asked.set()
+        assert answered.wait(60) and time.time() < 1
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    rank()
+    thread.join()
+    assert seen[0] > 1e9
 
 
 # -- ends
@@ -510,6 +534,27 @@ def test_spawned_ranks_of_functions_that_cannot_be_pickled(tmp_path: Path) -> No
             assert seen == [(0, "a"), (1, "a"), (2, "a")]
     """
     assert lines(launch("--nproc-per-node", "1", written(tmp_path, text))) == []
+
+
+def test_processes_that_a_rank_starts(tmp_path: Path) -> None:
+    text = """
+        import torch.multiprocessing as mp
+        state = []
+
+        def work(number):
+            state.append(number)
+            assert state == [number] and __name__ == "__mp_main__"
+            print("worked", number)
+
+        if __name__ == "__main__":
+            state.append("parent")
+            for number in range(3):
+                mp.Process(target=work, args=(number,)).start()
+            print("ends", state)
+    """
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, text))
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.splitlines() == ["ends ['parent']", "worked 0", "worked 1", "worked 2"]
 
 
 def test_failure_of_a_spawned_rank(tmp_path: Path) -> None:

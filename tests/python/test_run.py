@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -334,6 +335,17 @@ def test_what_a_process_prints_and_answers(tmp_path: Path) -> None:
     )
     assert together.returncode == 4
     assert together.stdout.splitlines()[:5] == ["out 0", "err", "out 1", "err", "=" * 60]
+
+
+@pytest.mark.parametrize("busy", ["while True: pass", "time.sleep(60)"])
+def test_interrupt(tmp_path: Path, busy: str) -> None:
+    program = written(tmp_path, f"import time\ntry:\n    print('go', flush=True)\n    {busy}\nfinally: print('stop')")
+    command = [sys.executable, "-c", "import sys; from torchemu.cli import main; sys.exit(main())"]
+    with subprocess.Popen([*command, "run", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None and run.stdout.readline() == "go\n"
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    assert (out, err, run.returncode) == ("stop\n", "interrupted\n", 130)
 
 
 # -- output

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from torchemu import _runtime
 from torchemu.run.modules import is_program_file
 from torchemu.run.patches import current, replace
 
@@ -51,8 +52,9 @@ def install(stack: contextlib.ExitStack) -> None:
 
     def registered(func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         process = current()
-        if process is None or not is_program_file(sys._getframe(1).f_code.co_filename):
-            return register(func, *args, **kwargs)  # a shared module's, on behalf of everybody
+        file = sys._getframe(1).f_code.co_filename
+        if process is None or not (is_program_file(file) or file.startswith(_runtime.PACKAGE)):
+            return register(func, *args, **kwargs)  # an installed package does so once, on behalf of everybody
         process.exits.add(functools.partial(func, *args, **kwargs))
         return func
 

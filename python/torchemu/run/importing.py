@@ -10,8 +10,8 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from torchemu import _runtime
 from torchemu.run.modules import Rules, Table
+from torchemu.run.patches import current
 
 _Spec = importlib.machinery.ModuleSpec
 
@@ -34,7 +34,7 @@ class Finder(importlib.abc.MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> _Spec | None:
         """The spec for a new module object; one of the program's is compiled once for all ranks."""
-        if _runtime.process() is None:
+        if current() is None:
             return None
         key = (fullname, *(sys.path if path is None else path))
         if key in self._specs:

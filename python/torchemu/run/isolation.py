@@ -45,24 +45,25 @@ class Isolation:
         self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
         self._rules = Rules(isolate)
         self._parts = [random_state, exits, surroundings, *([clock] if virtual_clock else [])]
-        self._stack = contextlib.ExitStack()
         self.go_to = os.chdir
 
     def __enter__(self) -> Isolation:
         importlib.import_module("torchemu._namespace")  # on nobody's sys.path but our own
         modules = Table(self._rules, self._rules.own(started=False))
         self._outside = self.in_place = Process(self, str(self._seed), Interpreter(), modules)
-        self._stack.callback(self._outside.enter)
-        self._nowhere = self._stack.enter_context(open(os.devnull, "w"))
-        finder = Finder(self._rules, modules)
-        sys.meta_path.insert(0, finder)
-        self._stack.callback(sys.meta_path.remove, finder)
-        for part in self._parts:
-            part.install(self._stack)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._outside.enter)
+            self._nowhere = stack.enter_context(open(os.devnull, "w"))
+            finder = Finder(self._rules, modules)
+            sys.meta_path.insert(0, finder)
+            stack.callback(sys.meta_path.remove, finder)
+            for part in self._parts:
+                part.install(stack)
+            self._undo = stack.pop_all().close
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self._stack.close()
+        self._undo()
 
     def own_names(self) -> frozenset[str]:
         """The names of the program's modules that are loaded outside of ranks."""

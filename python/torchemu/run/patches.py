@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any, cast
 
 from torchemu import _runtime
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
 
 
 def current() -> Process | None:
-    """The running rank's process; None outside of ranks."""
-    return cast("Process | None", _runtime.process())
+    """The process of the rank that asks; None outside of ranks, and on threads that were started there."""
+    process = cast("Process | None", _runtime.process())
+    return process if process is not None and process.thread == threading.get_ident() else None
 
 
 def replace(stack: contextlib.ExitStack, owner: Any, name: str, value: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,12 @@ class Process:
 
     Attributes:
         folder: the working directory.
+        thread: the one that all ranks take turns on.
     """
 
     def __init__(self, isolation: Isolation, key: str, interpreter: Interpreter, modules: Table) -> None:
         self.key, self.interpreter, self.modules = key, interpreter, modules
-        self.folder = os.getcwd()
+        self.folder, self.thread = os.getcwd(), threading.get_ident()
         self._output = (interpreter.stdout, interpreter.stderr)
         self.random = RandomState(key)
         self.exits = Exits()
