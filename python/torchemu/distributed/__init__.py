@@ -2,10 +2,43 @@
 
 from __future__ import annotations
 
-import sys
+import logging as logging
+import sys as sys
+import traceback as traceback
+import typing as typing
+from datetime import timedelta as timedelta
 
+import torchemu as torch  # noqa: F401 (PyTorch's package has all these names too)
+from torchemu.distributed import algorithms, autograd, c10d_logger, config, logging_handlers, remote_device, rpc, utils
 from torchemu.distributed._backends import BACKENDS, is_available
+from torchemu.distributed._debug import (
+    DebugLevel,
+    breakpoint,  # noqa: A004 (PyTorch's name)
+    get_debug_level,
+    log,
+    set_debug_level,
+    set_debug_level_from_env,
+)
 from torchemu.distributed._decorator import CallableModule
+from torchemu.distributed._missing import (
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    BuiltinCommHookType,
+    GatherOptions,
+    GradBucket,
+    GroupName,
+    Logger,
+    ProcessGroupGloo,
+    ProcessGroupNCCL,
+    RankType,
+    ReduceOptions,
+    Reducer,
+    ReduceScatterOptions,
+    ScatterOptions,
+)
 from torchemu.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torchemu.distributed.distributed_c10d import (
     Backend,
@@ -83,21 +116,39 @@ from torchemu.errors import DistBackendError, DistError, DistNetworkError, DistS
 
 __all__ = [
     "BACKENDS",
+    "AllToAllOptions",
+    "AllreduceCoalescedOptions",
+    "AllreduceOptions",
     "Backend",
     "BackendConfig",
+    "BarrierOptions",
+    "BroadcastOptions",
+    "BuiltinCommHookType",
+    "DebugLevel",
     "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
+    "GatherOptions",
+    "GradBucket",
     "GroupMember",
+    "GroupName",
     "HashStore",
+    "Logger",
     "P2POp",
     "PrefixStore",
     "ProcessGroup",
+    "ProcessGroupGloo",
+    "ProcessGroupNCCL",
     "QueueEmptyError",
+    "RankType",
     "ReduceOp",
+    "ReduceOptions",
+    "ReduceScatterOptions",
+    "Reducer",
+    "ScatterOptions",
     "Store",
     "TCPStore",
     "Work",
@@ -105,6 +156,7 @@ __all__ = [
     "_coalescing_manager",
     "_make_nccl_premul_sum",
     "_reduce_scatter_base",
+    "algorithms",
     "all_gather",
     "all_gather_coalesced",
     "all_gather_into_tensor",
@@ -114,16 +166,21 @@ __all__ = [
     "all_reduce_coalesced",
     "all_to_all",
     "all_to_all_single",
+    "autograd",
     "barrier",
     "batch_isend_irecv",
+    "breakpoint",
     "broadcast",
     "broadcast_object_list",
+    "c10d_logger",
+    "config",
     "default_pg_timeout",
     "destroy_process_group",
     "gather",
     "gather_object",
     "get_backend",
     "get_backend_config",
+    "get_debug_level",
     "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",
@@ -146,6 +203,8 @@ __all__ = [
     "is_ucc_available",
     "is_xccl_available",
     "isend",
+    "log",
+    "logging_handlers",
     "monitored_barrier",
     "new_group",
     "new_subgroups",
@@ -158,14 +217,19 @@ __all__ = [
     "reduce_scatter_single",
     "reduce_scatter_tensor",
     "register_rendezvous_handler",
+    "remote_device",
     "rendezvous",
+    "rpc",
     "scatter",
     "scatter_object_list",
     "send",
     "send_object_list",
+    "set_debug_level",
+    "set_debug_level_from_env",
     "shrink_group",
     "split_group",
     "supports_complex",
+    "utils",
 ]
 
 sys.modules[__name__].__class__ = CallableModule

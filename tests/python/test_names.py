@@ -1,0 +1,199 @@
+"""Every public name of PyTorch's packages is there: it works, or says that it does not."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torchemu.distributed as dist
+import torchemu.multiprocessing as mp
+from conftest import OpenWorld
+from ranks import on_ranks
+
+NAMES = Path(__file__).parent / "data" / "torch_names_2_11.txt"
+"""As found by dir() in PyTorch itself. A package's title is followed by the number of its names."""
+
+UNSUPPORTED: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "torch.distributed": {
+        **dict.fromkeys(
+            [
+                "AllToAllOptions",
+                "AllreduceCoalescedOptions",
+                "AllreduceOptions",
+                "BarrierOptions",
+                "BroadcastOptions",
+                "BuiltinCommHookType",
+                "GatherOptions",
+                "GradBucket",
+                "Logger",
+                "ProcessGroupGloo",
+                "ProcessGroupNCCL",
+                "ReduceOptions",
+                "ReduceScatterOptions",
+                "Reducer",
+                "ScatterOptions",
+            ],
+            lambda cls: cls(),
+        ),
+        "algorithms": lambda module: module.model_averaging,
+        "autograd": lambda module: module.context(),
+        "config": lambda module: module.compile_on_one_rank,
+        "remote_device": lambda module: module._remote_device,
+        "rpc": lambda module: module.init_rpc("worker"),
+        "utils": lambda module: module._to_kwargs,
+    },
+    "torch.multiprocessing": {"Pool": lambda function: function(2)},
+}
+"""Names behind which there is nothing, and a use that says so."""
+
+SAY_SO_AT_ONCE = {"torch.multiprocessing": ["reducer", "reductions"]}
+"""Names that already say so themselves."""
+
+
+def sections() -> dict[str, list[str]]:
+    """The names by package."""
+    found: dict[str, list[str]] = {}
+    for line in NAMES.read_text().splitlines():
+        title, colon, count = line.partition(": ")
+        if colon:
+            names = found[title] = []
+            names.append(count)
+        elif line and not line.startswith("#"):
+            names.append(line)
+    return found
+
+
+def names() -> list[tuple[str, str]]:
+    """All of them, each with its package."""
+    return [(package, name) for package, (_, *listed) in sections().items() for name in listed]
+
+
+def module(package: str) -> types.ModuleType:
+    """What a program has under the name of the package."""
+    return importlib.import_module(package.replace("torch", "torchemu", 1))
+
+
+def test_the_list_is_whole() -> None:
+    for count, *listed in sections().values():
+        assert len(set(listed)) == int(count)
+    assert sorted(sections()) == ["torch.distributed", "torch.multiprocessing"]
+
+
+@pytest.mark.parametrize(("package", "name"), names())
+def test_a_name_works_or_says_that_it_does_not(package: str, name: str) -> None:
+    if name in SAY_SO_AT_ONCE.get(package, []):
+        with pytest.raises(NotImplementedError, match=rf"^{package}\.{name} is not supported: \w"):
+            getattr(module(package), name)
+        return
+    found = getattr(module(package), name)
+    use = UNSUPPORTED[package].get(name)
+    if use is None:
+        if type(found) in (type, types.FunctionType):
+            assert "Not supported" not in (found.__doc__ or "")
+        return
+    with pytest.raises(NotImplementedError, match=rf"^{package}\.{name}[.\w]* is not supported: \w"):
+        use(found)
+
+
+def test_only_listed_names_are_unsupported() -> None:
+    listed = set(names())
+    for package, uses in UNSUPPORTED.items():
+        assert {(package, name) for name in uses} <= listed
+
+
+def test_other_names_are_attribute_errors() -> None:
+    for package in (dist, mp):
+        assert not hasattr(package, "no_such_name")
+        with pytest.raises(AttributeError):
+            package.no_such_name  # noqa: B018
+
+
+def test_nothing_is_an_instance_of_what_is_not_supported() -> None:
+    for kind in (dist.ProcessGroupNCCL, dist.ProcessGroupGloo, dist.Reducer):
+        assert not isinstance(3, kind)
+    options = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
+    options.config.min_ctas = 4
+    assert (options.is_high_priority_stream, options.config.min_ctas) == (True, 4)
+
+
+def test_rpc_is_not_available() -> None:
+    assert not dist.rpc.is_available()
+    assert not dist.autograd.is_available()
+
+
+def test_the_names_of_modules_are_modules() -> None:
+    for name in ("algorithms", "autograd", "constants", "device_mesh", "distributed_c10d", "rpc", "utils"):
+        assert isinstance(getattr(dist, name), types.ModuleType)
+        assert importlib.import_module(f"torchemu.distributed.{name}") is getattr(dist, name)
+
+
+class TestDebugLevel:
+    @pytest.fixture(autouse=True)
+    def _world(self, open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        open_world()
+        monkeypatch.delenv("TORCH_DISTRIBUTED_DEBUG", raising=False)
+
+    @pytest.mark.parametrize("text", ["", "OFF", "INFO", "DETAIL", "detail"])
+    def test_the_environment_says_it(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", text)
+        assert dist.get_debug_level() is dist.DebugLevel[text.upper() or "OFF"]
+
+    def test_every_rank_has_its_own(self) -> None:
+        def program(rank: int) -> list[str]:
+            levels = [dist.get_debug_level().name]
+            dist.set_debug_level(list(dist.DebugLevel)[rank])
+            dist.HashStore().set("let", "others run")
+            return [*levels, dist.get_debug_level().name]
+
+        assert on_ranks(3, program) == [["OFF", "OFF"], ["OFF", "INFO"], ["OFF", "DETAIL"]]
+
+    def test_again_from_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert dist.get_debug_level() is dist.DebugLevel.OFF
+        monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "INFO")
+        assert dist.get_debug_level() is dist.DebugLevel.OFF
+        dist.set_debug_level_from_env()
+        assert dist.get_debug_level() is dist.DebugLevel.INFO
+
+    def test_misuse(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "LOUD")
+        with pytest.raises(ValueError, match="The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL"):
+            dist.set_debug_level_from_env()
+        with pytest.raises(TypeError, match=r"'INFO' is not a DebugLevel"):
+            dist.set_debug_level("INFO")  # type: ignore[arg-type]
+
+
+class TestBreakpoint:
+    def test_one_rank_stops(self, open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+        open_world()
+        stopped = []
+
+        class Debugger:
+            def set_trace(self, frame: types.FrameType) -> None:
+                stopped.append((dist.get_rank(), frame.f_code.co_name, frame.f_locals["turn"]))
+
+        monkeypatch.setattr("pdb.Pdb", Debugger)
+
+        def program(rank: int) -> None:
+            dist.init_process_group("gloo")
+            for turn in range(3):
+                dist.breakpoint(rank=1, skip=1)
+                assert len(stopped) <= turn
+
+        on_ranks(3, program)
+        assert stopped == [(1, "program", 1), (1, "program", 2)]
+
+
+def test_loggers() -> None:
+    from torchemu.distributed import c10d_logger
+
+    def function(x: int) -> int:
+        return x + 1
+
+    assert c10d_logger._exception_logger(c10d_logger._time_logger(function)) is function
+    assert dist.log is logging.getLogger("torch.distributed") is c10d_logger._c10d_logger
+    assert list(dist.logging_handlers._log_handlers) == ["default"]
