@@ -20,6 +20,7 @@ type run struct {
 	steps     []Step // of the schedule, as are the next two
 	edges     []Edge
 	edgeStart []uint32
+	next      []uint32 // of wiring
 
 	waits   []waits             // what each step still waits for
 	paths   []network.PathID    // along each of wiring.pairs
@@ -47,7 +48,7 @@ func (r *run) prepare(l Launch) {
 	r.left = append(r.left[:0], r.wiring.steps...)
 	r.joined = append(r.joined[:0], make([]bool, s.World)...)
 	r.running, r.absent = s.World, s.World
-	r.steps, r.edges, r.edgeStart = s.Steps, s.Edges, s.EdgeStart
+	r.steps, r.edges, r.edgeStart, r.next = s.Steps, s.Edges, s.EdgeStart, r.wiring.next
 	r.volumes.fit(&l)
 	r.sizes = [2]int64{int64(l.ElemSize), int64(l.PartialSize)}
 	r.partial = nil
@@ -172,8 +173,8 @@ func (r *run) arrive(i uint32, now sim.Time) bool {
 	if r.times != nil {
 		r.times[i].Arrived = now
 	}
-	if r.wiring.next != nil && r.wiring.next[i] != 0 {
-		r.done = append(r.done, r.wiring.next[i]|turn)
+	if r.next != nil && r.next[i] != 0 {
+		r.done = append(r.done, r.next[i]|turn)
 	}
 	if r.absent > 0 && !r.joined[r.steps[i].Dst] {
 		r.hold(i)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/network"
@@ -16,7 +17,8 @@ import (
 type Tuner struct {
 	topology *topology.Topology
 	choices  map[tunerKey]Algorithm
-	bench    *testBench // nil when it has to be made anew
+	crowded  map[crowdKey]bool // of too many pairs for a trial, whatever the size
+	bench    *testBench        // nil when it has to be made anew
 }
 
 // tunerKey is all that a choice depends on.
@@ -27,12 +29,14 @@ type tunerKey struct {
 }
 
 // What is more than this is tried only when nothing else is left. Every pair of ranks that talk to each other takes a
-// path through the topology. A schedule is contended when its busiest link is occupied for longer than the longest chain
+// path through the topology, and a few dozen ranks is as many as libraries for real machines let talk all to all for one
+// reduction: among more, direct algorithms may be a little faster on this fabric but take a hundred times as long to
+// simulate. A schedule is contended when its busiest link is occupied for longer than the longest chain
 // of its steps takes: then every message that comes or goes changes the rates of others, and a step takes up to a
 // thousand times as long to simulate, in a trial as in earnest.
 const (
 	maxTrialBytes     = 256 << 20
-	maxTrialPairs     = 1 << 14
+	maxTrialPairs     = 1 << 10
 	maxContendedSteps = 1 << 15
 )
 
@@ -41,12 +45,13 @@ const maxKeptBytes = 32 << 20
 
 // NewTuner returns a Tuner for collectives on t.
 func NewTuner(t *topology.Topology) *Tuner {
-	return &Tuner{topology: t, choices: make(map[tunerKey]Algorithm)}
+	return &Tuner{topology: t, choices: make(map[tunerKey]Algorithm), crowded: make(map[crowdKey]bool)}
 }
 
 // Select returns the fastest algorithm for a vector of elems elements (as in [Launch]) on the devices, rank by rank;
-// of equally fast ones the first that [Algorithms] lists. Blocks are taken as equal, each a bit larger if the elements do
-// not suffice. The error says what is wrong with the arguments.
+// of equally fast ones the first that [Algorithms] lists. Blocks are taken as equal; where the elements do not make equal
+// ones, as larger: up to twice, so that calls with ever new sizes have choices in common. The error says what is wrong
+// with the arguments.
 func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elems, elemSize int) (Algorithm, error) {
 	candidates := Algorithms(c)
 	switch {
@@ -62,13 +67,13 @@ func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elem
 	if !c.rooted() {
 		l.Root = 0
 	}
-	if blocks := c.sizes(l.World); blocks > 0 {
-		elems = (elems + blocks - 1) / blocks * blocks
+	if blocks := c.sizes(l.World); blocks > 0 && elems%blocks != 0 {
+		elems = blocks << bits.Len(uint(elems/blocks))
 	}
 	key := tunerKey{c, elems, elemSize, placementKey(l, devices)}
 	choice, known := t.choices[key]
 	if !known {
-		choice = t.choose(candidates, trial{layout: l, launch: Launch{
+		choice = t.choose(candidates, trial{layout: l, placement: key.placement, launch: Launch{
 			Elems: elems, ElemSize: elemSize, PartialSize: elemSize, Devices: devices,
 		}})
 		t.choices[key] = choice
@@ -92,8 +97,15 @@ func placementKey(l Layout, devices []topology.DeviceID) string {
 
 // trial is what candidates are tried on; launch lacks the schedule.
 type trial struct {
-	layout Layout
-	launch Launch
+	layout    Layout
+	placement string
+	launch    Launch
+}
+
+// crowdKey is what the pairs of ranks that talk to each other depend on.
+type crowdKey struct {
+	collective           Collective
+	algorithm, placement string
 }
 
 func (t trial) bytes() int64 { return int64(t.launch.Elems) * int64(t.launch.ElemSize) }
@@ -149,6 +161,9 @@ func (t *Tuner) enter(candidates []Algorithm, on trial) []contender {
 		if len(field) > 0 && c.bytes > maxTrialBytes {
 			break
 		}
+		if len(field) > 0 && t.crowded[crowdKey{c.Collective(), c.Name(), on.placement}] {
+			continue
+		}
 		if t.estimate(&c, on); len(field) == 0 || !c.heavy {
 			field = append(field, c)
 		}
@@ -165,13 +180,27 @@ func (t *Tuner) estimate(c *contender, on trial) {
 	if c.bytes <= maxKeptBytes {
 		c.schedule = on.launch.Schedule
 	}
-	if len(on.launch.Schedule.wiring().pairs) > maxTrialPairs {
+	if t.isCrowded(on.launch) {
+		t.crowded[crowdKey{c.Collective(), c.Name(), on.placement}] = true
 		c.heavy = true
 		return
 	}
 	chain, busy := t.lowerBounds(on.launch)
 	c.time = max(chain, busy)
 	c.heavy = busy > chain && len(on.launch.Schedule.Steps) > maxContendedSteps
+}
+
+// maxTrialHops bounds the links on all paths of an all-to-all, whose ranks all have something to say to each other.
+const maxTrialHops = 1 << 22
+
+// isCrowded says whether more pairs of ranks talk to each other than is worth a trial.
+func (t *Tuner) isCrowded(l Launch) bool {
+	pairs := l.Schedule.Pairs()
+	if l.Schedule.Collective == AllToAll {
+		far := t.topology.Route(l.Devices[0], l.Devices[len(l.Devices)/2])
+		return pairs*len(far) > maxTrialHops
+	}
+	return pairs > maxTrialPairs
 }
 
 // run times a contender; never, when it takes longer than limit.
