@@ -177,7 +177,9 @@ func (g *ProcessGroup) Abort(rank int, err error) error {
 	}
 	now := g.backend.World.Engine.Now()
 	for i := range g.mail {
-		g.mail[i].drop(func(l *letter) bool { return l.postedBy(member) }, func(l *letter) { l.work.Fail(err, now) })
+		for _, l := range g.mail[i].drop(func(l *letter) bool { return l.postedBy(member) }) {
+			l.work.Fail(err, now)
+		}
 	}
 	return nil
 }

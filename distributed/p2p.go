@@ -15,17 +15,24 @@ const AnySource = -1
 // mailbox is what has been sent to a member and not been received, and what it receives that nobody has sent.
 type mailbox struct{ sends, recvs []*letter }
 
-// drop removes the letters for which which is true, and gives them to gone.
-func (b *mailbox) drop(which func(*letter) bool, gone func(*letter)) {
+// drop removes and returns the letters for which which is true.
+func (b *mailbox) drop(which func(*letter) bool) []*letter {
+	var gone []*letter
 	for _, list := range []*[]*letter{&b.sends, &b.recvs} {
 		*list = slices.DeleteFunc(*list, func(l *letter) bool {
-			if !which(l) {
-				return false
+			if which(l) {
+				gone = append(gone, l)
+				return true
 			}
-			gone(l)
-			return true
+			return false
 		})
 	}
+	return gone
+}
+
+// withdraw takes a letter out of its mailbox; false when it is not there any more.
+func (l *letter) withdraw() bool {
+	return len(l.group.mail[l.to].drop(func(x *letter) bool { return x == l })) > 0
 }
 
 // letter is one side of a message.
@@ -87,7 +94,7 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	l.site, l.ready = c.Site, host.Launch()
 	l.data = pendingOn([]*tensor.Tensor{l.tensor})
 	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
-	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from}
+	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
 	l.work.Pend(l.tensor)
 	host.Issued(l.work.Event)
 	if !c.Async {

@@ -9,6 +9,7 @@ import (
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
 // finish waits for works in turn.
@@ -242,5 +243,36 @@ func TestACollectiveOnWhatIsBeingReceived(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWithdraw(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	gone := errors.New("gone")
+	post := func(rank int, message func(distributed.Caller, int, int, *tensor.Tensor) (*distributed.Work, error)) *distributed.Work {
+		w, err := message(distributed.Caller{Rank: rank, Async: true}, 1-rank, 0, ramp(1, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	lost, kept := post(0, c.group.Send), post(0, c.group.Send)
+	lost.Withdraw(gone)
+	if !errors.Is(lost.Err(), gone) || kept.Done() {
+		t.Error("not the message that was withdrawn has ended")
+	}
+	post(1, c.group.Recv)
+	kept.Withdraw(gone) // they have met
+	for c.Engine.Step() {
+	}
+	if !kept.Done() || kept.Err() != nil {
+		t.Errorf("a message that was received has ended with %v", kept.Err())
+	}
+	collective, err := c.group.Barrier(distributed.Caller{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if collective.Withdraw(gone); collective.Done() {
+		t.Error("a collective was withdrawn")
 	}
 }

@@ -14,7 +14,15 @@ type Work struct {
 	Seq    uint64  // number of the collective in its group; 0 for a message
 
 	start  sim.Time
-	source int // of a receive: the sender's group rank
+	source int     // of a receive: the sender's group rank
+	letter *letter // of a message
+}
+
+// Withdraw ends a message with an error, unless it has met its other side; nobody will meet it any more then.
+func (w *Work) Withdraw(err error) {
+	if w.letter != nil && w.letter.withdraw() {
+		w.Fail(err, w.letter.group.backend.World.Engine.Now())
+	}
 }
 
 // Duration is how long the rank's device was in the operation. It means something once the work is done.

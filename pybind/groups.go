@@ -209,6 +209,16 @@ func Duration(work int64) (ps int64, err error) {
 	return int64(w.object.Duration()), nil
 }
 
+// Withdraw ends a message, unless it has met its other side, with a DistBackendError of the given text.
+func Withdraw(work int64, text string) (err error) {
+	defer guard(&err)
+	w, err := workOf(work)
+	if err == nil {
+		w.object.Withdraw(raise("DistBackendError", "%s", text))
+	}
+	return err
+}
+
 // SequenceNumber is the number of a collective in its group; 0 of a message.
 func SequenceNumber(work int64) (seq int64, err error) {
 	defer guard(&err)

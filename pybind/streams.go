@@ -147,6 +147,9 @@ func limited(w *world, r *torchemu.Rank, e *torchemu.Event, d sim.Time, text str
 	both := torchemu.NewEvent(e.Reason())
 	cancel := w.Deadline(r.Now()+d, func(now sim.Time) { both.Fail(raise("TimeoutError", "%s", text), now) })
 	e.WhenDone(func() {
+		if both.Done() { // too late
+			return
+		}
 		cancel()
 		both.Fail(e.Err(), e.At())
 	})

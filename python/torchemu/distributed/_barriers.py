@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from torchemu import _runtime
+from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._tensor import Tensor, zeros
 from torchemu._waiting import MICROSECOND, host_time, milliseconds
@@ -114,11 +115,9 @@ def _tags(group: ProcessGroup) -> tuple[int, int]:
 def _report(group: ProcessGroup) -> None:
     """Tells rank 0 that this one has come, and waits until rank 0 says that all have."""
     arrived, released = _tags(group)
-    token = _token(group)
     try:
         for sending, tag in ((True, arrived), (False, released)):
-            message = Handle(post(group, sending, 0, tag, token))
-            wait_on_host(message.number, group.timeout, _late(group.timeout, "send" if sending else "recv"))
+            _wait(_message(group, sending, 0, tag), group.timeout, "send" if sending else "recv")
     except RuntimeError as error:
         raise RuntimeError(
             f"Rank {group.rank()} successfully reached monitoredBarrier, but received errors while waiting for "
@@ -126,34 +125,50 @@ def _report(group: ProcessGroup) -> None:
         ) from error
 
 
-def _late(limit: timedelta, what: str) -> str:
-    return f"Timed out waiting {milliseconds(limit)}ms for {what} operation to complete"
+def _message(group: ProcessGroup, sending: bool, peer: int, tag: int) -> Handle:
+    """One side of a message that says nothing but that it is there."""
+    return Handle(post(group, sending, peer, tag, zeros(1, dtype="uint8", device=_runtime.current().rank)))
+
+
+def _wait(message: Handle, limit: timedelta, what: str) -> None:
+    """Blocks the host until the message has met its other side; when that lasts too long, it never will."""
+    late = f"Timed out waiting {milliseconds(limit)}ms for {what} operation to complete"
+    try:
+        wait_on_host(message.number, limit, late)
+    except RuntimeError:
+        go.Withdraw(message.number, late)
+        raise
 
 
 def _watch(group: ProcessGroup, limit: timedelta, wait_all_ranks: bool) -> None:
     """Waits until all ranks have told that they have come, and says so to them."""
     arrived, released = _tags(group)
-    rank = _runtime.current().rank
     others = range(1, group.size())
-    arrivals = {r: Handle(post(group, False, r, arrived, zeros(1, dtype="uint8", device=rank))) for r in others}
-    _await_each(arrivals, limit, wait_all_ranks)
-    releases = {r: Handle(post(group, True, r, released, _token(group))) for r in others}
-    _await_each(releases, limit, wait_all_ranks)
+    _await_each({r: _message(group, False, r, arrived) for r in others}, limit, wait_all_ranks)
+    _await_each({r: _message(group, True, r, released) for r in others}, limit, wait_all_ranks)
 
 
 def _await_each(messages: dict[int, Handle], limit: timedelta, wait_all_ranks: bool) -> None:
     start = host_time()
     missing: list[int] = []
-    for r, message in messages.items():
-        left = limit if wait_all_ranks else limit - timedelta(microseconds=(host_time() - start) // MICROSECOND)
-        try:
-            wait_on_host(message.number, max(left, timedelta(0)), _late(left, "recv"))
-        except RuntimeError as error:
-            if not wait_all_ranks:
-                raise RuntimeError(f"{_failed(f'Rank {r}', limit)}\n Original exception: \n{error}") from error
-            missing.append(r)
-    if missing:
-        raise RuntimeError(_failed(f"Ranks {', '.join(map(str, missing))}", limit))
+    try:
+        for r, message in messages.items():
+            passed = timedelta() if wait_all_ranks else _since(start)
+            try:
+                _wait(message, max(limit - passed, timedelta()), "recv")
+            except RuntimeError as error:
+                if not wait_all_ranks:
+                    raise RuntimeError(f"{_failed(f'Rank {r}', limit)}\n Original exception: \n{error}") from error
+                missing.append(r)
+        if missing:
+            raise RuntimeError(_failed(f"Ranks {', '.join(map(str, missing))}", limit))
+    finally:
+        for message in messages.values():
+            go.Withdraw(message.number, "a monitored barrier has failed")
+
+
+def _since(start: int) -> timedelta:
+    return timedelta(microseconds=(host_time() - start) // MICROSECOND)
 
 
 def _failed(ranks: str, limit: timedelta) -> str:
