@@ -154,22 +154,38 @@ func (o *origins) play(moved func(step *Step, of []int32)) error {
 	return nil
 }
 
+// at is what a rank has.
+func (o *origins) at(rank int32) []int32 {
+	n := o.Chunks()
+	return o.of[int(rank)*n : (int(rank)+1)*n]
+}
+
 // look appends what a step sends.
 func (o *origins) look(step *Step) {
-	for place := step.Lo; place < step.Hi; place++ {
-		c := o.Chunk(place)
-		if step.FromInput {
-			o.sent = append(o.sent, o.atStart(int(step.Src), c))
-		} else {
-			o.sent = append(o.sent, o.of[int(step.Src)*o.Chunks()+c])
+	from := o.at(step.Src)
+	switch {
+	case step.FromInput:
+		for place := step.Lo; place < step.Hi; place++ {
+			o.sent = append(o.sent, o.atStart(int(step.Src), o.Chunk(place)))
 		}
+	case o.isListed(step):
+		for _, c := range o.list(step) {
+			o.sent = append(o.sent, from[c])
+		}
+	default:
+		o.sent = append(o.sent, from[step.Lo:step.Hi]...)
 	}
 }
 
 // write takes a step's part of what was sent and returns the rest.
 func (o *origins) write(step *Step, sent []int32) []int32 {
-	for place := step.Lo; place < step.Hi; place++ {
-		o.of[int(step.Dst)*o.Chunks()+o.Chunk(place)] = sent[place-step.Lo]
+	to := o.at(step.Dst)
+	if o.isListed(step) {
+		for k, c := range o.list(step) {
+			to[c] = sent[k]
+		}
+	} else {
+		copy(to[step.Lo:step.Hi], sent)
 	}
 	return sent[step.Hi-step.Lo:]
 }
