@@ -39,5 +39,6 @@ func (r *Rank) copyBehind(e *Event, dst, snapshot *tensor.Tensor) {
 // behind is the reason of an operation that follows another.
 type behind struct{ before *Event }
 
-func (b behind) String() string { return "a copy_ that follows " + b.before.Reason().String() }
-func (b behind) Needs() []int   { return b.before.Reason().Needs() }
+func (b behind) Follows() *Event { return b.before }
+func (b behind) String() string  { return "a copy_ that follows " + b.before.Reason().String() }
+func (b behind) Needs() []int    { return b.before.Reason().Needs() }

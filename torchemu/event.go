@@ -23,6 +23,36 @@ type Reason interface {
 	Needs() []int   // the ranks that have yet to do something for it to happen
 }
 
+// Follower is the reason of an event that only waits for another one.
+type Follower interface {
+	Reason
+	Follows() *Event // nil when that has ended
+}
+
+// Operation is the reason of an event that is a rank's part in something between ranks. A fault may keep it from ever
+// ending; then the rank gives up at some time.
+type Operation interface {
+	Reason
+	Obstacle() string          // the fault that its messages are lost to; "" when there is none
+	Deadline() sim.Time        // when the rank gives up
+	GiveUp(cause string) error // makes sure that it never happens, and says that it did not
+}
+
+// OperationOf is the operation between ranks that an event is, or waits for; nil when there is none.
+func OperationOf(e *Event) Operation {
+	for e != nil {
+		switch r := e.reason.(type) {
+		case Operation:
+			return r
+		case Follower:
+			e = r.Follows()
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
 // NewEvent returns an event of which neither moment has come.
 func NewEvent(r Reason) *Event { return &Event{reason: r} }
 

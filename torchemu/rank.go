@@ -11,6 +11,7 @@ type Rank struct {
 	clock       sim.Time
 	stream      *Stream
 	outstanding []*Event
+	fate
 }
 
 // Now is the rank's host time. The host runs ahead of the engine while it issues work and catches up when it waits.
@@ -24,7 +25,7 @@ func (r *Rank) Spend(d sim.Time) { r.clock = r.Now() + d }
 
 // Launch charges the host for issuing one operation and returns the time at which the device may start it.
 func (r *Rank) Launch() sim.Time {
-	r.Spend(sim.Time(r.world.Topology.LaunchOverhead()))
+	r.Spend(r.slowed(sim.Time(r.world.Topology.LaunchOverhead())))
 	return r.clock
 }
 
@@ -43,6 +44,15 @@ func (r *Rank) NewStream() *Stream { return &Stream{rank: r} }
 func (r *Rank) Issued(e *Event) {
 	r.dropDone()
 	r.outstanding = append(r.outstanding, e)
+}
+
+// issuedAfter is Issued for an operation that cannot end before another: if that is the last one, it need not be kept.
+func (r *Rank) issuedAfter(before, e *Event) {
+	if n := len(r.outstanding); n > 0 && r.outstanding[n-1] == before {
+		r.outstanding[n-1] = e
+		return
+	}
+	r.Issued(e)
 }
 
 // Outstanding returns the earliest issued operation that is not done, or nil.

@@ -7,6 +7,9 @@ import "github.com/torchemu/torchemu/torchemu/sim"
 type Stream struct {
 	rank *Rank
 	tail *Event // the last operation; nil before the first
+	last *Event // the last kernel or copy
+
+	unsettled []*Event // operations that had not settled when they were added; the settled ones at the front are dropped
 }
 
 // Rank is the rank whose device the stream is on.
@@ -22,6 +25,10 @@ func (s *Stream) Tail() *Event {
 
 // Wait makes all later operations of the stream start after e. The host does not wait.
 func (s *Stream) Wait(e *Event) {
+	if !e.Settled() {
+		s.dropSettled()
+		s.unsettled = append(s.unsettled, e)
+	}
 	before := Unfinished(s.Tail(), e)
 	switch len(before) {
 	case 0:
@@ -32,36 +39,88 @@ func (s *Stream) Wait(e *Event) {
 	}
 }
 
-// Record returns an event that ends when all operations that are on the stream now have: at the host's time when
-// there are none.
-func (s *Stream) Record() *Event {
-	if tail := s.Tail(); tail != nil {
-		return tail
+func (s *Stream) dropSettled() {
+	n := 0
+	for n < len(s.unsettled) && s.unsettled[n].Settled() {
+		s.unsettled[n] = nil
+		n++
 	}
-	return Past(s.rank.Now())
+	s.unsettled = s.unsettled[n:]
 }
 
-// join is the latest of several events.
+// Record returns an event that ends when all operations have ended that are on the stream now, but not before the
+// host's time: that is when the device is told. It settles when all of them have, and fails as the last one does.
+func (s *Stream) Record() *Event {
+	issued, tail := s.rank.Now(), s.Tail()
+	if tail == nil {
+		return Past(issued)
+	}
+	e := NewEvent(follows{tail})
+	s.dropSettled()
+	afterSettled(s.unsettled, e.Settle)
+	tail.WhenDone(func() {
+		if issued <= tail.at {
+			e.Fail(tail.err, tail.at)
+			return
+		}
+		s.rank.world.At(issued, func(now sim.Time) { e.Fail(tail.err, now) })
+	})
+	return e
+}
+
+// afterSettled runs f once all the events have settled.
+func afterSettled(events []*Event, f func()) {
+	left := len(events) + 1
+	one := func() {
+		if left--; left == 0 {
+			f()
+		}
+	}
+	for _, e := range events {
+		e.WhenSettled(one)
+	}
+	one()
+}
+
+// follows is the reason of an event that ends with another.
+type follows struct{ tail *Event }
+
+func (f follows) Follows() *Event { return f.tail }
+func (f follows) String() string  { return f.tail.Reason().String() }
+func (f follows) Needs() []int    { return f.tail.Reason().Needs() }
+
+// join is the latest of several events. It fails as the first of them does that fails.
 func join(events []*Event) *Event {
-	e := NewEvent(allOf(events))
-	AfterAll(events, e.Finish)
+	a := &allOf{events}
+	e := NewEvent(a)
+	AfterAll(events, func(latest sim.Time) {
+		var err error
+		for _, part := range a.parts {
+			if err == nil {
+				err = part.err
+			}
+		}
+		a.parts = nil // or a chain would keep all that ever was in it
+		e.Fail(err, latest)
+	})
 	return e
 }
 
 // allOf is the reason of a joined event: the first of its parts that is missing.
-type allOf []*Event
+type allOf struct{ parts []*Event }
 
-func (a allOf) missing() *Event {
-	for _, e := range a {
+// Follows is the first part that has not ended. It implements Follower.
+func (a *allOf) Follows() *Event {
+	for _, e := range a.parts {
 		if !e.Done() {
 			return e
 		}
 	}
-	return a[len(a)-1]
+	return nil
 }
 
-func (a allOf) String() string { return a.missing().Reason().String() }
-func (a allOf) Needs() []int   { return a.missing().Reason().Needs() }
+func (a *allOf) String() string { return a.Follows().Reason().String() }
+func (a *allOf) Needs() []int   { return a.Follows().Reason().Needs() }
 
 // At runs f at a simulated time; now, when that is past.
 func (w *World) At(t sim.Time, f func(now sim.Time)) {

@@ -18,6 +18,7 @@ type World struct {
 	Network  *network.Network
 
 	ranks []*Rank
+	plan
 }
 
 // NewWorld returns an idle cluster at time zero.

@@ -54,6 +54,14 @@ func (t *Topology) PE(sip, cube, pe int) DeviceID {
 	return l.cube(sip, cube) + 2 + DeviceID(pe)
 }
 
+// IO is the device of a SIP's port. It panics when there is no such SIP.
+func (t *Topology) IO(sip int) DeviceID {
+	if sip < 0 || sip >= t.layout.sips {
+		panic(fmt.Sprintf("topology %s: no SIP %d; it has %d SIPs", t.Name, sip, t.layout.sips))
+	}
+	return t.layout.io(sip)
+}
+
 // Device describes a device. It panics when there is none of this number.
 func (t *Topology) Device(id DeviceID) Device {
 	l := &t.layout

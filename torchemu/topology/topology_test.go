@@ -59,6 +59,16 @@ func TestPEIsWhereItSays(t *testing.T) {
 	}
 }
 
+func TestIOIsThePortOfItsSIP(t *testing.T) {
+	top := parse(t, system{"switch", 2, 3, 0, 0, 3, 2}.yaml())
+	for sip := range top.SIPs() {
+		d := top.Device(top.IO(sip))
+		if want := (topology.Device{ID: d.ID, Kind: topology.IO, Node: sip / 3, SIP: sip, Cube: -1, PE: -1}); d != want {
+			t.Errorf("IO(%d) is %+v", sip, d)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	top := parse(t, system{"switch", 2, 2, 0, 0, 2, 2}.yaml())
 	names := map[string]bool{}
@@ -122,6 +132,8 @@ func TestOutOfRangePanicsWithTheNumbers(t *testing.T) {
 		"topology tiny: no PE 0 in cube 0 of SIP 2; it has 2 SIPs of 1 cubes of 1 PEs":  func() { top.PE(2, 0, 0) },
 		"topology tiny: no PE 0 in cube 1 of SIP 0; it has 2 SIPs of 1 cubes of 1 PEs":  func() { top.PE(0, 1, 0) },
 		"topology tiny: no PE -1 in cube 0 of SIP 0; it has 2 SIPs of 1 cubes of 1 PEs": func() { top.PE(0, 0, -1) },
+		"topology tiny: no SIP 2; it has 2 SIPs":                                        func() { top.IO(2) },
+		"topology tiny: no SIP -1; it has 2 SIPs":                                       func() { top.IO(-1) },
 		"topology tiny: no device 8; it has 8 devices":                                  func() { top.Device(8) },
 		"topology tiny: no device -1; it has 8 devices":                                 func() { top.Device(-1) },
 		"topology tiny: no link 10; it has 10 links":                                    func() { top.Link(10) },

@@ -1,0 +1,268 @@
+package torchemu
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Fault is something that goes wrong with a World at a simulated time: [Kill], [SlowRank], [SlowLink] or [DropLink].
+type Fault interface {
+	from() sim.Time
+	prepare(w *World) error
+	strike(w *World)
+}
+
+// Kill ends a rank's program: it gets a [KilledError] where it waits then, or at its next operation. What its device
+// has not sent or received by then never arrives. The rank stays dead.
+type Kill struct {
+	Rank int
+	At   sim.Time
+}
+
+// SlowRank makes a rank's launches, kernels and reductions take Factor times as long: launches by its host's clock, the
+// others by the simulation's. A later one for the same rank takes its place.
+type SlowRank struct {
+	Rank   int
+	Factor float64 // at least 1
+	From   sim.Time
+}
+
+// SlowLink divides the bandwidth of a cable by Factor, in both directions. A later one takes its place.
+type SlowLink struct {
+	Cable  Cable
+	Factor float64 // at least 1
+	From   sim.Time
+}
+
+// DropLink loses all messages over a cable that have not arrived, in both directions. Nobody sends them again or by
+// another way.
+type DropLink struct {
+	Cable Cable
+	From  sim.Time
+}
+
+// Cable is what joins two devices: a link in each direction.
+type Cable struct {
+	Name  string // for messages: "the link between SIPs 0 and 1"
+	Links []topology.LinkID
+}
+
+// plan is what goes wrong with a World.
+type plan struct {
+	ahead []Fault // in the order of their times
+	drops []DropLink
+	fatal bool // a rank is dead or a link dropped, so that operations may never end
+}
+
+// fate is what goes wrong with a rank.
+type fate struct {
+	slow   []SlowRank // in the order of their times
+	mortal bool       // it dies at death
+	death  sim.Time
+	dead   bool
+	onKill func()
+}
+
+// Inject adds faults. Those whose time is past strike now. Of faults at one time, the one that is added first comes
+// first, and what happens at that moment anyway still happens before. The ranks and links must exist.
+func (w *World) Inject(faults ...Fault) error {
+	for _, f := range faults {
+		if err := f.prepare(w); err != nil {
+			return err
+		}
+	}
+	w.ahead = append(w.ahead, faults...)
+	slices.SortStableFunc(w.ahead, func(a, b Fault) int { return cmp.Compare(a.from(), b.from()) })
+	for len(w.ahead) > 0 && w.ahead[0].from() <= w.Engine.Now() {
+		w.next().strike(w)
+	}
+	return nil
+}
+
+// prepare tells the rank's host, which runs ahead of the simulation.
+func (f Kill) prepare(w *World) error {
+	r, err := w.Rank(f.Rank)
+	if err == nil && (!r.mortal || f.At < r.death) {
+		r.mortal, r.death = true, f.At
+	}
+	return err
+}
+
+func (f SlowRank) prepare(w *World) error {
+	r, err := w.Rank(f.Rank)
+	if err == nil {
+		r.slow = append(r.slow, f)
+		slices.SortStableFunc(r.slow, func(a, b SlowRank) int { return cmp.Compare(a.From, b.From) })
+	}
+	return err
+}
+
+func (f SlowLink) prepare(*World) error { return nil }
+func (f DropLink) prepare(*World) error { return nil }
+
+// Step lets simulated time pass up to the next event, or to a fault that comes first; false when there is no event.
+// With faults injected it takes the place of the engine's own Step.
+func (w *World) Step() bool {
+	if len(w.ahead) > 0 {
+		if next, ok := w.Engine.Next(); ok && w.ahead[0].from() <= next {
+			w.schedule()
+		}
+	}
+	return w.Engine.Step()
+}
+
+// StepToFault lets simulated time pass up to the next fault, when nothing else is going to happen; false when none is
+// left.
+func (w *World) StepToFault() bool {
+	if len(w.ahead) == 0 {
+		return false
+	}
+	w.schedule()
+	return w.Engine.Step()
+}
+
+// schedule makes the next fault an event. It is one only now because there is to be none when nothing but faults is
+// ahead.
+func (w *World) schedule() {
+	f := w.next()
+	w.At(f.from(), func(sim.Time) { f.strike(w) })
+}
+
+// next takes the next fault.
+func (w *World) next() Fault {
+	f := w.ahead[0]
+	w.ahead = w.ahead[1:]
+	return f
+}
+
+func (f Kill) from() sim.Time     { return f.At }
+func (f SlowRank) from() sim.Time { return f.From }
+func (f SlowLink) from() sim.Time { return f.From }
+func (f DropLink) from() sim.Time { return f.From }
+
+func (f Kill) strike(w *World) {
+	r := w.ranks[f.Rank]
+	if r.dead {
+		return
+	}
+	r.dead, w.fatal = true, true
+	w.Network.Halt(f.Rank)
+	if r.onKill != nil {
+		r.onKill()
+	}
+}
+
+func (f SlowRank) strike(w *World) { w.Network.SlowSIP(f.Rank, f.Factor) }
+
+func (f SlowLink) strike(w *World) {
+	for _, l := range f.Cable.Links {
+		w.Network.SlowLink(l, f.Factor)
+	}
+}
+
+func (f DropLink) strike(w *World) {
+	w.drops = append(w.drops, f)
+	w.fatal = true
+	for _, l := range f.Cable.Links {
+		w.Network.DropLink(l)
+	}
+}
+
+// Fatal reports whether a rank is dead or a link dropped by now, so that operations may never end.
+func (w *World) Fatal() bool { return w.fatal }
+
+// Death says when and that a rank was killed; "" for one that lives, or is none.
+func (w *World) Death(rank int) string {
+	if rank < 0 || rank >= len(w.ranks) || w.ranks[rank] == nil || !w.ranks[rank].dead {
+		return ""
+	}
+	return fmt.Sprintf("rank %d was killed at %v", rank, w.ranks[rank].death)
+}
+
+// Lost says why messages from one PE to another do not arrive; "" when they do.
+func (w *World) Lost(src, dst topology.DeviceID) string {
+	for _, end := range []topology.DeviceID{src, dst} {
+		if why := w.Death(w.Topology.Device(end).SIP); why != "" {
+			return why
+		}
+	}
+	for _, l := range w.Topology.Route(src, dst) {
+		for _, d := range w.drops {
+			if slices.Contains(d.Cable.Links, l) {
+				return fmt.Sprintf("%s was dropped at %v", d.Cable.Name, d.From)
+			}
+		}
+	}
+	return ""
+}
+
+// KilledError ends the program of a rank that was killed.
+type KilledError struct {
+	Rank int
+	At   sim.Time
+}
+
+func (e *KilledError) Error() string { return fmt.Sprintf("rank %d was killed at %v", e.Rank, e.At) }
+
+// Alive is a [*KilledError] once the rank is dead, or its host has come to the time of its death.
+func (r *Rank) Alive() error {
+	if r.dead || r.mortal && r.Now() >= r.death {
+		return &KilledError{r.ID, r.death}
+	}
+	return nil
+}
+
+// OnKill has f called when the rank is killed: by whoever runs its program, in the place of who did before.
+func (r *Rank) OnKill(f func()) { r.onKill = f }
+
+// slowed is how long the rank's host takes for what takes d otherwise.
+func (r *Rank) slowed(d sim.Time) sim.Time {
+	if len(r.slow) == 0 {
+		return d
+	}
+	factor := 1.0
+	for _, f := range r.slow {
+		if f.From <= r.Now() {
+			factor = f.Factor
+		}
+	}
+	return sim.Time(math.Round(float64(d) * factor))
+}
+
+// shownNeighbours bounds how many devices a message spells out.
+const shownNeighbours = 8
+
+// CableBetween finds what joins two devices directly. Ports of SIPs are called by their SIPs' numbers.
+func CableBetween(t *topology.Topology, a, b topology.DeviceID) (Cable, error) {
+	c := Cable{Name: fmt.Sprintf("the link between %s and %s", endName(t, a), endName(t, b))}
+	var others []string
+	for id := range topology.LinkID(t.NumLinks()) {
+		switch l := t.Link(id); {
+		case l.From == a && l.To == b, l.From == b && l.To == a:
+			c.Links = append(c.Links, id)
+		case l.From == a:
+			others = append(others, endName(t, l.To))
+		}
+	}
+	if len(c.Links) == 0 {
+		if len(others) > shownNeighbours {
+			others = append(others[:shownNeighbours], "…")
+		}
+		return c, fmt.Errorf("no link joins %s and %s; the links of %[1]s lead to %[3]s",
+			endName(t, a), endName(t, b), strings.Join(others, ", "))
+	}
+	return c, nil
+}
+
+func endName(t *topology.Topology, id topology.DeviceID) string {
+	if d := t.Device(id); d.Kind == topology.IO {
+		return fmt.Sprintf("SIP %d", d.SIP)
+	}
+	return t.Device(id).Name()
+}

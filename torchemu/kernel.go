@@ -1,0 +1,106 @@
+package torchemu
+
+import (
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// Kernel adds a program of the whole device to the stream, after all that is on it, and returns its end. The host
+// spends a launch overhead and goes on; the device starts no earlier than that. The caller has put the results into outs
+// already: readers of their data need not wait, hosts that look at them wait for the end. name is for reports.
+//
+// It is an error when the rank is dead by then.
+func (s *Stream) Kernel(name string, k network.Kernel, outs ...*tensor.Tensor) (*Event, error) {
+	return s.launch(&activity{name: name, kernel: k}, outs)
+}
+
+// Copy adds a copy of so many bytes between the device and its host, like a kernel.
+func (s *Stream) Copy(w network.Way, bytes int64, outs ...*tensor.Tensor) (*Event, error) {
+	name := "a copy to the device"
+	if w == network.ToHost {
+		name = "a copy to the host"
+	}
+	return s.launch(&activity{name: name, kernel: network.Kernel{Bytes: bytes}, copies: true, way: w}, outs)
+}
+
+// activity is a kernel or a copy on a stream. It is its own event and reason, the handler that starts it and the sink
+// that ends it, so that a program may be a hundred thousand of them ahead of its device.
+type activity struct {
+	Event
+	rank   *Rank
+	name   string
+	kernel network.Kernel // of a copy: its bytes
+	copies bool
+	way    network.Way
+	issued sim.Time
+	after  *Event // what it follows; nil once that has ended
+}
+
+func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
+	if err := s.rank.Alive(); err != nil {
+		return nil, err
+	}
+	a.rank, a.reason = s.rank, a
+	a.issued = s.rank.Launch()
+	a.after = s.Tail()
+	for _, t := range outs {
+		a.Pend(t)
+	}
+	a.Settle()
+	s.rank.issuedAfter(s.last, &a.Event)
+	s.tail, s.last = &a.Event, &a.Event
+	if a.after == nil {
+		a.begin()
+	} else {
+		a.after.WhenDone(a.begin)
+	}
+	return &a.Event, nil
+}
+
+// begin starts the activity, now or when it has been issued.
+func (a *activity) begin() {
+	at, e := a.issued, a.rank.world.Engine
+	if a.after != nil {
+		at = max(at, a.after.at)
+		a.after = nil // or a chain would keep all that ever was in it
+	}
+	if at > e.Now() {
+		e.At(at, 0, a, 0)
+		return
+	}
+	a.Handle(e.Now(), 0)
+}
+
+// Handle occupies the device. It implements sim.Handler.
+func (a *activity) Handle(sim.Time, uint64) {
+	w := a.rank.world
+	pe := w.Topology.PE(a.rank.ID, 0, 0)
+	if a.copies {
+		w.Network.Copy(pe, a.way, a.kernel.Bytes, a, 0)
+		return
+	}
+	w.Network.Kernel(pe, a.kernel, a, 0)
+}
+
+// Delivered ends the activity. It implements network.Sink.
+func (a *activity) Delivered(now sim.Time, _ uint64) { a.Finish(now) }
+
+// Follows is what the activity waits for. It implements Follower.
+func (a *activity) Follows() *Event { return a.after }
+
+// String names the activity and what it waits for. It implements Reason.
+func (a *activity) String() string {
+	if a.after == nil {
+		return a.name
+	}
+	return a.name + ", which follows " + a.after.Reason().String()
+}
+
+// Needs are those that what it follows needs. It implements Reason.
+func (a *activity) Needs() []int {
+	if a.after == nil {
+		return nil
+	}
+	return a.after.Reason().Needs()
+}
