@@ -444,3 +444,16 @@ func TestLaunchesDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations a launch, want at most 2 for %d steps", got, len(l.Schedule.Steps))
 	}
 }
+
+// In a one-shot all-reduce every rank sends to every other, in a ring to one.
+func TestPairs(t *testing.T) {
+	for name, want := range map[string]int{"one_shot": 9 * 8, "ring": 9} {
+		a, err := ccl.Lookup(ccl.AllReduce, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Build(ccl.Layout{World: 9}, 1<<10).Pairs(); got != want {
+			t.Errorf("%s: %d pairs, want %d", name, got, want)
+		}
+	}
+}

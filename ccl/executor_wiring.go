@@ -33,6 +33,21 @@ type waits struct{ send, combine uint16 }
 
 type pair struct{ src, dst int32 }
 
+// Pairs is the number of distinct pairs of ranks between which something is sent: what the simulation's memory grows
+// with.
+func (s *Schedule) Pairs() int {
+	seen := make([]uint64, (s.World*s.World+63)/64)
+	n := 0
+	for i := range s.Steps {
+		at := int(s.Steps[i].Src)*s.World + int(s.Steps[i].Dst)
+		if s.Steps[i].Src != s.Steps[i].Dst && seen[at/64]>>(at%64)&1 == 0 {
+			seen[at/64] |= 1 << (at % 64)
+			n++
+		}
+	}
+	return n
+}
+
 // wiring returns the schedule's wiring, made on first use.
 func (s *Schedule) wiring() *wiring {
 	s.derived.wiringOnce.Do(func() { s.derived.wiring = newWiring(s) })

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torchemu import _runtime
+from torchemu import _interrupts, _runtime
 from torchemu._tasks import Failure, Tasks
 from torchemu.errors import DeadlockError
 
@@ -93,7 +93,8 @@ def spawn(
     if parent.tasks is not None:
         raise RuntimeError("spawn inside a spawned rank is not supported: a World has one rank a SIP, all in use")
     tasks = Tasks(parent, fn, tuple(args), nprocs)
-    tasks.run()
+    with _interrupts.ends_the_process():
+        tasks.run()
     if tasks.interrupt is not None:
         raise tasks.interrupt
     if tasks.failures:
