@@ -27,12 +27,14 @@ type tunerKey struct {
 }
 
 // What is more than this is tried only when nothing else is left. Every pair of ranks that talk to each other takes a
-// path through the topology. A schedule is contended when its busiest link is occupied for longer than the longest chain
+// path through the topology, and a few dozen ranks is as many as libraries for real machines let talk all to all for one
+// reduction: among more, direct algorithms may be a little faster on this fabric but take a hundred times as long to
+// simulate. A schedule is contended when its busiest link is occupied for longer than the longest chain
 // of its steps takes: then every message that comes or goes changes the rates of others, and a step takes up to a
 // thousand times as long to simulate, in a trial as in earnest.
 const (
 	maxTrialBytes     = 256 << 20
-	maxTrialPairs     = 1 << 14
+	maxTrialPairs     = 1 << 10
 	maxContendedSteps = 1 << 15
 )
 
