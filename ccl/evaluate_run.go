@@ -163,7 +163,8 @@ func (w *worker) spread() {
 
 // code reduces in the dtype itself: every instruction rounds.
 func (w *worker) code(code []instr) {
-	for _, in := range code {
+	for i, in := range code {
+		w.prefetch(code, i+lookahead)
 		dst := w.at(in.dst)
 		if in.b == none {
 			copy(dst, w.at(in.a))
@@ -175,6 +176,25 @@ func (w *worker) code(code []instr) {
 		}
 	}
 }
+
+// lookahead is how many instructions before its own an input is asked for.
+const lookahead = 4
+
+// prefetch asks for the inputs of an instruction to come. Those of a small block are in as many places as there are
+// ranks, each of them new to the processor; in a large one it sees by itself what comes next.
+func (w *worker) prefetch(code []instr, i int) {
+	if i >= len(code) || w.inHi-w.inLo > maxPrefetch {
+		return
+	}
+	for _, o := range [...]operand{code[i].a, code[i].b} {
+		if o.isInput() && o != none {
+			tensor.Prefetch(w.at(o))
+		}
+	}
+}
+
+// maxPrefetch is the size of a block from which on prefetching does not pay.
+const maxPrefetch = 4 << 10
 
 // at is where the bytes of an operand are.
 func (w *worker) at(o operand) []byte {

@@ -75,6 +75,17 @@ func (c cluster) spawn(fn func(p *multiprocessing.Process) error) error {
 	return multiprocessing.Spawn(c.World, c.group.Size(), fn)
 }
 
+// await lets time pass until nothing is pending on the tensor.
+func (c cluster) await(t *testing.T, x *tensor.Tensor) {
+	t.Helper()
+	for done := false; !done; {
+		var err error
+		if done, err = multiprocessing.Await(c.Engine, 0, torchemu.PendingOn(x)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestCollectivesInEveryAlgorithmOnEveryPreset(t *testing.T) {
 	algorithms := []string{ccl.Auto}
 	for _, a := range ccl.Algorithms(ccl.AllReduce) {
@@ -325,9 +336,7 @@ func TestShardsOfASingleWorker(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if done, err := multiprocessing.Await(c.Engine, 0, torchemu.PendingOn(x)); !done || err != nil {
-			t.Fatal(done, err)
-		}
+		c.await(t, x)
 		sum := k.world * (k.world - 1) / 2 * n
 		if err := expect(x, func(i int) int { return k.world * (k.world*(i%n) + sum) }); err != nil {
 			t.Errorf("%d shards: %v", k.world, err)
@@ -351,9 +360,7 @@ func TestShardsInTwoDimensions(t *testing.T) {
 	if _, err := g.AllReduce(distributed.Caller{}, x, at, tensor.Sum); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := multiprocessing.Await(c.Engine, 0, torchemu.PendingOn(x)); err != nil {
-		t.Fatal(err)
-	}
+	c.await(t, x)
 	err = expect(flat, func(i int) int {
 		row, col := i/6%2, i%6%3
 		total := 0

@@ -1,6 +1,8 @@
 package distributed
 
 import (
+	"fmt"
+
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -14,6 +16,10 @@ type planner struct {
 	chosen    map[planKey]*ccl.Schedule
 	schedules map[scheduleKey]*ccl.Schedule
 }
+
+// maxPairs bounds the pairs of ranks that a schedule sends between. Each takes about a kilobyte while its message is on
+// its way, and all may be at once.
+const maxPairs = 1 << 21
 
 type planKey struct {
 	collective            ccl.Collective
@@ -48,6 +54,10 @@ func (p *planner) plan(c ccl.Collective, root, elems, elemSize int) (*ccl.Schedu
 		return nil, err
 	}
 	s := p.schedule(a, l, int64(elems)*int64(elemSize))
+	if n := s.Pairs(); n > maxPairs {
+		return nil, fmt.Errorf("%s among %d ranks sends between %d pairs of ranks, more than the %d that can be simulated: "+
+			"choose another algorithm in ccl.yaml, such as auto", a.Name(), s.World, n, maxPairs)
+	}
 	p.chosen[key] = s
 	return s, nil
 }

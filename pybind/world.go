@@ -112,7 +112,7 @@ func Collectives(handle int64, first int) (list string, err error) {
 	lines := []collective{}
 	for _, r := range w.backend.Log[min(max(first, 0), len(w.backend.Log)):] {
 		lines = append(lines, collective{
-			r.Collective.String(), r.Algorithm, r.Ranks, r.Bytes, int64(r.Start), int64(r.End), r.AlgBW(), r.BusBW(),
+			r.Name, r.Algorithm, r.Ranks, r.Bytes, int64(r.Start), int64(r.End), r.AlgBW(), r.BusBW(),
 		})
 	}
 	text, err := json.Marshal(lines)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import greenlet
 
-from torchemu import _runtime
+from torchemu import _interrupts, _runtime
 from torchemu._binding import go
 from torchemu.errors import DeadlockError
 
@@ -83,7 +83,8 @@ class Tasks:
         over = True
         try:
             go.Until(self.scheduler, until)
-            over = self._drive(lambda: (until != 0 and go.IsDone(until)) or enough())
+            with _interrupts.ends_the_process():
+                over = self._drive(lambda: (until != 0 and go.IsDone(until)) or enough())
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
         finally:

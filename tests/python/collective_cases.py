@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torchemu.distributed as dist
 from conftest import NUMPY
-from torchemu.distributed import ReduceOp
 
 import torchemu as torch
+import torchemu.distributed as dist
+from torchemu.distributed import ReduceOp
 
 Arrays = list[np.ndarray]
 Group = dist.ProcessGroup

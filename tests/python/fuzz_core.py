@@ -14,9 +14,9 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from torchemu._binding import EXPORTED, go
 
 from torchemu import errors
+from torchemu._binding import EXPORTED, go
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 100, 1 << 31, (1 << 62) + 1, (1 << 63) - 1, -(1 << 63)]
 SHAPES = [

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from torchemu.multiprocessing import SpawnException
 
 import torchemu as torch
 from torchemu import _runtime
+from torchemu.multiprocessing import SpawnException
 
 dist = torch.distributed
 spawn = torch.multiprocessing.spawn

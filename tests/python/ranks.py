@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 import torchemu.multiprocessing as mp
 from torchemu.multiprocessing import SpawnException
 

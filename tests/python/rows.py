@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torchemu.distributed as dist
 from ranks import on_ranks
 
 import torchemu as torch
+import torchemu.distributed as dist
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from torchemu._binding import EXPORTED, go
 
 from torchemu import errors
+from torchemu._binding import EXPORTED, go
 
 GOLDEN = ROOT / "tests" / "golden" / "exports.txt"
 FUZZ = Path(__file__).with_name("fuzz_core.py")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from conftest import OpenWorld, YamlFile
-from torchemu._binding import go
 
 import torchemu
 from torchemu import bench, cli
+from torchemu._binding import go
 
 KERNBENCH = ["kernbench", "kernbench.ccl", "kernbench.ccl.install", "kernbench.policy.placement.dp"]
 

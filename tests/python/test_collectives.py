@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import NUMPY, OpenWorld, same
-from torchemu.distributed import ReduceOp
 
 import torchemu as torch
+from torchemu.distributed import ReduceOp
 
 dist = torch.distributed
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import OpenWorld
-from torchemu._binding import go
-from torchemu._tensor import HOST_READS, Tensor
 
 import torchemu as torch
+from torchemu._binding import go
+from torchemu._tensor import HOST_READS, Tensor
 
 dist = torch.distributed
 spawn = torch.multiprocessing.spawn

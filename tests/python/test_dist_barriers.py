@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import torchemu.distributed as dist
 from conftest import OpenWorld
 from ranks import SIXTY_FOUR, failures, on_ranks
-from torchemu._waiting import host_time, reach
-from torchemu.errors import DeadlockError
 
 import torchemu as torch
+import torchemu.distributed as dist
+from torchemu._waiting import host_time, reach
+from torchemu.errors import DeadlockError
 
 WORLD_SIZES = [1, 2, 3, 4, 7, 8, 16, 64]
 MILLISECOND = 10**9

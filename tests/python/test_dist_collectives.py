@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torchemu.distributed as dist
 from collective_cases import CASES, Arrays, Case, blank
 from conftest import NUMPY, OpenWorld, same
 from ranks import SIXTY_FOUR, on_ranks
 
 import torchemu as torch
+import torchemu.distributed as dist
 
 WORLD_SIZES = [1, 2, 3, 4, 7, 8, 16, 64]
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 
 import pytest
-import torchemu.distributed as dist
 from conftest import ROOT, OpenWorld
 from rows import Row, f32, f64, members_only, on_rank_zero
-from torchemu.distributed import P2POp, ReduceOp
 
 import torchemu as torch
+import torchemu.distributed as dist
+from torchemu.distributed import P2POp, ReduceOp
 
 RECORDED = ROOT.parent / "shared" / "specs" / "torch_errors_2_11.txt"
 

@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import torchemu.distributed as dist
 from conftest import OpenWorld
 from ranks import SIXTY_FOUR, failures, on_ranks
-from torchemu.distributed import GroupMember, distributed_c10d
-from torchemu.errors import MismatchError
 
 import torchemu as torch
+import torchemu.distributed as dist
+from torchemu.distributed import GroupMember, distributed_c10d
+from torchemu.errors import MismatchError
 
 c10d = distributed_c10d
 

@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import torchemu.distributed as dist
 from conftest import OpenWorld
 from ranks import on_ranks
 from rows import Row, f32, f64, members_only, on_rank_zero
-from torchemu.distributed import GroupMember, ReduceOp, distributed_c10d
 
 import torchemu as torch
+import torchemu.distributed as dist
+from torchemu.distributed import GroupMember, ReduceOp, distributed_c10d
 
 ROWS = {
     "all_gather list of other things": Row(

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torchemu.distributed as dist
 from conftest import NUMPY, OpenWorld, same
 from ranks import SIXTY_FOUR, failures, on_ranks
-from torchemu._waiting import host_time
-from torchemu.errors import DeadlockError, MismatchError
 
 import torchemu as torch
+import torchemu.distributed as dist
+from torchemu._waiting import host_time
+from torchemu.errors import DeadlockError, MismatchError
 
 WORLD_SIZES = [1, 2, 3, 4, 7, 8, 16, 64]
 MICROSECOND = 10**6

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torchemu.distributed as dist
 from conftest import OpenWorld
 from ranks import failures, on_ranks
+
+import torchemu as torch
+import torchemu.distributed as dist
+from torchemu import futures
 from torchemu._waiting import host_time, reach
 from torchemu.errors import DeadlockError, MismatchError
 from torchemu.futures import Future
-
-import torchemu as torch
-from torchemu import futures
 
 MILLISECOND = 10**9
 

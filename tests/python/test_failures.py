@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from conftest import OpenWorld
 from programs import check_that_all_works, failure_of, wait_for_all
-from torchemu.errors import DeadlockError, MismatchError
-from torchemu.multiprocessing import ProcessException, ProcessRaisedException, SpawnException
 
 import torchemu as torch
+from torchemu.errors import DeadlockError, MismatchError
+from torchemu.multiprocessing import ProcessException, ProcessRaisedException, SpawnException
 
 dist = torch.distributed
 spawn = torch.multiprocessing.spawn

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torchemu.distributed as dist
-import torchemu.multiprocessing as mp
 from conftest import OpenWorld
 from ranks import SIXTY_FOUR, on_ranks
-from torchemu._waiting import host_time
 
 import torchemu as torch
+import torchemu.distributed as dist
+import torchemu.multiprocessing as mp
+from torchemu._waiting import host_time
 
 SECOND = 10**12
 

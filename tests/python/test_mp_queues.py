@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torchemu.multiprocessing as mp
 from conftest import OpenWorld
 from ranks import SIXTY_FOUR, on_ranks
-from torchemu._waiting import host_time
 
 import torchemu as torch
+import torchemu.multiprocessing as mp
+from torchemu._waiting import host_time
 
 WORLD_SIZES = [1, 2, 5, 16, 64]
 MICROSECOND = 10**6

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torchemu.multiprocessing as mp
 from conftest import OpenWorld
 from ranks import SIXTY_FOUR, failures, on_ranks
+
+import torchemu.multiprocessing as mp
 from torchemu._waiting import host_time
 from torchemu.errors import DeadlockError
 

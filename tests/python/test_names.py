@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torchemu.distributed as dist
-import torchemu.multiprocessing as mp
 from conftest import OpenWorld
 from ranks import on_ranks
+
+import torchemu.distributed as dist
+import torchemu.multiprocessing as mp
 
 NAMES = Path(__file__).parent / "data" / "torch_names_2_11.txt"
 """As found by dir() in PyTorch itself. A package's title is followed by the number of its names."""

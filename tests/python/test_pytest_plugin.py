@@ -9,9 +9,9 @@ import textwrap
 from collections.abc import Callable
 
 import pytest
-import torchemu.run.testing  # loaded here, for what an inner pytest loads goes with it
 
 import torchemu
+import torchemu.run.testing  # loaded here, for what an inner pytest loads goes with it
 
 pytest_plugins = ["pytester"]
 

@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import torchemu.distributed as dist
 from conftest import OpenWorld
 from ranks import on_ranks
+
+import torchemu.distributed as dist
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 7])

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import YamlFile
 from launch import launch, lines, written
-from torchemu.run import fabric
 
 from torchemu import cli
+from torchemu.run import fabric
 
 SHOW = """
     import os

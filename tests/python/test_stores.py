@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import torchemu.distributed as dist
 from conftest import OpenWorld
 from ranks import SIXTY_FOUR, failures, on_ranks
+
+import torchemu.distributed as dist
 from torchemu._waiting import host_time
 from torchemu.errors import DeadlockError
 

@@ -99,3 +99,8 @@ func minBF16AVX2(dst *byte, a *byte, b *byte, n int)
 //
 //go:noescape
 func maxBF16AVX2(dst *byte, a *byte, b *byte, n int)
+
+// prefetch asks for the n bytes from data on, which may be anywhere, to be brought into the cache.
+//
+//go:noescape
+func prefetch(data *byte, n int)

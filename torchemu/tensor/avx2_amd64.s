@@ -1543,3 +1543,20 @@ vectors:
 done:
 	VZEROUPPER
 	RET
+
+// func prefetch(data *byte, n int)
+// Requires: MMX+
+TEXT ·prefetch(SB), NOSPLIT, $0-16
+	MOVQ data+0(FP), AX
+	MOVQ n+8(FP), CX
+
+lines:
+	CMPQ       CX, $0x00000000
+	JLE        done
+	PREFETCHT0 (AX)
+	ADDQ       $0x00000040, AX
+	SUBQ       $0x00000040, CX
+	JMP        lines
+
+done:
+	RET

@@ -28,14 +28,17 @@ func (t *Tensor) writable() plane { return plane{t.dtype, t.layout, t.storage.Wr
 // broadcast to that of t, as in torch's copy_: it is aligned at the last dimension, and missing dimensions and
 // dimensions of size 1 repeat. src may overlap t; the result is as if src had been read before.
 func (t *Tensor) CopyFrom(src *Tensor) error {
-	from, ok := src.layout.expanded(t.layout.Shape)
-	if !ok {
+	if _, ok := src.layout.expanded(t.layout.Shape); !ok {
 		return fmt.Errorf("cannot copy a tensor of shape %v into one of shape %v", src.layout.Shape, t.layout.Shape)
 	}
 	dst := t.writable() // first: it may move the storage that both are on
-	p := plane{src.dtype, from, src.storage.Bytes()}
+	p := src.readable()
+	if p.dtype != t.dtype && src.Numel() < t.Numel() {
+		p = p.cast(t.dtype) // before its elements are repeated
+	}
+	p.layout, _ = p.layout.expanded(t.layout.Shape)
 	if overlap(dst.extent(), p.extent()) {
-		p = plane{src.dtype, contiguous(from.Shape), gathered(p)}
+		p = plane{p.dtype, contiguous(p.layout.Shape), gathered(p)}
 	}
 	copyElements(dst, p)
 	runtime.KeepAlive(t)
@@ -93,10 +96,15 @@ func copyElements(dst, src plane) {
 	case dst.layout.isContiguous():
 		dtype.Convert(dst.extent(), dst.dtype, inOrder(src), src.dtype)
 	default:
-		cast := make([]byte, dst.layout.numel()*dst.dtype.Size())
-		dtype.Convert(cast, dst.dtype, inOrder(src), src.dtype)
-		copyRows(dst, plane{dst.dtype, contiguous(dst.layout.Shape), cast})
+		copyRows(dst, src.cast(dst.dtype))
 	}
+}
+
+// cast is the elements in another type, contiguous.
+func (p plane) cast(to dtype.DType) plane {
+	data := make([]byte, p.layout.numel()*to.Size())
+	dtype.Convert(data, to, inOrder(p), p.dtype)
+	return plane{to, contiguous(p.layout.Shape), data}
 }
 
 // inOrder is the elements in row-major order; not a copy if they lie so already.

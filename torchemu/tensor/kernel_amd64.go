@@ -20,6 +20,9 @@ func bestKernels() *kernelTable {
 	return t
 }
 
+// Prefetch asks for bytes to be brought into the cache, for they are going to be read soon. It changes nothing else.
+func Prefetch(data []byte) { prefetch(unsafe.SliceData(data), len(data)) }
+
 // vectorize puts vector kernels for sum, prod, min and max in front of those in the table.
 func (t *kernelTable) vectorize(d dtype.DType, vectors ...func(dst, a, b *byte, n int)) {
 	for op, v := range vectors {

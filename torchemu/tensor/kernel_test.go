@@ -85,3 +85,12 @@ func benchmarkKernel(b *testing.B, k kernel) {
 		k(dst, x, y)
 	}
 }
+
+// Prefetching reads nothing: any length will do, also at the very end of the memory.
+func TestPrefetch(t *testing.T) {
+	data := make([]byte, 300)
+	for n := range data {
+		Prefetch(data[len(data)-n:])
+	}
+	Prefetch(nil)
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -123,6 +124,29 @@ func reductions(c *build.Context) {
 			reduction(c, op, e)
 		}
 	}
+	prefetch(c)
+}
+
+// cacheLine is the bytes that a prefetch brings.
+const cacheLine = 64
+
+// prefetch asks for the lines of the cache that n bytes from data on lie in.
+func prefetch(c *build.Context) {
+	c.Function("prefetch")
+	c.Doc("prefetch asks for the n bytes from data on, which may be anywhere, to be brought into the cache.")
+	c.Attributes(attr.NOSPLIT)
+	c.Pragma("noescape")
+	c.SignatureExpr("func(data *byte, n int)")
+	at, left := c.Load(c.Param("data"), c.GP64()), c.Load(c.Param("n"), c.GP64())
+	c.Label("lines")
+	c.CMPQ(left, operand.U32(0))
+	c.JLE(operand.LabelRef("done"))
+	c.PREFETCHT0(operand.Mem{Base: at})
+	c.ADDQ(operand.U32(cacheLine), at)
+	c.SUBQ(operand.U32(cacheLine), left)
+	c.JMP(operand.LabelRef("lines"))
+	c.Label("done")
+	c.RET()
 }
 
 func reduction(c *build.Context, op operation, e element) {
