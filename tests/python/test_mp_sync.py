@@ -420,3 +420,24 @@ class TestDeadlocks:
         assert text.endswith("\nlikely cause: ranks 0, 1 and 2 wait for each other in a circle")
         assert f"  rank 2 waits for the Lock made at {made}" in text
         assert f"which rank 0 has had since {__file__}:{line} in program, at {__file__}:{line} in program\n" in text
+
+
+@pytest.mark.parametrize("schedule", ["random", "pct"])
+@pytest.mark.parametrize("seed", range(5))
+def test_results_do_not_depend_on_who_runs_first(open_world: OpenWorld, schedule: str, seed: int) -> None:
+    world = open_world("sips8")
+    world.schedule, world.seed = schedule, seed
+    barrier, lock, q, total = mp.Barrier(8), mp.Lock(), mp.Queue(2), mp.Value("i", 0)
+
+    def program(rank: int) -> int:
+        barrier.wait()
+        q.put(rank) if rank % 2 else pause(rank)
+        got = q.get() if rank % 2 == 0 else 0
+        with lock:
+            before = total.value
+            pause(1)
+            total.value = before + got
+        barrier.wait()
+        return total.value
+
+    assert on_ranks(8, program) == [1 + 3 + 5 + 7] * 8

@@ -460,3 +460,25 @@ class TestPrefixStore:
         with pytest.raises(NotImplementedError, match="Recorder does not define get"):
             store.get("k")
         assert recorder.timeout == timedelta(seconds=300)
+
+
+@pytest.mark.parametrize("schedule", ["random", "pct"])
+@pytest.mark.parametrize("seed", range(5))
+def test_results_do_not_depend_on_who_runs_first(open_world: OpenWorld, schedule: str, seed: int) -> None:
+    world = open_world("sips8")
+    world.schedule, world.seed = schedule, seed
+
+    def program(rank: int) -> tuple[list[bytes], bytes]:
+        store = tcp(rank, 8)
+        store.set(str(rank), f"rank {rank}")
+        if rank == 0:
+            for r in range(1, 8):
+                store.queue_push(f"for {r}", str(r))
+        mine = store.queue_pop(f"for {rank}") if rank else b""
+        store.add("done", 1)
+        while store.add("done", 0) < 8:
+            pass
+        return store.multi_get([str(r) for r in range(8)]), mine
+
+    values = [f"rank {r}".encode() for r in range(8)]
+    assert on_ranks(8, program) == [(values, str(r).encode() if r else b"") for r in range(8)]
