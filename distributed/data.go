@@ -106,7 +106,7 @@ func sum(list []int) int {
 func (m *meeting) disagreement(r, i, rs, is int) error {
 	b := m.group.backend
 	return &MismatchError{
-		Group: m.group.ID, Seq: m.seq, Rank: m.group.Members[r], Other: m.group.Members[i],
+		Group: m.group.Name, Seq: m.seq, Rank: m.group.Members[r], Other: m.group.Members[i],
 		Call:      fmt.Sprintf("%v with %d elements for rank %d's block", m.call, rs, m.group.Members[i]),
 		OtherCall: fmt.Sprintf("%v with %d elements for it", m.call, is),
 		Site:      b.Sites.Text(m.parts[r].site), OtherSite: b.Sites.Text(m.parts[i].site),

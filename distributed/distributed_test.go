@@ -215,7 +215,7 @@ func TestMismatchNamesBothSides(t *testing.T) {
 	if !errors.As(err, &spawn) || len(spawn.Failures) != 4 {
 		t.Fatalf("got %v, want the error on every rank", err)
 	}
-	want := "ranks disagree in collective #0 of group 0:\n  rank 0 calls all_reduce of 3 float32 elements, op sum\n" +
+	want := "ranks disagree in collective #0 of group world:\n  rank 0 calls all_reduce of 3 float32 elements, op sum\n" +
 		"  rank 2 calls all_reduce of 4 float32 elements, op sum\nthey differ in the number of elements"
 	for _, f := range spawn.Failures {
 		if f.Err.Error() != want {

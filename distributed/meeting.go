@@ -233,7 +233,7 @@ func (m *meeting) fail(err error) {
 
 func (m *meeting) mismatch(member int, site Site, c call) error {
 	return &MismatchError{
-		Group: m.group.ID, Seq: m.seq,
+		Group: m.group.Name, Seq: m.seq,
 		Rank: m.group.Members[m.first], Other: m.group.Members[member],
 		Call: m.call.String(), OtherCall: c.String(),
 		Site: m.group.backend.Sites.Text(m.parts[m.first].site), OtherSite: m.group.backend.Sites.Text(site),

@@ -190,7 +190,7 @@ func (l *letter) check(recv *letter) error {
 		differ = "the dtype"
 	}
 	return &MismatchError{
-		Group: g.ID, What: "a message", Rank: g.Members[l.from], Other: g.Members[recv.to],
+		Group: g.Name, What: "a message", Rank: g.Members[l.from], Other: g.Members[recv.to],
 		Call:      fmt.Sprintf("send of %d %s elements", a.Numel(), a.DType().Name()),
 		OtherCall: fmt.Sprintf("recv of %d %s elements", b.Numel(), b.DType().Name()),
 		Site:      g.backend.Sites.Text(l.site), OtherSite: g.backend.Sites.Text(recv.site), Differ: differ,

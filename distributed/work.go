@@ -31,7 +31,7 @@ func (w *Work) Duration() sim.Time { return w.At() - w.start }
 // MismatchError says that two ranks of a group met in operations that do not fit together. Rank came first.
 type MismatchError struct {
 	What            string // "a message"; "" for collective number Seq of the group
-	Group           int
+	Group           string
 	Seq             uint64
 	Rank, Other     int
 	Call, OtherCall string
@@ -42,7 +42,7 @@ type MismatchError struct {
 func (e *MismatchError) Error() string {
 	what := e.What
 	if what == "" {
-		what = fmt.Sprintf("collective #%d of group %d", e.Seq, e.Group)
+		what = fmt.Sprintf("collective #%d of group %s", e.Seq, e.Group)
 	}
 	return fmt.Sprintf("ranks disagree in %s:\n  rank %d calls %s%s\n  rank %d calls %s%s\nthey differ in %s",
 		what, e.Rank, e.Call, at(e.Site), e.Other, e.OtherCall, at(e.OtherSite), e.Differ)

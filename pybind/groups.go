@@ -113,7 +113,7 @@ func callerOf(stream int64, site int, asyncOp bool) (distributed.Caller, error) 
 func parseCall(call string) (distributed.Operation, error) {
 	fields := strings.Split(call, "|")
 	if len(fields) != 4 {
-		return distributed.Operation{}, raise("InternalError", "%q is not name|collective|op|root", call)
+		return distributed.Operation{}, raise("ValueError", "%q is not name|collective|op|root", call)
 	}
 	o := distributed.Operation{Name: fields[0]}
 	var err error
@@ -126,7 +126,7 @@ func parseCall(call string) (distributed.Operation, error) {
 		}
 	}
 	if o.Root, err = strconv.Atoi(fields[3]); err != nil {
-		return o, raise("InternalError", "%q is no rank", fields[3])
+		return o, raise("ValueError", "%q is no rank", fields[3])
 	}
 	return o, nil
 }
@@ -140,7 +140,7 @@ func parseReduceOp(text string, o *distributed.Operation) (err error) {
 	}
 	factor, err := strconv.ParseFloat(number, 64)
 	if err != nil {
-		return raise("InternalError", "%q is no factor", number)
+		return raise("ValueError", "%q is no factor", number)
 	}
 	o.Reduce, o.Factor = tensor.Sum, &factor
 	return nil

@@ -30,7 +30,7 @@ func parseTensors(w *world, text string) ([]*tensor.Tensor, error) {
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil {
-		return nil, raise("InternalError", "%q is no number of blocks", count)
+		return nil, raise("ValueError", "%q is no number of blocks", count)
 	}
 	return interleaved(list, n)
 }
@@ -40,7 +40,7 @@ func parseTensor(w *world, text string) ([]*tensor.Tensor, error) {
 	name, rows, cut := strings.Cut(text, "/")
 	handle, err := strconv.ParseInt(name, 10, 64)
 	if err != nil {
-		return nil, raise("InternalError", "%q is no tensor", name)
+		return nil, raise("ValueError", "%q is no tensor", name)
 	}
 	found, err := tensorsOf(w, handle)
 	if err != nil {

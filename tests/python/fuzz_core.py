@@ -34,6 +34,7 @@ SHAPES = [
     "8,8",
 ]
 TEXTS = ["f32", "float16", "bool", "i64", "f8e4m3", "sum", "avg", "band", "MAX", "column_wise", "row_wise", "replicate"]
+CALLS = ["x|all_reduce|sum|0", "x|broadcast||3", "x|all_to_all||0", "x|gather||1", "x|reduce|avg|9", "||", "x|y|z|0"]
 NAMES = ["default", "sips2", "no.yaml", ".", "/", "", "é\x1f%s", "x" * 5000]
 TAKES = {
     "worldHandle": "world",
@@ -41,6 +42,9 @@ TAKES = {
     "scheduler": "scheduler",
     "work": "work",
     "waitable": "work",
+    "stream": "stream",
+    "signal": "event",
+    "event": "event",
     **dict.fromkeys(("t", "out", "in", "dst", "src", "base"), "tensor"),
 }
 MAKES = {
@@ -48,8 +52,9 @@ MAKES = {
     **dict.fromkeys(("NewTensor", "WrapMemory", "ViewTensor"), "tensor"),
     **dict.fromkeys(("NewGroup", "NewShardGroup"), "group"),
     "NewScheduler": "scheduler",
-    **dict.fromkeys(("AllReduce", "AllReduceShards", "AllGatherIntoTensor", "AllGatherShards"), "work"),
-    "ReduceScatterTensor": "work",
+    **dict.fromkeys(("DefaultStream", "NewStream"), "stream"),
+    **dict.fromkeys(("AllReduceShards", "AllGatherShards", "Issue", "Post"), "work"),
+    **dict.fromkeys(("NewSignal", "StreamRecord", "WithTimeout", "Settled", "Timer"), "event"),
 }
 RARE = ("CloseWorld", "OpenWorld", "Release", "Abandon")
 MEMORY = np.zeros(1 << 12, np.uint8)
@@ -100,8 +105,19 @@ class Caller:
             pool[:] = [*pool[-20:], result]
 
     def argument(self, kind: str, name: str) -> Any:
+        if kind == "bool":
+            return self.random.random() < 0.5
         if kind == "str":
-            likely = {"shape": SHAPES, "strides": SHAPES, "members": SHAPES, "topologyName": NAMES, "path": NAMES}
+            if name in ("outs", "ins"):
+                return ",".join(str(self.handle("tensor")) for _ in range(self.random.randrange(4)))
+            likely = {
+                "call": CALLS,
+                "shape": SHAPES,
+                "strides": SHAPES,
+                "members": SHAPES,
+                "topologyName": NAMES,
+                "path": NAMES,
+            }
             return self.random.choice(likely.get(name, TEXTS) if self.random.random() < 0.9 else SHAPES + TEXTS + NAMES)
         if kind == "long" and self.random.random() < 0.95:
             return self.handle(TAKES.get(name) or self.random.choice(list(self.handles)))
@@ -116,9 +132,11 @@ class Caller:
 
 def check_that_a_world_works() -> None:
     world = go.OpenWorld("sips2", "")
-    group = go.NewGroup(world, 0, "0,1")
+    group = go.NewGroup(world, 0, "both", "0,1")
     tensors = [go.NewTensor(world, "f32", "4") for _ in range(2)]
-    works = [go.AllReduce(group, rank, t, "sum") for rank, t in enumerate(tensors)]
+    streams = [go.DefaultStream(world, rank) for rank in range(2)]
+    call = "all_reduce|all_reduce|sum|0"
+    works = [go.Issue(group, s, 0, True, call, str(t), str(t)) for s, t in zip(streams, tensors, strict=True)]
     for rank, work in enumerate(works):
         while not go.Await(world, rank, work):
             pass

@@ -28,7 +28,7 @@ def signature(name: str) -> str:
 
 
 def kinds(name: str) -> list[str]:
-    """The types of the function's parameters: long (a handle or an address), int, str."""
+    """The types of the function's parameters: long (a handle, an address or a time), int, str, bool."""
     inside = re.fullmatch(rf"{name}\((.*?)\).*", signature(name))
     assert inside, signature(name)
     return [parameter.split()[0] for parameter in inside[1].split(", ") if parameter]
@@ -51,7 +51,7 @@ def test_every_export_is_documented(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPORTED)
 def test_garbage_is_an_exception(name: str) -> None:
-    choices = {"long": HANDLES, "int": (0, -1, 1 << 62), "str": STRINGS}
+    choices = {"long": HANDLES, "int": (0, -1, 1 << 62), "str": STRINGS, "bool": (False, True)}
     parameters = kinds(name)
     for arguments in itertools.islice(itertools.product(*(choices[k] for k in parameters)), 500):
         if not arguments or name in TOLERANT:

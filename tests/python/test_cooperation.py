@@ -167,18 +167,11 @@ def test_reading_an_earlier_collective_does_not_wait_for_a_later_one() -> None:
     assert sorted(events) == ["a was read"] + ["b is joined"] * 3
 
 
-def group_of(world: torch.World, *members: int) -> dist.ProcessGroup:
-    group = object.__new__(dist.ProcessGroup)
-    group.world, group._size, group.sharded = world, len(members), False
-    group.handle = go.NewGroup(world.handle, 1, ",".join(map(str, members)))
-    return group
-
-
-def test_copy_waits_for_its_source_and_not_for_its_destination(group: torch.World) -> None:
+def test_copy_waits_for_its_source_and_not_for_its_destination() -> None:
     joined: list[int] = []
-    others = group_of(group, 1, 2, 3)
 
     def rank(r: int) -> None:
+        others = dist.new_group([1, 2, 3])
         source, target = torch.full((2,), r + 1), torch.full((2,), r + 1)
         dist.all_reduce(source)
         if r == 0:

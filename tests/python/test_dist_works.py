@@ -281,7 +281,7 @@ def test_coalescing_is_one_collective(open_world: OpenWorld) -> None:
         return [t.tolist() for t in tensors]
 
     assert on_ranks(2, program) == [[[3] * 3, [3] * 5, [3] * 2]] * 2
-    assert [(c["collective"], c["bytes"]) for c in world.collectives()] == [("all_reduce", 40)]
+    assert [(c["collective"], c["bytes"]) for c in world.collectives()] == [("all_reduce_coalesced", 40)]
 
 
 def test_what_is_not_coalesced(open_world: OpenWorld) -> None:

@@ -274,8 +274,10 @@ def test_a_missing_rank_is_a_deadlock_that_names_it() -> None:
     assert "t.tolist()\n" in error.msg
     assert "no rank can run and no operation is in progress\n" in error.msg
     for r in range(3):
-        line = f"  rank {r} waits for collective #0 of group 0, all_reduce of 6 float16 elements, op max, "
-        assert error.msg.count(line + "which rank 3 has not joined\n") == 1
+        line = f"  rank {r} waits for all_reduce of 6 float16 elements, op max (collective #0 of group default) at {__file__}:"
+        assert error.msg.count(line) == 1
+    assert error.msg.count(" in rank: rank 3 has not joined it\n") == 3
+    assert error.msg.count("likely cause: rank 3 ended without what others wait for\n") == 1
     assert error.msg.count("DeadlockError: the deadlock that is reported above\n") == 2
 
 
@@ -316,13 +318,13 @@ def test_ranks_that_only_end_wait_too() -> None:
 
     error = failure_of(rank)
     assert [f.rank for f in error.errors] == [0, 2, 3]
-    assert "which rank 1 has not joined" in error.msg
+    assert "rank 1 has not joined it" in error.msg
 
 
 def test_a_deadlock_outside_of_spawn() -> None:
     t = torch.zeros(1)
     dist.all_reduce(t)
-    with pytest.raises(DeadlockError, match=r"rank 0 waits for .*all_reduce .* which ranks 1, 2, 3 have not joined"):
+    with pytest.raises(DeadlockError, match=r"rank 0 waits for all_reduce .*: ranks 1, 2, 3 have not joined it"):
         t.item()
 
 
@@ -330,7 +332,10 @@ MISMATCHES: list[tuple[Callable[[], Any], str]] = [
     (lambda: dist.all_reduce(torch.zeros(3)), "the number of elements"),
     (lambda: dist.all_reduce(torch.zeros(2, dtype="f16")), "the dtype"),
     (lambda: dist.all_reduce(torch.zeros(2), "max"), "the reduce op"),
-    (lambda: dist.all_gather_into_tensor(torch.zeros(8), torch.zeros(2)), "the operation and the reduce op"),
+    (
+        lambda: dist.all_gather_into_tensor(torch.zeros(8), torch.zeros(2)),
+        "the operation and the number of elements and the reduce op",
+    ),
     (
         lambda: dist.all_reduce(torch.zeros(3, dtype="f16"), "min"),
         "the dtype and the number of elements and the reduce op",
@@ -349,10 +354,12 @@ def test_a_mismatch_names_both_sides(call: Callable[[], Any], what: str, odd: in
     error = failure_of(rank)
     assert {type(f.exception) for f in error.errors} == {MismatchError}
     text = str(error.errors[-1].exception)
-    assert text.endswith(f"they differ in {what}")
-    assert "ranks disagree in collective #0 of group 0: rank 0 calls " in text
-    assert f"but rank {odd or 1} calls " in text
+    assert text.startswith("ranks disagree in collective #0 of group default:\n  rank 0 calls ")
+    assert f"\n  rank {odd or 1} calls " in text
+    assert text.endswith(f"\nthey differ in {what}")
     assert "all_reduce of 2 float32 elements, op sum" in text
+    assert text.count(f" at {__file__}:") == 1  # the odd rank's
+    assert text.count(" in wait_for_all\n") == 1
 
 
 def test_shapes_may_differ_where_sizes_agree() -> None:
