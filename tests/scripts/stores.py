@@ -28,11 +28,12 @@ try:
 except dist.DistStoreError as error:
     late = str(error).splitlines()[0]
 
-if rank == 0:
-    print(names)
-    print("total", int(jobs.get("total")), "left", jobs.queue_len("queue"))
-    print(store.check(["winner"]), store.check(["winner", "loser"]), store.delete_key("winner"), store.check(["winner"]))
-    print(late)
 store.add("leaving", 1)
 while rank == 0 and store.add("leaving", 0) < size:
     pass
+if rank == 0:
+    print(names)
+    print("total", int(jobs.get("total")), "left", jobs.queue_len("queue"))
+    print(store.check(["winner"]), store.check(["winner", "loser"]))
+    print(store.delete_key("winner"), store.check(["winner"]))
+    print(late)
