@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -275,6 +276,12 @@ class TestFailures:
             return str(caught.value)
 
         assert len(set(on_ranks(2, program))) == 1
+
+
+def test_the_module_and_the_function_of_one_name() -> None:
+    module = importlib.import_module("torchemu.multiprocessing.spawn")
+    assert module.spawn is mp.spawn
+    assert module.ProcessRaisedException is mp.ProcessRaisedException
 
 
 class TestStartMethods:
