@@ -147,6 +147,18 @@ class TestProcess:
         processes[1].join()
         assert (log, [process.exitcode for process in processes]) == (["b"], [-15, 0])
 
+    def test_only_the_parent_can_end_or_join_it(self) -> None:
+        def program() -> None:
+            for do in (mp.current_process().terminate, mp.current_process().join):
+                with pytest.raises(AssertionError, match="a child process"):
+                    do()
+            assert mp.current_process().is_alive()
+            assert mp.parent_process().name == "MainProcess"  # type: ignore[union-attr]
+
+        (process,) = started(program)
+        process.join()
+        assert process.exitcode == 0
+
     def test_a_subclass_may_run_what_it_likes(self) -> None:
         q = mp.Queue()
 
