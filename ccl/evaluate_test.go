@@ -181,6 +181,14 @@ func TestEvaluateManyBlocks(t *testing.T) {
 		s := a.Build(ccl.Layout{World: 3}, 0)
 		checkEvaluate(t, fmt.Sprintf("seed %d: %s", seed, name), s, cases.values(s, 600_001))
 	}
+	for _, c := range collectives[1:] {
+		s := ccl.Algorithms(c)[0].Build(ccl.Layout{World: 3, Root: 1}, 0)
+		v := cases.values(s, 600_001/max(1, blocksOf(c, 3)))
+		checkEvaluate(t, fmt.Sprintf("seed %d: %s", seed, c), s, v)
+		if v, ok := cases.uneven(s, 2*600_001/max(1, blocksOf(c, 3))); ok {
+			checkEvaluate(t, fmt.Sprintf("seed %d: uneven %s", seed, c), s, v)
+		}
+	}
 }
 
 // checkEvaluate compares Evaluate with the oracle, bit for bit. Which NaN comes out of two is not defined.
