@@ -96,6 +96,17 @@ func TestDepthFollowsBytes(t *testing.T) {
 	}
 }
 
+func TestBuildRejectsRoots(t *testing.T) {
+	for _, a := range everyAlgorithm() {
+		for _, root := range []int{-1, 3} {
+			got := panicText(func() { a.Build(ccl.Layout{World: 3, Root: root}, 1) })
+			if want := fmt.Sprintf("rank %d: there are 3 ranks", root); ccltest.Rooted(a.Collective()) != strings.Contains(got, want) {
+				t.Errorf("%s %s, root %d: got a panic with %q", a.Collective(), a.Name(), root, got)
+			}
+		}
+	}
+}
+
 func TestBuildRejectsContradictions(t *testing.T) {
 	for _, a := range everyAlgorithm() {
 		for want, l := range map[string]ccl.Layout{

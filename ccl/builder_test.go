@@ -41,6 +41,34 @@ round 2
 	}
 }
 
+func TestBuilderLists(t *testing.T) {
+	b := ccl.NewBuilder(ccl.AllReduce, "lists", 2, 4, 1)
+	step := func(chunks ...int) {
+		lo, hi := b.List(chunks)
+		b.Reduce(0, 1, lo, hi)
+		b.EndRound()
+	}
+	step(3, 1, 0) // 0
+	step(1, 2)    // 1: they adjoin
+	step()        // nothing
+	step(2, 1)    // 2: they do, but are in no order
+	step(3)       // 3
+	got := ccltest.Format(b.Schedule())
+	want := `all_reduce lists: 2 ranks, 4×1 chunks
+round 0
+   0  0→1  3,1,0  reduce
+round 1
+   1  0→1  1:3  reduce  combine after 0
+round 2
+   2  0→1  2,1  reduce  combine after 1
+round 3
+   3  0→1  3:4  reduce  combine after 0
+`
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 func TestBuilderDerivesEdges(t *testing.T) {
 	for seed := range uint64(300) {
 		s := randomSchedule(rand.New(rand.NewPCG(seed, 1)))
@@ -102,11 +130,20 @@ func TestBuilderRejects(t *testing.T) {
 		return func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 2, 3, 1).Copy(src, dst, lo, hi) }
 	}
 	for name, wrong := range map[string]func(){
-		"rank 2":          step(2, 0, 0, 1),
-		"rank -1":         step(0, -1, 0, 1),
-		"chunks [-1, 1)":  step(0, 1, -1, 1),
-		"chunks [2, 1)":   step(0, 1, 2, 1),
-		"chunks [2, 4)":   step(0, 1, 2, 4),
+		"rank 2":             step(2, 0, 0, 1),
+		"rank -1":            step(0, -1, 0, 1),
+		"chunks [-1, 1)":     step(0, 1, -1, 1),
+		"chunks [2, 1)":      step(0, 1, 2, 1),
+		"chunks [2, 4)":      step(0, 1, 2, 4),
+		"rank 7":             func() { ccl.NewBuilder(ccl.Gather, "wrong", 2, 2, 1).Root(7) },
+		"chunk 3 is listed":  func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 2, 3, 1).List([]int{0, 3}) },
+		"chunk -1 is listed": func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 2, 3, 1).List([]int{-1}) },
+		"chunks [3, 4)":      step(0, 1, 3, 4),
+		"3 chunks, and 2 in lists": func() {
+			b := ccl.NewBuilder(ccl.AllReduce, "wrong", 2, 3, 1)
+			lo, hi := b.List([]int{2, 0})
+			b.Copy(0, 1, lo-1, hi)
+		},
 		"0 ranks":         func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 0, 1, 1) },
 		"0 blocks":        func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 1, 0, 1) },
 		"0 chunks a bloc": func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 1, 1, 0) },

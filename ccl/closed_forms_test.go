@@ -18,8 +18,8 @@ type form struct {
 	rounds     func(n int) int
 	latency    func(n int) int // messages one after another; nil: no more than rounds
 	messages   func(n int) int // sent by a rank; nil: may differ from rank to rank
-	sent       func(n int) int // n-ths of the vector sent by a rank
-	reduced    func(n int) int // n-ths of the vector reduced by a rank
+	sent       func(n int) int // n-ths of the vector sent by a rank; nil: may differ
+	reduced    func(n int) int // n-ths of the vector reduced by a rank; nil: may differ
 }
 
 func anyWorld(int) bool      { return true }
@@ -33,6 +33,7 @@ func once(n int) int         { return min(1, n-1) }
 func twice(n int) int        { return min(2, 2*(n-1)) }
 func nothing(int) int        { return 0 }
 func othersTimesN(n int) int { return n * (n - 1) }
+func halfOfLevels(n int) int { return n / 2 * levels(n) }
 
 var forms = []form{
 	{ccl.AllReduce, "ring", anyWorld, twiceOthers, twiceOthers, twiceOthers, twiceOthers, others},
@@ -49,6 +50,20 @@ var forms = []form{
 	{ccl.ReduceScatter, "recursive", powerOfTwo, levels, levels, levels, others, others},
 	{ccl.ReduceScatter, "recursive", anyWorld, levels, nil, nil, others, others},
 	{ccl.ReduceScatter, "direct", anyWorld, once, once, others, others, others},
+	{ccl.Broadcast, "binomial", anyWorld, levels, levels, nil, nil, nothing},
+	{ccl.Broadcast, "direct", anyWorld, once, once, nil, nil, nothing},
+	{ccl.ReduceToRoot, "binomial", anyWorld, levels, nil, nil, nil, nil},
+	{ccl.ReduceToRoot, "binomial", powerOfTwo, levels, levels, nil, nil, nil},
+	{ccl.ReduceToRoot, "direct", anyWorld, once, once, nil, nil, nil},
+	{ccl.Gather, "binomial", powerOfTwo, levels, levels, nil, nil, nothing},
+	{ccl.Gather, "binomial", anyWorld, levels, nil, nil, nil, nothing},
+	{ccl.Gather, "direct", anyWorld, once, once, nil, nil, nothing},
+	{ccl.Scatter, "binomial", anyWorld, levels, levels, nil, nil, nothing},
+	{ccl.Scatter, "direct", anyWorld, once, once, nil, nil, nothing},
+	{ccl.AllToAll, "pairwise", anyWorld, others, others, others, others, nothing},
+	{ccl.AllToAll, "direct", anyWorld, once, once, others, others, nothing},
+	{ccl.AllToAll, "bruck", powerOfTwo, levels, levels, levels, halfOfLevels, nothing},
+	{ccl.AllToAll, "bruck", anyWorld, levels, nil, levels, nil, nothing},
 }
 
 func TestClosedForms(t *testing.T) {
@@ -76,13 +91,34 @@ func (f form) check(t *testing.T, n int, s *ccl.Schedule) {
 		if f.messages != nil && got.Messages[r] != f.messages(n) {
 			t.Errorf("%s: rank %d of %d sends %d messages, want %d", of, r, n, got.Messages[r], f.messages(n))
 		}
-		if got.Chunks[r]*n != f.sent(n)*s.Chunks() {
+		if f.sent != nil && got.Chunks[r]*n != f.sent(n)*s.Chunks() {
 			t.Errorf("%s: rank %d of %d sends %d of %d chunks, want %d n-ths",
 				of, r, n, got.Chunks[r], s.Chunks(), f.sent(n))
 		}
-		if got.Reduced[r]*n != f.reduced(n)*s.Chunks() {
+		if f.reduced != nil && got.Reduced[r]*n != f.reduced(n)*s.Chunks() {
 			t.Errorf("%s: rank %d of %d reduces %d of %d chunks, want %d n-ths",
 				of, r, n, got.Reduced[r], s.Chunks(), f.reduced(n))
+		}
+	}
+}
+
+// What is rooted sends each chunk along a tree: n-1 messages carry it, but to gather or scatter n/2·log2 n blocks travel.
+func TestRootedTraffic(t *testing.T) {
+	for _, n := range ccltest.Worlds() {
+		for _, c := range []ccl.Collective{ccl.Broadcast, ccl.ReduceToRoot, ccl.Gather, ccl.Scatter} {
+			for _, a := range ccl.Algorithms(c) {
+				s := a.Build(ccl.Layout{World: n, Root: n / 2}, 1<<20)
+				want := (n - 1) * s.Sub
+				if blocks := c == ccl.Gather || c == ccl.Scatter; blocks && a.Name() == "binomial" {
+					if !powerOfTwo(n) {
+						continue
+					}
+					want = n * levels(n) / 2
+				}
+				if got := sum(ccltest.Measure(s).Chunks); got != want {
+					t.Errorf("%s %s, %d ranks: %d chunks are sent, want %d", c, a.Name(), n, got, want)
+				}
+			}
 		}
 	}
 }

@@ -66,7 +66,7 @@ const (
 	nothing
 )
 
-// Starts is what a rank starts with. For AllToAll everything is the blocks for all ranks.
+// starts is what a rank starts with. For AllToAll everything is the blocks for all ranks.
 func (s *Schedule) starts(rank int) extent {
 	switch s.Collective {
 	case AllGather, Gather:

@@ -7,5 +7,5 @@
 // part of the Schedule, the simulated times can never change the result.
 //
 // A new algorithm is one file, allreduce_x.go, and one line in algorithms.go; package ccltest checks whatever is listed
-// there.
+// there. What a collective's ranks start and end with is in collective.go.
 package ccl

@@ -181,6 +181,14 @@ func TestEvaluateManyBlocks(t *testing.T) {
 		s := a.Build(ccl.Layout{World: 3}, 0)
 		checkEvaluate(t, fmt.Sprintf("seed %d: %s", seed, name), s, cases.values(s, 600_001))
 	}
+	for _, c := range collectives[1:] {
+		s := ccl.Algorithms(c)[0].Build(ccl.Layout{World: 3, Root: 1}, 0)
+		v := cases.values(s, 600_001/max(1, blocksOf(c, 3)))
+		checkEvaluate(t, fmt.Sprintf("seed %d: %s", seed, c), s, v)
+		if v, ok := cases.uneven(s, 2*600_001/max(1, blocksOf(c, 3))); ok {
+			checkEvaluate(t, fmt.Sprintf("seed %d: uneven %s", seed, c), s, v)
+		}
+	}
 }
 
 // checkEvaluate compares Evaluate with the oracle, bit for bit. Which NaN comes out of two is not defined.
@@ -253,11 +261,31 @@ func TestEvaluateRejects(t *testing.T) {
 		}
 		return inputs
 	}
+	sized := func(sizes []int, inputs ...int) ccl.Values {
+		return ccl.Values{DType: dtype.F32, Inputs: of(inputs...), Sizes: sizes}
+	}
 	for _, c := range []struct {
 		collective ccl.Collective
 		values     ccl.Values
 		want       string
 	}{
+		{ccl.ReduceToRoot, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 8)}, "rank 2's input has 8 bytes, rank 1's has 4"},
+		{ccl.Gather, ccl.Values{DType: dtype.F32, Inputs: of(4, 8, 4)}, "rank 0's input has 4 bytes, rank 1's has 8"},
+		{ccl.Gather, ccl.Values{DType: dtype.F32, Inputs: of(6, 6, 6)}, "6 bytes are not a multiple of 4"},
+		{ccl.Scatter, ccl.Values{DType: dtype.F32, Inputs: of(0, 16, 0)}, "16 bytes are not a multiple of 12"},
+		{ccl.Scatter, ccl.Values{DType: dtype.F32, Inputs: of(0, 12, 12)}, "rank 2 has an input of 12 bytes, but only the root, rank 1,"},
+		{ccl.Broadcast, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 0)}, "rank 0 has an input of 4 bytes, but only the root, rank 1,"},
+		{ccl.AllToAll, ccl.Values{DType: dtype.F32, Inputs: of(12, 12, 8)}, "rank 2's input has 8 bytes, rank 0's has 12"},
+		{ccl.AllToAll, ccl.Values{DType: dtype.F32, Inputs: of(16, 16, 16)}, "16 bytes are not a multiple of 12"},
+		{ccl.AllReduce, sized([]int{1, 1, 1}, 12, 12, 12), "all_reduce takes no sizes"},
+		{ccl.Broadcast, sized([]int{}, 0, 12, 0), "broadcast takes no sizes"},
+		{ccl.AllGather, sized([]int{1, 2}, 4, 8, 0), "all_gather of 3 ranks has 3 blocks, but got the sizes of 2"},
+		{ccl.AllGather, sized([]int{1, 2, -3}, 4, 8, 0), "the size of block 2 is -3 elements"},
+		{ccl.AllGather, sized([]int{1, 2, 3}, 4, 8, 8), "rank 2's input has 8 bytes; by the sizes of the blocks it has 3 elements of 4"},
+		{ccl.ReduceScatter, sized([]int{1, 2, 3}, 24, 12, 24), "rank 1's input has 12 bytes; by the sizes of the blocks it has 6 elements"},
+		{ccl.Scatter, sized([]int{1, 2, 3}, 24, 24, 0), "rank 0's input has 24 bytes; by the sizes of the blocks it has 0 elements"},
+		{ccl.AllToAll, sized([]int{1, 2, 3}, 24, 24, 0), "all_to_all of 3 ranks has 9 blocks, but got the sizes of 3"},
+		{ccl.AllToAll, sized([]int{1, 2, 3, 0, 0, 0, 1, 1, 1}, 24, 12, 12), "rank 1's input has 12 bytes; by the sizes of the blocks it has 0"},
 		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4)}, "3 ranks got the inputs of 2"},
 		{ccl.AllReduce, ccl.Values{DType: dtype.F32}, "3 ranks got the inputs of 0"},
 		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 8)}, "rank 2's input has 8 bytes, rank 0's has 4"},
@@ -267,11 +295,7 @@ func TestEvaluateRejects(t *testing.T) {
 		{ccl.AllReduce, ccl.Values{Inputs: of(4, 4, 4)}, "of elements of invalid dtype"},
 		{ccl.AllGather, ccl.Values{Inputs: of(4, 4, 4)}, "of elements of invalid dtype"},
 	} {
-		a, err := ccl.Lookup(c.collective, "ring")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = a.Build(ccl.Layout{World: 3}, 0).Evaluate(c.values)
+		_, err := ccl.Algorithms(c.collective)[0].Build(ccl.Layout{World: 3, Root: 1}, 0).Evaluate(c.values)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want one that says %q", c.collective, err, c.want)
 		}
@@ -283,11 +307,23 @@ func TestEvaluateRejectsBrokenSchedules(t *testing.T) {
 	gather.Copy(0, 1, 0, 1)
 	scatter := ccl.NewBuilder(ccl.AllGather, "invents", 2, 2, 1)
 	scatter.Reduce(0, 1, 0, 1)
+	mixUp := ccl.NewBuilder(ccl.AllGather, "mixes up", 2, 2, 1)
+	mixUp.Copy(0, 1, 0, 1)
+	mixUp.Copy(1, 0, 1, 2)
+	mixUp.EndRound()
+	mixUp.Copy(1, 0, 0, 1)
+	mixUp.Copy(0, 1, 1, 2) // what comes back is the same
+	keep := ccl.NewBuilder(ccl.AllToAll, "keeps", 2, 2, 1)
+	keep.Copy(0, 1, 1, 2)
+	if _, err := mixUp.Schedule().Evaluate(ccl.Values{DType: dtype.U8, Inputs: [][]byte{{1}, {2}}}); err != nil {
+		t.Errorf("a block may go to and fro: %v", err)
+	}
 	for want, b := range map[string]*ccl.Builder{
+		"rank 0 ends with rank 0's chunk 1":               keep,
 		"rank 0 ends without chunk 1":                     gather,
 		"invents reduces, which is no part of all_gather": scatter,
 	} {
-		_, err := b.Schedule().Evaluate(ccl.Values{DType: dtype.U8, Inputs: [][]byte{{1}, {2}}})
+		_, err := b.Schedule().Evaluate(ccl.Values{DType: dtype.U8, Inputs: [][]byte{{1, 1}, {2, 2}}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want one that says %q", err, want)
 		}

@@ -112,6 +112,35 @@ func benchmarkAllReduce(b *testing.B, world, bytes int) {
 	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms")
 }
 
+// BenchmarkCollectives is timing and data of 64 ranks with 4 KiB each of float32, or for each other: the second and later
+// times.
+func BenchmarkCollectives(b *testing.B) {
+	t := ringOfSIPs(b, 64)
+	for _, a := range everyAlgorithm() {
+		s := a.Build(ccl.Layout{World: 64}, 4<<10)
+		sizes := slices.Repeat([]int{1024}, blocksOf(a.Collective(), 64))
+		v := ccl.Values{Op: tensor.Sum, DType: dtype.F32, Inputs: make([][]byte, 64)}
+		for r := range v.Inputs {
+			if elems, ok := startElems(s, r, 1024, sizes); ok {
+				v.Inputs[r] = make([]byte, 4*elems)
+			}
+		}
+		b.Run(a.Collective().String()+"/"+a.Name(), func(b *testing.B) {
+			f := newFabric(t)
+			l := launch(s, max(1024, sum(sizes)), 4, firstPEs(t))
+			f.time(l)
+			for b.Loop() {
+				f.time(l)
+				for _, result := range evaluate(b, s, v) {
+					if result != nil {
+						result.Release()
+					}
+				}
+			}
+		})
+	}
+}
+
 func launch(s *ccl.Schedule, elems, elemSize int, devices []topology.DeviceID) ccl.Launch {
 	return ccl.Launch{Schedule: s, Elems: elems, ElemSize: elemSize, PartialSize: elemSize, Devices: devices}
 }

@@ -268,6 +268,22 @@ func TestPartialSize(t *testing.T) {
 	}
 }
 
+// The same for a reduction that ends at a root: in a chain of three the first message carries inputs, the second a sum.
+func TestPartialSumsOfReduceAreWider(t *testing.T) {
+	system := system(t, "{count: 3, connect: ring}")
+	devices := firstPEs(system)
+	c := costOf(system, devices)
+	a, err := ccl.Lookup(ccl.ReduceToRoot, "chain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := launch(a.Build(ccl.Layout{World: 3, Root: 1}, 0), 1000, 2, devices)
+	l.PartialSize = 4
+	if got, want := newFabric(system).time(l), 2*c.a+c.b(2000)+c.g(4000)+c.b(4000)+c.g(2000); got != want {
+		t.Errorf("took %v, want %v", got, want)
+	}
+}
+
 // Two rings over the same devices halve each other's bandwidth, and take turns at the vector units.
 func TestOverlappingCollectivesShareLinks(t *testing.T) {
 	system := system(t, "{count: 4, connect: ring}")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/ccl/ccltest"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -16,6 +17,7 @@ func TestTunerChoosesTheFastest(t *testing.T) {
 		layout, devices := layoutOf(topo), firstPEs(topo)
 		tuner := ccl.NewTuner(topo)
 		for _, c := range collectives {
+			layout.Root = int(c) % layout.World
 			for _, elems := range []int{0, 1, 1 << 10, 100_003, 1 << 20, 1 << 24} {
 				elems *= max(layout.World, blocksOf(c, layout.World))
 				got, err := tuner.Select(c, layout, devices, elems, 2)
@@ -87,6 +89,7 @@ func TestTunerRejects(t *testing.T) {
 		{ccl.AllReduce, 3, 4, 1, 4, "4 devices, but the layout is of 3 ranks"},
 		{ccl.AllReduce, 0, 0, 1, 4, "layout is of 0 ranks"},
 		{ccl.AllReduce, 4, 4, -1, 4, "-1 elements"},
+		{ccl.Scatter, 4, 4, 4, 0, "elements of 0 bytes"},
 		{ccl.AllReduce, 4, 4, 1, 0, "elements of 0 bytes"},
 	} {
 		_, err := ccl.NewTuner(topo).Select(c.collective, ccl.Layout{World: c.world}, firstPEs(topo)[:c.devices], c.elems, c.elemSize)
@@ -97,6 +100,35 @@ func TestTunerRejects(t *testing.T) {
 }
 
 // BenchmarkTuner is a choice that is made for the first time.
+func TestTunerRejectsRoots(t *testing.T) {
+	topo := preset(t, "default")
+	for _, root := range []int{-1, 4} {
+		for _, c := range collectives {
+			_, err := ccl.NewTuner(topo).Select(c, ccl.Layout{World: 4, Root: root}, firstPEs(topo), 16, 4)
+			if want := fmt.Sprintf("%s with root %d: there are 4 ranks", c, root); ccltest.Rooted(c) != (err != nil) ||
+				err != nil && err.Error() != want {
+				t.Errorf("%s, root %d: got error %v", c, root, err)
+			}
+		}
+	}
+}
+
+// Elements that make no equal blocks are as good as somewhat more that do.
+func TestTunerTakesUnevenBlocks(t *testing.T) {
+	topo := preset(t, "sips8")
+	tuner := ccl.NewTuner(topo)
+	for _, c := range []ccl.Collective{ccl.AllGather, ccl.ReduceScatter, ccl.Gather, ccl.Scatter, ccl.AllToAll} {
+		blocks := blocksOf(c, 8)
+		for _, elems := range [][2]int{{1, 1}, {blocks - 1, 1}, {blocks + 1, 2}, {1000*blocks - 7, 1024}, {1024*blocks + 1, 2048}} {
+			got, err := tuner.Select(c, ccl.Layout{World: 8}, firstPEs(topo), elems[0], 4)
+			want, err2 := tuner.Select(c, ccl.Layout{World: 8}, firstPEs(topo), elems[1]*blocks, 4)
+			if err != nil || err2 != nil || got.Name() != want.Name() {
+				t.Errorf("%s of %d elements: got %v, %v; of %d × %d: %v, %v", c, elems[0], got, err, blocks, elems[1], want, err2)
+			}
+		}
+	}
+}
+
 func BenchmarkTuner(b *testing.B) {
 	for _, world := range []int{8, 64, 256, 1024} {
 		for _, elems := range []int{1 << 10, 1 << 22} {

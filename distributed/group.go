@@ -25,6 +25,8 @@ type ProcessGroup struct {
 	last  []*torchemu.Event   // by group rank: its latest collective; a rank's collectives run in order
 	open  map[uint64]*meeting // collectives that some rank has yet to join
 	mail  []mailbox           // by group rank: messages between two ranks that have not met
+
+	watchdogs []watchdog // by group rank; nil before the first SetTimeout
 }
 
 // NewGroup makes a process group of World ranks, each on the representative PE of its SIP.
@@ -177,7 +179,7 @@ func (g *ProcessGroup) Abort(rank int, err error) error {
 	}
 	now := g.backend.World.Engine.Now()
 	for i := range g.mail {
-		for _, l := range g.mail[i].drop(func(l *letter) bool { return l.postedBy(member) }) {
+		for _, l := range g.mail[i].drop(func(l *letter) bool { return l.owner() == member }) {
 			l.work.Fail(err, now)
 		}
 	}

@@ -81,6 +81,7 @@ func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation
 	w := m.place(member, p)
 	pend(w.Event, o.In, o.Out)
 	host.Issued(w.Event)
+	m.group.watch(member, w, p.ready)
 	m.group.last[member] = w.Event
 	if !c.Async {
 		c.Stream.Wait(w.Event)
@@ -91,7 +92,7 @@ func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation
 
 // place fills in a member's part.
 func (m *meeting) place(member int, p part) *Work {
-	p.work = &Work{Event: torchemu.NewEvent(seat{m, member}), Seq: m.seq}
+	p.work = &Work{Event: torchemu.NewEvent(seat{m, member}), Seq: m.seq, meeting: m}
 	m.parts[member] = p
 	return p.work
 }

@@ -71,12 +71,12 @@ func (g *ProcessGroup) Recv(c Caller, from, tag int, t *tensor.Tensor) (*Work, e
 	return g.post(c, &letter{group: g, from: from, to: me, tag: tag, tensor: t})
 }
 
-// postedBy says whether a member issued the letter.
-func (l *letter) postedBy(member int) bool {
+// owner is the member that issued the letter.
+func (l *letter) owner() int {
 	if l.sending {
-		return l.from == member
+		return l.from
 	}
-	return l.to == member
+	return l.to
 }
 
 // post issues a letter and lets it meet the other side, if that is there.
@@ -97,6 +97,7 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
 	l.work.Pend(l.tensor)
 	host.Issued(l.work.Event)
+	g.watch(l.owner(), l.work, l.ready)
 	if !c.Async {
 		c.Stream.Wait(l.work.Event)
 	}

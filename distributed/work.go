@@ -13,9 +13,11 @@ type Work struct {
 	Record *Record // what was run; nil until every rank has joined
 	Seq    uint64  // number of the collective in its group; 0 for a message
 
-	start  sim.Time
-	source int     // of a receive: the sender's group rank
-	letter *letter // of a message
+	start    sim.Time
+	source   int      // of a receive: the sender's group rank
+	deadline sim.Time // when its group's timeout fails it; 0 for never
+	letter   *letter  // of a message
+	meeting  *meeting // of a collective
 }
 
 // Withdraw ends a message with an error, unless it has met its other side; nobody will meet it any more then.

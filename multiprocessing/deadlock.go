@@ -149,6 +149,10 @@ func ranks(list []int) string {
 	return "ranks " + b.String()
 }
 
+// step lets simulated time pass; false when nothing is pending. Operations that nobody can end are a deadlock at once:
+// nobody needs to wait until a watchdog says that they last too long.
+func step(e *sim.Engine) bool { return !e.Idle() && e.Step() }
+
 // Await lets simulated time pass until the event is done: for a program outside of any spawn, which has no other
 // rank to run. It reports false when there is more to do and it should be called again; see [Scheduler.Next].
 func Await(e *sim.Engine, rank int, ev *torchemu.Event) (done bool, err error) {
@@ -156,7 +160,7 @@ func Await(e *sim.Engine, rank int, ev *torchemu.Event) (done bool, err error) {
 		if ev.Done() {
 			return true, ev.Err()
 		}
-		if !e.Step() {
+		if !step(e) {
 			if ev.Settled() {
 				return true, nil // as in Scheduler.release
 			}

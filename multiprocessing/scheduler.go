@@ -99,7 +99,7 @@ func (s *Scheduler) Next() (rank int, v Verdict, err error) {
 			return s.pick(), Run, nil
 		case s.live == 0:
 			return 0, Idle, nil
-		case !s.engine.Step() && !s.release():
+		case !step(s.engine) && !s.release():
 			return 0, Idle, s.deadlock()
 		}
 	}

@@ -32,3 +32,28 @@ func TestNextStopsWhenTheProgramMayGoOn(t *testing.T) {
 		}
 	}
 }
+
+// A watch does not keep ranks from a deadlock, nor a program from one; where something else goes on it runs in its turn.
+func TestAWatchIsNoReasonToWait(t *testing.T) {
+	w := newWorld(t)
+	ran := 0
+	w.Engine.Watch(sim.Millisecond, 0, counter{&ran}, 0)
+	s := multiprocessing.NewScheduler(w.Engine, 1, nil)
+	if _, _, err := s.Next(); err != nil {
+		t.Fatal(err)
+	}
+	s.Park(0, never())
+	if _, _, err := s.Next(); err == nil || w.Engine.Now() != 0 {
+		t.Errorf("got %v at %v, want a deadlock at once", err, w.Engine.Now())
+	}
+	if _, err := multiprocessing.Await(w.Engine, 0, never()); err == nil || w.Engine.Now() != 0 {
+		t.Errorf("got %v at %v, want a deadlock at once", err, w.Engine.Now())
+	}
+	if done, err := multiprocessing.Await(w.Engine, 0, after(w, sim.Second)); !done || err != nil || ran != 1 {
+		t.Errorf("got %v, %v, and the watch ran %d times", done, err, ran)
+	}
+}
+
+type counter struct{ n *int }
+
+func (c counter) Handle(sim.Time, uint64) { *c.n++ }

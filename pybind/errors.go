@@ -40,6 +40,7 @@ func exceptionOf(err error) string {
 	var f *fault
 	var deadlock *multiprocessing.DeadlockError
 	var mismatch *distributed.MismatchError
+	var late *distributed.TimeoutError
 	switch {
 	case errors.As(err, &f):
 		return f.exception
@@ -47,6 +48,8 @@ func exceptionOf(err error) string {
 		return "DeadlockError"
 	case errors.As(err, &mismatch):
 		return "MismatchError"
+	case errors.As(err, &late):
+		return "DistBackendError"
 	case errors.Is(err, unix.ENOMEM):
 		return "MemoryError"
 	case errors.Is(err, fs.ErrNotExist):

@@ -8,6 +8,7 @@ import (
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -179,6 +180,17 @@ func AbortGroup(group int64, rank int) (err error) {
 		return err
 	}
 	return g.object.Abort(rank, raise("DistBackendError", "rank %d has aborted process group %s", rank, g.object.Name))
+}
+
+// SetTimeout makes what a rank issues to a group from now on fail, with a DistBackendError, when it has not ended after
+// so many picoseconds; see distributed.ProcessGroup.SetTimeout.
+func SetTimeout(group int64, rank int, ps int64) (err error) {
+	defer guard(&err)
+	g, err := groupOf(group)
+	if err != nil {
+		return err
+	}
+	return g.object.SetTimeout(rank, sim.Time(ps))
 }
 
 // NextSeq is the number that a rank's next collective in the group will have.

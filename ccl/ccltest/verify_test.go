@@ -73,6 +73,30 @@ func reducesInOtherOrders(s *ccl.Schedule) {
 	*s = *b.Schedule()
 }
 
+func TestVerifySeesWrongLists(t *testing.T) {
+	for _, c := range []struct {
+		spoil func(s *ccl.Schedule)
+		want  string
+	}{
+		{func(s *ccl.Schedule) { s.Listed[1] = 6 }, "place 1 in the lists is chunk 6 of 6"},
+		{func(s *ccl.Schedule) { s.Listed[1] = -1 }, "place 1 in the lists is chunk -1 of 6"},
+		{func(s *ccl.Schedule) { s.Listed[1] = s.Listed[0] }, "step 0 moves chunk 1 twice"},
+		{func(s *ccl.Schedule) { s.Listed = s.Listed[:2] }, "moves chunks [6, 9) of 6"},
+		{func(s *ccl.Schedule) { s.Steps[0].Lo = 5 }, "moves chunks [5, 9) of 6"},
+		{func(s *ccl.Schedule) { s.Listed[1] = 0 }, "without need"},
+		{func(s *ccl.Schedule) { s.Listed[0] = 0 }, "want the input of rank"},
+	} {
+		s := build(t, ccl.AllToAll, "bruck", 6)
+		if err := ccltest.Verify(s); err != nil {
+			t.Fatalf("before anything is spoiled: %v", err)
+		}
+		c.spoil(s)
+		if err := ccltest.Verify(s); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("want an error with %q, got %v", c.want, err)
+		}
+	}
+}
+
 func TestVerifySeesWrongBlocks(t *testing.T) {
 	for _, c := range []struct {
 		collective ccl.Collective
@@ -86,8 +110,20 @@ func TestVerifySeesWrongBlocks(t *testing.T) {
 		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps[1].Src = 0 }, "nothing was sent that was there"},
 		{ccl.ReduceScatter, func(s *ccl.Schedule) { s.Steps[3].FromInput = true }, "want each once"},
 		{ccl.ReduceScatter, func(s *ccl.Schedule) { s.Steps[5].Src = 1 }, "want each once"},
+		{ccl.Broadcast, func(s *ccl.Schedule) { s.Root = 3 }, "rank 3 is the root of 3 ranks"},
+		{ccl.Broadcast, func(s *ccl.Schedule) { s.Root = 1 }, "nothing was sent that was there"},
+		{ccl.Broadcast, func(s *ccl.Schedule) { s.Steps[1].FromInput = true }, "nothing was sent that was there"},
+		{ccl.ReduceToRoot, func(s *ccl.Schedule) { s.Root = 1 }, "want each once"},
+		{ccl.ReduceToRoot, func(s *ccl.Schedule) { s.Steps[1].FromInput = true }, "want each once"},
+		{ccl.Gather, func(s *ccl.Schedule) { s.Steps[0].Lo, s.Steps[0].Hi = 0, 1 }, "nothing was sent that was there"},
+		{ccl.Gather, func(s *ccl.Schedule) { s.Blocks, s.Sub = 1, 3 }, "there must be one a rank"},
+		{ccl.Scatter, func(s *ccl.Schedule) { s.Steps[0].Dst = 1 }, "nothing was sent that was there"},
+		{ccl.AllToAll, func(s *ccl.Schedule) { s.Steps[0].Lo, s.Steps[0].Hi = 2, 3 }, "want the input of rank 0"},
 	} {
-		s := build(t, c.collective, "ring", 3)
+		s := ccl.Algorithms(c.collective)[0].Build(ccl.Layout{World: 3}, 1)
+		if c.collective == ccl.Broadcast || c.collective == ccl.ReduceToRoot {
+			s = build(t, c.collective, "chain", 3)
+		}
 		c.spoil(s)
 		if err := ccltest.Verify(s); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: want an error with %q, got %v", c.collective, c.want, err)

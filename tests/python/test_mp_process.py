@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -146,6 +147,18 @@ class TestProcess:
         processes[1].join()
         assert (log, [process.exitcode for process in processes]) == (["b"], [-15, 0])
 
+    def test_only_the_parent_can_end_or_join_it(self) -> None:
+        def program() -> None:
+            for do in (mp.current_process().terminate, mp.current_process().join):
+                with pytest.raises(AssertionError, match="a child process"):
+                    do()
+            assert mp.current_process().is_alive()
+            assert mp.parent_process().name == "MainProcess"  # type: ignore[union-attr]
+
+        (process,) = started(program)
+        process.join()
+        assert process.exitcode == 0
+
     def test_a_subclass_may_run_what_it_likes(self) -> None:
         q = mp.Queue()
 
@@ -275,6 +288,12 @@ class TestFailures:
             return str(caught.value)
 
         assert len(set(on_ranks(2, program))) == 1
+
+
+def test_the_module_and_the_function_of_one_name() -> None:
+    module = importlib.import_module("torchemu.multiprocessing.spawn")
+    assert module.spawn is mp.spawn
+    assert module.ProcessRaisedException is mp.ProcessRaisedException
 
 
 class TestStartMethods:

@@ -34,6 +34,7 @@ const numberBits = 36
 type Engine struct {
 	now     Time
 	pending int
+	watches int    // of the pending ones, those that Watch added
 	created uint64 // buckets made so far; their sequence number
 
 	agenda  agenda
@@ -106,6 +107,28 @@ func (e *Engine) At(t Time, p Priority, h Handler, arg uint64) EventID {
 	number := (b.gone + uint64(len(b.events))) & (1<<numberBits - 1)
 	return EventID(uint64(e.open)<<numberBits | number)
 }
+
+// Watch adds an event like At, one that only looks whether something else has happened in time: the Engine is idle
+// although it is pending. It cannot be cancelled.
+func (e *Engine) Watch(t Time, p Priority, h Handler, arg uint64) {
+	e.At(t, p, watch{e, h}, arg)
+	e.watches++
+}
+
+// watch is the handler of an event that Watch added.
+type watch struct {
+	engine  *Engine
+	handler Handler
+}
+
+// Handle passes the event on. It implements Handler.
+func (w watch) Handle(now Time, arg uint64) {
+	w.engine.watches--
+	w.handler.Handle(now, arg)
+}
+
+// Idle says that nothing is pending but what Watch added.
+func (e *Engine) Idle() bool { return e.pending == e.watches }
 
 // refuse explains what was wrong with an event; apart from At so that At stays small.
 func (e *Engine) refuse(t Time, h Handler) {

@@ -88,6 +88,30 @@ func TestEngineCancel(t *testing.T) {
 	mustPanic(t, "not pending", func() { e.Cancel(1 << 31) })
 }
 
+// A watch runs in its turn, but does not keep a simulation going.
+func TestEngineWatch(t *testing.T) {
+	e := sim.NewEngine()
+	var got []uint64
+	note := action(func(_ sim.Time, arg uint64) { got = append(got, arg) })
+	if !e.Idle() {
+		t.Error("a new engine is not idle")
+	}
+	e.Watch(5, 0, note, 5)
+	e.Watch(9, 0, note, 9)
+	if !e.Idle() || e.Pending() != 2 {
+		t.Errorf("idle %v, %d events pending with watches only", e.Idle(), e.Pending())
+	}
+	cancelled := e.At(3, 0, note, 3)
+	e.At(7, 0, note, 7)
+	e.Cancel(cancelled)
+	for !e.Idle() {
+		e.Step()
+	}
+	if !slices.Equal(got, []uint64{5, 7}) || e.Now() != 7 || e.Pending() != 1 {
+		t.Errorf("ran %v until %d, %d events pending; want [5 7] until 7, and 1", got, e.Now(), e.Pending())
+	}
+}
+
 func TestEngineRefusesBadEvents(t *testing.T) {
 	e := sim.NewEngine()
 	e.At(7, 0, action(func(sim.Time, uint64) {}), 0)

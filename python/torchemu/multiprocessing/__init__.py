@@ -26,7 +26,6 @@ from torchemu.multiprocessing._manager import SyncManager
 from torchemu.multiprocessing._process import Process, active_children, current_process, parent_process
 from torchemu.multiprocessing._queues import JoinableQueue, Queue, SimpleQueue
 from torchemu.multiprocessing._queues import pipe as Pipe  # noqa: N812 (Python's name)
-from torchemu.multiprocessing._spawn import ProcessContext, SpawnContext, spawn, start_processes
 from torchemu.multiprocessing._start import (
     does_nothing,
     get_all_sharing_strategies,
@@ -41,6 +40,7 @@ from torchemu.multiprocessing._values import array as Array  # noqa: N812
 from torchemu.multiprocessing._values import raw_array as RawArray  # noqa: N812
 from torchemu.multiprocessing._values import raw_value as RawValue  # noqa: N812
 from torchemu.multiprocessing._values import value as Value  # noqa: N812
+from torchemu.multiprocessing.spawn import ProcessContext, SpawnContext, spawn, start_processes
 
 ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 Manager = SyncManager

@@ -147,6 +147,8 @@ class RankProcess:
         """Ends it where it waits; its ``finally`` blocks run."""
         if self._ranks is None:
             raise AssertionError("can only terminate a started process")
+        if self._is_inside():
+            raise AssertionError("can only terminate a child process")
         self._ranks.begun().kill(self._rank)
 
     kill = terminate

@@ -7,8 +7,23 @@ from collections.abc import Callable
 from typing import Any
 
 from torchemu import _runtime
-from torchemu.multiprocessing._errors import error_of
+from torchemu.multiprocessing._errors import (
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+    error_of,
+)
 from torchemu.multiprocessing._ranks import RankProcess, Ranks, tasks_of
+
+__all__ = [
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "spawn",
+    "start_processes",
+]
 
 
 def spawn(

@@ -1,0 +1,112 @@
+package distributed
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// TimeoutError says that an operation lasted longer than its group allows.
+type TimeoutError struct {
+	Operation string // and what it lacked
+	Limit     sim.Time
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("Watchdog caught collective operation timeout: after %d ms, as long as its process group allows, "+
+		"this had not ended: %s", e.Limit/sim.Millisecond, e.Operation)
+}
+
+// SetTimeout makes what a member issues from now on fail when it has not ended after so long, in simulated time; 0 is
+// never. A member is not failed where nothing at all goes on any more: that is a deadlock, which others report.
+func (g *ProcessGroup) SetTimeout(rank int, limit sim.Time) error {
+	member, err := g.rankOf(rank)
+	if err != nil {
+		return err
+	}
+	if g.watchdogs == nil {
+		g.watchdogs = make([]watchdog, g.Size())
+	}
+	w := &g.watchdogs[member]
+	w.engine, w.limit = g.backend.World.Engine, limit
+	return nil
+}
+
+// watch lets the member's watchdog, if it has one, look after an operation that was issued at the given time.
+func (g *ProcessGroup) watch(member int, w *Work, issued sim.Time) {
+	if g.watchdogs != nil && g.watchdogs[member].limit > 0 {
+		g.watchdogs[member].add(w, issued)
+	}
+}
+
+// watchdog ends the operations of one member that last too long. It leaves no trace of those that end in time: it wakes
+// when the first of them would be due, and then goes on to those that there are now.
+type watchdog struct {
+	engine *sim.Engine
+	limit  sim.Time
+	guards []guarded // in the order of issue; those at the front have not ended
+	wakes  sim.Time  // when it will look again; 0 for never
+}
+
+type guarded struct {
+	*Work
+	limit sim.Time
+}
+
+func (w *watchdog) add(work *Work, issued sim.Time) {
+	work.deadline = issued + w.limit
+	w.forget()
+	w.guards = append(w.guards, guarded{work, w.limit})
+	w.wakeAt(work.deadline)
+}
+
+// forget drops the operations at the front that have ended.
+func (w *watchdog) forget() {
+	ended := 0
+	for ended < len(w.guards) && w.guards[ended].Done() {
+		ended++
+	}
+	w.guards = slices.Delete(w.guards, 0, ended)
+}
+
+// wakeAt makes it look at a time, unless it will before.
+func (w *watchdog) wakeAt(t sim.Time) {
+	if w.wakes == 0 || t < w.wakes {
+		w.wakes = t
+		w.engine.Watch(t, lastOfAnInstant, w, 0)
+	}
+}
+
+// lastOfAnInstant lets everything else happen first: what ends at its deadline is in time.
+const lastOfAnInstant sim.Priority = 255
+
+// Handle fails what is due. It implements sim.Handler.
+func (w *watchdog) Handle(now sim.Time, _ uint64) {
+	if now != w.wakes {
+		return // it was meant to look now, and then to look before
+	}
+	w.wakes = 0
+	for _, g := range slices.Clone(w.guards) {
+		if g.deadline <= now && !g.Done() {
+			g.expire(&TimeoutError{g.Reason().String(), g.limit}, now)
+		}
+	}
+	w.forget()
+	for _, g := range w.guards {
+		if !g.Done() {
+			w.wakeAt(g.deadline)
+		}
+	}
+}
+
+// expire ends an operation for all that have a part in it: it cannot be completed without this one.
+func (w *Work) expire(err error, now sim.Time) {
+	if w.letter != nil {
+		w.letter.withdraw()
+	}
+	if w.meeting != nil {
+		w.meeting.fail(err)
+	}
+	w.Fail(err, now)
+}
