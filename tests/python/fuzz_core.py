@@ -36,6 +36,11 @@ SHAPES = [
 TEXTS = ["f32", "float16", "bool", "i64", "f8e4m3", "sum", "avg", "band", "MAX", "column_wise", "row_wise", "replicate"]
 CALLS = ["x|all_reduce|sum|0", "x|broadcast||3", "x|all_to_all||0", "x|gather||1", "x|reduce|avg|9", "||", "x|y|z|0"]
 NAMES = ["default", "sips2", "no.yaml", ".", "/", "", "é\x1f%s", "x" * 5000]
+LIKELY = {
+    "call": CALLS,
+    **dict.fromkeys(("shape", "strides", "members"), SHAPES),
+    **dict.fromkeys(("topologyName", "path"), NAMES),
+}
 TAKES = {
     "worldHandle": "world",
     "group": "group",
@@ -110,15 +115,7 @@ class Caller:
         if kind == "str":
             if name in ("outs", "ins"):
                 return ",".join(str(self.handle("tensor")) for _ in range(self.random.randrange(4)))
-            likely = {
-                "call": CALLS,
-                "shape": SHAPES,
-                "strides": SHAPES,
-                "members": SHAPES,
-                "topologyName": NAMES,
-                "path": NAMES,
-            }
-            return self.random.choice(likely.get(name, TEXTS) if self.random.random() < 0.9 else SHAPES + TEXTS + NAMES)
+            return self.random.choice(LIKELY.get(name, TEXTS) if self.random.random() < 0.9 else SHAPES + TEXTS + NAMES)
         if kind == "long" and self.random.random() < 0.95:
             return self.handle(TAKES.get(name) or self.random.choice(list(self.handles)))
         return self.random.randrange(5) if self.random.random() < 0.7 else self.random.choice(NUMBERS)
