@@ -10,7 +10,7 @@ from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._tensor import Tensor, zeros
-from torchemu._waiting import MICROSECOND, host_time, milliseconds
+from torchemu._waiting import MICROSECOND, host_time, milliseconds, picoseconds
 from torchemu.distributed import _backends
 from torchemu.distributed._groups import ProcessGroup, member
 from torchemu.distributed._issue import issue
@@ -126,8 +126,13 @@ def _report(group: ProcessGroup) -> None:
 
 
 def _message(group: ProcessGroup, sending: bool, peer: int, tag: int) -> Handle:
-    """One side of a message that says nothing but that it is there."""
-    return Handle(post(group, sending, peer, tag, zeros(1, dtype="uint8", device=_runtime.current().rank)))
+    """One side of a message that says nothing but that it is there. The group's watchdog does not look after it."""
+    token = zeros(1, dtype="uint8", device=_runtime.current().rank)
+    group.watch(0)
+    try:
+        return Handle(post(group, sending, peer, tag, token))
+    finally:
+        group.watch(picoseconds(group.timeout))
 
 
 def _wait(message: Handle, limit: timedelta, what: str) -> None:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._rank_local import RankLocal
+from torchemu._waiting import picoseconds
 from torchemu.distributed import _backends
+from torchemu.distributed._work import FOR_EVER
 from torchemu.errors import MismatchError
 
 if TYPE_CHECKING:
@@ -52,7 +54,6 @@ class ProcessGroup:
         group_name: the same on all ranks; the default group is "0".
         group_desc: what the program says it is for.
         backend: the backend's name, as the program gave it.
-        timeout: how long an operation may take.
         bound_device_id: the device that init_process_group was given.
         coalescing: what a coalescing manager has collected; None outside of one.
         token: what a barrier reduces; None before the first.
@@ -67,7 +68,7 @@ class ProcessGroup:
         self.index = {member: i for i, member in enumerate(shared.members)}
         self.ranks = tuple(ranks)
         self.group_name, self.group_desc, self.backend = name, description, backend
-        self.timeout: timedelta = _backends.default_timeout(backend)
+        self._timeout = _backends.default_timeout(backend)
         self.bound_device_id: Any = None
         self.coalescing: Collected | None = None
         self.token: Tensor | None = None
@@ -93,9 +94,25 @@ class ProcessGroup:
         """The name of the backend."""
         return self.backend
 
+    @property
+    def timeout(self) -> timedelta:
+        """How long an operation may take, in simulated time; then it fails. Where nothing can happen at all any more,
+        the deadlock is reported at once."""
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, timeout: timedelta) -> None:
+        self._timeout = timeout
+        self.watch(picoseconds(timeout))
+
     def set_timeout(self, timeout: timedelta) -> None:
         """Changes how long an operation may take that this rank issues from now on."""
         self.timeout = _backends.checked_timeout(timeout, self.backend)
+
+    def watch(self, limit: int) -> None:
+        """Makes what this rank issues from now on fail after so many picoseconds; 0 is never."""
+        if not self.sharded:
+            go.SetTimeout(self.handle, _runtime.current().rank, limit if 0 < limit < FOR_EVER else 0)
 
     def get_group_store(self) -> Store:
         """A store that the members share."""

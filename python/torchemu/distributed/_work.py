@@ -10,6 +10,9 @@ from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._waiting import MICROSECOND, milliseconds, picoseconds, reach
 
+FOR_EVER = 1 << 61
+"""Picoseconds of simulated time that no program lasts."""
+
 _LONGEST_LOOK = 1000 * MICROSECOND
 _LOOKS_PER_DOUBLING = 16
 
@@ -142,7 +145,8 @@ def wait_on_host(waitable: int, limit: timedelta, message: str) -> None:
         RuntimeError: the limit has passed; with the message.
     """
     context = _runtime.current()
-    limited = Handle(go.WithTimeout(context.world.handle, context.rank, waitable, picoseconds(limit), message))
+    ps = min(picoseconds(limit), FOR_EVER)
+    limited = Handle(go.WithTimeout(context.world.handle, context.rank, waitable, ps, message))
     try:
         context.wait(limited.number)
     except TimeoutError as error:
