@@ -14,6 +14,7 @@ type Blocked struct {
 	Rank  int
 	On    string // the operation it waits for
 	Needs []int  // the ranks that would have to do something
+	Fault string // the fault that is the reason: "rank 2 was killed at 3ms"; "" for none
 	habit string
 }
 
@@ -57,6 +58,11 @@ func (d *DeadlockError) Error() string {
 
 // Cause says in a sentence what is probably wrong in the program, or "".
 func (d *DeadlockError) Cause() string {
+	for _, b := range d.Blocked {
+		if b.Fault != "" {
+			return b.Fault
+		}
+	}
 	if ended := d.missed(); len(ended) > 0 {
 		return fmt.Sprintf("%s ended without what others wait for", ranks(ended))
 	}

@@ -6,7 +6,6 @@ package multiprocessing
 
 import (
 	"github.com/torchemu/torchemu/torchemu"
-	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
 // burst bounds how many simulated events pass before [Scheduler.Next] returns to its driver, which may have an
@@ -26,7 +25,8 @@ const (
 
 // Scheduler is the run queue of one spawn: ranks that can run, in the order in which they became able to.
 type Scheduler struct {
-	engine  *sim.Engine
+	world   *torchemu.World
+	ranks   []*torchemu.Rank
 	policy  Policy
 	queue   []int             // ranks that can run, first in first out
 	blocked []*torchemu.Event // by rank: what a parked rank waits for
@@ -37,15 +37,16 @@ type Scheduler struct {
 }
 
 // NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order, first in first out unless p, when
-// it is not nil, decides otherwise.
-func NewScheduler(e *sim.Engine, n int, p Policy) *Scheduler {
+// it is not nil, decides otherwise. The World must have so many ranks.
+func NewScheduler(w *torchemu.World, n int, p Policy) *Scheduler {
 	if p == nil {
 		p = fifo{}
 	}
-	s := &Scheduler{engine: e, policy: p, queue: make([]int, n), live: n,
+	s := &Scheduler{world: w, ranks: make([]*torchemu.Rank, n), policy: p, queue: make([]int, n), live: n,
 		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n), ended: make([]bool, n)}
 	for i := range s.queue {
 		s.queue[i] = i
+		s.expectKill(i)
 	}
 	return s
 }
@@ -56,7 +57,7 @@ func (s *Scheduler) Park(rank int, e *torchemu.Event) bool {
 	if e.Done() {
 		return false
 	}
-	s.blocked[rank] = e
+	s.block(rank, e)
 	e.WhenDone(func() { s.wake(rank, e) })
 	return true
 }
@@ -66,7 +67,7 @@ func (s *Scheduler) wake(rank int, e *torchemu.Event) {
 	if s.blocked[rank] != e {
 		return
 	}
-	s.blocked[rank] = nil
+	s.block(rank, nil)
 	s.outcome[rank] = e
 	s.queue = append(s.queue, rank)
 }
@@ -79,7 +80,7 @@ func (s *Scheduler) Runnable() bool { return len(s.queue) > 0 }
 
 // Exit says that the rank has ended, by return or by error, and will not run again.
 func (s *Scheduler) Exit(rank int) {
-	s.blocked[rank] = nil
+	s.block(rank, nil)
 	s.ended[rank] = true
 	s.live--
 }
@@ -89,7 +90,8 @@ func (s *Scheduler) Exit(rank int) {
 func (s *Scheduler) Until(e *torchemu.Event) { s.until = e }
 
 // Next decides who runs. While no rank can run it lets simulated time pass. When no rank can run and nothing is
-// pending in the simulation either, it returns a [*DeadlockError] that lists the parked ranks.
+// pending in the simulation either, it returns a [*DeadlockError] that lists the parked ranks. But where a fault is the
+// reason it lets time pass until watchdogs notice.
 func (s *Scheduler) Next() (rank int, v Verdict, err error) {
 	for range burst {
 		switch {
@@ -99,7 +101,7 @@ func (s *Scheduler) Next() (rank int, v Verdict, err error) {
 			return s.pick(), Run, nil
 		case s.live == 0:
 			return 0, Idle, nil
-		case !step(s.engine) && !s.release():
+		case !step(s.world.Engine) && !s.release() && !s.outlast():
 			return 0, Idle, s.deadlock()
 		}
 	}
@@ -120,11 +122,11 @@ func (s *Scheduler) pick() int {
 
 // release lets the ranks go on that wait for the end of an operation whose data is in place. When nothing else can
 // happen, its end is only held up by an earlier operation of the same device that some rank has yet to join, and a
-// host that reads is not to depend on that.
+// host that reads is not to depend on that. An end that a fault prevents is not held up: it never comes.
 func (s *Scheduler) release() bool {
 	before := len(s.queue)
 	for r, e := range s.blocked {
-		if e != nil && e.Settled() {
+		if e != nil && e.Settled() && s.world.Why(e) == "" {
 			s.wake(r, e)
 		}
 	}
@@ -143,9 +145,11 @@ func (s *Scheduler) Parked() []int {
 }
 
 func (s *Scheduler) deadlock() error {
-	d := &DeadlockError{At: s.engine.Now()}
+	d := &DeadlockError{At: s.world.Engine.Now()}
 	for _, r := range s.Parked() {
-		d.Blocked = append(d.Blocked, blocked(r, s.blocked[r]))
+		b := blocked(r, s.blocked[r])
+		b.Fault = s.world.Why(s.blocked[r])
+		d.Blocked = append(d.Blocked, b)
 	}
 	for r, ended := range s.ended {
 		if ended {

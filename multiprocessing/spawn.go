@@ -26,10 +26,17 @@ type Process struct {
 	failed    error // thrown in by the scheduler: what Wait is to return
 }
 
-// Wait parks the rank until the event is done, while others run, and returns the operation's error.
+// Wait parks the rank until the event is done, while others run, and returns the operation's error; a
+// [*torchemu.KilledError] when the rank is killed before.
 func (p *Process) Wait(e *torchemu.Event) error {
-	if p.failed == nil && p.scheduler.Park(p.ID, e) && !p.yield(struct{}{}) {
-		return ErrUnwound
+	if err := p.Alive(); err != nil {
+		return err
+	}
+	if p.failed == nil && p.scheduler.Park(p.ID, e) {
+		if !p.yield(struct{}{}) {
+			return ErrUnwound
+		}
+		e = p.scheduler.Outcome(p.ID)
 	}
 	if p.failed != nil {
 		return p.failed
@@ -70,9 +77,9 @@ func (e *SpawnError) Unwrap() []error {
 
 // Spawn runs fn once for each rank 0 to nprocs-1, on this goroutine's thread, switching between ranks when one
 // waits, and returns when all have ended and what they issued is done. If ranks fail (by error or panic) the others
-// are unwound and a [*SpawnError] is returned.
+// are unwound and a [*SpawnError] is returned. A rank that a fault kills has not failed.
 func Spawn(w *torchemu.World, nprocs int, fn func(p *Process) error) error {
-	s := NewScheduler(w.Engine, nprocs, nil)
+	s := NewScheduler(w, nprocs, nil)
 	procs := make([]*Process, nprocs)
 	for i := range procs {
 		r, err := w.Rank(i)
@@ -110,7 +117,11 @@ func (p *Process) body(fn func(p *Process) error) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	if err := fn(p); err != nil {
+	err = fn(p)
+	if dead := p.Alive(); dead != nil {
+		return dead
+	}
+	if err != nil {
 		return err
 	}
 	for e := p.Outstanding(); e != nil; e = p.Outstanding() {
@@ -138,7 +149,7 @@ func drive(s *Scheduler, procs []*Process) error {
 		case Run:
 			if _, parked := procs[rank].resume(); !parked {
 				s.Exit(rank)
-				failed = failed || procs[rank].err != nil
+				failed = failed || isFailure(procs[rank].err)
 			}
 		}
 	}
@@ -156,9 +167,15 @@ func throw(s *Scheduler, procs []*Process, err error) error {
 func failures(procs []*Process) []Failure {
 	var list []Failure
 	for _, p := range procs {
-		if p.err != nil && !errors.Is(p.err, ErrUnwound) {
+		if isFailure(p.err) {
 			list = append(list, Failure{Rank: p.ID, Err: p.err})
 		}
 	}
 	return list
+}
+
+// isFailure says whether a rank has failed by itself.
+func isFailure(err error) bool {
+	var killed *torchemu.KilledError
+	return err != nil && !errors.Is(err, ErrUnwound) && !errors.As(err, &killed)
 }

@@ -11,7 +11,7 @@ import (
 func TestNextStopsWhenTheProgramMayGoOn(t *testing.T) {
 	for name, pending := range map[string]bool{"a rank that waits for later": true, "a rank that waits for ever": false} {
 		w := newWorld(t)
-		s := multiprocessing.NewScheduler(w.Engine, 1, nil)
+		s := multiprocessing.NewScheduler(w, 1, nil)
 		if rank, v, err := s.Next(); rank != 0 || v != multiprocessing.Run || err != nil {
 			t.Fatalf("%s: got %d, %v, %v at the start", name, rank, v, err)
 		}
@@ -38,7 +38,7 @@ func TestAWatchIsNoReasonToWait(t *testing.T) {
 	w := newWorld(t)
 	ran := 0
 	w.Engine.Watch(sim.Millisecond, 0, counter{&ran}, 0)
-	s := multiprocessing.NewScheduler(w.Engine, 1, nil)
+	s := multiprocessing.NewScheduler(w, 1, nil)
 	if _, _, err := s.Next(); err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle i
 	if err != nil {
 		return 0, err
 	}
-	return register(owned[*spawn]{&spawn{multiprocessing.NewScheduler(w.Engine, n, p), n}, w}), nil
+	return register(owned[*spawn]{&spawn{multiprocessing.NewScheduler(w.World, n, p), n}, w}), nil
 }
 
 // spawn is the scheduler of ranks 0 to ranks-1.

@@ -1,0 +1,40 @@
+package multiprocessing
+
+import "github.com/torchemu/torchemu/torchemu"
+
+// expectKill has a rank's program end when a fault kills the rank.
+func (s *Scheduler) expectKill(rank int) {
+	r, err := s.world.Rank(rank)
+	if err != nil {
+		return // there is no such rank to run either
+	}
+	s.ranks[rank] = r
+	r.OnKill(func() {
+		if s.blocked[rank] == nil {
+			return // it learns of it at its next operation
+		}
+		death := torchemu.NewEvent(nil)
+		s.block(rank, death)
+		death.Fail(r.Alive(), s.world.Engine.Now())
+		s.wake(rank, death)
+	})
+}
+
+// block notes what a rank waits for; nil is nothing.
+func (s *Scheduler) block(rank int, e *torchemu.Event) {
+	s.blocked[rank] = e
+	if r := s.ranks[rank]; r != nil {
+		r.Waiting(e)
+	}
+}
+
+// outlast lets simulated time go on to the next watch, although nothing happens any more, if a rank waits for what a
+// fault keeps from ending: on a real system only time tells it so. A watchdog will.
+func (s *Scheduler) outlast() bool {
+	for _, e := range s.blocked {
+		if e != nil && s.world.Why(e) != "" {
+			return s.world.Engine.Step()
+		}
+	}
+	return false
+}
