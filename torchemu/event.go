@@ -29,16 +29,13 @@ type Follower interface {
 	Follows() *Event // nil when that has ended
 }
 
-// Operation is the reason of an event that is a rank's part in something between ranks. A fault may keep it from ever
-// ending; then the rank gives up at some time.
+// Operation is the reason of an event that messages bring about.
 type Operation interface {
 	Reason
-	Obstacle() string          // the fault that its messages are lost to; "" when there is none
-	Deadline() sim.Time        // when the rank gives up
-	GiveUp(cause string) error // makes sure that it never happens, and says that it did not
+	Obstacle() string // the fault that its messages are lost to; "" when they are not
 }
 
-// OperationOf is the operation between ranks that an event is, or waits for; nil when there is none.
+// OperationOf is the operation that an event is, or waits for; nil when there is none.
 func OperationOf(e *Event) Operation {
 	for e != nil {
 		switch r := e.reason.(type) {

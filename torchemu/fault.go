@@ -53,11 +53,10 @@ type Cable struct {
 	Links []topology.LinkID
 }
 
-// plan is what goes wrong with a World.
-type plan struct {
-	ahead []Fault // in the order of their times
-	drops []DropLink
-	fatal bool // a rank is dead or a link dropped, so that operations may never end
+// damage is what has gone wrong with a World so far.
+type damage struct {
+	drops   []DropLink
+	mortals bool // a rank is dead or going to die
 }
 
 // fate is what goes wrong with a rank.
@@ -67,20 +66,25 @@ type fate struct {
 	death  sim.Time
 	dead   bool
 	onKill func()
+	waits  *Event
 }
 
-// Inject adds faults. Those whose time is past strike now. Of faults at one time, the one that is added first comes
-// first, and what happens at that moment anyway still happens before. The ranks and links must exist.
+// Inject adds faults, whose ranks and links must exist. They are no reason for simulated time to pass, as little as other
+// watches of the engine: they strike when it comes to their times, and at once where it has. Whatever was planned for
+// that very moment before still happens before.
 func (w *World) Inject(faults ...Fault) error {
 	for _, f := range faults {
 		if err := f.prepare(w); err != nil {
 			return err
 		}
 	}
-	w.ahead = append(w.ahead, faults...)
-	slices.SortStableFunc(w.ahead, func(a, b Fault) int { return cmp.Compare(a.from(), b.from()) })
-	for len(w.ahead) > 0 && w.ahead[0].from() <= w.Engine.Now() {
-		w.next().strike(w)
+	inOrder := func(a, b Fault) int { return cmp.Compare(a.from(), b.from()) }
+	for _, f := range slices.SortedStableFunc(slices.Values(faults), inOrder) {
+		if f.from() <= w.Engine.Now() {
+			f.strike(w)
+		} else {
+			w.Engine.Watch(f.from(), 0, timer(func(sim.Time) { f.strike(w) }), 0)
+		}
 	}
 	return nil
 }
@@ -90,6 +94,7 @@ func (f Kill) prepare(w *World) error {
 	r, err := w.Rank(f.Rank)
 	if err == nil && (!r.mortal || f.At < r.death) {
 		r.mortal, r.death = true, f.At
+		w.mortals = true
 	}
 	return err
 }
@@ -106,41 +111,6 @@ func (f SlowRank) prepare(w *World) error {
 func (f SlowLink) prepare(*World) error { return nil }
 func (f DropLink) prepare(*World) error { return nil }
 
-// Step lets simulated time pass up to the next event, or to a fault that comes first; false when there is no event.
-// With faults injected it takes the place of the engine's own Step.
-func (w *World) Step() bool {
-	if len(w.ahead) > 0 {
-		if next, ok := w.Engine.Next(); ok && w.ahead[0].from() <= next {
-			w.schedule()
-		}
-	}
-	return w.Engine.Step()
-}
-
-// StepToFault lets simulated time pass up to the next fault, when nothing else is going to happen; false when none is
-// left.
-func (w *World) StepToFault() bool {
-	if len(w.ahead) == 0 {
-		return false
-	}
-	w.schedule()
-	return w.Engine.Step()
-}
-
-// schedule makes the next fault an event. It is one only now because there is to be none when nothing but faults is
-// ahead.
-func (w *World) schedule() {
-	f := w.next()
-	w.At(f.from(), func(sim.Time) { f.strike(w) })
-}
-
-// next takes the next fault.
-func (w *World) next() Fault {
-	f := w.ahead[0]
-	w.ahead = w.ahead[1:]
-	return f
-}
-
 func (f Kill) from() sim.Time     { return f.At }
 func (f SlowRank) from() sim.Time { return f.From }
 func (f SlowLink) from() sim.Time { return f.From }
@@ -151,7 +121,7 @@ func (f Kill) strike(w *World) {
 	if r.dead {
 		return
 	}
-	r.dead, w.fatal = true, true
+	r.dead = true
 	w.Network.Halt(f.Rank)
 	if r.onKill != nil {
 		r.onKill()
@@ -168,21 +138,21 @@ func (f SlowLink) strike(w *World) {
 
 func (f DropLink) strike(w *World) {
 	w.drops = append(w.drops, f)
-	w.fatal = true
 	for _, l := range f.Cable.Links {
 		w.Network.DropLink(l)
 	}
 }
 
-// Fatal reports whether a rank is dead or a link dropped by now, so that operations may never end.
-func (w *World) Fatal() bool { return w.fatal }
-
-// Death says when and that a rank was killed; "" for one that lives, or is none.
+// Death says when a rank was killed; "" for one that lives, or is none. A rank whose host, which runs ahead, has come to
+// the time of its death is dead.
 func (w *World) Death(rank int) string {
-	if rank < 0 || rank >= len(w.ranks) || w.ranks[rank] == nil || !w.ranks[rank].dead {
+	if rank < 0 || rank >= len(w.ranks) || w.ranks[rank] == nil {
 		return ""
 	}
-	return fmt.Sprintf("rank %d was killed at %v", rank, w.ranks[rank].death)
+	if r := w.ranks[rank]; r.dead || r.mortal && r.clock >= r.death {
+		return (&KilledError{rank, r.death}).Error()
+	}
+	return ""
 }
 
 // Lost says why messages from one PE to another do not arrive; "" when they do.
@@ -197,6 +167,40 @@ func (w *World) Lost(src, dst topology.DeviceID) string {
 			if slices.Contains(d.Cable.Links, l) {
 				return fmt.Sprintf("%s was dropped at %v", d.Cable.Name, d.From)
 			}
+		}
+	}
+	return ""
+}
+
+// Why says which fault keeps an event from ever ending: its messages are lost, it needs a dead rank, or a rank whose
+// program waits for something that a fault keeps from ending. "" is none of these.
+func (w *World) Why(e *Event) string {
+	if !w.mortals && len(w.drops) == 0 {
+		return ""
+	}
+	return w.why(e, map[int]bool{})
+}
+
+// why asks no rank twice.
+func (w *World) why(e *Event, asked map[int]bool) string {
+	if o := OperationOf(e); o != nil {
+		if why := o.Obstacle(); why != "" {
+			return why
+		}
+	}
+	needs := e.Reason().Needs()
+	for _, rank := range needs {
+		if why := w.Death(rank); why != "" {
+			return why
+		}
+	}
+	for _, rank := range needs {
+		if rank < 0 || rank >= len(w.ranks) || asked[rank] || w.ranks[rank] == nil || w.ranks[rank].waits == nil {
+			continue
+		}
+		asked[rank] = true
+		if why := w.why(w.ranks[rank].waits, asked); why != "" {
+			return why
 		}
 	}
 	return ""
@@ -217,6 +221,9 @@ func (r *Rank) Alive() error {
 	}
 	return nil
 }
+
+// Waiting says what the rank's program waits for; nil is nothing.
+func (r *Rank) Waiting(e *Event) { r.waits = e }
 
 // OnKill has f called when the rank is killed: by whoever runs its program, in the place of who did before.
 func (r *Rank) OnKill(f func()) { r.onKill = f }

@@ -55,7 +55,7 @@ func TestADroppedLinkLosesMessages(t *testing.T) {
 	if _, early := a.at[0]; !early || len(a.at) != 7 {
 		t.Errorf("arrivals are %v", a.at)
 	}
-	if _, late := a.at[10]; late || !w.Fatal() {
+	if _, late := a.at[10]; late {
 		t.Error("a message came over a link that was dropped")
 	}
 	src, dst := topo.PE(0, 0, 0), topo.PE(1, 0, 0)
@@ -86,9 +86,6 @@ func TestASlowLinkIsSlowFromItsTimeOn(t *testing.T) {
 			t.Errorf("number %d arrived at %v and %v, want %v", i, a.at[uint64(i)], a.at[uint64(10+i)], want)
 		}
 	}
-	if w.Fatal() {
-		t.Error("a slow link is fatal")
-	}
 }
 
 func TestASlowRank(t *testing.T) {
@@ -114,7 +111,7 @@ func TestAKilledRank(t *testing.T) {
 	killed := 0
 	r.OnKill(func() { killed++ })
 	e := launch(t, r.Stream(), 3*us)
-	if err := r.Alive(); err != nil {
+	if err := r.Alive(); err != nil || w.Death(0) != "" {
 		t.Errorf("at %v: %v", r.Now(), err)
 	}
 	launch(t, r.Stream(), 100*us)
@@ -123,8 +120,8 @@ func TestAKilledRank(t *testing.T) {
 	if !errors.As(err, &dead) || *dead != (torchemu.KilledError{Rank: 0, At: 10 * us}) || err.Error() != "rank 0 was killed at 10us" {
 		t.Errorf("at %v a launch gave %v", r.Now(), err)
 	}
-	if killed != 0 || w.Death(0) != "" {
-		t.Error("it is dead before the simulation has come to it")
+	if killed != 0 || w.Death(0) != "rank 0 was killed at 10us" {
+		t.Errorf("killed %d times before the simulation has come to it: %q", killed, w.Death(0))
 	}
 	run(w)
 	wantEnd(t, "the kernel before", e, 8*us)
@@ -137,27 +134,86 @@ func TestAKilledRank(t *testing.T) {
 }
 
 // Faults let no time pass by themselves.
-func TestFaultsAheadAreNoEvents(t *testing.T) {
+func TestFaultsAheadAreNoReasonToWait(t *testing.T) {
 	topo := load(t, "default")
 	w := torchemu.NewWorld(topo)
 	inject(t, w, torchemu.Kill{Rank: 1, At: 20 * us}, torchemu.SlowRank{Rank: 2, Factor: 2, From: 10 * us})
 	ran := 0
-	w.At(5*us, func(sim.Time) { ran++ })
+	w.At(15*us, func(sim.Time) { ran++ })
 	run(w)
-	if w.Engine.Now() != 5*us || ran != 1 || w.Death(1) != "" {
+	if w.Engine.Now() != 15*us || ran != 1 || w.Death(1) != "" || w.Engine.Pending() != 1 {
 		t.Errorf("it is %v", w.Engine.Now())
 	}
-	if !w.StepToFault() || w.Engine.Now() != 10*us || !w.StepToFault() || w.Engine.Now() != 20*us || w.Death(1) == "" {
-		t.Errorf("it is %v", w.Engine.Now())
-	}
-	if w.StepToFault() {
-		t.Error("there is a third fault")
-	}
-	inject(t, w, torchemu.Kill{Rank: 3, At: 19 * us})
+	inject(t, w, torchemu.Kill{Rank: 3, At: 14 * us})
 	if w.Death(3) == "" {
 		t.Error("a fault whose time is past has not struck")
 	}
+	w.At(25*us, func(sim.Time) { ran++ })
+	run(w)
+	if w.Death(1) == "" {
+		t.Error("a fault has not struck in its turn")
+	}
 }
+
+// A fault is the reason for what it touches, and for what waits for that.
+func TestWhy(t *testing.T) {
+	w := torchemu.NewWorld(load(t, "default"))
+	ranks := make([]*torchemu.Rank, 4)
+	for i := range ranks {
+		r, err := w.Rank(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ranks[i] = r
+	}
+	waitsFor := func(list ...int) *torchemu.Event { return torchemu.NewEvent(needs(list)) }
+	lost := torchemu.NewEvent(operation("the link was dropped"))
+	behind := torchemu.NewEvent(follower{lost})
+	if why := w.Why(lost); why != "" {
+		t.Errorf("without faults: %q", why)
+	}
+	inject(t, w, torchemu.Kill{Rank: 3})
+	for what, c := range map[string]struct {
+		waits [3]*torchemu.Event
+		want  string // for rank 0
+	}{
+		"nothing":                  {[3]*torchemu.Event{waitsFor()}, ""},
+		"ranks that run":           {[3]*torchemu.Event{waitsFor(1, 2)}, ""},
+		"a circle":                 {[3]*torchemu.Event{waitsFor(1), waitsFor(2), waitsFor(0)}, ""},
+		"itself":                   {[3]*torchemu.Event{waitsFor(0)}, ""},
+		"a dead rank":              {[3]*torchemu.Event{waitsFor(3)}, "rank 3 was killed at 0s"},
+		"one that waits for it":    {[3]*torchemu.Event{waitsFor(1), waitsFor(3)}, "rank 3 was killed at 0s"},
+		"a circle that does":       {[3]*torchemu.Event{waitsFor(1), waitsFor(2), waitsFor(0, 1, 3)}, "rank 3 was killed at 0s"},
+		"lost messages":            {[3]*torchemu.Event{lost}, "the link was dropped"},
+		"what follows them":        {[3]*torchemu.Event{behind}, "the link was dropped"},
+		"one that waits for these": {[3]*torchemu.Event{waitsFor(2), nil, behind}, "the link was dropped"},
+		"nobody":                   {[3]*torchemu.Event{waitsFor(-1, 4, 1<<40)}, ""},
+	} {
+		for i, e := range c.waits {
+			ranks[i].Waiting(e)
+		}
+		if got := w.Why(c.waits[0]); got != c.want {
+			t.Errorf("who waits for %s is told %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+type needs []int
+
+func (n needs) String() string { return "ranks" }
+func (n needs) Needs() []int   { return n }
+
+type operation string
+
+func (o operation) String() string   { return "an operation" }
+func (o operation) Needs() []int     { return nil }
+func (o operation) Obstacle() string { return string(o) }
+
+type follower struct{ *torchemu.Event }
+
+func (f follower) Follows() *torchemu.Event { return f.Event }
+func (f follower) String() string           { return "what follows" }
+func (f follower) Needs() []int             { return nil }
 
 func TestFaultsOfNobody(t *testing.T) {
 	w := torchemu.NewWorld(load(t, "default"))

@@ -49,7 +49,8 @@ func launch(t testing.TB, s *torchemu.Stream, took sim.Time, outs ...*tensor.Ten
 }
 
 func run(w *torchemu.World) {
-	for w.Step() {
+	for !w.Engine.Idle() {
+		w.Engine.Step()
 	}
 }
 

@@ -18,7 +18,7 @@ type World struct {
 	Network  *network.Network
 
 	ranks []*Rank
-	plan
+	damage
 }
 
 // NewWorld returns an idle cluster at time zero.
