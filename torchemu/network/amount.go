@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -15,6 +16,9 @@ type rate struct {
 	value uint64
 	shift uint8
 }
+
+// perSecond is the rate in bytes per second.
+func (r rate) perSecond() float64 { return math.Ldexp(float64(r.value), -int(r.shift)) }
 
 // amount is bytes as work.
 func amount(bytes int64) picobytes {

@@ -102,6 +102,7 @@ func (n *Network) throttle(l int32, factor float64) {
 	for _, f := range flows {
 		peak := n.segments[n.flows[f].segment].peak.rate
 		n.shares[f].change(rate{value: peak}, n.engine.Now())
+		n.observeRate(f, n.engine.Now())
 		n.enter(f)
 		n.depart(f)
 	}

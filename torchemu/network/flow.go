@@ -81,6 +81,9 @@ func (n *Network) arrive(at sim.Time, f int32, seg *segment) sim.EventID {
 // Handle moves a message on to its path's next segment.
 func (a *arrival) Handle(now sim.Time, f uint64) {
 	n := (*Network)(a)
+	if n.watch != nil {
+		n.observeFlow(int32(f), now)
+	}
 	fl := &n.flows[f]
 	if n.damaged && n.segments[fl.segment].broken {
 		n.free(int32(f))
@@ -96,6 +99,9 @@ func (d *delivery) Handle(now sim.Time, f uint64) { (*Network)(d).deliver(int32(
 
 // deliver frees a flow's slot, then tells its sink, which may well need one.
 func (n *Network) deliver(f int32, now sim.Time) {
+	if n.watch != nil {
+		n.observeFlow(f, now)
+	}
 	fl := &n.flows[f]
 	s, token := fl.sink, fl.token
 	lost := n.damaged && fl.segment != none && n.segments[fl.segment].broken

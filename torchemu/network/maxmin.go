@@ -187,6 +187,7 @@ func (n *Network) apply(now sim.Time) {
 			r = rate{value: peak} // the same rate in the same words: a flow that was never slower keeps its finish
 		}
 		s.change(r, now)
+		n.observeRate(f, now)
 		first = min(first, s.finish)
 	}
 	if first == busy {

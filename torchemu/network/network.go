@@ -50,6 +50,8 @@ type Network struct {
 	halted  map[int]bool // by SIP
 	slowed  bool         // a SIP was slowed
 
+	watch *watch // nil: nobody
+
 	uncounted bool // some segment has carried bytes that its links do not know of
 
 	holds  []hold // of the links that some path uses, in the order of their first use
@@ -114,6 +116,9 @@ func (n *Network) Reduce(pe topology.DeviceID, bytes int64, s Sink, token uint64
 	}
 	done := max(n.engine.Now(), n.vectors[pe]) + took
 	n.vectors[pe] = done
+	if n.watch != nil {
+		n.watch.Reduced(pe, bytes, done-took, done)
+	}
 	n.engine.At(done, flowPriority, (*delivery)(n), uint64(f))
 }
 

@@ -61,6 +61,7 @@ func (n *Network) makeMember(f int32) (contended bool) {
 	s.left = amount(fl.bytes).each(seg.lanes)
 	s.since = fl.start
 	s.finish = fl.start + seg.peak.time(fl.bytes, seg.lanes)
+	n.observeRate(f, fl.start)
 	return n.enter(f)
 }
 
@@ -126,6 +127,7 @@ func (n *Network) release(f int32, now sim.Time) {
 	seg, s := &n.segments[n.flows[f].segment], &n.shares[f]
 	if peak := (rate{value: seg.peak.rate}); s.rate != peak {
 		s.change(peak, now)
+		n.observeRate(f, now)
 		for _, l := range n.route[seg.first:seg.tight] {
 			if x := &n.links[l]; x.contended() && !x.changed && x.collected != n.filling.round {
 				x.changed = true
