@@ -48,13 +48,15 @@ type Observer interface {
 	StepDone(step int, t StepTimes)
 }
 
-// StepTimes are the four moments of a step, in this order. Without a transfer Arrived equals Start, without a
+// StepTimes are the four moments of a step, in this order, and its size. Without a transfer Arrived equals Start, without a
 // reduction End equals Combine.
 type StepTimes struct {
 	Start   sim.Time // the value to be sent was there: the message queued for a DMA engine
 	Arrived sim.Time // the last byte was delivered
 	Combine sim.Time // the local operand was there as well: the reduction queued for the vector unit
 	End     sim.Time // the step was complete
+
+	Bytes int64 // sent
 }
 
 // Executor plays Schedules on the network, in simulated time. Any number of launches may be in flight at once; they

@@ -147,10 +147,10 @@ func (r *run) Delivered(now sim.Time, token uint64) {
 // value was made at it, which only happens after it joined.
 func (r *run) send(i uint32, now sim.Time) {
 	step := &r.steps[i]
-	if r.times != nil {
-		r.times[i].Start = now
-	}
 	bytes := r.bytes(i, step, partial.sent)
+	if r.times != nil {
+		r.times[i].Start, r.times[i].Bytes = now, bytes
+	}
 	if bytes > 0 && step.Src != step.Dst {
 		r.network.Send(r.paths[r.wiring.pair[i]], bytes, r, uint64(i))
 	} else if r.arrive(i, now) {

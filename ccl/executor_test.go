@@ -116,7 +116,10 @@ func keepsOrder(l ccl.Launch, seen *record, done finished) error {
 		if at.Start < l.Ready[step.Src] || at.Arrived < at.Start || at.Combine < max(at.Arrived, l.Ready[step.Dst]) || at.End < at.Combine {
 			return fmt.Errorf("step %d has times %+v, its ranks were ready at %v and %v", i, at, l.Ready[step.Src], l.Ready[step.Dst])
 		}
-		if bytesOf(l, step) == 0 && at.Start != at.Arrived {
+		if at.Bytes != bytesOf(l, step) {
+			return fmt.Errorf("step %d sent %d bytes, want %d", i, at.Bytes, bytesOf(l, step))
+		}
+		if at.Bytes == 0 && at.Start != at.Arrived {
 			return fmt.Errorf("step %d sent nothing, and took until %v", i, at.Arrived)
 		}
 		if s.InTurn && step.Src != step.Dst {
