@@ -24,7 +24,7 @@ const floors = `
 4  tp
 3  distributed
 2  ccl/prim < ccl < ccl/ccltest; multiprocessing
-1  torchemu/tensor < torchemu; torchemu/network < torchemu
+1  torchemu/tensor < torchemu; torchemu/network < torchemu; torchemu/trace < torchemu
 0  torchemu/dtype; torchemu/sim; torchemu/schema < torchemu/topology; torchemu/invariants
 `
 

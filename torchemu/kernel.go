@@ -4,6 +4,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
 // Kernel adds a program of the whole device to the stream, after all that is on it, and returns its end. The host
@@ -34,7 +35,8 @@ type activity struct {
 	copies bool
 	way    network.Way
 	issued sim.Time
-	after  *Event // what it follows; nil once that has ended
+	after  *Event          // what it follows; nil once that has ended
+	trace  *trace.Activity // nil when nobody records it
 }
 
 func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
@@ -42,7 +44,9 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 		return nil, err
 	}
 	a.rank, a.reason = s.rank, a
+	called := s.rank.Now()
 	a.issued = s.rank.Launch()
+	a.trace = s.recorded(a, called)
 	a.after = s.Tail()
 	for _, t := range outs {
 		a.Pend(t)
@@ -73,8 +77,11 @@ func (a *activity) begin() {
 }
 
 // Handle occupies the device. It implements sim.Handler.
-func (a *activity) Handle(sim.Time, uint64) {
+func (a *activity) Handle(now sim.Time, _ uint64) {
 	w := a.rank.world
+	if a.trace != nil {
+		a.trace.Start = now
+	}
 	pe := w.Topology.PE(a.rank.ID, 0, 0)
 	if a.copies {
 		w.Network.Copy(pe, a.way, a.kernel.Bytes, a, 0)
@@ -84,7 +91,13 @@ func (a *activity) Handle(sim.Time, uint64) {
 }
 
 // Delivered ends the activity. It implements network.Sink.
-func (a *activity) Delivered(now sim.Time, _ uint64) { a.Finish(now) }
+func (a *activity) Delivered(now sim.Time, _ uint64) {
+	if a.trace != nil {
+		a.trace.End = now
+		a.rank.world.Trace.Activity(*a.trace)
+	}
+	a.Finish(now)
+}
 
 // Follows is what the activity waits for. It implements Follower.
 func (a *activity) Follows() *Event { return a.after }

@@ -10,7 +10,9 @@ type Rank struct {
 	world       *World
 	clock       sim.Time
 	stream      *Stream
+	streams     int // other streams than that
 	outstanding []*Event
+	waitsFor    string // what for, while it waits and is recorded
 	fate
 }
 
@@ -32,13 +34,16 @@ func (r *Rank) Launch() sim.Time {
 // Stream is the rank's default stream.
 func (r *Rank) Stream() *Stream {
 	if r.stream == nil {
-		r.stream = r.NewStream()
+		r.stream = &Stream{rank: r}
 	}
 	return r.stream
 }
 
 // NewStream returns another stream on the rank's device.
-func (r *Rank) NewStream() *Stream { return &Stream{rank: r} }
+func (r *Rank) NewStream() *Stream {
+	r.streams++
+	return &Stream{Number: r.streams, rank: r}
+}
 
 // Issued records an operation that this rank has issued.
 func (r *Rank) Issued(e *Event) {

@@ -5,6 +5,8 @@ import "github.com/torchemu/torchemu/torchemu/sim"
 // Stream is an order in which a rank's device runs operations: each starts when all earlier ones have ended. The host
 // only adds to it, and runs ahead.
 type Stream struct {
+	Number int // in its rank; 0 is the default stream
+
 	rank *Rank
 	tail *Event // the last operation; nil before the first
 	last *Event // the last kernel or copy

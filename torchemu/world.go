@@ -9,6 +9,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
+	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
 // World is one simulated cluster. It is not safe for concurrent use: ranks are cooperative tasks on one thread.
@@ -16,6 +17,7 @@ type World struct {
 	Topology *topology.Topology
 	Engine   *sim.Engine
 	Network  *network.Network
+	Trace    trace.Recorder // see Record
 
 	ranks []*Rank
 	damage

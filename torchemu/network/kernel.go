@@ -21,6 +21,11 @@ const (
 	units     = iota
 )
 
+// String is the unit's name, for reports.
+func (u Unit) String() string {
+	return [units]string{Vector: "vector", MatrixF8: "matrix f8", MatrixF16: "matrix f16", MatrixF32: "matrix f32"}[u]
+}
+
 // MatrixUnit is what multiplies matrices of a dtype: the matrix units if they know it, or else the vector units.
 func MatrixUnit(d dtype.DType) Unit {
 	switch d {
