@@ -1,53 +1,117 @@
 """The names that ``import torchemu as torch`` gives; see torchemu/__init__.py."""
 
+# ruff: noqa: F403 (torchemu._tensor.__all__ says what there is)
+
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from torchemu import _runtime, ahbm, distributed, dtypes, errors, multiprocessing
+from torchemu import _runtime, _tensor, ahbm, distributed, dtypes, errors, multiprocessing
 from torchemu._binding import go as _go
+from torchemu._device import device
+from torchemu._grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from torchemu._limits import finfo, iinfo
 from torchemu._placement import DPPolicy
 from torchemu._runtime import World
 from torchemu._runtime import opened as open_world
-from torchemu._tensor import Size, Tensor, arange, empty, from_numpy, full, ones, tensor, zeros, zeros_like
+from torchemu._settings import get_default_device, get_default_dtype, set_default_device, set_default_dtype
+from torchemu._tensor import *
+from torchemu._tensor.memory import old_types
 from torchemu.dtypes import dtype
+from torchemu.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from torchemu.serialization import load, save
 
 __version__: str = _go.Version()
 
+e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
+newaxis = None
+
 __all__ = [
     "DPPolicy",
-    "Size",
-    "Tensor",
     "World",
     "ahbm",
-    "arange",
+    "device",
     "distributed",
     "dtype",
     "dtypes",
-    "empty",
+    "e",
+    "enable_grad",
     "errors",
-    "from_numpy",
-    "full",
+    "finfo",
+    "get_default_device",
+    "get_default_dtype",
+    "get_rng_state",
+    "iinfo",
+    "inf",
+    "inference_mode",
+    "initial_seed",
+    "is_floating_point",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "is_storage",
+    "is_tensor",
+    "load",
+    "manual_seed",
     "multiprocessing",
-    "ones",
+    "nan",
+    "newaxis",
+    "no_grad",
+    "numel",
     "open_world",
-    "tensor",
-    "zeros",
-    "zeros_like",
+    "pi",
+    "save",
+    "seed",
+    "set_default_device",
+    "set_default_dtype",
+    "set_grad_enabled",
+    "set_rng_state",
 ]
+__all__ += _tensor.__all__
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether it is a tensor."""
+    return isinstance(obj, _tensor.Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether it is a storage."""
+    return isinstance(obj, _tensor.memory.UntypedStorage)
+
+
+def is_floating_point(input: _tensor.Tensor) -> bool:  # noqa: A002 (PyTorch's name)
+    """Whether the tensor is of floats."""
+    return input.dtype.is_floating_point
+
+
+def numel(input: _tensor.Tensor) -> int:  # noqa: A002 (PyTorch's name)
+    """The number of elements."""
+    return input.numel()
+
 
 _DTYPES = {name: d for d in dtypes.ALL for name in d.names}
+_OTHERS = ("__version__", "__all__", *__all__)
 
-NAMES: dict[str, Any] = {**_DTYPES, **{name: globals()[name] for name in ("__version__", "__all__", *__all__)}}
+NAMES: dict[str, Any] = {**_DTYPES, **old_types("cpu"), **{name: globals()[name] for name in _OTHERS}}
 """All that never changes; ``import *`` takes __all__ of it only, for some dtypes have the names of builtins."""
 
 
 def __getattr__(name: str) -> Any:
-    """torch.spec, the topology of the current World."""
+    """torch.spec, the topology of the current World, and torch.default_generator, the rank's."""
     if name == "spec":
         return _runtime.current_world().spec
+    if name == "default_generator":
+        return _tensor.generator.default_generator()
     raise AttributeError(f"torchemu has no {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*NAMES, "spec"})
+    return sorted({*NAMES, "default_generator", "spec"})

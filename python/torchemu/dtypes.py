@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import json
+from typing import Any
 
 import numpy as np
 
 from torchemu._binding import go
 
 
+class Category(enum.IntEnum):
+    """The kinds of numbers, in the order in which they give way to each other when operands differ."""
+
+    BOOL = 0
+    INTEGER = 1
+    FLOAT = 2
+
+
 class dtype:  # noqa: N801 (PyTorch's name)
     """An element type. There is one object for each, so ``is`` compares."""
 
+    is_complex = False
+
     def __init__(self, name: str, names: list[str], itemsize: int, is_floating_point: bool) -> None:
         self.name, self.names, self.itemsize, self.is_floating_point = name, names, itemsize, is_floating_point
+        self.category = Category.FLOAT if is_floating_point else Category(name != "bool")
+        self.is_signed = name != "bool" and not name.startswith("uint")
+        self.title = _TITLES.get(name, name.capitalize())
+        self.zero_dim = ZeroDim(self)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -32,21 +48,62 @@ class dtype:  # noqa: N801 (PyTorch's name)
 
             return np.dtype(getattr(ml_dtypes, self.name))
 
+    @functools.cached_property
+    def arithmetic(self) -> np.dtype:
+        """What NumPy calculates in: float32 for shorter floats, whose results are rounded once, at the end."""
+        return np.dtype(np.float32) if self.is_floating_point and self.itemsize < 4 else self.numpy
+
+    @property
+    def is_float8(self) -> bool:
+        """Whether it is a float of eight bits, with which nobody calculates."""
+        return self.is_floating_point and self.itemsize == 1
+
+    def to_real(self) -> dtype:
+        """The dtype of the parts of a complex number; of others, itself."""
+        return self
+
+
+class ZeroDim:
+    """A dtype, of a tensor without dimensions: it gives way to tensors that have some."""
+
+    def __init__(self, kind: dtype) -> None:
+        self.dtype = kind
+
+
+_TITLES = {
+    "uint8": "Byte",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+}
+"""What PyTorch's messages call them; the rest by their own names, capitalized."""
 
 ALL = tuple(dtype(d["name"], d["names"], d["size"], d["float"]) for d in json.loads(go.DTypes()))
 """All element types, in the Go core's order."""
 
 _BY_NAME = {name: d for d in ALL for name in d.names}
+_BY_PYTHON_TYPE: dict[Any, dtype] = {float: _BY_NAME["float64"], int: _BY_NAME["int64"], bool: _BY_NAME["bool"]}
 
 
-def parse(name: str | dtype | None) -> dtype:
-    """The dtype of a name ("f16", "float16", "torch.float16", …); None is float32."""
+def parse(name: str | type | dtype | None) -> dtype:
+    """The dtype of a name ("f16", "float16", "torch.float16", …) or of float, int or bool; None is float32."""
     if isinstance(name, dtype):
         return name
     if name is None:
         return _BY_NAME["float32"]
     if not isinstance(name, str):
-        raise TypeError(f"dtype must be a torch.dtype or its name, not {name!r} ({type(name).__name__})")
+        known = _BY_PYTHON_TYPE.get(name) if isinstance(name, type) else None
+        if known is None:
+            raise TypeError(f"dtype must be a torch.dtype or its name, not {name!r} ({type(name).__name__})")
+        return known
     found = _BY_NAME.get(name.removeprefix("torch."))
     if found is None:
         raise ValueError(f"unknown dtype {name!r}: choose one of {', '.join(d.name for d in ALL)}")
@@ -70,3 +127,7 @@ def of_numpy(array: np.ndarray) -> dtype:
             f"use array.astype({found.name!r})"
         )
     return found
+
+
+bool_, uint8, int8, int16, int32, int64 = (_BY_NAME[n] for n in ("bool", "uint8", "int8", "int16", "int32", "int64"))
+float16, bfloat16, float32, float64 = (_BY_NAME[n] for n in ("float16", "bfloat16", "float32", "float64"))

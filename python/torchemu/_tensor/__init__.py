@@ -1,19 +1,65 @@
-"""Tensors: what a rank's program calculates with. The Go core has their memory, NumPy does the arithmetic."""
+"""Tensors: what a rank's program calculates with. The Go core has their memory, NumPy does the arithmetic.
+
+Each module has the functions of a family, which ``__all__`` of this package gathers; methods.py makes methods of them.
+"""
+
+# ruff: noqa: F403 (each module's __all__ says what there is)
 
 from torchemu._shape import Size
+from torchemu._tensor import (
+    comparing,
+    creation,
+    elementwise,
+    extremes,
+    formatting,
+    gathering,
+    indexing,
+    joining,
+    linalg,
+    methods,
+    ordering,
+    parametric,
+    parts,
+    promotion,
+    random_numbers,
+    reductions,
+    views,
+)
+from torchemu._tensor.comparing import *
 from torchemu._tensor.core import HOST_READS, Tensor
-from torchemu._tensor.creation import arange, empty, from_numpy, full, ones, tensor, zeros, zeros_like
+from torchemu._tensor.creation import *
+from torchemu._tensor.elementwise import *
+from torchemu._tensor.extremes import *
+from torchemu._tensor.formatting import *
+from torchemu._tensor.gathering import *
+from torchemu._tensor.generator import Generator
+from torchemu._tensor.indexing import *
+from torchemu._tensor.joining import *
+from torchemu._tensor.linalg import *
+from torchemu._tensor.ordering import *
+from torchemu._tensor.parametric import *
+from torchemu._tensor.parts import *
+from torchemu._tensor.promotion import *
+from torchemu._tensor.random_numbers import *
+from torchemu._tensor.reductions import *
+from torchemu._tensor.views import *
 
-__all__ = [
-    "HOST_READS",
-    "Size",
-    "Tensor",
-    "arange",
-    "empty",
-    "from_numpy",
-    "full",
-    "ones",
-    "tensor",
-    "zeros",
-    "zeros_like",
-]
+__all__ = ["HOST_READS", "Generator", "Size", "Tensor"]
+__all__ += comparing.__all__
+__all__ += creation.__all__
+__all__ += elementwise.__all__
+__all__ += extremes.__all__
+__all__ += formatting.__all__
+__all__ += gathering.__all__
+__all__ += indexing.__all__
+__all__ += joining.__all__
+__all__ += linalg.__all__
+__all__ += ordering.__all__
+__all__ += parametric.__all__
+__all__ += parts.__all__
+__all__ += promotion.__all__
+__all__ += random_numbers.__all__
+__all__ += reductions.__all__
+__all__ += views.__all__
+
+methods.attach()

@@ -1,132 +1,145 @@
-"""Tensor: a view of memory that the Go core owns."""
+"""Tensor: elements of one type in a shape, in memory that views share."""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from torchemu import _handles, _runtime, dtypes
-from torchemu._binding import go
+from torchemu import _runtime, dtypes
+from torchemu._device import device
 from torchemu._placement import WHOLE, DPPolicy
-from torchemu._shape import Size, as_text, dims, resolved, row_major, selected
+from torchemu._shape import Size, row_major
+from torchemu._tensor.storage import Handle, Storage, reach_of
+
+if TYPE_CHECKING:
+    from torchemu._tensor.operators import Operators
+else:
+    Operators = object
 
 HOST_READS = (
     "__array__",
     "__bool__",
+    "__complex__",
     "__contains__",
-    "__eq__",
+    "__dlpack__",
     "__float__",
     "__format__",
-    "__getitem__",
+    "__index__",
     "__int__",
-    "__iter__",
-    "__ne__",
-    "__reduce__",
+    "__reduce_ex__",
     "__repr__",
-    "clone",
+    "allclose",
+    "argwhere",
+    "bincount",
+    "cpu",
+    "equal",
+    "is_nonzero",
     "item",
+    "masked_select",
+    "nonzero",
     "numpy",
     "tolist",
+    "unique",
+    "unique_consecutive",
 )
-"""The methods by which a host program sees a tensor's elements. Each first waits for the work pending on the tensor;
-nothing else does, except ``copy_``, which waits for its source."""
+"""The methods by which a host program learns about a tensor's elements. They wait for the operations pending on the
+tensor to end in simulated time. So do ``t[mask]`` and ``t.to("cpu")``; nothing else does."""
 
 
-def _waits(method: Callable[..., Any]) -> Callable[..., Any]:
+def waits(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of HOST_READS: it first waits for its tensor, and for a second one that it is given."""
+
     @functools.wraps(method)
     def read(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         self.wait()
+        for operand in args:
+            if isinstance(operand, Tensor):
+                operand.wait()
         return method(self, *args, **kwargs)
 
     return read
 
 
-def _host_reads(cls: type[Tensor]) -> type[Tensor]:
-    """Makes the methods of HOST_READS wait."""
-    for name in HOST_READS:
-        setattr(cls, name, _waits(getattr(cls, name)))
-    return cls
+class Tensor(Operators):
+    """A tensor on one device. Its operations are in the other modules of this package; see methods.py.
 
-
-class _Memory:
-    """Lets NumPy look at a tensor's elements where they are, and keeps the tensor alive as long as NumPy looks."""
-
-    def __init__(self, tensor: Tensor, address: int, writable: bool) -> None:
-        size = tensor.dtype.itemsize
-        kind = tensor.dtype.numpy
-        self.tensor = tensor
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": tensor.shape,
-            "typestr": kind.str if kind.isbuiltin == 1 else f"<u{size}",  # ml_dtypes' types have no code of their own
-            "data": (address, not writable),
-            "strides": tuple(s * size for s in tensor.stride()),
-        }
-
-
-@_host_reads
-class Tensor:
-    """A tensor on one simulated device. Its memory belongs to the Go core.
+    ``Tensor(2, 3)`` is an uninitialized one and ``Tensor([1, 2])`` one of the numbers, both of the default dtype.
 
     Attributes:
         dtype: the element type.
-        shape: the dimensions.
-        device: the index of the SIP it is on.
+        device: the SIP it is on, or the host.
         dp: the DPPolicy it was made with; how it is sharded within the SIP.
         name: what the program called it, or "".
+        requires_grad, grad, grad_fn: for autograd.
     """
 
-    __slots__ = ("__weakref__", "_external", "_handle", "_strides", "device", "dp", "dtype", "name", "shape", "world")
+    dtype: dtypes.dtype
+    device: device
+    dp: DPPolicy = WHOLE
+    name: str = ""
+    requires_grad: bool = False
+    grad: Tensor | None = None
+    grad_fn: Any = None
 
-    def __init__(
-        self,
-        world: _runtime.World,
-        handle: int,
-        dtype: dtypes.dtype,
-        shape: Sequence[int],
-        strides: Sequence[int] | None = None,
-        *,
-        device: int = 0,
-        dp: DPPolicy = WHOLE,
-        name: str = "",
-        external: object = None,
-    ) -> None:
-        """Wraps a handle of the Go core. Programs call torch.zeros and its kin instead."""
-        self.world, self._handle, self.dtype, self.shape = world, handle, dtype, Size(shape)
-        self._strides = tuple(strides) if strides is not None else row_major(self.shape)
-        self.device, self.dp, self.name = device, dp, name
-        self._external = external  # what owns the memory, when the Go core does not
-        _handles.hold(self, world, handle, external)
+    _storage: Storage
+    _shape: tuple[int, ...]
+    _strides: tuple[int, ...] | None = None  # None: row-major
+    _offset: int = 0
+    _array: np.ndarray | None = None  # the elements, where they stay in their place
+    _core: Handle | None = None
+
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, device: Any = None) -> Tensor:
+        from torchemu._tensor.creation import legacy
+
+        return legacy(cls, args, device)
 
     # -- waiting
 
     def wait(self) -> None:
-        """Blocks this rank until the work pending on the tensor has ended."""
-        _runtime.current().wait(self._handle)
+        """Blocks this rank until the operations pending on the tensor have ended."""
+        if self._storage.pending:
+            self._storage.wait()
 
     # -- shape
 
     @property
+    def world(self) -> _runtime.World:
+        """The World that the tensor belongs to."""
+        return self._storage.world
+
+    @property
+    def shape(self) -> Size:
+        """The dimensions."""
+        return Size(self._shape)
+
+    @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self.shape)
+        return len(self._shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes an element."""
+        return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
         """The number of bytes of the elements."""
-        return self.numel() * self.dtype.itemsize
+        return math.prod(self._shape) * self.dtype.itemsize
 
     def dim(self) -> int:
         """The number of dimensions."""
-        return len(self.shape)
+        return len(self._shape)
 
     def numel(self) -> int:
         """The number of elements."""
-        return math.prod(self.shape)
+        return math.prod(self._shape)
 
     def element_size(self) -> int:
         """Bytes an element."""
@@ -134,57 +147,100 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> Size | int:
         """The shape, or one dimension of it."""
-        return self.shape if dim is None else self.shape[dim]
+        return Size(self._shape) if dim is None else self._shape[axis_of(dim, len(self._shape))]
 
-    def stride(self) -> tuple[int, ...]:
-        """Elements from one index of each dimension to the next."""
-        return self._strides
+    def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
+        """Elements from one index of each dimension, or of one, to the next."""
+        return self._steps() if dim is None else self._steps()[axis_of(dim, len(self._shape))]
 
-    def is_contiguous(self) -> bool:
+    def storage_offset(self) -> int:
+        """Elements of the storage before the first one."""
+        return self._offset
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements lie in row-major order without gaps."""
-        return self.numel() == 0 or all(
-            s == r for s, r, n in zip(self._strides, row_major(self.shape), self.shape, strict=True) if n > 1
-        )
+        steps = self._strides
+        if steps is None or 0 in self._shape:
+            return True
+        return all(s == r for s, r, n in zip(steps, row_major(self._shape), self._shape, strict=True) if n > 1)
 
-    def view(self, *shape: int | Sequence[int]) -> Tensor:
-        """The same memory in another shape; one dimension may be -1.
+    def _steps(self) -> tuple[int, ...]:
+        return self._strides if self._strides is not None else row_major(self._shape)
 
-        Raises:
-            RuntimeError: the tensor is not contiguous.
-            ValueError: the numbers of elements differ.
-        """
-        if not self.is_contiguous():
-            raise RuntimeError("view needs a contiguous tensor; this one's elements do not lie in row-major order")
-        full = resolved(dims(shape), self.numel())
-        return self._view(full, row_major(full), 0)
+    # -- where it is
 
-    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
-        """view() of a contiguous tensor, of a copy otherwise."""
-        return (self if self.is_contiguous() else self.clone()).view(*shape)
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is on a simulated device."""
+        return self.device.is_sip
 
-    def _view(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Tensor:
-        handle = go.ViewTensor(self._handle, as_text(shape), as_text(strides), offset)
-        return Tensor(
-            self.world, handle, self.dtype, shape, strides, device=self.device, name=self.name, external=self._external
-        )
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is in the host's memory."""
+        return not self.device.is_sip
 
-    # -- elements, for reading
+    def get_device(self) -> int:
+        """The number of the SIP; -1 for the host."""
+        return -1 if self.device.index is None else self.device.index
 
-    def _seen(self, writable: bool = False) -> np.ndarray:
-        """The elements as NumPy sees them in place. Without writable only for use before the next operation."""
-        address = go.ExportAddress(self._handle) if writable else go.ReadAddress(self._handle)
-        return np.asarray(_Memory(self, address, writable)).view(self.dtype.numpy)
+    @property
+    def _sip(self) -> int:
+        """The SIP from whose memory the fabric takes it: for a tensor of the host the rank's current one."""
+        return _runtime.current().device if self.device.index is None else self.device.index
 
-    def numpy(self) -> np.ndarray:
+    @property
+    def _handle(self) -> int:
+        """The Go core's handle. Who asks for it may set an operation of the core going, so later looks check."""
+        number, storage = self._number, self._storage
+        storage.unsettled = storage.pending = True
+        return number
+
+    @property
+    def _number(self) -> int:
+        """The Go core's handle, for a call after which nothing more is going on than before."""
+        if self._core is None:
+            self._core = self._storage.handle(self.dtype, self._shape, self._steps(), self._offset)
+        return self._core.number
+
+    def data_ptr(self) -> int:
+        """The address of the first element; from now on it stays there."""
+        start = self._storage.data_ptr()
+        return start + self._offset * self.dtype.itemsize if start else 0
+
+    # -- elements, for operations
+
+    def _read(self) -> np.ndarray:
+        """The elements in place, once what is to be in them is there; good until the next operation."""
+        storage = self._storage
+        if storage.unsettled:
+            storage.settle()
+        return self._array if self._array is not None else self._look(writable=False)
+
+    def _write(self) -> np.ndarray:
+        """The elements in place, to be overwritten; they stay where they are from now on."""
+        storage = self._storage
+        if storage.unsettled:
+            storage.settle()
+        return self._array if self._array is not None else self._look(writable=True)
+
+    def _look(self, writable: bool) -> np.ndarray:
+        array, stays = self._storage.array(self.dtype, self._shape, self._steps(), self._offset, writable)
+        if stays:
+            self._array = array
+        return array
+
+    # -- elements, for the host
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """The elements as a NumPy array that shares the tensor's memory."""
-        return self._seen(writable=True)
+        return self._write().view()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self._seen(writable=True), dtype=dtype, copy=copy)
+        return np.array(self._write(), dtype=dtype, copy=copy)
 
     def tolist(self) -> Any:
         """The elements as Python numbers, in nested lists."""
-        return self._seen().tolist()
+        return self._read().tolist()
 
     def item(self) -> Any:
         """The only element, as a Python number.
@@ -192,144 +248,121 @@ class Tensor:
         Raises:
             RuntimeError: there is not exactly one.
         """
-        if self.numel() != 1:
-            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
-        return self._seen().item()
+        array = self._read()
+        if array.size != 1:
+            raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+        return array.item()
 
     def __float__(self) -> float:
-        return float(self._seen().item())
+        return float(self.item())
 
     def __int__(self) -> int:
-        return int(self._seen().item())
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.is_floating_point or self.numel() != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
 
     def __bool__(self) -> bool:
-        if self.numel() != 1:
-            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        return bool(self._seen().item())
+        array = self._read()
+        if array.size != 1:
+            many = "more than one value" if array.size else "no values"
+            raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
+        return bool(array.item())
 
-    def __format__(self, spec: str) -> str:
-        return format(self._seen().item(), spec) if self.ndim == 0 else format(repr(self), spec)
-
-    def __repr__(self) -> str:
-        body = np.array2string(self._seen(), separator=", ", prefix="tensor(")
-        return f"tensor({body}, device='ahbm:{self.device}', dtype={self.dtype!r})"
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a 0-d tensor")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return (self[i] for i in range(len(self)))
-
-    # An operand that is a tensor may have to be waited for, in which time other ranks run: it comes before _seen.
+    def is_nonzero(self) -> bool:
+        """Whether the only element is not zero."""
+        return bool(self)
 
     def __contains__(self, value: Any) -> bool:
-        value = operand(value)
-        return bool((self._seen() == value).any())
+        if not isinstance(value, Tensor | int | float | np.generic):
+            raise RuntimeError(
+                f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}."
+            )
+        return bool((self == value).any())
 
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        other = operand(other)
-        return self._new(self._seen() == other)
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if not self._shape else format(repr(self), spec)
 
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        other = operand(other)
-        return self._new(self._seen() != other)
+    def __repr__(self) -> str:
+        from torchemu._tensor.formatting import formatted
+
+        return formatted(self)
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self._shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
 
     __hash__ = object.__hash__
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copy: a copy with memory of its own."""
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         from torchemu._tensor.creation import restored
 
-        return restored, (np.array(self._seen()), self.device, self.dp, self.name)
+        extra = {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in ("dtype", "device")}
+        return restored, (type(self), np.array(self._read()), self.device), extra
 
-    def _new(self, array: Any) -> Tensor:
-        """A new tensor of these elements, on the same device."""
-        array = np.asarray(array)
-        t = allocated(self.world, dtypes.of_numpy(array), array.shape, self.device)
-        t._seen(writable=True)[...] = array
-        return t
+    def __copy__(self) -> Tensor:
+        copy = object.__new__(type(self))
+        vars(copy).update(vars(self))
+        return copy
 
-    def clone(self) -> Tensor:
-        """A copy with memory of its own."""
-        return self._new(self._seen())
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        from torchemu._tensor.creation import deep_copy
 
-    def __getitem__(self, index: Any) -> Tensor:
-        """A view for indices and slices; a copy for lists and masks, as NumPy and PyTorch have it."""
-        index = _index(index)
-        return self._part(index) if _is_basic(index) else self._new(self._seen()[index])
-
-    def _part(self, index: Any) -> Tensor:
-        """The view that integers, slices and the like select. It looks at no element, and so it need not wait."""
-        keys = index if isinstance(index, tuple) else (index,)
-        return self._view(*selected(keys, self.shape, self._strides))
-
-    # -- elements, for writing
-
-    def copy_(self, src: Tensor, non_blocking: bool = False) -> Tensor:
-        """Replaces the elements by src's, converted and broadcast; waits for the work pending on src only.
-
-        Raises:
-            TypeError: src is not a tensor.
-            RuntimeError: src is of another World.
-            ValueError: the shapes do not fit.
-        """
-        if not isinstance(src, Tensor):
-            raise TypeError(f"copy_(): argument 'other' must be Tensor, not {type(src).__name__}")
-        src.wait()
-        go.CopyTensor(_runtime.current().rank, self._handle, src._handle)
-        return self
-
-    def fill_(self, value: Any) -> Tensor:
-        """Makes every element the value, converted as copy_ does."""
-        return self.copy_(self._new(value))
-
-    def zero_(self) -> Tensor:
-        """Makes every element zero."""
-        return self.fill_(0)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        """copy_ to the part that indices and slices select; lists and masks first wait for the tensor itself."""
-        index = _index(index)
-        if _is_basic(index):
-            self._part(index).copy_(value if isinstance(value, Tensor) else self._new(value))
-            return
-        value = operand(value)
-        with np.errstate(all="ignore"):
-            self.numpy()[index] = value
+        return deep_copy(self, memo)
 
 
-def _is_basic(index: Any) -> bool:
-    """Whether NumPy answers the index with a view."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return all(p is None or p is Ellipsis or isinstance(p, int | np.integer | slice) for p in parts) and not any(
-        isinstance(p, bool) for p in parts
-    )
-
-
-def _index(index: Any) -> Any:
-    if isinstance(index, tuple):
-        return tuple(operand(p) for p in index)
-    return operand(index)
-
-
-def operand(value: Any) -> Any:
-    """What NumPy can calculate with."""
-    return value.numpy() if isinstance(value, Tensor) else value
-
-
-_ADDRESSABLE = 1 << 46
-"""Bytes that no process can have; the core's allocator has the same bound."""
-
-
-def allocated(
-    world: _runtime.World, kind: dtypes.dtype, shape: Sequence[int], device: int, dp: DPPolicy = WHOLE, name: str = ""
+def adopted(
+    world: _runtime.World, array: np.ndarray, kind: dtypes.dtype, where: device, cls: type[Tensor] = Tensor
 ) -> Tensor:
-    if any(n < 0 for n in shape):
-        raise ValueError(f"a tensor cannot have negative dimensions: {list(shape)}")
-    nbytes = math.prod(max(n, 1) for n in shape) * kind.itemsize
-    if nbytes > _ADDRESSABLE:
-        raise MemoryError(f"a {kind.name} tensor of shape {list(shape)} takes {nbytes} bytes: no machine has so many")
-    handle = go.NewTensor(world.handle, kind.name, as_text(shape))
-    return Tensor(world, handle, kind, shape, device=device, dp=dp, name=name)
+    """A tensor whose memory is the array's."""
+    t = object.__new__(cls)
+    t._array, t._shape, t.dtype, t.device = array, array.shape, kind, where
+    if array.flags.c_contiguous:
+        t._storage = Storage(world, array, array.nbytes)
+    else:
+        t._storage = Storage(world, array, reach_of(array))
+        t._strides = tuple([s // kind.itemsize for s in array.strides])
+    return t
+
+
+def aliased(
+    t: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int, kind: dtypes.dtype | None = None
+) -> Tensor:
+    """A view of t's storage. The offset is that of the storage; strides and it count elements."""
+    v = aliased_to(t._storage, kind or t.dtype, t.device, shape, strides, offset)
+    if t.name:
+        v.name = t.name
+    return v
+
+
+def aliased_to(
+    storage: Storage, kind: dtypes.dtype, where: device, shape: Sequence[int], strides: Sequence[int], offset: int
+) -> Tensor:
+    """A tensor in a storage; strides and offset count elements."""
+    v = object.__new__(Tensor)
+    v._storage, v.dtype, v.device = storage, kind, where
+    v._shape, v._strides, v._offset = tuple(shape), tuple(strides), offset
+    return v
+
+
+def axis_of(dim: int, ndim: int) -> int:
+    """The dimension, counted from 0.
+
+    Raises:
+        IndexError: there is no such dimension.
+    """
+    bound = max(ndim, 1)
+    if not -bound <= dim < bound:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
+    return dim % bound

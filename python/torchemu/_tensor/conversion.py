@@ -1,0 +1,91 @@
+"""Converting NumPy arrays from one dtype to another, with the meaning that the Go core gives a conversion."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_HALF = np.dtype(np.float16)
+_EXTENSION = "V"  # the kind of the types of ml_dtypes
+_MANY = 4096  # elements
+
+
+class _Quiet(threading.local):
+    """Runs functions of NumPy that are to say nothing about overflow, division by zero and the like.
+
+    They run in a context of its own, a thread, in which NumPy's warnings are off: np.errstate takes longer than many
+    an operation.
+    """
+
+    run: Callable[..., Any]
+
+    def __init__(self) -> None:
+        context = contextvars.Context()
+        context.run(np.seterr, all="ignore")
+        self.run = context.run
+
+
+_quiet = _Quiet()
+
+
+def quietly(function: Callable[..., Any], *args: Any) -> Any:
+    """function(*args), without NumPy's warnings."""
+    return _quiet.run(function, *args)
+
+
+def converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """The elements as another dtype; the array itself if it has that one.
+
+    Floats become integers by truncation, and what does not fit keeps its low bits, as go/dtype.Convert has it. To be
+    called quietly.
+    """
+    return array if array.dtype == kind else _cast(array, kind)
+
+
+def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    if array.dtype == _HALF and array.size > _MANY:
+        array = np.take(_widened_halves(), array.view(np.uint16))
+    if kind.kind == _EXTENSION and array.itemsize > 2:
+        return _odd(array).astype(kind)
+    if array.dtype.kind not in ("f", _EXTENSION):
+        return array.astype(kind)
+    if kind.kind in "iu":
+        return _truncated(array, kind)
+    if kind.kind == "b" and array.dtype.kind == _EXTENSION:
+        return array.astype(np.float32) != 0
+    return array.astype(kind)
+
+
+def _truncated(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Floats as integers. NumPy leaves open what becomes of those that do not fit: the way is through 64 bits."""
+    if array.dtype.kind == _EXTENSION:
+        array = array.astype(np.float32)
+    wide = array.astype(np.int64)
+    if kind == np.uint64:
+        return np.where((array >= 2.0**63) & (array < 2.0**64), array.astype(np.uint64), wide.astype(np.uint64))
+    if kind == np.int32:
+        return np.where((array >= -(2.0**31)) & (array < 2.0**31), wide, -(2**31)).astype(np.int32)
+    return wide.astype(kind)
+
+
+def _odd(array: np.ndarray) -> np.ndarray:
+    """Numbers as float32, those between two of them as the odd one, so that a second rounding is that of the number
+    itself: ml_dtypes converts to its types from float32 only."""
+    near = np.asarray(array.astype(np.float32))
+    if array.dtype == np.float32:
+        return near
+    exact, back = np.abs(array.astype(np.float64)), np.abs(near.astype(np.float64))
+    bits = near.view(np.uint32)
+    between = np.isfinite(back) & (exact != back)
+    return np.where(between, (bits - (back > exact)) | 1, bits).astype(np.uint32).view(np.float32)
+
+
+@functools.cache
+def _widened_halves() -> np.ndarray:
+    """float32 of every float16, by its bits: many are looked up faster than NumPy converts them."""
+    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)

@@ -1,0 +1,208 @@
+"""Copies from tensor to tensor: to other dtypes and devices, and into existing tensors."""
+
+# ruff: noqa: A002 (names are PyTorch's)
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchemu import _runtime, _settings, dtypes
+from torchemu._binding import go
+from torchemu._device import device
+from torchemu._tensor import dispatch
+from torchemu._tensor.conversion import converted, quietly
+from torchemu._tensor.core import Tensor, adopted
+from torchemu._tensor.storage import SMALL
+from torchemu._tensor.views import CLONE, detach
+
+TO = dispatch.Op("to", converted, dispatch.no_flops)
+COPY = dispatch.Op("copy_", np.copyto, dispatch.no_flops)
+FILL = dispatch.Op("fill_", np.copyto, dispatch.no_flops)
+
+
+def cast(input: Tensor, kind: dtypes.dtype) -> Tensor:
+    """The elements as another dtype; the tensor itself if it has that one."""
+    return input if input.dtype is kind else dispatch._op(TO, (input,), kind.numpy, kind=kind)
+
+
+def to(
+    input: Tensor,
+    *target: Any,
+    device: Any = None,
+    dtype: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """The tensor on another device or with another dtype, or as another tensor is; itself if it is so already.
+
+    Args:
+        input: the tensor.
+        target: a dtype, a device, a device and a dtype, or a tensor; then non_blocking and copy.
+        device, dtype: the same by name.
+        non_blocking: means nothing here.
+        copy: make a copy in any case.
+        memory_format: torch.preserve_format or torch.contiguous_format.
+    """
+    where, kind, flags = _target(target)
+    where = where if device is None else device
+    kind = kind if dtype is None else dtypes.parse(dtype)
+    copy = copy or (len(flags) > 1 and flags[1])
+    result = cast(input, kind) if kind is not None else input
+    if where is not None:
+        result = moved(result, _settings.resolved(where))
+    return dispatch._op(CLONE, (result,), "C") if copy and result is input else result
+
+
+def _target(target: tuple[Any, ...]) -> tuple[Any, dtypes.dtype | None, tuple[Any, ...]]:
+    """The device, the dtype and what comes behind them."""
+    if not target:
+        return None, None, ()
+    first, *rest = target
+    if isinstance(first, Tensor):
+        return first.device, first.dtype, tuple(rest)
+    if isinstance(first, dtypes.dtype) or (isinstance(first, type) and first in (bool, int, float)):
+        return None, dtypes.parse(first), tuple(rest)
+    if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
+        return first, rest[0], tuple(rest[1:])
+    return first, None, tuple(rest)
+
+
+def moved(t: Tensor, where: device) -> Tensor:
+    """The tensor on a device; itself if it is there already. The host waits for what comes to its memory."""
+    if t.device == where:
+        return t
+    if not where.is_sip:
+        t.wait()
+    copy = adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
+    dispatch._done(CLONE, (copy,), (t,), ())
+    return copy
+
+
+def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on a SIP: the current one, or the one given."""
+    return moved(input, _settings.resolved("cuda" if device is None else device))
+
+
+def cpu(input: Tensor) -> Tensor:
+    """The tensor in the host's memory."""
+    return moved(input, _settings.resolved("cpu"))
+
+
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The elements as other's dtype."""
+    return cast(input, other.dtype)
+
+
+# -- into existing tensors
+
+
+def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Replaces the elements by src's, converted and broadcast.
+
+    The host waits until src's elements are known. It does not wait for operations pending on the tensor itself: the
+    copy takes its turn behind them.
+
+    Raises:
+        TypeError: src is neither a tensor nor a number.
+        RuntimeError: the shapes do not fit, or src is of another World.
+    """
+    if not isinstance(src, Tensor):
+        if isinstance(src, bool | int | float | np.generic):
+            return fill_(input, src)
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    if src.world is not input.world:
+        raise RuntimeError("copy_(): the tensors belong to different Worlds; copy through numpy()")
+    src._storage.settle()
+    dispatch.check_writable(input)
+    _check_expandable(input, src)
+    if _in_python(input, src):
+        quietly(_assign, input._write(), src._read())
+    else:
+        go.CopyTensor(_runtime.current().rank, input._number, src._number)
+    dispatch._done(COPY, (input,), (src,), ())
+    return input
+
+
+def _in_python(target: Tensor, src: Tensor) -> bool:
+    """Whether NumPy is to copy: the core does it faster where there is much to convert, can let equal contents share
+    memory that NumPy has not looked at, and can queue."""
+    storage = target._storage
+    return not storage.unsettled and storage.stays and (target.dtype is src.dtype or target.nbytes <= SMALL)
+
+
+def _assign(array: np.ndarray, source: np.ndarray) -> None:
+    lead = source.ndim - array.ndim
+    source = converted(source, array.dtype)
+    np.copyto(array, source.reshape(source.shape[lead:]) if lead > 0 else source)
+
+
+def _check_expandable(target: Tensor, src: Tensor) -> None:
+    """Raises:
+    RuntimeError: src's shape does not broadcast to the target's.
+    """
+    to_shape, from_shape = target._shape, src._shape
+    for back in range(1, len(from_shape) + 1):
+        n = from_shape[-back]
+        m = to_shape[-back] if back <= len(to_shape) else 1
+        if n not in (m, 1):
+            raise RuntimeError(
+                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
+                f"{max(len(to_shape) - back, 0)}: cannot copy a tensor of shape {list(from_shape)} into one of shape "
+                f"{list(to_shape)}"
+            )
+    if len(from_shape) > len(to_shape):
+        raise RuntimeError(f"output with shape {list(to_shape)} doesn't match the broadcast shape {list(from_shape)}")
+
+
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Makes every element the value, converted as copy_ does.
+
+    Raises:
+        TypeError: the value is no number.
+        RuntimeError: it is a tensor with dimensions, or an integer of more than 64 bits.
+    """
+    if isinstance(value, Tensor):
+        if value._shape:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions."
+            )
+        return copy_(input, value)
+    number = scalar(value, "fill_")
+    if _in_python(input, input):
+        dispatch._op_in_place(FILL, (input,), (), quietly(converted, number, input.dtype.numpy))
+        return input
+    return copy_(input, adopted(input.world, number, dtypes.of_numpy(number), input.device))
+
+
+def scalar(value: Any, function: str) -> np.ndarray:
+    """A number as an array without dimensions.
+
+    Raises:
+        TypeError: it is none.
+        RuntimeError: it is an integer of more than 64 bits.
+    """
+    if not isinstance(value, bool | int | float | np.generic):
+        raise TypeError(f"{function}(): argument 'value' must be a number or a Tensor, not {type(value).__name__}")
+    array = np.asarray(value)
+    if array.dtype == object:
+        raise RuntimeError(f"{function}(): {value} has more than 64 bits")
+    return array
+
+
+def zero_(input: Tensor) -> Tensor:
+    """Makes every element zero."""
+    return fill_(input, 0)
+
+
+def set_data(input: Tensor, other: Tensor) -> None:
+    """``input.data = other``: gives the tensor other's memory, shape and dtype."""
+    for field in ("_storage", "_shape", "_strides", "_offset", "_array", "_core", "dtype", "device"):
+        setattr(input, field, getattr(other, field))
+
+
+def data(input: Tensor) -> Tensor:
+    """``input.data``: the tensor without its gradients."""
+    return detach(input)

@@ -1,0 +1,256 @@
+"""The one place through which every operation on tensors goes.
+
+An operation settles its operands, computes at once with NumPy, and is charged to the rank's current stream. What comes
+to all operations alike, such as their simulated cost and, later, recording them for autograd, comes here:
+:func:`_done`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from torchemu import dtypes
+from torchemu._device import device
+from torchemu._shape import Size
+from torchemu._tensor.conversion import converted, quietly
+from torchemu._tensor.core import Tensor, adopted, aliased
+
+Outputs = Sequence[Tensor]
+Inputs = Sequence[Any]
+
+
+def no_flops(outputs: Outputs, inputs: Inputs) -> int:
+    """Of operations that only move elements."""
+    return 0
+
+
+def flop_per_output(outputs: Outputs, inputs: Inputs) -> int:
+    """Of operations on single elements."""
+    return math.prod(outputs[0]._shape)
+
+
+def flop_per_input(outputs: Outputs, inputs: Inputs) -> int:
+    """Of reductions."""
+    return math.prod(inputs[0]._shape)
+
+
+class Op:
+    """An operation.
+
+    Args:
+        name: what messages, and later gradients, know it by: that of the PyTorch function.
+        compute: calculates with NumPy: from the operands' arrays (or numbers) and the parameters of the call, an array
+            or a tuple of arrays.
+        flops: how many floating-point operations a call does, from its outputs and operands.
+        unit: which unit of a PE does them: "vector" or "matrix".
+    """
+
+    __slots__ = ("compute", "flops", "name", "unit")
+
+    def __init__(
+        self,
+        name: str,
+        compute: Callable[..., Any],
+        flops: Callable[[Outputs, Inputs], int] = flop_per_output,
+        unit: str = "vector",
+    ) -> None:
+        self.name, self.compute, self.flops, self.unit = name, compute, flops, unit
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an operation takes of its device: the traffic with its memory, and calculations of one of its units."""
+
+    nbytes: int
+    flops: int
+    unit: str
+    kind: dtypes.dtype
+
+
+def cost(op: Op, outputs: Outputs, inputs: Inputs) -> Cost:
+    """The cost of a call: each operand is read once and each result written once."""
+    operands = [t for t in inputs if isinstance(t, Tensor)]
+    nbytes = sum(t.nbytes for t in operands) + sum(t.nbytes for t in outputs)
+    return Cost(nbytes, op.flops(outputs, inputs), op.unit, (operands or list(outputs))[0].dtype)
+
+
+def _charge(op: Op, outputs: Outputs, inputs: Inputs) -> None:
+    """Puts the operation, of cost(op, outputs, inputs), on the rank's current stream, and makes hosts that read the
+    outputs wait for it. The core has no kernels yet: nothing is charged."""
+
+
+def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> None:
+    """What every operation ends with."""
+    _charge(op, outputs, inputs)
+
+
+def _op(op: Op, operands: Inputs, *params: Any, kind: dtypes.dtype | None = None) -> Tensor:
+    """Runs an operation and returns its result as a new tensor.
+
+    Args:
+        op: what to do.
+        operands: tensors, at least one, and numbers.
+        params: further arguments of op.compute.
+        kind: the dtype of the result; None is that of the first tensor.
+    """
+    first, arrays = read(operands)
+    computed = quietly(op.compute, *arrays, *params)
+    for array in arrays:
+        if array is computed:
+            computed = computed.copy()
+    result = wrapped(computed, kind or first.dtype, first)
+    _done(op, (result,), operands, params)
+    return result
+
+
+def _op_several(op: Op, operands: Inputs, *params: Any, kinds: Sequence[dtypes.dtype | None]) -> tuple[Tensor, ...]:
+    """Like _op, for an operation that computes a tuple of new arrays, of these dtypes (None: as computed)."""
+    first, arrays = read(operands)
+    computed = quietly(op.compute, *arrays, *params)
+    results = tuple([wrapped(array, kind, first) for array, kind in zip(computed, kinds, strict=True)])
+    _done(op, results, operands, params)
+    return results
+
+
+def _op_into(target: Tensor, op: Op, operands: Inputs, *params: Any) -> Tensor:
+    """Runs an operation and stores its result, converted, in an existing tensor of its shape; returns that."""
+    _, arrays = read(operands)
+    check_writable(target)
+    store(target, quietly(op.compute, *arrays, *params), op)
+    _done(op, (target,), operands, params)
+    return target
+
+
+def _op_view(
+    op: Op,
+    base: Tensor,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    offset: int,
+    *params: Any,
+    kind: dtypes.dtype | None = None,
+) -> Tensor:
+    """A view of base: another shape and strides on the same storage. It looks at no element and costs nothing."""
+    view = aliased(base, shape, strides, offset, kind)
+    _done(op, (view,), (base,), params)
+    return view
+
+
+def _op_in_place(op: Op, targets: Sequence[Tensor], operands: Inputs, *params: Any) -> None:
+    """Runs an operation that writes into the arrays of existing tensors, which come before those of its operands."""
+    arrays = read(operands)[1] if operands else []
+    for target in targets:
+        check_writable(target)
+    quietly(op.compute, *[t._write() for t in targets], *arrays, *params)
+    _done(op, targets, (*targets, *operands), params)
+
+
+def read(operands: Inputs) -> tuple[Tensor, list[Any]]:
+    """The first tensor, and the arrays of the operands, numbers being themselves. All are settled first: other ranks
+    may run meanwhile, and an array that is looked at may move by what they do."""
+    first: Any = None
+    for t in operands:
+        if isinstance(t, Tensor):
+            if first is None:
+                first = t
+            elif t.device is not first.device:
+                first = _of_one_device(first, t)
+            if t._storage.unsettled:
+                t._storage.settle()
+    return first, [
+        (t._array if t._array is not None else t._read())
+        if isinstance(t, Tensor)
+        else (t.item() if isinstance(t, np.generic) else t)
+        for t in operands
+    ]
+
+
+def _of_one_device(a: Tensor, b: Tensor) -> Tensor:
+    """The one that is on the device where both can be used: the host's memory is everybody's."""
+    if a.device == b.device:
+        return a
+    if not a.device.is_sip or not b.device.is_sip:
+        return a if a.device.is_sip else b
+    raise RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {a.device} and {b.device}!"
+    )
+
+
+def wrapped(computed: Any, kind: dtypes.dtype | None, like: Tensor, where: device | None = None) -> Tensor:
+    """A new tensor of computed elements; kind None: of the dtype that they have."""
+    array = computed if type(computed) is np.ndarray else np.asarray(computed)
+    kind = kind or dtypes.of_numpy(array)
+    if array.dtype is not kind.numpy and array.dtype != kind.numpy:
+        array = quietly(converted, array, kind.numpy)
+    if not array.flags.owndata:  # perhaps part of an operand
+        array = array.copy()
+    return adopted(like._storage.world, array, kind, where or like.device)
+
+
+def store(target: Tensor, computed: Any, op: Op) -> None:
+    """Writes computed elements into an existing tensor.
+
+    Raises:
+        RuntimeError: the shape or the category of the dtype is another.
+    """
+    shape = np.shape(computed)
+    if shape != target._shape:
+        raise RuntimeError(
+            f"{op.name}: output with shape {list(target._shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+    array = target._write()
+    quietly(_store, array, np.asarray(computed))
+
+
+def _store(array: np.ndarray, computed: np.ndarray) -> None:
+    np.copyto(array, converted(computed, array.dtype))
+
+
+def broadcasting(function: Callable[..., Any], *args: Any) -> Any:
+    """function(*args) with PyTorch's words for arrays of shapes that do not broadcast.
+
+    Raises:
+        RuntimeError: they do not.
+    """
+    try:
+        return quietly(function, *args)
+    except ValueError as error:
+        raise _unbroadcastable([np.shape(a) for a in args if isinstance(a, np.ndarray)]) or error from None
+
+
+def _unbroadcastable(shapes: list[tuple[int, ...]]) -> RuntimeError | None:
+    """Names the first two sizes that do not fit."""
+    for i, b in enumerate(shapes):
+        for a in shapes[:i]:
+            for axis in range(-1, -1 - min(len(a), len(b)), -1):
+                if a[axis] != b[axis] and 1 not in (a[axis], b[axis]):
+                    return RuntimeError(
+                        f"The size of tensor a ({a[axis]}) must match the size of tensor b ({b[axis]}) "
+                        f"at non-singleton dimension {max(len(a), len(b)) + axis}"
+                    )
+    return None
+
+
+def check_writable(target: Tensor) -> None:
+    """Raises:
+    RuntimeError: several elements are in one place, as in what expand() returns.
+    """
+    steps = target._strides
+    if steps is not None and 0 in steps and any(s == 0 and n > 1 for s, n in zip(steps, target._shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            f"Please clone() the tensor, of shape {Size(target._shape)!r}, before performing the operation."
+        )
+
+
+def not_implemented(op: str, kind: dtypes.dtype) -> NotImplementedError:
+    """What PyTorch raises for an operation that a dtype has not."""
+    return NotImplementedError(f'"{op}" not implemented for {kind.title!r}')

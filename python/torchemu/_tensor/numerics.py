@@ -1,0 +1,213 @@
+"""Functions of numbers that NumPy lacks, on arrays of float32 or float64."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+Array = np.ndarray
+
+
+def sign(x: Array) -> Array:
+    """-1, 0 or 1; 0 for NaN."""
+    return np.where(np.isnan(x), 0, np.sign(x)).astype(x.dtype)
+
+
+def rsqrt(x: Array) -> Array:
+    """1/√x."""
+    return 1 / np.sqrt(x)
+
+
+def sigmoid(x: Array) -> Array:
+    """1/(1+e⁻ˣ)."""
+    return 1 / (1 + np.exp(-x))
+
+
+def logit(x: Array, eps: float | None = None) -> Array:
+    """log(x/(1-x)); with eps, of x moved into [eps, 1-eps]."""
+    if eps is not None:
+        x = np.clip(x, eps, 1 - eps)
+    return np.log(x / (1 - x))
+
+
+def frac(x: Array) -> Array:
+    """What is behind the point, with the sign of x."""
+    return x - np.trunc(x)
+
+
+def rounded(x: Array, decimals: int) -> Array:
+    """To so many decimals, halves to even; before the point for negative ones."""
+    scale = x.dtype.type(10.0 ** abs(decimals))
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
+
+
+def silu(x: Array) -> Array:
+    """x·sigmoid(x)."""
+    return x / (1 + np.exp(-x))
+
+
+def softplus(x: Array, beta: float, threshold: float) -> Array:
+    """log(1+e^(βx))/β, and x where βx is above the threshold."""
+    return np.where(x * beta > threshold, x, np.log1p(np.exp(np.minimum(x * beta, threshold))) / x.dtype.type(beta))
+
+
+def gelu(x: Array, approximate: str) -> Array:
+    """x·Φ(x), where Φ is the distribution function of the normal distribution, or its approximation by tanh."""
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+        return 0.5 * x * (1 + np.tanh(inner))
+    return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+
+
+_SMALL = 0.5  # up to here erf is its power series, beyond 1 - erfc
+
+
+def erf(x: Array) -> Array:
+    """The error function, to the last digits of float64."""
+    a = np.abs(x.astype(np.float64))
+    with_sign = np.where(a < _SMALL, _erf_series(np.minimum(a, _SMALL)), 1 - _erfc_of_positive(a))
+    return np.copysign(with_sign, x).astype(x.dtype)
+
+
+def erfc(x: Array) -> Array:
+    """1 - erf(x), exact also where erf is next to 1."""
+    wide = x.astype(np.float64)
+    a = np.abs(wide)
+    far = _erfc_of_positive(a)
+    return np.where(
+        a < _SMALL, 1 - np.copysign(_erf_series(np.minimum(a, _SMALL)), wide), np.where(wide < 0, 2 - far, far)
+    ).astype(x.dtype)
+
+
+def _erf_series(a: Array) -> Array:
+    """2/√π · Σ (-1)ⁿ a²ⁿ⁺¹ / (n!(2n+1)), by Horner's rule."""
+    square, total = a * a, np.zeros_like(a)
+    for n in range(14, -1, -1):
+        total = total * square + (-1) ** n / (math.factorial(n) * (2 * n + 1))
+    return 2 / math.sqrt(math.pi) * a * total
+
+
+def _erfc_of_positive(a: Array) -> Array:
+    """erfc(a) = t·exp(P(t) - a²) with t = 2/(2+a)."""
+    t = 2 / (2 + a)
+    return t * np.exp(chebyshev.chebval(2 * t - 1, _erfc_coefficients()) - a * a)
+
+
+@functools.cache
+def _erfc_coefficients() -> Array:
+    """Of P in Chebyshev's polynomials of 2t-1, which interpolate it where math.erfc is not yet denormal."""
+
+    def p(u: Array) -> Array:
+        a = 4 / (u + 1) - 2
+        exact = [_log_scaled_erfc(x) for x in a]
+        return np.array(exact) - np.log((u + 1) / 2)
+
+    return chebyshev.chebinterpolate(p, 32)
+
+
+def _log_scaled_erfc(a: float) -> float:
+    """log(erfc(a)·exp(a²)): where erfc is too small for a float64, by its asymptotic series."""
+    if a < 5:
+        return math.log(math.erfc(a)) + a * a
+    term, total = 1.0, 1.0
+    for n in range(1, 13):
+        term *= -(2 * n - 1) / (2 * a * a)
+        total += term
+    return math.log(total / (a * math.sqrt(math.pi)))
+
+
+def erfinv(y: Array) -> Array:
+    """The inverse of erf: a guess, made exact by Halley's iteration."""
+    wide = y.astype(np.float64)
+    logs = np.log1p(-wide * wide)
+    c = 2 / (math.pi * 0.147) + logs / 2
+    x = np.copysign(np.sqrt(np.sqrt(c * c - logs / 0.147) - c), wide)
+    for _ in range(4):
+        off = (erf(x) - wide) / (2 / math.sqrt(math.pi) * np.exp(-x * x))
+        x = np.where(np.isfinite(off), x - off / (1 + x * off), x)
+    x = np.where(np.abs(wide) == 1, np.copysign(np.inf, wide), np.where(wide == 0, wide, x))
+    return x.astype(y.dtype)
+
+
+def each(function: Callable[[float], float]) -> Callable[[Array], Array]:
+    """A function of one Python number, on arrays; what it cannot do is inf."""
+
+    def of(x: float) -> float:
+        try:
+            return function(x)
+        except (ValueError, OverflowError):
+            return math.inf
+
+    def on_array(x: Array) -> Array:
+        return np.vectorize(of, otypes=[x.dtype])(x) if x.size else x.copy()
+
+    return on_array
+
+
+lgamma = each(math.lgamma)
+
+
+# -- of two
+
+
+def floor_divide(x: Array, y: Array) -> Array:
+    """⌊x/y⌋ of integers."""
+    _check_divisor(y)
+    return np.floor_divide(x, y)
+
+
+def truncated_divide(x: Array, y: Array) -> Array:
+    """x/y of integers, towards zero."""
+    _check_divisor(y)
+    floor = np.floor_divide(x, y)
+    return floor + ((floor < 0) & (floor * y != x))
+
+
+def remainder(x: Array, y: Array) -> Array:
+    """x - ⌊x/y⌋·y of integers, with y's sign."""
+    _check_divisor(y)
+    return np.remainder(x, y)
+
+
+def fmod(x: Array, y: Array) -> Array:
+    """The remainder of integers with x's sign."""
+    _check_divisor(y)
+    return np.fmod(x, y)
+
+
+def _check_divisor(y: Array) -> None:
+    if not np.all(y):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def integer_power(x: Array, y: Array | int) -> Array:
+    """xʸ of integers, which wraps. A number may not be negative as exponent; the power with a negative element is the
+    integer part of what it is."""
+    if isinstance(y, int):
+        if y < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        return np.power(x, y)
+    powers = np.power(x, np.maximum(y, 0))
+    parity = np.where(np.asarray(y) % 2 == 0, 1, -1)
+    of_negative = np.where(np.equal(x, 1), 1, np.where(np.equal(x, -1), parity, 0))
+    return np.where(y < 0, of_negative.astype(powers.dtype), powers)
+
+
+def power(x: Array, y: Array | float) -> Array:
+    """xʸ of floats."""
+    return np.multiply(x, x) if isinstance(y, int | float) and y == 2 else np.power(x, y)
+
+
+def xlogy(x: Array, y: Array) -> Array:
+    """x·log(y), and 0 where x is."""
+    return np.where(np.equal(x, 0) & ~np.isnan(y), 0, x * np.log(y)).astype(np.result_type(x, y), copy=False)
+
+
+def lerp(start: Array, end: Array, weight: Array | float) -> Array:
+    """start + weight·(end - start), from the nearer side, so that it meets both ends."""
+    step = end - start
+    return np.where(np.abs(weight) < 0.5, start + weight * step, end - step * (1 - weight))

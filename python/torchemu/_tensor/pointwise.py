@@ -1,0 +1,203 @@
+"""Operations on single elements of operands that broadcast: how they are called. Which there are is in elementwise.py.
+
+What dtypes the operands of a call have decides its plan: in which dtype to calculate, and what the result has. Plans
+are made once and kept.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from torchemu import _settings, dtypes
+from torchemu._tensor import dispatch, promotion
+from torchemu._tensor.conversion import converted, quietly
+from torchemu._tensor.core import Tensor
+from torchemu.dtypes import Category
+
+
+class Domain(enum.Enum):
+    """What an operation calculates with."""
+
+    ANY = "any dtype"
+    NUMBERS = "no bool"
+    FLOATS = "integers become floats"
+    ONLY_FLOATS = "no integers"
+    INTEGERS = "integers and bool"
+    ONLY_INTEGERS = "integers"
+
+
+class Result(enum.Enum):
+    """What dtype an operation's result has."""
+
+    SAME = "the one that the operands meet in"
+    BOOL = "bool"
+
+
+class Plan(NamedTuple):
+    """How to do a call on operands of certain dtypes."""
+
+    function: Callable[..., Any]
+    arithmetic: np.dtype  # of the operands' arrays
+    kind: dtypes.dtype  # of the result
+    wraps: bool  # whether a Python number must first have so few bits: NumPy compares it as it is
+
+
+class Pointwise(dispatch.Op):
+    """An operation on single elements.
+
+    Args:
+        name: as for Op.
+        compute: calculates with NumPy, from arrays of one dtype, numbers and the call's parameters.
+        domain: what it calculates with.
+        result: what dtype its result has.
+        on_integers: what to use instead of compute for integers and bool.
+        refusal: what to say about a dtype that it is not for; else PyTorch's usual words.
+        no_bool_operand: what to say about a single operand of bool; else there may be such.
+    """
+
+    __slots__ = ("_domain", "_no_bool_operand", "_on_integers", "_plans", "_refusal", "_result")
+
+    def __init__(
+        self,
+        name: str,
+        compute: Callable[..., Any],
+        domain: Domain = Domain.ANY,
+        result: Result = Result.SAME,
+        on_integers: Callable[..., Any] | None = None,
+        refusal: str = "",
+        no_bool_operand: str = "",
+    ) -> None:
+        super().__init__(name, compute)
+        self._no_bool_operand = no_bool_operand
+        self._domain, self._result, self._on_integers, self._refusal = domain, result, on_integers, refusal
+        self._plans: dict[Any, Plan] = {}
+
+    def plan(self, keys: tuple[Any, ...]) -> Plan:
+        """That for operands of these promotion keys."""
+        plan = self._plans.get(keys)
+        if plan is None:
+            plan = self._planned(keys)
+            if not promotion.depends_on_default(keys) and not self._makes_default(keys):
+                self._plans[keys] = plan
+        return plan
+
+    def _makes_default(self, keys: tuple[Any, ...]) -> bool:
+        return self._domain is Domain.FLOATS and not promotion.of_keys(keys).is_floating_point
+
+    def _planned(self, keys: tuple[Any, ...]) -> Plan:
+        self._check_operands(keys)
+        kind = promotion.of_keys(keys)
+        if self._domain is Domain.FLOATS and not kind.is_floating_point:
+            kind = _settings.current().dtype
+        self._check(kind)
+        whole = self._on_integers is not None and not kind.is_floating_point
+        function = self._on_integers if whole else self.compute
+        assert function is not None
+        compares = self._result is Result.BOOL
+        wraps = compares and kind.category is Category.INTEGER and kind is not dtypes.int64
+        return Plan(function, kind.arithmetic, dtypes.bool_ if compares else kind, wraps)
+
+    def _check_operands(self, keys: tuple[Any, ...]) -> None:
+        if self._no_bool_operand and len(keys) > 1:
+            bools = sum(k is bool or getattr(k, "dtype", k) is dtypes.bool_ for k in keys)
+            if bools:
+                raise NotImplementedError(self._refusal if bools > 1 else self._no_bool_operand)
+
+    def _check(self, kind: dtypes.dtype) -> None:
+        if kind.is_float8 and self._result is Result.SAME:
+            raise dispatch.not_implemented(self.name, kind)
+        wrong = {
+            Domain.NUMBERS: kind.category is Category.BOOL,
+            Domain.ONLY_FLOATS: not kind.is_floating_point,
+            Domain.INTEGERS: kind.is_floating_point,
+            Domain.ONLY_INTEGERS: kind.category is not Category.INTEGER,
+        }
+        if wrong.get(self._domain, False):
+            if self._refusal:
+                raise NotImplementedError(self._refusal)
+            raise dispatch.not_implemented(self.name, kind)
+
+
+def pointwise(op: Pointwise, operands: tuple[Any, ...], *params: Any) -> Tensor:
+    """Calls an operation.
+
+    Raises:
+        TypeError: an operand is neither a tensor nor a number.
+        NotImplementedError: the operation is not for these dtypes.
+        RuntimeError: the shapes do not broadcast, or the tensors are on different devices.
+    """
+    plan = op.plan(_keys(op, operands))
+    first, arrays = dispatch.read(operands)
+    result = dispatch.wrapped(_computed(plan, arrays, params), plan.kind, first)
+    dispatch._done(op, (result,), operands, params)
+    return result
+
+
+def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *params: Any) -> Tensor:
+    """Calls an operation and stores its result in an existing tensor.
+
+    Raises:
+        as pointwise; RuntimeError also where the result's shape is another or its dtype cannot become the target's.
+    """
+    plan = op.plan(_keys(op, operands))
+    check_cast(plan.kind, target)
+    dispatch.check_writable(target)
+    _, arrays = dispatch.read(operands)
+    array = target._write()
+    if array.dtype is plan.arithmetic and type(plan.function) is np.ufunc and _fits(arrays, array.shape):
+        quietly(functools.partial(plan.function, out=array), *_operands(plan, arrays))
+    else:
+        result = _computed(plan, arrays, params)
+        dispatch.store(target, quietly(converted, np.asarray(result), plan.kind.numpy), op)
+    dispatch._done(op, (target,), operands, params)
+    return target
+
+
+def check_cast(kind: dtypes.dtype, target: Tensor) -> None:
+    """Raises:
+    RuntimeError: a result of that dtype may not be stored in the target.
+    """
+    if not promotion.can_cast(kind, target.dtype):
+        raise RuntimeError(f"result type {kind.title} can't be cast to the desired output type {target.dtype.title}")
+
+
+def _fits(arrays: list[Any], shape: tuple[int, ...]) -> bool:
+    return all(a.shape == shape or not a.shape for a in arrays if isinstance(a, np.ndarray))
+
+
+def _keys(op: Pointwise, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    try:
+        return tuple([
+            (x.dtype if x._shape else x.dtype.zero_dim) if isinstance(x, Tensor) else promotion.key(x)
+            for x in operands
+        ])  # fmt: skip
+    except TypeError:
+        at, wrong = next((i, x) for i, x in enumerate(operands) if not isinstance(x, Tensor | int | float | np.generic))
+        name = "input" if at == 0 else "other"
+        raise TypeError(
+            f"{op.name}(): argument '{name}' (position {at + 1}) must be Tensor, not {type(wrong).__name__}"
+        ) from None
+
+
+def _operands(plan: Plan, arrays: list[Any]) -> list[Any]:
+    kind = plan.arithmetic
+    if plan.wraps:
+        arrays = _with_low_bits(plan, arrays)
+    return [x if not isinstance(x, np.ndarray) or x.dtype is kind else quietly(converted, x, kind) for x in arrays]
+
+
+def _computed(plan: Plan, arrays: list[Any], params: tuple[Any, ...]) -> Any:
+    try:
+        return dispatch.broadcasting(plan.function, *_operands(plan, arrays), *params)
+    except OverflowError:  # a Python number that does not fit: its low bits count
+        return quietly(plan.function, *_operands(plan, _with_low_bits(plan, arrays)), *params)
+
+
+def _with_low_bits(plan: Plan, arrays: list[Any]) -> list[Any]:
+    """The operands, of Python numbers only the bits that the dtype has."""
+    return [x if isinstance(x, np.ndarray) else np.asarray(x).astype(plan.arithmetic) for x in arrays]

@@ -1,0 +1,212 @@
+"""Storage: the memory behind a tensor and its views, and what may still be going on in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from torchemu import _handles, _runtime, dtypes
+from torchemu._binding import go
+from torchemu._shape import as_text, row_major
+
+SMALL = 1 << 16
+"""Bytes up to which NumPy keeps the memory of a new tensor, since it gives and takes small pieces fastest. Larger ones
+are the Go core's from the start, so that ranks whose collectives end with equal contents can share them."""
+
+
+class Handle:
+    """A handle of the core, which is let go with this object.
+
+    Args:
+        world: the World that the handle belongs to.
+        number: the handle.
+        memory: what owns the memory behind it, if the core does not; it is kept as long as operations use it.
+    """
+
+    __slots__ = ("__weakref__", "memory", "number", "world")
+
+    def __init__(self, world: _runtime.World, number: int, memory: object = None) -> None:
+        self.world, self.number, self.memory = world, number, memory
+        _handles.hold(self, world, number, memory)
+
+
+class _Window:
+    """Shows NumPy bytes of the core, and keeps them as long as NumPy looks."""
+
+    def __init__(self, owner: Handle, address: int, nbytes: int) -> None:
+        self.owner = owner
+        self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, False)}
+
+
+class Storage:
+    """A run of bytes.
+
+    The core learns of a storage that NumPy allocated when it first needs it: with :meth:`handle`. From then on
+    operations of the core may be pending on it, and whoever looks at the bytes first calls :meth:`settle`.
+
+    Attributes:
+        world: the World it belongs to.
+        nbytes: its length.
+        unsettled: an operation of the core may not have put its result in place yet.
+        pending: an operation of the core may not have ended yet in simulated time.
+    """
+
+    __slots__ = ("__weakref__", "_bytes", "_handles", "_owner", "nbytes", "pending", "unsettled", "world")
+
+    def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
+        self.world, self._owner, self.nbytes = world, owner, nbytes
+        self._bytes: np.ndarray | None = None
+        self._handles: dict[dtypes.dtype, Handle] | None = None
+        self.unsettled = self.pending = False
+
+    @classmethod
+    def zeros(cls, world: _runtime.World, kind: dtypes.dtype, numel: int) -> Storage:
+        """Of so many zeros."""
+        nbytes = numel * kind.itemsize
+        if nbytes <= SMALL:
+            return cls(world, np.zeros(numel, kind.numpy), nbytes)
+        storage = cls(world, None, nbytes)
+        storage._handles = {kind: Handle(world, go.NewTensor(world.handle, kind.name, str(numel)))}
+        return storage
+
+    def copied(self) -> Storage:
+        """Another one with the same contents."""
+        return Storage(self.world, np.frombuffer(bytearray(self.contents()), np.uint8), self.nbytes)
+
+    def contents(self) -> bytes:
+        """A copy of the bytes."""
+        self.settle()
+        raw = self._bytes_or_none()
+        return (raw if raw is not None else self._looked_at()).tobytes()
+
+    @property
+    def stays(self) -> bool:
+        """Whether its bytes have a fixed place. One without can share contents with other ranks'."""
+        return self._bytes is not None or self._owner is not None
+
+    # -- waiting
+
+    def settle(self) -> None:
+        """Blocks this rank until the results of the operations on it are in place: not in simulated time, but until
+        the ranks that have a part in them have joined.
+
+        Raises:
+            RuntimeError: an operation failed, or the World is closed.
+        """
+        if not self.unsettled:
+            return
+        context = _runtime.current()
+        for handle in self._cores():
+            event = go.Settled(handle.number)
+            if event:
+                try:
+                    context.wait(event)
+                finally:
+                    go.Release(event)
+        self.unsettled = False
+
+    def wait(self) -> None:
+        """Blocks this rank until the operations on it have ended, in simulated time too.
+
+        Raises:
+            RuntimeError: an operation failed, or the World is closed.
+        """
+        if not self.pending:
+            return
+        context = _runtime.current()
+        for handle in self._cores():
+            context.wait(handle.number)
+        self.unsettled = self.pending = False
+
+    def _cores(self) -> list[Handle]:
+        return list(self._handles.values()) if self._handles is not None else []
+
+    # -- the bytes, for NumPy
+
+    def array(
+        self, kind: dtypes.dtype, shape: Sequence[int], strides: Sequence[int], offset: int, writable: bool
+    ) -> tuple[np.ndarray, bool]:
+        """Elements in place, and whether they stay there: otherwise the array is good until the next operation."""
+        fixed = self._fixed() if writable else self._bytes_or_none()
+        raw = fixed if fixed is not None else self._looked_at()
+        size = kind.itemsize
+        steps = tuple([s * size for s in strides])
+        return np.ndarray(shape, kind.numpy, raw, offset * size, steps), fixed is not None
+
+    def data_ptr(self) -> int:
+        """The address of the first byte; it stays."""
+        return self._fixed().__array_interface__["data"][0] if self.nbytes else 0
+
+    def _bytes_or_none(self) -> np.ndarray | None:
+        """All bytes, where they have a fixed place."""
+        if self._bytes is None and self._owner is not None:
+            self._bytes = _bytes_of(self._owner)
+        return self._bytes
+
+    def _fixed(self) -> np.ndarray:
+        """All bytes, which have a fixed place from now on."""
+        known = self._bytes_or_none()
+        if known is None:
+            root = self._cores()[0]
+            known = self._bytes = self._window(root, go.ExportAddress(root.number))
+        return known
+
+    def _looked_at(self) -> np.ndarray:
+        root = self._cores()[0]
+        return self._window(root, go.ReadAddress(root.number))
+
+    def _window(self, root: Handle, address: int) -> np.ndarray:
+        return np.asarray(_Window(root, address, self.nbytes))
+
+    # -- the handle, for the core
+
+    def handle(self, kind: dtypes.dtype, shape: Sequence[int], strides: Sequence[int], offset: int) -> Handle:
+        """A handle for the elements that a tensor has."""
+        if self._handles is None:
+            self._handles = {}
+        root = self._handles.get(kind)
+        if root is None:
+            whole = offset == 0 and tuple(strides) == row_major(shape)
+            root = self._wrapped(kind, shape if whole else (self.nbytes // kind.itemsize,))
+            if whole:
+                return root
+        return Handle(
+            self.world, go.ViewTensor(root.number, as_text(shape), as_text(strides), offset), memory=root.memory
+        )
+
+    def _wrapped(self, kind: dtypes.dtype, shape: Sequence[int]) -> Handle:
+        """The first handle for elements of this type. What is pending on handles of other types comes first."""
+        assert self._handles is not None
+        self.settle()
+        raw = self._fixed()
+        address = raw.__array_interface__["data"][0]
+        number = go.WrapMemory(self.world.handle, kind.name, as_text(shape), address, self.nbytes)
+        root = self._handles[kind] = Handle(self.world, number, memory=raw)
+        return root
+
+
+def reach_of(array: np.ndarray) -> int:
+    """The bytes of an array's memory from its first element to its last."""
+    if not array.size:
+        return 0
+    return array.itemsize + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+
+
+def _bytes_of(array: np.ndarray) -> np.ndarray:
+    """Those bytes."""
+    return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else np.asarray(_Reach(array))
+
+
+class _Reach:
+    """Shows NumPy the memory that an array with gaps, or in another order, lies in."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (reach_of(array),),
+            "typestr": "|u1",
+            "data": (address, False),
+        }
