@@ -131,6 +131,9 @@ func (g *ProcessGroup) Do(c Caller, o Operation) (*Work, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := host.Alive(); err != nil {
+		return nil, err
+	}
 	if c.Stream == nil {
 		c.Stream = host.Stream()
 	}

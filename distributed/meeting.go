@@ -26,6 +26,7 @@ type meeting struct {
 	waits   int    // operations whose data the collective needs and that have not settled
 	running int    // members that have yet to complete
 	broken  error  // why the collective can never run
+	loss    loss   // why it cannot go on
 
 	// Once all have joined:
 	sizes    []int // elements of each block; nil when they are equal

@@ -47,6 +47,7 @@ type letter struct {
 	data     []*torchemu.Event // what is to be in place before the bytes can be copied
 	after    []*torchemu.Event // what must end before the device can start
 	ready    sim.Time
+	other    *letter // the other side, once they have met
 }
 
 // Source is the group rank that a receive got its message from, once it is done.
@@ -86,6 +87,9 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	}
 	host, err := g.backend.World.Rank(c.Rank)
 	if err != nil {
+		return nil, err
+	}
+	if err := host.Alive(); err != nil {
 		return nil, err
 	}
 	if c.Stream == nil {
@@ -165,6 +169,7 @@ func (l *letter) meet(other *letter) error {
 		send, recv = other, l
 	}
 	recv.work.source = send.from
+	send.other, recv.other = recv, send
 	if err := send.check(recv); err != nil {
 		now := l.group.backend.World.Engine.Now()
 		send.work.Fail(err, now)

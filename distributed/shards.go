@@ -80,6 +80,9 @@ func (g *ShardGroup) shards(t *tensor.Tensor, p tensor.Placement) ([]tensor.Shar
 
 // meet lets every shard join one collective.
 func (g *ShardGroup) meet(c Caller, o Operation, outs, ins []tensor.Shard) (*Work, error) {
+	if err := g.host.Alive(); err != nil {
+		return nil, err
+	}
 	group := g.group(ins)
 	o.Out, o.In = []*tensor.Tensor{outs[0].View}, []*tensor.Tensor{ins[0].View}
 	if err := o.check(group, 0); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
@@ -11,11 +12,16 @@ import (
 type TimeoutError struct {
 	Operation string // and what it lacked
 	Limit     sim.Time
+	Fault     string // that is the reason: "rank 2 was killed at 3ms"; "" for none
 }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("Watchdog caught collective operation timeout: after %d ms, as long as its process group allows, "+
+	text := fmt.Sprintf("Watchdog caught collective operation timeout: after %d ms, as long as its process group allows, "+
 		"this had not ended: %s", e.Limit/sim.Millisecond, e.Operation)
+	if e.Fault != "" {
+		text += "; " + e.Fault
+	}
+	return text
 }
 
 // SetTimeout makes what a member issues from now on fail when it has not ended after so long, in simulated time; 0 is
@@ -29,8 +35,9 @@ func (g *ProcessGroup) SetTimeout(rank int, limit sim.Time) error {
 		g.watchdogs = make([]watchdog, g.Size())
 	}
 	w := &g.watchdogs[member]
-	w.engine, w.limit = g.backend.World.Engine, limit
-	return nil
+	w.world, w.limit = g.backend.World, limit
+	w.rank, err = w.world.Rank(rank)
+	return err
 }
 
 // watch lets the member's watchdog, if it has one, look after an operation that was issued at the given time.
@@ -41,9 +48,10 @@ func (g *ProcessGroup) watch(member int, w *Work, issued sim.Time) {
 }
 
 // watchdog ends the operations of one member that last too long. It leaves no trace of those that end in time: it wakes
-// when the first of them would be due, and then goes on to those that there are now.
+// when the first of them would be due, and then goes on to those that there are now. It dies with its rank.
 type watchdog struct {
-	engine *sim.Engine
+	world  *torchemu.World
+	rank   *torchemu.Rank
 	limit  sim.Time
 	guards []guarded // in the order of issue; those at the front have not ended
 	wakes  sim.Time  // when it will look again; 0 for never
@@ -74,7 +82,7 @@ func (w *watchdog) forget() {
 func (w *watchdog) wakeAt(t sim.Time) {
 	if w.wakes == 0 || t < w.wakes {
 		w.wakes = t
-		w.engine.Watch(t, lastOfAnInstant, w, 0)
+		w.world.Engine.Watch(t, lastOfAnInstant, w, 0)
 	}
 }
 
@@ -83,13 +91,15 @@ const lastOfAnInstant sim.Priority = 255
 
 // Handle fails what is due. It implements sim.Handler.
 func (w *watchdog) Handle(now sim.Time, _ uint64) {
-	if now != w.wakes {
+	if now != w.wakes || w.world.Death(w.rank.ID) != "" {
 		return // it was meant to look now, and then to look before
 	}
 	w.wakes = 0
 	for _, g := range slices.Clone(w.guards) {
 		if g.deadline <= now && !g.Done() {
-			g.expire(&TimeoutError{g.Reason().String(), g.limit}, now)
+			fault := w.world.Why(g.Event)
+			w.rank.GiveUp(fault)
+			g.expire(&TimeoutError{g.Reason().String(), g.limit, fault}, now)
 		}
 	}
 	w.forget()

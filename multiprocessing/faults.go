@@ -28,12 +28,26 @@ func (s *Scheduler) block(rank int, e *torchemu.Event) {
 	}
 }
 
-// outlast lets simulated time go on to the next watch, although nothing happens any more, if a rank waits for what a
-// fault keeps from ending: on a real system only time tells it so. A watchdog will.
+// outlast lets simulated time go on to the next watches, although nothing happens any more, if a rank waits for what a
+// fault keeps from ending: on a real system only time tells it so. A watchdog will. From then on all deadlocks take
+// their time, for they may well come of that.
 func (s *Scheduler) outlast() bool {
+	s.outlasted = s.outlasted || s.waitsInVain()
+	e := s.world.Engine
+	if !s.outlasted || !e.Step() {
+		return false
+	}
+	for t, ok := e.Next(); ok && t == e.Now(); t, ok = e.Next() {
+		e.Step()
+	}
+	return true
+}
+
+// waitsInVain says whether a fault keeps what some rank waits for from ending.
+func (s *Scheduler) waitsInVain() bool {
 	for _, e := range s.blocked {
 		if e != nil && s.world.Why(e) != "" {
-			return s.world.Engine.Step()
+			return true
 		}
 	}
 	return false

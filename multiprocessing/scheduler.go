@@ -33,7 +33,9 @@ type Scheduler struct {
 	outcome []*torchemu.Event // by rank: the last thing it waited for
 	ended   []bool            // by rank
 	live    int               // ranks that have not exited
-	until   *torchemu.Event   // what the program that spawned the ranks waits for; nil when it waits for them
+
+	outlasted bool            // time has gone on because of a fault
+	until     *torchemu.Event // what the program that spawned the ranks waits for; nil when it waits for them
 }
 
 // NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order, first in first out unless p, when

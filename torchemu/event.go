@@ -33,21 +33,7 @@ type Follower interface {
 type Operation interface {
 	Reason
 	Obstacle() string // the fault that its messages are lost to; "" when they are not
-}
-
-// OperationOf is the operation that an event is, or waits for; nil when there is none.
-func OperationOf(e *Event) Operation {
-	for e != nil {
-		switch r := e.reason.(type) {
-		case Operation:
-			return r
-		case Follower:
-			e = r.Follows()
-		default:
-			return nil
-		}
-	}
-	return nil
+	After() []*Event  // what has to end before it can begin, where nothing else is missing; some may have ended
 }
 
 // NewEvent returns an event of which neither moment has come.

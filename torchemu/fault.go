@@ -57,6 +57,7 @@ type Cable struct {
 type damage struct {
 	drops   []DropLink
 	mortals bool // a rank is dead or going to die
+	struck  int
 }
 
 // fate is what goes wrong with a rank.
@@ -67,6 +68,7 @@ type fate struct {
 	dead   bool
 	onKill func()
 	waits  *Event
+	gaveUp string // the fault for which its program was told that something would not end; "" for none
 }
 
 // Inject adds faults, whose ranks and links must exist. They are no reason for simulated time to pass, as little as other
@@ -122,6 +124,7 @@ func (f Kill) strike(w *World) {
 		return
 	}
 	r.dead = true
+	w.struck++
 	w.Network.Halt(f.Rank)
 	if r.onKill != nil {
 		r.onKill()
@@ -138,6 +141,7 @@ func (f SlowLink) strike(w *World) {
 
 func (f DropLink) strike(w *World) {
 	w.drops = append(w.drops, f)
+	w.struck++
 	for _, l := range f.Cable.Links {
 		w.Network.DropLink(l)
 	}
@@ -154,6 +158,9 @@ func (w *World) Death(rank int) string {
 	}
 	return ""
 }
+
+// Struck is how many faults have struck so far that lose messages.
+func (w *World) Struck() int { return w.struck }
 
 // Lost says why messages from one PE to another do not arrive; "" when they do.
 func (w *World) Lost(src, dst topology.DeviceID) string {
@@ -172,33 +179,59 @@ func (w *World) Lost(src, dst topology.DeviceID) string {
 	return ""
 }
 
-// Why says which fault keeps an event from ever ending: its messages are lost, it needs a dead rank, or a rank whose
-// program waits for something that a fault keeps from ending. "" is none of these.
+// Why says which fault keeps an event from ever ending: its messages are lost, it needs a rank that is dead or has given
+// up, or it waits for something, or for a rank that waits for something, that a fault keeps from ending. "" is none of
+// these.
 func (w *World) Why(e *Event) string {
 	if !w.mortals && len(w.drops) == 0 {
 		return ""
 	}
-	return w.why(e, map[int]bool{})
+	return w.why(e, map[*Event]bool{})
 }
 
-// why asks no rank twice.
-func (w *World) why(e *Event, asked map[int]bool) string {
-	if o := OperationOf(e); o != nil {
-		if why := o.Obstacle(); why != "" {
+// why asks about no event twice.
+func (w *World) why(e *Event, asked map[*Event]bool) string {
+	if e == nil || e.Done() || asked[e] {
+		return ""
+	}
+	asked[e] = true
+	switch r := e.reason.(type) {
+	case Follower:
+		return w.why(r.Follows(), asked)
+	case Operation:
+		if why := r.Obstacle(); why != "" {
+			return why
+		}
+		if after := Unfinished(r.After()...); len(after) > 0 {
+			return w.whyAny(after, asked)
+		}
+	}
+	return w.whyRanks(e.reason.Needs(), asked)
+}
+
+func (w *World) whyAny(events []*Event, asked map[*Event]bool) string {
+	for _, e := range events {
+		if why := w.why(e, asked); why != "" {
 			return why
 		}
 	}
-	needs := e.Reason().Needs()
+	return ""
+}
+
+// whyRanks looks at ranks that are needed: whether they are dead or have given up, and what their programs wait for.
+func (w *World) whyRanks(needs []int, asked map[*Event]bool) string {
 	for _, rank := range needs {
 		if why := w.Death(rank); why != "" {
 			return why
 		}
 	}
 	for _, rank := range needs {
-		if rank < 0 || rank >= len(w.ranks) || asked[rank] || w.ranks[rank] == nil || w.ranks[rank].waits == nil {
+		if rank < 0 || rank >= len(w.ranks) || w.ranks[rank] == nil {
 			continue
 		}
-		asked[rank] = true
+		if why := w.ranks[rank].gaveUp; why != "" {
+			return why
+		}
 		if why := w.why(w.ranks[rank].waits, asked); why != "" {
 			return why
 		}
@@ -224,6 +257,14 @@ func (r *Rank) Alive() error {
 
 // Waiting says what the rank's program waits for; nil is nothing.
 func (r *Rank) Waiting(e *Event) { r.waits = e }
+
+// GiveUp says that the rank's program is told that something never ends, because of a fault; "" is none. What others
+// expect of the rank may not come then.
+func (r *Rank) GiveUp(fault string) {
+	if fault != "" {
+		r.gaveUp = fault
+	}
+}
 
 // OnKill has f called when the rank is killed: by whoever runs its program, in the place of who did before.
 func (r *Rank) OnKill(f func()) { r.onKill = f }

@@ -167,7 +167,7 @@ func TestWhy(t *testing.T) {
 		ranks[i] = r
 	}
 	waitsFor := func(list ...int) *torchemu.Event { return torchemu.NewEvent(needs(list)) }
-	lost := torchemu.NewEvent(operation("the link was dropped"))
+	lost := torchemu.NewEvent(operation{"the link was dropped", nil})
 	behind := torchemu.NewEvent(follower{lost})
 	if why := w.Why(lost); why != "" {
 		t.Errorf("without faults: %q", why)
@@ -187,6 +187,8 @@ func TestWhy(t *testing.T) {
 		"lost messages":            {[3]*torchemu.Event{lost}, "the link was dropped"},
 		"what follows them":        {[3]*torchemu.Event{behind}, "the link was dropped"},
 		"one that waits for these": {[3]*torchemu.Event{waitsFor(2), nil, behind}, "the link was dropped"},
+		"what comes after them":    {[3]*torchemu.Event{torchemu.NewEvent(operation{"", []*torchemu.Event{waitsFor(), behind}})}, "the link was dropped"},
+		"what comes after others":  {[3]*torchemu.Event{torchemu.NewEvent(operation{"", []*torchemu.Event{waitsFor()}})}, ""},
 		"nobody":                   {[3]*torchemu.Event{waitsFor(-1, 4, 1<<40)}, ""},
 	} {
 		for i, e := range c.waits {
@@ -196,6 +198,12 @@ func TestWhy(t *testing.T) {
 			t.Errorf("who waits for %s is told %q, want %q", what, got, c.want)
 		}
 	}
+	ranks[1].Waiting(nil)
+	ranks[1].GiveUp("it was hopeless")
+	ranks[1].GiveUp("")
+	if got := w.Why(waitsFor(1)); got != "it was hopeless" {
+		t.Errorf("who waits for one that has given up is told %q", got)
+	}
 }
 
 type needs []int
@@ -203,11 +211,15 @@ type needs []int
 func (n needs) String() string { return "ranks" }
 func (n needs) Needs() []int   { return n }
 
-type operation string
+type operation struct {
+	lost  string
+	after []*torchemu.Event
+}
 
-func (o operation) String() string   { return "an operation" }
-func (o operation) Needs() []int     { return nil }
-func (o operation) Obstacle() string { return string(o) }
+func (o operation) String() string           { return "an operation" }
+func (o operation) Needs() []int             { return nil }
+func (o operation) Obstacle() string         { return o.lost }
+func (o operation) After() []*torchemu.Event { return o.after }
 
 type follower struct{ *torchemu.Event }
 

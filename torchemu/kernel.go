@@ -62,12 +62,16 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 	return &a.Event, nil
 }
 
-// begin starts the activity, now or when it has been issued.
+// begin starts the activity, now or when it has been issued. It fails with what it follows.
 func (a *activity) begin() {
 	at, e := a.issued, a.rank.world.Engine
-	if a.after != nil {
-		at = max(at, a.after.at)
+	if before := a.after; before != nil {
+		at = max(at, before.at)
 		a.after = nil // or a chain would keep all that ever was in it
+		if before.err != nil {
+			a.Fail(before.err, at)
+			return
+		}
 	}
 	if at > e.Now() {
 		e.At(at, 0, a, 0)

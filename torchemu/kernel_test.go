@@ -203,6 +203,22 @@ func TestRecordSettlesWithTheWork(t *testing.T) {
 	}
 }
 
+// What is queued behind something that fails does not happen; what comes later does.
+func TestKernelsBehindAFailure(t *testing.T) {
+	w, r := newHandy(t)
+	boom := errors.New("boom")
+	collective := torchemu.NewEvent(reason("a collective"))
+	r.Stream().Wait(collective)
+	first, second := launch(t, r.Stream(), us), launch(t, r.Stream(), us)
+	collective.Fail(boom, 20*us)
+	later := launch(t, r.Stream(), us)
+	run(w)
+	wantEnd(t, "later", later, 16*us)
+	if !errors.Is(first.Err(), boom) || !errors.Is(second.Err(), boom) || later.Err() != nil {
+		t.Errorf("they end with %v, %v and %v", first.Err(), second.Err(), later.Err())
+	}
+}
+
 const many = 100_000
 
 // A hundred thousand kernels ahead of the device need neither deep recursion nor much memory, and leave nothing.
