@@ -10,6 +10,7 @@ import (
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -116,7 +117,11 @@ func TestACollectiveOverADroppedLink(t *testing.T) {
 	} {
 		c := broken(t, fault)
 		got := c.endings(t, func(p *multiprocessing.Process) error {
-			w, err := c.group.AllReduce(me(p), ramp(1<<20, 0), tensor.Sum)
+			x, err := tensor.New(dtype.F32, 1<<20)
+			if err != nil {
+				return err
+			}
+			w, err := c.group.AllReduce(me(p), x, tensor.Sum)
 			return ended(p, w, err)
 		})
 		late := watchdogs + "all_reduce of 1048576 float32 elements, op sum (collective #0 of group world); " + name + " at 600.000004s"
@@ -293,7 +298,7 @@ func TestSlowFaults(t *testing.T) {
 	took := func(faults ...torchemu.Fault) sim.Time {
 		c := broken(t, faults...)
 		err := c.spawn(func(p *multiprocessing.Process) error {
-			x := ramp(1<<16, p.ID)
+			x := ramp(1<<12, p.ID)
 			w, err := c.group.AllReduce(me(p), x, tensor.Sum)
 			return errors.Join(ended(p, w, err), expect(x, func(i int) int { return 4*i + 6 }))
 		})
