@@ -20,8 +20,7 @@ type Backend struct {
 	World   *torchemu.World
 	Options Options
 	Log     []*Record
-	Trace   *Trace // where operations are traced; nil for nowhere
-	Sites   Sites  // where operations are called
+	Sites   Sites // where operations are called
 
 	// Choose picks one of n messages that a receive from any rank could take. nil picks the one that was sent first.
 	Choose func(n int) int

@@ -8,6 +8,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
 // meeting is one collective of a group, from the first member's arrival to the last member's completion.
@@ -19,20 +20,22 @@ type meeting struct {
 	root       int
 	call       call // the first arrival's, which the others must match
 
-	parts   []part // by group rank
-	whole   *Work  // of all members together, where one host is all of them; else nil
-	first   int    // the group rank that arrived first
-	missing int    // members yet to join
-	waits   int    // operations whose data the collective needs and that have not settled
-	running int    // members that have yet to complete
-	broken  error  // why the collective can never run
-	loss    loss   // why it cannot go on
+	parts   []part         // by group rank
+	whole   *Work          // of all members together, where one host is all of them; else nil
+	single  *torchemu.Rank // that host
+	first   int            // the group rank that arrived first
+	missing int            // members yet to join
+	waits   int            // operations whose data the collective needs and that have not settled
+	running int            // members that have yet to complete
+	broken  error          // why the collective can never run
+	loss    loss           // why it cannot go on
 
 	// Once all have joined:
 	sizes    []int // elements of each block; nil when they are equal
 	elems    int   // of all blocks together
 	schedule *ccl.Schedule
 	record   *Record
+	trace    *trace.Call // nil until it is asked for
 }
 
 // part is one member's side of a meeting.
@@ -41,6 +44,9 @@ type part struct {
 	out, in []*tensor.Tensor
 	factor  *float64
 	site    Site
+	number  uint64   // in recordings
+	called  sim.Time // when the host began to issue it
+	issued  sim.Time
 	ready   sim.Time          // when the host issued it; later, when the device started it
 	after   []*torchemu.Event // what must end before the member's device can start
 }
@@ -77,7 +83,9 @@ func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) 
 
 func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation) *Work {
 	data := pendingOn(o.In, o.Out)
-	p := part{out: o.Out, in: o.In, factor: o.Factor, site: c.Site, ready: host.Launch()}
+	p := part{out: o.Out, in: o.In, factor: o.Factor, site: c.Site}
+	p.number, p.called, p.issued = m.group.backend.launch(host)
+	p.ready = p.issued
 	p.after = torchemu.Unfinished(append(data, m.group.last[member], c.Stream.Tail())...)
 	w := m.place(member, p)
 	pend(w.Event, o.In, o.Out)
@@ -102,12 +110,14 @@ func (m *meeting) place(member int, p part) *Work {
 func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, outs, ins []tensor.Shard) *Work {
 	out, in := []*tensor.Tensor{outs[0].View}, []*tensor.Tensor{ins[0].View} // views of one storage each
 	data := pendingOn(in, out)
-	ready, after := host.Launch(), torchemu.Unfinished(append(data, last, c.Stream.Tail())...)
-	m.first, m.missing = 0, 0
+	_, called, issued := m.group.backend.launch(host)
+	after := torchemu.Unfinished(append(data, last, c.Stream.Tail())...)
+	m.first, m.missing, m.single = 0, 0, host
 	m.whole = &Work{Event: torchemu.NewEvent(seat{m, 0}), Seq: m.seq}
 	for i := range m.parts {
 		m.place(i, part{
-			out: []*tensor.Tensor{outs[i].View}, in: []*tensor.Tensor{ins[i].View}, site: c.Site, ready: ready, after: after,
+			out: []*tensor.Tensor{outs[i].View}, in: []*tensor.Tensor{ins[i].View}, site: c.Site,
+			number: m.group.backend.World.Trace.Call(), called: called, issued: issued, ready: issued, after: after,
 		})
 	}
 	pend(m.whole.Event, in, out)
@@ -180,7 +190,7 @@ func (m *meeting) moveTime(size int) {
 	run := b.executor.Start(ccl.Launch{
 		Schedule: m.schedule, Elems: m.elems, Sizes: m.sizes, ElemSize: size,
 		PartialSize: ccl.PartialSize(m.call.dtype, b.Options.AccumulateF32),
-		Devices:     m.group.devices, Ready: ready, Observer: b.Trace.steps(m),
+		Devices:     m.group.devices, Ready: ready, Observer: m.observer(),
 	}, m)
 	for i := range m.parts {
 		if ready[i] != ccl.NotReady {
@@ -213,9 +223,7 @@ func (m *meeting) RankDone(member int, now sim.Time) {
 			m.whole.Finish(now)
 		}
 	}
-	if t := m.group.backend.Trace; t != nil {
-		t.collective(m.group.Members[member], m, m.parts[member].ready, now)
-	}
+	m.recordPart(member, now)
 	m.parts[member].work.Finish(now)
 }
 

@@ -46,6 +46,8 @@ type letter struct {
 	work     *Work
 	data     []*torchemu.Event // what is to be in place before the bytes can be copied
 	after    []*torchemu.Event // what must end before the device can start
+	number   uint64            // in recordings
+	called   sim.Time          // when the host began to issue it
 	ready    sim.Time
 	other    *letter // the other side, once they have met
 }
@@ -95,7 +97,8 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	if c.Stream == nil {
 		c.Stream = host.Stream()
 	}
-	l.site, l.ready = c.Site, host.Launch()
+	l.site = c.Site
+	l.number, l.called, l.ready = g.backend.launch(host)
 	l.data = pendingOn([]*tensor.Tensor{l.tensor})
 	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
 	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
@@ -233,14 +236,11 @@ type transmission struct {
 
 // Delivered ends both sides. It implements network.Sink.
 func (t transmission) Delivered(now sim.Time, _ uint64) {
-	g := t.send.group
-	b := g.backend
+	b := t.send.group.backend
 	b.Log = append(b.Log, &Record{
 		Name: "send/recv", Algorithm: "p2p", Ranks: 2, Bytes: t.bytes, Start: t.send.work.start, End: now, unicast: true,
 	})
-	if b.Trace != nil {
-		b.Trace.message(g.Members[t.send.from], g.Members[t.recv.to], t, now)
-	}
+	t.record(now)
 	t.send.work.Finish(now)
 	t.recv.work.Finish(now)
 }

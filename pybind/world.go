@@ -2,8 +2,6 @@ package pybind
 
 import (
 	"encoding/json"
-	"errors"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -117,32 +115,4 @@ func Collectives(handle int64, first int) (list string, err error) {
 	}
 	text, err := json.Marshal(lines)
 	return string(text), err
-}
-
-// StartTrace begins to record the collectives of a World.
-func StartTrace(handle int64) (err error) {
-	defer guard(&err)
-	w, err := worldOf(handle)
-	if err == nil {
-		w.backend.Trace = &distributed.Trace{}
-	}
-	return err
-}
-
-// WriteTrace writes what was recorded since StartTrace to a file, in Chrome's JSON format.
-func WriteTrace(handle int64, path string) (err error) {
-	defer guard(&err)
-	w, err := worldOf(handle)
-	if err != nil {
-		return err
-	}
-	if w.backend.Trace == nil {
-		return raise("RuntimeError", "no trace was started")
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = w.backend.Trace.WriteTo(file)
-	return errors.Join(err, file.Close())
 }
