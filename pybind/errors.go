@@ -11,6 +11,7 @@ import (
 
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu"
 )
 
 // separator stands between the exception's name and the message.
@@ -41,6 +42,7 @@ func exceptionOf(err error) string {
 	var deadlock *multiprocessing.DeadlockError
 	var mismatch *distributed.MismatchError
 	var late *distributed.TimeoutError
+	var killed *torchemu.KilledError
 	switch {
 	case errors.As(err, &f):
 		return f.exception
@@ -50,6 +52,8 @@ func exceptionOf(err error) string {
 		return "MismatchError"
 	case errors.As(err, &late):
 		return "DistBackendError"
+	case errors.As(err, &killed):
+		return "RankKilledError"
 	case errors.Is(err, unix.ENOMEM):
 		return "MemoryError"
 	case errors.Is(err, fs.ErrNotExist):

@@ -54,11 +54,22 @@ func schedulerOfRank(handle int64, rank int) (owned[*spawn], error) {
 	return s, err
 }
 
+// schedulerOfLiving is schedulerOfRank for a rank that no fault has killed.
+func schedulerOfLiving(handle int64, rank int) (s owned[*spawn], r *torchemu.Rank, err error) {
+	if s, err = schedulerOfRank(handle, rank); err != nil {
+		return s, nil, err
+	}
+	if r, err = s.world.Rank(rank); err != nil {
+		return s, nil, err
+	}
+	return s, r, r.Alive()
+}
+
 // Park says that the running rank waits for the pending work on a tensor, or for a work. It answers false when there
 // is nothing to wait for.
 func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 	defer guard(&err)
-	s, err := schedulerOfRank(scheduler, rank)
+	s, _, err := schedulerOfLiving(scheduler, rank)
 	if err != nil {
 		return false, err
 	}
@@ -76,11 +87,7 @@ func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 // false when all have ended.
 func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	defer guard(&err)
-	s, err := schedulerOfRank(scheduler, rank)
-	if err != nil {
-		return false, err
-	}
-	r, err := s.world.Rank(rank)
+	s, r, err := schedulerOfLiving(scheduler, rank)
 	if err != nil {
 		return false, err
 	}

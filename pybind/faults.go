@@ -1,0 +1,33 @@
+package pybind
+
+import "github.com/torchemu/torchemu/torchemu"
+
+// AddFaults adds what goes wrong with a World, and when, as YAML or JSON: {"faults": [{"kill": 2, "at": 3e6}]}. See
+// torchemu.LoadFaults for all kinds. A rank that is killed gets a RankKilledError, where it waits or at its next operation,
+// and is then no more a failure of its spawn than one that has ended: see Exit.
+func AddFaults(worldHandle int64, text string) (err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return err
+	}
+	faults, err := torchemu.ParseFaults("faults", []byte(text), w.Topology)
+	if err != nil {
+		return err
+	}
+	return w.Inject(faults...)
+}
+
+// LoadFaults is AddFaults for the text of a file.
+func LoadFaults(worldHandle int64, file string) (err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return err
+	}
+	faults, err := torchemu.LoadFaults(file, w.Topology)
+	if err != nil {
+		return err
+	}
+	return w.Inject(faults...)
+}
