@@ -1,0 +1,137 @@
+package tp
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Comm is a rank's place in a process group: what the rank's layers compute on and communicate through.
+type Comm struct {
+	Group *distributed.ProcessGroup
+	Rank  int // in the group
+
+	process  *multiprocessing.Process
+	topology *topology.Topology
+}
+
+// NewComm returns a rank's place in a group. It is an error when the rank is not a member.
+func NewComm(b *distributed.Backend, p *multiprocessing.Process, g *distributed.ProcessGroup) (*Comm, error) {
+	rank, err := groupRank(g, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &Comm{Group: g, Rank: rank, process: p, topology: b.World.Topology}, nil
+}
+
+// groupRank is the number of a World rank in a group.
+func groupRank(g *distributed.ProcessGroup, rank int) (int, error) {
+	i := slices.Index(g.Members, rank)
+	if i < 0 {
+		return 0, fmt.Errorf("rank %d is not a member of group %s, whose members are %v", rank, g.Name, g.Members)
+	}
+	return i, nil
+}
+
+// Size is the number of ranks in the group.
+func (c *Comm) Size() int { return c.Group.Size() }
+
+// check says that there is no group to communicate through, when c is nil: what a rank gets that does not look at the
+// error of [State.Comm].
+func (c *Comm) check() error {
+	if c == nil {
+		return &NotInitializedError{Group: TensorModelParallel.String()}
+	}
+	return nil
+}
+
+// Wait lets the rank's host wait until the operations on tensors have ended, in simulated time. A program does this
+// before it reads them.
+func (c *Comm) Wait(tensors ...*tensor.Tensor) error {
+	for _, t := range tensors {
+		if e := torchemu.PendingOn(t); e != nil {
+			if err := c.process.Wait(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Comm) stream() *torchemu.Stream { return c.process.Stream() }
+
+// settle parks the rank until the data of tensors is in place. This takes no simulated time: what a device computes
+// with is there when its turn comes.
+func (c *Comm) settle(tensors ...*tensor.Tensor) error {
+	for _, t := range tensors {
+		e := torchemu.PendingOn(t)
+		if e == nil {
+			continue
+		}
+		if !e.Settled() {
+			settled := torchemu.NewEvent(e.Reason())
+			e.WhenSettled(func() { settled.Finish(0) })
+			if err := c.process.Wait(settled); err != nil {
+				return err
+			}
+		}
+		if err := e.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operation is one kernel of a device.
+type operation struct {
+	name     string
+	operands []*tensor.Tensor
+	do       func() (*tensor.Tensor, error)
+	cost     func(result *tensor.Tensor) network.Kernel
+}
+
+// run computes an operation, when the data of its operands is in place, and charges the rank's stream for it.
+func (c *Comm) run(o operation) (*tensor.Tensor, error) {
+	if err := c.settle(o.operands...); err != nil {
+		return nil, err
+	}
+	result, err := o.do()
+	if err != nil {
+		return nil, err
+	}
+	return result, c.charge(o.name, o.cost(result), result)
+}
+
+// matmul multiplies matrices.
+func (c *Comm) matmul(a, b *tensor.Tensor) (*tensor.Tensor, error) {
+	return c.run(operation{
+		name: "matmul", operands: []*tensor.Tensor{a, b},
+		do: func() (*tensor.Tensor, error) { return tensor.MatMul(a, b) },
+		cost: func(*tensor.Tensor) network.Kernel {
+			return MatMulCost(c.topology, a.DType(), a.Shape()[0], b.Shape()[1], a.Shape()[1])
+		},
+	})
+}
+
+// unary and binary run elementwise operations and reductions; they read their operands and write their result once.
+func (c *Comm) unary(name string, f func(*tensor.Tensor) (*tensor.Tensor, error), t *tensor.Tensor) (*tensor.Tensor, error) {
+	return c.run(operation{name, []*tensor.Tensor{t}, func() (*tensor.Tensor, error) { return f(t) }, onePass(t)})
+}
+
+func (c *Comm) binary(name string, f func(a, b *tensor.Tensor) (*tensor.Tensor, error), a, b *tensor.Tensor) (*tensor.Tensor, error) {
+	return c.run(operation{name, []*tensor.Tensor{a, b}, func() (*tensor.Tensor, error) { return f(a, b) }, onePass(a, b)})
+}
+
+// contiguous returns t itself, or a copy in row-major order.
+func (c *Comm) contiguous(t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t.IsContiguous() {
+		return t, nil
+	}
+	return c.unary("copy", tensor.Clone, t)
+}
