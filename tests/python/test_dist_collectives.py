@@ -203,3 +203,36 @@ def test_without_async_op_there_is_no_work(open_world: OpenWorld, world_size: in
             assert all(a is b or a == b for a, b in zip(work.result(), outputs, strict=True))
 
     on_ranks(world_size, program)
+
+
+@pytest.mark.parametrize("backend", ["gloo", "ahbm", "cpu:gloo,cuda:nccl"])
+def test_tensors_of_the_host(open_world: OpenWorld, backend: str) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> Any:
+        dist.init_process_group(backend)
+        t, into = torch.full((2,), rank + 1.0, device="cpu"), torch.zeros(2, 2, device="cpu")
+        dist.all_gather_into_tensor(into, t)
+        dist.all_reduce(t)
+        if rank == 0:
+            dist.send(t, 1)
+        else:
+            dist.recv(t, 0)
+        return t.device.type, t.tolist(), into.tolist()
+
+    assert on_ranks(2, program) == [("cpu", [3, 3], [[1, 1], [2, 2]])] * 2
+
+
+@pytest.mark.parametrize(("backend", "device"), [("nccl", "cpu"), ("cuda:nccl", "cpu"), ("cpu:gloo", "ahbm")])
+def test_tensors_that_are_not_for_the_backend(open_world: OpenWorld, backend: str, device: str) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group(backend)
+        for call in (lambda t: dist.all_reduce(t), lambda t: dist.send(t, 1 - rank)):
+            with pytest.raises(RuntimeError, match=f"^No backend type associated with device type {device}$"):
+                call(torch.zeros(2, device=device))
+        dist.barrier()
+        dist.all_gather_object([None, None], rank)  # what the group itself makes is for its backend
+
+    on_ranks(2, program)

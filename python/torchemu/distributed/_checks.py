@@ -45,19 +45,22 @@ def check_dtypes(tensors: Iterable[Tensor]) -> None:
 
 
 def check_place(group: ProcessGroup, parameter: str, *tensors: Tensor) -> None:
-    """Raises unless the tensors are of the group's World and on this rank's device.
+    """Raises unless the tensors are of the group's World, and this rank's: on its device or in its host's memory.
 
     Raises:
-        RuntimeError: another World.
-        ValueError: another device.
+        RuntimeError: another World; the group's backend is for other devices.
+        ValueError: the device of another rank.
     """
     rank = _runtime.current().rank
     for t in tensors:
         if t.world is not group.world:
             raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
-        if t.device != rank and not group.sharded:
+        on_sip = t.device.is_sip
+        if not (group.takes_devices if on_sip else group.takes_hosts):
+            raise RuntimeError(f"No backend type associated with device type {t.device.type}")
+        if on_sip and t.device.index != rank and not group.sharded:
             raise ValueError(
-                f"`{parameter}` is on device {t.device}, but rank {rank} of this group is on device {rank}; "
+                f"`{parameter}` is on device {t.device.index}, but rank {rank} of this group is on device {rank}; "
                 f"call torch.ahbm.set_device({rank}) before making it"
             )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
 from torchemu._binding import go
+from torchemu._device import ACCELERATORS, CPU
 from torchemu._rank_local import RankLocal
 from torchemu._waiting import picoseconds
 from torchemu.distributed import _backends
@@ -54,6 +55,7 @@ class ProcessGroup:
         group_name: the same on all ranks; the default group is "0".
         group_desc: what the program says it is for.
         backend: the backend's name, as the program gave it.
+        takes_devices, takes_hosts: whether that is for tensors on devices, and in hosts' memory.
         bound_device_id: the device that init_process_group was given.
         coalescing: what a coalescing manager has collected; None outside of one.
         token: what a barrier reduces; None before the first.
@@ -68,6 +70,9 @@ class ProcessGroup:
         self.index = {member: i for i, member in enumerate(shared.members)}
         self.ranks = tuple(ranks)
         self.group_name, self.group_desc, self.backend = name, description, backend
+        kinds = _backends.BackendConfig(backend).device_backend_map
+        self.takes_hosts = CPU in kinds
+        self.takes_devices = any(kind in kinds for kind in ACCELERATORS)
         self._timeout = _backends.default_timeout(backend)
         self.bound_device_id: Any = None
         self.coalescing: Collected | None = None
