@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -295,6 +297,62 @@ func TestRanksAgreeAfterAReduction(t *testing.T) {
 	}
 }
 
+// Nor does the algorithm of the reduction let ranks differ.
+func TestRanksAgreeAfterEveryAlgorithm(t *testing.T) {
+	rng := rand.New(rand.NewPCG(18, 18))
+	const n = 8
+	data := randomLayer(func(shape ...int) array { return noise(rng, dtype.BF16, shape...) })
+	for _, a := range ccl.Algorithms(ccl.AllReduce) {
+		c := newClusterOn(t, load(t, "{sips: {count: 8}}"), distributed.Options{Algorithm: a.Name()})
+		outs := make([]array, n)
+		err := c.spawn(t, func(_ *multiprocessing.Process, comm *tp.Comm) error {
+			got, err := passRow(comm, rowOptions(dtype.BF16, false, true, false), data)
+			outs[comm.Rank] = got.y
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := newLinearOracle(data.x, data.w, data.b, data.dy)
+		for r, y := range outs {
+			expect(t, fmt.Sprintf("%s: output of rank %d", a.Name(), r), y, outs[0], exactly)
+		}
+		expect(t, a.Name()+": output", outs[0], want.y, rounding(dtype.BF16, inputs, n, want.ySize))
+	}
+}
+
+// A rank that does not take part, and one that does something else, are named.
+func TestRanksThatDoNotAgree(t *testing.T) {
+	for _, k := range []struct {
+		other func(c *tp.Comm) error
+		want  string
+	}{
+		{func(*tp.Comm) error { return nil }, "group tensor model parallel 0): rank 1 has not joined it"},
+		{func(c *tp.Comm) error {
+			_, err := tp.GatherFromSequenceParallelRegion(true).Forward(c, zeros(2, 3).tensor(dtype.F32).Tensor)
+			return err
+		}, "they differ in the operation"},
+		{func(c *tp.Comm) error {
+			_, err := tp.ReduceFromTensorModelParallelRegion().Forward(c, zeros(2, 4).tensor(dtype.F32).Tensor)
+			return err
+		}, "they differ in the number of elements"},
+	} {
+		err := newCluster(t, 2).spawn(t, func(_ *multiprocessing.Process, c *tp.Comm) error {
+			if c.Rank == 1 {
+				return k.other(c)
+			}
+			sum, err := tp.ReduceFromTensorModelParallelRegion().Forward(c, zeros(2, 3).tensor(dtype.F32).Tensor)
+			if err != nil {
+				return err
+			}
+			// An operation on the sum needs its data.
+			_, err = tp.ScatterToTensorModelParallelRegion().Backward(c, sum)
+			return err
+		})
+		complains(t, err, k.want)
+	}
+}
+
 // Two runs of one program give the same bits and take the same time.
 func TestRunsRepeat(t *testing.T) {
 	var ends [2]string
@@ -314,5 +372,26 @@ func TestRunsRepeat(t *testing.T) {
 	}
 	if ends[0] != ends[1] {
 		t.Error("two runs differ")
+	}
+}
+
+// A step of the model on eight ranks: what the layers cost the machine that simulates them.
+func BenchmarkStepOn8Ranks(b *testing.B) {
+	for _, sp := range []bool{false, true} {
+		b.Run(fmt.Sprintf("sp=%v", sp), func(b *testing.B) {
+			rng := rand.New(rand.NewPCG(19, 19))
+			w, l := randomWeights(rng, dtype.BF16), newLesson(rng, 0)
+			err := newCluster(b, 8).spawn(b, func(_ *multiprocessing.Process, c *tp.Comm) error {
+				for range b.N {
+					if _, err := l.learn(c, dtype.BF16, sp, w); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }

@@ -30,12 +30,12 @@ func newCluster(t testing.TB, sips int) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newClusterOn(t, topo)
+	return newClusterOn(t, topo, distributed.Options{})
 }
 
-func newClusterOn(t testing.TB, topo *topology.Topology) cluster {
+func newClusterOn(t testing.TB, topo *topology.Topology, o distributed.Options) cluster {
 	t.Helper()
-	b, err := distributed.NewBackend(torchemu.NewWorld(topo), distributed.Options{})
+	b, err := distributed.NewBackend(torchemu.NewWorld(topo), o)
 	if err != nil {
 		t.Fatal(err)
 	}

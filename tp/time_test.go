@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
@@ -57,7 +58,7 @@ const tokens, width = 64, 512
 // timed runs a program on two ranks and returns when its results were there on rank 0.
 func timed(t *testing.T, fn func(c *tp.Comm) ([]*tensor.Tensor, error)) (c cluster, took sim.Time) {
 	t.Helper()
-	c = newClusterOn(t, load(t, twoSIPs))
+	c = newClusterOn(t, load(t, twoSIPs), distributed.Options{})
 	err := c.spawn(t, func(p *multiprocessing.Process, comm *tp.Comm) error {
 		results, err := fn(comm)
 		if err != nil {
