@@ -13,9 +13,6 @@ import (
 // kernel's end. Without outs that end is returned, an event that Python releases; else 0. name is for reports.
 func LaunchKernel(stream int64, name, outs string, bytes, ops int64, unit string) (event int64, err error) {
 	defer guard(&err)
-	if bytes < 0 || ops < 0 {
-		return 0, raise("ValueError", "a kernel of %d bytes and %d operations: both must be 0 or more", bytes, ops)
-	}
 	s, tensors, err := launchArguments(stream, outs)
 	if err != nil {
 		return 0, err
@@ -31,9 +28,6 @@ func LaunchKernel(stream int64, name, outs string, bytes, ops int64, unit string
 // LaunchCopy puts a copy of so many bytes between the device and its host on a stream, like a kernel.
 func LaunchCopy(stream int64, outs string, bytes int64, toHost bool) (event int64, err error) {
 	defer guard(&err)
-	if bytes < 0 {
-		return 0, raise("ValueError", "a copy of %d bytes: there must be 0 or more", bytes)
-	}
 	s, tensors, err := launchArguments(stream, outs)
 	if err != nil {
 		return 0, err

@@ -11,13 +11,19 @@ import (
 // spends a launch overhead and goes on; the device starts no earlier than that. The caller has put the results into outs
 // already: readers of their data need not wait, hosts that look at them wait for the end. name is for reports.
 //
-// It is an error when the rank is dead by then.
+// It is an error when the rank is dead by then, or the amounts are negative or absurd.
 func (s *Stream) Kernel(name string, k network.Kernel, outs ...*tensor.Tensor) (*Event, error) {
+	if err := s.rank.world.Network.Check(k); err != nil {
+		return nil, err
+	}
 	return s.launch(&activity{name: name, kernel: k}, outs)
 }
 
 // Copy adds a copy of so many bytes between the device and its host, like a kernel.
 func (s *Stream) Copy(w network.Way, bytes int64, outs ...*tensor.Tensor) (*Event, error) {
+	if err := s.rank.world.Network.CheckCopy(bytes); err != nil {
+		return nil, err
+	}
 	name := "a copy to the device"
 	if w == network.ToHost {
 		name = "a copy to the host"

@@ -1,6 +1,8 @@
 package network
 
 import (
+	"fmt"
+
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -30,6 +32,17 @@ func (n *Network) Copy(at topology.DeviceID, w Way, bytes int64, s Sink, token u
 // CopyTime is how long [Network.Copy] takes on an idle network: exactly.
 func (n *Network) CopyTime(at topology.DeviceID, w Way, bytes int64) sim.Time {
 	return n.Uncontended(PathID(n.copyPath(at, w)), bytes)
+}
+
+// CheckCopy is [Network.Check] for a copy between a SIP and its host.
+func (n *Network) CheckCopy(bytes int64) error {
+	if bytes < 0 {
+		return fmt.Errorf("a copy of %d bytes: there must be 0 or more", bytes)
+	}
+	if amount(bytes).at(rate{value: uint64(n.topology.HostLink().Bandwidth)}) > day {
+		return fmt.Errorf("a copy of %d bytes takes longer than a day", bytes)
+	}
+	return nil
 }
 
 // copyPath returns the segment of a SIP's copies, made of the host's link and the memory's.

@@ -91,8 +91,26 @@ func (n *Network) Kernel(at topology.DeviceID, k Kernel, s Sink, token uint64) {
 
 // KernelTime is how long a kernel takes that has its SIP to itself: exactly.
 func (n *Network) KernelTime(k Kernel) sim.Time {
-	bandwidth := uint64(n.topology.CubesPerSIP()) * uint64(n.topology.Memory().Bandwidth)
-	return max(transmission(k.Bytes, bandwidth), n.unitTime(k))
+	return max(transmission(k.Bytes, n.memoryRate()), n.unitTime(k))
+}
+
+// day bounds a single kernel or copy, so that a Time can hold what many take.
+const day = 24 * 60 * 60 * sim.Second
+
+// Check says what is wrong with the amounts of a kernel: less than nothing, or more than a day's work for the SIP.
+func (n *Network) Check(k Kernel) error {
+	if k.Bytes < 0 || k.Ops < 0 {
+		return fmt.Errorf("a kernel of %d bytes and %d operations: both must be 0 or more", k.Bytes, k.Ops)
+	}
+	if amount(k.Bytes).at(rate{value: n.memoryRate()}) > day || amount(k.Ops).at(rate{value: n.compute[k.Unit]}) > day {
+		return fmt.Errorf("a kernel of %d bytes and %d operations takes longer than a day", k.Bytes, k.Ops)
+	}
+	return nil
+}
+
+// memoryRate is how many bytes a second all memories of a SIP move.
+func (n *Network) memoryRate() uint64 {
+	return uint64(n.topology.CubesPerSIP()) * uint64(n.topology.Memory().Bandwidth)
 }
 
 // unitTime is how long a kernel alone takes its unit.

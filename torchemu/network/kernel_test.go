@@ -335,3 +335,24 @@ func TestBadKernels(t *testing.T) {
 		}()
 	}
 }
+
+func TestCheck(t *testing.T) {
+	n := network.New(sim.NewEngine(), parse(t, small))
+	const day = 24 * 60 * 60 * 1e9 // ns
+	for want, got := range map[string]error{
+		"<nil>":                     n.Check(f(day, day, network.MatrixF8)),
+		"<nil> (nothing)":           n.Check(network.Kernel{}),
+		"<nil> (a copy)":            n.CheckCopy(day / 2),
+		"-1 bytes and 0 operations": n.Check(network.Kernel{Bytes: -1}),
+		"0 bytes and -7 operations": n.Check(network.Kernel{Ops: -7}),
+		"345600000000004 bytes and 0 operations takes longer than a day":    n.Check(f(day+1, 0, network.Vector)),
+		"0 bytes and 172800000000002000 operations takes longer than a day": n.Check(f(0, day+1, network.Vector)),
+		"9223372036854775807 bytes and 9223372036854775807":                 n.Check(network.Kernel{Bytes: 1<<63 - 1, Ops: 1<<63 - 1}),
+		"a copy of -1 bytes": n.CheckCopy(-1),
+		"a copy of 43200000000001 bytes takes longer than a day": n.CheckCopy(day/2 + 1),
+	} {
+		if !strings.Contains(fmt.Sprint(got), strings.Split(want, " (")[0]) {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+}
