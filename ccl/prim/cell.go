@@ -1,0 +1,168 @@
+package prim
+
+import "slices"
+
+// cell is what the checker knows of a word that is signalled or waited for.
+type cell struct {
+	clock    clock   // what those know who have signalled it
+	last     *access // the last signal
+	version  int     // signals so far
+	ranks    []int   // whose signals they were
+	fell     bool    // it has been set, or has fallen
+	met      []*met  // waits that were satisfied, the last of each PE
+	consumed []consumption
+}
+
+// met is a wait that was satisfied.
+type met struct {
+	*waiter
+	value int64
+}
+
+// consumption is which signals have satisfied a PE's wait.
+type consumption struct {
+	pe      *pe
+	version int
+	by      *origin
+}
+
+// staleWait is a wait that no new signal had satisfied: they had satisfied an earlier one.
+type staleWait struct {
+	cell          *cell
+	first, second *origin
+}
+
+// cell returns what is known of the word in a place.
+func (p place) cell() *cell {
+	c := p.cells[p.lo]
+	if c == nil {
+		if p.cells == nil {
+			p.region.cells = map[int]*cell{}
+		}
+		c = &cell{}
+		p.region.cells[p.lo] = c
+	}
+	return c
+}
+
+// signalled notes a change of a word.
+func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, old, value int64) {
+	if k == nil {
+		return
+	}
+	p, c := s.word, s.word.cell()
+	a := &access{origin: o, moment: at, kind: s.kind, value: value, lo: p.lo, hi: p.hi}
+	k.missed(p, c, a, knows, value)
+	k.overshot(p, a, old, value)
+	k.note(p, a, knows)
+	if s.kind == sets {
+		c.clock = nil
+	}
+	c.clock.join(knows)
+	c.fell = c.fell || s.kind == sets || value < old
+	c.version++
+	c.last = a
+	if !slices.Contains(c.ranks, o.rank()) {
+		c.ranks = append(c.ranks, o.rank())
+	}
+}
+
+// missed reports waits that this change would have undone, had it come a little earlier.
+func (k *checker) missed(p place, c *cell, a *access, knows clock, value int64) {
+	left := c.met[:0]
+	for _, w := range c.met {
+		if knows.knows(w.by.issue) {
+			continue // it is over for whoever changes the word
+		}
+		left = append(left, w)
+		if w.cmp.Holds(value, w.waiter.value) {
+			continue
+		}
+		f := Finding{Kind: RowReused, Where: p.at(p.lo), First: end{w.by, p.lo, p.hi}, Second: a.end(),
+			Missing: "the word changes again and nothing says that the wait is over: a slow waiter would miss its value. Use another word for the next round, or a phase that only grows"}
+		if w.cmp == EQ && a.kind == adds {
+			f.Kind = Overshoot
+			f.Missing = "the signal may come before the waiter has looked, and then the word is never equal: wait with GE, or order the signal after the wait"
+		}
+		k.report(f)
+	}
+	c.met = left
+}
+
+// overshot reports waits for equality that a word has jumped over.
+func (k *checker) overshot(p place, a *access, old, value int64) {
+	for _, x := range p.waiters {
+		if x.lo == p.lo && x.cmp == EQ && old < x.value && x.value < value {
+			k.overshoot(x, a)
+		}
+	}
+}
+
+func (k *checker) overshoot(x *waiter, a *access) {
+	k.report(Finding{Kind: Overshoot, Where: x.at(x.lo), First: a.end(), Second: end{x.by, x.lo, x.hi},
+		Missing: "the word has passed the value and is never equal to it: wait with GE, or order the signal after the wait"})
+}
+
+// waiting looks at a wait before it begins.
+func (k *checker) waiting(_ *Context, x *waiter) {
+	if k == nil {
+		return
+	}
+	c := x.cell()
+	if x.cmp == EQ && c.last != nil && !c.fell && x.load() > x.value {
+		k.overshoot(x, c.last)
+	}
+}
+
+// satisfied is what a wait learns when its condition holds.
+func (k *checker) satisfied(x *waiter) clock {
+	if k == nil {
+		return nil
+	}
+	c, p := x.cell(), x.by.pe
+	knows := x.by.known.clone()
+	knows.join(c.clock)
+	k.note(x.place, &access{origin: x.by, moment: x.by.issue, kind: waits, lo: x.lo, hi: x.hi}, knows)
+	c.met = slices.DeleteFunc(c.met, func(w *met) bool { return w.by.pe == p })
+	c.met = append(c.met, &met{x, x.load()})
+	if c.last != nil && c.last.pe != nil {
+		p.heard[c.last.pe.rank] = c.last.origin
+	}
+	c.consume(x.by)
+	return knows
+}
+
+// consume notes which signals satisfied a wait, and whether they had done that before.
+func (c *cell) consume(by *origin) {
+	for i := range c.consumed {
+		if u := &c.consumed[i]; u.pe == by.pe {
+			if u.version == c.version && c.version > 0 {
+				by.pe.noteStale(&staleWait{c, u.by, by})
+			}
+			u.version, u.by = c.version, by
+			return
+		}
+	}
+	c.consumed = append(c.consumed, consumption{by.pe, c.version, by})
+}
+
+// noteStale remembers a stale wait, the last one for each word.
+func (p *pe) noteStale(s *staleWait) {
+	for i, o := range p.stale {
+		if o.cell == s.cell {
+			p.stale[i] = s
+			return
+		}
+	}
+	p.stale = append(p.stale, s)
+}
+
+// heard is what an atomic operation learns of a word's signals.
+func (k *checker) heard(p place, knows clock) clock {
+	if k == nil {
+		return nil
+	}
+	all := knows.clone()
+	all.join(p.cell().clock)
+	return all
+}

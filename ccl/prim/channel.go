@@ -1,0 +1,141 @@
+package prim
+
+import "github.com/torchemu/torchemu/torchemu/sim"
+
+// channel is all that a PE sends to one rank.
+type channel struct {
+	pe     *pe
+	to     int
+	queue  []*message // under way, in the order in which they were posted
+	order  fifo       // the lanes in which they land; with Reorder unused
+	chains chains     // the same, with Reorder
+	epoch  int        // how many fences there were
+	fence  *fence     // the last one
+}
+
+// message is something on its way to a rank.
+type message struct {
+	*origin
+	channel *channel
+	posted  moment // when it left its pipe
+	clock   clock  // what it knows: first what its pipe knew, and once landed all that is before its landing
+	lane    moment // of its landing
+
+	src    place  // read when it is posted, if data is not there yet
+	dst    place  // the memory, or the word
+	data   []byte // nil: none
+	reduce *reduction
+	signal *signalling // nil: none. Comes after the data
+	then   func()      // after it landed; may be nil
+	after  [2]*message // by the order of the channel, at most one from each pipe that sends
+	epoch  int
+	fence  *fence
+	here   bool // arrived, but perhaps held back by others
+}
+
+// headerBytes is what a message without data carries.
+const headerBytes = 8
+
+// bytes is what the message costs.
+func (s *message) bytes() int {
+	n := len(s.data)
+	if s.signal != nil || n == 0 {
+		n += headerBytes
+	}
+	return n
+}
+
+func (p *pe) channel(to int) *channel {
+	if p.channels[to] == nil {
+		c := &channel{pe: p, to: to, chains: chains{check: p.machine.check}}
+		for i := range c.order {
+			c.order[i].lane = p.machine.check.newLane()
+		}
+		p.channels[to] = c
+	}
+	return p.channels[to]
+}
+
+// post sends a message.
+func (p *pe) post(s *message) {
+	m := p.machine
+	ch := p.channel(s.dst.rank)
+	s.channel, s.epoch, s.fence = ch, ch.epoch, ch.fence
+	ch.queue = append(ch.queue, s)
+	p.flight.took++
+	m.check.place(ch, s)
+	if s.src.region != nil && s.data == nil {
+		s.data = m.take(s.src, s.origin, s.lane, s.clock)
+	}
+	m.carrier.send(p.device, m.PEs[ch.to], s.bytes(), effect{message: s, do: func() { ch.arrive(s) }})
+}
+
+// arrive notes that a message is at its destination, and lets land what can.
+func (ch *channel) arrive(s *message) {
+	s.here = true
+	if !ch.pe.machine.Reorder {
+		for len(ch.queue) > 0 && ch.queue[0].here {
+			first := ch.queue[0]
+			ch.queue = ch.queue[1:]
+			first.land()
+		}
+		return
+	}
+	for i := 0; i < len(ch.queue) && ch.queue[i].epoch == ch.queue[0].epoch; {
+		next := ch.queue[i]
+		if !next.here {
+			i++
+			continue
+		}
+		ch.queue = append(ch.queue[:i:i], ch.queue[i+1:]...)
+		next.land()
+		i = 0 // an epoch may be over
+	}
+}
+
+// land has the message's effects.
+func (s *message) land() {
+	m := s.pe.machine
+	m.check.landing(s)
+	if s.data != nil {
+		m.put(s.dst, s.data, s.origin, s.reduce, s.lane, s.clock)
+		s.data = nil
+	}
+	if s.signal != nil {
+		m.apply(s.signal, s.origin, s.lane, s.clock)
+	}
+	if s.then != nil {
+		s.then()
+	}
+	s.pe.landed(m.PEs[s.channel.to], s.clock)
+}
+
+// flight is what a PE has sent or asked for, and has not landed.
+type flight struct {
+	took    int      // messages under way
+	acked   sim.Time // when the acknowledgements of those that have landed are back
+	knows   clock    // what they know
+	waiting []*Event // Quiets
+}
+
+// landed notes the end of something that the PE had under way.
+func (p *pe) landed(at deviceID, knows clock) {
+	f, m := &p.flight, p.machine
+	f.took--
+	f.acked = max(f.acked, m.Now()+m.latency(at, p.device))
+	f.knows = m.check.union(f.knows, knows)
+	if f.took > 0 {
+		return
+	}
+	for _, e := range f.waiting {
+		p.acknowledge(e)
+	}
+	f.waiting = nil
+}
+
+// acknowledge completes a Quiet when the acknowledgements are back.
+func (p *pe) acknowledge(e *Event) {
+	m := p.machine
+	e.clock = m.check.union(nil, p.flight.knows)
+	m.carrier.after(max(0, p.flight.acked-m.Now()), effect{do: func() { m.finish(e) }})
+}

@@ -1,0 +1,193 @@
+package prim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// Blocked is a program that waits for something that nothing can bring.
+type Blocked struct {
+	Kernel string
+	Rank   int
+	Block  int
+	Line   string
+	On     string // what it waits for; for a word with its address, its value and the one that is wanted
+}
+
+// Queued is a task that has not started.
+type Queued struct {
+	Task    string
+	Workers []int
+	Behind  []string // what its workers are at
+}
+
+// DeadlockError says that no program can go on and nothing is under way that could change this.
+type DeadlockError struct {
+	At      sim.Time
+	Blocked []Blocked
+	Queued  []Queued
+	Cause   string // what is probably wrong, or ""
+}
+
+func (d *DeadlockError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "deadlock at simulated time %v: no program can go on and nothing is under way", d.At)
+	for _, x := range d.Blocked {
+		fmt.Fprintf(&b, "\n  kernel %q on rank %d at %s waits for %s", x.Kernel, x.Rank, x.Line, x.On)
+	}
+	for _, q := range d.Queued {
+		fmt.Fprintf(&b, "\n  task %q for %v is queued behind %s", q.Task, workers(q.Workers), strings.Join(q.Behind, " and "))
+	}
+	if d.Cause != "" {
+		b.WriteString("\nlikely cause: " + d.Cause)
+	}
+	return b.String()
+}
+
+func workers(list []int) string {
+	if len(list) == 1 {
+		return fmt.Sprintf("worker %d", list[0])
+	}
+	return fmt.Sprintf("workers %v", list)
+}
+
+// deadlock describes the present state.
+func (m *Machine) deadlock() *DeadlockError {
+	d := &DeadlockError{At: m.Now()}
+	for _, c := range m.live {
+		b := Blocked{Kernel: c.job.Name, Rank: c.Rank(), Block: c.Block(), On: "its turn, which its driver has not given it"}
+		if c.blocked != nil {
+			b.Line, b.On = c.blocked.site.String(), c.blocked.what()
+		}
+		d.Blocked = append(d.Blocked, b)
+	}
+	for _, j := range m.jobs {
+		if !j.started {
+			d.Queued = append(d.Queued, Queued{Task: j.Name, Workers: j.Workers, Behind: m.ahead(j)})
+		}
+	}
+	d.Cause = m.cause()
+	return d
+}
+
+// ahead lists what a queued job waits for.
+func (m *Machine) ahead(j *Job) []string {
+	var list []string
+	for _, w := range j.Workers {
+		if first := m.ranks[w].queue[0]; first != j {
+			list = append(list, fmt.Sprintf("%q on worker %d", first.Name, w))
+		}
+	}
+	for _, o := range j.After {
+		if !o.ended {
+			list = append(list, fmt.Sprintf("%q, which it is to follow", o.Name))
+		}
+	}
+	return list
+}
+
+// cause names the mistake that looks most like this.
+func (m *Machine) cause() string {
+	for _, find := range []func() string{m.overshotCause, m.groupCause, m.dispatchCause, m.skippedCause} {
+		if text := find(); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// overshotCause is a wait for equality with a word that is beyond.
+func (m *Machine) overshotCause() string {
+	for _, c := range m.live {
+		if x := c.word(); x != nil && x.cmp == EQ && x.bytes != nil && x.load() > x.value {
+			return fmt.Sprintf("EQ wait overshot: the word at %v is %d, beyond %d; wait with GE, or reset it in order", x.start+Addr(x.lo), x.load(), x.value)
+		}
+	}
+	return ""
+}
+
+// word is the wait for a word that the program is in; nil for other waits.
+func (c *Context) word() *waiter {
+	if c.blocked == nil {
+		return nil
+	}
+	return c.blocked.word
+}
+
+// groupCause is a group that holds a worker which a single task needs, on which a running one waits that the group
+// waits for.
+func (m *Machine) groupCause() string {
+	for _, g := range m.jobs {
+		if g.started || len(g.Workers) < 2 {
+			continue
+		}
+		busy, held := m.split(g)
+		if len(busy) > 0 && len(held) > 0 {
+			return fmt.Sprintf("a group and single tasks block each other: group %q holds %v for itself and waits for %v, whose running task waits for a task behind the group; submit the tasks that wait for each other as one group",
+				g.Name, workers(held), workers(busy))
+		}
+	}
+	return ""
+}
+
+// split says on which of its workers a group waits for others, and before which of them it holds others up.
+func (m *Machine) split(g *Job) (busy, held []int) {
+	for _, w := range g.Workers {
+		switch q := m.ranks[w].queue; {
+		case q[0] != g:
+			busy = append(busy, w)
+		case len(q) > 1:
+			held = append(held, w)
+		}
+	}
+	return busy, held
+}
+
+// dispatchCause is a kernel that waits while tasks that could signal it are behind it or its like.
+func (m *Machine) dispatchCause() string {
+	for _, c := range m.live {
+		w := c.Rank()
+		if c.word() == nil || len(m.ranks[w].queue) < 2 {
+			continue
+		}
+		return fmt.Sprintf("send and wait in separate dispatches: kernel %q waits on worker %d, and task %q, which may be what sends, is queued behind it; put both into one kernel, or submit the sending one first",
+			c.job.Name, w, m.ranks[w].queue[1].Name)
+	}
+	return ""
+}
+
+// skippedCause is a rank that has not signalled where the others have.
+func (m *Machine) skippedCause() string {
+	for _, c := range m.live {
+		x := c.word()
+		if x == nil || x.window == nil || x.bytes == nil {
+			continue
+		}
+		if silent := m.silent(x.region); len(silent) > 0 {
+			return fmt.Sprintf("a rank skips its notify: rank %d has heard nothing in %s from rank %s", x.rank, x.name, numbers(silent))
+		}
+	}
+	return ""
+}
+
+// silent lists the members of a window that have never signalled one of them.
+func (m *Machine) silent(r *region) []int {
+	var list []int
+	for _, other := range r.window.Ranks {
+		if other != r.rank && !slices.Contains(r.signallers, other) {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+func numbers(list []int) string {
+	parts := make([]string, len(list))
+	for i, n := range list {
+		parts[i] = fmt.Sprint(n)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,40 @@
+// Package prim is the hardware as a kernel's author sees it: symmetric memory, puts, signals, waits, pipes and queues,
+// in simulated time and on real data. What a collective is made of when nobody has made a Schedule of it.
+//
+// A [Machine] has ranks; a rank has memory, and programs run on its PEs. A program is a Go function over a [Context],
+// run as a coroutine: it issues operations, which take effect later, and parks when it waits. Nothing spins, so a
+// wait that nothing can satisfy ends the run with a [DeadlockError] that names it.
+//
+// # Memory
+//
+// All memory has one 64-bit address space ([Addr]). A window ([Machine.Allocate]) lies at the same offset on each of
+// its ranks, so that the address of a peer's copy is [Addr.On]. Windows are zeroed. Addresses are not used again
+// after a window is freed: late traffic is always recognised. A PE's scratch memory has addresses too, which only its
+// own program can use ([Context.Tile]).
+//
+// # What is ordered
+//
+// Operations are asynchronous. These are all the rules; where none applies, [Options.Reorder] may swap effects, and
+// [Options.Check] reports accesses that conflict.
+//
+//   - Instructions of one pipe run one after another, each after its issue. Different pipes of a PE are ordered only
+//     by [Context.SetFlag] with [Context.WaitFlag], and by [Context.PipeBarrier].
+//   - A store to a peer leaves its pipe when its bytes are read; it lands later.
+//   - What one PE sends to one rank lands in the order in which it was sent; with Reorder only what a
+//     [Context.Fence] separates. Nothing orders what is sent to different ranks, or by different PEs.
+//   - The signal of a put-with-signal lands after the put's data.
+//   - [Context.Quiet] returns when all that the program has sent, put, got or copied has landed.
+//   - A [Context.Wait] that is satisfied comes after the signals that made it so, and all that is before these: for
+//     a word that was set, the last set and what was added since; for one that is only added to, all of them.
+//   - An [Event] and a received message come after the operation that completes them; a message that is sent into
+//     the same slot again after it was received.
+//   - A task starts after the tasks before it on its workers and after those it was told to follow; their pipes have
+//     run empty, but what they sent may still be under way.
+//
+// # Time
+//
+// Times come from the topology: transfers are messages of [network.Network], with its contention; the vector pipe is
+// the PE's vector unit; matrix multiplications take their operations over the PE's peak rate. Issuing takes no time.
+// [Context.Test] takes the latency of the memory, so that a loop around it sees time pass. A PE's load or store in
+// its own cube is a message from and to the cube's HBM. A Quiet ends when the last acknowledgement is back.
+package prim

@@ -1,0 +1,225 @@
+package prim
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kind is what is wrong.
+type Kind uint8
+
+// The kinds of findings.
+const (
+	UnorderedRead   Kind = iota // a read of bytes that a write changes that is in no order with it
+	UnorderedWrites             // two writes in no order
+	UnwrittenRead               // a read of memory that nobody wrote
+	SignalOvertakes             // the reader was told of a write that may not have landed
+	WindowReused                // memory is written again while a peer may still read it
+	RowReused                   // a signal word is used again while its last use may not be over
+	Overshoot                   // a wait for equality that a counter can jump over
+	FreedWindow                 // an operation on memory that was freed
+)
+
+var kindNames = [...]string{
+	"unordered read", "unordered writes", "read of unwritten memory", "signal overtakes its data",
+	"window reused without a phase", "signal row reused without a phase", "EQ wait overshot", "traffic after free",
+}
+
+// String is the kind in words.
+func (k Kind) String() string { return kindNames[k] }
+
+// end is one of the two accesses of a finding.
+type end struct {
+	*origin
+	lo, hi int
+}
+
+func (a *access) end() end { return end{a.origin, a.lo, a.hi} }
+
+// Finding is something that the order of the program's operations does not rule out, though it should.
+type Finding struct {
+	Kind    Kind
+	Where   string // the memory
+	First   end    // in this run
+	Second  end    // its origin is nil when there is only one
+	Missing string // what would order them, in words
+}
+
+// String is the whole report, in lines.
+func (f *Finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: %s\n  %v", f.Kind, f.Where, f.First)
+	if f.Second.origin != nil {
+		fmt.Fprintf(&b, "\n  %v", f.Second)
+	}
+	fmt.Fprintf(&b, "\n  missing: %s", f.Missing)
+	return b.String()
+}
+
+// String is the access, with its bytes.
+func (e end) String() string { return fmt.Sprintf("%v, bytes %d to %d", e.origin, e.lo, e.hi) }
+
+// Ranks are the ranks of the two accesses; -1 for the host, and for none.
+func (f *Finding) Ranks() (first, second int) {
+	second = -1
+	if f.Second.origin != nil {
+		second = f.Second.rank()
+	}
+	return f.First.rank(), second
+}
+
+// FindingsError is what the checker found in a run.
+type FindingsError struct{ Findings []Finding }
+
+func (e *FindingsError) Error() string {
+	parts := make([]string, len(e.Findings))
+	for i := range e.Findings {
+		parts[i] = e.Findings[i].String()
+	}
+	return strings.Join(parts, "\n")
+}
+
+// maxFindings bounds how many are kept: one missing barrier can make thousands.
+const maxFindings = 100
+
+// Findings are what the checker has found so far, each pair of lines once.
+func (m *Machine) Findings() []Finding { return m.found }
+
+// find keeps a finding that is new.
+func (m *Machine) report(f Finding) {
+	key := pair{kind: f.Kind, first: f.First.site}
+	key.kernels[0] = f.First.name
+	if f.Second.origin != nil {
+		key.second, key.kernels[1] = f.Second.site, f.Second.name
+	}
+	if m.seen[key] || len(m.found) == maxFindings {
+		return
+	}
+	if m.seen == nil {
+		m.seen = map[pair]bool{}
+	}
+	m.seen[key] = true
+	m.found = append(m.found, f)
+}
+
+func (k *checker) report(f Finding) { k.machine.report(f) }
+
+// late reports an operation on memory that was freed.
+func (m *Machine) late(p place, o *origin) {
+	m.report(Finding{Kind: FreedWindow, Where: p.at(p.lo), First: end{o, p.lo, p.hi},
+		Missing: "the window is freed before this is over: Quiet at the sender, or a barrier of all its users, is missing before the free"})
+}
+
+// at names a byte of a region.
+func (r *region) at(offset int) string {
+	return fmt.Sprintf("%s of rank %d, byte %d", r.name, r.rank, offset)
+}
+
+// clash is two accesses in no order.
+type clash struct {
+	a, b   *access // as they came in this run
+	before *access // the write before a, if a is a read
+}
+
+// race reports two accesses in no order, under the name of the mistake that makes them so.
+func (k *checker) race(p place, x clash, knows clock) {
+	f := Finding{Where: p.at(max(x.a.lo, x.b.lo)), First: x.a.end(), Second: x.b.end()}
+	f.Kind, f.Missing = x.diagnose(knows)
+	k.report(f)
+}
+
+func (x clash) diagnose(knows clock) (Kind, string) {
+	a, b := x.a, x.b
+	switch {
+	case a.pe == b.pe && a.pe != nil:
+		return plainKind(a, b), samePE(a, b)
+	case a.kind.isAtomic() || b.kind.isAtomic():
+		return wordRace(a, b)
+	case a.kind.changes() && knows.knows(a.issue):
+		return SignalOvertakes, overtaken(a, b)
+	case b.kind.changes() && a.known.knows(b.issue):
+		return SignalOvertakes, overtaken(b, a)
+	}
+	if s := staleBetween(a, b); s != nil {
+		return RowReused, fmt.Sprintf("the wait at %v was satisfied by the signals that had satisfied the one at %v already: "+
+			"the row needs a phase, or to be cleared between two barriers", s.second.site, s.first.site)
+	}
+	if x.isReuse() {
+		return WindowReused, fmt.Sprintf("nothing tells rank %d that rank %d has finished reading: a barrier, or a signal back, is missing before the bytes are written again", b.rank(), a.rank())
+	}
+	return plainKind(a, b), fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what)
+}
+
+// isReuse says whether the reader has what the writer wrote there the last time.
+func (x clash) isReuse() bool {
+	return x.a.kind == reads && x.before != nil && x.before.pe != nil && x.before.pe == x.b.pe
+}
+
+func plainKind(a, b *access) Kind {
+	if a.kind.changes() && b.kind.changes() {
+		return UnorderedWrites
+	}
+	return UnorderedRead
+}
+
+// samePE says what would order two operations of one PE.
+func samePE(a, b *access) string {
+	if a.pipe != b.pipe && a.pipe != Scalar && b.pipe != Scalar {
+		return fmt.Sprintf("the %v pipe does not wait for the %v pipe: SetFlag and WaitFlag between them, or PipeBarrier", b.pipe, a.pipe)
+	}
+	if a.pipe != Scalar {
+		return fmt.Sprintf("the program does not wait for its %v pipe: PipeBarrier", a.pipe)
+	}
+	return fmt.Sprintf("the %s may not be over: Quiet, or a wait for its event", a.what)
+}
+
+// overtaken says how a signal overtakes a write.
+func overtaken(write, other *access) string {
+	signal := "what it was told"
+	if o := other.pe.heardOf(write.rank()); o != nil {
+		signal = fmt.Sprintf("the %s at %v", o.what, o.site)
+	}
+	how := "Fence or Quiet between the two, or PutSignal"
+	if write.pipe == Store {
+		how = "PipeBarrier before the signal to drain the store pipe, and Fence where deliveries may be reordered"
+	}
+	return fmt.Sprintf("rank %d knows by %s that the %s was issued, but not that it has landed: %s", other.rank(), signal, write.what, how)
+}
+
+// wordRace is about a word that is signalled and also accessed in other ways.
+func wordRace(a, b *access) (Kind, string) {
+	if a.kind == reads || b.kind == reads {
+		return UnorderedRead, "a signalled word is read without waiting for it: Wait, Test or Fetch"
+	}
+	return RowReused, fmt.Sprintf("rank %d's %s and rank %d's %s are in no order, so that one of them may be lost: "+
+		"clear a word only when no signal to it can be under way", a.rank(), a.what, b.rank(), b.what)
+}
+
+// staleBetween finds a wait of one of the two for the other that no new signal satisfied.
+func staleBetween(a, b *access) *staleWait {
+	if s := b.pe.staleOf(a.rank()); s != nil {
+		return s
+	}
+	return a.pe.staleOf(b.rank())
+}
+
+func (p *pe) staleOf(rank int) *staleWait {
+	if p == nil {
+		return nil
+	}
+	for _, s := range p.stale {
+		for _, r := range s.cell.ranks {
+			if r == rank {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pe) heardOf(rank int) *origin {
+	if p == nil {
+		return nil
+	}
+	return p.heard[rank]
+}

@@ -1,0 +1,205 @@
+package prim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// Window is memory at one offset on each of the ranks of a domain.
+type Window struct {
+	Name  string
+	Ranks []int // in the order of the domain: its rank i is Ranks[i]
+	Bytes int   // on each rank
+
+	machine *Machine
+	offset  uint64
+	regions []*region // by rank of the machine; nil for those that are not members
+	freed   bool
+}
+
+// region is the memory of one rank's part of a window, or of a PE's scratch.
+type region struct {
+	name       string
+	rank       int
+	start      Addr
+	window     *Window // nil for scratch memory
+	storage    *tensor.Storage
+	bytes      []byte
+	waiters    []*waiter
+	shadow     shadow
+	signallers []int         // ranks that have changed words here
+	cells      map[int]*cell // by offset in the region; what the checker knows of words
+}
+
+// place is some bytes of a region.
+type place struct {
+	*region
+	lo, hi int
+}
+
+func (p place) data() []byte { return p.bytes[p.lo:p.hi] }
+
+// Allocate makes a zeroed window on the given ranks. The error says what is wrong with the arguments, or that memory
+// has run out.
+func (m *Machine) Allocate(name string, ranks []int, bytes int) (*Window, error) {
+	if err := m.checkDomain(name, ranks); err != nil {
+		return nil, err
+	}
+	if bytes < 1 || uint64(bytes) > scratchBit-Granule-m.used {
+		return nil, fmt.Errorf("window %q: %d bytes; the address space has room for 1 to %d", name, bytes, scratchBit-Granule-m.used)
+	}
+	w := m.newWindow(name, ranks, (bytes+Granule-1)/Granule*Granule)
+	for _, r := range ranks {
+		s, err := tensor.NewStorage(w.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("window %q: %w", name, err)
+		}
+		w.regions[r].storage, w.regions[r].bytes = s, s.Writable()
+	}
+	m.windows = append(m.windows, w)
+	return w, nil
+}
+
+// Attach gives bytes that exist already, such as a tensor's, an address in the memory of a rank. They count as
+// written.
+func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
+	if err := m.checkDomain(name, []int{rank}); err != nil {
+		return nil, err
+	}
+	if len(data) == 0 || uint64(len(data)) > scratchBit-Granule-m.used {
+		return nil, fmt.Errorf("window %q: %d bytes cannot be attached", name, len(data))
+	}
+	w := m.newWindow(name, []int{rank}, len(data))
+	w.regions[rank].bytes = data
+	m.check.hostWrites(place{w.regions[rank], 0, len(data)})
+	m.windows = append(m.windows, w)
+	return w, nil
+}
+
+// newWindow makes a window whose regions have no bytes yet, at the next free offset.
+func (m *Machine) newWindow(name string, ranks []int, bytes int) *Window {
+	w := &Window{Name: name, Ranks: slices.Clone(ranks), Bytes: bytes, machine: m, offset: m.used, regions: make([]*region, len(m.ranks))}
+	m.used += uint64((bytes + Granule - 1) / Granule * Granule)
+	for _, r := range ranks {
+		w.regions[r] = &region{name: fmt.Sprintf("window %q", name), rank: r, start: address(r, w.offset), window: w}
+	}
+	return w
+}
+
+func (m *Machine) checkDomain(name string, ranks []int) error {
+	if len(ranks) == 0 {
+		return fmt.Errorf("window %q: there must be at least one rank", name)
+	}
+	for i, r := range ranks {
+		if r < 0 || r >= len(m.ranks) {
+			return fmt.Errorf("window %q: rank %d is not one of 0 to %d", name, r, len(m.ranks)-1)
+		}
+		if slices.Contains(ranks[:i], r) {
+			return fmt.Errorf("window %q: rank %d occurs twice", name, r)
+		}
+	}
+	return nil
+}
+
+// Has says whether a rank is one of the window's.
+func (w *Window) Has(rank int) bool {
+	return rank >= 0 && rank < len(w.regions) && w.regions[rank] != nil
+}
+
+// At is the address of a byte of the window in the memory of a rank, which must be a member.
+func (w *Window) At(rank, offset int) Addr {
+	if !w.Has(rank) || offset < 0 || offset > w.Bytes {
+		panic(fmt.Sprintf("prim: byte %d on rank %d is not in window %q: %d bytes on ranks %v", offset, rank, w.Name, w.Bytes, w.Ranks))
+	}
+	return address(rank, w.offset+uint64(offset))
+}
+
+// Free gives the memory back at once. Whatever arrives later is reported, and lost. Freeing twice does nothing.
+func (w *Window) Free() {
+	if w.freed {
+		return
+	}
+	w.freed = true
+	for _, r := range w.Ranks {
+		w.machine.check.freed(w.regions[r])
+		if s := w.regions[r].storage; s != nil {
+			s.Release()
+		}
+		w.regions[r].bytes = nil
+	}
+}
+
+// Freed says whether the window has been freed.
+func (w *Window) Freed() bool { return w.freed }
+
+// find returns the n bytes from a on. The error says where a is instead.
+func (m *Machine) find(a Addr, n int) (place, error) {
+	r := m.regionOf(a)
+	if r == nil {
+		return place{}, fmt.Errorf("%v is in no window", a)
+	}
+	lo := int(a - r.start)
+	if n < 0 || n > r.size()-lo {
+		return place{}, fmt.Errorf("%d bytes from %v reach beyond %s, which has %d after that", n, a, r.name, r.size()-lo)
+	}
+	return place{r, lo, lo + n}, nil
+}
+
+// size is how many bytes the region has, or had before it was freed.
+func (r *region) size() int {
+	if r.window != nil {
+		return r.window.Bytes
+	}
+	return len(r.bytes)
+}
+
+// regionOf finds the region of an address; nil when there is none.
+func (m *Machine) regionOf(a Addr) *region {
+	rank := a.Rank()
+	if rank < 0 || rank >= len(m.ranks) {
+		return nil
+	}
+	if a.isScratch() {
+		return m.ranks[rank].scratchOf(int(a.Offset()&^scratchBit) >> blockShift)
+	}
+	i, found := slices.BinarySearchFunc(m.windows, a.Offset(), func(w *Window, o uint64) int { return cmp.Compare(w.offset, o) })
+	if !found {
+		i--
+	}
+	if i < 0 || a.Offset() >= m.windows[i].offset+uint64(m.windows[i].Bytes) {
+		return nil
+	}
+	return m.windows[i].regions[rank]
+}
+
+// Write puts bytes into memory from outside, before programs run or between runs.
+func (m *Machine) Write(a Addr, data []byte) error {
+	p, err := m.findLive(a, len(data))
+	if err != nil {
+		return err
+	}
+	copy(p.data(), data)
+	m.check.hostWrites(p)
+	return nil
+}
+
+// Read returns a copy of n bytes of memory.
+func (m *Machine) Read(a Addr, n int) ([]byte, error) {
+	p, err := m.findLive(a, n)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(p.data()), nil
+}
+
+// findLive is find for memory that must not have been freed.
+func (m *Machine) findLive(a Addr, n int) (place, error) {
+	p, err := m.find(a, n)
+	if err == nil && p.bytes == nil && p.window != nil {
+		err = fmt.Errorf("%v is in %s, which was freed", a, p.name)
+	}
+	return p, err
+}

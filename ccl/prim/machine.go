@@ -1,0 +1,157 @@
+package prim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Options are how strictly programs are run.
+type Options struct {
+	Check   bool   // find accesses that nothing orders; see [Finding]
+	Reorder bool   // let everything move that no rule orders
+	Seed    uint64 // of the moves
+}
+
+// Config is the hardware of a Machine. The engine and the network may have other users.
+type Config struct {
+	Engine   *sim.Engine
+	Network  *network.Network
+	Topology *topology.Topology
+	PEs      []topology.DeviceID // of each rank: where its memory is and its block 0 runs; see [Task.Blocks]
+	Options
+}
+
+// Machine is a number of ranks with their memory, and the programs that run there. It belongs to one goroutine.
+type Machine struct {
+	Config
+	carrier carrier
+	random  *rand.Rand // nil: nothing is moved
+	check   *checker   // nil: nothing is checked
+
+	ranks   []*rank
+	windows []*Window // by offset
+	used    uint64    // offsets below are taken for ever
+
+	ready  []*Context // programs that can go on
+	live   []*Context // programs that have not ended
+	jobs   []*Job     // not ended
+	failed []error
+
+	pending  []func() // what to do when something arrives, by token
+	freeSlot []uint64
+	buffers  buffers
+	internal internal
+	found    []Finding
+	seen     map[pair]bool // what is in found
+}
+
+// rank is a worker: its PEs, and the jobs that it has to do one after another.
+type rank struct {
+	id    int
+	pes   []*pe
+	queue []*Job
+}
+
+// pe is a processing element: the pipes, the scratch memory, and what it has under way.
+type pe struct {
+	machine  *Machine
+	rank     int
+	block    int
+	device   topology.DeviceID
+	scratch  *region
+	pipes    [pipes]pipe
+	flags    map[flagName]*flag
+	channels []*channel // by destination; nil before the first use
+	chains   chains     // lanes of what is in no order
+	flight   flight
+	stale    []*staleWait    // waits that no new signal had satisfied
+	heard    map[int]*origin // by rank: its last signal that was waited for
+}
+
+// New makes a machine. It panics when there is no PE.
+func New(c Config) *Machine {
+	if len(c.PEs) == 0 {
+		panic("prim: a machine needs at least one PE")
+	}
+	m := &Machine{Config: c, used: Granule, ranks: make([]*rank, len(c.PEs)), internal: internal{}}
+	m.carrier = timed{m}
+	if c.Reorder {
+		m.random = rand.New(rand.NewPCG(c.Seed, 0))
+	}
+	if c.Check {
+		m.check = &checker{machine: m}
+	}
+	for r := range m.ranks {
+		m.ranks[r] = &rank{id: r}
+	}
+	return m
+}
+
+// Over makes a machine of its own over a topology: one rank a SIP, at its first PE.
+func Over(t *topology.Topology, ranks int, o Options) (*Machine, error) {
+	if ranks < 1 || ranks > t.SIPs() {
+		return nil, fmt.Errorf("%d ranks on topology %s, which has 1 to %d SIPs", ranks, t.Name, t.SIPs())
+	}
+	e := sim.NewEngine()
+	c := Config{Engine: e, Network: network.New(e, t), Topology: t, Options: o}
+	for r := range ranks {
+		c.PEs = append(c.PEs, t.PE(r, 0, 0))
+	}
+	return New(c), nil
+}
+
+// World is the number of ranks.
+func (m *Machine) World() int { return len(m.ranks) }
+
+// Now is the simulated time.
+func (m *Machine) Now() sim.Time { return m.Engine.Now() }
+
+// pe returns a PE of a rank, which is made at its first use.
+func (m *Machine) pe(r, block int) *pe {
+	k := m.ranks[r]
+	for len(k.pes) <= block {
+		k.pes = append(k.pes, m.newPE(r, len(k.pes)))
+	}
+	return k.pes[block]
+}
+
+func (m *Machine) newPE(r, block int) *pe {
+	p := &pe{machine: m, rank: r, block: block, device: m.deviceOf(r, block), flags: map[flagName]*flag{}, heard: map[int]*origin{}, channels: make([]*channel, len(m.ranks))}
+	p.chains.check = m.check
+	for i := range p.pipes {
+		p.pipes[i].pe, p.pipes[i].id = p, Pipe(i)
+		p.pipes[i].agent.last.lane = m.check.newLane()
+	}
+	return p
+}
+
+// deviceOf is the PE that runs a block: the PEs of a SIP in their order, from the rank's own on and round again.
+func (m *Machine) deviceOf(r, block int) topology.DeviceID {
+	d, perCube := m.Topology.Device(m.PEs[r]), m.Topology.PEsPerCube()
+	i := (d.Cube*perCube + d.PE + block) % (m.Topology.CubesPerSIP() * perCube)
+	return m.Topology.PE(d.SIP, i/perCube, i%perCube)
+}
+
+// scratchOf is the scratch memory of a block; nil when no program has run there.
+func (k *rank) scratchOf(block int) *region {
+	if block >= len(k.pes) {
+		return nil
+	}
+	return k.pes[block].scratchMemory()
+}
+
+// scratchMemory is the PE's scratch memory, which is made at its first use.
+func (p *pe) scratchMemory() *region {
+	if p.scratch == nil {
+		p.scratch = &region{
+			name: fmt.Sprintf("the scratch memory of rank %d", p.rank), rank: p.rank,
+			start: address(p.rank, scratchBit|uint64(p.block)<<blockShift),
+			bytes: make([]byte, p.machine.Topology.Compute().Scratch),
+		}
+	}
+	return p.scratch
+}

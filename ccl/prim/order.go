@@ -1,0 +1,132 @@
+package prim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+type deviceID = topology.DeviceID
+
+// fifo is the order in which a channel delivers: what one pipe sent in the order in which it did, and what different
+// pipes sent only where one of them knew of the other's sending.
+type fifo [2]lineup
+
+// lineup is what one pipe sends to a rank.
+type lineup struct {
+	lane int32
+	tick uint32
+	last *message
+	sent []*message // that the other pipe may yet get to know of
+}
+
+// latest is the last message whose sending somebody knows of; nil when there is none. Earlier ones are forgotten.
+func (l *lineup) latest(knows clock) *message {
+	for i := len(l.sent) - 1; i >= 0; i-- {
+		if knows.knows(l.sent[i].posted) {
+			l.sent = l.sent[i:]
+			return l.sent[0]
+		}
+	}
+	return nil
+}
+
+// keep remembers a message for the other pipe, which knows all earlier ones when it has nothing to do: then only the
+// last matters. What the program knew when it issued a store it will always know.
+func (l *lineup) keep(s *message, p *pe) {
+	store := &p.pipes[Store]
+	if s.pipe != Store && !store.busy && len(store.queue) == 0 {
+		l.sent = l.sent[:0]
+	}
+	if s.pipe == Store {
+		l.latest(s.known)
+	}
+	l.sent = append(l.sent, s)
+}
+
+// side is which of the two a message belongs to.
+func (s *message) side() int {
+	if s.pipe == Store {
+		return 1
+	}
+	return 0
+}
+
+// fence is a Fence of one channel: what was sent before it, and was known to have been sent.
+type fence struct {
+	before *fence
+	sent   []*message
+	knows  clock // once all that has landed
+}
+
+// Fence makes all that the program sends to a rank from now on land after all that it has sent there before. Stores
+// count as sent when the program knows that their pipe has done them.
+func (c *Context) Fence() {
+	c.origin("fence", Scalar)
+	for _, ch := range c.pe.channels {
+		if ch != nil {
+			ch.setFence(c.scalar().now)
+		}
+	}
+}
+
+func (ch *channel) setFence(knows clock) {
+	f := &fence{before: ch.fence}
+	for _, side := range ch.chains.sent {
+		if knows.knows(side.posted) {
+			f.sent = append(f.sent, side)
+		}
+	}
+	ch.chains.sent = slices.DeleteFunc(ch.chains.sent, func(s *message) bool { return knows.knows(s.posted) })
+	ch.epoch++
+	ch.fence = f
+}
+
+// learned is what a fence that everything has passed orders before it.
+func (f *fence) learned(check *checker) clock {
+	if f == nil {
+		return nil
+	}
+	if f.before != nil || f.sent != nil {
+		f.knows = check.union(f.knows, f.before.learned(check))
+		for _, s := range f.sent {
+			f.knows = check.union(f.knows, s.clock)
+		}
+		f.before, f.sent = nil, nil
+	}
+	return f.knows
+}
+
+// Quiet waits until all that the PE has sent, put, got or copied has landed. Stores count as sent when the program
+// knows that their pipe has done them.
+func (c *Context) Quiet() {
+	e := &Event{}
+	if c.pe.flight.took == 0 {
+		c.pe.acknowledge(e)
+	} else {
+		c.pe.flight.waiting = append(c.pe.flight.waiting, e)
+	}
+	c.await(e, blockage{site: c.site(), what: func() string {
+		return fmt.Sprintf("%d transfers that it started to land", c.pe.flight.took)
+	}})
+}
+
+// chains gives lanes to what is in no order: something can use the lane of something else that is over for it.
+type chains struct {
+	check *checker
+	lanes []moment   // the last moment in each
+	sent  []*message // with Reorder: posted since the last fence
+}
+
+// next is a moment in a lane for who knows that.
+func (x *chains) next(knows clock) moment {
+	for i := range x.lanes {
+		if knows.knows(x.lanes[i]) {
+			x.lanes[i].tick++
+			return x.lanes[i]
+		}
+	}
+	x.lanes = append(x.lanes, moment{x.check.newLane(), 1})
+	return x.lanes[len(x.lanes)-1]
+}

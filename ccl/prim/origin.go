@@ -1,0 +1,65 @@
+package prim
+
+import "fmt"
+
+// origin says where an operation came from.
+type origin struct {
+	pe    *pe
+	name  string // of the kernel
+	what  string // the operation
+	pipe  Pipe
+	site  site
+	issue moment // of the program, when it issued the operation
+	known clock  // what the program knew then; never changed
+}
+
+// origin notes who issues an operation.
+func (c *Context) origin(what string, p Pipe) *origin {
+	o := &origin{pe: c.pe, name: c.job.Name, what: what, pipe: p, site: c.site()}
+	o.issue = c.machine().check.advance(&c.scalar().agent)
+	o.known = c.machine().check.release(&c.scalar().agent)
+	c.observe(uint64(o.issue.tick))
+	return o
+}
+
+// String is the operation with its kernel, rank and line.
+func (o *origin) String() string {
+	if o.pe == nil {
+		return o.what
+	}
+	return fmt.Sprintf("%s by kernel %q on rank %d at %v", o.what, o.name, o.pe.rank, o.site)
+}
+
+func (o *origin) rank() int {
+	if o.pe == nil {
+		return -1
+	}
+	return o.pe.rank
+}
+
+// reach returns memory that the program may use: of a window, or its own scratch. It fails otherwise.
+func (c *Context) reach(a Addr, n int) place {
+	if a.isScratch() && a.Rank() == c.Rank() {
+		c.pe.scratchMemory()
+	}
+	p, err := c.machine().find(a, n)
+	if err != nil {
+		c.fail("%v", err)
+	}
+	if p.window == nil && p.region != c.pe.scratch {
+		c.fail("%v belongs to another PE", a)
+	}
+	return p
+}
+
+// Tile is bytes of the PE's scratch memory from an offset on.
+func (c *Context) Tile(offset, bytes int) Tile {
+	s := c.pe.scratchMemory()
+	if offset < 0 || bytes < 0 || offset+bytes > len(s.bytes) {
+		c.fail("a tile of %d bytes at %d; a PE has %d bytes of scratch memory", bytes, offset, len(s.bytes))
+	}
+	return Tile{s.start + Addr(offset), bytes}
+}
+
+// ScratchBytes is the size of the PE's scratch memory.
+func (c *Context) ScratchBytes() int { return len(c.pe.scratchMemory().bytes) }

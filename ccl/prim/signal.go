@@ -1,0 +1,257 @@
+package prim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/dtype"
+)
+
+// SignalOp is what a signal does to a word.
+type SignalOp uint8
+
+// The signals.
+const (
+	Add SignalOp = iota
+	Set
+)
+
+// Cmp is how a wait compares a word with a value. Words are signed.
+type Cmp uint8
+
+// The comparisons.
+const (
+	EQ Cmp = iota
+	NE
+	GT
+	GE
+	LT
+	LE
+)
+
+var cmpNames = [...]string{"EQ", "NE", "GT", "GE", "LT", "LE"}
+
+// String is the comparison's name.
+func (c Cmp) String() string { return cmpNames[c] }
+
+// Holds says whether a is in this relation to b.
+func (c Cmp) Holds(a, b int64) bool {
+	switch c {
+	case EQ:
+		return a == b
+	case NE:
+		return a != b
+	case GT:
+		return a > b
+	case GE:
+		return a >= b
+	case LT:
+		return a < b
+	}
+	return a <= b
+}
+
+// signalling is a change of a word, and who wants to know its old value.
+type signalling struct {
+	word   place
+	change func(old int64) (value int64, changed bool)
+	kind   accessKind
+	reply  func(old int64, knows clock)
+}
+
+// waiter is a wait for a word.
+type waiter struct {
+	place
+	cmp   Cmp
+	value int64
+	event *Event
+	by    *origin
+}
+
+// wordAt returns the bytes of a word. It fails when it is not aligned.
+func (c *Context) wordAt(w Word) place {
+	if w.Type != dtype.I32 && w.Type != dtype.I64 {
+		c.fail("a word of %v; words are i32 or i64", w.Type)
+	}
+	if n := w.Type.Size(); uint64(w.Addr)%uint64(n) != 0 {
+		c.fail("a word of %d bytes at %v, which is not a multiple of that", n, w.Addr)
+	}
+	return c.reach(w.Addr, w.Type.Size())
+}
+
+// load is the value of the word in a place.
+func (p place) load() int64 {
+	if p.hi-p.lo == 4 {
+		return int64(int32(binary.LittleEndian.Uint32(p.data())))
+	}
+	return int64(binary.LittleEndian.Uint64(p.data()))
+}
+
+func (p place) save(v int64) {
+	if p.hi-p.lo == 4 {
+		binary.LittleEndian.PutUint32(p.data(), uint32(v))
+		return
+	}
+	binary.LittleEndian.PutUint64(p.data(), uint64(v))
+}
+
+// Signal changes a word of any rank, later, in order with what else the program itself sends there.
+func (c *Context) Signal(w Word, op SignalOp, value int64) {
+	s := c.message(c.origin("signal", Scalar), c.wordAt(w))
+	s.signal = c.signalTo(w.Addr.Rank(), w, op, value)
+	c.pe.post(s)
+}
+
+// signalTo is a signal to a rank's word.
+func (c *Context) signalTo(rank int, w Word, op SignalOp, value int64) *signalling {
+	if w.Addr.Rank() != rank {
+		c.fail("the signal's word is on rank %d and the data's place on rank %d", w.Addr.Rank(), rank)
+	}
+	p := c.wordAt(w)
+	if op == Set {
+		return &signalling{word: p, kind: sets, change: func(int64) (int64, bool) { return value, true }}
+	}
+	return &signalling{word: p, kind: adds, change: func(old int64) (int64, bool) { return old + value, true }}
+}
+
+// apply changes a word.
+func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
+	if m.lost(s.word, o) {
+		return
+	}
+	old := s.word.load()
+	value, changed := s.change(old)
+	if changed {
+		s.word.signalledBy(o.rank())
+		m.check.signalled(s, o, at, knows, old, value)
+		s.word.save(value)
+		m.wake(s.word)
+	}
+	if s.reply != nil {
+		s.reply(old, m.check.heard(s.word, knows))
+	}
+}
+
+// signalledBy notes whose signals have come, for reports of deadlocks.
+func (r *region) signalledBy(rank int) {
+	if !slices.Contains(r.signallers, rank) {
+		r.signallers = append(r.signallers, rank)
+	}
+}
+
+// Wait waits until a word of the own rank compares so with a value. It comes after the signals that made it so.
+func (c *Context) Wait(w Word, cmp Cmp, value int64) {
+	p := c.wordAt(w)
+	if w.Addr.Rank() != c.Rank() {
+		c.fail("a wait for a word on rank %d: a program can wait only for words of its own rank", w.Addr.Rank())
+	}
+	c.glance()
+	o := c.origin("wait", Scalar)
+	x := &waiter{place: p, cmp: cmp, value: value, event: &Event{}, by: o}
+	if m := c.machine(); !m.lost(p, o) {
+		m.check.waiting(c, x)
+		x.try()
+	}
+	if !x.event.done {
+		p.waiters = append(p.waiters, x)
+	}
+	c.await(x.event, blockage{site: o.site, word: x, what: x.String})
+}
+
+// glance lets, when all orders are searched, anything else happen before the program looks at memory.
+func (c *Context) glance() {
+	if m := c.machine(); m.searched() && c.yield != nil {
+		m.ready = append(m.ready, c)
+		c.park()
+	}
+}
+
+// try completes the wait if its condition holds.
+func (x *waiter) try() {
+	if m := x.by.pe.machine; x.cmp.Holds(x.load(), x.value) {
+		x.event.clock = m.check.satisfied(x)
+		m.finish(x.event)
+	}
+}
+
+// wake completes the waits for words in bytes that have changed.
+func (m *Machine) wake(p place) {
+	left := p.waiters[:0]
+	for _, x := range p.waiters {
+		if x.lo < p.hi && p.lo < x.hi {
+			x.try()
+		}
+		if !x.event.done {
+			left = append(left, x)
+		}
+	}
+	clear(p.waiters[len(left):])
+	p.region.waiters = left
+}
+
+// String is what is waited for.
+func (x *waiter) String() string {
+	now := "it was freed"
+	if x.bytes != nil {
+		now = fmt.Sprintf("it is %d", x.load())
+	}
+	return fmt.Sprintf("the word at %v (%s +%d) to be %v %d; %s", x.start+Addr(x.lo), x.name, x.lo, x.cmp, x.value, now)
+}
+
+// WaitAll waits for several words, one after another.
+func (c *Context) WaitAll(words []Word, cmp Cmp, value int64) {
+	for _, w := range words {
+		c.Wait(w, cmp, value)
+	}
+}
+
+// Test says whether a word of the own rank compares so with a value now. If it does, the program goes on after the
+// signals that made it so. It takes the latency of the memory.
+func (c *Context) Test(w Word, cmp Cmp, value int64) bool {
+	p := c.wordAt(w)
+	o := c.origin("test", Scalar)
+	x := &waiter{place: p, cmp: cmp, value: value, event: &Event{}, by: o}
+	e, m := &Event{}, c.machine()
+	m.carrier.after(m.memoryLatency(), effect{do: func() {
+		if !m.lost(p, o) && cmp.Holds(p.load(), value) {
+			e.value, e.clock = 1, m.check.satisfied(x)
+		}
+		m.finish(e)
+	}})
+	c.await(e, blockage{site: o.site, what: func() string { return "a test of " + x.String() }})
+	return c.result == 1
+}
+
+// FetchAdd adds to a word of any rank and returns its old value.
+func (c *Context) FetchAdd(w Word, value int64) int64 {
+	return c.atomic("fetch_add", w, adds, func(old int64) (int64, bool) { return old + value, true })
+}
+
+// Exchange sets a word of any rank and returns its old value.
+func (c *Context) Exchange(w Word, value int64) int64 {
+	return c.atomic("exchange", w, swaps, func(int64) (int64, bool) { return value, true })
+}
+
+// CompareSwap sets a word of any rank if it has the wanted value, and returns its old value.
+func (c *Context) CompareSwap(w Word, wanted, value int64) int64 {
+	return c.atomic("compare_swap", w, swaps, func(old int64) (int64, bool) { return value, old == wanted })
+}
+
+// Fetch returns the value of a word of any rank.
+func (c *Context) Fetch(w Word) int64 {
+	return c.atomic("fetch", w, swaps, func(old int64) (int64, bool) { return old, false })
+}
+
+// atomic changes a word and waits for its old value. It lands in order with what else the program itself sends.
+func (c *Context) atomic(what string, w Word, kind accessKind, change func(int64) (int64, bool)) int64 {
+	o, e, m := c.origin(what, Scalar), &Event{}, c.machine()
+	s := c.message(o, c.wordAt(w))
+	s.signal = &signalling{word: s.dst, kind: kind, change: change, reply: func(old int64, knows clock) {
+		e.value, e.clock = old, knows
+		m.carrier.send(m.PEs[s.dst.rank], c.pe.device, headerBytes, effect{do: func() { m.finish(e) }})
+	}}
+	c.pe.post(s)
+	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("the answer to its %s of %v", what, w.Addr) }})
+	return c.result
+}

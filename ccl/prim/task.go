@@ -1,0 +1,119 @@
+package prim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Task is a kernel to run on some workers; a worker is a rank.
+type Task struct {
+	Name   string
+	Kernel Kernel // nil: driven from outside, see [Machine.Next]
+	// Workers are the ranks that run it. If there are several the task is a group: it starts on all of them at once,
+	// and holds back each that is free earlier.
+	Workers []int
+	Blocks  int    // programs on each worker, each on its own PE; 0: one
+	After   []*Job // jobs that have to end first
+	Done    func() // called when all programs have ended; may be nil
+}
+
+// Job is a task that has been submitted.
+type Job struct {
+	Task
+	machine  *Machine
+	running  int // programs that have not ended
+	started  bool
+	ended    bool
+	programs []*Context
+}
+
+// Ended says whether all programs of the job have ended.
+func (j *Job) Ended() bool { return j.ended }
+
+// Programs are the programs of a job that has started, worker by worker.
+func (j *Job) Programs() []*Context { return j.programs }
+
+// Submit puts a task into the queues of its workers. A worker does one task at a time, in the order of submission. The
+// error says what is wrong with the task.
+func (m *Machine) Submit(t Task) (*Job, error) {
+	if len(t.Workers) == 0 {
+		return nil, fmt.Errorf("task %q: there must be at least one worker", t.Name)
+	}
+	for i, w := range t.Workers {
+		if w < 0 || w >= len(m.ranks) || slices.Contains(t.Workers[:i], w) {
+			return nil, fmt.Errorf("task %q: worker %d is not one of 0 to %d, or occurs twice", t.Name, w, len(m.ranks)-1)
+		}
+	}
+	if pes := m.Topology.CubesPerSIP() * m.Topology.PEsPerCube(); t.Blocks < 0 || t.Blocks > pes {
+		return nil, fmt.Errorf("task %q: %d blocks; a SIP has %d PEs", t.Name, t.Blocks, pes)
+	}
+	j := &Job{Task: t, machine: m}
+	j.Blocks = max(1, j.Blocks)
+	m.jobs = append(m.jobs, j)
+	for _, w := range t.Workers {
+		m.ranks[w].queue = append(m.ranks[w].queue, j)
+	}
+	m.dispatch()
+	return j, nil
+}
+
+// Launch submits one task for each rank, which all run the same kernel.
+func (m *Machine) Launch(name string, k Kernel) {
+	for r := range m.ranks {
+		if _, err := m.Submit(Task{Name: name, Kernel: k, Workers: []int{r}}); err != nil {
+			panic(err) // cannot be: the rank exists
+		}
+	}
+}
+
+// dispatch starts the jobs whose turn it is.
+func (m *Machine) dispatch() {
+	for _, j := range m.jobs {
+		if !j.started && j.canStart() {
+			j.begin()
+		}
+	}
+}
+
+func (j *Job) canStart() bool {
+	for _, w := range j.Workers {
+		if j.machine.ranks[w].queue[0] != j {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(j.After, func(o *Job) bool { return !o.ended })
+}
+
+// begin starts the job's programs.
+func (j *Job) begin() {
+	j.started = true
+	m := j.machine
+	for _, w := range j.Workers {
+		for b := range j.Blocks {
+			p := m.pe(w, b)
+			m.check.order(p, j.After)
+			j.programs = append(j.programs, j.start(p))
+		}
+	}
+	j.running = len(j.programs)
+	m.live = append(m.live, j.programs...)
+	m.ready = append(m.ready, j.programs...)
+}
+
+// programEnded notes that one of the job's programs has ended.
+func (j *Job) programEnded() {
+	j.running--
+	if j.running > 0 {
+		return
+	}
+	m := j.machine
+	j.ended = true
+	m.jobs = slices.DeleteFunc(m.jobs, func(o *Job) bool { return o == j })
+	for _, w := range j.Workers {
+		m.ranks[w].queue = m.ranks[w].queue[1:]
+	}
+	if j.Done != nil {
+		j.Done()
+	}
+	m.dispatch()
+}
