@@ -191,7 +191,7 @@ func TestSizesThatRanksDisagreeOn(t *testing.T) {
 		}, "rank 0 calls all_gather of float32 with 2 elements for rank 1's block\n  rank 1 calls all_gather of float32 with 3 elements for it"},
 		{"the root", func(rank int) distributed.Operation {
 			return distributed.Operation{Name: "broadcast", Collective: ccl.Broadcast, Root: rank, In: one(ramp(1, 0)), Out: one(ramp(1, 0))}
-		}, "they differ in the root"},
+		}, "All ranks of the group must call this broadcast with the same root."},
 	} {
 		c := newCluster(t, "sips2", distributed.Options{})
 		err := do(c, k.op, func(int, []*tensor.Tensor) error { return nil })

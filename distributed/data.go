@@ -105,12 +105,14 @@ func sum(list []int) int {
 // disagreement says that member r has another length for member i's block than that one has.
 func (m *meeting) disagreement(r, i, rs, is int) error {
 	b := m.group.backend
+	rank, other := m.group.Members[r], m.group.Members[i]
 	return &MismatchError{
-		Group: m.group.Name, Seq: m.seq, Rank: m.group.Members[r], Other: m.group.Members[i],
-		Call:      fmt.Sprintf("%v with %d elements for rank %d's block", m.call, rs, m.group.Members[i]),
+		Group: m.group.Name, Seq: m.seq, Rank: rank, Other: other,
+		Call:      fmt.Sprintf("%v with %d elements for rank %d's block", m.call, rs, other),
 		OtherCall: fmt.Sprintf("%v with %d elements for it", m.call, is),
 		Site:      b.Sites.Text(m.parts[r].site), OtherSite: b.Sites.Text(m.parts[i].site),
 		Differ: "the number of elements",
+		Right:  fmt.Sprintf("Rank %d must make room for just what rank %d gives.", rank, other),
 	}
 }
 

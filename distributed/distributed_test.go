@@ -215,8 +215,9 @@ func TestMismatchNamesBothSides(t *testing.T) {
 	if !errors.As(err, &spawn) || len(spawn.Failures) != 4 {
 		t.Fatalf("got %v, want the error on every rank", err)
 	}
-	want := "ranks disagree in collective #0 of group world:\n  rank 0 calls all_reduce of 3 float32 elements, op sum\n" +
-		"  rank 2 calls all_reduce of 4 float32 elements, op sum\nthey differ in the number of elements"
+	want := "ranks 0 and 2 disagree on the number of elements in collective #0 of group world:\n  rank 0 calls all_reduce of 3 float32 elements, op sum\n" +
+		"  rank 2 calls all_reduce of 4 float32 elements, op sum\n" +
+		"All ranks of the group must call this all_reduce with the same number of elements."
 	for _, f := range spawn.Failures {
 		if f.Err.Error() != want {
 			t.Errorf("rank %d: %v", f.Rank, f.Err)
@@ -241,7 +242,7 @@ func TestAMissingRankIsADeadlockThatNamesIt(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	want := "all_reduce of 2 float32 elements, op max (collective #0 of group world): rank 3 has not joined it"
-	if deadlock.Blocked[0].On != want || deadlock.Cause() != "rank 3 ended without what others wait for" {
+	if deadlock.Blocked[0].On != want || deadlock.Cause() != "rank 3 ended without calling all_reduce #0 of group world" {
 		t.Errorf("got %q, %q", deadlock.Blocked[0].On, deadlock.Cause())
 	}
 }

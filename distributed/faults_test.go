@@ -170,10 +170,10 @@ func TestMessagesThatFaultsStop(t *testing.T) {
 		}
 		return ended(p, w, err)
 	})
-	dropped := " of 1 float32 elements (tag 7, group world); the link between SIP 0 and SIP 1 was dropped at 0s at 600.000004s"
+	dropped := " of 1 float32 element (tag 7, group world); the link between SIP 0 and SIP 1 was dropped at 0s at 600.000004s"
 	wantEndings(t, got,
 		watchdogs+"send to rank 1"+dropped, watchdogs+"recv from rank 0"+dropped,
-		watchdogs+"recv from any rank of 1 float32 elements (tag 0, group world); rank 3 was killed at 0s at 600.000004s",
+		watchdogs+"recv from any rank of 1 float32 element (tag 0, group world); rank 3 was killed at 0s at 600.000004s",
 		"rank 3 was killed at 0s at 0s")
 }
 
@@ -185,7 +185,7 @@ func TestWaitingForARankThatWaitsInVain(t *testing.T) {
 		return ended(p, w, err)
 	})
 	for _, rank := range []int{0, 1, 3} {
-		want := fmt.Sprintf("recv from rank %d of 1 float32 elements (tag 0, group world); rank 2 was killed at 0s", (rank+1)%4)
+		want := fmt.Sprintf("recv from rank %d of 1 float32 element (tag 0, group world); rank 2 was killed at 0s", (rank+1)%4)
 		if !strings.Contains(got[rank], want) {
 			t.Errorf("rank %d: %s", rank, got[rank])
 		}
@@ -204,7 +204,7 @@ func TestWaitingForARankThatGaveUp(t *testing.T) {
 		w, err := c.group.Recv(me(p), (p.ID+1)%4, 0, ramp(1, 0))
 		return ended(p, w, err)
 	})
-	want := "recv from rank 0 of 1 float32 elements (tag 0, group world); rank 2 was killed at 0s at 601.000004s"
+	want := "recv from rank 0 of 1 float32 element (tag 0, group world); rank 2 was killed at 0s at 601.000004s"
 	if !strings.HasSuffix(got[3], want) {
 		t.Errorf("rank 3: %s", got[3])
 	}

@@ -1,7 +1,6 @@
 package distributed
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -77,6 +76,9 @@ func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) 
 	w := m.arrive(member, host, c, o)
 	if m.missing == 0 && m.waits == 0 {
 		m.start()
+	}
+	if m.broken != nil {
+		return nil, m.broken
 	}
 	return w, nil
 }
@@ -247,72 +249,8 @@ func (m *meeting) mismatch(member int, site Site, c call) error {
 		Rank: m.group.Members[m.first], Other: m.group.Members[member],
 		Call: m.call.String(), OtherCall: c.String(),
 		Site: m.group.backend.Sites.Text(m.parts[m.first].site), OtherSite: m.group.backend.Sites.Text(site),
-		Differ: m.call.differences(c),
+		Differ: "the " + strings.Join(m.call.differences(c), " and the "), Right: m.call.right(c),
 	}
-}
-
-// seat is a member's place in a meeting: what its event waits for.
-type seat struct {
-	*meeting
-	member int
-}
-
-// Needs lists the ranks that have yet to do something. It implements torchemu.Reason.
-func (s seat) Needs() []int {
-	if s.missing > 0 {
-		return s.absent()
-	}
-	for _, p := range s.parts {
-		for _, e := range torchemu.Unfinished(p.after...) {
-			return e.Reason().Needs()
-		}
-	}
-	return nil
-}
-
-// String describes what a member waits for. It implements torchemu.Reason.
-func (s seat) String() string {
-	text := fmt.Sprintf("%v (collective #%d of group %s)", s.call, s.seq, s.group.Name)
-	if site := s.group.backend.Sites.Text(s.parts[s.member].site); site != "" {
-		text += " at " + site
-	}
-	if s.missing > 0 {
-		return text + ": " + have(s.absent()) + " not joined it"
-	}
-	for _, e := range torchemu.Unfinished(s.parts[s.member].after...) {
-		return text + ", which follows " + e.Reason().String()
-	}
-	return text
-}
-
-// absent lists the ranks that have not joined.
-func (m *meeting) absent() []int {
-	var ranks []int
-	for i := range m.parts {
-		if m.parts[i].work == nil {
-			ranks = append(ranks, m.group.Members[i])
-		}
-	}
-	return ranks
-}
-
-// shownRanks bounds how many ranks a message spells out.
-const shownRanks = 8
-
-// have names ranks as the subject of a sentence in the perfect: "rank 3 has", "ranks 1, 2 have".
-func have(ranks []int) string {
-	if len(ranks) == 1 {
-		return fmt.Sprintf("rank %d has", ranks[0])
-	}
-	var names []string
-	for i, r := range ranks {
-		if i == shownRanks {
-			names = append(names, fmt.Sprintf("%d others", len(ranks)-i))
-			break
-		}
-		names = append(names, fmt.Sprint(r))
-	}
-	return "ranks " + strings.Join(names, ", ") + " have"
 }
 
 // pendingOn lists what is pending on the tensors.

@@ -176,10 +176,13 @@ func partsOf(list []*tensor.Tensor) string {
 }
 
 func (c call) String() string {
+	if c.name == barrier {
+		return c.name // what its ranks exchange is no business of the program
+	}
 	var b strings.Builder
 	b.WriteString(c.name)
 	if c.size >= 0 {
-		fmt.Fprintf(&b, " of %d %s elements", c.size, c.dtype.Name())
+		b.WriteString(" of " + count(c.size, c.dtype))
 	} else if c.dtype != dtype.Invalid {
 		fmt.Fprintf(&b, " of %s", c.dtype.Name())
 	}
@@ -195,23 +198,45 @@ func (c call) String() string {
 	return b.String()
 }
 
+// barrier is the name of the collective that moves nothing.
+const barrier = "barrier"
+
+// count is a number of elements: "1 float32 element".
+func count(n int, d dtype.DType) string {
+	if n == 1 {
+		return fmt.Sprintf("1 %s element", d.Name())
+	}
+	return fmt.Sprintf("%d %s elements", n, d.Name())
+}
+
 // differences names, in words, what c and d disagree on.
-func (c call) differences(d call) string {
+func (c call) differences(d call) []string {
+	if c.name != d.name {
+		return []string{"operation"}
+	}
 	var list []string
 	for _, f := range []struct {
 		name string
 		same bool
 	}{
-		{"the operation", c.name == d.name},
-		{"the dtype", c.dtype == d.dtype},
-		{"the number of elements", c.size == d.size},
-		{"the sizes of the tensors", c.parts == d.parts || c.size != d.size},
-		{"the reduce op", c.op == d.op},
-		{"the root", c.root == d.root},
+		{"dtype", c.dtype == d.dtype},
+		{"number of elements", c.size == d.size},
+		{"sizes of the tensors", c.parts == d.parts || c.size != d.size},
+		{"reduce op", c.op == d.op},
+		{"root", c.root == d.root},
 	} {
 		if !f.same {
 			list = append(list, f.name)
 		}
 	}
-	return strings.Join(list, " and ")
+	return list
+}
+
+// right says what would be right where c and d disagree.
+func (c call) right(d call) string {
+	if c.name != d.name {
+		return "All ranks of a group must call the same collectives in the same order."
+	}
+	return fmt.Sprintf("All ranks of the group must call this %s with the same %s.",
+		c.name, strings.Join(c.differences(d), " and "))
 }

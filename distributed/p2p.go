@@ -194,15 +194,16 @@ func (l *letter) check(recv *letter) error {
 		return nil
 	}
 	g := l.group
-	differ := "the number of elements"
+	differ, right := "the number of elements", "The receiver must have room for just what is sent."
 	if a.DType() != b.DType() {
-		differ = "the dtype"
+		differ, right = "the dtype", "Both sides must have the same dtype."
 	}
 	return &MismatchError{
 		Group: g.Name, What: "a message", Rank: g.Members[l.from], Other: g.Members[recv.to],
-		Call:      fmt.Sprintf("send of %d %s elements", a.Numel(), a.DType().Name()),
-		OtherCall: fmt.Sprintf("recv of %d %s elements", b.Numel(), b.DType().Name()),
-		Site:      g.backend.Sites.Text(l.site), OtherSite: g.backend.Sites.Text(recv.site), Differ: differ,
+		Call:      "send of " + count(a.Numel(), a.DType()),
+		OtherCall: "recv of " + count(b.Numel(), b.DType()),
+		Site:      g.backend.Sites.Text(l.site), OtherSite: g.backend.Sites.Text(recv.site),
+		Differ: differ, Right: right,
 	}
 }
 
@@ -257,49 +258,4 @@ func whenSettled(events []*torchemu.Event, f func()) {
 		e.WhenSettled(one)
 	}
 	one()
-}
-
-// Needs is the other side, while it is missing. It implements torchemu.Reason.
-func (l *letter) Needs() []int {
-	for _, e := range torchemu.Unfinished(l.after...) {
-		return e.Reason().Needs()
-	}
-	if l.sending {
-		return []int{l.group.Members[l.to]}
-	}
-	if l.from != AnySource {
-		return []int{l.group.Members[l.from]}
-	}
-	var all []int
-	for i, r := range l.group.Members {
-		if i != l.to {
-			all = append(all, r)
-		}
-	}
-	return all
-}
-
-// Habit says what the program did first, for the case that all ranks of a circle did the same. It implements
-// multiprocessing.Habit.
-func (l *letter) Habit() string {
-	if l.sending {
-		return "sends"
-	}
-	return "receives"
-}
-
-// String describes the letter. It implements torchemu.Reason.
-func (l *letter) String() string {
-	text := "recv from "
-	peer := l.from
-	if l.sending {
-		text, peer = "send to ", l.to
-	}
-	if peer == AnySource {
-		text += "any rank"
-	} else {
-		text += fmt.Sprintf("rank %d", l.group.Members[peer])
-	}
-	text += fmt.Sprintf(" of %d %s elements (tag %d, group %s)", l.tensor.Numel(), l.tensor.DType().Name(), l.tag, l.group.Name)
-	return text + at(l.group.backend.Sites.Text(l.site))
 }

@@ -176,7 +176,8 @@ func TestBothReceiveFirst(t *testing.T) {
 	want := "deadlock at simulated time 0s: no rank can run and no operation is in progress\n" +
 		"  rank 0 waits for recv from rank 1 of 2 float32 elements (tag 3, group world) at train.py:7 in step\n" +
 		"  rank 1 waits for recv from rank 0 of 2 float32 elements (tag 3, group world) at train.py:7 in step\n" +
-		"likely cause: ranks 0 and 1 wait for each other in a circle: each receives first"
+		"likely cause: ranks 0 and 1 wait for each other in a circle: each receives first; " +
+		"let one of them send first, or all use batch_isend_irecv"
 	if deadlock.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", deadlock, want)
 	}
@@ -196,8 +197,8 @@ func TestMessagesThatDoNotFit(t *testing.T) {
 	if !errors.As(err, &spawn) || len(spawn.Failures) != 2 {
 		t.Fatalf("got %v, want the error on both", err)
 	}
-	want := "ranks disagree in a message:\n  rank 0 calls send of 2 float32 elements\n" +
-		"  rank 1 calls recv of 3 float32 elements\nthey differ in the number of elements"
+	want := "ranks 0 and 1 disagree on the number of elements in a message:\n  rank 0 calls send of 2 float32 elements\n" +
+		"  rank 1 calls recv of 3 float32 elements\nThe receiver must have room for just what is sent."
 	for _, f := range spawn.Failures {
 		if f.Err.Error() != want {
 			t.Errorf("rank %d: %v", f.Rank, f.Err)

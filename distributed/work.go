@@ -38,7 +38,8 @@ type MismatchError struct {
 	Rank, Other     int
 	Call, OtherCall string
 	Site, OtherSite string // "" when not known
-	Differ          string // what they differ in
+	Differ          string // what they differ in: "the dtype"
+	Right           string // what would be right, in a sentence
 }
 
 func (e *MismatchError) Error() string {
@@ -46,8 +47,9 @@ func (e *MismatchError) Error() string {
 	if what == "" {
 		what = fmt.Sprintf("collective #%d of group %s", e.Seq, e.Group)
 	}
-	return fmt.Sprintf("ranks disagree in %s:\n  rank %d calls %s%s\n  rank %d calls %s%s\nthey differ in %s",
-		what, e.Rank, e.Call, at(e.Site), e.Other, e.OtherCall, at(e.OtherSite), e.Differ)
+	return fmt.Sprintf("ranks %d and %d disagree on %s in %s:\n  rank %d calls %s%s\n  rank %d calls %s%s\n%s",
+		min(e.Rank, e.Other), max(e.Rank, e.Other), e.Differ, what,
+		e.Rank, e.Call, at(e.Site), e.Other, e.OtherCall, at(e.OtherSite), e.Right)
 }
 
 // at puts a known place behind what happens there.

@@ -15,18 +15,27 @@ type Blocked struct {
 	On    string // the operation it waits for
 	Needs []int  // the ranks that would have to do something
 	Fault string // the fault that is the reason: "rank 2 was killed at 3ms"; "" for none
-	habit string
+
+	operation Operation // nil where the program waits for something else
 }
 
-// Habit is a Reason whose operation can be named by a verb: "receives".
-type Habit interface{ Habit() string }
+// Operation is the Reason of a wait for what several ranks do together.
+type Operation interface {
+	torchemu.Reason
+	Name() string    // in a word or two: "all_reduce #4 of group tp", "recv from rank 1"
+	Habit() Habit    // what the program does, where that tells more than the name
+	Missing() string // what the ranks that it needs have not done: "calling all_reduce #4 of group tp"
+	AnyOf() bool     // one of the ranks that it needs is enough
+	Suspect() string // what is probably wrong, where the operation itself knows; else ""
+}
+
+// Habit is what a program does where all ranks of a circle may do the same, and what one of them might do before.
+type Habit struct{ Does, Instead string } // "receives", "send"
 
 func blocked(rank int, e *torchemu.Event) Blocked {
 	r := e.Reason()
 	b := Blocked{Rank: rank, On: r.String(), Needs: r.Needs()}
-	if h, ok := r.(Habit); ok {
-		b.habit = h.Habit()
-	}
+	b.operation, _ = r.(Operation)
 	return b
 }
 
@@ -37,23 +46,46 @@ type DeadlockError struct {
 	Ended   []int // ranks that have ended
 }
 
-// shownBlocked bounds how many ranks the report spells out: those of a large world mostly wait for the same thing.
-const shownBlocked = 16
+// shownWaits bounds how many different waits the report spells out.
+const shownWaits = 16
 
 func (d *DeadlockError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "deadlock at simulated time %v: no rank can run and no operation is in progress", d.At)
-	for i, k := range d.Blocked {
-		if i == shownBlocked {
-			fmt.Fprintf(&b, "\n  … and %d more ranks", len(d.Blocked)-i)
+	waits := d.waits()
+	for i, w := range waits {
+		if i == shownWaits {
+			fmt.Fprintf(&b, "\n  … and %d more", len(waits)-i)
 			break
 		}
-		fmt.Fprintf(&b, "\n  rank %d waits for %s", k.Rank, k.On)
+		fmt.Fprintf(&b, "\n  %v %s for %s", w.ranks, w.ranks.Verb("waits", "wait"), w.on)
 	}
 	if cause := d.Cause(); cause != "" {
 		b.WriteString("\nlikely cause: " + cause)
 	}
 	return b.String()
+}
+
+// wait is what some ranks wait for together.
+type wait struct {
+	on    string
+	ranks torchemu.Ranks
+}
+
+// waits lists what ranks wait for, each once: those of a large world mostly wait for the same.
+func (d *DeadlockError) waits() []wait {
+	var list []wait
+	at := map[string]int{}
+	for _, b := range d.Blocked {
+		i, known := at[b.On]
+		if !known {
+			i = len(list)
+			at[b.On] = i
+			list = append(list, wait{on: b.On})
+		}
+		list[i].ranks = append(list[i].ranks, b.Rank)
+	}
+	return list
 }
 
 // Cause says in a sentence what is probably wrong in the program, or "".
@@ -63,8 +95,13 @@ func (d *DeadlockError) Cause() string {
 			return b.Fault
 		}
 	}
-	if ended := d.missed(); len(ended) > 0 {
-		return fmt.Sprintf("%s ended without what others wait for", ranks(ended))
+	for _, b := range d.Blocked {
+		if b.operation != nil && b.operation.Suspect() != "" {
+			return b.operation.Suspect()
+		}
+	}
+	if ended, missing := d.missed(); len(ended) > 0 {
+		return fmt.Sprintf("%v ended without %s", ended, missing)
 	}
 	if circle := d.circle(); len(circle) > 0 {
 		return d.explain(circle)
@@ -72,15 +109,41 @@ func (d *DeadlockError) Cause() string {
 	return ""
 }
 
-// missed lists the ranks that have ended although a blocked one needs them.
-func (d *DeadlockError) missed() []int {
+// missed lists the ranks that have ended although a blocked one needs them, and says what it needs them for. Where
+// several miss different things it is the first one's.
+func (d *DeadlockError) missed() (ended torchemu.Ranks, missing string) {
+	for _, b := range d.Blocked {
+		gone := d.gone(b)
+		what := b.missing()
+		if len(gone) == 0 || missing != "" && what != missing {
+			continue
+		}
+		missing = what
+		ended = append(ended, gone...)
+	}
+	slices.Sort(ended)
+	return slices.Compact(ended), missing
+}
+
+// gone lists the ranks that have ended of those that b needs.
+func (d *DeadlockError) gone(b Blocked) []int {
 	var list []int
-	for _, r := range d.Ended {
-		if slices.ContainsFunc(d.Blocked, func(b Blocked) bool { return slices.Contains(b.Needs, r) }) {
+	for _, r := range b.Needs {
+		if slices.Contains(d.Ended, r) {
 			list = append(list, r)
 		}
 	}
+	if b.operation != nil && b.operation.AnyOf() && len(list) < len(b.Needs) {
+		return nil // another one could still do it
+	}
 	return list
+}
+
+func (b Blocked) missing() string {
+	if b.operation == nil || b.operation.Missing() == "" {
+		return "what others wait for"
+	}
+	return b.operation.Missing()
 }
 
 // circle finds ranks of which each waits for the next and the last for the first, beginning with the lowest that is
@@ -121,38 +184,38 @@ func (d *DeadlockError) explain(circle []Blocked) string {
 	if len(circle) == 1 {
 		return fmt.Sprintf("rank %d waits for itself", circle[0].Rank)
 	}
-	var list []int
-	same := circle[0].habit != ""
-	for _, b := range circle {
-		list = append(list, b.Rank)
-		same = same && b.habit == circle[0].habit
+	text := inCircle(circle).String() + " wait for each other in a circle"
+	if h := commonHabit(circle); h.Does != "" {
+		return fmt.Sprintf("%s: each %s first; let one of them %s first, or all use batch_isend_irecv", text, h.Does, h.Instead)
 	}
-	text := ranks(list) + " wait for each other in a circle"
-	if same {
-		text += fmt.Sprintf(": each %s first", circle[0].habit)
+	for i, b := range circle[:min(len(circle), shownWaits)] {
+		if b.operation != nil {
+			text += fmt.Sprintf("%c rank %d in %s", ":,"[min(i, 1)], b.Rank, b.operation.Name())
+		}
 	}
 	return text
 }
 
-// ranks names ranks at the start of a sentence.
-func ranks(list []int) string {
-	if len(list) == 1 {
-		return fmt.Sprintf("rank %d", list[0])
+// inCircle lists the circle's ranks in ascending order.
+func inCircle(circle []Blocked) torchemu.Ranks {
+	var list torchemu.Ranks
+	for _, b := range circle {
+		list = append(list, b.Rank)
 	}
-	var b strings.Builder
-	for i, r := range list[:min(len(list), shownBlocked)] {
-		switch {
-		case i > 0 && i == len(list)-1:
-			b.WriteString(" and ")
-		case i > 0:
-			b.WriteString(", ")
+	slices.Sort(list)
+	return list
+}
+
+// commonHabit is what all of them do, or nothing.
+func commonHabit(circle []Blocked) Habit {
+	var habit Habit
+	for i, b := range circle {
+		if b.operation == nil || i > 0 && b.operation.Habit() != habit {
+			return Habit{}
 		}
-		fmt.Fprint(&b, r)
+		habit = b.operation.Habit()
 	}
-	if more := len(list) - shownBlocked; more > 0 {
-		fmt.Fprintf(&b, " and %d more", more)
-	}
-	return "ranks " + b.String()
+	return habit
 }
 
 // step lets simulated time pass; false when nothing is pending. Operations that nobody can end are a deadlock at once:

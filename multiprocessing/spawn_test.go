@@ -218,7 +218,7 @@ func TestTheLikelyCauseOfADeadlock(t *testing.T) {
 		{"one has ended", [][]int{{2}, {2}, nil}, "rank 2 ended without what others wait for"},
 		{"two have ended", [][]int{{1, 2}, nil, nil}, "ranks 1 and 2 ended without what others wait for"},
 		{"a circle of two", [][]int{{1}, {0}, nil}, "ranks 0 and 1 wait for each other in a circle"},
-		{"a circle behind a queue", [][]int{{1}, {2}, {3}, {1}}, "ranks 1, 2 and 3 wait for each other in a circle"},
+		{"a circle behind a queue", [][]int{{1}, {2}, {3}, {1}}, "ranks 1-3 wait for each other in a circle"},
 		{"itself", [][]int{{0}}, "rank 0 waits for itself"},
 		{"nobody", [][]int{{}, {}}, ""},
 	} {
