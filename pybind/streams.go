@@ -156,7 +156,8 @@ func limited(w *world, r *torchemu.Rank, e *torchemu.Event, d sim.Time, text str
 	return both
 }
 
-// Settled returns an event that ends as soon as the tensor's data is in place, in no simulated time; 0 when it is.
+// Settled returns an event that ends as soon as the tensor's data is in place, in no simulated time; 0 when it is. An
+// operation that has failed is an error.
 func Settled(t int64) (event int64, err error) {
 	defer guard(&err)
 	o, err := tensorOf(t)
@@ -164,8 +165,11 @@ func Settled(t int64) (event int64, err error) {
 		return 0, err
 	}
 	e := torchemu.PendingOn(o.object.Tensor)
-	if e == nil || e.Settled() {
+	if e == nil {
 		return 0, nil
+	}
+	if e.Settled() {
+		return 0, e.Err()
 	}
 	data := torchemu.NewEvent(e.Reason())
 	e.WhenSettled(func() { data.Fail(e.Err(), o.world.Engine.Now()) })

@@ -1,0 +1,87 @@
+package distributed
+
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu"
+)
+
+// Needs is the other side, while it is missing. It implements torchemu.Reason.
+func (l *letter) Needs() []int {
+	for _, e := range torchemu.Unfinished(l.after...) {
+		return e.Reason().Needs()
+	}
+	if peer := l.peer(); peer != AnySource {
+		return []int{l.group.Members[peer]}
+	}
+	var all []int
+	for i, r := range l.group.Members {
+		if i != l.to {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// peer is the member on the other side, or AnySource.
+func (l *letter) peer() int {
+	if l.sending {
+		return l.to
+	}
+	return l.from
+}
+
+// String describes the letter. It implements torchemu.Reason.
+func (l *letter) String() string {
+	text := fmt.Sprintf("%s of %s (tag %d, group %s)",
+		l.Name(), count(l.tensor.Numel(), l.tensor.DType()), l.tag, l.group.Name)
+	return text + at(l.group.backend.Sites.Text(l.site))
+}
+
+// Name is the letter in a few words. It implements multiprocessing.Operation, as the others do.
+func (l *letter) Name() string {
+	verb := "recv from"
+	if l.sending {
+		verb = "send to"
+	}
+	if l.peer() == AnySource {
+		return verb + " any rank"
+	}
+	return fmt.Sprintf("%s rank %d", verb, l.group.Members[l.peer()])
+}
+
+// Habit says what the program did first, for the case that all ranks of a circle did the same.
+func (l *letter) Habit() multiprocessing.Habit {
+	if l.sending {
+		return multiprocessing.Habit{Does: "sends", Instead: "receive"}
+	}
+	return multiprocessing.Habit{Does: "receives", Instead: "send"}
+}
+
+// Missing is what the other side has not done.
+func (l *letter) Missing() string {
+	verb := "sending to"
+	if l.sending {
+		verb = "receiving from"
+	}
+	return fmt.Sprintf("%s rank %d (tag %d, group %s)", verb, l.group.Members[l.owner()], l.tag, l.group.Name)
+}
+
+// AnyOf is whether anybody may send.
+func (l *letter) AnyOf() bool { return l.peer() == AnySource }
+
+// Suspect finds the other side under another tag.
+func (l *letter) Suspect() string {
+	if l.sending {
+		return ""
+	}
+	for _, send := range l.group.mail[l.to].sends {
+		if send.tag != l.tag && (l.from == AnySource || l.from == send.from) {
+			members := l.group.Members
+			return fmt.Sprintf("rank %d sends to rank %d with tag %d, but rank %[2]d receives with tag %[4]d",
+				members[send.from], members[l.to], send.tag, l.tag)
+		}
+	}
+	return ""
+}
