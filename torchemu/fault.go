@@ -14,7 +14,8 @@ import (
 // Fault is something that goes wrong with a World at a simulated time: [Kill], [SlowRank], [SlowLink] or [DropLink].
 type Fault interface {
 	from() sim.Time
-	prepare(w *World) error
+	check(w *World) error
+	prepare(w *World) // before it strikes
 	strike(w *World)
 }
 
@@ -71,14 +72,17 @@ type fate struct {
 	gaveUp string // the fault for which its program was told that something would not end; "" for none
 }
 
-// Inject adds faults, whose ranks and links must exist. They are no reason for simulated time to pass, as little as other
-// watches of the engine: they strike when it comes to their times, and at once where it has. Whatever was planned for
-// that very moment before still happens before.
+// Inject adds faults, all of them or, when something is wrong with one, none. They are no reason for simulated time to
+// pass, as little as other watches of the engine: they strike when it comes to their times, and at once where it has.
+// Whatever was planned for that very moment before still happens before.
 func (w *World) Inject(faults ...Fault) error {
 	for _, f := range faults {
-		if err := f.prepare(w); err != nil {
+		if err := f.check(w); err != nil {
 			return err
 		}
+	}
+	for _, f := range faults {
+		f.prepare(w)
 	}
 	inOrder := func(a, b Fault) int { return cmp.Compare(a.from(), b.from()) }
 	for _, f := range slices.SortedStableFunc(slices.Values(faults), inOrder) {
@@ -91,27 +95,44 @@ func (w *World) Inject(faults ...Fault) error {
 	return nil
 }
 
+func (f Kill) check(w *World) error {
+	_, err := w.Rank(f.Rank)
+	return err
+}
+
+func (f SlowRank) check(w *World) error {
+	if _, err := w.Rank(f.Rank); err != nil {
+		return err
+	}
+	return checkFactor(f.Factor)
+}
+
+func (f SlowLink) check(*World) error { return checkFactor(f.Factor) }
+func (f DropLink) check(*World) error { return nil }
+
+func checkFactor(factor float64) error {
+	if !(factor >= 1) || math.IsInf(factor, 0) { // the negation catches NaN
+		return fmt.Errorf("the factor of a fault must be a number from 1 on, not %v", factor)
+	}
+	return nil
+}
+
 // prepare tells the rank's host, which runs ahead of the simulation.
-func (f Kill) prepare(w *World) error {
-	r, err := w.Rank(f.Rank)
-	if err == nil && (!r.mortal || f.At < r.death) {
+func (f Kill) prepare(w *World) {
+	if r := w.ranks[f.Rank]; !r.mortal || f.At < r.death {
 		r.mortal, r.death = true, f.At
 		w.mortals = true
 	}
-	return err
 }
 
-func (f SlowRank) prepare(w *World) error {
-	r, err := w.Rank(f.Rank)
-	if err == nil {
-		r.slow = append(r.slow, f)
-		slices.SortStableFunc(r.slow, func(a, b SlowRank) int { return cmp.Compare(a.From, b.From) })
-	}
-	return err
+func (f SlowRank) prepare(w *World) {
+	r := w.ranks[f.Rank]
+	r.slow = append(r.slow, f)
+	slices.SortStableFunc(r.slow, func(a, b SlowRank) int { return cmp.Compare(a.From, b.From) })
 }
 
-func (f SlowLink) prepare(*World) error { return nil }
-func (f DropLink) prepare(*World) error { return nil }
+func (f SlowLink) prepare(*World) {}
+func (f DropLink) prepare(*World) {}
 
 func (f Kill) from() sim.Time     { return f.At }
 func (f SlowRank) from() sim.Time { return f.From }

@@ -2,6 +2,7 @@ package torchemu_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/torchemu/torchemu/torchemu"
@@ -227,11 +228,16 @@ func (f follower) Follows() *torchemu.Event { return f.Event }
 func (f follower) String() string           { return "what follows" }
 func (f follower) Needs() []int             { return nil }
 
-func TestFaultsOfNobody(t *testing.T) {
-	w := torchemu.NewWorld(load(t, "default"))
-	for _, f := range []torchemu.Fault{torchemu.Kill{Rank: 4}, torchemu.Kill{Rank: -1}, torchemu.SlowRank{Rank: 4, Factor: 2}} {
-		if err := w.Inject(f); err == nil {
-			t.Errorf("%+v has no error", f)
+func TestImpossibleFaults(t *testing.T) {
+	topo := load(t, "default")
+	w := torchemu.NewWorld(topo)
+	for _, f := range []torchemu.Fault{
+		torchemu.Kill{Rank: 4}, torchemu.Kill{Rank: -1}, torchemu.SlowRank{Rank: 4, Factor: 2},
+		torchemu.SlowRank{Rank: 1, Factor: 0.5}, torchemu.SlowRank{Rank: 1, Factor: math.NaN()},
+		torchemu.SlowLink{Cable: between(t, topo, 0, 1), Factor: math.Inf(1)}, torchemu.SlowLink{},
+	} {
+		if err := w.Inject(torchemu.Kill{Rank: 0}, f); err == nil || w.Death(0) != "" {
+			t.Errorf("%+v: %v, and rank 0 is dead: %q", f, err, w.Death(0))
 		}
 	}
 }

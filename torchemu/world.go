@@ -1,6 +1,21 @@
 // Package torchemu wires the runtime of one simulated cluster: a [World] holds the topology, the discrete-event
 // engine, the network on it and one [Rank] for each SIP. Everything above (schedulers, collectives, layers) gets its
 // time and its devices from here.
+//
+// # Time
+//
+// A rank's host has a clock of its own, which launches advance, and which runs ahead of the simulation until the host
+// waits for something. The device has [Stream]s, on which operations run one after another. An operation is an
+// [Event] of two moments: its data is in place as soon as that of its inputs is, and its end comes when simulated time
+// has got there. A kernel on a stream begins when those before it have ended and the host has launched it; how long it
+// takes the network says. What an event of a program's own, [Stream.Record], notes is the end of all that was on the
+// stream, but no earlier than the host asked.
+//
+// # Faults
+//
+// [World.Inject] makes ranks or links slow, drops links and kills ranks at simulated times. A host dies when its own
+// clock comes to the time, or the simulation's if it waits then. Others learn of it as they would on real hardware: by
+// waiting in vain until a watchdog of their process group ends that; [World.Why] knows the reason.
 package torchemu
 
 import (

@@ -28,6 +28,13 @@
 //
 // A copy between a SIP and its host is a message over the host's link and cube 0's memory, without DMA engine.
 //
+// # Faults
+//
+// From one instant to the next a link may have less bandwidth than the topology gives it, also for what is on its way; a
+// SIP may take longer for kernels and reductions; a link may lose all messages that have not arrived; and a SIP may be
+// cut off, so that messages from and to it are lost, but not those that pass its port. What is lost uses the links of
+// its path as ever. Nobody sends it again, or by another way, and its sender and its receiver are told nothing.
+//
 // # Method
 //
 // A link whose flows could all go at their peaks at once constrains nobody. Only when the peaks add up to more than
