@@ -29,9 +29,10 @@ def _bind(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args)
         except RuntimeError as error:
-            raise _translated(error) from None
+            failure = _translated(error)
         except OverflowError:
-            raise ValueError(f"a number is out of range: {args} must fit 64 bits") from None
+            failure = ValueError(f"a number is out of range: {args} must fit 64 bits")
+        raise failure  # outside of the handlers: its context is what the program was handling, if anything
 
     return call
 

@@ -107,7 +107,7 @@ def test_works_that_fail(open_world: OpenWorld) -> None:
         return str(error)
 
     first, second = on_ranks(2, program)
-    assert first == second and "they differ in the number of elements" in first
+    assert first == second and "disagree on the number of elements" in first
 
 
 # -- futures of works

@@ -211,7 +211,7 @@ def test_one_that_ends_early_is_missed_only_by_those_who_need_it(tmp_path: Path)
     """
     assert launch(written(tmp_path, text.format(all_need_it=False))).status == 0
     outcome = launch(written(tmp_path, text.format(all_need_it=True)))
-    assert outcome.status == 1 and "rank 3 ended without what others wait for" in outcome.err
+    assert outcome.status == 1 and "rank 3 ended without calling all_reduce #0 of group default" in outcome.err
 
 
 FAILING = """
@@ -454,13 +454,13 @@ def test_virtual_clock(tmp_path: Path) -> None:
         dist.init_process_group()
         rank, start = dist.get_rank(), time.perf_counter()
         assert time.time() == start and time.monotonic() == start and 0 <= start < 1
-        time.sleep(3600.0 * rank)
-        assert time.time() - start == 3600.0 * rank, (time.time(), start)
+        time.sleep(360.0 * rank)
+        assert time.time() - start == 360.0 * rank, (time.time(), start)
         tensor = torch.ones(1)
         dist.all_reduce(tensor)
         tensor.item()
         late = monotonic_ns() / 1e9 - start
-        assert 3 * 3600 < late < 3 * 3600 + 1, late  # the last one's sleep and one all_reduce
+        assert 3 * 360 < late < 3 * 360 + 1, late  # the last one's sleep and one all_reduce
         print(rank, "has slept")
     """
     program = written(tmp_path, text)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from torchemu import _runtime
 from torchemu._tasks import Failure
+from torchemu.errors import DeadlockError
 
 _INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -49,6 +50,7 @@ def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
             f"  exitcode  : {exit_code(root)}",
             f"  time      : {root.time_ps / 1e6:.3f} us",
             f"  error     : {_line(root)}",
+            *_cause(root),
             "Other failures:",
             *(grouped(others) or ["  none"]),
             "=" * _WIDTH,
@@ -100,7 +102,14 @@ def _line(failure: Failure) -> str:
     """The exception in one line."""
     error = failure.exception
     text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
+
+
+def _cause(failure: Failure) -> Iterator[str]:
+    """Of a deadlock, where one is likely."""
+    _, found, cause = str(failure.exception).partition("\nlikely cause: ")
+    if found and isinstance(failure.exception, DeadlockError):
+        yield f"  cause     : {cause}"
 
 
 def grouped(failures: Sequence[Failure]) -> list[str]:
