@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import OpenWorld
+from launch import launch, lines, written
 from ranks import SIXTY_FOUR, failures, on_ranks
 
 import torchemu as torch
@@ -403,3 +405,22 @@ def test_abort(open_world: OpenWorld) -> None:
         return True
 
     assert on_ranks(4, program) == [False, True, True, True]
+
+
+def test_ranks_that_are_not_in_the_group_of_their_parent(tmp_path: Path) -> None:
+    text = """
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+
+        def work(rank):
+            assert dist.is_initialized() == (rank == 0)
+            dist.init_process_group("gloo")
+            print(dist.get_rank(), "of", dist.get_world_size())
+
+        if __name__ == "__main__":
+            dist.init_process_group("gloo")
+            mp.spawn(work, nprocs=3)
+            print(dist.get_rank(), "of", dist.get_world_size())
+    """
+    outcome = launch("--nproc-per-node", "1", "--topology", "default", written(tmp_path, text))
+    assert lines(outcome) == ["0 of 1", "0 of 3", "1 of 3", "2 of 3"]

@@ -205,7 +205,7 @@ def shared_membership(name: str, members: tuple[int, ...], label: str) -> Member
 def current_default() -> ProcessGroup | None:
     """This rank's default group: its own, or that of the program which spawned it; None without one."""
     context = _runtime.current()
-    if context.group is None and context.inherited is not None:
+    if context.group is None and context.inherited is not None and context.rank in context.inherited.index:
         context.group = context.inherited.of_another_rank()
         mine = groups.get()
         mine.by_name[context.group.group_name] = context.group
