@@ -84,7 +84,7 @@ type stepRecorder struct{ *meeting }
 func (s stepRecorder) StepDone(i int, at ccl.StepTimes) {
 	step, g := s.schedule.Steps[i], s.group
 	g.backend.World.Trace.Step(trace.Step{
-		Call: s.traced(), Index: i, Src: g.Members[step.Src], Dst: g.Members[step.Dst],
+		Call: s.traced(), Rank: s.hostOf(int(step.Src)), Index: i, Src: g.Members[step.Src], Dst: g.Members[step.Dst],
 		From: g.devices[step.Src], To: g.devices[step.Dst], Lo: int(step.Lo), Hi: int(step.Hi),
 		Reduce: step.Kind == ccl.Reduce, Bytes: at.Bytes,
 		Start: at.Start, Arrived: at.Arrived, Combine: at.Combine, End: at.End,

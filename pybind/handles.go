@@ -9,7 +9,6 @@ import (
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/tensor"
-	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
 // table maps the handles that Python holds to objects. Python may release a handle from any thread, whenever its
@@ -25,7 +24,6 @@ type world struct {
 	*torchemu.World
 	backend *distributed.Backend
 	about   string // JSON for Describe
-	trace   *trace.Recording
 	thread  int
 }
 

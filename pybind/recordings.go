@@ -1,40 +1,216 @@
 package pybind
 
 import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
 	"errors"
+	"io"
 	"os"
+	"strings"
 
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
 	"github.com/torchemu/torchemu/torchemu/trace"
 	"github.com/torchemu/torchemu/torchemu/trace/chrome"
+	"github.com/torchemu/torchemu/torchemu/trace/kineto"
+	"github.com/torchemu/torchemu/torchemu/trace/perfetto"
 )
 
-// StartTrace begins to record the collectives of a World.
-func StartTrace(handle int64) (err error) {
+// recording is one in the making or done, and what the links had carried before it.
+type recording struct {
+	*trace.Recording
+	carried []int64
+	began   sim.Time
+	ended   sim.Time // trace.Forever while it is in the making
+}
+
+func recordingOf(handle int64) (owned[*recording], error) {
+	return ownedBy[*recording](handle, "recording")
+}
+
+// StartRecording begins a recording of a level: collective, step or link. It is of no rank yet.
+func StartRecording(worldHandle int64, level string) (handle int64, err error) {
 	defer guard(&err)
-	w, err := worldOf(handle)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	l, err := trace.ParseLevel(level)
+	if err != nil {
+		return 0, err
+	}
+	r := &recording{Recording: w.Record(l), carried: w.carried(), began: w.Engine.Now(), ended: trace.Forever}
+	return register(owned[*recording]{r, w}), nil
+}
+
+// carried is what each link has carried so far.
+func (w *world) carried() []int64 {
+	list := make([]int64, w.Topology.NumLinks())
+	for l := range list {
+		list[l] = w.Network.LinkBytes(topology.LinkID(l))
+	}
+	return list
+}
+
+// OpenRecording makes a recording one of what a rank's host does from now on; CloseRecording ends that. Rank -1 is all.
+func OpenRecording(handle int64, rank int) (err error) {
+	defer guard(&err)
+	return eachRank(handle, rank, (*trace.Recording).Open)
+}
+
+// CloseRecording is the end of what OpenRecording began.
+func CloseRecording(handle int64, rank int) (err error) {
+	defer guard(&err)
+	return eachRank(handle, rank, (*trace.Recording).Close)
+}
+
+// eachRank does something at the host time of a rank, or of each.
+func eachRank(handle int64, rank int, do func(rec *trace.Recording, rank int, at sim.Time)) error {
+	r, err := recordingOf(handle)
 	if err != nil {
 		return err
 	}
-	w.trace = w.Record(trace.Steps)
-	for rank := range w.Topology.SIPs() {
-		w.trace.Open(rank, 0)
+	first, last := rank, rank
+	if rank == -1 {
+		first, last = 0, r.world.Topology.SIPs()-1
+	}
+	for i := first; i <= last; i++ {
+		host, err := r.world.Rank(i)
+		if err != nil {
+			return err
+		}
+		do(r.object.Recording, i, host.Now())
 	}
 	return nil
 }
 
-// WriteTrace writes what was recorded since StartTrace to a file, in Chrome's JSON format.
-func WriteTrace(handle int64, path string) (err error) {
+// EndRecording makes sure that nothing is added to a recording any more. Ending twice does nothing.
+func EndRecording(handle int64) (err error) {
 	defer guard(&err)
-	w, err := worldOf(handle)
-	if err != nil {
+	r, err := recordingOf(handle)
+	if err != nil || r.object.ended != trace.Forever {
 		return err
 	}
-	if w.trace == nil {
-		return raise("RuntimeError", "no trace was started")
+	r.object.ended = r.world.Engine.Now()
+	for l, n := range r.world.carried() {
+		r.object.carried[l] = n - r.object.carried[l]
+	}
+	r.world.EndRecording(r.object.Recording)
+	return nil
+}
+
+// Annotate records that a rank's host was in something that its program calls name, from a time in picoseconds until
+// now.
+func Annotate(worldHandle int64, rank int, name string, from int64) (err error) {
+	defer guard(&err)
+	_, r, err := rankOf(worldHandle, rank)
+	if err == nil {
+		r.Annotate(name, sim.Time(from))
+	}
+	return err
+}
+
+// WriteRecording writes a recording to a file, compressed when its name ends in .gz. format is chrome or perfetto, which
+// are of all ranks, or kineto, which is of one rank of a job of so many; metadata are further members of a kineto
+// file's object, as JSON, or "".
+func WriteRecording(handle int64, path, format string, rank, ranks int, metadata string) (err error) {
+	defer guard(&err)
+	r, err := recordingOf(handle)
+	if err != nil {
+		return err
 	}
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(chrome.Write(file, w.trace), file.Close())
+	write := func(w io.Writer) error { return r.object.write(w, format, rank, ranks, metadata) }
+	if strings.HasSuffix(path, ".gz") {
+		err = compressed(file, write)
+	} else {
+		err = write(file)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// compressed writes through gzip, quickly and without a time, so that equal runs have equal files.
+func compressed(file io.Writer, write func(io.Writer) error) error {
+	buffer := bufio.NewWriterSize(file, 1<<16)
+	z, err := gzip.NewWriterLevel(buffer, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(z), z.Close(), buffer.Flush())
+}
+
+func (r *recording) write(w io.Writer, format string, rank, ranks int, metadata string) error {
+	switch format {
+	case "chrome":
+		return chrome.Write(w, r.Recording)
+	case "perfetto":
+		return perfetto.Write(w, r.Recording)
+	case "kineto":
+		members := map[string]json.RawMessage{}
+		if metadata != "" {
+			if err := json.Unmarshal([]byte(metadata), &members); err != nil {
+				return err
+			}
+		}
+		return kineto.Write(w, r.Recording, rank, ranks, members)
+	}
+	return raise("ValueError", "%q is no format of a trace: the formats are chrome, kineto and perfetto", format)
+}
+
+// ReadRecording returns what WriteRecording writes in format kineto.
+func ReadRecording(handle int64, rank, ranks int) (text string, err error) {
+	defer guard(&err)
+	r, err := recordingOf(handle)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	err = r.object.write(&b, "kineto", rank, ranks, "")
+	return b.String(), err
+}
+
+// link is a link as RecordedFabric has it; bandwidth in bytes per second.
+type link struct {
+	Name      string `json:"name"`
+	From      string `json:"from"`
+	To        string `json:"to"`
+	Bandwidth int64  `json:"bandwidth"`
+	Bytes     int64  `json:"bytes"`
+}
+
+// RecordedFabric returns, of a recording that has ended, JSON: its simulated begin and end in picoseconds, the
+// topology's name and spec, and what the links have carried. Links inside of SIPs that have carried nothing are left
+// out.
+func RecordedFabric(handle int64) (about string, err error) {
+	defer guard(&err)
+	r, err := recordingOf(handle)
+	if err != nil {
+		return "", err
+	}
+	if r.object.ended == trace.Forever {
+		return "", raise("RuntimeError", "the recording has not ended")
+	}
+	t := r.world.Topology
+	text, err := json.Marshal(map[string]any{
+		"start": int64(r.object.began), "end": int64(r.object.ended), "level": r.object.Level.String(),
+		"left_out": r.object.LeftOut, "topology": t.Name, "spec": t.Spec(), "links": r.object.links(t),
+	})
+	return string(text), err
+}
+
+func (r *recording) links(t *topology.Topology) []link {
+	list := []link{}
+	for id, bytes := range r.carried {
+		l := t.Link(topology.LinkID(id))
+		from, to := t.Device(l.From), t.Device(l.To)
+		if bytes > 0 || from.SIP != to.SIP {
+			list = append(list, link{t.LinkName(l.ID), from.Name(), to.Name(), l.Bandwidth, bytes})
+		}
+	}
+	return list
 }

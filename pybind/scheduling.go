@@ -69,7 +69,7 @@ func schedulerOfLiving(handle int64, rank int) (s owned[*spawn], r *torchemu.Ran
 // is nothing to wait for.
 func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 	defer guard(&err)
-	s, _, err := schedulerOfLiving(scheduler, rank)
+	s, r, err := schedulerOfLiving(scheduler, rank)
 	if err != nil {
 		return false, err
 	}
@@ -78,6 +78,7 @@ func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 		return false, err
 	}
 	if s.object.Park(rank, e) {
+		r.Parks(e)
 		return true, nil
 	}
 	return false, e.Err()
@@ -92,7 +93,11 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 		return false, err
 	}
 	e := r.Outstanding()
-	return e != nil && s.object.Park(rank, e), nil
+	if e == nil || !s.object.Park(rank, e) {
+		return false, nil
+	}
+	r.Parks(e)
+	return true, nil
 }
 
 // Resumed lets the rank's host clock catch up with what it waited for, and returns, as an error, its failure.
@@ -110,7 +115,7 @@ func Resumed(scheduler int64, rank int) (err error) {
 	if e == nil {
 		return nil
 	}
-	r.Reach(e.At())
+	r.Resumes(e.At())
 	return e.Err()
 }
 
@@ -213,7 +218,33 @@ func Await(worldHandle int64, rank int, waitable int64) (done bool, err error) {
 	if err != nil || e == nil {
 		return err == nil, err
 	}
-	return multiprocessing.Await(w.Engine, rank, e)
+	r, err := w.Rank(rank)
+	if err != nil {
+		return false, err
+	}
+	return w.await(r, e)
+}
+
+// await lets simulated time pass until e has ended, or for a while.
+func (w *world) await(r *torchemu.Rank, e *torchemu.Event) (done bool, err error) {
+	r.Parks(e)
+	done, err = multiprocessing.Await(w.Engine, r.ID, e)
+	r.Resumes(r.Now())
+	return done, err
+}
+
+// Outstanding returns the earliest operation that a rank has issued and that has not ended; 0 when there is none.
+func Outstanding(worldHandle int64, rank int) (event int64, err error) {
+	defer guard(&err)
+	w, r, err := rankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	e := r.Outstanding()
+	if e == nil {
+		return 0, nil
+	}
+	return register(owned[*torchemu.Event]{e, w}), nil
 }
 
 // AwaitAll is Await for everything that the rank has issued.
@@ -231,7 +262,7 @@ func AwaitAll(worldHandle int64, rank int) (done bool, err error) {
 	if e == nil {
 		return true, nil
 	}
-	if _, err := multiprocessing.Await(w.Engine, rank, e); err != nil {
+	if _, err := w.await(r, e); err != nil {
 		return false, err
 	}
 	return r.Outstanding() == nil, nil

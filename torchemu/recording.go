@@ -69,7 +69,7 @@ func (s *Stream) recorded(a *activity, called sim.Time) *trace.Activity {
 func (r *Rank) Parks(e *Event) {
 	r.clock = r.Now()
 	r.waitsFor = ""
-	if r.world.Trace.Wants(r.ID, r.clock) {
+	if !e.Done() && r.world.Trace.Wants(r.ID, r.clock) {
 		r.waitsFor = e.Reason().String()
 	}
 }

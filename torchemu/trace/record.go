@@ -93,6 +93,7 @@ type Call struct {
 // Step is one step of a collective's schedule.
 type Step struct {
 	Call                         *Call
+	Rank                         int // whose host called for what Src does
 	Index                        int // in the schedule
 	Src, Dst                     int // World ranks; of a single worker, shards
 	From, To                     topology.DeviceID

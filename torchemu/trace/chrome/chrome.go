@@ -121,7 +121,7 @@ func (o *writer) step(s *trace.Step) {
 	details := map[string]any{
 		"collective": s.Call.Seq, "chunks": fmt.Sprintf("%d to %d", s.Lo, s.Hi-1), "arrived": microseconds(s.Arrived),
 	}
-	o.overlapping(event{Name: name, Category: "step", PID: s.Src, Args: details}, s.Start, s.End)
+	o.overlapping(event{Name: name, Category: "step", PID: s.Rank, Args: details}, s.Start, s.End)
 }
 
 func (o *writer) overlapping(e event, start, end sim.Time) {

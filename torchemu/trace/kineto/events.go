@@ -1,0 +1,241 @@
+package kineto
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/trace"
+)
+
+// call is a time of the host: a span, or the call for an activity.
+type call struct {
+	start, end sim.Time
+	span       *trace.Span
+	activity   *trace.Activity
+}
+
+// host writes the host's times, those around others first.
+func (o *writer) host(rows []trace.Row) {
+	var calls []call
+	for i := range o.rec.Spans {
+		if s := &o.rec.Spans[i]; s.Rank == o.rank {
+			calls = append(calls, call{s.Start, s.End, s, nil})
+		}
+	}
+	for _, row := range rows {
+		for _, a := range row.Activities {
+			calls = append(calls, call{a.Called, a.Issued, nil, a})
+		}
+	}
+	slices.SortStableFunc(calls, func(a, b call) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.rank(), b.rank()))
+	})
+	for i, c := range calls {
+		if c.span != nil {
+			o.span(c.span, i)
+		} else {
+			o.call(c.activity, i)
+		}
+	}
+}
+
+// rank is the order of what has the same start and end: the program's own words are around the rest.
+func (c call) rank() uint64 {
+	switch {
+	case c.activity != nil:
+		return 1 + c.activity.Number
+	case c.span.Wait:
+		return 1
+	}
+	return 0
+}
+
+func (o *writer) span(s *trace.Span, index int) {
+	pid := hostPID + o.rank
+	if s.Wait {
+		e := o.bar("cuda_runtime", "cudaEventSynchronize", pid, pid, s.Start, s.End)
+		e.num("cbid", 137)
+		e.str("waits for", s.Name)
+	} else {
+		o.bar("user_annotation", s.Name, pid, pid, s.Start, s.End).num("Ev Idx", int64(index))
+	}
+	o.endBar()
+}
+
+// call writes the operator, the driver's call in it, and the arrow to the device.
+func (o *writer) call(a *trace.Activity, index int) {
+	pid, number := hostPID+o.rank, int64(a.Number)
+	e := o.bar("cpu_op", operator(a), pid, pid, a.Called, a.Issued)
+	e.num("External id", number)
+	e.num("Ev Idx", int64(index))
+	if a.Site != "" {
+		e.str("Call site", a.Site)
+	}
+	o.endBar()
+	e = o.bar("cuda_runtime", launch(a), pid, pid, a.Called, a.Issued)
+	e.num("External id", number)
+	e.num("cbid", launchIDs[launch(a)])
+	e.num("correlation", number)
+	o.endBar()
+	o.arrow("s", pid, pid, a.Called, number)
+}
+
+func (o *writer) arrow(phase string, pid, tid int, at sim.Time, number int64) {
+	e := o.begin(phase, "ac2g", "ac2g")
+	e.num("id", number)
+	e.num("pid", int64(pid))
+	e.num("tid", int64(tid))
+	e.time("ts", at)
+	if phase == "f" {
+		e.str("bp", "e")
+	}
+	o.end()
+}
+
+// activity writes what the device did.
+func (o *writer) activity(a *trace.Activity, stream int) {
+	category := "kernel"
+	if a.Kind == trace.CopyIn || a.Kind == trace.CopyOut {
+		category = "gpu_memcpy"
+	}
+	e := o.bar(category, kernel(a), o.rank, stream, a.Start, a.End)
+	e.num("External id", int64(a.Number))
+	e.num("queued", 0)
+	e.num("device", int64(o.rank))
+	e.num("context", 1)
+	e.num("stream", int64(stream))
+	e.num("correlation", int64(a.Number))
+	switch {
+	case a.Kind == trace.Kernel:
+		work(e, a)
+	case category == "gpu_memcpy":
+		bandwidth(e, a)
+	default:
+		exchange(e, a)
+	}
+	o.endBar()
+	o.arrow("f", o.rank, stream, a.Start, int64(a.Number))
+}
+
+func work(e *object, a *trace.Activity) {
+	e.num("memory traffic", a.Bytes)
+	e.num("operations", a.Ops)
+	e.str("unit", a.Unit)
+}
+
+func bandwidth(e *object, a *trace.Activity) {
+	e.num("bytes", a.Bytes)
+	rate := 0.0
+	if a.End > a.Start {
+		rate = float64(a.Bytes) / float64(a.End-a.Start) * float64(sim.Second) / 1e9
+	}
+	e.float("memory bandwidth (GB/s)", rate)
+}
+
+// exchange writes the arguments that PyTorch gives to collectives and messages, and some of our own behind them.
+func exchange(e *object, a *trace.Activity) {
+	e.str("Collective name", collective(a))
+	e.num("In msg nelems", total(a.In))
+	e.num("Out msg nelems", total(a.Out))
+	e.num("Group size", int64(len(a.Group.Ranks)))
+	e.str("dtype", found(dtypes, a.DType))
+	e.str("In split size", split(a.In))
+	e.str("Out split size", split(a.Out))
+	e.str("Process Group Name", fmt.Sprint(a.Group.ID))
+	e.str("Process Group Description", a.Group.Name)
+	e.str("Process Group Ranks", list(a.Group.Ranks))
+	e.num("Rank", int64(a.Member))
+	if a.Call == nil {
+		between(e, a)
+		return
+	}
+	e.num("Seq", int64(a.Call.Seq))
+	e.str("algorithm", a.Call.Algorithm)
+	e.num("bytes", a.Bytes)
+	e.num("steps", int64(a.Call.Steps))
+	if a.Call.Op != "" {
+		e.str("reduce op", a.Call.Op)
+	}
+	if a.Call.Root >= 0 {
+		e.num("root", int64(a.Call.Root))
+	}
+}
+
+func between(e *object, a *trace.Activity) {
+	src, dst := a.Rank, a.Peer
+	if a.Kind == trace.Receive {
+		src, dst = dst, src
+	}
+	e.num("Src Rank", int64(src))
+	e.num("Dst Rank", int64(dst))
+	e.num("bytes", a.Bytes)
+	e.num("tag", int64(a.Tag))
+}
+
+func total(sizes []int) int64 {
+	sum := 0
+	for _, n := range sizes {
+		sum += n
+	}
+	return int64(sum)
+}
+
+// split is the sizes of a list of tensors; of a single one PyTorch writes none.
+func split(sizes []int) string {
+	if len(sizes) < 2 {
+		return "[]"
+	}
+	return list(sizes)
+}
+
+// shown bounds the numbers of a list, as PyTorch does.
+const shown = 30
+
+func list(numbers []int) string {
+	var texts []string
+	for i, n := range numbers {
+		if i == shown {
+			texts = append(texts, "...")
+			break
+		}
+		texts = append(texts, fmt.Sprint(n))
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+// steps writes the steps that the rank sends. They overlap, so they are asynchronous bars; HTA does not look at these.
+func (o *writer) steps() {
+	for i := range o.rec.Steps {
+		s := &o.rec.Steps[i]
+		if s.Rank != o.rank {
+			continue
+		}
+		e := o.step("b", s, i, s.Start)
+		e.nested("args")
+		e.num("collective", int64(s.Call.Seq))
+		e.str("Process Group Name", fmt.Sprint(s.Call.Group.ID))
+		e.num("step", int64(s.Index))
+		e.num("bytes", s.Bytes)
+		e.time("arrived", s.Arrived)
+		e.close()
+		o.end()
+		o.step("e", s, i, s.End)
+		o.end()
+	}
+}
+
+func (o *writer) step(phase string, s *trace.Step, index int, at sim.Time) *object {
+	name := "copy to "
+	if s.Reduce {
+		name = "reduce into "
+	}
+	e := o.begin(phase, "step", name+fmt.Sprint(s.Dst))
+	e.num("id", int64(index)+1)
+	e.num("pid", int64(o.rank))
+	e.num("tid", 0)
+	e.time("ts", at)
+	return e
+}

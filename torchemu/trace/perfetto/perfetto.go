@@ -1,0 +1,214 @@
+// Package perfetto writes a recording as one file in Perfetto's own format: a view of the hardware. Nodes, SIPs, cubes
+// and PEs are processes. A SIP's has its rank's host, streams and process groups; a PE's has its steps, DMA engines and
+// vector unit; links are with what they are part of, each with what is on it and how full it is. Arrows lead from calls
+// to what they are for, from sent to received, and from DMA engines over the links.
+//
+// Times are in nanoseconds, rounded down: the format has no finer ones.
+package perfetto
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+	"github.com/torchemu/torchemu/torchemu/trace"
+)
+
+// Write writes a recording.
+func Write(w io.Writer, rec *trace.Recording) error {
+	o := newWriter(w)
+	for _, p := range placesOf(rec) {
+		p.write(o, rec)
+	}
+	if o.err != nil {
+		return o.err
+	}
+	return o.w.Flush()
+}
+
+// spot is where a process of the trace is in the hardware; -1 where it is around all of them. Its fields' order is that
+// of the processes.
+type spot struct{ node, sip, cube, pe int }
+
+// place is a process of the trace, and what is to be written of it.
+type place struct {
+	spot
+	pid int
+
+	rank       bool // it is a SIP whose rank is recorded
+	device     topology.DeviceID
+	sent       []int // steps of a PE
+	received   []int
+	engines    map[int][]int // flows by DMA engine
+	reductions []*trace.Reduction
+	links      map[topology.LinkID][]int // flows
+}
+
+// places finds the place of everything.
+type places struct {
+	topology *topology.Topology
+	known    map[spot]*place
+}
+
+func placesOf(rec *trace.Recording) []*place {
+	all := places{rec.Topology, map[spot]*place{}}
+	for _, rank := range rec.Ranks() {
+		all.of(rec.Topology.IO(rank)).rank = true
+	}
+	for i := range rec.Steps {
+		s := &rec.Steps[i]
+		src, dst := all.of(s.From), all.of(s.To)
+		src.sent, dst.received = append(src.sent, i), append(dst.received, i)
+	}
+	for i := range rec.Reductions {
+		p := all.of(rec.Reductions[i].PE)
+		p.reductions = append(p.reductions, &rec.Reductions[i])
+	}
+	for i := range rec.Flows {
+		all.addFlow(rec, i)
+	}
+	return all.inOrder()
+}
+
+func (all *places) addFlow(rec *trace.Recording, i int) {
+	f := &rec.Flows[i]
+	seg := &rec.Segments[f.Segment]
+	if f.Engine >= 0 {
+		p := all.of(seg.From)
+		p.engines[f.Engine] = append(p.engines[f.Engine], i)
+	}
+	for _, l := range seg.Links {
+		p := all.ofLink(l)
+		p.links[l] = append(p.links[l], i)
+	}
+}
+
+// of is the place of a device: a cube's memory is with its router, a switch with its node.
+func (all *places) of(id topology.DeviceID) *place {
+	d := all.topology.Device(id)
+	s := spot{d.Node, d.SIP, d.Cube, d.PE}
+	p := all.known[s]
+	if p == nil {
+		p = &place{spot: s, device: id, engines: map[int][]int{}, links: map[topology.LinkID][]int{}}
+		all.known[s] = p
+	}
+	return p
+}
+
+// ofLink is the place of a link: the innermost thing that both ends are in, but that of a SIP's mesh is with the cube
+// it comes from.
+func (all *places) ofLink(id topology.LinkID) *place {
+	l := all.topology.Link(id)
+	from, to := all.topology.Device(l.From), all.topology.Device(l.To)
+	switch {
+	case from.Node != to.Node: // one is the network
+		if from.Node < 0 {
+			return all.of(l.From)
+		}
+		return all.of(l.To)
+	case from.SIP != to.SIP:
+		return all.at(spot{from.Node, -1, -1, -1}, l.From)
+	case from.Cube >= 0 && to.Cube >= 0:
+		return all.of(l.From)
+	}
+	return all.at(spot{from.Node, from.SIP, -1, -1}, l.From)
+}
+
+// at is a place that need not be a device's.
+func (all *places) at(s spot, in topology.DeviceID) *place {
+	p := all.known[s]
+	if p == nil {
+		p = &place{spot: s, device: in, engines: map[int][]int{}, links: map[topology.LinkID][]int{}}
+		all.known[s] = p
+	}
+	return p
+}
+
+func (all *places) inOrder() []*place {
+	var list []*place
+	for _, p := range all.known {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *place) int {
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.sip, b.sip), cmp.Compare(a.cube, b.cube), cmp.Compare(a.pe, b.pe))
+	})
+	for i, p := range list {
+		p.pid = i + 1
+	}
+	return list
+}
+
+func (p *place) name() string {
+	switch {
+	case p.node < 0:
+		return "network between the nodes"
+	case p.sip < 0:
+		return fmt.Sprintf("node n%d", p.node)
+	case p.cube < 0 && p.rank:
+		return fmt.Sprintf("rank %d on n%d.s%d", p.sip, p.node, p.sip)
+	case p.cube < 0:
+		return fmt.Sprintf("n%d.s%d", p.node, p.sip)
+	case p.pe < 0:
+		return fmt.Sprintf("cube n%d.s%d.c%d", p.node, p.sip, p.cube)
+	}
+	return fmt.Sprintf("PE n%d.s%d.c%d.p%d", p.node, p.sip, p.cube, p.pe)
+}
+
+func (p *place) write(o *writer, rec *trace.Recording) {
+	process := o.process(p.pid, p.name())
+	if p.rank {
+		o.rank(process, p, rec)
+	}
+	o.steps(process, p, rec)
+	o.engines(process, p, rec)
+	o.reductions(process, p)
+	for _, l := range sortedKeys(p.links) {
+		o.link(process, l, p.links[l], rec)
+	}
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	var keys []K
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// The numbers of arrows of all kinds are apart.
+const (
+	callArrow = iota
+	stepArrow
+	flowArrow
+	arrows
+)
+
+func arrow(kind int, number uint64) uint64 { return number*arrows + uint64(kind) }
+
+// bars draws n bars that may overlap: in as many tracks of one name, which a viewer shows as one. draw begins bar i on
+// a track; it is ended here.
+func (o *writer) bars(process uint64, name string, n int, at func(i int) (start, end sim.Time), draw func(track uint64, i int)) {
+	byLane := map[int][]int{}
+	for i, lane := range trace.Lanes(n, at) {
+		byLane[lane] = append(byLane[lane], i)
+	}
+	for _, lane := range sortedKeys(byLane) {
+		list := byLane[lane]
+		slices.SortStableFunc(list, func(a, b int) int {
+			x, _ := at(a)
+			y, _ := at(b)
+			return cmp.Compare(x, y)
+		})
+		track := o.describe(process, name, nil)
+		for _, i := range list {
+			start, end := at(i)
+			draw(track, i)
+			o.send(start)
+			o.end(track, end)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package perfetto
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// writer writes packets until the first error, which it remembers. Names are written once and numbered: interned.
+type writer struct {
+	w   *bufio.Writer
+	err error
+
+	names, categories, keys interner
+	started                 bool // a packet has been written
+	tracks                  uint64
+
+	head, packet, event, interned, annotation, entry message // in the making
+}
+
+func newWriter(w io.Writer) *writer {
+	return &writer{
+		w:          bufio.NewWriterSize(w, 1<<16),
+		names:      interner{internedNames, map[string]uint64{}},
+		categories: interner{internedCategories, map[string]uint64{}},
+		keys:       interner{internedAnnotations, map[string]uint64{}},
+	}
+}
+
+// interner numbers the texts of one field of InternedData.
+type interner struct {
+	field int
+	ids   map[string]uint64
+}
+
+// intern is the number of a text. A new one goes into the packet that is in the making.
+func (o *writer) intern(in interner, text string) uint64 {
+	id, known := in.ids[text]
+	if !known {
+		id = uint64(len(in.ids) + 1)
+		in.ids[text] = id
+		o.entry = o.entry[:0]
+		o.entry.uint(entryIID, id)
+		o.entry.str(entryName, text)
+		o.interned.sub(in.field, o.entry)
+	}
+	return id
+}
+
+// begin begins an event of a track; send sends it.
+func (o *writer) begin(kind uint64, track uint64) {
+	o.event = o.event[:0]
+	o.event.uint(eventType, kind)
+	o.event.uint(eventTrack, track)
+}
+
+func (o *writer) send(at sim.Time) {
+	o.packet = o.packet[:0]
+	o.packet.uint(packetTimestamp, uint64(at/sim.Nanosecond))
+	o.packet.uint(packetSequence, 1)
+	flags := uint64(flagsNeedsInterned)
+	if !o.started {
+		flags |= flagsCleared
+	}
+	o.started = true
+	o.packet.uint(packetFlags, flags)
+	if len(o.interned) > 0 {
+		o.packet.sub(packetInterned, o.interned)
+		o.interned = o.interned[:0]
+	}
+	o.packet.sub(packetEvent, o.event)
+	o.write()
+}
+
+func (o *writer) write() {
+	if o.err == nil {
+		o.head = o.head[:0]
+		o.head.tag(tracePacket, bytesKind)
+		_, o.err = o.w.Write(binary.AppendUvarint(o.head, uint64(len(o.packet))))
+	}
+	if o.err == nil {
+		_, o.err = o.w.Write(o.packet)
+	}
+}
+
+// start begins a slice; args may follow, then send.
+func (o *writer) start(track uint64, category, name string) {
+	o.begin(typeBegin, track)
+	o.event.uint(eventCategoryIID, o.intern(o.categories, category))
+	o.event.uint(eventNameIID, o.intern(o.names, name))
+}
+
+// end ends the innermost slice of a track.
+func (o *writer) end(track uint64, at sim.Time) {
+	o.begin(typeEnd, track)
+	o.send(at)
+}
+
+func (o *writer) count(track uint64, at sim.Time, value float64) {
+	o.begin(typeCounter, track)
+	o.event.double(eventDouble, value)
+	o.send(at)
+}
+
+// leads says that an arrow leads from the slice to all others that say so, or that it ends with.
+func (o *writer) leads(arrow uint64) { o.event.fixed64(eventFlow, arrow) }
+
+// ends says that the arrow ends with this slice.
+func (o *writer) ends(arrow uint64) { o.event.fixed64(eventFlowEnd, arrow) }
+
+func (o *writer) argument(key string) {
+	o.annotation = o.annotation[:0]
+	o.annotation.uint(annotationNameIID, o.intern(o.keys, key))
+}
+
+func (o *writer) num(key string, v int64) {
+	o.argument(key)
+	o.annotation.int(annotationInt, v)
+	o.event.sub(eventAnnotation, o.annotation)
+}
+
+func (o *writer) float(key string, v float64) {
+	o.argument(key)
+	o.annotation.double(annotationDouble, v)
+	o.event.sub(eventAnnotation, o.annotation)
+}
+
+func (o *writer) str(key, v string) {
+	o.argument(key)
+	o.annotation.str(annotationString, v)
+	o.event.sub(eventAnnotation, o.annotation)
+}
+
+// describe writes a TrackDescriptor; rest adds to it. It returns the track's number.
+func (o *writer) describe(parent uint64, name string, rest func(*message)) uint64 {
+	o.tracks++
+	var d message
+	d.uint(trackUUID, o.tracks)
+	if parent != 0 {
+		d.uint(trackParent, parent)
+		d.int(trackRank, int64(o.tracks)) // in the order in which they are described
+	}
+	if name != "" {
+		d.str(trackName, name)
+	}
+	if rest != nil {
+		rest(&d)
+	}
+	o.packet = o.packet[:0]
+	o.packet.uint(packetSequence, 1)
+	o.packet.sub(packetTrack, d)
+	o.write()
+	return o.tracks
+}
+
+// process describes a group of tracks that a viewer can fold.
+func (o *writer) process(pid int, name string) uint64 {
+	return o.describe(0, "", func(d *message) {
+		var p message
+		p.int(processPID, int64(pid))
+		p.str(processName, name)
+		d.sub(trackProcess, p)
+		d.uint(trackOrdering, orderExplicit)
+	})
+}
+
+func (o *writer) thread(process uint64, pid int, name string) uint64 {
+	return o.describe(process, "", func(d *message) {
+		var t message
+		t.int(threadPID, int64(pid))
+		t.int(threadTID, int64(pid))
+		t.str(threadName, name)
+		d.sub(trackThread, t)
+	})
+}
+
+// counter describes a track of numbers of a unit; those of one unit have one scale.
+func (o *writer) counter(process uint64, name, unit string) uint64 {
+	return o.describe(process, name, func(d *message) {
+		var c message
+		c.str(counterUnit, unit)
+		c.str(counterAxis, unit)
+		d.sub(trackCounter, c)
+	})
+}
