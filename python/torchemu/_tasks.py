@@ -12,7 +12,7 @@ import greenlet
 
 from torchemu import _interrupts, _runtime
 from torchemu._binding import go
-from torchemu.errors import DeadlockError
+from torchemu.errors import DeadlockError, RankKilledError
 
 if TYPE_CHECKING:
     from torchemu.distributed import ProcessGroup
@@ -151,7 +151,7 @@ class Tasks:
         try:
             self._program(rank)
             code = 0
-        except Unwound:
+        except (Unwound, RankKilledError):
             pass
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt

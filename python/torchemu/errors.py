@@ -15,6 +15,10 @@ class InternalError(RuntimeError):
     """A defect in torchemu itself: please report it, with the text, which holds the Go stack."""
 
 
+class RankKilledError(BaseException):
+    """Raised inside a rank that a fault has killed. It is nobody's failure: what other ranks make of it is."""
+
+
 class DistError(RuntimeError):
     """What goes wrong in torch.distributed below Python: the base of the four that follow."""
 

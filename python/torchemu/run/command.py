@@ -101,6 +101,8 @@ class _Run:
         with contextlib.ExitStack() as stack:
             with _told():
                 world = stack.enter_context(_runtime.opened(self._topology, self._options.ccl))
+                if self._options.faults:
+                    go.LoadFaults(world.handle, self._options.faults)
             world.schedule, world.seed = schedule, seed
             stack.enter_context(compat.installed())
             isolation = stack.enter_context(self._isolation(silent))

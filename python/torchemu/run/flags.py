@@ -83,6 +83,7 @@ def _add_fabric(parser: argparse.ArgumentParser) -> None:
         help=f"a topology.yaml, or one of {presets}, of which there are as many SIPs as ranks",
     )
     _flag(group, "--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
+    _flag(group, "--faults", default="", metavar="FILE", help="a YAML file of what goes wrong, and when")
     _flag(group, "--virtual-clock", action="store_true", help="let the module time tell simulated time")
 
 
