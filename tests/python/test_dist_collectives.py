@@ -37,6 +37,7 @@ def check(case: Case, ranks: list[int] | None, world_size: int) -> None:
             assert same(got, wanted), f"result {j} of rank {rank} is\n{got}\nand not\n{wanted}"
 
 
+@pytest.mark.filterwarnings("ignore:`torch.distributed.all_")
 @pytest.mark.parametrize("world_size", WORLD_SIZES)
 @pytest.mark.parametrize("name", CASES)
 def test_all_ranks(open_world: OpenWorld, name: str, world_size: int) -> None:
@@ -44,6 +45,7 @@ def test_all_ranks(open_world: OpenWorld, name: str, world_size: int) -> None:
     check(CASES[name], None, world_size)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.distributed.all_")
 @pytest.mark.parametrize("ranks", [[2], [1, 4], [0, 2, 3, 6]], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_some_ranks(open_world: OpenWorld, name: str, ranks: list[int]) -> None:
@@ -155,6 +157,22 @@ def test_old_and_new_names_are_the_same() -> None:
     assert dist.reduce_scatter_single is dist.reduce_scatter_tensor
 
 
+def test_coalesced_calls_warn(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        t = torch.ones(1)
+        with pytest.warns(
+            FutureWarning, match=r"`torch\.distributed\.all_\w+_coalesced` will be deprecated\."
+        ) as caught:
+            dist.all_reduce_coalesced([t])
+            dist.all_gather_coalesced([[t], [t]], [t])
+        assert [w.filename for w in caught] == [__file__] * 2
+
+    on_ranks(2, program)
+
+
 @pytest.mark.parametrize("old", ["_all_gather_base", "_reduce_scatter_base"])
 def test_names_that_warn(open_world: OpenWorld, old: str) -> None:
     open_world("sips2")
@@ -170,6 +188,7 @@ def test_names_that_warn(open_world: OpenWorld, old: str) -> None:
     assert on_ranks(2, program) == ([[0, 1]] * 2 if "gather" in old else [[2], [2]])
 
 
+@pytest.mark.filterwarnings("ignore:`torch.distributed.all_")
 @pytest.mark.parametrize("world_size", [1, 2, 5])
 def test_without_async_op_there_is_no_work(open_world: OpenWorld, world_size: int) -> None:
     """… and with it there is, for every collective; its result is what the collective writes."""

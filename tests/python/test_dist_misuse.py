@@ -15,6 +15,12 @@ import torchemu as torch
 import torchemu.distributed as dist
 from torchemu.distributed import GroupMember, ReduceOp, distributed_c10d
 
+COALESCED = (
+    FutureWarning,
+    "`torch.distributed.all_reduce_coalesced` will be deprecated. If you must use it, please revisit our documentation "
+    "later at https://pytorch.org/docs/main/distributed.html#collective-functions",
+)
+
 ROWS = {
     "all_gather list of other things": Row(
         lambda: dist.all_gather([1, 2], f32(2)),
@@ -107,11 +113,13 @@ ROWS = {
         lambda: dist.all_reduce_coalesced([]),
         ValueError,
         "all_reduce_coalesced requires non-empty tensor list",
+        COALESCED,
     ),
     "all_reduce_coalesced of two dtypes": Row(
         lambda: dist.all_reduce_coalesced([f32(2), f64(2)]),
         ValueError,
         "Invalid usage of tensors with different dtypes",
+        COALESCED,
     ),
     "tensor on another device": Row(
         lambda: dist.all_reduce(torch.zeros(2, device=1)),
@@ -253,14 +261,12 @@ def test_outsiders_are_warned(open_world: OpenWorld) -> None:
         one, many = f32(2), [f32(2), f32(2)]
         for name, call in {
             "all_reduce": lambda: dist.all_reduce(one, group=group),
-            "all_reduce_coalesced": lambda: dist.all_reduce_coalesced(many, group=group),
             "reduce": lambda: dist.reduce(one, 1, group=group),
             "reduce_scatter": lambda: dist.reduce_scatter(one, many, group=group),
             "reduce_scatter_tensor": lambda: dist.reduce_scatter_tensor(one, f32(4), group=group),
             "broadcast": lambda: dist.broadcast(one, 1, group=group, async_op=True),
             "all_gather": lambda: dist.all_gather(many, one, group=group),
             "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(f32(4), one, group=group),
-            "all_gather_coalesced": lambda: dist.all_gather_coalesced([many], many, group=group),
             "gather": lambda: dist.gather(one, many, 0, group=group),
             "scatter": lambda: dist.scatter(one, many, 0, group=group),
             "all_to_all": lambda: dist.all_to_all(many, many, group=group),
@@ -325,5 +331,38 @@ def test_monitored_barrier_is_not_for_nccl(open_world: OpenWorld) -> None:
         dist.init_process_group("nccl", timeout=timedelta(seconds=1))
         with pytest.raises(ValueError, match=r"monitored_barrier is only implemented for GLOO backend\."):
             dist.monitored_barrier()
+
+    on_ranks(2, program)
+
+
+def test_wrong_sizes_with_nccl(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group("nccl")
+        for call, error, text in (
+            (
+                lambda: dist.all_gather_into_tensor(f32(3), f32(2)),
+                ValueError,
+                "output tensor size must be equal to wor",
+            ),
+            (
+                lambda: dist.all_gather_into_tensor(f64(4), f32(2)),
+                TypeError,
+                "output tensor must have the same type as",
+            ),
+            (
+                lambda: dist.reduce_scatter_tensor(f32(3), f32(4)),
+                ValueError,
+                "input tensor must be the same size as out",
+            ),
+            (
+                lambda: dist.reduce_scatter_tensor(f64(2), f32(4)),
+                TypeError,
+                "input tensor must be the same type as the",
+            ),
+        ):
+            with pytest.raises(error, match=f"^{text}"):
+                call()
 
     on_ranks(2, program)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
 from torchemu._tensor import Tensor
+from torchemu.distributed._backends import Backend
 from torchemu.dtypes import dtype
 
 if TYPE_CHECKING:
@@ -77,10 +78,58 @@ def check_blocks(operation: str, blocks: Sequence[Tensor], own: Tensor, rank: in
         return
     for i, block in enumerate(blocks):
         if block.numel() != own.numel():
-            raise RuntimeError(wrong_size(operation, i, own.shape, block.shape))
+            raise RuntimeError(_wrong_size(operation, i, own.shape, block.shape))
 
 
-def wrong_size(operation: str, index: int, expected: Sequence[int], got: Sequence[int]) -> str:
+def check_gathered_whole(group: ProcessGroup, output: Tensor, given: Tensor) -> None:
+    """Raises unless the output has room for what all ranks give. Gloo cuts it along its first dimension to see.
+
+    Raises:
+        RuntimeError: wrong dtype or size.
+        TypeError, ValueError: the same, with backend nccl.
+    """
+    n = group.size()
+    if output.dtype is not given.dtype:
+        if group.backend == Backend.NCCL:
+            raise TypeError("output tensor must have the same type as input tensor")
+        raise RuntimeError(_wrong_type("allgather", 0, given, output))
+    if output.numel() == n * given.numel():
+        return
+    if group.backend == Backend.NCCL:
+        raise ValueError("output tensor size must be equal to world_size times input tensor size")
+    rows = output.shape[0] if output.shape else 1
+    chunk = max(-(-rows // n), 1)
+    if -(-rows // chunk) != n:
+        raise RuntimeError(
+            "ProcessGroupGloo::allgather: invalid output tensor list at index 0 "
+            f"(expected length {n}, got {-(-rows // chunk)})"
+        )
+    sizes = [min(chunk, rows - i * chunk) for i in range(n)]
+    index = next((i for i, size in enumerate(sizes) if (size, *output.shape[1:]) != given.shape), 0)
+    raise RuntimeError(_wrong_size("allgather", index, given.shape, (sizes[index], *output.shape[1:])))
+
+
+def check_scattered_whole(group: ProcessGroup, output: Tensor, given: Tensor) -> None:
+    """Raises unless the output has room for this rank's share.
+
+    Raises:
+        TypeError: wrong dtype.
+        RuntimeError: wrong size; ValueError with backend nccl.
+    """
+    if output.dtype is not given.dtype:
+        raise TypeError(f"input tensor must be the same type as the output tensor: {given.dtype} and {output.dtype}")
+    if output.numel() * group.size() == given.numel():
+        return
+    what = "input tensor must be the same size as output size times world size"
+    if group.backend == Backend.NCCL:
+        raise ValueError(what)
+    wanted, has = (output.shape or (1,))[0] * group.size(), (given.shape or (1,))[0]
+    raise RuntimeError(
+        f"[rank{group.rank()}]: Check failed: outputShape[0] * worldSize == inputShape[0] ({wanted} vs. {has}). {what}"
+    )
+
+
+def _wrong_size(operation: str, index: int, expected: Sequence[int], got: Sequence[int]) -> str:
     """Gloo's words for a tensor of a wrong size."""
     return (
         f"ProcessGroupGloo::{operation}: invalid tensor size at index {index} "
@@ -92,7 +141,7 @@ def _sizes(shape: Sequence[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def wrong_type(operation: str, index: int, expected: Tensor, got: Tensor) -> str:
+def _wrong_type(operation: str, index: int, expected: Tensor, got: Tensor) -> str:
     """Gloo's words for a tensor of a wrong type."""
     return (
         f"ProcessGroupGloo::{operation}: invalid tensor type at index {index} "

@@ -10,16 +10,15 @@ from torchemu._tensor import Tensor
 from torchemu.distributed._checks import (
     check_blocks,
     check_dtypes,
+    check_gathered_whole,
     check_list,
     check_place,
     check_root,
     check_tensor,
     splits,
-    wrong_size,
-    wrong_type,
 )
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import handles, issue, refuse_shards
+from torchemu.distributed._issue import handles, issue, refuse_shards, warn_of_coalesced
 from torchemu.distributed._work import Work
 
 
@@ -119,7 +118,7 @@ def all_gather_into_tensor(
     check_place(ranks, "input_tensor", input_tensor)
     if ranks.sharded:
         return _all_gather_shards(ranks, output_tensor, input_tensor, async_op)
-    _check_whole(ranks, output_tensor, input_tensor)
+    check_gathered_whole(ranks, output_tensor, input_tensor)
     if ranks.coalescing is not None:
         return ranks.coalescing.add("all_gather_into_tensor", "", async_op, output_tensor, input_tensor)
     out, given = str(output_tensor._handle), str(input_tensor._handle)
@@ -137,32 +136,13 @@ def _all_gather_shards(group: ProcessGroup, output: Tensor, given: Tensor, async
     return Work(handle, [output]) if async_op else None
 
 
-def _check_whole(group: ProcessGroup, output: Tensor, given: Tensor) -> None:
-    """Gloo's complaints: it cuts the output into chunks along its first dimension."""
-    if output.dtype is not given.dtype:
-        raise RuntimeError(wrong_type("allgather", 0, given, output))
-    n = group.size()
-    if output.numel() == n * given.numel():
-        return
-    rows = output.shape[0] if output.shape else 1
-    chunk = max(-(-rows // n), 1)
-    if -(-rows // chunk) != n:
-        raise RuntimeError(
-            "ProcessGroupGloo::allgather: invalid output tensor list at index 0 "
-            f"(expected length {n}, got {-(-rows // chunk)})"
-        )
-    sizes = [min(chunk, rows - i * chunk) for i in range(n)]
-    index = next((i for i, size in enumerate(sizes) if (size, *output.shape[1:]) != given.shape), 0)
-    raise RuntimeError(wrong_size("allgather", index, given.shape, (sizes[index], *output.shape[1:])))
-
-
 def all_gather_coalesced(
     output_tensor_lists: list[list[Tensor]],
     input_tensor_list: list[Tensor],
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """all_gather of several tensors of one dtype in one go.
+    """all_gather of several tensors of one dtype in one go. Deprecated, and warns of it.
 
     Args:
         output_tensor_lists: for each rank, tensors such as it gives.
@@ -172,6 +152,7 @@ def all_gather_coalesced(
     Raises:
         as all_gather does.
     """
+    warn_of_coalesced("all_gather_coalesced")
     check_list(input_tensor_list, "input_tensor_list")
     if not isinstance(output_tensor_lists, list):
         raise TypeError("Invalid function argument: output_tensor_lists should be a list")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,3 +46,13 @@ def refuse_shards(group: ProcessGroup, operation: str) -> None:
     """Raises NotImplementedError for the group of a single worker's shards."""
     if group.sharded:
         raise NotImplementedError(f"{operation} over the shards of a single worker is not supported")
+
+
+def warn_of_coalesced(operation: str) -> None:
+    """Warns that a program calls what PyTorch is going to drop."""
+    warnings.warn(
+        f"`torch.distributed.{operation}` will be deprecated. If you must use it, please revisit our documentation "
+        "later at https://pytorch.org/docs/main/distributed.html#collective-functions",
+        FutureWarning,
+        stacklevel=3,
+    )

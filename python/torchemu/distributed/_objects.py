@@ -16,13 +16,16 @@ from torchemu.distributed._issue import finish, refuse_shards
 from torchemu.distributed._p2p import recv, send
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
+def all_gather_object(
+    object_list: list[Any], obj: Any, group: ProcessGroup | None = None, weights_only: bool = False
+) -> None:
     """Fills the list, on every rank, with all ranks' objects.
 
     Args:
         object_list: as long as the group.
         obj: anything that can be pickled.
         group: the ranks; None is the default group.
+        weights_only: means nothing here: the bytes are this program's own.
 
     Raises:
         ValueError: no process group; the list is too short.
@@ -46,6 +49,7 @@ def gather_object(
     dst: int | None = None,
     group: ProcessGroup | None = None,
     group_dst: int | None = None,
+    weights_only: bool = False,
 ) -> None:
     """Fills the list, on one rank, with all ranks' objects.
 
@@ -54,6 +58,7 @@ def gather_object(
         object_gather_list: on that rank, a list as long as the group; nothing on the others.
         dst: that rank, as a number in the default group, or group_dst, as one in the group. Neither is rank 0.
         group: the ranks; None is the default group.
+        weights_only: means nothing here.
 
     Raises:
         ValueError: no process group; the list is missing, or given where it must not be, or too short.
@@ -121,6 +126,7 @@ def scatter_object_list(
     src: int | None = None,
     group: ProcessGroup | None = None,
     group_src: int | None = None,
+    weights_only: bool = False,
 ) -> None:
     """Puts, into the first place of each rank's output list, its object of one rank's input list.
 
@@ -129,6 +135,7 @@ def scatter_object_list(
         scatter_object_input_list: on that rank, an object for each rank.
         src: that rank, as a number in the default group, or group_src, as one in the group. Neither is rank 0.
         group: the ranks; None is the default group.
+        weights_only: means nothing here.
 
     Raises:
         ValueError: no process group; a list is missing or has a wrong length.

@@ -11,10 +11,11 @@ from torchemu.distributed._checks import (
     check_list,
     check_place,
     check_root,
+    check_scattered_whole,
     check_tensor,
 )
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import handles, issue, refuse_shards
+from torchemu.distributed._issue import handles, issue, refuse_shards, warn_of_coalesced
 from torchemu.distributed._reduce_op import RedOpType, ReduceOp, core_name
 from torchemu.distributed._work import Work
 
@@ -67,11 +68,12 @@ def _all_reduce_shards(group: ProcessGroup, tensor: Tensor, name: str, async_op:
 def all_reduce_coalesced(
     tensors: list[Tensor], op: Reduction = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """all_reduce of several tensors of one dtype in one go.
+    """all_reduce of several tensors of one dtype in one go. Deprecated, and warns of it.
 
     Raises:
         as all_reduce does; ValueError also when there are no tensors, or several dtypes.
     """
+    warn_of_coalesced("all_reduce_coalesced")
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     check_list(tensors, "tensors")
     check_dtypes(tensors)
@@ -177,7 +179,7 @@ def reduce_scatter_tensor(
     if ranks is None:
         return None
     refuse_shards(ranks, "reduce_scatter_tensor")
-    _check_whole(ranks, output, input)
+    check_scattered_whole(ranks, output, input)
     name = core_name(op, output.dtype)
     check_place(ranks, "output", output)
     check_place(ranks, "input", input)
@@ -189,14 +191,3 @@ def reduce_scatter_tensor(
 
 reduce_scatter_single = reduce_scatter_tensor
 """What newer versions of PyTorch call it."""
-
-
-def _check_whole(group: ProcessGroup, output: Tensor, given: Tensor) -> None:
-    if output.dtype is not given.dtype:
-        raise TypeError(f"input tensor must be the same type as the output tensor: {given.dtype} and {output.dtype}")
-    if output.numel() * group.size() != given.numel():
-        wanted, has = (output.shape or (1,))[0] * group.size(), (given.shape or (1,))[0]
-        raise RuntimeError(
-            f"[rank{group.rank()}]: Check failed: outputShape[0] * worldSize == inputShape[0] ({wanted} vs. {has}). "
-            "input tensor must be the same size as output size times world size"
-        )

@@ -46,6 +46,7 @@ from torchemu.distributed._groups import (
     get_rank,
     get_world_size,
     group,
+    groups,
     resolved,
 )
 from torchemu.distributed._groups import default_group as _get_default_group
@@ -117,6 +118,7 @@ __all__ = [
     "_reduce_scatter_base",
     "_resolve_process_group",
     "_warn_not_in_group",
+    "_world",
     "all_gather",
     "all_gather_coalesced",
     "all_gather_into_tensor",
@@ -217,3 +219,36 @@ def _get_process_group_name(pg: ProcessGroup) -> str:
 def _set_pg_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> None:
     """Changes how long operations of a group may take."""
     resolved(group).set_timeout(timeout)
+
+
+class _World:
+    """The process groups of the running rank, as programs look into PyTorch's."""
+
+    @property
+    def default_pg(self) -> ProcessGroup | None:
+        """The default group."""
+        return group.WORLD
+
+    @property
+    def pg_map(self) -> dict[ProcessGroup, tuple[str, Store]]:
+        """The backend and the store of each group."""
+        return {pg: (pg.backend, pg.get_group_store()) for pg in self.pg_names}
+
+    @property
+    def pg_names(self) -> dict[ProcessGroup, str]:
+        """The name of each group."""
+        return {pg: name for name, pg in groups.get().by_name.items()} if group.WORLD else {}
+
+    @property
+    def pg_group_ranks(self) -> dict[ProcessGroup, dict[int, int]]:
+        """The group rank of each of its ranks, for each group."""
+        return {pg: {rank: i for i, rank in enumerate(pg.ranks)} for pg in self.pg_names}
+
+    @property
+    def group_count(self) -> int:
+        """The number of groups that all ranks have made together."""
+        return get_pg_count()
+
+
+_world = _World()
+"""What PyTorch keeps about groups, to be looked at."""
