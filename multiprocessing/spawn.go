@@ -33,6 +33,7 @@ func (p *Process) Wait(e *torchemu.Event) error {
 		return err
 	}
 	if p.failed == nil && p.scheduler.Park(p.ID, e) {
+		p.Parks(e)
 		if !p.yield(struct{}{}) {
 			return ErrUnwound
 		}
@@ -41,7 +42,7 @@ func (p *Process) Wait(e *torchemu.Event) error {
 	if p.failed != nil {
 		return p.failed
 	}
-	p.Reach(e.At())
+	p.Resumes(e.At())
 	return e.Err()
 }
 
