@@ -44,7 +44,7 @@ func (m *meeting) traced() *trace.Call {
 // recordPart records a member's part in a collective that has ended for it.
 func (m *meeting) recordPart(member int, now sim.Time) {
 	p, r := &m.parts[member], &m.group.backend.World.Trace
-	if !r.Wants(m.hostOf(member), p.issued) {
+	if !r.Wants(m.hostOf(member), p.called) {
 		return
 	}
 	call := m.traced()
@@ -94,7 +94,7 @@ func (s stepRecorder) StepDone(i int, at ccl.StepTimes) {
 // record records a message that has arrived, at both sides.
 func (t transmission) record(now sim.Time) {
 	for _, l := range []*letter{t.send, t.recv} {
-		if r := &l.group.backend.World.Trace; r.Wants(l.host(), l.ready) {
+		if r := &l.group.backend.World.Trace; r.Wants(l.host(), l.called) {
 			r.Activity(l.activity(t.send, t.recv, now))
 		}
 	}

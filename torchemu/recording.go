@@ -48,7 +48,7 @@ func (f flows) Reduced(pe topology.DeviceID, bytes int64, start, end sim.Time) {
 // recorded is what there is to record of a kernel or copy before it starts; nil when nobody records it.
 func (s *Stream) recorded(a *activity, called sim.Time) *trace.Activity {
 	t := &s.rank.world.Trace
-	if !t.Wants(s.rank.ID, a.issued) {
+	if !t.Wants(s.rank.ID, called) {
 		return nil
 	}
 	r := &trace.Activity{

@@ -147,7 +147,7 @@ func (r *Recorder) Span(s Span) {
 // Activity records an activity.
 func (r *Recorder) Activity(a Activity) {
 	for _, rec := range r.recordings {
-		if rec.Wants(a.Rank, a.Issued) {
+		if rec.Wants(a.Rank, a.Called) {
 			rec.Activities = append(rec.Activities, a)
 		}
 	}

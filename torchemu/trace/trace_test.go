@@ -97,10 +97,10 @@ func TestRecordingsTakeWhatTheyWant(t *testing.T) {
 	low.Close(1, 20)
 	low.Open(1, 30)
 	high.Open(2, 0)
-	for _, issued := range []sim.Time{9, 10, 19, 20, 29, 30, 1000} {
+	for _, called := range []sim.Time{9, 10, 19, 20, 29, 30, 1000} {
 		for rank := range 4 {
-			r.Activity(trace.Activity{Rank: rank, Issued: issued, End: 5000})
-			r.Span(trace.Span{Rank: rank, Start: issued})
+			r.Activity(trace.Activity{Rank: rank, Called: called, End: 5000})
+			r.Span(trace.Span{Rank: rank, Start: called})
 		}
 	}
 	r.Step(trace.Step{})
@@ -116,7 +116,7 @@ func TestRecordingsTakeWhatTheyWant(t *testing.T) {
 	high.Close(2, 2000)
 	r.Step(trace.Step{})
 	r.Remove(low)
-	r.Activity(trace.Activity{Rank: 1, Issued: 50})
+	r.Activity(trace.Activity{Rank: 1, Called: 50})
 	if len(high.Steps) != 1 || len(low.Activities) != 4 {
 		t.Error("recordings take something after their end")
 	}
@@ -124,15 +124,15 @@ func TestRecordingsTakeWhatTheyWant(t *testing.T) {
 
 func checkTimes(t *testing.T, name string, rec *trace.Recording, want []sim.Time) {
 	t.Helper()
-	var issued, started []sim.Time
+	var called, started []sim.Time
 	for _, a := range rec.Activities {
-		issued = append(issued, a.Issued)
+		called = append(called, a.Called)
 	}
 	for _, s := range rec.Spans {
 		started = append(started, s.Start)
 	}
-	if !slices.Equal(issued, want) || !slices.Equal(started, want) {
-		t.Errorf("%s: activities of %v and spans of %v, want %v", name, issued, started, want)
+	if !slices.Equal(called, want) || !slices.Equal(started, want) {
+		t.Errorf("%s: activities of %v and spans of %v, want %v", name, called, started, want)
 	}
 }
 
