@@ -30,7 +30,8 @@ class Held(weakref.ref):
 
 
 _gone: deque[Held] = deque()  # whose objects are gone
-_leaving: list[Held] = []  # of these, the ones whose memory an operation of the core may still use
+_leaving: deque[Held] = deque()  # of these, the ones whose memory an operation of the core may still use
+_LOOKED_AT = 16  # of those, at a time: programs that issue much and wait late have thousands
 _held: set[Held] = set()
 
 
@@ -56,8 +57,11 @@ def release_gone() -> None:
             go.Release(held.handle)
         _held.discard(held)
         _gone.popleft()
-    if _leaving:
-        _leaving[:] = [held for held in _leaving if _still_used(held)]
+    for _ in range(min(len(_leaving), _LOOKED_AT)):
+        if _still_used(_leaving[0]):
+            _leaving.rotate(-1)
+        else:
+            _leaving.popleft()
 
 
 def _still_used(held: Held) -> bool:

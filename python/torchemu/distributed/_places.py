@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections import defaultdict
 
@@ -12,7 +13,7 @@ from torchemu.distributed._table import Table
 Where = tuple[str, ...]
 """What kind of name it is, and the name."""
 
-_FIRST_FREE_PORT = 49152  # of those that systems give to programs which ask for any
+_FREE_PORTS = range(49152, 1 << 16)  # that systems give to programs which ask for any
 
 
 class Places:
@@ -23,6 +24,7 @@ class Places:
         self._tables: dict[Where, Table] = {}
         self._masters: dict[Where, weakref.ref[object]] = {}
         self._arrivals: defaultdict[Where, Line] = defaultdict(Line)
+        self._ports = itertools.cycle(_FREE_PORTS)
 
     def find(self, where: Where) -> Table | None:
         """What is there; names of the program around a spawn count, where the spawn has none of its own."""
@@ -51,11 +53,8 @@ class Places:
         return self._outer is not None and self._outer.is_served(where)
 
     def free_port(self) -> int:
-        """A port that nobody has a store at."""
-        port = _FIRST_FREE_PORT
-        while self.find(("tcp", "localhost", str(port))) is not None:
-            port += 1
-        return port
+        """A port that nobody has a store at, and that nobody else who asks is told."""
+        return next(port for port in self._ports if self.find(("tcp", "localhost", str(port))) is None)
 
 
 def places() -> Places:
