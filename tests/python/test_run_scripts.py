@@ -12,6 +12,7 @@ from launch import launch
 SCRIPTS = ROOT / "tests" / "scripts"
 RECORDED = sorted(SCRIPTS.glob("*.out"))
 SCHEDULES = [["--schedule", "fifo"], ["--schedule", "random", "--schedule-seed", "7"], ["--schedule", "pct"]]
+EXPLORED = [("random" if seed % 2 else "pct", seed) for seed in range(1, 21)]
 
 
 def started(recorded: Path) -> list[str]:
@@ -24,13 +25,25 @@ def started(recorded: Path) -> list[str]:
     return arguments if command == "torchrun" else ["--nproc-per-node", "1", *arguments]
 
 
+def prints_the_same(recorded: Path, *schedule: str) -> None:
+    """Runs a program and compares what it prints."""
+    outcome = launch(*schedule, *started(recorded))
+    assert (outcome.status, outcome.err) == (0, ""), schedule
+    assert outcome.out == recorded.read_text(), schedule
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda flags: flags[1])
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda file: file.stem)
 def test_prints_what_it_prints_on_pytorch(recorded: Path, schedule: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(SCRIPTS)
-    outcome = launch(*schedule, *started(recorded))
-    assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out == recorded.read_text()
+    prints_the_same(recorded, *schedule)
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda file: file.stem)
+def test_no_schedule_of_many_changes_it(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(SCRIPTS)
+    for policy, seed in EXPLORED:
+        prints_the_same(recorded, "--virtual-clock", "--schedule", policy, "--schedule-seed", str(seed))
 
 
 def test_every_script_is_recorded() -> None:

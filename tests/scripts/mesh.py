@@ -14,7 +14,7 @@ for name in mesh.mesh_dim_names:
     sums.append(int(t.item()))
 flat = mesh["dp", "tp"]._flatten()
 about = {
-    "at": mesh.get_coordinate(),
+    "at": list(mesh.get_coordinate()),
     "sums": sums,
     "tp": mesh["tp"].mesh.tolist(),
     "dp, tp": mesh["dp", "tp"].mesh.tolist(),
