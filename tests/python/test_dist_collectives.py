@@ -255,3 +255,32 @@ def test_tensors_that_are_not_for_the_backend(open_world: OpenWorld, backend: st
         dist.all_gather_object([None, None], rank)  # what the group itself makes is for its backend
 
     on_ranks(2, program)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.distributed.all_")
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("schedule", ["random", "pct"])
+def test_under_every_schedule_of_ranks(open_world: OpenWorld, schedule: str, seed: int) -> None:
+    """All collectives in turn, on groups that overlap; the orders of the two groups' differ."""
+    world = open_world("sips8")
+    world.schedule, world.seed = schedule, seed
+    members = {"all": [0, 1, 2, 3, 4], "some": [1, 2, 4]}
+    names = [(name, who) for i, name in enumerate(CASES) for who in (members if i % 2 else reversed(members))]
+
+    def program(rank: int) -> list[Arrays]:
+        dist.init_process_group()
+        groups = {who: dist.new_group(ranks) for who, ranks in members.items()}
+        ends = []
+        for name, who in names:
+            if rank in members[who]:
+                given = CASES[name].given(members[who].index(rank), len(members[who]))
+                ends.append(CASES[name].call(groups[who], [torch.from_numpy(a.copy()) for a in given]))
+        return [[np.array(t.numpy()) for t in end] for end in ends]
+
+    ends = on_ranks(5, program)
+    for name, who in names:
+        n = len(members[who])
+        want = CASES[name].want([CASES[name].given(i, n) for i in range(n)])
+        for i, rank in enumerate(members[who]):
+            got = ends[rank].pop(0)
+            assert len(got) == len(want[i]) and all(map(same, got, want[i])), f"{name} on {who}, rank {rank}"
