@@ -263,9 +263,12 @@ def test_ranks_that_disagree_about_a_group(open_world: OpenWorld) -> None:
 
     found = failures(4, program)
     assert set(found) == {2, 3} and all(type(e) is MismatchError for e in found.values())
+    site = f"{__file__}:{program.__code__.co_firstlineno + 2} in program"
     assert str(found[3]) == (
-        "ranks disagree in process group 1 (tp): rank 3 makes it of ranks [2, 3], another one of [0, 1]. All ranks "
-        "must make the same groups in the same order"
+        "ranks 0 and 3 disagree on the members of process group 1 (tp):\n"
+        f"  rank 0 makes it of ranks [0, 1] at {site}\n"
+        f"  rank 3 makes it of ranks [2, 3] at {site}\n"
+        "All ranks of the world, not only the members, must make the same groups in the same order."
     )
 
 

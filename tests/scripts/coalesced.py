@@ -1,9 +1,12 @@
 # torchrun --nproc-per-node 3 coalesced.py
 """Exchanges among all pairs in one batch, and lists of tensors in one call."""
 
+import warnings
+
 import torch
 import torch.distributed as dist
 
+warnings.simplefilter("ignore")  # all_reduce_coalesced is old
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 others = [r for r in range(size) if r != rank]

@@ -39,12 +39,15 @@ class Membership:
         handle: the Go core's group.
         members: numbers in the World, by group rank.
         sharded: the members are the shards that a single worker's tensors have on the PEs of one SIP.
+        maker, site: the rank that was the first to make the group, and where.
     """
 
     world: _runtime.World
     handle: int
     members: tuple[int, ...]
     sharded: bool = False
+    maker: int = 0
+    site: str = ""
 
 
 class ProcessGroup:
@@ -190,11 +193,15 @@ def shared_membership(name: str, members: tuple[int, ...], label: str) -> Member
     if found is None:
         number = int(name) if name.isdecimal() else len(kept)
         handle = go.NewGroup(context.world.handle, number, label, ",".join(map(str, members)))
-        found = kept[key] = Membership(context.world, handle, members)
+        site = _runtime.call_site()
+        found = kept[key] = Membership(context.world, handle, members, maker=context.rank, site=site)
     if found.members != members:
+        low, high = sorted((context.rank, found.maker))
         raise MismatchError(
-            f"ranks disagree in process group {label}: rank {context.rank} makes it of ranks {list(members)}, another "
-            f"one of {list(found.members)}. All ranks must make the same groups in the same order"
+            f"ranks {low} and {high} disagree on the members of process group {label}:\n"
+            f"  rank {found.maker} makes it of ranks {list(found.members)} at {found.site}\n"
+            f"  rank {context.rank} makes it of ranks {list(members)} at {_runtime.call_site()}\n"
+            "All ranks of the world, not only the members, must make the same groups in the same order."
         )
     return found
 
