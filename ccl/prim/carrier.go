@@ -22,9 +22,14 @@ type carrier interface {
 
 // effect is what happens at the end of an operation.
 type effect struct {
+	by      *origin  // of the operation; nil for what only lets time pass
 	message *message // whose arrival it is; nil for what stays in order by itself
+	data    []byte   // under way; may be nil
 	do      func()
 }
+
+// effect is an operation's, without data.
+func (m *Machine) effect(by *origin, do func()) effect { return effect{by: by, do: do} }
 
 // timed is the carrier in simulated time.
 type timed struct{ *Machine }
@@ -107,7 +112,7 @@ type buffers [40][][]byte
 
 // take returns a copy of data.
 func (b *buffers) take(data []byte) []byte {
-	k := bits.Len(uint(len(data)))
+	k := bits.Len(uint(max(1, len(data)) - 1))
 	if n := len(b[k]); n > 0 {
 		last := b[k][n-1][:len(data)]
 		b[k] = b[k][:n-1]
@@ -125,4 +130,7 @@ func (b *buffers) give(data []byte) {
 }
 
 // searched says whether all orders are tried out; see [Explore].
-func (m *Machine) searched() bool { return false }
+func (m *Machine) searched() bool {
+	_, timed := m.carrier.(timed)
+	return !timed
+}

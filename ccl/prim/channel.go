@@ -16,6 +16,7 @@ type channel struct {
 // message is something on its way to a rank.
 type message struct {
 	*origin
+	to      int // rank
 	channel *channel
 	posted  moment // when it left its pipe
 	clock   clock  // what it knows: first what its pipe knew, and once landed all that is before its landing
@@ -59,7 +60,7 @@ func (p *pe) channel(to int) *channel {
 // post sends a message.
 func (p *pe) post(s *message) {
 	m := p.machine
-	ch := p.channel(s.dst.rank)
+	ch := p.channel(s.to)
 	s.channel, s.epoch, s.fence = ch, ch.epoch, ch.fence
 	ch.queue = append(ch.queue, s)
 	p.flight.took++
@@ -67,7 +68,7 @@ func (p *pe) post(s *message) {
 	if s.src.region != nil && s.data == nil {
 		s.data = m.take(s.src, s.origin, s.lane, s.clock)
 	}
-	m.carrier.send(p.device, m.PEs[ch.to], s.bytes(), effect{message: s, do: func() { ch.arrive(s) }})
+	m.carrier.send(p.device, m.PEs[ch.to], s.bytes(), effect{by: s.origin, message: s, data: s.data, do: func() { ch.arrive(s) }})
 }
 
 // arrive notes that a message is at its destination, and lets land what can.
@@ -115,7 +116,13 @@ type flight struct {
 	took    int      // messages under way
 	acked   sim.Time // when the acknowledgements of those that have landed are back
 	knows   clock    // what they know
-	waiting []*Event // Quiets
+	waiting []quiet
+}
+
+// quiet is a program's wait for all of a PE's transfers.
+type quiet struct {
+	*origin
+	event *Event
 }
 
 // landed notes the end of something that the PE had under way.
@@ -127,15 +134,15 @@ func (p *pe) landed(at deviceID, knows clock) {
 	if f.took > 0 {
 		return
 	}
-	for _, e := range f.waiting {
-		p.acknowledge(e)
+	for _, q := range f.waiting {
+		p.acknowledge(q)
 	}
 	f.waiting = nil
 }
 
 // acknowledge completes a Quiet when the acknowledgements are back.
-func (p *pe) acknowledge(e *Event) {
+func (p *pe) acknowledge(q quiet) {
 	m := p.machine
-	e.clock = m.check.union(nil, p.flight.knows)
-	m.carrier.after(max(0, p.flight.acked-m.Now()), effect{do: func() { m.finish(e) }})
+	q.event.clock = m.check.union(nil, p.flight.knows)
+	m.carrier.after(max(0, p.flight.acked-m.Now()), m.effect(q.origin, func() { m.finish(q.event) }))
 }

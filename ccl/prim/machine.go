@@ -68,6 +68,8 @@ type pe struct {
 	channels []*channel // by destination; nil before the first use
 	chains   chains     // lanes of what is in no order
 	flight   flight
+	issued   int             // operations
+	held     uint64          // a hash of what has come into the scratch memory, for the search of states
 	stale    []*staleWait    // waits that no new signal had satisfied
 	heard    map[int]*origin // by rank: its last signal that was waited for
 }

@@ -33,7 +33,17 @@ func (m *Machine) put(p place, data []byte, o *origin, r *reduction, at moment, 
 		m.check.access(p, o, writes, at, knows)
 		copy(p.data(), data)
 	}
+	if p.window == nil && m.searched() {
+		o.pe.hold(data)
+	}
 	m.wake(p)
+}
+
+// hold notes what has come into the scratch memory: all that is there is a function of that.
+func (p *pe) hold(data []byte) {
+	for _, v := range data {
+		p.held = mix(p.held, uint64(v))
+	}
 }
 
 // lost reports an operation on memory that has been freed.

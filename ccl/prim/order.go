@@ -101,13 +101,13 @@ func (f *fence) learned(check *checker) clock {
 // Quiet waits until all that the PE has sent, put, got or copied has landed. Stores count as sent when the program
 // knows that their pipe has done them.
 func (c *Context) Quiet() {
-	e := &Event{}
+	q := quiet{c.origin("quiet", Scalar), &Event{}}
 	if c.pe.flight.took == 0 {
-		c.pe.acknowledge(e)
+		c.pe.acknowledge(q)
 	} else {
-		c.pe.flight.waiting = append(c.pe.flight.waiting, e)
+		c.pe.flight.waiting = append(c.pe.flight.waiting, q)
 	}
-	c.await(e, blockage{site: c.site(), what: func() string {
+	c.await(q.event, blockage{site: q.site, what: func() string {
 		return fmt.Sprintf("%d transfers that it started to land", c.pe.flight.took)
 	}})
 }

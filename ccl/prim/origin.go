@@ -11,6 +11,9 @@ type origin struct {
 	site  site
 	issue moment // of the program, when it issued the operation
 	known clock  // what the program knew then; never changed
+
+	number int // among the PE's operations
+	stages int // effects it has had started, for the search of states
 }
 
 // origin notes who issues an operation.
@@ -18,7 +21,8 @@ func (c *Context) origin(what string, p Pipe) *origin {
 	o := &origin{pe: c.pe, name: c.job.Name, what: what, pipe: p, site: c.site()}
 	o.issue = c.machine().check.advance(&c.scalar().agent)
 	o.known = c.machine().check.release(&c.scalar().agent)
-	c.observe(uint64(o.issue.tick))
+	c.pe.issued++
+	o.number = c.pe.issued
 	return o
 }
 

@@ -51,14 +51,14 @@ func (c *Context) put(what string, to, from Addr, n int, signal *signalling, lat
 
 // message is what the program itself sends to the rank of a place.
 func (c *Context) message(o *origin, dst place) *message {
-	return &message{origin: o, posted: o.issue, clock: c.machine().check.release(&c.scalar().agent), dst: dst}
+	return &message{origin: o, to: dst.rank, posted: o.issue, clock: c.machine().check.release(&c.scalar().agent), dst: dst}
 }
 
 // sent waits until a transfer's source has been read.
 func (c *Context) sent(what string, n int, o *origin) {
 	e := &Event{}
 	m := c.machine()
-	m.carrier.after(m.injection(n), effect{do: func() { m.finish(e) }})
+	m.carrier.after(m.injection(n), m.effect(o, func() { m.finish(e) }))
 	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("its %s of %d bytes to leave", what, n) }})
 }
 
@@ -99,7 +99,7 @@ func (c *Context) copy(what string, to, from Addr, n int) *Event {
 	if t.src.rank == c.Rank() {
 		t.read()
 	} else {
-		m.carrier.after(m.latency(c.pe.device, m.PEs[t.src.rank]), effect{do: t.read})
+		m.carrier.after(m.latency(c.pe.device, m.PEs[t.src.rank]), m.effect(t.origin, t.read))
 	}
 	return t.event
 }
@@ -108,7 +108,7 @@ func (c *Context) copy(what string, to, from Addr, n int) *Event {
 func (t *transfer) read() {
 	m := t.pe.machine
 	t.data = m.take(t.src, t.origin, t.lane, t.clock)
-	m.carrier.send(m.PEs[t.src.rank], m.PEs[t.dst.rank], len(t.data), effect{do: t.land})
+	m.carrier.send(m.PEs[t.src.rank], m.PEs[t.dst.rank], len(t.data), effect{by: t.origin, data: t.data, do: t.land})
 }
 
 func (t *transfer) land() {

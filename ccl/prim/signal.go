@@ -163,6 +163,7 @@ func (c *Context) Wait(w Word, cmp Cmp, value int64) {
 func (c *Context) glance() {
 	if m := c.machine(); m.searched() && c.yield != nil {
 		m.ready = append(m.ready, c)
+		c.observe(1)
 		c.park()
 	}
 }
@@ -213,12 +214,12 @@ func (c *Context) Test(w Word, cmp Cmp, value int64) bool {
 	o := c.origin("test", Scalar)
 	x := &waiter{place: p, cmp: cmp, value: value, event: &Event{}, by: o}
 	e, m := &Event{}, c.machine()
-	m.carrier.after(m.memoryLatency(), effect{do: func() {
+	m.carrier.after(m.memoryLatency(), m.effect(o, func() {
 		if !m.lost(p, o) && cmp.Holds(p.load(), value) {
 			e.value, e.clock = 1, m.check.satisfied(x)
 		}
 		m.finish(e)
-	}})
+	}))
 	c.await(e, blockage{site: o.site, what: func() string { return "a test of " + x.String() }})
 	return c.result == 1
 }
@@ -249,7 +250,7 @@ func (c *Context) atomic(what string, w Word, kind accessKind, change func(int64
 	s := c.message(o, c.wordAt(w))
 	s.signal = &signalling{word: s.dst, kind: kind, change: change, reply: func(old int64, knows clock) {
 		e.value, e.clock = old, knows
-		m.carrier.send(m.PEs[s.dst.rank], c.pe.device, headerBytes, effect{do: func() { m.finish(e) }})
+		m.carrier.send(m.PEs[s.dst.rank], c.pe.device, headerBytes, m.effect(o, func() { m.finish(e) }))
 	}}
 	c.pe.post(s)
 	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("the answer to its %s of %v", what, w.Addr) }})

@@ -13,7 +13,7 @@ func (c *Context) Load(t Tile, from Addr) {
 		m, owner := in.pe.machine, in.pe.machine.PEs[src.rank]
 		read := func() {
 			data := m.take(src, in.origin, in.duration, in.pipe.now)
-			m.carrier.send(owner, in.pe.device, t.Bytes, effect{do: func() {
+			m.carrier.send(owner, in.pe.device, t.Bytes, effect{by: in.origin, data: data, do: func() {
 				m.put(dst, data, in.origin, nil, in.duration, in.pipe.now)
 				in.finish()
 			}})
@@ -22,7 +22,7 @@ func (c *Context) Load(t Tile, from Addr) {
 			read()
 			return
 		}
-		m.carrier.after(m.latency(in.pe.device, owner), effect{do: read})
+		m.carrier.after(m.latency(in.pe.device, owner), m.effect(in.origin, read))
 	}})
 }
 
@@ -41,14 +41,14 @@ func (c *Context) store(to Addr, t Tile, what string, r *reduction) {
 		m := in.pe.machine
 		data := m.take(src, in.origin, in.duration, in.pipe.now)
 		if dst.rank == in.pe.rank {
-			m.carrier.send(in.pe.device, in.pe.device, t.Bytes, effect{do: func() {
+			m.carrier.send(in.pe.device, in.pe.device, t.Bytes, effect{by: in.origin, data: data, do: func() {
 				m.put(dst, data, in.origin, r, in.duration, in.pipe.now)
 				in.finish()
 			}})
 			return
 		}
-		in.pe.post(&message{origin: in.origin, posted: in.duration, clock: m.check.release(&in.pipe.agent), dst: dst, data: data, reduce: r})
-		m.carrier.after(m.injection(t.Bytes), effect{do: in.finish})
+		in.pe.post(&message{origin: in.origin, to: dst.rank, posted: in.duration, clock: m.check.release(&in.pipe.agent), dst: dst, data: data, reduce: r})
+		m.carrier.after(m.injection(t.Bytes), m.effect(in.origin, in.finish))
 	}})
 }
 
@@ -99,7 +99,8 @@ func (c *Context) Fill(t Tile, value byte) {
 func (c *Context) compute(what string, p Pipe, dst Tile, from []place, f func(out []byte)) {
 	to := c.reach(dst.Addr, dst.Bytes)
 	c.issue(p, &instruction{origin: c.origin(what, p), do: func(in *instruction) {
-		in.pe.machine.carrier.combine(in.pe.device, dst.Bytes, effect{do: func() { in.complete(to, from, f) }})
+		m := in.pe.machine
+		m.carrier.combine(in.pe.device, dst.Bytes, m.effect(in.origin, func() { in.complete(to, from, f) }))
 	}})
 }
 
@@ -127,9 +128,10 @@ func (c *Context) Dot(dst, a, b Tile, m, n, k int, accumulate bool) {
 		from = append(from, to)
 	}
 	c.issue(Matrix, &instruction{origin: c.origin("dot", Matrix), do: func(in *instruction) {
-		in.pe.machine.carrier.after(in.pe.machine.dotTime(m, n, k), effect{do: func() {
+		on := in.pe.machine
+		on.carrier.after(on.dotTime(m, n, k), on.effect(in.origin, func() {
 			in.complete(to, from, func(out []byte) { dot(out, x.data(), y.data(), m, n, k, accumulate) })
-		}})
+		}))
 	}})
 }
 
