@@ -22,7 +22,7 @@ class _Operator:
         return self._function(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<op _c10d_functional.{self._name}>"
+        return f"<OpOverloadPacket(op='_c10d_functional.{self._name}')>"
 
     @property
     def default(self) -> _Operator:
@@ -32,7 +32,7 @@ class _Operator:
 
 def _all_reduce_in_place(input: Tensor, reduce_op: str, group_name: str) -> Tensor:  # noqa: A002
     """Replaces the tensor by the reduction over all ranks; the current stream waits."""
-    c10d.all_reduce(input, reduce_op, functional._group(group_name, ""))
+    c10d.all_reduce(input, functional._reduction(reduce_op), functional._group(group_name, ""))
     return input
 
 

@@ -34,6 +34,11 @@ class AsyncCollectiveTensor(Tensor):
         self.trigger_wait()
         return self.elem._storage
 
+    def wait(self) -> Tensor:  # type: ignore[override]
+        """Blocks this rank until the collective has ended, and returns the tensor itself."""
+        self.trigger_wait().wait()
+        return self.elem
+
     def trigger_wait(self) -> Tensor:
         """Makes the current stream wait, if it does not yet, and returns the tensor itself."""
         if not self.completed:

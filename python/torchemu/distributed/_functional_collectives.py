@@ -31,7 +31,7 @@ def wait_tensor(tensor: Tensor) -> Tensor:
 def all_reduce(self: Tensor, reduceOp: str, group: Ranks, tag: str = "") -> Tensor:  # noqa: N803 (PyTorch's name)
     """The reduction over all ranks."""
     output = self.clone()
-    return _filled(output, c10d.all_reduce(output, reduceOp, _group(group, tag), async_op=True))
+    return _filled(output, c10d.all_reduce(output, _reduction(reduceOp), _group(group, tag), async_op=True))
 
 
 def broadcast(self: Tensor, src: int, group: Ranks, tag: str = "") -> Tensor:
@@ -114,7 +114,7 @@ def all_reduce_coalesced(
     outputs = [t.clone() for t in self]
     with c10d._coalescing_manager(ranks, async_ops=True) as manager:
         for output in outputs:
-            c10d.all_reduce(output, reduceOp, ranks)
+            c10d.all_reduce(output, _reduction(reduceOp), ranks)
     return _all_filled(outputs, manager.works)
 
 
@@ -136,7 +136,7 @@ def reduce_scatter_tensor_coalesced(
     """reduce_scatter_tensor of several tensors in one go, each cut along a dimension of its own."""
     ranks = _group(group, tag)
     if len(scatter_dim) != len(inputs):
-        raise AssertionError(f"there are {len(inputs)} tensors, but {len(scatter_dim)} dimensions to cut them along")
+        raise AssertionError(f"Length of scatter_dim ({len(scatter_dim)}) must equal length of inputs ({len(inputs)})")
     cut = [_for_scatter(t, dim, ranks.size()) for t, dim in zip(inputs, scatter_dim, strict=True)]
     with c10d._coalescing_manager(ranks, async_ops=True) as manager:
         outputs = [_reduce_part(t, reduceOp, ranks)[0] for t in cut]
@@ -156,7 +156,7 @@ def all_gather_tensor_inplace(
 ) -> Tensor:
     """Copies all_gather_tensor's result to a tensor."""
     _refuse_async(async_op)
-    return output_tensor.copy_(all_gather_tensor(input_tensor, gather_dim, group, tag))
+    return output_tensor.copy_(all_gather_tensor(input_tensor, gather_dim, group or c10d._get_default_group(), tag))
 
 
 def reduce_scatter_tensor_inplace(
@@ -170,7 +170,7 @@ def reduce_scatter_tensor_inplace(
 ) -> Tensor:
     """Copies reduce_scatter_tensor's result to a tensor."""
     _refuse_async(async_op)
-    return output.copy_(reduce_scatter_tensor(input, op, scatter_dim, group, tag))
+    return output.copy_(reduce_scatter_tensor(input, op, scatter_dim, group or c10d._get_default_group(), tag))
 
 
 def all_reduce_inplace(
@@ -178,7 +178,7 @@ def all_reduce_inplace(
 ) -> Tensor:
     """Copies all_reduce's result to its argument."""
     _refuse_async(async_op)
-    return tensor.copy_(all_reduce(tensor, op, group, tag))
+    return tensor.copy_(all_reduce(tensor, op, group or c10d._get_default_group(), tag))
 
 
 def all_to_all_inplace(
@@ -192,7 +192,9 @@ def all_to_all_inplace(
 ) -> Tensor:
     """Copies all_to_all_single's result to a tensor."""
     _refuse_async(async_op)
-    return output.copy_(all_to_all_single(input, output_split_sizes, input_split_sizes, group, tag))
+    return output.copy_(
+        all_to_all_single(input, output_split_sizes, input_split_sizes, group or c10d._get_default_group(), tag)
+    )
 
 
 def all_gather_inplace(
@@ -200,7 +202,7 @@ def all_gather_inplace(
 ) -> list[Tensor]:
     """Copies the parts of all_gather_tensor's result to a list of tensors."""
     _refuse_async(async_op)
-    parts = all_gather_tensor(tensor, 0, group, tag).chunk(len(tensor_list))
+    parts = all_gather_tensor(tensor, 0, group or c10d._get_default_group(), tag).chunk(len(tensor_list))
     for target, part in zip(tensor_list, parts, strict=True):
         target.copy_(part)
     return tensor_list
@@ -218,6 +220,20 @@ all_to_all_single_autograd = unsupported_function("all_to_all_single_autograd", 
 
 
 # -- what they are made of
+
+
+def _reduction(name: str) -> str:
+    """The name of a reduce op, checked.
+
+    Raises:
+        RuntimeError: there is none of the name.
+    """
+    if not isinstance(name, str) or name.upper() not in _REDUCTIONS:
+        raise RuntimeError(f"Unrecognized reduce_op: {name}")
+    return name.lower()
+
+
+_REDUCTIONS = ("SUM", "AVG", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 
 
 def _filled(output: Tensor, work: Work | None) -> Tensor:
@@ -252,7 +268,7 @@ def _for_scatter(given: Tensor, dim: int, parts: int) -> Tensor:
 def _reduce_part(given: Tensor, op: str, group: c10d.ProcessGroup) -> tuple[Tensor, Work | None]:
     shape = (given.shape[0] // group.size(), *given.shape[1:])
     output = torchemu.empty(shape, dtype=given.dtype, device=given.device)
-    return output, c10d.reduce_scatter_tensor(output, given, op, group, async_op=group.coalescing is None)
+    return output, c10d.reduce_scatter_tensor(output, given, _reduction(op), group, async_op=group.coalescing is None)
 
 
 def _resolve_group_name(group: Ranks, tag: str = "") -> str:
@@ -264,17 +280,17 @@ def _group(group: Ranks, tag: str) -> c10d.ProcessGroup:
     """The group that is meant.
 
     Raises:
-        ValueError: it is not clear which, or there is none.
+        ValueError: nothing that names one, or there is none of the ranks.
+        RuntimeError: there is none of the name.
+        AssertionError: which axis of the mesh?
     """
     if isinstance(group, c10d.ProcessGroup):
         return group
-    if group is None:
-        return c10d._get_default_group()
     if isinstance(group, str):
         return find_by_name(group)
     if isinstance(group, DeviceMesh):
         if group.ndim != 1:
-            raise ValueError(f"a group needs a DeviceMesh with one axis, or a DeviceMesh and an axis; not {group!r}")
+            raise AssertionError("Only 1D mesh is supported, pass in (DeviceMesh, int) together if mesh > 1D")
         return group.get_group()
     if isinstance(group, tuple) and len(group) == 2 and isinstance(group[0], DeviceMesh):
         return group[0].get_group(group[1])

@@ -58,7 +58,6 @@ def array_of(mesh: Any) -> np.ndarray:
     ranks = np.asarray(mesh.tolist() if isinstance(mesh, Tensor) else mesh)
     if ranks.size and ranks.dtype.kind not in "iu":
         raise TypeError(f"a DeviceMesh is made of ranks, which are integers, not {ranks.dtype}")
-    numbers, counts = np.unique(ranks, return_counts=True)
-    if (counts > 1).any():
-        raise AssertionError(f"a rank can be in a DeviceMesh once only, not {numbers[counts > 1].tolist()}")
+    if np.unique(ranks).size < ranks.size:
+        raise ValueError(f"ranks list must not contain duplicate entries, got {ranks.ravel().tolist()}")
     return ranks

@@ -8,7 +8,7 @@ from typing import Any, NewType, NoReturn
 from torchemu._unsupported import unsupported, unsupported_class
 
 GroupName = NewType("GroupName", str)
-RankType = NewType("RankType", int)
+RankType = int
 
 _ARGUMENTS = "pass what it would hold to the functions of torch.distributed, such as all_reduce"
 _DDP = "it is a part of DistributedDataParallel; all_reduce the gradients after the backward pass instead"

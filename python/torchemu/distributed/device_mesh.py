@@ -68,8 +68,7 @@ class DeviceMesh:
 
     Raises:
         RuntimeError: the mesh has more ranks than the world.
-        AssertionError: a rank is in the mesh twice.
-        ValueError: a rank is not of the default group, or the overrides are not as many as the axes.
+        ValueError: a rank is in the mesh twice, or not of the default group; the overrides are not as many as the axes.
 
     Attributes:
         device_type: as given.
@@ -164,7 +163,7 @@ class DeviceMesh:
     @property
     def mesh(self) -> Tensor:
         """The ranks; of a part of a mesh, those of the part that this rank is in."""
-        return tensor(self._array().tolist(), dtype="int32")
+        return tensor(self._array().tolist(), dtype="int32", device="cpu")
 
     def _array(self) -> np.ndarray:
         parts = self._layout.parts(len(self._ranks))
@@ -201,11 +200,11 @@ class DeviceMesh:
         """This rank's number in the default group."""
         return get_rank()
 
-    def get_coordinate(self) -> list[int] | None:
+    def get_coordinate(self) -> tuple[int, ...] | None:
         """This rank's coordinates; None when it is not in the mesh."""
         if self._rank not in self._ranks:
             return None
-        return np.argwhere(self._array() == self._rank)[0].tolist()
+        return tuple(np.argwhere(self._array() == self._rank)[0].tolist())
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         """This rank's number in the process group along an axis, given by index or name."""
@@ -349,6 +348,8 @@ class DeviceMesh:
             raise RuntimeError("mesh_dim_names must have same length as mesh_sizes in _unflatten!")
         if isinstance(dim, int) and dim >= self.ndim:
             raise ValueError(f"dim {dim} specified in `_unflatten` is out of range {self.ndim}")
+        if isinstance(dim, str) and dim not in (self.mesh_dim_names or ()):
+            raise ValueError(f"dim {dim} specified in `_unflatten` is not in {self.mesh_dim_names}")
         i = self._axis(dim) if isinstance(dim, str) else dim
         old = self._layout.axes[i]
         if math.prod(mesh_sizes) != size_of(old):
