@@ -24,3 +24,13 @@ func NewSignalOf(worldHandle int64, text, ranks string) (event int64, err error)
 	}
 	return register(owned[*torchemu.Event]{torchemu.NewEvent(awaited{reason(text), needs}), w}), nil
 }
+
+// Reason says what a waitable is waiting for, as in the report of a deadlock; "" when it has ended.
+func Reason(waitable int64) (text string, err error) {
+	defer guard(&err)
+	e, err := pendingOn(waitable)
+	if err != nil || e == nil || e.Done() || e.Reason() == nil {
+		return "", err
+	}
+	return e.Reason().String(), nil
+}

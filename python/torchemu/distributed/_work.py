@@ -50,9 +50,8 @@ class Work:
             raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
         timeout, self._waited = timeout or self.limit, True
         if timeout:
-            wait_on_host(
-                self._event.number, timeout, f"Operation timed out! It took more than {milliseconds(timeout)} ms"
-            )
+            late = f"Operation timed out! It took more than {milliseconds(timeout)} ms"
+            wait_on_host(self._event.number, timeout, f"{late}: {go.Reason(self._event.number)}")
         elif self._on_host:
             _runtime.current().wait(self._event.number)
         else:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from torchemu import _runtime
 from torchemu._tasks import Failure
 from torchemu.errors import DeadlockError
+from torchemu.multiprocessing import SpawnException
 
 _INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -71,6 +72,8 @@ def shown(error: BaseException) -> str:
     trace = traceback.TracebackException.from_exception(error)
     if not _full():
         _cut(trace)
+    if isinstance(error, SpawnException):
+        trace.__cause__ = None  # the message has it
     return "".join(trace.format())
 
 
@@ -101,6 +104,10 @@ def _full() -> bool:
 def _line(failure: Failure) -> str:
     """The exception in one line."""
     error = failure.exception
+    if isinstance(error, SpawnException):
+        first, *others = error.errors
+        more = f", and {len(others)} more" if others else ""
+        return f"{type(error).__name__}: process {first.rank}: {_line(first)}{more}"
     text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
 

@@ -1,0 +1,14 @@
+# torchemu run --nproc-per-node 4 --virtual-clock --faults kill.yaml fault_kill.py
+"""Rank 2 is killed while it trains."""
+
+import time
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+for _ in range(10):
+    time.sleep(0.001)
+    t = torch.ones(4)
+    dist.all_reduce(t)
+    t.tolist()

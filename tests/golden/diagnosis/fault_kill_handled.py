@@ -1,0 +1,26 @@
+# torchemu run --nproc-per-node 4 --virtual-clock --faults kill.yaml fault_kill_handled.py
+"""Rank 2 is killed; the survivors notice after their group's timeout, leave it and go on among themselves."""
+
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl", timeout=timedelta(seconds=5))
+rank = dist.get_rank()
+survivors = dist.new_group([0, 1, 3])
+group = dist.group.WORLD
+for step in range(6):
+    time.sleep(0.001)
+    t = torch.ones(4)
+    try:
+        dist.all_reduce(t, group=group)
+        t.tolist()
+    except dist.DistBackendError as error:
+        if rank == 0:
+            print(f"step {step}, {time.time():.3f} s:", str(error).rpartition("; ")[2])
+        group = survivors
+        dist.all_reduce(t.fill_(1), group=group)
+    if rank == 0:
+        print(f"step {step}: {t[0].item():.0f} ranks")
