@@ -98,6 +98,7 @@ func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation
 		c.Stream.Wait(w.Event)
 	}
 	m.awaitData(data)
+	m.follow(p.after)
 	return w
 }
 
@@ -128,7 +129,8 @@ func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, o
 		c.Stream.Wait(m.whole.Event)
 	}
 	m.awaitData(data)
-	if m.waits == 0 {
+	m.follow(after)
+	if m.waits == 0 && m.broken == nil {
 		m.start()
 	}
 	return m.whole
@@ -142,8 +144,22 @@ func (m *meeting) awaitData(events []*torchemu.Event) {
 		}
 		m.waits++
 		e.WhenSettled(func() {
+			if e.Err() != nil {
+				return // there will be no such data
+			}
 			if m.waits--; m.waits == 0 && m.missing == 0 && m.broken == nil {
 				m.start()
+			}
+		})
+	}
+}
+
+// follow fails the collective for everybody when an operation fails that a member's part follows.
+func (m *meeting) follow(after []*torchemu.Event) {
+	for _, e := range after {
+		e.WhenDone(func() {
+			if e.Err() != nil && m.broken == nil {
+				m.fail(e.Err())
 			}
 		})
 	}

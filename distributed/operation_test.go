@@ -170,7 +170,7 @@ func TestAbort(t *testing.T) {
 	add(c.group.AllReduce(caller, ramp(2, 0), tensor.Sum))
 	add(c.group.Send(caller, 2, 0, ramp(1, 0)))
 	add(c.group.Recv(caller, distributed.AnySource, 0, ramp(1, 0)))
-	add(c.group.AllReduce(distributed.Caller{Rank: 0}, ramp(2, 0), tensor.Sum))
+	add(c.group.AllReduce(distributed.Caller{Rank: 0, Async: true}, ramp(2, 0), tensor.Sum))
 	kept, err := c.group.Send(distributed.Caller{Rank: 0}, 2, 0, ramp(1, 0))
 	if err := errors.Join(err, c.group.Abort(1, gone)); err != nil {
 		t.Fatal(err)

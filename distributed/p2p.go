@@ -108,10 +108,32 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	if !c.Async {
 		c.Stream.Wait(l.work.Event)
 	}
+	l.follow()
 	if other := g.mail[l.to].take(l, g.backend.Choose); other != nil {
 		return l.work, l.meet(other)
 	}
 	return l.work, nil
+}
+
+// follow fails the message, at both ends, when an operation fails that it follows.
+func (l *letter) follow() {
+	for _, e := range l.after {
+		e.WhenDone(func() {
+			if e.Err() != nil {
+				l.lose(e.Err())
+			}
+		})
+	}
+}
+
+// lose fails both sides of a message that will not be sent.
+func (l *letter) lose(err error) {
+	now := l.group.backend.World.Engine.Now()
+	l.withdraw()
+	l.work.Fail(err, now)
+	if l.other != nil {
+		l.other.work.Fail(err, now)
+	}
 }
 
 func (l *letter) checkPeer() error {
@@ -174,18 +196,25 @@ func (l *letter) meet(other *letter) error {
 	recv.work.source = send.from
 	send.other, recv.other = recv, send
 	if err := send.check(recv); err != nil {
-		now := l.group.backend.World.Engine.Now()
-		send.work.Fail(err, now)
-		recv.work.Fail(err, now)
+		send.lose(err)
 		return err
 	}
-	whenSettled(append(send.data, recv.data...), func() { send.copyTo(recv) })
+	data := append(send.data, recv.data...)
+	whenSettled(data, func() {
+		if !slices.ContainsFunc(data, failed) {
+			send.copyTo(recv)
+		}
+	})
 	after := torchemu.Unfinished(append(send.after, recv.after...)...)
 	torchemu.AfterAll(after, func(latest sim.Time) {
-		send.transmit(recv, max(latest, send.ready, recv.ready))
+		if !send.work.Done() && !recv.work.Done() {
+			send.transmit(recv, max(latest, send.ready, recv.ready))
+		}
 	})
 	return nil
 }
+
+func failed(e *torchemu.Event) bool { return e.Err() != nil }
 
 // check verifies that the receiver has room for just this message.
 func (l *letter) check(recv *letter) error {

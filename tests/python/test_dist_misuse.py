@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from conftest import OpenWorld
-from ranks import on_ranks
+from ranks import failures, on_ranks
 from rows import Row, f32, f64, members_only, on_rank_zero
 
 import torchemu as torch
 import torchemu.distributed as dist
 from torchemu.distributed import GroupMember, ReduceOp, distributed_c10d
+from torchemu.errors import MismatchError
 
 COALESCED = (
     FutureWarning,
@@ -366,3 +367,35 @@ def test_wrong_sizes_with_nccl(open_world: OpenWorld) -> None:
                 call()
 
     on_ranks(2, program)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r: dist.all_gather([f32(2), f32(3 - r)] if r == 0 else [f32(2), f32(2)], f32(2)),
+        lambda r: dist.all_to_all([f32(1), f32(1 + (r == 0))], [f32(1), f32(1)]),
+        lambda r: dist.all_to_all_single(f32(3), f32(3), [1, 2], [1, 2]),
+        lambda r: dist.gather(f32(2), [f32(2), f32(1)] if r == 0 else None, 0),
+        lambda r: dist.scatter(f32(2), [f32(2), f32(1)] if r == 0 else None, 0),
+        lambda r: dist.broadcast(f32(2), r),
+        lambda r: dist.reduce(f32(2), 0, [ReduceOp.SUM, ReduceOp.MAX][r]),
+        lambda r: dist.all_reduce(f32(2), [ReduceOp.SUM, dist._make_nccl_premul_sum(2)][r]),
+        lambda r: [dist.broadcast, dist.reduce][r](f32(2), 0),
+        lambda r: dist.reduce_scatter_tensor([f32, f64][r](1), [f32, f64][r](2)),
+        lambda r: dist.all_gather_object([0, 0], 1) if r else dist.barrier(),
+    ],
+)
+def test_ranks_that_do_not_fit_together(open_world: OpenWorld, call: Callable[[int], Any]) -> None:
+    """All of them learn it, however they wait."""
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        call(rank)
+        dist.barrier()
+
+    found = failures(2, program)
+    assert set(found) == {0, 1}
+    for error in found.values():
+        assert type(error) is MismatchError
+        assert all(f"rank {r} calls " in str(error) for r in (0, 1)) and __file__ in str(error)
