@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from torchemu import _device, _runtime, dtypes
+from torchemu._rank_local import RankLocal
 
 if TYPE_CHECKING:
     from torchemu._tensor.generator import Generator
@@ -47,16 +47,12 @@ class Settings:
     printing: Printing = field(default_factory=Printing)
 
 
-_of_rank: weakref.WeakKeyDictionary[_runtime.Context, Settings] = weakref.WeakKeyDictionary()
+_SETTINGS: RankLocal[Settings] = RankLocal(Settings)
 
 
 def current() -> Settings:
     """Those of the running rank."""
-    context = _runtime.current()
-    settings = _of_rank.get(context)
-    if settings is None:
-        settings = _of_rank[context] = Settings()
-    return settings
+    return _SETTINGS.get()
 
 
 def dtype_or_default(kind: str | type | dtypes.dtype | None) -> dtypes.dtype:

@@ -10,9 +10,10 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._tensor.comparing import close
-from torchemu._tensor.conversion import quietly
+from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import as_tensor
+from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import wide
 
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
@@ -73,10 +74,7 @@ def assert_close(
     """
     if (rtol is None) != (atol is None):
         missing = "rtol" if rtol is None else "atol"
-        given = "atol" if rtol is None else "rtol"
-        raise ValueError(
-            f"rtol and atol must both be specified or both be unspecified, but got no {missing} beside {given}."
-        )
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
     check = _Check(rtol, atol, equal_nan, allow_subclasses, check_device, check_dtype, check_layout, check_stride, msg)
     _compare(check, actual, expected, "")
 
@@ -105,16 +103,16 @@ def _is_sequence(x: Any) -> bool:
 
 
 def _compare_unlike(check: _Check, actual: Any, expected: Any, where: str) -> None:
-    """A tensor with a number is a comparison of tensors; anything else cannot be compared."""
-    if (isinstance(actual, Tensor) and _is_number(expected)) or (isinstance(expected, Tensor) and _is_number(actual)):
-        _compare_tensors(check, as_tensor(actual), as_tensor(expected), where)
-        return
-    for x, other in ((actual, expected), (expected, actual)):
-        if x is None and other is not None:
-            raise check.failed(f"None mismatch: {actual} is not {expected}", where)
+    """Raises in any case."""
+    if (actual is None) != (expected is None):
+        raise check.failed(f"None mismatch: {actual} is not {expected}", where)
     raise check.failed(
-        f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", where, TypeError
+        f"No comparison pair was able to handle inputs of type {_type(actual)} and {_type(expected)}.", where, TypeError
     )
+
+
+def _type(x: Any) -> str:
+    return "<class 'torch.Tensor'>" if isinstance(x, Tensor) else str(type(x))
 
 
 def _compare_sequences(check: _Check, actual: Sequence[Any], expected: Sequence[Any], where: str) -> None:
@@ -165,11 +163,11 @@ def _compare_tensors(check: _Check, actual: Tensor, expected: Tensor, where: str
     _compare_attributes(check, actual, expected, where)
     for t in (actual, expected):
         t.wait()
-    a, b = wide(actual._read()), wide(expected._read())
+    a, b = actual._read(), expected._read()
     rtol, atol = check.tolerances(actual.dtype, expected.dtype)
-    near = quietly(close, a, b, rtol, atol, check.equal_nan)
+    near = np.asarray(quietly(close, a, b, rtol, atol, check.equal_nan))
     if not near.all():
-        raise check.failed(quietly(_differences, a, b, np.asarray(near), rtol, atol), where)
+        raise check.failed(quietly(_differences, a, b, near, rtol, atol), where)
 
 
 def _compare_attributes(check: _Check, actual: Tensor, expected: Tensor, where: str) -> None:
@@ -185,27 +183,28 @@ def _compare_attributes(check: _Check, actual: Tensor, expected: Tensor, where: 
 
 
 def _differences(a: np.ndarray, b: np.ndarray, near: np.ndarray, rtol: float, atol: float) -> str:
-    """How many elements differ, and by how much at most."""
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    absolute = np.where(near, 0, np.abs(a - b))
-    relative = np.where(near, 0, absolute / np.abs(b))
-    wrong = int(np.count_nonzero(~near))
-    lines = [
-        f"Tensor-likes are not {_wish(rtol, atol)}!",
-        "",
-        f"Mismatched elements: {wrong} / {near.size} ({wrong / near.size:.1%})",
-        f"Greatest absolute difference: {_greatest(absolute)}{_allowed(atol)}",
-        f"Greatest relative difference: {_greatest(relative)}{_allowed(rtol)}",
-    ]
+    """How many elements differ, and by how much at most: calculated in their own dtype."""
+    kind = promote_types(dtypes.of_numpy(a), dtypes.of_numpy(b))
+    number = kind.numpy if kind.is_floating_point else np.dtype(np.int64)
+    ratio = number if kind.is_floating_point else np.dtype(np.float32)
+    a, b = converted(a, number), converted(b, number)
+    absolute = np.where(near, number.type(0), np.abs(a - b))
+    relative = np.where(near, ratio.type(0), converted(absolute, ratio) / np.abs(converted(b, ratio)))
     if not near.ndim:
-        lines[2:] = [
-            f"Expected {b.item()} but got {a.item()}.",
-            f"Absolute difference: {absolute.item()}{_allowed(atol)}",
-            f"Relative difference: {relative.item()}{_allowed(rtol)}",
-        ]
-    return "\n".join(lines)
+        return (
+            f"Scalars are not {_wish(rtol, atol)}!\n\nExpected {b.item()} but got {a.item()}.\n"
+            f"Absolute difference: {absolute.item()}{_allowed(atol)}\n"
+            f"Relative difference: {relative.item()}{_allowed(rtol)}"
+        )
+    wrong = int(np.count_nonzero(~near))
+    return (
+        f"Tensor-likes are not {_wish(rtol, atol)}!\n\n"
+        f"Mismatched elements: {wrong} / {near.size} ({wrong / near.size:.1%})\n"
+        f"Greatest absolute difference: {_greatest(absolute)}{_allowed(atol)}\n"
+        f"Greatest relative difference: {_greatest(relative)}{_allowed(rtol)}"
+    )
 
 
 def _greatest(differences: np.ndarray) -> str:
-    place = np.unravel_index(int(np.argmax(differences)), differences.shape)
-    return f"{differences[place]} at index {tuple(map(int, place))}"
+    place = np.unravel_index(int(np.argmax(wide(differences))), differences.shape)
+    return f"{differences[place].item()} at index {tuple(map(int, place))}"

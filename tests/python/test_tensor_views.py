@@ -100,8 +100,9 @@ def test_views_of_views_of_views() -> None:
     del t
     assert same(part.numpy(), want)
     assert part.reshape(2, 1).tolist() == [[16], [18]]
-    with pytest.raises(RuntimeError, match=r"view needs a contiguous tensor"):
-        part.view(2, 1)
+    assert part.view(2, 1).tolist() == [[16], [18]]
+    with pytest.raises(RuntimeError, match=r"not compatible with input tensor's size \[4, 3\] and stride \[1, 4\]"):
+        torch.zeros(3, 4).t().view(12)
 
 
 def test_view_and_reshape() -> None:
@@ -114,7 +115,7 @@ def test_view_and_reshape() -> None:
     assert torch.zeros(0, 3).view(3, 0).shape == (3, 0)
     assert torch.zeros(0).view(-1).shape == (0,)
     for shape in [(5,), (5, -1), (-1, -1), (-2, -12), (-2, 12), (0, -1), (2**70,)]:
-        with pytest.raises(ValueError, match=r"shape \[.*\] is invalid for input of size 24"):
+        with pytest.raises(RuntimeError, match=r"invalid|only one dimension can be inferred"):
             t.view(*shape)
 
 
@@ -131,7 +132,7 @@ def test_bad_indices() -> None:
     for index in (slice(None, None, -1), (0, slice(2, 0, -1))):
         with pytest.raises(ValueError, match=r"step must be greater than zero"):
             t[index]
-    with pytest.raises(ValueError, match=r"cannot copy a tensor of shape"):
+    with pytest.raises(RuntimeError, match=r"cannot copy a tensor of shape \[5\] into one of shape \[3, 4\]"):
         t[0] = torch.zeros(5)
 
 

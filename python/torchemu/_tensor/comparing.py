@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._tensor.core import Tensor
+from torchemu._tensor.core import Tensor, waits
 from torchemu._tensor.dispatch import Op, _op
 from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import Array, wide
@@ -61,6 +61,7 @@ def isclose(
     return _op(ISCLOSE, (input, other), rtol, atol, equal_nan, kind=dtypes.bool_)
 
 
+@waits
 def allclose(
     input: Tensor,
     other: Tensor,
@@ -72,6 +73,7 @@ def allclose(
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
+@waits
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether the shapes and all elements are equal."""
     if not isinstance(other, Tensor):

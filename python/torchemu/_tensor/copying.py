@@ -118,6 +118,9 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     src._storage.settle()
     dispatch.check_writable(input)
     _check_expandable(input, src)
+    if not input._storage.has_settled():
+        go.CopyTensor(_runtime.current().rank, input._handle, src._number)
+        return input
     if _in_python(input, src):
         quietly(_assign, input._write(), src._read())
     else:
@@ -127,10 +130,9 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _in_python(target: Tensor, src: Tensor) -> bool:
-    """Whether NumPy is to copy: the core does it faster where there is much to convert, can let equal contents share
-    memory that NumPy has not looked at, and can queue."""
-    storage = target._storage
-    return not storage.unsettled and storage.stays and (target.dtype is src.dtype or target.nbytes <= SMALL)
+    """Whether NumPy is to copy: the core does it faster where there is much to convert, and can let equal contents
+    share memory that NumPy has not looked at."""
+    return target._storage.stays and (target.dtype is src.dtype or target.nbytes <= SMALL)
 
 
 def _assign(array: np.ndarray, source: np.ndarray) -> None:
@@ -171,7 +173,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
             )
         return copy_(input, value)
     number = scalar(value, "fill_")
-    if _in_python(input, input):
+    if input._storage.has_settled() and input._storage.stays:
         dispatch._op_in_place(FILL, (input,), (), quietly(converted, number, input.dtype.numpy))
         return input
     return copy_(input, adopted(input.world, number, dtypes.of_numpy(number), input.device))

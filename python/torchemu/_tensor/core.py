@@ -51,15 +51,14 @@ tensor to end in simulated time. So do ``t[mask]`` and ``t.to("cpu")``; nothing 
 
 
 def waits(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of HOST_READS: it first waits for its tensor, and for a second one that it is given."""
+    """A method of HOST_READS: it first waits for the tensors that it is given."""
 
     @functools.wraps(method)
-    def read(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        self.wait()
-        for operand in args:
-            if isinstance(operand, Tensor):
-                operand.wait()
-        return method(self, *args, **kwargs)
+    def read(*args: Any, **kwargs: Any) -> Any:
+        for t in (*args, *kwargs.values()):
+            if isinstance(t, Tensor):
+                t.wait()
+        return method(*args, **kwargs)
 
     return read
 
@@ -102,9 +101,14 @@ class Tensor(Operators):
     # -- waiting
 
     def wait(self) -> None:
-        """Blocks this rank until the operations pending on the tensor have ended."""
-        if self._storage.pending:
-            self._storage.wait()
+        """Blocks this rank until the operations pending on the tensor have ended.
+
+        Raises:
+            RuntimeError: one of them failed, or the World is closed.
+        """
+        storage = self._storage
+        if storage.pending or not storage.world.is_open:
+            storage.wait()
 
     # -- shape
 

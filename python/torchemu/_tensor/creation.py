@@ -301,6 +301,8 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> 
     else:
         array = _array_of(data)
         kind = kind or _natural(array, data)
+        if not isinstance(data, np.ndarray | np.generic):
+            _check_range(array, kind)
     return _finished(of_array(array, kind, where), rest)
 
 
@@ -313,9 +315,22 @@ def _array_of(data: Any) -> np.ndarray:
         array = np.asarray(data)
     except ValueError as error:
         raise ValueError(f"expected sequences of equal length at every depth: {error}") from None
+    if array.dtype == object and any(x is None for x in array.flat):
+        raise RuntimeError("Could not infer dtype of NoneType")
     if array.dtype == object and array.size and builtins.all(isinstance(x, int) for x in array.flat):
         raise ValueError("Overflow when unpacking long long: an integer has more than 64 bits")
     return array
+
+
+def _check_range(array: np.ndarray, kind: dtypes.dtype) -> None:
+    """Raises:
+    RuntimeError: an integer does not fit the integer dtype.
+    """
+    if array.dtype != np.int64 or kind.category is not dtypes.Category.INTEGER or kind is dtypes.int64:
+        return
+    limits = np.iinfo(kind.numpy)
+    if array.size and not (limits.min <= array.min() and array.max() <= limits.max):
+        raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
 def _holds_tensor(data: Any) -> bool:

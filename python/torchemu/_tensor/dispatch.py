@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,11 @@ from torchemu._device import device
 from torchemu._shape import Size
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor, adopted, aliased
+from torchemu._tensor.kernels import Cost, launch
 
-Outputs = Sequence[Tensor]
+VECTOR, MATRIX = "vector", "matrix"
+
+Outputs = tuple[Tensor, ...]
 Inputs = Sequence[Any]
 
 
@@ -47,7 +49,7 @@ class Op:
         compute: calculates with NumPy: from the operands' arrays (or numbers) and the parameters of the call, an array
             or a tuple of arrays.
         flops: how many floating-point operations a call does, from its outputs and operands.
-        unit: which unit of a PE does them: "vector" or "matrix".
+        unit: which unit of a PE does them: VECTOR or MATRIX.
     """
 
     __slots__ = ("compute", "flops", "name", "unit")
@@ -57,7 +59,7 @@ class Op:
         name: str,
         compute: Callable[..., Any],
         flops: Callable[[Outputs, Inputs], int] = flop_per_output,
-        unit: str = "vector",
+        unit: str = VECTOR,
     ) -> None:
         self.name, self.compute, self.flops, self.unit = name, compute, flops, unit
 
@@ -65,31 +67,24 @@ class Op:
         return f"Op({self.name})"
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What an operation takes of its device: the traffic with its memory, and calculations of one of its units."""
-
-    nbytes: int
-    flops: int
-    unit: str
-    kind: dtypes.dtype
-
-
 def cost(op: Op, outputs: Outputs, inputs: Inputs) -> Cost:
     """The cost of a call: each operand is read once and each result written once."""
-    operands = [t for t in inputs if isinstance(t, Tensor)]
-    nbytes = sum(t.nbytes for t in operands) + sum(t.nbytes for t in outputs)
-    return Cost(nbytes, op.flops(outputs, inputs), op.unit, (operands or list(outputs))[0].dtype)
-
-
-def _charge(op: Op, outputs: Outputs, inputs: Inputs) -> None:
-    """Puts the operation, of cost(op, outputs, inputs), on the rank's current stream, and makes hosts that read the
-    outputs wait for it. The core has no kernels yet: nothing is charged."""
+    nbytes, unit = 0, op.unit
+    for t in (*outputs, *inputs):
+        if isinstance(t, Tensor):
+            nbytes += t._array.nbytes if t._array is not None else t.nbytes
+            if unit != VECTOR:
+                unit = t.dtype.name  # at last that of an operand
+    return Cost(nbytes, op.flops(outputs, inputs), unit)
 
 
 def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> None:
-    """What every operation ends with."""
-    _charge(op, outputs, inputs)
+    """What every operation ends with: it is charged to the device.
+
+    Operations among tensors of the host cost nothing.
+    """
+    if outputs[0].device.is_sip:
+        launch(op.name, cost(op, outputs, inputs), outputs)
 
 
 def _op(op: Op, operands: Inputs, *params: Any, kind: dtypes.dtype | None = None) -> Tensor:
@@ -139,12 +134,10 @@ def _op_view(
     kind: dtypes.dtype | None = None,
 ) -> Tensor:
     """A view of base: another shape and strides on the same storage. It looks at no element and costs nothing."""
-    view = aliased(base, shape, strides, offset, kind)
-    _done(op, (view,), (base,), params)
-    return view
+    return aliased(base, shape, strides, offset, kind)
 
 
-def _op_in_place(op: Op, targets: Sequence[Tensor], operands: Inputs, *params: Any) -> None:
+def _op_in_place(op: Op, targets: Outputs, operands: Inputs, *params: Any) -> None:
     """Runs an operation that writes into the arrays of existing tensors, which come before those of its operands."""
     arrays = read(operands)[1] if operands else []
     for target in targets:

@@ -135,6 +135,8 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 def _where_chosen(name: str, op: Op, t: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     axis = None if dim is None else axis_of(dim, len(t._shape))
+    if axis is None and 0 in t._shape:
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
     _check_not_empty(name, t, None if axis is None else (axis,))
     if t.dtype.category is Category.BOOL:
         raise not_implemented(f"{name}_cpu", t.dtype)

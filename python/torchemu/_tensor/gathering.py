@@ -265,7 +265,7 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     """Adds alpha·source to the parts of a dimension with these indices, several to one too.
 
     Raises:
-        RuntimeError: a shape or dtype does not fit. IndexError: an index is out of bounds.
+        RuntimeError: a shape or dtype does not fit, or an index is out of bounds.
     """
     axis = _check_rows("index_add_", self, dim, index, source)
     _op_in_place(INDEX_ADD, (self,), (index, source), axis, alpha)
@@ -311,7 +311,10 @@ def _check_rows(name: str, t: Tensor, dim: int, index: Tensor, source: Tensor) -
             f"{name}(): source of shape {list(source._shape)} must match self of shape {list(t._shape)} but for "
             f"dimension {axis}"
         )
-    _check_bounds(name, index, _size(t, axis))
+    try:
+        _check_bounds(name, index, _size(t, axis))
+    except IndexError as error:
+        raise RuntimeError(str(error)) from None
     return axis
 
 

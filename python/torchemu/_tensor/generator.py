@@ -42,11 +42,11 @@ class Generator:
         """Starts again from a seed.
 
         Raises:
-            RuntimeError: the seed has more than 64 bits.
+            ValueError: the seed has more than 64 bits.
         """
         number = int(seed)
         if not -(1 << 63) <= number < 1 << 64:
-            raise RuntimeError(f"Overflow when unpacking long: the seed {number} has more than 64 bits")
+            raise ValueError(f"Overflow when unpacking long: the seed {number} has more than 64 bits")
         self._seed = number % (1 << 64)
         self._spare = None
         self._bits.state = np.random.RandomState(self._seed % (1 << 32)).get_state(legacy=False)
@@ -109,14 +109,19 @@ class Generator:
         numbers = (words & np.uint64((1 << digits) - 1)).astype(kind)
         return numbers * kind(2.0**-digits)
 
-    def normal(self, n: int, digits: int) -> np.ndarray:
-        """n normal numbers. From 16 on they are made in blocks of 16, of uniform numbers of so many digits."""
-        if n < 16:
-            return np.array([self._one_normal() for _ in range(n)], np.float64)
-        numbers = _normal_blocks(self.uniform(n, digits))
-        if n % 16:
-            numbers[-16:] = _normal_blocks(self.uniform(16, digits))
-        return numbers
+    def normal(self, n: int, kind: str) -> np.ndarray:
+        """n normal numbers, 16 at least, for a dtype: in blocks of 16, of which the last overlaps the one before."""
+        digits = 53 if kind == "float64" else 24
+        full = n // 16 * 16
+        unused = n - full if kind in ("float32", "float64") else 0  # are drawn, but then the last block is
+        numbers = _normal_blocks(self.uniform(full + unused, digits)[:full])
+        if n == full:
+            return numbers
+        return np.concatenate([numbers[: n - 16], _normal_blocks(self.uniform(16, digits))])
+
+    def single_normals(self, n: int) -> np.ndarray:
+        """n normal numbers, made one after another."""
+        return np.array([self._one_normal() for _ in range(n)], np.float64)
 
     def _one_normal(self) -> float:
         if self._spare is not None:
@@ -129,13 +134,11 @@ class Generator:
 
 
 def _normal_blocks(uniform: np.ndarray) -> np.ndarray:
-    """Box and Muller's normal numbers, in each full block of 16 from 8 radii and 8 angles; the rest as it is."""
-    full = len(uniform) // 16 * 16
-    blocks = uniform[:full].reshape(-1, 2, 8)
+    """Box and Muller's normal numbers, in each block of 16 from 8 radii and 8 angles."""
+    blocks = uniform.reshape(-1, 2, 8)
     radius = np.sqrt(-2 * np.log(1 - blocks[:, 0]))
     angle = blocks.dtype.type(2 * math.pi) * blocks[:, 1]
-    normal = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
-    return np.concatenate([normal.reshape(-1), uniform[full:]])
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
 
 
 def default_generator() -> Generator:

@@ -13,10 +13,10 @@ from torchemu import dtypes
 from torchemu._shape import selected
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.copying import copy_, fill_
-from torchemu._tensor.core import Tensor
+from torchemu._tensor.core import Tensor, waits
 from torchemu._tensor.dispatch import Op, _op, _op_in_place, _op_view, no_flops
 from torchemu._tensor.parts import SLICE
-from torchemu._tensor.views import broadcast_shapes, contiguous_format
+from torchemu._tensor.views import broadcast_shapes
 
 __all__ = [
     "argwhere",
@@ -57,12 +57,23 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     """
     if type(index) is int and self._shape:
         return _element(self, index)
-    keys = index if type(index) is tuple else (index,)
+    if isinstance(index, Tensor) and index.dtype is dtypes.int64 and index._shape and self._shape:
+        return _translated(lambda: _op(INDEX, (self, index)))
+    keys = _keys(index)
     plain = _plain(keys)
     if plain is not None:
         return _part(self, plain)
-    prepared = _prepared(self, keys)
-    return _translated(lambda: _op(INDEX, (self, *prepared)))
+    part, chosen = _narrowed(self, _prepared(self, keys))
+    return _translated(lambda: _op(INDEX, (part, *chosen)))
+
+
+def _keys(index: Any) -> tuple[Any, ...]:
+    """One for each dimension; a list of what are not just numbers counts as a tuple."""
+    if type(index) is tuple:
+        return index
+    if type(index) is list and any(isinstance(k, (Tensor, list, tuple, slice)) or k is None or k is ... for k in index):
+        return tuple(index)
+    return (index,)
 
 
 def _element(t: Tensor, i: int) -> Tensor:
@@ -97,7 +108,7 @@ def _prepared(t: Tensor, keys: tuple[Any, ...]) -> list[Any]:
             prepared.append(_checked(k))
         elif isinstance(k, list | tuple | range | np.ndarray):
             prepared.append(_array(k))
-        elif isinstance(k, _BASIC | bool | np.bool_):
+        elif isinstance(k, (*_BASIC, np.bool_)):
             prepared.append(k)
         else:
             raise IndexError(
@@ -106,6 +117,26 @@ def _prepared(t: Tensor, keys: tuple[Any, ...]) -> list[Any]:
             )
     _check_masks(t, prepared)
     return prepared
+
+
+def _narrowed(t: Tensor, keys: list[Any]) -> tuple[Tensor, list[Any]]:
+    """The part that the integers and slices among the keys select, and the rest of the keys, for its dimensions.
+
+    NumPy would count the integers among the lists and tensors, and then order the dimensions otherwise.
+    """
+    if any(isinstance(k, bool | np.bool_) for k in keys):
+        return t, keys
+    plain: list[Any] = []
+    rest: list[Any] = []
+    for k in keys:
+        if isinstance(k, Tensor | Array):
+            plain += [slice(None)] * (k.ndim if _is_mask(k) else 1)
+            rest.append(k)
+        else:
+            plain.append(k)
+            if not isinstance(k, int | np.integer):
+                rest.append(k if k is Ellipsis else slice(None))
+    return _part(t, tuple(plain)), rest
 
 
 def _checked(k: Tensor) -> Tensor:
@@ -172,7 +203,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     Raises:
         as getitem; RuntimeError also where the value's shape does not fit.
     """
-    keys = index if type(index) is tuple else (index,)
+    keys = _keys(index)
     plain = _plain(keys)
     if plain is None:
         put(self, keys, value, INDEX_PUT)
@@ -200,11 +231,11 @@ def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:
 
 def put(self: Tensor, keys: tuple[Any, ...], value: Any, op: Op) -> None:
     """Stores the value, or adds it, where the keys select."""
-    prepared = _prepared(self, keys)
+    part, prepared = _narrowed(self, _prepared(self, keys))
     source = value if isinstance(value, Tensor) else _as_value(self, value)
     source = _without_leading_ones(source, len(source._shape) if source.numel() != 1 else 0)
     try:
-        _translated(lambda: _op_in_place(op, (self,), (source, *prepared)))
+        _translated(lambda: _op_in_place(op, (part,), (source, *prepared)))
     except ValueError as error:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(source._shape)} cannot be broadcast to indexing result: "
@@ -258,6 +289,13 @@ def _check_mask(name: str, mask: Any) -> None:
         raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {kind}")
 
 
+def _check_single(name: str, value: Any) -> None:
+    if isinstance(value, Tensor) and value._shape:
+        raise RuntimeError(
+            f"{name} only supports a 0-dimensional value tensor, but got tensor with {len(value._shape)} dimension(s)."
+        )
+
+
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Stores a value, or a tensor without dimensions, where the mask, which broadcasts, is true.
 
@@ -265,20 +303,25 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
         RuntimeError: the mask is not of bool, or its shape does not fit.
     """
     _check_mask("masked_fill_", mask)
-    if isinstance(value, Tensor) and value._shape:
-        raise RuntimeError(
-            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value._shape)} "
-            "dimension(s)."
-        )
+    _check_single("masked_fill_", value)
     _op_in_place(MASKED_FILL, (self,), (mask.expand(self._shape), value))
     return self
 
 
+def _masked_filled(x: Array, mask: Array, value: Any) -> Array:
+    return np.where(mask, converted(np.asarray(value), x.dtype), x)
+
+
+MASKED_FILLED = Op("masked_fill", _masked_filled, no_flops)
+
+
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """masked_fill_ into a copy."""
+    """masked_fill_ into a copy; the tensor broadcasts too."""
     _check_mask("masked_fill", mask)
-    copy = self.expand(*broadcast_shapes(self._shape, mask._shape)).clone(memory_format=contiguous_format)
-    return masked_fill_(copy, mask, value)
+    _check_single("masked_fill", value)
+    if self._shape != mask._shape:
+        broadcast_shapes(self._shape, mask._shape)
+    return _op(MASKED_FILLED, (self, mask, value))
 
 
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -299,6 +342,7 @@ def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return masked_scatter_(self.clone(), mask, source)
 
 
+@waits
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is true, in one dimension.
 
@@ -318,6 +362,7 @@ def _nonzero(x: Array) -> Array:
 NONZERO = Op("nonzero", _nonzero, no_flops)
 
 
+@waits
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of elements that are not zero, as rows, or with as_tuple as an index for each dimension."""
     rows = _op(NONZERO, (input,), kind=dtypes.int64)
@@ -328,6 +373,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return tuple([c.contiguous() for c in rows.unbind(1)])
 
 
+@waits
 def argwhere(input: Tensor) -> Tensor:
     """The indices of elements that are not zero, as rows."""
     return nonzero(input)

@@ -233,11 +233,13 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """The coordinates of a grid, from those along each of its axes.
 
     Raises:
-        RuntimeError: indexing is neither "ij" nor "xy".
+        RuntimeError: indexing is neither "ij" nor "xy", or the dtypes differ.
     """
     given = list(tensors[0]) if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else list(tensors)
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if any(t.dtype is not given[0].dtype for t in given):
+        raise RuntimeError(f"meshgrid expects all tensors to have the same dtype, not {[t.dtype for t in given]}")
     swap = indexing == "xy" and len(given) > 1
     if swap:
         given[0], given[1] = given[1], given[0]

@@ -16,7 +16,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
-from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op, not_implemented
+from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented
 from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import Array, wide
 from torchemu._tensor.views import broadcast_shapes
@@ -82,10 +82,10 @@ def _added_flops(outputs: Outputs, inputs: Inputs) -> int:
     return _product_flops(outputs, inputs[1:])
 
 
-MATMUL = Op("matmul", _matmul, _product_flops, "matrix")
+MATMUL = Op("matmul", _matmul, _product_flops, MATRIX)
 OUTER = Op("outer", _outer)
-ADDMM, BADDBMM, ADDMV = (Op(name, _addmm, _added_flops, "matrix") for name in ("addmm", "baddbmm", "addmv"))
-ADDBMM = Op("addbmm", _addbmm, lambda o, i: _added_flops(o, i) * i[1]._shape[0], "matrix")
+ADDMM, BADDBMM, ADDMV = (Op(name, _addmm, _added_flops, MATRIX) for name in ("addmm", "baddbmm", "addmv"))
+ADDBMM = Op("addbmm", _addbmm, lambda o, i: _added_flops(o, i) * i[1]._shape[0], MATRIX)
 ADDR = Op("addr", _addr)
 
 
@@ -269,7 +269,7 @@ def _terms(equation: str) -> list[str]:
     return equation.replace(" ", "").split("->")[0].split(",")
 
 
-EINSUM = Op("einsum", _einsum, _einsum_flops, "matrix")
+EINSUM = Op("einsum", _einsum, _einsum_flops, MATRIX)
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
@@ -334,7 +334,7 @@ def _tensordot_flops(outputs: Outputs, inputs: Inputs) -> int:
     return round(2 * joined * outputs[0].numel())
 
 
-TENSORDOT = Op("tensordot", _tensordot, _tensordot_flops, "matrix")
+TENSORDOT = Op("tensordot", _tensordot, _tensordot_flops, MATRIX)
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:

@@ -95,7 +95,8 @@ def attach() -> None:
     for name, method in methods.items():
         setattr(Tensor, name, method)
     for name in HOST_READS:
-        setattr(Tensor, name, waits(getattr(Tensor, name)))
+        if name not in functions:  # those wait by themselves
+            setattr(Tensor, name, waits(getattr(Tensor, name)))
 
 
 def _in_place_twins(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._tensor import return_types
-from torchemu._tensor.core import Tensor, axis_of
+from torchemu._tensor.core import Tensor, axis_of, waits
 from torchemu._tensor.dispatch import Op, _op, _op_several, flop_per_input
 from torchemu._tensor.reductions import Array, wide
 
@@ -155,6 +155,7 @@ def _distinct(op: Op, t: Tensor, dim: int | None, inverse: bool, counts: bool) -
     return chosen[0] if len(chosen) == 1 else tuple(chosen)
 
 
+@waits
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -166,6 +167,7 @@ def unique(
     return _distinct(UNIQUE, input, dim, return_inverse, return_counts)
 
 
+@waits
 def unique_consecutive(
     input: Tensor,
     return_inverse: bool = False,
@@ -183,6 +185,7 @@ def _bincount(x: Array, weights: Array | None, minlength: int) -> Array:
 BINCOUNT = Op("bincount", _bincount, flop_per_input)
 
 
+@waits
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each of the numbers 0, 1, 2, … is an element, or the sum of the weights of those elements.
 

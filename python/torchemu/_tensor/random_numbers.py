@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,15 @@ __all__ = [
 
 Array = np.ndarray
 
-_DIGITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+_DIGITS = {"float64": 53, "float32": 24, "float16": 24, "bfloat16": 24}
+"""Binary digits of uniform numbers: those of shorter floats are rounded float32."""
+
+_WHOLE = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+"""Binary digits of the integers that random_() draws for floats: as many as they have exactly."""
+
+
+_MANY = 1 << 28
+"""From so many possible integers on each takes 64 bits, so that all are equally likely."""
 
 
 def _generator(given: Generator | None) -> Generator:
@@ -46,8 +54,9 @@ def _generator(given: Generator | None) -> Generator:
 
 
 def _fill(x: Array, numbers: Callable[[], Array]) -> None:
-    drawn = numbers()
-    x[...] = converted(np.asarray(drawn).reshape(x.shape), x.dtype)
+    """Numbers are drawn in the order in which the elements lie in memory."""
+    inwards = x.transpose(sorted(range(x.ndim), key=lambda axis: -x.strides[axis]))
+    inwards[...] = converted(np.asarray(numbers()).reshape(inwards.shape), x.dtype)
 
 
 def _filling(name: str) -> Op:
@@ -98,12 +107,14 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
     Raises:
         NotImplementedError: the dtype is not a float type. RuntimeError: std is negative.
     """
-    digits, source, n = _check_float("normal", self), _generator(generator), self.numel()
+    _check_float("normal", self)
+    source, n = _generator(generator), self.numel()
+    blocks = n >= 16 and self.is_contiguous()
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
 
     def numbers() -> Array:
-        drawn = source.normal(n, digits)
+        drawn = source.normal(n, self.dtype.name) if blocks else source.single_normals(n)
         return drawn * drawn.dtype.type(std) + drawn.dtype.type(mean)
 
     _op_in_place(NORMAL, (self,), (), numbers)
@@ -120,18 +131,25 @@ def random_(
         RuntimeError: the interval is empty.
     """
     low, high = (0, from_) if to is None else (from_ or 0, to)
+    many = _MANY
     if high is None:
-        high = 1 << (_DIGITS.get(self.dtype.name) or 8 * self.dtype.itemsize - self.dtype.is_signed)
-        high = 2 if self.dtype is dtypes.bool_ else high
+        high, many = _above_all(self.dtype), 1 << 32
     source, n = _generator(generator), self.numel()
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    _op_in_place(RANDOM, (self,), (), lambda: _integers(source, n, low, high))
+    _op_in_place(RANDOM, (self,), (), lambda: _integers(source, n, low, high, many))
     return self
 
 
-def _integers(source: Generator, n: int, low: int, high: int) -> Array:
-    words = source.double_words(n) if high - low >= 1 << 32 else source.words(n)
+def _above_all(kind: dtypes.dtype) -> int:
+    """The end of the integers that random_() draws for a dtype."""
+    if kind.is_floating_point:
+        return (1 << _WHOLE.get(kind.name, 0)) + 1
+    return 2 if kind is dtypes.bool_ else 1 << 8 * kind.itemsize - kind.is_signed
+
+
+def _integers(source: Generator, n: int, low: int, high: int, many: int) -> Array:
+    words = source.double_words(n) if high - low >= many else source.words(n)
     return (words % np.uint64(high - low)).astype(np.int64) + low
 
 
@@ -169,8 +187,9 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None 
 
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Fills the tensor with numbers whose logarithms are normal."""
-    digits, source, n = _check_float("log_normal", self), _generator(generator), self.numel()
-    _op_in_place(LOG_NORMAL, (self,), (), lambda: np.exp(source.normal(n, digits) * std + mean))
+    _check_float("log_normal", self)
+    source, n = _generator(generator), self.numel()
+    _op_in_place(LOG_NORMAL, (self,), (), lambda: np.exp(source.single_normals(n) * std + mean))
     return self
 
 
@@ -204,10 +223,13 @@ def randn(*size: Any, **options: Any) -> Tensor:
 def randint(*bounds_and_size: Any, low: int = 0, high: int | None = None, size: Any = None, **options: Any) -> Tensor:
     """randint([low,] high, size): integers of [low, high). The options are those of zeros, and generator."""
     given = list(bounds_and_size)
-    shape = size if size is not None else given.pop()
     if high is not None:
-        given = [*(given or [low]), high]
-    bounds = (low, *given) if len(given) == 1 else tuple(given)
+        given.insert(1, high)
+    if size is not None:
+        given.append(size)
+    if len(given) not in (2, 3) or not isinstance(given[-1], Sequence):
+        raise TypeError(f"randint() takes [low,] high and a size, not {', '.join(map(repr, given))}")
+    *bounds, shape = given if len(given) == 3 else (low, *given)
     return _drawn(random_, dims((shape,)), options, dtypes.int64, *[int(b) for b in bounds])
 
 

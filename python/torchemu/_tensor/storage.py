@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from torchemu import _handles, _runtime, dtypes
 from torchemu._binding import go
 from torchemu._shape import as_text, row_major
+
+if TYPE_CHECKING:
+    from torchemu._tensor.kernels import Launches
 
 SMALL = 1 << 16
 """Bytes up to which NumPy keeps the memory of a new tensor, since it gives and takes small pieces fastest. Larger ones
@@ -49,16 +53,30 @@ class Storage:
         world: the World it belongs to.
         nbytes: its length.
         unsettled: an operation of the core may not have put its result in place yet.
-        pending: an operation of the core may not have ended yet in simulated time.
+        pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
+        launches, end: the kernel that wrote it last, where the core does not know the storage.
     """
 
-    __slots__ = ("__weakref__", "_bytes", "_handles", "_owner", "nbytes", "pending", "unsettled", "world")
+    __slots__ = (
+        "__weakref__",
+        "_bytes",
+        "_handles",
+        "_owner",
+        "end",
+        "launches",
+        "nbytes",
+        "pending",
+        "unsettled",
+        "world",
+    )
 
     def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
         self.world, self._owner, self.nbytes = world, owner, nbytes
         self._bytes: np.ndarray | None = None
         self._handles: dict[dtypes.dtype, Handle] | None = None
         self.unsettled = self.pending = False
+        self.launches: Launches | None = None
+        self.end = 0
 
     @classmethod
     def zeros(cls, world: _runtime.World, kind: dtypes.dtype, numel: int) -> Storage:
@@ -81,6 +99,11 @@ class Storage:
         return (raw if raw is not None else self._looked_at()).tobytes()
 
     @property
+    def is_known(self) -> bool:
+        """Whether the core has a handle of it."""
+        return self._handles is not None
+
+    @property
     def stays(self) -> bool:
         """Whether its bytes have a fixed place. One without can share contents with other ranks'."""
         return self._bytes is not None or self._owner is not None
@@ -96,6 +119,8 @@ class Storage:
         """
         if not self.unsettled:
             return
+        if not self.world.is_open:
+            raise RuntimeError("the World is closed: its tensors can no longer be used")
         context = _runtime.current()
         for handle in self._cores():
             event = go.Settled(handle.number)
@@ -106,17 +131,31 @@ class Storage:
                     go.Release(event)
         self.unsettled = False
 
+    def has_settled(self) -> bool:
+        """Whether the results of the operations on it are in place; it does not wait for them."""
+        if self.unsettled:
+            events = [go.Settled(handle.number) for handle in self._cores()]
+            self.unsettled = any(events)
+            for event in filter(None, events):
+                go.Release(event)
+        return not self.unsettled
+
     def wait(self) -> None:
         """Blocks this rank until the operations on it have ended, in simulated time too.
 
         Raises:
             RuntimeError: an operation failed, or the World is closed.
         """
+        if not self.world.is_open:
+            raise RuntimeError("the World is closed: its tensors can no longer be used")
         if not self.pending:
             return
         context = _runtime.current()
         for handle in self._cores():
             context.wait(handle.number)
+        if self.launches is not None:
+            self.launches.wait(self.end)
+            self.launches = None
         self.unsettled = self.pending = False
 
     def _cores(self) -> list[Handle]:
