@@ -30,7 +30,7 @@ func Explore(t *topology.Topology, ranks int, o Options, limit int, setup Setup)
 		x.todo = x.todo[:len(x.todo)-1]
 		x.done.Runs++
 		if err := x.run(path); err != nil {
-			return x.done, err
+			return x.done, x.again(path)
 		}
 	}
 	return x.done, nil
@@ -46,6 +46,14 @@ type search struct {
 	seen     map[uint64]bool // states
 	todo     [][]int         // choices that lead to a state that has another way out
 	done     Exploration
+	tells    bool // the lines of kernels are wanted
+}
+
+// again repeats a run that failed, to tell its lines.
+func (x *search) again(path []int) error {
+	once := *x
+	once.seen, once.tells = map[uint64]bool{}, true
+	return once.run(path)
 }
 
 // run makes the choices of a path, and then always the first until it is in a state that has been seen.
@@ -54,8 +62,8 @@ func (x *search) run(path []int) error {
 	if err != nil {
 		return err
 	}
-	all := &orders{Machine: m}
-	m.carrier, m.random = all, nil
+	all := &orders{Machine: m, tells: x.tells}
+	m.carrier, m.orders, m.random = all, all, nil
 	atEnd, err := x.setup(m)
 	if err != nil {
 		return err
@@ -121,6 +129,7 @@ type orders struct {
 	*Machine
 	started []begun
 	log     []fmt.Stringer // what has been chosen
+	tells   bool           // to note the lines of kernels, which takes time
 }
 
 // begun is an effect that is to come, and what it is.
@@ -213,6 +222,14 @@ func (x *orders) explain(err error) error {
 	return fmt.Errorf("%w\nin this order:%s", err, b.String())
 }
 
+// outcome is what a program that can go on will learn first: of a wait that is over, what it gave.
+func (c *Context) outcome() uint64 {
+	if c.blocked == nil {
+		return 0
+	}
+	return mix(1, uint64(c.blocked.event.value))
+}
+
 // String is a step of an order: the program runs until it waits.
 func (c *Context) String() string {
 	return fmt.Sprintf("kernel %q runs on rank %d", c.job.Name, c.Rank())
@@ -236,7 +253,7 @@ func (x *orders) state() uint64 {
 		sum += mix(mix(mix(mix(2, uint64(c.Rank())), uint64(c.Block())), c.seen), c.pe.held)
 	}
 	for _, c := range x.ready {
-		sum += mix(mix(3, uint64(c.Rank())), uint64(c.Block()))
+		sum += mix(mix(mix(3, uint64(c.Rank())), uint64(c.Block())), c.outcome())
 	}
 	for i := range x.started {
 		sum += mix(4, x.started[i].key)

@@ -29,6 +29,7 @@ type Config struct {
 type Machine struct {
 	Config
 	carrier carrier
+	orders  *orders    // the same, when all orders are tried out
 	random  *rand.Rand // nil: nothing is moved
 	check   *checker   // nil: nothing is checked
 

@@ -85,6 +85,9 @@ func (c *Context) site() site {
 	if c.line != "" {
 		return site{text: c.line}
 	}
+	if m := c.machine(); m.searched() && !m.orders.tells {
+		return site{}
+	}
 	return c.machine().internal.here()
 }
 

@@ -1,0 +1,380 @@
+package prim_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// lab is a machine for a small program: a window whose bytes are 1 on all ranks, and one of zeroed words.
+type lab struct {
+	*prim.Machine
+	data, words *prim.Window
+	queue       *prim.Queue
+	barrier     *prim.Barrier
+}
+
+func newLab(t *testing.T, ranks int, o prim.Options) *lab {
+	m := machine(t, ranks, o)
+	x := &lab{Machine: m, data: window(t, m, 4096)}
+	ones := make([]byte, 4096)
+	for i := range ones {
+		ones[i] = 1
+	}
+	for r := range ranks {
+		write(t, m, x.data.At(r, 0), ones)
+	}
+	var err error
+	if x.words, err = m.Allocate("words", all(ranks), 512); err != nil {
+		t.Fatal(err)
+	}
+	if x.barrier, err = m.NewBarrier("all", all(ranks), prim.PhaseBarrier); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// at is data of a rank, and word a word of it.
+func (x *lab) at(rank, offset int) prim.Addr { return x.data.At(rank, offset) }
+
+func (x *lab) word(rank, i int) prim.Word { return prim.I32(x.words.At(rank, 4*i)) }
+
+// litmus is a program that is wrong without one rule and right with it.
+type litmus struct {
+	name  string
+	ranks int
+	o     prim.Options
+	kind  prim.Kind // what is found without the rule
+	run   func(x *lab, c *prim.Context, rule bool)
+}
+
+const n = 64 // bytes that the programs move
+
+var reorder = prim.Options{Reorder: true}
+
+var litmusTests = []litmus{
+	{"flag from load to vector", 1, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		a, b := c.Tile(0, n), c.Tile(n, n)
+		c.Load(a, x.at(0, 0))
+		if rule {
+			c.SetFlag(prim.Load, prim.Vector, 3)
+			c.WaitFlag(prim.Load, prim.Vector, 3)
+		}
+		c.Combine(tensor.Sum, dtype.F32, b, a, a)
+	}},
+	{"flag from vector to load", 1, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		a, b := c.Tile(0, n), c.Tile(n, n)
+		c.Load(a, x.at(0, 0))
+		c.PipeBarrier(prim.AllPipes)
+		c.Combine(tensor.Sum, dtype.F32, b, a, a)
+		if rule {
+			c.SetFlag(prim.Vector, prim.Load, 0)
+			c.WaitFlag(prim.Vector, prim.Load, 0)
+		}
+		c.Load(a, x.at(0, n))
+	}},
+	{"flag from matrix to store", 1, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		a, b := c.Tile(0, n), c.Tile(n, n)
+		c.Load(a, x.at(0, 0))
+		c.PipeBarrier(prim.AllPipes)
+		c.Dot(b, a, a, 4, 4, 4, false)
+		if rule {
+			c.SetFlag(prim.Matrix, prim.Store, 0)
+			c.WaitFlag(prim.Matrix, prim.Store, 0)
+		}
+		c.Store(x.at(0, 0), b)
+	}},
+	{"flag to the scalar pipe", 1, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		a := c.Tile(0, n)
+		c.Load(a, x.at(0, 0))
+		if rule {
+			c.SetFlag(prim.Load, prim.Scalar, 0)
+			c.WaitFlag(prim.Load, prim.Scalar, 0)
+		}
+		c.Put(x.at(0, n), a.Addr, n)
+	}},
+	{"drain of a local store before the signal", 2, prim.Options{}, prim.SignalOvertakes, func(x *lab, c *prim.Context, rule bool) {
+		a := c.Tile(0, n)
+		if c.Rank() == 0 {
+			c.Fill(a, 2)
+			c.PipeBarrier(prim.AllPipes)
+			c.Store(x.at(0, 0), a)
+			if rule {
+				c.PipeBarrier(prim.AllPipes)
+			}
+			c.Signal(x.word(1, 0), prim.Add, 1)
+			return
+		}
+		c.Wait(x.word(1, 0), prim.GE, 1)
+		c.Load(a, x.at(0, 0))
+	}},
+	{"drain of a remote store before the signal", 2, prim.Options{}, prim.SignalOvertakes, func(x *lab, c *prim.Context, rule bool) {
+		a := c.Tile(0, n)
+		if c.Rank() == 0 {
+			c.Fill(a, 2)
+			c.PipeBarrier(prim.AllPipes)
+			c.Store(x.at(1, 0), a)
+			if rule {
+				c.PipeBarrier(prim.AllPipes)
+			}
+			c.Signal(x.word(1, 0), prim.Add, 1)
+			return
+		}
+		c.Wait(x.word(1, 0), prim.GE, 1)
+		c.Load(a, x.at(1, 0))
+	}},
+	{"fence between store and signal", 2, reorder, prim.SignalOvertakes, func(x *lab, c *prim.Context, rule bool) {
+		a := c.Tile(0, n)
+		if c.Rank() == 0 {
+			c.Fill(a, 2)
+			c.PipeBarrier(prim.AllPipes)
+			c.Store(x.at(1, 0), a)
+			c.PipeBarrier(prim.AllPipes)
+			if rule {
+				c.Fence()
+			}
+			c.Signal(x.word(1, 0), prim.Add, 1)
+			return
+		}
+		c.Wait(x.word(1, 0), prim.GE, 1)
+		c.Load(a, x.at(1, 0))
+	}},
+	{"fence between put and signal", 2, reorder, prim.SignalOvertakes, putThenSignal(func(x *lab, c *prim.Context, rule bool) {
+		c.Put(x.at(1, 0), x.at(0, 0), n)
+		if rule {
+			c.Fence()
+		}
+		c.Signal(x.word(1, 0), prim.Add, 1)
+	})},
+	{"put with signal", 2, reorder, prim.SignalOvertakes, putThenSignal(func(x *lab, c *prim.Context, rule bool) {
+		if rule {
+			c.PutSignal(x.at(1, 0), x.at(0, 0), n, x.word(1, 0), prim.Add, 1)
+			return
+		}
+		c.Put(x.at(1, 0), x.at(0, 0), n)
+		c.Signal(x.word(1, 0), prim.Add, 1)
+	})},
+	{"quiet between put and signal", 2, reorder, prim.SignalOvertakes, putThenSignal(func(x *lab, c *prim.Context, rule bool) {
+		c.PutNBI(x.at(1, 0), x.at(0, 0), n)
+		if rule {
+			c.Quiet()
+		}
+		c.Signal(x.word(1, 0), prim.Set, 1)
+	})},
+	{"quiet for a third rank", 3, prim.Options{}, prim.SignalOvertakes, func(x *lab, c *prim.Context, rule bool) {
+		switch c.Rank() {
+		case 0:
+			c.Put(x.at(1, 0), x.at(0, 0), n)
+			if rule {
+				c.Quiet()
+			}
+			c.Signal(x.word(2, 0), prim.Add, 1)
+		case 2:
+			c.Wait(x.word(2, 0), prim.GE, 1)
+			c.Get(x.at(2, 0), x.at(1, 0), n)
+		}
+	}},
+	{"quiet before the source changes", 2, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		if c.Rank() == 0 {
+			a := c.Tile(0, n)
+			c.Fill(a, 2)
+			c.PipeBarrier(prim.AllPipes)
+			c.PutNBI(x.at(1, 0), x.at(0, 0), n)
+			if rule {
+				c.Quiet()
+			}
+			c.Store(x.at(0, 0), a)
+		}
+	}},
+	{"quiet after a get", 2, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		if c.Rank() == 0 {
+			c.GetNBI(x.at(0, 0), x.at(1, 0), n)
+			if rule {
+				c.Quiet()
+			}
+			c.Load(c.Tile(0, n), x.at(0, 0))
+		}
+	}},
+	{"the event of a copy", 1, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		e := c.Copy(x.at(0, 0), x.at(0, n), n)
+		if rule {
+			c.WaitEvent(e)
+		}
+		c.Load(c.Tile(0, n), x.at(0, 0))
+	}},
+	{"a wait", 2, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		if c.Rank() == 0 {
+			c.Put(x.at(1, 0), x.at(0, 0), n)
+			c.Signal(x.word(1, 0), prim.Add, 1)
+			return
+		}
+		if rule {
+			c.Wait(x.word(1, 0), prim.NE, 0)
+		}
+		c.Load(c.Tile(0, n), x.at(1, 0))
+	}},
+	{"a test that holds", 2, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		if c.Rank() == 0 {
+			c.Put(x.at(1, 0), x.at(0, 0), n)
+			c.Signal(x.word(1, 0), prim.Set, 7)
+			return
+		}
+		for !c.Test(x.word(1, 0), prim.EQ, 7) && rule {
+		}
+		c.Load(c.Tile(0, n), x.at(1, 0))
+	}},
+	{"all signals of a counter", 3, prim.Options{}, prim.UnorderedRead, func(x *lab, c *prim.Context, rule bool) {
+		if c.Rank() > 0 {
+			c.Put(x.at(0, n*c.Rank()), x.at(c.Rank(), 0), n)
+			c.Signal(x.word(0, 0), prim.Add, 1)
+			return
+		}
+		wanted := int64(1)
+		if rule {
+			wanted = 2
+		}
+		c.Wait(x.word(0, 0), prim.GE, wanted)
+		c.Load(c.Tile(0, 3*n), x.at(0, 0))
+	}},
+	{"barrier instead of sync", 3, prim.Options{}, prim.SignalOvertakes, func(x *lab, c *prim.Context, rule bool) {
+		if c.Rank() == 0 {
+			c.Put(x.at(1, 0), x.at(0, 0), n)
+		}
+		if rule {
+			c.Barrier(x.barrier)
+		} else {
+			c.Sync(x.barrier)
+		}
+		if c.Rank() == 2 {
+			c.Get(x.at(2, 0), x.at(1, 0), n)
+		}
+	}},
+	{"atomic stores", 3, prim.Options{}, prim.UnorderedWrites, func(x *lab, c *prim.Context, rule bool) {
+		if c.Rank() == 0 {
+			return
+		}
+		if rule {
+			c.PutReduce(tensor.Sum, dtype.I32, x.at(0, 0), x.at(c.Rank(), 0), n)
+		} else {
+			c.Put(x.at(0, 0), x.at(c.Rank(), 0), n)
+		}
+	}},
+	{"a lock", 3, prim.Options{}, prim.UnorderedWrites, func(x *lab, c *prim.Context, rule bool) {
+		lock := x.word(0, 0)
+		for rule && c.CompareSwap(lock, 0, 1) != 0 {
+		}
+		c.Put(x.at(0, n), x.at(c.Rank(), 0), n)
+		c.Quiet()
+		c.Exchange(lock, 0)
+	}},
+}
+
+func putThenSignal(send func(x *lab, c *prim.Context, rule bool)) func(x *lab, c *prim.Context, rule bool) {
+	return func(x *lab, c *prim.Context, rule bool) {
+		if c.Rank() == 0 {
+			send(x, c, rule)
+			return
+		}
+		c.Wait(x.word(1, 0), prim.GE, 1)
+		c.Load(c.Tile(0, n), x.at(1, 0))
+	}
+}
+
+func TestLitmus(t *testing.T) {
+	for _, l := range litmusTests {
+		t.Run(l.name, func(t *testing.T) {
+			for _, rule := range []bool{false, true} {
+				for seed := range uint64(4) {
+					o := l.o
+					o.Check, o.Seed = true, seed
+					x := newLab(t, l.ranks, o)
+					x.Launch(l.name, func(c *prim.Context) error { l.run(x, c, rule); return nil })
+					err := x.Run()
+					if rule && err != nil {
+						t.Fatalf("with the rule, seed %d: %v", seed, err)
+					}
+					if !rule {
+						wantKind(t, err, l.kind)
+					}
+				}
+			}
+		})
+	}
+}
+
+// wantKind looks for a finding.
+func wantKind(t *testing.T, err error, kind prim.Kind) *prim.Finding {
+	t.Helper()
+	var found *prim.FindingsError
+	if errors.As(err, &found) {
+		for i := range found.Findings {
+			if found.Findings[i].Kind == kind {
+				return &found.Findings[i]
+			}
+		}
+	}
+	t.Errorf("found %v, want %q", err, kind)
+	return nil
+}
+
+// What the rules are for: without them the data is wrong in some order, and with them in none.
+func TestRulesDecideTheData(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		o    prim.Options
+		send func(x *lab, c *prim.Context, rule bool)
+	}{
+		{"fence", reorder, func(x *lab, c *prim.Context, rule bool) {
+			c.Put(x.at(1, 0), x.at(0, n), n)
+			if rule {
+				c.Fence()
+			}
+			c.Signal(x.word(1, 0), prim.Add, 1)
+		}},
+		{"drain", prim.Options{}, func(x *lab, c *prim.Context, rule bool) {
+			a := c.Tile(0, n)
+			c.Load(a, x.at(0, n))
+			c.SetFlag(prim.Load, prim.Store, 0)
+			c.WaitFlag(prim.Load, prim.Store, 0)
+			c.Store(x.at(1, 0), a)
+			if rule {
+				c.PipeBarrier(prim.AllPipes)
+			}
+			c.Signal(x.word(1, 0), prim.Add, 1)
+		}},
+	} {
+		for _, rule := range []bool{false, true} {
+			_, err := prim.Explore(sips(t, 2), 2, c.o, 1<<16, func(m *prim.Machine) (func() error, error) {
+				x := &lab{Machine: m}
+				x.data, _ = m.Allocate("data", all(2), 512)
+				x.words, _ = m.Allocate("words", all(2), 512)
+				write(t, m, x.at(0, n), []byte{9})
+				m.Launch(c.name, func(p *prim.Context) error {
+					if p.Rank() == 0 {
+						c.send(x, p, rule)
+						return nil
+					}
+					p.Wait(x.word(1, 0), prim.GE, 1)
+					p.Put(x.at(1, n), x.at(1, 0), n)
+					return nil
+				})
+				return func() error {
+					if got := read(t, m, x.at(1, n), 1)[0]; got != 9 {
+						return fmt.Errorf("the data is %d", got)
+					}
+					return nil
+				}, nil
+			})
+			if rule && err != nil {
+				t.Errorf("%s, with the rule: %v", c.name, err)
+			}
+			if !rule {
+				wantText(t, err, "the data is 0", "in this order")
+			}
+		}
+	}
+}
