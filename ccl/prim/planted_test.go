@@ -1,0 +1,216 @@
+package prim_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// pull is an all-reduce as published examples have it: each rank stages its input, all meet, and each sums what its
+// peers have staged. Its barrier is for one use: every rank bumps a word of every other, which waits for it to be 1.
+type pull struct {
+	*lab
+	noBarrier, noDrain, skips, equal bool
+	rounds                           int
+	value                            int64 // that a wait is for
+}
+
+const staged = 1024 // where in the window
+
+func (p *pull) kernel(c *prim.Context) error {
+	own, sum, next := c.Rank(), c.Tile(0, n), c.Tile(n, n)
+	for range p.rounds {
+		c.Load(sum, p.at(own, 0))
+		c.SetFlag(prim.Load, prim.Store, 0)
+		c.WaitFlag(prim.Load, prim.Store, 0)
+		c.Store(p.at(own, staged), sum)
+		if !p.noDrain {
+			c.PipeBarrier(prim.AllPipes)
+		}
+		if !p.noBarrier {
+			p.meet(c)
+		}
+		for r := range c.World() {
+			if r == own {
+				continue
+			}
+			c.Load(next, p.at(r, staged))
+			c.PipeBarrier(prim.AllPipes)
+			c.Combine(tensor.Sum, dtype.F32, sum, next, sum)
+			c.PipeBarrier(prim.AllPipes)
+		}
+	}
+	return nil
+}
+
+func (p *pull) meet(c *prim.Context) {
+	own := c.Rank()
+	for r := range c.World() {
+		if r != own && !(p.skips && own == 2) {
+			c.Signal(p.word(r, own), prim.Add, 1)
+		}
+	}
+	for r := range c.World() {
+		if r != own {
+			cmp := prim.GE
+			if p.equal {
+				cmp = prim.EQ
+			}
+			c.Wait(p.word(own, r), cmp, p.value)
+		}
+	}
+}
+
+func (p *pull) run(t *testing.T, ranks int) error {
+	t.Helper()
+	p.lab = newLab(t, ranks, prim.Options{Check: true})
+	p.rounds, p.value = max(1, p.rounds), max(1, p.value)
+	p.Launch("allreduce", p.kernel)
+	return p.Run()
+}
+
+func TestPlanted(t *testing.T) {
+	t.Run("none", func(t *testing.T) {
+		if err := (&pull{}).run(t, 4); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("no barrier", func(t *testing.T) {
+		f := wantKind(t, (&pull{noBarrier: true}).run(t, 4), prim.UnorderedRead)
+		wantReport(t, f, "planted_test.go:", `kernel "allreduce"`, "no signal, barrier or event leads from rank")
+	})
+	t.Run("notify before the drain", func(t *testing.T) {
+		f := wantKind(t, (&pull{noDrain: true}).run(t, 4), prim.SignalOvertakes)
+		wantReport(t, f, "signal overtakes its data", "store by", "load by", "PipeBarrier before the signal to drain the store pipe")
+	})
+	t.Run("window reused without a phase", func(t *testing.T) {
+		f := wantKind(t, (&pull{rounds: 2}).run(t, 4), prim.WindowReused)
+		wantReport(t, f, "window reused without a phase", "has finished reading", "planted_test.go:")
+	})
+	t.Run("window reused by another dispatch", func(t *testing.T) {
+		p := &pull{}
+		if err := p.run(t, 4); err != nil {
+			t.Fatal(err)
+		}
+		p.Launch("again", p.kernel)
+		f := wantKind(t, p.Run(), prim.RowReused)
+		wantReport(t, f, "signal row reused without a phase", "satisfied by the signals that had satisfied")
+	})
+	t.Run("one rank skips its notify", func(t *testing.T) {
+		d := wantDeadlock(t, (&pull{skips: true}).run(t, 4), "a rank skips its notify", "from rank 2")
+		if d != nil && (len(d.Blocked) != 3 || !strings.Contains(d.Blocked[0].On, "GE 1; it is 0")) {
+			t.Errorf("blocked: %+v, want ranks 0, 1 and 3 waiting for GE 1 at words that are 0", d.Blocked)
+		}
+	})
+	t.Run("EQ wait overshot", func(t *testing.T) {
+		err := (&pull{equal: true, rounds: 2}).run(t, 2)
+		wantReport(t, wantKind(t, err, prim.Overshoot), "EQ wait overshot", "wait with GE")
+	})
+}
+
+// A counter that two ranks bump, and a wait for it to be 1: whether that ends depends on the times. One order passes,
+// and yet the checker names the mistake; in the other the run ends in a deadlock that does.
+func TestOvershootIsFoundInEitherOrder(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		x := newLab(t, 3, prim.Options{Check: true})
+		x.Launch("count", func(c *prim.Context) error {
+			if c.Rank() > 0 {
+				if c.Rank() == 2 && !late {
+					c.Quiet() // nothing; and then some time
+					for range 10 {
+						c.Test(x.word(2, 5), prim.EQ, 1)
+					}
+				}
+				c.Signal(x.word(0, 0), prim.Add, 1)
+				return nil
+			}
+			if late {
+				for range 100 {
+					c.Test(x.word(0, 5), prim.EQ, 1)
+				}
+			}
+			c.Wait(x.word(0, 0), prim.EQ, 1)
+			return nil
+		})
+		err := x.Run()
+		wantKind(t, err, prim.Overshoot)
+		if late {
+			wantDeadlock(t, err, "EQ wait overshot", "it is 2")
+		}
+	}
+}
+
+func TestSendAndWaitInSeparateDispatches(t *testing.T) {
+	x := newLab(t, 2, prim.Options{})
+	wait := func(c *prim.Context) error { c.Wait(x.word(c.Rank(), 0), prim.GE, 1); return nil }
+	send := func(c *prim.Context) error { c.Signal(x.word(1-c.Rank(), 0), prim.Add, 1); return nil }
+	x.Launch("wait", wait)
+	x.Launch("send", send)
+	d := wantDeadlock(t, x.Run(), "send and wait in separate dispatches", `task "send"`, `"wait" on worker 0`)
+	if d != nil && len(d.Queued) != 2 {
+		t.Errorf("queued: %+v", d.Queued)
+	}
+	y := newLab(t, 2, prim.Options{})
+	x = y
+	x.Launch("send", send)
+	x.Launch("wait", wait)
+	if err := x.Run(); err != nil {
+		t.Errorf("sends first: %v", err)
+	}
+}
+
+// A collective as two single tasks, with a group between them that holds the second one's worker.
+func TestGroupAndSinglesBlockEachOther(t *testing.T) {
+	for _, grouped := range []bool{false, true} {
+		x := newLab(t, 2, prim.Options{})
+		half := func(c *prim.Context) error {
+			c.Signal(x.word(1-c.Rank(), 0), prim.Add, 1)
+			c.Wait(x.word(c.Rank(), 0), prim.GE, 1)
+			return nil
+		}
+		submit := func(name string, workers ...int) {
+			if _, err := x.Submit(prim.Task{Name: name, Kernel: half, Workers: workers}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if grouped {
+			submit("halves", 0, 1)
+			submit("group", 0, 1)
+			if err := x.Run(); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		submit("half 0", 0)
+		submit("group", 0, 1)
+		submit("half 1", 1)
+		wantDeadlock(t, x.Run(), "a group and single tasks block each other", `group "group" holds worker 1`, `"half 0" on worker 0`)
+	}
+}
+
+func wantReport(t *testing.T, f *prim.Finding, parts ...string) {
+	t.Helper()
+	if f == nil {
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(f.String(), p) {
+			t.Errorf("the report has no %q:\n%v", p, f)
+		}
+	}
+}
+
+func wantDeadlock(t *testing.T, err error, parts ...string) *prim.DeadlockError {
+	t.Helper()
+	var d *prim.DeadlockError
+	if !errors.As(err, &d) {
+		t.Errorf("%v, want a deadlock", err)
+		return nil
+	}
+	wantText(t, d, parts...)
+	return d
+}
