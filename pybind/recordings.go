@@ -113,9 +113,8 @@ func Annotate(worldHandle int64, rank int, name string, from int64) (err error) 
 }
 
 // WriteRecording writes a recording to a file, compressed when its name ends in .gz. format is chrome or perfetto, which
-// are of all ranks, or kineto, which is of one rank of a job of so many; metadata are further members of a kineto
-// file's object, as JSON, or "".
-func WriteRecording(handle int64, path, format string, rank, ranks int, metadata string) (err error) {
+// are of all ranks, or kineto, which is of one rank: options say which, as JSON of kineto.Options.
+func WriteRecording(handle int64, path, format, options string) (err error) {
 	defer guard(&err)
 	r, err := recordingOf(handle)
 	if err != nil {
@@ -125,7 +124,7 @@ func WriteRecording(handle int64, path, format string, rank, ranks int, metadata
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error { return r.object.write(w, format, rank, ranks, metadata) }
+	write := func(w io.Writer) error { return r.object.write(w, format, options) }
 	if strings.HasSuffix(path, ".gz") {
 		err = compressed(file, write)
 	} else {
@@ -144,33 +143,34 @@ func compressed(file io.Writer, write func(io.Writer) error) error {
 	return errors.Join(write(z), z.Close(), buffer.Flush())
 }
 
-func (r *recording) write(w io.Writer, format string, rank, ranks int, metadata string) error {
+func (r *recording) write(w io.Writer, format, options string) error {
 	switch format {
 	case "chrome":
 		return chrome.Write(w, r.Recording)
 	case "perfetto":
 		return perfetto.Write(w, r.Recording)
 	case "kineto":
-		members := map[string]json.RawMessage{}
-		if metadata != "" {
-			if err := json.Unmarshal([]byte(metadata), &members); err != nil {
-				return err
-			}
+		var o kineto.Options
+		if err := json.Unmarshal([]byte(options), &o); err != nil {
+			return err
 		}
-		return kineto.Write(w, r.Recording, rank, ranks, members)
+		if o.Rank < 0 || o.Rank >= r.Topology.SIPs() {
+			return raise("ValueError", "there is no rank %d: topology %q has %d SIPs", o.Rank, r.Topology.Name, r.Topology.SIPs())
+		}
+		return kineto.Write(w, r.Recording, o)
 	}
 	return raise("ValueError", "%q is no format of a trace: the formats are chrome, kineto and perfetto", format)
 }
 
 // ReadRecording returns what WriteRecording writes in format kineto.
-func ReadRecording(handle int64, rank, ranks int) (text string, err error) {
+func ReadRecording(handle int64, options string) (text string, err error) {
 	defer guard(&err)
 	r, err := recordingOf(handle)
 	if err != nil {
 		return "", err
 	}
 	var b bytes.Buffer
-	err = r.object.write(&b, "kineto", rank, ranks, "")
+	err = r.object.write(&b, "kineto", options)
 	return b.String(), err
 }
 
@@ -183,9 +183,9 @@ type link struct {
 	Bytes     int64  `json:"bytes"`
 }
 
-// RecordedFabric returns, of a recording that has ended, JSON: its simulated begin and end in picoseconds, the
-// topology's name and spec, and what the links have carried. Links inside of SIPs that have carried nothing are left
-// out.
+// RecordedFabric returns, of a recording that has ended, JSON: its simulated begin and end in picoseconds, the ranks that
+// did something, the topology's name and spec, and what the links have carried. Links inside of SIPs that have carried
+// nothing are left out.
 func RecordedFabric(handle int64) (about string, err error) {
 	defer guard(&err)
 	r, err := recordingOf(handle)
@@ -198,7 +198,7 @@ func RecordedFabric(handle int64) (about string, err error) {
 	t := r.world.Topology
 	text, err := json.Marshal(map[string]any{
 		"start": int64(r.object.began), "end": int64(r.object.ended), "level": r.object.Level.String(),
-		"left_out": r.object.LeftOut, "topology": t.Name, "spec": t.Spec(), "links": r.object.links(t),
+		"left_out": r.object.LeftOut, "ranks": r.object.present(), "topology": t.Name, "spec": t.Spec(), "links": r.object.links(t),
 	})
 	return string(text), err
 }
@@ -210,6 +210,24 @@ func (r *recording) links(t *topology.Topology) []link {
 		from, to := t.Device(l.From), t.Device(l.To)
 		if bytes > 0 || from.SIP != to.SIP {
 			list = append(list, link{t.LinkName(l.ID), from.Name(), to.Name(), l.Bandwidth, bytes})
+		}
+	}
+	return list
+}
+
+// present lists the ranks that the recording has something of.
+func (r *recording) present() []int {
+	found := make([]bool, r.Topology.SIPs())
+	for i := range r.Activities {
+		found[r.Activities[i].Rank] = true
+	}
+	for i := range r.Spans {
+		found[r.Spans[i].Rank] = true
+	}
+	list := []int{}
+	for rank, yes := range found {
+		if yes {
+			list = append(list, rank)
 		}
 	}
 	return list

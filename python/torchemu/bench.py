@@ -6,12 +6,13 @@ import contextlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torchemu
 from torchemu import _report, _runtime, compat
-from torchemu._binding import go
+from torchemu.profiler._run import traced
 
 T = TypeVar("T")
 
@@ -43,14 +44,23 @@ def load(file: str | Path) -> Callable[[Any], None]:
     return run
 
 
-def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = "", trace: str = "") -> None:
+@dataclass(frozen=True)
+class Trace:
+    """What is traced of a run, see torchemu.profiler._run.traced."""
+
+    path: str = ""
+    level: str = ""
+    profiled_only: bool = False
+
+
+def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = "", trace: Trace = Trace()) -> None:
     """Runs a bench and prints a line for each collective that it ran.
 
     Args:
         file: the bench.
         topology: a preset's name or a topology.yaml.
         ccl: a ccl.yaml; empty for the built-in one.
-        trace: where to write a trace of the run in Chrome's JSON format; empty for none.
+        trace: what is traced, and where to; without, nothing.
 
     Raises:
         BenchError: one of the files is missing or wrong; the text has every problem.
@@ -59,17 +69,14 @@ def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = 
         world = _checked(lambda: stack.enter_context(_runtime.opened(topology, ccl)))
         stack.enter_context(compat.installed())
         stack.enter_context(_neighbours_importable(Path(file)))
-        if trace:
-            _checked(Path(trace).touch)  # rather now than after an hour
-            go.StartTrace(world.handle)
+        _checked(lambda: stack.enter_context(traced(world, trace.path, trace.level, trace.profiled_only)))
         print(f"{Path(file).name} on {world.topology} ({world.sips} SIPs)", flush=True)
         load(file)(torchemu)
         world.main.wait_for_all()
         print()
         print(_report.table(world.collectives()))
-        if trace:
-            _checked(lambda: go.WriteTrace(world.handle, trace))
-            print(f"\ntrace written to {trace}; open it in Perfetto")
+    if trace.path:
+        print(f"\ntrace written to {trace.path}; open it in Perfetto")
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from torchemu import _runtime, compat
 from torchemu._binding import go
 from torchemu._tasks import Failure, Tasks
+from torchemu.profiler._run import traced
 from torchemu.run import fabric, failures
 from torchemu.run.environ import Launch
 from torchemu.run.isolation import ISOLATED, Isolation
@@ -126,16 +127,14 @@ class _Run:
 
     @contextlib.contextmanager
     def _traced(self, world: _runtime.World) -> Iterator[None]:
-        file = self._options.trace
-        if not file:
+        options = self._options
+        with contextlib.ExitStack() as stack:
+            with _told():
+                trace = traced(world, options.trace, options.trace_level, options.trace_range == "profiler")
+                stack.enter_context(trace)
             yield
-            return
-        with _told():
-            open(file, "ab").close()  # rather now than after an hour
-        go.StartTrace(world.handle)
-        yield
-        with _told():
-            go.WriteTrace(world.handle, file)
+            with _told():
+                stack.close()
 
     def _tasks(self, world: _runtime.World, isolation: Isolation) -> Tasks:
         ranks = range(self._launch.world_size)

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchemu import _runtime
 from torchemu._binding import go
+from torchemu.profiler._recording import LEVELS
 
 _ALL = ("auto", "cpu", "gpu")  # what torchrun takes for --nproc-per-node besides a number
 _IGNORED = (
@@ -109,7 +110,33 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     _flag(group, "--prefix", action="store_true", help="let each line that a rank prints name the rank")
     _flag(group, "--local-ranks-filter", type=_numbers, metavar="R,…", help="show only what these local ranks print")
-    _flag(group, "--trace", default="", metavar="FILE", help="write a trace of the run, for Perfetto")
+    add_trace(group)
+
+
+def add_trace(group: Any) -> None:
+    """Adds the arguments that say what is traced, and where to."""
+    _flag(
+        group,
+        "--trace",
+        default="",
+        metavar="PATH",
+        help="write a trace: to a folder, as PyTorch's profiler would, for HTA and torchemu report; to a file whose "
+        "name ends in .pftrace, the hardware's view for Perfetto; in .json, a small one for any viewer",
+    )
+    _flag(
+        group,
+        "--trace-level",
+        choices=LEVELS,
+        default="",
+        help="how much is in it: collectives; each of their steps, as usual in .json; each message, as in .pftrace",
+    )
+    _flag(
+        group,
+        "--trace-range",
+        choices=("run", "profiler"),
+        default="run",
+        help="of what time: the whole run, or only while the program profiles with torch.profiler",
+    )
 
 
 def _add_ignored(parser: argparse.ArgumentParser) -> None:

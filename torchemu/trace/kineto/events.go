@@ -17,8 +17,8 @@ type call struct {
 	activity   *trace.Activity
 }
 
-// host writes the host's times, those around others first.
-func (o *writer) host(rows []trace.Row) {
+// host writes the host's times, those around others first, and where arrows begin.
+func (o *writer) host(rows []trace.Row, arrows bool) {
 	var calls []call
 	for i := range o.rec.Spans {
 		if s := &o.rec.Spans[i]; s.Rank == o.rank {
@@ -38,6 +38,9 @@ func (o *writer) host(rows []trace.Row) {
 			o.span(c.span, i)
 		} else {
 			o.call(c.activity, i)
+			if arrows {
+				o.arrow("s", hostPID+o.rank, hostPID+o.rank, c.activity.Called, int64(c.activity.Number))
+			}
 		}
 	}
 }
@@ -65,7 +68,7 @@ func (o *writer) span(s *trace.Span, index int) {
 	o.endBar()
 }
 
-// call writes the operator, the driver's call in it, and the arrow to the device.
+// call writes the operator, and the driver's call in it.
 func (o *writer) call(a *trace.Activity, index int) {
 	pid, number := hostPID+o.rank, int64(a.Number)
 	e := o.bar("cpu_op", operator(a), pid, pid, a.Called, a.Issued)
@@ -80,7 +83,6 @@ func (o *writer) call(a *trace.Activity, index int) {
 	e.num("cbid", launchIDs[launch(a)])
 	e.num("correlation", number)
 	o.endBar()
-	o.arrow("s", pid, pid, a.Called, number)
 }
 
 func (o *writer) arrow(phase string, pid, tid int, at sim.Time, number int64) {
@@ -93,6 +95,19 @@ func (o *writer) arrow(phase string, pid, tid int, at sim.Time, number int64) {
 		e.str("bp", "e")
 	}
 	o.end()
+}
+
+// device writes the rows of the device, and where arrows end.
+func (o *writer) device(rows []trace.Row, arrows bool) {
+	for i, row := range rows {
+		stream := firstStream + i
+		for _, a := range row.Activities {
+			o.activity(a, stream)
+			if arrows {
+				o.arrow("f", o.rank, stream, a.Start, int64(a.Number))
+			}
+		}
+	}
 }
 
 // activity writes what the device did.
@@ -117,7 +132,6 @@ func (o *writer) activity(a *trace.Activity, stream int) {
 		exchange(e, a)
 	}
 	o.endBar()
-	o.arrow("f", o.rank, stream, a.Start, int64(a.Number))
 }
 
 func work(e *object, a *trace.Activity) {

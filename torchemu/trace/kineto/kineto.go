@@ -24,22 +24,30 @@ const firstStream = 7
 // hostPID is the made-up process of rank 0. Those of devices are their numbers.
 const hostPID = 100_000
 
-// Write writes what a recording has of a rank of a job of so many ranks. metadata, which may be nil, are further members
-// of the file's object.
-func Write(w io.Writer, rec *trace.Recording, rank, worldSize int, metadata map[string]json.RawMessage) error {
-	out := &writer{w: bufio.NewWriterSize(w, 1<<16), rec: rec, rank: rank}
-	rows := rec.Rows(rank)
-	if err := out.header(rows, worldSize, metadata); err != nil {
+// Options say what is to be written.
+type Options struct {
+	Rank     int                        `json:"rank"`
+	Ranks    int                        `json:"ranks"`   // of the job
+	NoHost   bool                       `json:"no_host"` // leave out what the host did
+	NoDevice bool                       `json:"no_device"`
+	Metadata map[string]json.RawMessage `json:"metadata"` // further members of the file's object
+}
+
+// Write writes what a recording has of a rank.
+func Write(w io.Writer, rec *trace.Recording, o Options) error {
+	out := &writer{w: bufio.NewWriterSize(w, 1<<16), rec: rec, rank: o.Rank}
+	rows := rec.Rows(o.Rank)
+	if err := out.header(rows, o); err != nil {
 		return err
 	}
 	out.names(rows)
-	out.host(rows)
-	for i, row := range rows {
-		for _, a := range row.Activities {
-			out.activity(a, firstStream+i)
-		}
+	if !o.NoHost {
+		out.host(rows, !o.NoDevice)
 	}
-	out.steps()
+	if !o.NoDevice {
+		out.device(rows, !o.NoHost)
+		out.steps()
+	}
 	out.line("\n]}\n")
 	if out.err != nil {
 		return out.err
@@ -113,7 +121,7 @@ type group struct {
 }
 
 // header writes all that comes before the events: distributedInfo first, where HTA looks for the rank.
-func (o *writer) header(rows []trace.Row, worldSize int, metadata map[string]json.RawMessage) error {
+func (o *writer) header(rows []trace.Row, options Options) error {
 	groups := groupsOf(rows)
 	topo := o.rec.Topology
 	members := []struct {
@@ -122,7 +130,7 @@ func (o *writer) header(rows []trace.Row, worldSize int, metadata map[string]jso
 	}{
 		{"schemaVersion", 1},
 		{"distributedInfo", map[string]any{
-			"backend": "nccl", "rank": o.rank, "world_size": worldSize, "pg_count": len(groups), "pg_config": groups,
+			"backend": "nccl", "rank": o.rank, "world_size": options.Ranks, "pg_count": len(groups), "pg_config": groups,
 			"nccl_version": "torchemu",
 		}},
 		{"deviceProperties", []map[string]any{{
@@ -131,7 +139,7 @@ func (o *writer) header(rows []trace.Row, worldSize int, metadata map[string]jso
 		}}},
 		{"displayTimeUnit", "ns"},
 		{"baseTimeNanoseconds", 0},
-		{"traceName", fmt.Sprintf("rank %d of %d on %s", o.rank, worldSize, topo.Name)},
+		{"traceName", fmt.Sprintf("rank %d of %d on %s", o.rank, options.Ranks, topo.Name)},
 		{"left_out", o.rec.LeftOut},
 	}
 	o.line("{")
@@ -140,8 +148,8 @@ func (o *writer) header(rows []trace.Row, worldSize int, metadata map[string]jso
 			return err
 		}
 	}
-	for _, name := range sortedKeys(metadata) {
-		if err := o.member(name, metadata[name]); err != nil {
+	for _, name := range sortedKeys(options.Metadata) {
+		if err := o.member(name, options.Metadata[name]); err != nil {
 			return err
 		}
 	}

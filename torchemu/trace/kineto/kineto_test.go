@@ -83,7 +83,7 @@ func written(t *testing.T, rec *trace.Recording) (document, []byte) {
 	t.Helper()
 	var b bytes.Buffer
 	note := map[string]json.RawMessage{"note": json.RawMessage(`"as said"`)}
-	if err := kineto.Write(&b, rec, 1, 4, note); err != nil {
+	if err := kineto.Write(&b, rec, kineto.Options{Rank: 1, Ranks: 4, Metadata: note}); err != nil {
 		t.Fatal(err)
 	}
 	var d document
@@ -231,5 +231,34 @@ func TestAnEmptyRecordingIsAFile(t *testing.T) {
 	}
 	if len(d.DistributedInfo.Groups) != 0 {
 		t.Errorf("%+v", d.DistributedInfo)
+	}
+}
+
+// A profile of the host alone, or of the device alone, has no arrows between them.
+func TestHostOrDeviceAlone(t *testing.T) {
+	for _, c := range []struct {
+		options kineto.Options
+		want    string
+	}{
+		{kineto.Options{Rank: 1, NoHost: true}, "map[gpu_memcpy:1 kernel:4 step:2]"},
+		{kineto.Options{Rank: 1, NoDevice: true}, "map[cpu_op:5 cuda_runtime:6 user_annotation:1]"},
+	} {
+		var b bytes.Buffer
+		if err := kineto.Write(&b, sample(t), c.options); err != nil {
+			t.Fatal(err)
+		}
+		var d document
+		if err := json.Unmarshal(b.Bytes(), &d); err != nil {
+			t.Fatal(err)
+		}
+		counts := map[string]int{}
+		for _, e := range d.TraceEvents {
+			if e.Ph != "M" {
+				counts[e.Cat]++
+			}
+		}
+		if got := fmt.Sprint(counts); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.options, got, c.want)
+		}
 	}
 }

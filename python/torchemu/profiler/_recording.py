@@ -1,0 +1,101 @@
+"""Recordings of the Go core: what ranks and their devices did, and the files that are made of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._binding import go
+from torchemu._handles import Handle
+
+LEVELS = ("collective", "step", "link")
+"""How much a recording has: each level has what those before it have."""
+
+ALL = -1  # ranks
+
+
+class Recording:
+    """A recording in the making, or done.
+
+    Args:
+        world: of what.
+        level: one of LEVELS.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+
+    def __init__(self, world: _runtime.World, level: str = LEVELS[0]) -> None:
+        self._world = world
+        self.ended = False
+        self._handle = Handle(go.StartRecording(world.handle, level))
+        known(world).making += 1
+
+    def open(self, rank: int = ALL) -> None:
+        """Takes what the rank's host calls for from now on."""
+        go.OpenRecording(self._handle.number, rank)
+
+    def close(self, rank: int = ALL) -> None:
+        """Takes nothing more of what the rank's host calls for from now on."""
+        go.CloseRecording(self._handle.number, rank)
+
+    def end(self) -> None:
+        """Takes nothing more. Ending twice does nothing."""
+        if not self.ended:
+            self.ended = True
+            go.EndRecording(self._handle.number)
+            known(self._world).making -= 1
+
+    def write(self, path: str | os.PathLike[str], form: str, **options: Any) -> None:
+        """Writes a file, see go.WriteRecording; a name that ends in .gz is compressed.
+
+        Raises:
+            OSError, ValueError: it cannot be written.
+        """
+        go.WriteRecording(self._handle.number, os.fspath(path), form, json.dumps(options))
+
+    def events(self, **options: Any) -> dict[str, Any]:
+        """What write() writes in form kineto."""
+        return json.loads(go.ReadRecording(self._handle.number, json.dumps(options)))
+
+    def fabric(self) -> dict[str, Any]:
+        """When it was, on what, and what the links have carried; see go.RecordedFabric."""
+        return json.loads(go.RecordedFabric(self._handle.number))
+
+
+@dataclass
+class Known:
+    """What there is in a World.
+
+    Attributes:
+        making: how many recordings are in the making.
+        requested: the recording of the run, where that is of what the program profiles only.
+    """
+
+    making: int = 0
+    requested: Recording | None = None
+
+
+_worlds: weakref.WeakKeyDictionary[_runtime.World, Known] = weakref.WeakKeyDictionary()
+
+
+def known(world: _runtime.World) -> Known:
+    """What there is in a World."""
+    found = _worlds.get(world)
+    if found is None:
+        found = _worlds[world] = Known()
+    return found
+
+
+def synchronize() -> None:
+    """Blocks this rank's host until all that it has issued has ended."""
+    context = _runtime.current()
+    while event := go.Outstanding(context.world.handle, context.rank):
+        try:
+            context.wait(event)
+        finally:
+            go.Release(event)

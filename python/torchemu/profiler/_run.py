@@ -1,0 +1,88 @@
+"""The trace of a whole run: what ``--trace`` writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from torchemu import _runtime
+from torchemu.profiler._recording import LEVELS, Recording, known
+
+RUN_FILE = "run.torchemu"
+"""What a folder of traces has besides them: the fabric, and the log of collectives. No viewer takes it for a trace."""
+
+_SINGLE = {".json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto"}
+_USUAL_LEVEL = {"chrome": "step", "perfetto": "link", "kineto": "collective"}
+_OF_RANK = re.compile(r"rank(\d+)\.json\.gz")
+
+
+def form(path: str) -> str:
+    """What a path stands for: one file in form chrome or perfetto, or a folder of files in form kineto."""
+    return _SINGLE.get(Path(path.removesuffix(".gz")).suffix, "kineto")
+
+
+@contextlib.contextmanager
+def traced(world: _runtime.World, path: str, level: str = "", profiled_only: bool = False) -> Iterator[None]:
+    """Writes a trace of what is run in a with block, also when that fails; without a path, nothing.
+
+    Args:
+        world: where it runs.
+        path: see form().
+        level: one of LEVELS; empty for what is usual in that form.
+        profiled_only: only what ranks do while they profile, see torch.profiler.
+
+    Raises:
+        OSError: nothing can be written there: before anything runs.
+    """
+    if not path:
+        yield
+        return
+    prepare(path)
+    recording = Recording(world, level or _USUAL_LEVEL[form(path)])
+    first = len(world.collectives())
+    if profiled_only:
+        known(world).requested = recording
+    else:
+        recording.open()
+    try:
+        yield
+    finally:
+        recording.end()
+        _write(world, recording, path, first)
+
+
+def prepare(path: str) -> None:
+    """Makes sure that a trace can be written there.
+
+    Raises:
+        OSError: it cannot.
+    """
+    if form(path) != "kineto":
+        Path(path).touch()
+        return
+    folder = Path(path)
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():  # files of another run would be taken for ranks of this one
+        if old.name == RUN_FILE or _OF_RANK.fullmatch(old.name):
+            old.unlink()
+    (folder / RUN_FILE).touch()
+
+
+def _write(world: _runtime.World, recording: Recording, path: str, first: int) -> None:
+    if form(path) != "kineto":
+        recording.write(path, form(path))
+        return
+    about = recording.fabric()
+    present = about["ranks"]
+    ranks = max(present, default=0) + 1
+    for rank in range(ranks):
+        recording.write(os.path.join(path, f"rank{rank}.json.gz"), "kineto", rank=rank, ranks=ranks)
+    about["collectives"] = world.collectives(first)
+    Path(path, RUN_FILE).write_text(json.dumps(about))
+
+
+__all__ = ["LEVELS", "RUN_FILE", "form", "prepare", "traced"]
