@@ -34,7 +34,7 @@ type tunerKey struct {
 // thousand times as long to simulate, in a trial as in earnest.
 const (
 	maxTrialBytes     = 256 << 20
-	maxTrialPairs     = 1 << 10
+	maxPairsPerRank   = 32
 	maxContendedSteps = 1 << 15
 )
 
@@ -157,7 +157,7 @@ func (t *Tuner) estimate(c *contender, on trial) {
 	if c.bytes <= maxKeptBytes {
 		c.schedule = on.launch.Schedule
 	}
-	if len(on.launch.Schedule.wiring().pairs) > maxTrialPairs {
+	if len(on.launch.Schedule.wiring().pairs) > maxPairsPerRank*on.layout.World {
 		c.heavy = true
 		return
 	}
