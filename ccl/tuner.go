@@ -36,7 +36,7 @@ type tunerKey struct {
 // thousand times as long to simulate, in a trial as in earnest.
 const (
 	maxTrialBytes     = 256 << 20
-	maxTrialPairs     = 1 << 10
+	maxPairsPerRank   = 32
 	maxContendedSteps = 1 << 15
 )
 
@@ -200,7 +200,7 @@ func (t *Tuner) isCrowded(l Launch) bool {
 		far := t.topology.Route(l.Devices[0], l.Devices[len(l.Devices)/2])
 		return pairs*len(far) > maxTrialHops
 	}
-	return pairs > maxTrialPairs
+	return pairs > maxPairsPerRank*l.Schedule.World
 }
 
 // run times a contender; never, when it takes longer than limit.

@@ -144,3 +144,12 @@ func BenchmarkTuner(b *testing.B) {
 		}
 	}
 }
+
+// Among a thousand ranks a small vector takes few rounds: ring's two thousand are out of the question.
+func TestAThousandRanksDoNotTakeTheRing(t *testing.T) {
+	topo := parseTopology(t, "system: {sips: {count: 1024, connect: torus2d, w: 32, h: 32}}\n")
+	a, err := ccl.NewTuner(topo).Select(ccl.AllReduce, ccl.Layout{World: 1024, W: 32, H: 32}, firstPEs(topo), 64, 4)
+	if err != nil || a.Name() == "ring" || a.Name() == "bidirectional_ring" {
+		t.Errorf("got %v, %v", a, err)
+	}
+}
