@@ -45,6 +45,7 @@ def _refuse(*_: Any) -> Any:
 
 
 def _forked() -> None:
+    go.forked = True
     for name in EXPORTED:
         setattr(go, name, _refuse)
     go.Release = lambda _: None  # tensors that the child inherited go away quietly
@@ -53,7 +54,7 @@ def _forked() -> None:
 EXPORTED = tuple(sorted(name for name in vars(pybind) if name[0].isupper() and callable(getattr(pybind, name))))
 """The names of the core's functions."""
 
-go: Any = types.SimpleNamespace(**{name: _bind(getattr(pybind, name)) for name in EXPORTED})
+go: Any = types.SimpleNamespace(**{name: _bind(getattr(pybind, name)) for name in EXPORTED}, forked=False)
 """The core's functions, under the names and with the documentation of the Go package pybind."""
 
 os.register_at_fork(after_in_child=_forked)

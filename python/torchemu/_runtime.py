@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -44,10 +45,22 @@ class World:
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
         self.is_open = True
+        self._thread = threading.get_ident()
 
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
         return json.loads(go.Collectives(self.handle, first))
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the World is open, on this thread and in this process."""
+        return self.is_open and self._thread == threading.get_ident() and not go.forked
+
+    def check(self) -> None:
+        """Raises RuntimeError where the World cannot be used."""
+        if not self.is_open:
+            raise RuntimeError("the World is closed: its tensors and process groups can no longer be used")
+        go.HostTime(self.handle, 0)  # in a forked child or on another thread the core says what is wrong
 
     def site(self) -> int:
         """The number of the place in the program that called into torchemu; see go.AddSite."""

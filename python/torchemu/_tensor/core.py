@@ -104,10 +104,10 @@ class Tensor(Operators):
         """Blocks this rank until the operations pending on the tensor have ended.
 
         Raises:
-            RuntimeError: one of them failed, or the World is closed.
+            RuntimeError: one of them failed; the World is closed, or belongs to another thread or process.
         """
         storage = self._storage
-        if storage.pending or not storage.world.is_open:
+        if storage.pending or not storage.world.is_here:
             storage.wait()
 
     # -- shape

@@ -144,10 +144,10 @@ class Storage:
         """Blocks this rank until the operations on it have ended, in simulated time too.
 
         Raises:
-            RuntimeError: an operation failed, or the World is closed.
+            RuntimeError: an operation failed; the World is closed, or belongs to another thread or process.
         """
-        if not self.world.is_open:
-            raise RuntimeError("the World is closed: its tensors can no longer be used")
+        if not self.world.is_here:
+            self.world.check()
         if not self.pending:
             return
         context = _runtime.current()
