@@ -147,24 +147,23 @@ def test_send_blocks_the_host_and_isend_does_not(open_world: OpenWorld) -> None:
 
     def program(rank: int) -> Any:
         dist.init_process_group()
-        n = 1 << 20
+        t = torch.ones(1 << 20)
         dist.barrier()
         start = host_time()
         if rank == 1:
-            t = torch.zeros(n)
             work = dist.irecv(t, 0)
             issued = host_time()
             work.wait()
             waited = host_time()
             dist.recv(t, 0)
             return issued - start, waited - start, host_time() - start, work._get_duration()
-        work = dist.isend(torch.ones(n), 1)
+        work = dist.isend(t, 1)
         issued = host_time()
-        dist.send(torch.ones(n), 1)
+        dist.send(t, 1)
         return issued - start, host_time() - start, work._get_duration()
 
     (issued, sent, took), (posted, waited, received, _) = on_ranks(2, program)
-    assert issued < 10 * MICROSECOND and posted < 10 * MICROSECOND and waited < 10 * MICROSECOND
+    assert issued < 20 * MICROSECOND and posted < 20 * MICROSECOND and waited < 20 * MICROSECOND
     assert sent == received
     assert took * 1e9 * 2 == pytest.approx(sent, rel=0.1)  # two messages, one after the other
 
