@@ -47,7 +47,7 @@ class FunctionEvent:
     @property
     def self_cpu_time_total(self) -> float:
         """How long the host was in it, and in none of its parts."""
-        return self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children)
+        return max(0.0, self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children))
 
     @property
     def device_time_total(self) -> float:
