@@ -331,11 +331,11 @@ func TestRanksThatDoNotAgree(t *testing.T) {
 		{func(c *tp.Comm) error {
 			_, err := tp.GatherFromSequenceParallelRegion(true).Forward(c, zeros(2, 3).tensor(dtype.F32).Tensor)
 			return err
-		}, "they differ in the operation"},
+		}, "disagree on the operation"},
 		{func(c *tp.Comm) error {
 			_, err := tp.ReduceFromTensorModelParallelRegion().Forward(c, zeros(2, 4).tensor(dtype.F32).Tensor)
 			return err
-		}, "they differ in the number of elements"},
+		}, "disagree on the number of elements"},
 	} {
 		err := newCluster(t, 2).spawn(t, func(_ *multiprocessing.Process, c *tp.Comm) error {
 			if c.Rank == 1 {
