@@ -217,7 +217,13 @@ func (m *Machine) pop() *Context {
 // Run runs the submitted tasks until all have ended and all that they sent has landed. The error has what programs
 // returned, or a [DeadlockError]; and a [FindingsError] when the checker has found something.
 func (m *Machine) Run() error {
-	err := m.drive()
+	return m.RunWith(nil)
+}
+
+// RunWith is Run for tasks without Kernel too: resume runs such a program until it is [Context.Blocked] or has ended,
+// which it says with [Context.End].
+func (m *Machine) RunWith(resume func(c *Context)) error {
+	err := m.drive(resume)
 	for _, c := range m.live {
 		if c.stop != nil {
 			c.stop()
@@ -230,13 +236,17 @@ func (m *Machine) Run() error {
 	return err
 }
 
-func (m *Machine) drive() error {
+func (m *Machine) drive(resume func(c *Context)) error {
 	for {
 		c, err := m.Next()
 		if err != nil || c == nil {
 			return err
 		}
-		if _, parked := c.resume(); !parked {
+		if c.resume == nil && resume == nil {
+			c.End(errors.New("it has no Kernel, so it needs RunWith"))
+		} else if c.resume == nil {
+			resume(c)
+		} else if _, parked := c.resume(); !parked {
 			c.End(c.err)
 		}
 		if len(m.failed) > 0 {
