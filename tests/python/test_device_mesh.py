@@ -178,6 +178,7 @@ class TestMeshes:
         def look(rank: int, mesh: DeviceMesh) -> None:
             assert repr(mesh) == "DeviceMesh((a=2, b=3), 'cuda', stride=(3, 1))"
             assert repr(mesh["b"]) == "DeviceMesh((b=3), 'cuda', stride=(1,))"
+            assert repr(mesh._flatten()) == "DeviceMesh((a_b=6), 'cuda', stride=1)"
             plain = DeviceMesh("cuda", mesh.mesh)
             assert repr(plain) == "DeviceMesh((2, 3), 'cuda', stride=(3, 1))"
             again = init_device_mesh("cuda", (2, 3), mesh_dim_names=("a", "b"))

@@ -104,3 +104,11 @@ def test_every_rank_registers_handlers_of_its_own(open_world: OpenWorld) -> None
         return next(dist.rendezvous("pigeon://coop", size=rank))[1:]
 
     assert on_ranks(2, program) == [(3, 0), (3, 1)]
+
+
+def test_a_port_that_cannot_be(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_world()
+    monkeypatch.setenv("MASTER_ADDR", "localhost")
+    monkeypatch.setenv("MASTER_PORT", "70000")
+    with pytest.raises(ValueError, match="port must have value from 0 to 65535 but was 70000"):
+        next(dist.rendezvous("env://", rank=0, world_size=1))

@@ -180,7 +180,9 @@ class DeviceMesh:
         shape = str(self.shape)
         if self.mesh_dim_names:
             shape = f"({', '.join(f'{n}={s}' for n, s in zip(self.mesh_dim_names, self.shape, strict=True))})"
-        text = f"DeviceMesh({shape}, '{self.device_type}', stride={self._layout.strides}"
+        strides = self._layout.strides
+        stride = strides[0] if self in self._get_root_mesh()._flattened.values() else strides
+        text = f"DeviceMesh({shape}, '{self.device_type}', stride={stride}"
         if os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL":
             text += f", Mesh: {self._array().tolist()}"
         return text + ")"

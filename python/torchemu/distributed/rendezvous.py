@@ -89,6 +89,8 @@ def _place(scheme: str, query: dict[str, str]) -> tuple[int, int]:
 
 
 def _tcp_store(host: str, port: int, rank: int, world_size: int, timeout: timedelta | None) -> TCPStore:
+    if not 0 <= port < 1 << 16:
+        raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     return TCPStore(host, port, world_size, is_master=rank == 0, timeout=timeout, multi_tenant=True)
 
 

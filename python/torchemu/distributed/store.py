@@ -70,7 +70,7 @@ class _TableStore(Store):
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         keys = keys_of("wait", keys)
         limit = self._limit if timeout is None else duration_of("wait", timeout)
-        self._until(keys, limit)
+        self._until("wait", keys, limit)
 
     def delete_key(self, key: str) -> bool:
         key = key_of("delete_key", key)
@@ -112,7 +112,7 @@ class _TableStore(Store):
         if value is None:
             value = self._table.wait_to_pop(key, deadline)
         if value is None:
-            raise self._late([key], self.timeout)
+            raise self._late("queue_pop", [key], self.timeout)
         return value
 
     def queue_len(self, key: str) -> int:
@@ -129,17 +129,17 @@ class _TableStore(Store):
 
     def _found(self, method: str, keys: Sequence[str]) -> list[bytes]:
         keys = keys_of(method, keys)
-        self._until(keys, self._limit)
+        self._until(method, keys, self._limit)
         return [self._table.values.get(key, b"") for key in keys]
 
-    def _until(self, keys: list[str], limit: timedelta | None) -> None:
+    def _until(self, method: str, keys: list[str], limit: timedelta | None) -> None:
         deadline = deadline_after(limit)
         ask()
         if not self._table.wait_for(keys, deadline):
-            raise self._late(keys, limit or self.timeout)
+            raise self._late(method, keys, limit or self.timeout)
 
-    def _late(self, keys: Sequence[str], limit: timedelta) -> DistStoreError:
-        """The error when the limit has passed."""
+    def _late(self, method: str, keys: Sequence[str], limit: timedelta) -> DistStoreError:
+        """The error when the limit has passed for a method."""
         return DistStoreError("Wait timeout")
 
 
@@ -155,7 +155,7 @@ class HashStore(_TableStore):
 
 
 class FileStore(_TableStore):
-    """A store that ranks find by the name of a file. The file itself is not touched.
+    """A store that ranks find by the name of a file. The file itself is not touched. It has no queues.
 
     Args:
         file_name: the path; other spellings of the same path meet it too.
@@ -176,8 +176,28 @@ class FileStore(_TableStore):
         """Another client of the same file."""
         return FileStore(self.path)
 
-    def _late(self, keys: Sequence[str], limit: timedelta) -> DistStoreError:
-        return DistStoreError(f"Timeout waiting for key: {', '.join(keys)} after {milliseconds(limit)} ms")
+    def num_keys(self) -> int:
+        """The number of keys, and one more, as in PyTorch, where the file also counts its users."""
+        return super().num_keys() + 1
+
+    def has_extended_api(self) -> bool:
+        """False, though the methods work."""
+        return False
+
+    def queue_push(self, key: str, value: str | bytes) -> None:
+        raise NotImplementedError("queue support is not implemented.")
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        raise NotImplementedError("queue support is not implemented.")
+
+    def queue_len(self, key: str) -> int:
+        raise NotImplementedError("queue support is not implemented.")
+
+    def _late(self, method: str, keys: Sequence[str], limit: timedelta) -> DistStoreError:
+        if method == "wait":
+            return DistStoreError("Wait timeout")
+        missing = next((key for key in keys if not self._table.has([key])), keys[0])
+        return DistStoreError(f"Timeout waiting for key: {missing} after {milliseconds(limit)} ms")
 
 
 class TCPStore(_TableStore):
@@ -213,8 +233,8 @@ class TCPStore(_TableStore):
         master_listen_fd: int | None = None,
         use_libuv: bool = True,
     ) -> None:
-        if not 0 <= port < 1 << 16:
-            raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
+        if not isinstance(port, int) or not 0 <= port < 1 << 16:
+            raise TypeError(f"__init__(): incompatible constructor arguments: a port is from 0 to 65535, not {port!r}")
         self.host = host_name
         self.port = port or (places().free_port() if is_master else 0)
         self.libuvBackend = use_libuv
@@ -269,7 +289,7 @@ class TCPStore(_TableStore):
         """Another client of the same store."""
         return TCPStore(self.host, self.port, timeout=self._limit)
 
-    def _late(self, keys: Sequence[str], limit: timedelta) -> DistStoreError:
+    def _late(self, method: str, keys: Sequence[str], limit: timedelta) -> DistStoreError:
         shown = ", ".join("/" + key for key in keys)  # PyTorch's server has all of them under this prefix
         return DistStoreError(f"wait timeout after {milliseconds(limit)}ms, keys: {shown}")
 
