@@ -14,6 +14,7 @@ from torchemu._device import device
 from torchemu._tensor import dispatch
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor, adopted
+from torchemu._tensor.kernels import launch_copy
 from torchemu._tensor.storage import SMALL
 from torchemu._tensor.views import CLONE, detach
 
@@ -42,7 +43,7 @@ def to(
         input: the tensor.
         target: a dtype, a device, a device and a dtype, or a tensor; then non_blocking and copy.
         device, dtype: the same by name.
-        non_blocking: means nothing here.
+        non_blocking: do not wait for a copy to the host: then whoever looks at it does.
         copy: make a copy in any case.
         memory_format: torch.preserve_format or torch.contiguous_format.
     """
@@ -52,7 +53,7 @@ def to(
     copy = copy or (len(flags) > 1 and flags[1])
     result = cast(input, kind) if kind is not None else input
     if where is not None:
-        result = moved(result, _settings.resolved(where))
+        result = moved(result, _settings.resolved(where), non_blocking or bool(flags and flags[0]))
     return dispatch._op(CLONE, (result,), "C") if copy and result is input else result
 
 
@@ -70,24 +71,27 @@ def _target(target: tuple[Any, ...]) -> tuple[Any, dtypes.dtype | None, tuple[An
     return first, None, tuple(rest)
 
 
-def moved(t: Tensor, where: device) -> Tensor:
+def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     """The tensor on a device; itself if it is there already. The host waits for what comes to its memory."""
     if t.device == where:
         return t
-    if not where.is_sip:
-        t.wait()
     copy = adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
-    dispatch._done(CLONE, (copy,), (t,), ())
+    if t.device.is_sip and where.is_sip:
+        dispatch._done(CLONE, (copy,), (t,), ())
+        return copy
+    launch_copy(copy, to_host=not where.is_sip)
+    if not where.is_sip and not non_blocking:
+        copy.wait()
     return copy
 
 
 def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """The tensor on a SIP: the current one, or the one given."""
-    return moved(input, _settings.resolved("cuda" if device is None else device))
+    return moved(input, _settings.resolved("cuda" if device is None else device), non_blocking)
 
 
 def cpu(input: Tensor) -> Tensor:
-    """The tensor in the host's memory."""
+    """The tensor in the host's memory, once it is there."""
     return moved(input, _settings.resolved("cpu"))
 
 

@@ -19,6 +19,8 @@ from torchemu._shape import Size, dims
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.copying import copy_, fill_, moved, scalar
 from torchemu._tensor.core import Tensor, adopted
+from torchemu._tensor.dispatch import Op, _done, never, no_flops
+from torchemu._tensor.kernels import launch_copy
 from torchemu._tensor.storage import SMALL, Storage
 from torchemu._tensor.views import detach
 
@@ -47,6 +49,8 @@ __all__ = [
 
 _ADDRESSABLE = 1 << 46
 """Bytes that no process can have; the core's allocator has the same bound."""
+
+ZEROS, EYE, ARANGE, LINSPACE = (Op(name, never, no_flops) for name in ("zeros", "eye", "arange", "linspace"))
 
 _MEANINGLESS = ("layout", "pin_memory", "memory_format", "non_blocking")  # options that make no difference here
 
@@ -90,8 +94,10 @@ def _options(function: str, options: dict[str, Any]) -> tuple[dtypes.dtype | Non
     return None if kind is None else dtypes.parse(kind), _settings.resolved(options.get("device")), rest
 
 
-def _finished(t: Tensor, rest: dict[str, Any]) -> Tensor:
-    """The tensor with what the rest of the options says."""
+def _finished(t: Tensor, rest: dict[str, Any], op: Op | None = None) -> Tensor:
+    """The tensor, which op has made, with what the rest of the options says."""
+    if op is not None:
+        _done(op, (t,), (), ())
     if not rest:
         return t
     if rest.get("out") is not None:
@@ -130,9 +136,13 @@ def zeros(*size: Any, **options: Any) -> Tensor:
         TypeError: an argument of the wrong type.
         MemoryError: there is not that much memory.
     """
-    shape = _shape("zeros", size, options)
-    kind, where, rest = _options("zeros", options)
-    return _finished(allocated(shape, kind or _settings.current().dtype, where), rest)
+    return _blank("zeros", size, options, ZEROS)
+
+
+def _blank(function: str, size: tuple[Any, ...], options: dict[str, Any], op: Op | None) -> Tensor:
+    shape = _shape(function, size, options)
+    kind, where, rest = _options(function, options)
+    return _finished(allocated(shape, kind or _settings.current().dtype, where), rest, op)
 
 
 def _shape(function: str, size: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
@@ -145,7 +155,7 @@ def _shape(function: str, size: tuple[Any, ...], options: dict[str, Any]) -> tup
 
 def empty(*size: Any, **options: Any) -> Tensor:
     """A tensor whose contents mean nothing (here: zeros, so that runs repeat); the options are those of zeros."""
-    return zeros(*size, **options)
+    return _blank("empty", size, options, None)
 
 
 def ones(*size: Any, **options: Any) -> Tensor:
@@ -171,7 +181,7 @@ def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
     """A matrix with ones on its diagonal; the options are those of zeros."""
     kind, where, rest = _options("eye", options)
     kind = kind or _settings.current().dtype
-    return _finished(of_array(np.eye(n, n if m is None else m), kind, where), rest)
+    return _finished(of_array(np.eye(n, n if m is None else m), kind, where), rest, EYE)
 
 
 def zeros_like(input: Tensor, **options: Any) -> Tensor:
@@ -186,7 +196,7 @@ def ones_like(input: Tensor, **options: Any) -> Tensor:
 
 def empty_like(input: Tensor, **options: Any) -> Tensor:
     """What empty gives, of the tensor's shape, dtype and device; the options are those of zeros."""
-    return zeros_like(input, **options)
+    return empty(input._shape, **_as(input, options))
 
 
 def full_like(input: Tensor, fill_value: Any, **options: Any) -> Tensor:
@@ -212,7 +222,7 @@ def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
 
 def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
     """empty() of the tensor's dtype and device."""
-    return zeros(*size, **_as(self, options))
+    return empty(*size, **_as(self, options))
 
 
 def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
@@ -242,7 +252,9 @@ def arange(*bounds: Any, end: Any = None, start: Any = 0, step: Any = 1, **optio
     whole = builtins.all(isinstance(b, int) for b in (first, last, by))
     n = max(-((first - last) // by), 0) if whole else math.ceil((last - first) / by)
     values = first + np.arange(n) * by
-    return _finished(of_array(values, kind or (dtypes.int64 if whole else _settings.current().dtype), where), rest)
+    return _finished(
+        of_array(values, kind or (dtypes.int64 if whole else _settings.current().dtype), where), rest, ARANGE
+    )
 
 
 def _bounds(bounds: tuple[Any, ...], step: Any) -> tuple[Any, Any, Any]:
@@ -263,7 +275,7 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     """So many numbers from start to end, with both, at equal distances; the options are those of zeros."""
     kind, where, rest = _options("linspace", options)
     kind = kind or _settings.current().dtype
-    return _finished(of_array(_spread(float(start), float(end), steps, kind), kind, where), rest)
+    return _finished(of_array(_spread(float(start), float(end), steps, kind), kind, where), rest, LINSPACE)
 
 
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Tensor:
@@ -271,7 +283,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: An
     kind, where, rest = _options("logspace", options)
     kind = kind or _settings.current().dtype
     exponents = _spread(float(start), float(end), steps, kind)
-    return _finished(of_array(np.power(base, exponents), kind, where), rest)
+    return _finished(of_array(np.power(base, exponents), kind, where), rest, LINSPACE)
 
 
 def _spread(start: float, end: float, steps: int, kind: dtypes.dtype) -> np.ndarray:
@@ -303,7 +315,10 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> 
         kind = kind or _natural(array, data)
         if not isinstance(data, np.ndarray | np.generic):
             _check_range(array, kind)
-    return _finished(of_array(array, kind, where), rest)
+    t = of_array(array, kind, where)
+    if where.is_sip:
+        launch_copy(t, to_host=False)
+    return _finished(t, rest)
 
 
 def _array_of(data: Any) -> np.ndarray:

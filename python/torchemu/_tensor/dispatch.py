@@ -41,6 +41,11 @@ def flop_per_input(outputs: Outputs, inputs: Inputs) -> int:
     return math.prod(inputs[0]._shape)
 
 
+def never(*_: Any) -> Any:
+    """What an operation computes that does not go through _op."""
+    raise AssertionError("this operation has no elements to compute")
+
+
 class Op:
     """An operation.
 

@@ -288,8 +288,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     axis = axis_of(dim, len(self._shape))
     _check_index("index_fill_", index)
     _check_bounds("index_fill_", index, _size(self, axis), negative=True)
-    number = value if isinstance(value, Tensor) else self.new_tensor(value)
-    _op_in_place(INDEX_COPY, (self,), (index, number), axis)
+    _op_in_place(INDEX_COPY, (self,), (index, value), axis)
     return self
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu._shape import dims, row_major
 from torchemu._tensor.core import Tensor, axis_of
-from torchemu._tensor.dispatch import Op, _op, _op_view, no_flops
+from torchemu._tensor.dispatch import Op, _op, _op_view, never, no_flops
 
 __all__ = [
     "as_strided",
@@ -55,13 +55,9 @@ class Format:
 strided, preserve_format, contiguous_format = map(Format, ("strided", "preserve_format", "contiguous_format"))
 
 
-def _never(*_: Any) -> Any:
-    raise AssertionError("a view computes nothing")
-
-
 def view_op(name: str) -> Op:
     """An operation that makes views."""
-    return Op(name, _never, no_flops)
+    return Op(name, never, no_flops)
 
 
 VIEW, AS_STRIDED, PERMUTE, EXPAND, SQUEEZE, ALIAS, VIEW_DTYPE = map(

@@ -9,7 +9,7 @@ from typing import Any
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._handles import Handle
-from torchemu._tensor import Tensor, zeros
+from torchemu._tensor import Tensor, empty
 from torchemu._waiting import MICROSECOND, host_time, milliseconds, picoseconds
 from torchemu.distributed import _backends
 from torchemu.distributed._groups import ProcessGroup, member
@@ -59,7 +59,7 @@ def barrier(
 
 def _token(group: ProcessGroup) -> Tensor:
     if group.token is None:
-        group.token = zeros(1, dtype="uint8", device=_runtime.current().rank)
+        group.token = empty(1, dtype="uint8", device=_runtime.current().rank)
     return group.token
 
 
@@ -135,7 +135,7 @@ def _report(group: ProcessGroup) -> None:
 
 def _message(group: ProcessGroup, sending: bool, peer: int, tag: int) -> Handle:
     """One side of a message that says nothing but that it is there. The group's watchdog does not look after it."""
-    token = zeros(1, dtype="uint8", device=_runtime.current().rank)
+    token = empty(1, dtype="uint8", device=_runtime.current().rank)
     group.watch(0)
     try:
         return Handle(post(group, sending, peer, tag, token))
