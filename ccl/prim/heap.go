@@ -26,6 +26,7 @@ type region struct {
 	rank       int
 	start      Addr
 	window     *Window // nil for scratch memory
+	limit      int     // bytes of scratch memory
 	storage    *tensor.Storage
 	bytes      []byte
 	waiters    []*waiter
@@ -145,7 +146,17 @@ func (m *Machine) find(a Addr, n int) (place, error) {
 	if n < 0 || n > r.size()-lo {
 		return place{}, fmt.Errorf("%d bytes from %v reach beyond %s, which has %d after that", n, a, r.name, r.size()-lo)
 	}
+	r.grow(lo + n)
 	return place{r, lo, lo + n}, nil
+}
+
+// grow makes sure that scratch memory has its first n bytes: most programs use little of it.
+func (r *region) grow(n int) {
+	if r.window == nil && n > len(r.bytes) {
+		bytes := make([]byte, min(r.limit, max(2*n, 4096)))
+		copy(bytes, r.bytes)
+		r.bytes = bytes
+	}
 }
 
 // size is how many bytes the region has, or had before it was freed.
@@ -153,7 +164,7 @@ func (r *region) size() int {
 	if r.window != nil {
 		return r.window.Bytes
 	}
-	return len(r.bytes)
+	return r.limit
 }
 
 // regionOf finds the region of an address; nil when there is none.

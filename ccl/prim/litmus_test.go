@@ -14,7 +14,6 @@ import (
 type lab struct {
 	*prim.Machine
 	data, words *prim.Window
-	queue       *prim.Queue
 	barrier     *prim.Barrier
 }
 

@@ -153,7 +153,7 @@ func (p *pe) scratchMemory() *region {
 		p.scratch = &region{
 			name: fmt.Sprintf("the scratch memory of rank %d", p.rank), rank: p.rank,
 			start: address(p.rank, scratchBit|uint64(p.block)<<blockShift),
-			bytes: make([]byte, p.machine.Topology.Compute().Scratch),
+			limit: int(p.machine.Topology.Compute().Scratch),
 		}
 	}
 	return p.scratch

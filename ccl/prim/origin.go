@@ -59,11 +59,11 @@ func (c *Context) reach(a Addr, n int) place {
 // Tile is bytes of the PE's scratch memory from an offset on.
 func (c *Context) Tile(offset, bytes int) Tile {
 	s := c.pe.scratchMemory()
-	if offset < 0 || bytes < 0 || offset+bytes > len(s.bytes) {
-		c.fail("a tile of %d bytes at %d; a PE has %d bytes of scratch memory", bytes, offset, len(s.bytes))
+	if offset < 0 || bytes < 0 || offset+bytes > s.limit {
+		c.fail("a tile of %d bytes at %d; a PE has %d bytes of scratch memory", bytes, offset, s.limit)
 	}
 	return Tile{s.start + Addr(offset), bytes}
 }
 
 // ScratchBytes is the size of the PE's scratch memory.
-func (c *Context) ScratchBytes() int { return len(c.pe.scratchMemory().bytes) }
+func (c *Context) ScratchBytes() int { return c.pe.scratchMemory().limit }

@@ -44,7 +44,7 @@ func randomStep(rng *rand.Rand, number int) (string, step) {
 // results runs a program in all orders and returns the contents of memory that it can end with.
 func results(t *testing.T, program [2][]step, o prim.Options) (map[string]bool, error) {
 	ends := map[string]bool{}
-	_, err := prim.Explore(sips(t, 2), 2, o, 300, func(m *prim.Machine) (func() error, error) {
+	_, err := prim.Explore(sips(t, 2), 2, o, 600, func(m *prim.Machine) (func() error, error) {
 		x := &lab{Machine: m}
 		x.data, _ = m.Allocate("data", all(2), 512)
 		x.words, _ = m.Allocate("words", all(2), 512)
@@ -70,7 +70,7 @@ func results(t *testing.T, program [2][]step, o prim.Options) (map[string]bool, 
 // Whatever can end in two ways, the checker reports in some order; so what it does not report ends in one.
 func TestCheckerSeesAllThatOrdersCanChange(t *testing.T) {
 	racy, clean, strict, stuck := 0, 0, 0, 0
-	for seed := range uint64(200) {
+	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		var program [2][]step
 		var text string

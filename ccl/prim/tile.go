@@ -68,7 +68,7 @@ func (c *Context) Finish(op tensor.ReduceOp, d dtype.DType, t Tile, world int) {
 	c.compute("finish", Vector, t, []place{p}, func(out []byte) { tensor.Finish(op, d, out, world) })
 }
 
-// Copy moves a tile within the scratch memory, on the vector pipe. Both have the same size.
+// Move copies a tile within the scratch memory, on the vector pipe. Both have the same size.
 func (c *Context) Move(dst, src Tile) {
 	if dst.Bytes != src.Bytes {
 		c.fail("a tile of %d bytes cannot be moved to one of %d", src.Bytes, dst.Bytes)
