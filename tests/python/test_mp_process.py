@@ -182,9 +182,14 @@ class TestProcess:
         process.start()
         assert repr(process) == "<Process name='Process-1' rank=0 started>"
         process.join()
-        process.close()
         assert (process.pid, process.ident, process.sentinel, process.exitcode) == (0, 0, 0, 0)
         assert repr(process) == "<Process name='Process-1' rank=0 stopped>"
+        process.close()
+        process.close()
+        assert repr(process) == "<Process name='Process-1' rank=0 closed>"
+        for do in (process.is_alive, process.join, lambda: process.exitcode):
+            with pytest.raises(ValueError, match="process object is closed"):
+                do()
         assert mp.current_process().name == "MainProcess"
         assert mp.current_process().pid == os.getpid()
         assert mp.parent_process() is None
@@ -199,7 +204,7 @@ class TestProcess:
         process = mp.Process()
         with pytest.raises(AssertionError, match="can only join a started process"):
             process.join()
-        with pytest.raises(AssertionError, match="process group argument must be None for now"):
+        with pytest.raises(AssertionError, match="group argument must be None for now"):
             mp.Process(group=3)  # type: ignore[arg-type]
         process.start()
         with pytest.raises(AssertionError, match="cannot start a process twice"):
@@ -225,7 +230,7 @@ class TestSpawnWithoutJoin:
                 number.value += amount
 
         context = mp.spawn(program, (5,), world_size, join=False)
-        assert isinstance(context, mp.SpawnContext)
+        assert isinstance(context, mp.ProcessContext)
         assert context.join(timeout=1) is False
         assert number.value == 0
         event.set()
@@ -333,7 +338,7 @@ class TestStartMethods:
         assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
         mp.set_sharing_strategy("file_system")
         assert mp.get_sharing_strategy() == "file_system"
-        with pytest.raises(AssertionError, match="unknown sharing strategy 'pigeon'"):
+        with pytest.raises(AssertionError, match="invalid sharing strategy 'pigeon'"):
             mp.set_sharing_strategy("pigeon")
 
     def test_what_needs_nothing(self) -> None:

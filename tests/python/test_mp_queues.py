@@ -128,7 +128,7 @@ class TestQueues:
                 q.put("last words")
                 q.close()
                 q.join_thread()
-                with pytest.raises(ValueError, match=r"<Queue made at .* is closed"):
+                with pytest.raises(ValueError, match=r"^Queue <Queue made at .* is closed"):
                     q.put("more")
                 with pytest.raises(ValueError, match="is closed"):
                     q.get()

@@ -38,7 +38,7 @@ class Process(RankProcess):
         daemon: bool | None = None,
     ) -> None:
         if group is not None:
-            raise AssertionError("process group argument must be None for now")
+            raise AssertionError("group argument must be None for now")
         number = _numbers.get() + 1
         _numbers.set(number)
         super().__init__(None, -1, name or f"Process-{number}", bool(daemon))

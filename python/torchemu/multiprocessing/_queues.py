@@ -45,7 +45,7 @@ class SimpleQueue(Shared):
 
     def _check_open(self) -> None:
         if self._closed.get():
-            raise ValueError(f"{self!r} is closed")
+            raise ValueError(f"Queue {self!r} is closed")
 
     def _add(self, packed: Copied) -> None:
         if not self._takers.call_next(packed):

@@ -103,9 +103,14 @@ class RankProcess:
     def __init__(self, ranks: Ranks | None, rank: int, name: str, daemon: bool = False) -> None:
         self.name, self.daemon = name, daemon
         self._ranks, self._rank = ranks, rank
+        self._closed = False
 
     def __repr__(self) -> str:
-        state = "initial" if self._ranks is None else "started" if self.exitcode is None else "stopped"
+        state = "initial"
+        if self._closed:
+            state = "closed"
+        elif self._ranks is not None:
+            state = "started" if self.exitcode is None else "stopped"
         return f"<{type(self).__name__} name={self.name!r} rank={self._rank} {state}>"
 
     @property
@@ -123,6 +128,8 @@ class RankProcess:
     def exitcode(self) -> int | None:
         """0 when it has ended well, 1 after an exception, the status of sys.exit, -15 when it was terminated; None
         while it has not ended."""
+        if self._closed:
+            raise ValueError("process object is closed")
         if self._ranks is None or self._ranks.tasks is None:
             return None
         return self._ranks.tasks.exit_codes[self._rank]
@@ -141,7 +148,8 @@ class RankProcess:
             raise AssertionError("can only join a started process")
         if self._is_inside():
             raise AssertionError("can only join a child process")
-        self._ranks.wait(timeout, lambda: self.exitcode is not None)
+        if self.exitcode is None:
+            self._ranks.wait(timeout, lambda: self.exitcode is not None)
 
     def terminate(self) -> None:
         """Ends it where it waits; its ``finally`` blocks run."""
@@ -154,9 +162,12 @@ class RankProcess:
     kill = terminate
 
     def close(self) -> None:
-        """Does nothing but check that it has ended."""
-        if self._ranks is not None and self.exitcode is None:
-            raise ValueError("Cannot close a process while it is still running. You should first call join().")
+        """Makes it useless. It has to have ended."""
+        if not self._closed and self._ranks is not None and self.exitcode is None:
+            raise ValueError(
+                "Cannot close a process while it is still running. You should first call join() or terminate()."
+            )
+        self._closed = True
 
     def _is_inside(self) -> bool:
         """Whether it is one of the ranks itself that asks."""

@@ -71,7 +71,7 @@ def get_sharing_strategy() -> str:
 def set_sharing_strategy(new_strategy: str) -> None:
     """Remembers how the program wants to share tensors."""
     if new_strategy not in _STRATEGIES:
-        raise AssertionError(f"unknown sharing strategy {new_strategy!r}: choose one of {', '.join(_STRATEGIES)}")
+        raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {', '.join(_STRATEGIES)}")
     _strategy.set(new_strategy)
 
 

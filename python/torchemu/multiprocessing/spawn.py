@@ -42,7 +42,7 @@ def spawn(
     Args:
         fn, args: what to call, with the rank before the arguments.
         nprocs: how many ranks.
-        join: false returns a SpawnContext at once; the ranks run whenever this program waits, and to their end when
+        join: false returns a ProcessContext at once; the ranks run whenever this program waits, and to their end when
             it calls join, or ends.
         daemon, start_method: mean nothing here.
 
@@ -76,7 +76,7 @@ def start_processes(
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
     parent = _runtime.current()
     tasks = tasks_of(parent, fn, tuple(args), nprocs)
-    context = SpawnContext(Ranks(parent, lambda: tasks), nprocs)
+    context = ProcessContext(Ranks(parent, lambda: tasks), nprocs)
     if join:
         context.join()
         return None
@@ -120,4 +120,4 @@ class ProcessContext:
 
 
 class SpawnContext(ProcessContext):
-    """What spawn(join=False) returns."""
+    """Its name in older programs."""
