@@ -140,6 +140,15 @@ class TestProcess:
         assert [process.exitcode for process in processes] == [-15, -15, 0]
         assert log == ["ran", "finally", "finally"]
 
+    def test_start_another_after_all_were_terminated(self) -> None:
+        (process,) = started(mp.Event().wait)
+        process.join(timeout=1)
+        process.terminate()
+        process.join()
+        (other,) = started(lambda: None)
+        other.join()
+        assert (process.exitcode, other.exitcode) == (-15, 0)
+
     def test_terminate_before_it_ran(self) -> None:
         log: list[str] = []
         processes = started(lambda: log.append("a"), lambda: log.append("b"))

@@ -128,8 +128,7 @@ class RankProcess:
     def exitcode(self) -> int | None:
         """0 when it has ended well, 1 after an exception, the status of sys.exit, -15 when it was terminated; None
         while it has not ended."""
-        if self._closed:
-            raise ValueError("process object is closed")
+        self._check_open()
         if self._ranks is None or self._ranks.tasks is None:
             return None
         return self._ranks.tasks.exit_codes[self._rank]
@@ -148,8 +147,8 @@ class RankProcess:
             raise AssertionError("can only join a started process")
         if self._is_inside():
             raise AssertionError("can only join a child process")
-        if self.exitcode is None:
-            self._ranks.wait(timeout, lambda: self.exitcode is not None)
+        self._check_open()
+        self._ranks.wait(timeout, lambda: self.exitcode is not None)
 
     def terminate(self) -> None:
         """Ends it where it waits; its ``finally`` blocks run."""
@@ -168,6 +167,10 @@ class RankProcess:
                 "Cannot close a process while it is still running. You should first call join() or terminate()."
             )
         self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("process object is closed")
 
     def _is_inside(self) -> bool:
         """Whether it is one of the ranks itself that asks."""
