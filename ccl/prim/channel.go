@@ -49,9 +49,6 @@ func (s *message) bytes() int {
 func (p *pe) channel(to int) *channel {
 	if p.channels[to] == nil {
 		c := &channel{pe: p, to: to, chains: chains{check: p.machine.check}}
-		for i := range c.order {
-			c.order[i].lane = p.machine.check.newLane()
-		}
 		p.channels[to] = c
 	}
 	return p.channels[to]

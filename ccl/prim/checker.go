@@ -95,6 +95,9 @@ func (k *checker) place(ch *channel, s *message) {
 	}
 	i := s.side()
 	own, other := &ch.order[i], &ch.order[1-i]
+	if own.last == nil {
+		own.lane = k.newLane()
+	}
 	own.tick++
 	s.lane = moment{own.lane, own.tick}
 	s.after = [2]*message{own.last, other.latest(s.clock)}

@@ -12,6 +12,10 @@ func (c clock) at(lane int32) uint32 {
 
 // join makes c know all that o knows.
 func (c *clock) join(o clock) {
+	if len(*c) == 0 {
+		*c = append(*c, o...)
+		return
+	}
 	c.reach(len(o))
 	own := (*c)[:len(o)]
 	for i, t := range o {
