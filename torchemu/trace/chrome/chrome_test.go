@@ -57,7 +57,7 @@ func describe(t *testing.T, text []byte) []string {
 		TraceEvents []struct {
 			Ph, Name     string
 			PID, TID, ID int
-			Ts, Dur      json.Number
+			TS, Dur      json.Number
 		}
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -71,7 +71,7 @@ func describe(t *testing.T, text []byte) []string {
 	}
 	var list []string
 	for _, e := range d.TraceEvents {
-		list = append(list, fmt.Sprintf("%s %s %d.%d %s+%s #%d", e.Ph, e.Name, e.PID, e.TID, or(e.Ts), or(e.Dur), e.ID))
+		list = append(list, fmt.Sprintf("%s %s %d.%d %s+%s #%d", e.Ph, e.Name, e.PID, e.TID, or(e.TS), or(e.Dur), e.ID))
 	}
 	return list
 }

@@ -75,7 +75,7 @@ type event struct {
 	Ph, Cat, Name string
 	PID, TID      int
 	ID            int
-	Ts, Dur       json.Number
+	TS, Dur       json.Number
 	Args          map[string]any
 }
 
@@ -110,7 +110,7 @@ func TestHostAndDevice(t *testing.T) {
 	var got []string
 	for _, e := range d.TraceEvents {
 		if e.Ph == "X" {
-			got = append(got, fmt.Sprintf("%d.%d %s+%s %s %s", e.PID, e.TID, e.Ts, e.Dur, e.Cat, e.Name))
+			got = append(got, fmt.Sprintf("%d.%d %s+%s %s %s", e.PID, e.TID, e.TS, e.Dur, e.Cat, e.Name))
 		}
 	}
 	want := []string{
@@ -214,7 +214,7 @@ func TestStepsOfTheRankAreAsynchronousBars(t *testing.T) {
 	var got []string
 	for _, e := range d.TraceEvents {
 		if e.Cat == "step" {
-			got = append(got, fmt.Sprintf("%s %s %d %d %s", e.Ph, e.Name, e.PID, e.ID, e.Ts))
+			got = append(got, fmt.Sprintf("%s %s %d %d %s", e.Ph, e.Name, e.PID, e.ID, e.TS))
 		}
 	}
 	if s := strings.Join(got, ", "); s != "b reduce into 2 1 1 13.000000, e reduce into 2 1 1 15.000000" {

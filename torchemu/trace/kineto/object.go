@@ -65,12 +65,6 @@ func (o *object) nested(name string) {
 	o.open()
 }
 
-// raw writes a member whose text is JSON already.
-func (o *object) raw(name, value string) {
-	o.key(name)
-	o.text = append(o.text, value...)
-}
-
 func appendString(text []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
