@@ -16,7 +16,7 @@ const (
 	offsetMask = 1<<rankShift - 1 // all of an offset
 )
 
-// Granule is what the offset and the size of a window are a multiple of, in bytes.
+// Granule is what the offset of a window is a multiple of, in bytes.
 const Granule = 512
 
 func address(rank int, offset uint64) Addr { return Addr(uint64(rank+1)<<rankShift | offset) }

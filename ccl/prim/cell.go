@@ -104,7 +104,7 @@ func (k *checker) overshoot(x *waiter, a *access) {
 }
 
 // waiting looks at a wait before it begins.
-func (k *checker) waiting(_ *Context, x *waiter) {
+func (k *checker) waiting(x *waiter) {
 	if k == nil {
 		return
 	}

@@ -16,8 +16,8 @@ type Exploration struct {
 }
 
 // Setup prepares one run: it allocates and submits to a new machine, and returns what must hold at the end; nil for
-// nothing. It does the same each time. The states of kernels are functions of what they have read with the
-// operations of a Context: kernels may not look at anything else that changes.
+// nothing. It does the same each time. The state of a kernel has to be a function of what it has read with the operations
+// of its Context; if it looks at anything else, that has to be a function of the states of kernels.
 type Setup func(m *Machine) (atEnd func() error, err error)
 
 // Explore runs a program in all orders in which its operations can take effect, whatever the times are, until no

@@ -49,10 +49,10 @@ func (m *Machine) Allocate(name string, ranks []int, bytes int) (*Window, error)
 	if err := m.checkDomain(name, ranks); err != nil {
 		return nil, err
 	}
-	if bytes < 1 || uint64(bytes) > scratchBit-Granule-m.used {
-		return nil, fmt.Errorf("window %q: %d bytes; the address space has room for 1 to %d", name, bytes, scratchBit-Granule-m.used)
+	if bytes < 1 || bytes > m.room() {
+		return nil, fmt.Errorf("window %q: %d bytes; the address space has room for 1 to %d", name, bytes, m.room())
 	}
-	w := m.newWindow(name, ranks, (bytes+Granule-1)/Granule*Granule)
+	w := m.newWindow(name, ranks, bytes)
 	for _, r := range ranks {
 		s, err := tensor.NewStorage(w.Bytes)
 		if err != nil {
@@ -70,7 +70,7 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 	if err := m.checkDomain(name, []int{rank}); err != nil {
 		return nil, err
 	}
-	if len(data) == 0 || uint64(len(data)) > scratchBit-Granule-m.used {
+	if len(data) == 0 || len(data) > m.room() {
 		return nil, fmt.Errorf("window %q: %d bytes cannot be attached", name, len(data))
 	}
 	w := m.newWindow(name, []int{rank}, len(data))
@@ -80,10 +80,13 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 	return w, nil
 }
 
+// room is how many bytes the largest window can have.
+func (m *Machine) room() int { return max(0, scratchBit-3*Granule-int(m.used)) }
+
 // newWindow makes a window whose regions have no bytes yet, at the next free offset.
 func (m *Machine) newWindow(name string, ranks []int, bytes int) *Window {
 	w := &Window{Name: name, Ranks: slices.Clone(ranks), Bytes: bytes, machine: m, offset: m.used, regions: make([]*region, len(m.ranks))}
-	m.used += uint64((bytes + Granule - 1) / Granule * Granule)
+	m.used += uint64((bytes/Granule + 2) * Granule) // with a gap, so that who runs over the end is in no window
 	for _, r := range ranks {
 		w.regions[r] = &region{name: fmt.Sprintf("window %q", name), rank: r, start: address(r, w.offset), window: w}
 	}
@@ -180,7 +183,7 @@ func (m *Machine) regionOf(a Addr) *region {
 	if !found {
 		i--
 	}
-	if i < 0 || a.Offset() >= m.windows[i].offset+uint64(m.windows[i].Bytes) {
+	if i < 0 || a.Offset() > m.windows[i].offset+uint64(m.windows[i].Bytes) {
 		return nil
 	}
 	return m.windows[i].regions[rank]

@@ -48,6 +48,7 @@ type Machine struct {
 	internal internal
 	found    []Finding
 	seen     map[pair]bool // what is in found
+	told     int           // findings that a run has returned
 }
 
 // rank is a worker: its PEs, and the jobs that it has to do one after another.

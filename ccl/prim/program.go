@@ -98,6 +98,9 @@ func (c *Context) fail(format string, args ...any) {
 
 // await parks the program until the event is done. A program without a coroutine goes on; who drives it asks Blocked.
 func (c *Context) await(e *Event, b blockage) {
+	if c.blocked != nil {
+		c.fail("the program goes on although it is blocked; Barrier, Sync and WaitAll are for programs with a Kernel")
+	}
 	b.event = e
 	c.blocked = &b
 	if e.done {
@@ -215,7 +218,8 @@ func (m *Machine) pop() *Context {
 }
 
 // Run runs the submitted tasks until all have ended and all that they sent has landed. The error has what programs
-// returned, or a [DeadlockError]; and a [FindingsError] when the checker has found something.
+// returned, or a [DeadlockError]; and a [FindingsError] with what the checker has found in this run. After an error the
+// machine is to be looked at only; findings alone do not harm it.
 func (m *Machine) Run() error {
 	return m.RunWith(nil)
 }
@@ -230,7 +234,8 @@ func (m *Machine) RunWith(resume func(c *Context)) error {
 		}
 	}
 	m.settle(err)
-	if f := m.Findings(); len(f) > 0 {
+	if f := m.found[m.told:]; len(f) > 0 {
+		m.told = len(m.found)
 		return errors.Join(err, &FindingsError{f})
 	}
 	return err

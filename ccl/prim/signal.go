@@ -150,7 +150,7 @@ func (c *Context) Wait(w Word, cmp Cmp, value int64) {
 	o := c.origin("wait", Scalar)
 	x := &waiter{place: p, cmp: cmp, value: value, event: &Event{}, by: o}
 	if m := c.machine(); !m.lost(p, o) {
-		m.check.waiting(c, x)
+		m.check.waiting(x)
 		x.try()
 	}
 	if !x.event.done {

@@ -6,5 +6,7 @@
 // with a Sync of all ranks, so that no slot is written while a slow rank may still read what the last call left there.
 // The kernels are right even when deliveries are reordered.
 //
-// Beside the messages of the algorithm a call takes that Sync: one signal's way and its wait.
+// Beside what the Schedule's messages take, a call takes that Sync (a signal's way), and in each step of a ring at most
+// three transfers of the step's data within a PE's memory: two loads and a store. Schedules have reductions read
+// memory at no cost.
 package kernels

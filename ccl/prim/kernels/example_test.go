@@ -206,8 +206,7 @@ func TestExamplesBitForBit(t *testing.T) {
 	}
 }
 
-// Own first and then ascending: two orders of three or more operands, so ranks differ from three up. With random
-// numbers of few bits they would not; these show it.
+// Own first and then ascending: ranks add up in different orders.
 func TestOnePhaseRanksDiffer(t *testing.T) {
 	e, err := kernels.LookupExample("allreduce_onephase")
 	if err != nil {
