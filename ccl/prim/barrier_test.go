@@ -51,7 +51,7 @@ func TestBarriersInAllOrders(t *testing.T) {
 	}{
 		{2, 5, false, barrierKinds},
 		{2, 5, true, barrierKinds},
-		{3, 2, false, barrierKinds},
+		{3, 2, false, []prim.BarrierKind{prim.PhaseBarrier, prim.CreditBarrier}},
 		{3, 3, false, barrierKinds[1:2]},
 	} {
 		for _, kind := range c.kinds {
@@ -173,6 +173,13 @@ func TestOneCounterOfCreditsIsTooFew(t *testing.T) {
 	}
 	_, err := prim.Explore(sips(t, 3), 3, prim.Options{}, 1<<18, wrong)
 	wantText(t, err, "has not landed", "in this order:")
+}
+
+func TestExploreGivesUp(t *testing.T) {
+	_, err := prim.Explore(sips(t, 2), 2, prim.Options{}, 20, meet(prim.PhaseBarrier, 5, false))
+	wantText(t, err, "more than 20 states")
+	_, err = prim.Explore(sips(t, 2), 3, prim.Options{}, 20, meet(prim.PhaseBarrier, 5, false))
+	wantText(t, err, "3 ranks")
 }
 
 func TestTeamBarrier(t *testing.T) {
