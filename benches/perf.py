@@ -114,6 +114,58 @@ def _ten_reductions(rank: int, torch, ranks: int) -> None:
         assert t.numpy()[0] == ranks
 
 
+def mixed_collectives(ranks: int = 64, calls: int = 1000) -> None:
+    """Seconds of a spawn: collectives of all kinds in turn, of 1 to 65,536 elements."""
+    import torchemu as torch
+
+    side = 1 << (int(ranks).bit_length() // 2)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "torus.yaml"
+        grid = f"connect: torus2d, w: {int(ranks) // side}, h: {side}"
+        file.write_text(f"system: {{sips: {{count: {ranks}, {grid}}}}}\n")
+        start = time.perf_counter()
+        with torch.open_world(str(file)):
+            torch.distributed.init_process_group(backend="ahbm")
+            torch.multiprocessing.spawn(_mixed, args=(torch, int(calls)), nprocs=int(ranks))
+    print(time.perf_counter() - start)
+
+
+def _mixed(rank: int, torch, calls: int) -> None:
+    """Each kind of collective in turn, and of each every size in turn. Lists of tensors, of which each rank has one for
+    every rank, only among up to 64 ranks."""
+    dist = torch.distributed
+    world = dist.get_world_size()
+    whole = {n: torch.ones(n) for n in (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536)}
+    part = {n: torch.ones(n // world) for n in whole if n % world == 0}
+    other = {n: torch.ones(n) for n in part}
+
+    def blocks(n: int, wanted: bool = True) -> list | None:
+        return list(whole[n].split(n // world)) if wanted else None
+
+    whole_kinds = [
+        lambda n, root: dist.all_reduce(whole[n], dist.ReduceOp.MAX),
+        lambda n, root: dist.broadcast(whole[n], root),
+        lambda n, root: dist.reduce(whole[n], root, dist.ReduceOp.MAX),
+    ]
+    part_kinds = [
+        lambda n, root: dist.all_gather_into_tensor(whole[n], part[n]),
+        lambda n, root: dist.reduce_scatter_tensor(part[n], whole[n], dist.ReduceOp.MAX),
+        lambda n, root: dist.all_to_all_single(other[n], whole[n]),
+        lambda n, root: dist.gather(part[n], blocks(n, rank == root), root),
+        lambda n, root: dist.scatter(part[n], blocks(n, rank == root), root),
+    ]
+    list_kinds = [
+        lambda n, root: dist.all_gather(blocks(n), part[n]),
+        lambda n, root: dist.reduce_scatter(part[n], blocks(n), dist.ReduceOp.MAX),
+    ]
+    kinds = [(kind, list(whole)) for kind in whole_kinds]
+    kinds += [(kind, list(part)) for kind in part_kinds + (list_kinds if world <= 64 else [])]
+    for call in range(calls):
+        kind, sizes = kinds[call % len(kinds)]
+        kind(sizes[call // len(kinds) % len(sizes)], call % world)
+    assert whole[65536].numpy()[-1] == 1
+
+
 def numpy_copy() -> None:
     """Milliseconds of the memory traffic that no implementation avoids: 8 × 16 MB read, 16 MB written."""
     sources = [np.ones(16 * MEGABYTE // 4, np.float32) for _ in range(8)]
@@ -223,6 +275,9 @@ def rows() -> Iterator[tuple[str, float, str, float | None, bool]]:
     seconds, mebibytes = map(statistics.median, zip(*(in_process("many_ranks") for _ in range(3)), strict=True))
     yield "4096 Python ranks, ten all_reduces", seconds, "s", 5, False
     yield "  its peak memory", mebibytes, "MiB", 1024, False
+    for ranks, calls, target in (("64", "1000", 3), ("1024", "20", 5)):
+        seconds = median(lambda r=ranks, c=calls: in_process("mixed_collectives", r, c)[0], 3)
+        yield f"{ranks} Python ranks, {calls} mixed collectives", seconds, "s", target, False
     engine = go_benchmarks("torchemu/sim", "Engine(Random1000|EqualTimes)$")
     for name, target in (("Random1000", 10), ("EqualTimes", 100)):
         yield f"engine, {name}", engine[f"BenchmarkEngine{name}"]["events/s"] / 1e6, "M events/s", target, True
