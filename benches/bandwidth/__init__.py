@@ -1,0 +1,1 @@
+"""The parts of the bench ccl_bandwidth.py."""
