@@ -11,6 +11,9 @@ import numpy as np
 from bandwidth.collectives import COLLECTIVES, Call, Collective
 from bandwidth.options import Options
 from bandwidth.values import DTYPES
+from torchemu._waiting import MICROSECOND, host_time, reach
+
+_LONGER_THAN_A_BARRIER = 100_000 * MICROSECOND
 
 
 @dataclass
@@ -49,6 +52,7 @@ class Sweep:
         self._width = np.dtype(DTYPES[options.dtype][1]).itemsize
         self._wrong = 0  # elements of all ranks, in the measurement that goes on
         self._logged = 0  # what of the log has been looked at
+        self._latest = 0  # picoseconds, of all hosts when they last met
         self.total = len(self._collectives) * len(list(options.sizes()))  # rows
 
     def rank(self, rank: int) -> None:
@@ -76,14 +80,13 @@ class Sweep:
             self._report(row)
 
     def _timed(self, collective: Collective, call: Call) -> float:
-        """Calls the collective, and returns how long a call took: from the last rank's arrival to the last one's end,
-        in picoseconds."""
+        """Calls the collective, at the same time on all ranks, and returns how long a call took, in picoseconds."""
         took = 0
         for i in range(-self.options.warmup, self.options.iters):
             collective.prepare(call)
             if call.rank == 0:
                 self._calls()  # those before do not count
-            self._meet()
+            self._start_together()
             collective.issue(call)
             call.give.numpy()  # waits for the end
             call.take.numpy()
@@ -102,6 +105,13 @@ class Sweep:
     def _result(self, row: Row, picoseconds: float, errors: int | None) -> Result:
         algbw = row.size / picoseconds * 1e3 if picoseconds else 0.0
         return Result(picoseconds / 1e6, algbw, algbw * row.collective.bus(self.world), errors)
+
+    def _start_together(self) -> None:
+        """Lets all ranks' hosts come to one moment of simulated time: they leave a barrier one after another."""
+        self._meet()
+        self._latest = max(self._latest, host_time())
+        self._meet()
+        reach(self._latest + _LONGER_THAN_A_BARRIER - host_time())
 
     def _meet(self) -> None:
         self.torch.distributed.barrier()

@@ -95,6 +95,12 @@ def test_time_of_a_broadcast_has_a_closed_form(table: Any) -> None:
     assert row[6] == row[7]
 
 
+def test_ranks_start_together(table: Any) -> None:
+    """Those that leave a barrier late must not make what others had begun look short: a message takes 0.83 us."""
+    for name, lines in table("-b 64 -e 4096 -f 64 -g 32 --topology sips16").items():
+        assert all(float(line[i]) >= 0.83 for line in lines if line[0] != "0" for i in (5, 9)), name
+
+
 def test_header_and_footer(table: Any) -> None:
     table("-b 1K -e 4K -f 2 -n 3 -w 1 -g 2 -t 2 all_reduce")
     lines = table.text.splitlines()
