@@ -21,20 +21,22 @@ class device:  # noqa: N801 (PyTorch's name)
     Attributes:
         type: "ahbm", "cuda" or "cpu".
         index: the SIP's number; None is the current one.
+        is_sip: whether it is a simulated device, and not the host.
 
     Raises:
         RuntimeError: there is no such type, or the index is not a number.
         TypeError: what names no device.
     """
 
-    __slots__ = ("index", "type")
+    __slots__ = ("index", "is_sip", "type")
 
     type: str
     index: int | None
+    is_sip: bool
 
     def __init__(self, type: str | int | device, index: int | None = None) -> None:
         if isinstance(type, device):
-            self.type, self.index = type.type, type.index
+            self.type, self.index, self.is_sip = type.type, type.index, type.is_sip
             return
         if isinstance(type, int) and not isinstance(type, bool):
             type, index = _accelerator(), int(type)
@@ -52,12 +54,7 @@ class device:  # noqa: N801 (PyTorch's name)
             if not number.isdecimal():
                 raise RuntimeError(f"Invalid device string: '{type}'")
             index = int(number)
-        self.type, self.index = name, index
-
-    @property
-    def is_sip(self) -> bool:
-        """Whether it is a simulated device, and not the host."""
-        return self.type != CPU
+        self.type, self.index, self.is_sip = name, index, name != CPU
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, device):

@@ -176,11 +176,14 @@ def fill_(input: Tensor, value: Any) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions."
             )
         return copy_(input, value)
-    number = scalar(value, "fill_")
-    if input._storage.has_settled() and input._storage.stays:
-        dispatch._op_in_place(FILL, (input,), (), quietly(converted, number, input.dtype.numpy))
+    number = quietly(converted, scalar(value, "fill_"), input.dtype.numpy)
+    if not input._storage.has_settled():
+        return copy_(input, adopted(input.world, number, input.dtype, input.device))
+    if input._storage.stays:
+        dispatch._op_in_place(FILL, (input,), (), number)
         return input
-    return copy_(input, adopted(input.world, number, dtypes.of_numpy(number), input.device))
+    full = adopted(input.world, np.full(input._shape, number), input.dtype, input.device)
+    return copy_(input, full)
 
 
 def scalar(value: Any, function: str) -> np.ndarray:

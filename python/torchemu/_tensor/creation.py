@@ -17,7 +17,7 @@ from torchemu._device import device as Device  # noqa: N812 (device is an argume
 from torchemu._placement import DPPolicy
 from torchemu._shape import Size, dims
 from torchemu._tensor.conversion import converted, quietly
-from torchemu._tensor.copying import copy_, fill_, moved, scalar
+from torchemu._tensor.copying import copy_, moved, scalar
 from torchemu._tensor.core import Tensor, adopted
 from torchemu._tensor.dispatch import Op, _done, never, no_flops
 from torchemu._tensor.kernels import launch_copy
@@ -50,7 +50,9 @@ __all__ = [
 _ADDRESSABLE = 1 << 46
 """Bytes that no process can have; the core's allocator has the same bound."""
 
-ZEROS, EYE, ARANGE, LINSPACE = (Op(name, never, no_flops) for name in ("zeros", "eye", "arange", "linspace"))
+ZEROS, FULL, EYE, ARANGE, LINSPACE = (
+    Op(name, never, no_flops) for name in ("zeros", "full", "eye", "arange", "linspace")
+)
 
 _MEANINGLESS = ("layout", "pin_memory", "memory_format", "non_blocking")  # options that make no difference here
 
@@ -174,7 +176,10 @@ def _filled(
     shape: tuple[int, ...], value: Any, natural: dtypes.dtype, function: str, options: dict[str, Any]
 ) -> Tensor:
     kind, where, rest = _options(function, options)
-    return _finished(fill_(allocated(shape, kind or natural, where), value), rest)
+    number = quietly(converted, scalar(value, function), (kind or natural).numpy)
+    t = allocated(shape, kind or natural, where)
+    t._read()[...] = number  # nobody else has this memory yet
+    return _finished(t, rest, FULL)
 
 
 def eye(n: int, m: int | None = None, **options: Any) -> Tensor:

@@ -18,7 +18,7 @@ from torchemu._device import device
 from torchemu._shape import Size
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor, adopted, aliased
-from torchemu._tensor.kernels import Cost, launch
+from torchemu._tensor.kernels import launch
 
 VECTOR, MATRIX = "vector", "matrix"
 
@@ -72,15 +72,15 @@ class Op:
         return f"Op({self.name})"
 
 
-def cost(op: Op, outputs: Outputs, inputs: Inputs) -> Cost:
-    """The cost of a call: each operand is read once and each result written once."""
+def cost(op: Op, outputs: Outputs, inputs: Inputs) -> tuple[int, int, str]:
+    """What a call takes of its device, as launch has it: each operand is read once and each result written once."""
     nbytes, unit = 0, op.unit
     for t in (*outputs, *inputs):
         if isinstance(t, Tensor):
             nbytes += t._array.nbytes if t._array is not None else t.nbytes
             if unit != VECTOR:
                 unit = t.dtype.name  # at last that of an operand
-    return Cost(nbytes, op.flops(outputs, inputs), unit)
+    return nbytes, op.flops(outputs, inputs), unit
 
 
 def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> None:
@@ -89,7 +89,7 @@ def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> 
     Operations among tensors of the host cost nothing.
     """
     if outputs[0].device.is_sip:
-        launch(op.name, cost(op, outputs, inputs), outputs)
+        launch(op.name, *cost(op, outputs, inputs), outputs)
 
 
 def _op(op: Op, operands: Inputs, *params: Any, kind: dtypes.dtype | None = None) -> Tensor:

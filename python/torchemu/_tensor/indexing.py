@@ -203,12 +203,15 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     Raises:
         as getitem; RuntimeError also where the value's shape does not fit.
     """
-    keys = _keys(index)
-    plain = _plain(keys)
-    if plain is None:
-        put(self, keys, value, INDEX_PUT)
-        return
-    target = _part(self, plain)
+    if type(index) is int and self._shape:
+        target = _element(self, index)
+    else:
+        keys = _keys(index)
+        plain = _plain(keys)
+        if plain is None:
+            put(self, keys, value, INDEX_PUT)
+            return
+        target = _part(self, plain)
     if isinstance(value, Tensor):
         copy_(target, _without_leading_ones(value, len(target._shape)))
     elif isinstance(value, bool | int | float | np.generic):

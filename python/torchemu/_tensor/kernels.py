@@ -7,7 +7,6 @@ current stream ends, in simulated time. Whoever reads the result then waits for 
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 from torchemu import _runtime
 from torchemu._binding import go
@@ -17,58 +16,53 @@ from torchemu._tensor.core import Tensor
 _MANY = 1024
 """So many launches after which the ended ones are looked for."""
 
-
-class Cost(NamedTuple):
-    """What an operation takes of its device: bytes that move between its memory and its PEs, and operations of a unit:
-    "vector", or the name of a dtype for the matrix unit that multiplies it."""
-
-    nbytes: int
-    flops: int
-    unit: str
+_MOST = 8 * _MANY
+"""Launches that a rank may be ahead of its device. With more, its host waits."""
 
 
 class Launches:
-    """The ends of a rank's kernels, in the order of their launches: handles of events.
+    """The ends of a rank's kernels, in the order of their launches: handles of events, which only grow.
 
-    An end is forgotten some time after it has come. A storage keeps its end's number and asks here before it waits.
+    An end is forgotten some time after it has come. A storage keeps its end's handle and asks here before it waits.
     """
 
     def __init__(self) -> None:
         self._ends: deque[int] = deque()
-        self._known: set[int] = set()
 
     def add(self, end: int) -> None:
         """Takes over an event."""
-        self._ends.append(end)
-        self._known.add(end)
-        if len(self._ends) % _MANY == 0:
+        ends = self._ends
+        ends.append(end)
+        if len(ends) % _MANY == 0:
             self._forget()
+            if len(ends) >= _MOST:
+                self.wait(ends[_MOST // 2])
+                self._forget()
 
     def wait(self, end: int) -> None:
         """Blocks the running rank until a kernel has ended."""
-        if end in self._known:
+        if self._ends and end >= self._ends[0]:
             _runtime.current().wait(end)
 
     def _forget(self) -> None:
         while self._ends and go.IsDone(self._ends[0]):
-            end = self._ends.popleft()
-            self._known.discard(end)
-            go.Release(end)
+            go.Release(self._ends.popleft())
 
 
 _LAUNCHES: RankLocal[Launches] = RankLocal(Launches)
 
 
-def launch(name: str, cost: Cost, outputs: tuple[Tensor, ...]) -> None:
-    """Puts a kernel that writes these tensors on the rank's current stream."""
+def launch(name: str, nbytes: int, flops: int, unit: str, outputs: tuple[Tensor, ...]) -> None:
+    """Puts a kernel that writes these tensors on the rank's current stream. It moves so many bytes between the device's
+    memory and its PEs, and does so many operations of a unit: "vector", or the name of a dtype for the matrix unit that
+    multiplies it."""
     stream = _stream(outputs[0]._storage.world)
-    nbytes, flops, unit = cost
-    _ends(outputs, go.LaunchKernel(stream, name, _numbers(outputs), nbytes, flops, unit))
+    _ends(outputs, go.LaunchKernel(stream, name, "", nbytes, flops, unit))
 
 
 def launch_copy(output: Tensor, to_host: bool) -> None:
     """Puts a copy between the device and its host, which fills this tensor, on the rank's current stream."""
-    _ends((output,), go.LaunchCopy(_stream(output._storage.world), _numbers((output,)), output.nbytes, to_host))
+    _ends((output,), go.LaunchCopy(_stream(output._storage.world), "", output.nbytes, to_host))
 
 
 def _stream(world: _runtime.World) -> int:
@@ -81,17 +75,7 @@ def _stream(world: _runtime.World) -> int:
     return world.main.stream
 
 
-def _numbers(outputs: tuple[Tensor, ...]) -> str:
-    """The core's handles of the tensors, if it knows one of their storages: then it lets readers wait."""
-    for t in outputs:
-        if t._storage.is_known:
-            return ",".join([str(t._handle) for t in outputs])
-    return ""
-
-
 def _ends(outputs: tuple[Tensor, ...], end: int) -> None:
-    if not end:
-        return
     launches = _LAUNCHES.get()
     launches.add(end)
     for t in outputs:

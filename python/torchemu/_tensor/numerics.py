@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -63,58 +64,85 @@ def gelu(x: Array, approximate: str) -> Array:
     return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
 
 
-_SMALL = 0.5  # up to here erf is its power series, beyond 1 - erfc
+_SERIES = 0.5  # up to here erf is its power series, beyond 1 - erfc
+_CHUNK = 1 << 13  # elements that are calculated together: they and what is on the way stay in the cache
 
 
+def _in_chunks(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The same function, piece by piece, of absolute values as float64."""
+
+    @functools.wraps(function)
+    def on_chunks(x: Array) -> Array:
+        flat = x.reshape(-1)
+        result = np.empty_like(flat)
+        for start in range(0, flat.size, _CHUNK):
+            result[start : start + _CHUNK] = function(flat[start : start + _CHUNK])
+        return result.reshape(x.shape)
+
+    return on_chunks
+
+
+@_in_chunks
 def erf(x: Array) -> Array:
-    """The error function, to the last digits of float64."""
+    """The error function, to the last digits of the dtype."""
     a = np.abs(x.astype(np.float64))
-    with_sign = np.where(a < _SMALL, _erf_series(np.minimum(a, _SMALL)), 1 - _erfc_of_positive(a))
-    return np.copysign(with_sign, x).astype(x.dtype)
+    near = _erf_series(np.minimum(a, _SERIES), x.dtype)
+    return np.copysign(np.where(a < _SERIES, near, 1 - _erfc_of_positive(a, x.dtype)), x)
 
 
+@_in_chunks
 def erfc(x: Array) -> Array:
     """1 - erf(x), exact also where erf is next to 1."""
     wide = x.astype(np.float64)
     a = np.abs(wide)
-    far = _erfc_of_positive(a)
-    return np.where(
-        a < _SMALL, 1 - np.copysign(_erf_series(np.minimum(a, _SMALL)), wide), np.where(wide < 0, 2 - far, far)
-    ).astype(x.dtype)
+    near = 1 - np.copysign(_erf_series(np.minimum(a, _SERIES), x.dtype), wide)
+    far = _erfc_of_positive(a, x.dtype)
+    return np.where(a < _SERIES, near, np.where(wide < 0, 2 - far, far))
 
 
-def _erf_series(a: Array) -> Array:
+def _erf_series(a: Array, kind: np.dtype) -> Array:
     """2/√π · Σ (-1)ⁿ a²ⁿ⁺¹ / (n!(2n+1)), by Horner's rule."""
     square, total = a * a, np.zeros_like(a)
-    for n in range(14, -1, -1):
-        total = total * square + (-1) ** n / (math.factorial(n) * (2 * n + 1))
+    for n in range(7 if kind == np.float32 else 13, -1, -1):
+        total *= square
+        total += (-1) ** n / (math.factorial(n) * (2 * n + 1))
     return 2 / math.sqrt(math.pi) * a * total
 
 
-def _erfc_of_positive(a: Array) -> Array:
+def _erfc_of_positive(a: Array, kind: np.dtype) -> Array:
     """erfc(a) = t·exp(P(t) - a²) with t = 2/(2+a)."""
     t = 2 / (2 + a)
-    return t * np.exp(chebyshev.chebval(2 * t - 1, _erfc_coefficients()) - a * a)
+    return t * np.exp(_chebyshev_sum(2 * t - 1, _erfc_coefficients(kind == np.float32)) - a * a)
+
+
+def _chebyshev_sum(u: Array, coefficients: list[float]) -> Array:
+    """Σ cₙTₙ(u), by Clenshaw's rule."""
+    twice, later, latest = 2 * u, np.zeros_like(u), np.zeros_like(u)
+    for c in coefficients[:0:-1]:
+        later *= -1
+        later += twice * latest
+        later += c
+        later, latest = latest, later
+    return coefficients[0] + u * latest - later
 
 
 @functools.cache
-def _erfc_coefficients() -> Array:
-    """Of P in Chebyshev's polynomials of 2t-1, which interpolate it where math.erfc is not yet denormal."""
+def _erfc_coefficients(short: bool) -> list[float]:
+    """Of P in Chebyshev's polynomials of 2t-1; short: those that float32 can show."""
 
-    def p(u: Array) -> Array:
+    def p(u: Any) -> Any:
         a = 4 / (u + 1) - 2
-        exact = [_log_scaled_erfc(x) for x in a]
-        return np.array(exact) - np.log((u + 1) / 2)
+        return np.array([_log_scaled_erfc(x) for x in a]) - np.log((u + 1) / 2)
 
-    return chebyshev.chebinterpolate(p, 32)
+    return chebyshev.chebinterpolate(p, 40).tolist()[: 16 if short else 41]
 
 
 def _log_scaled_erfc(a: float) -> float:
     """log(erfc(a)·exp(a²)): where erfc is too small for a float64, by its asymptotic series."""
-    if a < 5:
+    if a < 7:
         return math.log(math.erfc(a)) + a * a
     term, total = 1.0, 1.0
-    for n in range(1, 13):
+    for n in range(1, 25):
         term *= -(2 * n - 1) / (2 * a * a)
         total += term
     return math.log(total / (a * math.sqrt(math.pi)))

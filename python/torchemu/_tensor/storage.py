@@ -54,7 +54,7 @@ class Storage:
         nbytes: its length.
         unsettled: an operation of the core may not have put its result in place yet.
         pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
-        launches, end: the kernel that wrote it last, where the core does not know the storage.
+        launches, end: the kernel that wrote it last.
     """
 
     __slots__ = (
@@ -97,11 +97,6 @@ class Storage:
         self.settle()
         raw = self._bytes_or_none()
         return (raw if raw is not None else self._looked_at()).tobytes()
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the core has a handle of it."""
-        return self._handles is not None
 
     @property
     def stays(self) -> bool:
