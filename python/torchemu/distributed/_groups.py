@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections import Counter
@@ -49,6 +50,11 @@ class Membership:
     maker: int = 0
     site: str = ""
 
+    @functools.cached_property
+    def index(self) -> dict[int, int]:
+        """Group ranks by numbers in the World: one table for all members, of which there may be thousands."""
+        return {member: i for i, member in enumerate(self.members)}
+
 
 class ProcessGroup:
     """Ranks that meet in collectives, as one of them knows the group.
@@ -70,7 +76,7 @@ class ProcessGroup:
     def __init__(self, shared: Membership, ranks: Sequence[int], name: str, description: str, backend: str) -> None:
         self.world, self.handle, self.sharded = shared.world, shared.handle, shared.sharded
         self.shared = shared
-        self.index = {member: i for i, member in enumerate(shared.members)}
+        self.index = shared.index
         self.ranks = tuple(ranks)
         self.group_name, self.group_desc, self.backend = name, description, backend
         kinds = _backends.BackendConfig(backend).device_backend_map
