@@ -8,7 +8,7 @@ to all operations alike, such as their simulated cost and, later, recording them
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,10 @@ class Op:
             or a tuple of arrays.
         flops: how many floating-point operations a call does, from its outputs and operands.
         unit: which unit of a PE does them: VECTOR or MATRIX.
+        traffic: how many bytes a call moves, from its outputs and operands; None: all of theirs.
     """
 
-    __slots__ = ("compute", "flops", "name", "unit")
+    __slots__ = ("compute", "flops", "name", "traffic", "unit")
 
     def __init__(
         self,
@@ -65,21 +66,39 @@ class Op:
         compute: Callable[..., Any],
         flops: Callable[[Outputs, Inputs], int] = flop_per_output,
         unit: str = VECTOR,
+        traffic: Callable[[Outputs, Inputs], int] | None = None,
     ) -> None:
-        self.name, self.compute, self.flops, self.unit = name, compute, flops, unit
+        self.name, self.compute, self.flops, self.unit, self.traffic = name, compute, flops, unit, traffic
 
     def __repr__(self) -> str:
         return f"Op({self.name})"
 
 
-def cost(op: Op, outputs: Outputs, inputs: Inputs) -> tuple[int, int, str]:
-    """What a call takes of its device, as launch has it: each operand is read once and each result written once."""
-    nbytes, unit = 0, op.unit
-    for t in (*outputs, *inputs):
+def bytes_of(tensors: Iterable[Any]) -> int:
+    """The bytes of the tensors' elements; numbers and the like have none."""
+    nbytes = 0
+    for t in tensors:
         if isinstance(t, Tensor):
             nbytes += t._array.nbytes if t._array is not None else t.nbytes
-            if unit != VECTOR:
-                unit = t.dtype.name  # at last that of an operand
+    return nbytes
+
+
+def gathered(outputs: Outputs, inputs: Inputs) -> int:
+    """The traffic where the first operand is read only as far as the result needs it."""
+    return 2 * bytes_of(outputs) + bytes_of(inputs[1:])
+
+
+def scattered(outputs: Outputs, inputs: Inputs) -> int:
+    """The traffic where the output is written only as far as the first operand reaches."""
+    return 2 * bytes_of(inputs[:1]) + bytes_of(inputs[1:])
+
+
+def cost(op: Op, outputs: Outputs, inputs: Inputs) -> tuple[int, int, str]:
+    """What a call takes of its device, as launch has it."""
+    nbytes = op.traffic(outputs, inputs) if op.traffic else bytes_of(outputs) + bytes_of(inputs)
+    unit = op.unit
+    if unit == MATRIX:
+        unit = next(t.dtype.name for t in inputs if isinstance(t, Tensor))
     return nbytes, op.flops(outputs, inputs), unit
 
 
@@ -148,7 +167,7 @@ def _op_in_place(op: Op, targets: Outputs, operands: Inputs, *params: Any) -> No
     for target in targets:
         check_writable(target)
     quietly(op.compute, *[t._write() for t in targets], *arrays, *params)
-    _done(op, targets, (*targets, *operands), params)
+    _done(op, targets, operands, params)
 
 
 def read(operands: Inputs) -> tuple[Tensor, list[Any]]:

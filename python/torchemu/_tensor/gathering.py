@@ -12,7 +12,17 @@ import numpy as np
 from torchemu import dtypes
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
-from torchemu._tensor.dispatch import Op, _op, _op_in_place, no_flops
+from torchemu._tensor.dispatch import (
+    Inputs,
+    Op,
+    Outputs,
+    _op,
+    _op_in_place,
+    bytes_of,
+    flop_per_input,
+    gathered,
+    no_flops,
+)
 from torchemu._tensor.reductions import Array
 from torchemu._tensor.views import broadcast_shapes
 
@@ -62,9 +72,8 @@ def _take(x: Array, index: Array) -> Array:
 
 
 INDEX_SELECT, GATHER, TAKE = (
-    Op("index_select", _take_axis, no_flops),
-    Op("gather", _gather, no_flops),
-    Op("take", _take, no_flops),
+    Op(name, compute, no_flops, traffic=gathered)
+    for name, compute in (("index_select", _take_axis), ("gather", _gather), ("take", _take))
 )
 
 
@@ -187,8 +196,14 @@ def _scatter(x: Array, index: Array, source: Any, axis: int, combine: np.ufunc |
         combine.at(x, where, values)
 
 
-SCATTER = Op("scatter_", _scatter, no_flops)
-SCATTER_REDUCE = Op("scatter_reduce_", _scatter)
+def _places_moved(outputs: Outputs, inputs: Inputs) -> int:
+    """The index is read, and for each of its places an element is read and one written."""
+    index = inputs[0]
+    return index.nbytes + 2 * index.numel() * outputs[0].dtype.itemsize
+
+
+SCATTER = Op("scatter_", _scatter, no_flops, traffic=_places_moved)
+SCATTER_REDUCE = Op("scatter_reduce_", _scatter, flop_per_input, traffic=_places_moved)
 
 
 def scatter_(
@@ -258,7 +273,17 @@ def _index_copy(x: Array, index: Array, source: Any, axis: int) -> None:
     rows[index.reshape(-1)] = np.moveaxis(values, axis, 0) if values.ndim else values
 
 
-INDEX_ADD, INDEX_COPY = Op("index_add_", _index_add), Op("index_copy_", _index_copy, no_flops)
+def _flop_per_source(outputs: Outputs, inputs: Inputs) -> int:
+    return inputs[1].numel()
+
+
+def _rows_moved(outputs: Outputs, inputs: Inputs) -> int:
+    """The index is read, and the source is read and written."""
+    return bytes_of(inputs) + bytes_of(inputs[1:])
+
+
+INDEX_ADD = Op("index_add_", _index_add, _flop_per_source, traffic=_rows_moved)
+INDEX_COPY = Op("index_copy_", _index_copy, no_flops, traffic=_rows_moved)
 
 
 def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:

@@ -14,7 +14,7 @@ from torchemu._shape import selected
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.copying import copy_, fill_
 from torchemu._tensor.core import Tensor, waits
-from torchemu._tensor.dispatch import Op, _op, _op_in_place, _op_view, no_flops
+from torchemu._tensor.dispatch import Op, _op, _op_in_place, _op_view, gathered, no_flops, scattered
 from torchemu._tensor.parts import SLICE
 from torchemu._tensor.views import broadcast_shapes
 
@@ -40,12 +40,17 @@ def _index_put(x: Array, value: Array, *keys: Any) -> None:
     x[keys] = converted(value, x.dtype)
 
 
+def _flop_per_value(outputs: Any, inputs: Any) -> int:
+    return inputs[0].numel()
+
+
 def _index_add(x: Array, value: Array, *keys: Any) -> None:
     np.add.at(x, keys, converted(value, x.dtype))
 
 
-INDEX = Op("index", _index, no_flops)
-INDEX_PUT, INDEX_PUT_ADD = Op("index_put_", _index_put, no_flops), Op("index_put_", _index_add)
+INDEX = Op("index", _index, no_flops, traffic=gathered)
+INDEX_PUT = Op("index_put_", _index_put, no_flops, traffic=scattered)
+INDEX_PUT_ADD = Op("index_put_", _index_add, _flop_per_value, traffic=scattered)
 
 
 def getitem(self: Tensor, index: Any) -> Tensor:
