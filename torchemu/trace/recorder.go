@@ -16,16 +16,16 @@ type Recorder struct {
 // Forever is the end of a time that has none.
 const Forever sim.Time = 1<<63 - 1
 
-// MaxDetails bounds the steps, flows and reductions of a Recording that keeps the default Limit: as many as a viewer
-// opens, and no more than a few hundred megabytes.
+// MaxDetails is the default Limit of a Recording: as many bars as a viewer opens, and no more than a few hundred
+// megabytes.
 const MaxDetails = 4_000_000
 
 // Recording is what happened on some ranks.
 type Recording struct {
 	Level    Level
 	Topology *topology.Topology
-	Limit    int // of Steps, Flows and Reductions together
-	LeftOut  int // how many more there were
+	Limit    int // of Steps, Reductions and Flows together; a Flow counts twice for each of its links
+	LeftOut  int // Steps, Reductions and Flows that were left out for want of room
 
 	Spans      []Span // in the order of their ends, as are the others
 	Activities []Activity
@@ -36,6 +36,7 @@ type Recording struct {
 
 	windows [][]window // by rank
 	open    int        // windows that are
+	details int        // how much of Limit is used
 	known   map[int]int
 }
 
@@ -156,7 +157,7 @@ func (r *Recorder) Activity(a Activity) {
 // Step records a step, at the level of Steps.
 func (r *Recorder) Step(s Step) {
 	for _, rec := range r.recordings {
-		if rec.wantsDetails(Steps) && rec.hasRoom() {
+		if rec.wantsDetails(Steps) && rec.takes(1) {
 			rec.Steps = append(rec.Steps, s)
 		}
 	}
@@ -165,7 +166,7 @@ func (r *Recorder) Step(s Step) {
 // Reduction records a reduction, at the level of Links.
 func (r *Recorder) Reduction(d Reduction) {
 	for _, rec := range r.recordings {
-		if rec.wantsDetails(Links) && rec.hasRoom() {
+		if rec.wantsDetails(Links) && rec.takes(1) {
 			rec.Reductions = append(rec.Reductions, d)
 		}
 	}
@@ -175,7 +176,7 @@ func (r *Recorder) Reduction(d Reduction) {
 // choice here.
 func (r *Recorder) Flow(f Flow, segment func(int) Segment) {
 	for _, rec := range r.recordings {
-		if rec.wantsDetails(Links) && rec.hasRoom() {
+		if rec.wantsDetails(Links) {
 			rec.add(f, segment)
 		}
 	}
@@ -189,14 +190,18 @@ func (rec *Recording) add(f Flow, segment func(int) Segment) {
 		rec.Segments = append(rec.Segments, segment(f.Segment))
 	}
 	f.Segment = i
-	rec.Flows = append(rec.Flows, f)
+	if rec.takes(1 + 2*len(rec.Segments[i].Links)) {
+		rec.Flows = append(rec.Flows, f)
+	}
 }
 
-// hasRoom counts what is left out for want of room.
-func (rec *Recording) hasRoom() bool {
-	if len(rec.Steps)+len(rec.Flows)+len(rec.Reductions) < rec.Limit {
-		return true
+// takes says whether there is room for a detail of some size. After the first for which there is none, there is none
+// for all others: so that what is there is all of some time.
+func (rec *Recording) takes(size int) bool {
+	if rec.LeftOut > 0 || rec.details+size > rec.Limit {
+		rec.LeftOut++
+		return false
 	}
-	rec.LeftOut++
-	return false
+	rec.details += size
+	return true
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
 	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
@@ -140,11 +141,14 @@ func TestDetailsAreBounded(t *testing.T) {
 	var r trace.Recorder
 	rec := r.New(nil, trace.Links)
 	rec.Open(0, 0)
-	rec.Limit = 3
+	rec.Limit = 1 + 7 + 1
 	described := 0
 	for range 2 {
 		r.Step(trace.Step{})
-		r.Flow(trace.Flow{Segment: 77}, func(i int) trace.Segment { described += i; return trace.Segment{} })
+		r.Flow(trace.Flow{Segment: 77}, func(i int) trace.Segment {
+			described += i
+			return trace.Segment{Links: make([]topology.LinkID, 3)}
+		})
 		r.Reduction(trace.Reduction{})
 	}
 	if len(rec.Steps) != 1 || len(rec.Flows) != 1 || len(rec.Reductions) != 1 || rec.LeftOut != 3 {

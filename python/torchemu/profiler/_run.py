@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ RUN_FILE = "run.torchemu"
 
 _SINGLE = {".json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto"}
 _USUAL_LEVEL = {"chrome": "step", "perfetto": "link", "kineto": "collective"}
+_ADVICE = "Trace a shorter time (--trace-range profiler) or less (--trace-level collective)."
 _OF_RANK = re.compile(r"rank(\d+)\.json\.gz")
 
 
@@ -53,6 +55,12 @@ def traced(world: _runtime.World, path: str, level: str = "", profiled_only: boo
     finally:
         recording.end()
         _write(world, recording, path, first)
+        left_out = recording.fabric()["left_out"]
+        if left_out:
+            print(
+                f"torchemu: {path} ends early: {left_out} further steps or messages did not fit. {_ADVICE}",
+                file=sys.stderr,
+            )
 
 
 def prepare(path: str) -> None:

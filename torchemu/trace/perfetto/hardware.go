@@ -66,17 +66,35 @@ func times(rec *trace.Recording, flows []int) func(i int) (start, end sim.Time) 
 // flow begins the bar of a flow, on an engine or a link.
 func (o *writer) flow(track uint64, category string, i int, rec *trace.Recording) {
 	f := &rec.Flows[i]
-	seg := &rec.Segments[f.Segment]
-	from, to := rec.Topology.Device(seg.From), rec.Topology.Device(seg.To)
-	name := fmt.Sprintf("s%d → s%d", from.SIP, to.SIP)
-	switch {
-	case seg.Host:
-		name = fmt.Sprintf("host of s%d", to.SIP)
-	case from.SIP == to.SIP:
-		name = fmt.Sprintf("c%d.p%d → c%d.p%d", from.Cube, from.PE, to.Cube, to.PE)
-	}
-	o.start(track, category, name)
+	o.start(track, category, o.segment(f.Segment, rec))
 	o.leads(arrow(flowArrow, uint64(i)))
+	if category == "dma" || f.Engine < 0 { // on links it would take a third of the file; arrows lead to the engine
+		o.amount(f)
+	}
+}
+
+// segment is the name of a path: those of its ends, as far as they differ.
+func (o *writer) segment(i int, rec *trace.Recording) string {
+	if o.segments == nil {
+		o.segments = make([]string, len(rec.Segments))
+	}
+	if o.segments[i] == "" {
+		seg := &rec.Segments[i]
+		from, to := rec.Topology.Device(seg.From), rec.Topology.Device(seg.To)
+		switch {
+		case seg.Host:
+			o.segments[i] = fmt.Sprintf("host of s%d", to.SIP)
+		case from.SIP == to.SIP:
+			o.segments[i] = fmt.Sprintf("c%d.p%d → c%d.p%d", from.Cube, from.PE, to.Cube, to.PE)
+		default:
+			o.segments[i] = fmt.Sprintf("s%d → s%d", from.SIP, to.SIP)
+		}
+	}
+	return o.segments[i]
+}
+
+// amount says how much a flow is, and how fast.
+func (o *writer) amount(f *trace.Flow) {
 	o.num("bytes", f.Bytes)
 	if f.End > f.Start {
 		o.float("GB/s", float64(f.Bytes)/float64(f.End-f.Start)*1e3)

@@ -16,6 +16,7 @@ type writer struct {
 	names, categories, keys interner
 	started                 bool // a packet has been written
 	tracks                  uint64
+	segments                []string // names; "" where none was asked for yet
 
 	head, packet, event, interned, annotation, entry message // in the making
 }
