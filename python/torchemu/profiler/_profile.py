@@ -110,8 +110,10 @@ class _KinetoProfile:
 
     def stop_trace(self) -> None:
         """Waits for what the rank has issued, and records no more."""
-        synchronize()
-        self._end()
+        try:
+            synchronize()
+        finally:
+            self._end()
 
     def _end(self) -> None:
         if self._recording is not None:
