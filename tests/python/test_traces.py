@@ -265,6 +265,16 @@ def test_steps_lead_from_sender_to_receiver(hardware: tuple[Perfetto, list[dict[
 # -- runs
 
 
+def test_to_be_traced_takes_no_time(open_world: OpenWorld, tmp_path: Path) -> None:
+    logs = []
+    for name in ("", "run.pftrace"):
+        world = open_world("sips8")
+        with traced(world, str(tmp_path / name) if name else "", "link"):
+            on_ranks(RANKS, program)
+        logs.append(world.collectives())
+    assert logs[0] == logs[1] != []
+
+
 SCRIPT = """
     import torch, torch.distributed as dist
     dist.init_process_group("nccl")

@@ -1,59 +1,25 @@
 package kineto
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
-// call is a time of the host: a span, or the call for an activity.
-type call struct {
-	start, end sim.Time
-	span       *trace.Span
-	activity   *trace.Activity
-}
-
 // host writes the host's times, those around others first, and where arrows begin.
-func (o *writer) host(rows []trace.Row, arrows bool) {
-	var calls []call
-	for i := range o.rec.Spans {
-		if s := &o.rec.Spans[i]; s.Rank == o.rank {
-			calls = append(calls, call{s.Start, s.End, s, nil})
+func (o *writer) host(arrows bool) {
+	for i, h := range o.rec.Host(o.rank) {
+		if h.Span != nil {
+			o.span(h.Span, i)
+			continue
+		}
+		o.call(h.Activity, i)
+		if arrows {
+			o.arrow("s", hostPID+o.rank, hostPID+o.rank, h.Start, int64(h.Activity.Number))
 		}
 	}
-	for _, row := range rows {
-		for _, a := range row.Activities {
-			calls = append(calls, call{a.Called, a.Issued, nil, a})
-		}
-	}
-	slices.SortStableFunc(calls, func(a, b call) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.rank(), b.rank()))
-	})
-	for i, c := range calls {
-		if c.span != nil {
-			o.span(c.span, i)
-		} else {
-			o.call(c.activity, i)
-			if arrows {
-				o.arrow("s", hostPID+o.rank, hostPID+o.rank, c.activity.Called, int64(c.activity.Number))
-			}
-		}
-	}
-}
-
-// rank is the order of what has the same start and end: the program's own words are around the rest.
-func (c call) rank() uint64 {
-	switch {
-	case c.activity != nil:
-		return 1 + c.activity.Number
-	case c.span.Wait:
-		return 1
-	}
-	return 0
 }
 
 func (o *writer) span(s *trace.Span, index int) {

@@ -42,7 +42,7 @@ func Write(w io.Writer, rec *trace.Recording, o Options) error {
 	}
 	out.names(rows)
 	if !o.NoHost {
-		out.host(rows, !o.NoDevice)
+		out.host(!o.NoDevice)
 	}
 	if !o.NoDevice {
 		out.device(rows, !o.NoHost)

@@ -1,9 +1,6 @@
 package perfetto
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/trace"
 )
@@ -11,7 +8,7 @@ import (
 // rank writes what a rank's host and streams did.
 func (o *writer) rank(process uint64, p *place, rec *trace.Recording) {
 	rows := rec.Rows(p.sip)
-	o.host(process, p, rec, rows)
+	o.host(process, p, rec)
 	for i := 0; i < len(rows); {
 		j := i
 		var list []*trace.Activity
@@ -23,42 +20,9 @@ func (o *writer) rank(process uint64, p *place, rec *trace.Recording) {
 	}
 }
 
-// call is a time of the host: a span, or the call for an activity.
-type call struct {
-	start, end sim.Time
-	span       *trace.Span
-	activity   *trace.Activity
-}
-
 // host writes the host's thread, whose bars are nested.
-func (o *writer) host(process uint64, p *place, rec *trace.Recording, rows []trace.Row) {
-	var calls []call
-	for i := range rec.Spans {
-		if s := &rec.Spans[i]; s.Rank == p.sip {
-			calls = append(calls, call{s.Start, s.End, s, nil})
-		}
-	}
-	for _, row := range rows {
-		for _, a := range row.Activities {
-			calls = append(calls, call{a.Called, a.Issued, nil, a})
-		}
-	}
-	slices.SortStableFunc(calls, func(a, b call) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.rank(), b.rank()))
-	})
-	o.nested(o.thread(process, p.pid, "host"), calls)
-}
-
-// rank is the order of what has the same start and end: the program's own words are around the rest.
-func (c call) rank() uint64 {
-	if c.activity != nil {
-		return c.activity.Number
-	}
-	return 0
-}
-
-// nested writes calls, of which those around others come first.
-func (o *writer) nested(track uint64, calls []call) {
+func (o *writer) host(process uint64, p *place, rec *trace.Recording) {
+	track := o.thread(process, p.pid, "host")
 	var open []sim.Time // ends
 	closeUntil := func(t sim.Time) {
 		for len(open) > 0 && open[len(open)-1] <= t {
@@ -66,28 +30,28 @@ func (o *writer) nested(track uint64, calls []call) {
 			open = open[:len(open)-1]
 		}
 	}
-	for _, c := range calls {
-		closeUntil(c.start)
-		o.call(track, c)
-		o.send(c.start)
-		open = append(open, c.end)
+	for _, h := range rec.Host(p.sip) {
+		closeUntil(h.Start)
+		o.hostTime(track, h)
+		o.send(h.Start)
+		open = append(open, h.End)
 	}
 	closeUntil(trace.Forever)
 }
 
-func (o *writer) call(track uint64, c call) {
+func (o *writer) hostTime(track uint64, h trace.HostTime) {
 	switch {
-	case c.activity != nil:
-		o.start(track, "call", c.activity.Name)
-		o.leads(arrow(callArrow, c.activity.Number))
-		if c.activity.Site != "" {
-			o.str("call site", c.activity.Site)
+	case h.Activity != nil:
+		o.start(track, "call", h.Activity.Name)
+		o.leads(arrow(callArrow, h.Activity.Number))
+		if h.Activity.Site != "" {
+			o.str("call site", h.Activity.Site)
 		}
-	case c.span.Wait:
+	case h.Span.Wait:
 		o.start(track, "wait", "wait")
-		o.str("for", c.span.Name)
+		o.str("for", h.Span.Name)
 	default:
-		o.start(track, "annotation", c.span.Name)
+		o.start(track, "annotation", h.Span.Name)
 	}
 }
 
