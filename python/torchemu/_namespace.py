@@ -38,6 +38,7 @@ __all__ = [
     "DPPolicy",
     "World",
     "ahbm",
+    "are_deterministic_algorithms_enabled",
     "device",
     "distributed",
     "dtype",
@@ -48,14 +49,17 @@ __all__ = [
     "finfo",
     "get_default_device",
     "get_default_dtype",
+    "get_num_threads",
     "get_rng_state",
     "iinfo",
     "inf",
     "inference_mode",
     "initial_seed",
+    "is_complex",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_nonzero",
     "is_storage",
     "is_tensor",
     "load",
@@ -72,7 +76,9 @@ __all__ = [
     "set_default_device",
     "set_default_dtype",
     "set_grad_enabled",
+    "set_num_threads",
     "set_rng_state",
+    "use_deterministic_algorithms",
 ]
 __all__ += _tensor.__all__
 
@@ -80,6 +86,34 @@ __all__ += _tensor.__all__
 def is_tensor(obj: Any) -> bool:
     """Whether it is a tensor."""
     return isinstance(obj, _tensor.Tensor)
+
+
+def is_complex(input: _tensor.Tensor) -> bool:  # noqa: A002 (PyTorch's name)
+    """False: there are no complex dtypes."""
+    return input.dtype.is_complex
+
+
+def is_nonzero(input: _tensor.Tensor) -> bool:  # noqa: A002
+    """Whether a tensor's only element is not zero."""
+    return input.is_nonzero()
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Does nothing: all algorithms are deterministic."""
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """True: there are no others."""
+    return True
+
+
+def get_num_threads() -> int:
+    """1: a rank is one thread."""
+    return 1
+
+
+def set_num_threads(num: int) -> None:
+    """Does nothing: a rank is one thread."""
 
 
 def is_storage(obj: Any) -> bool:

@@ -21,6 +21,16 @@ class Size(tuple):
         """The number of elements."""
         return math.prod(self)
 
+    def __getitem__(self, key: Any) -> Any:
+        part = tuple.__getitem__(self, key)
+        return Size(part) if isinstance(key, slice) else part
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, times: Any) -> Size:
+        return Size(tuple.__mul__(self, times))
+
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of elements that lie one after another, the last dimension fastest."""
@@ -43,17 +53,6 @@ def dims(size: tuple[Any, ...]) -> tuple[int, ...]:
         if not isinstance(n, int | np.integer) or isinstance(n, bool):
             raise TypeError(f"a shape must be of integers, not {n!r} ({type(n).__name__})")
     return tuple(int(n) for n in size)
-
-
-def resolved(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
-    """The shape, of so many elements, with its -1 worked out."""
-    full = shape
-    known = math.prod(n for n in shape if n != -1)
-    if shape.count(-1) == 1 and known > 0 and numel % known == 0:
-        full = tuple(numel // known if n == -1 else n for n in shape)
-    if any(n < 0 for n in full) or math.prod(full) != numel:
-        raise ValueError(f"shape {list(shape)} is invalid for input of size {numel}")
-    return full
 
 
 def selected(keys: tuple[Any, ...], shape: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int], int]:

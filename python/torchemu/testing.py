@@ -12,7 +12,7 @@ from torchemu import dtypes
 from torchemu._tensor.comparing import close
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor
-from torchemu._tensor.creation import as_tensor
+from torchemu._tensor.from_data import as_tensor
 from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import wide
 

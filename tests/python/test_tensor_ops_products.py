@@ -241,6 +241,21 @@ def test_joining_in_rows_and_columns() -> None:
             call()
 
 
+def test_matrices_of_diagonals_and_triangles() -> None:
+    m = torch.arange(9).reshape(3, 3)
+    assert torch.trace(m).item() == 12 and torch.vdot(m[0], m[1]).item() == 14
+    for k in (-1, 0, 2):
+        assert (
+            torch.diag_embed(m, k).diagonal(k, 1, 2).tolist() == m.tolist() and torch.diag_embed(m, k).sum() == m.sum()
+        )
+    lower = torch.tril_indices(3, 4, 1)
+    assert [(i, j) for i, j in lower.t().tolist()] == [(i, j) for i in range(3) for j in range(4) if j <= i + 1]
+    assert torch.triu_indices(2, 2).tolist() == [[0, 0, 1], [0, 1, 1]]
+    assert [len(p) for p in torch.vsplit(m, 2)] == [2, 1] and torch.hsplit(m, 3)[1].tolist() == [[1], [4], [7]]
+    assert torch.empty_strided((2, 3), (1, 2)).stride() == m.new_empty_strided((2, 3), (1, 2)).stride() == (1, 2)
+    assert torch.nanmean(torch.tensor([1.0, math.nan, 4.0])).item() == 2.5
+
+
 def test_repeats() -> None:
     v, m = torch.tensor([1, 2]), torch.tensor([[1, 2], [3, 4]])
     assert v.repeat(2, 3).tolist() == [[1, 2] * 3] * 2 and m.repeat(2, 1).tolist() == [[1, 2], [3, 4]] * 2

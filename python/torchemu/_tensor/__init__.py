@@ -12,6 +12,7 @@ from torchemu._tensor import (
     elementwise,
     extremes,
     formatting,
+    from_data,
     gathering,
     indexing,
     joining,
@@ -26,11 +27,13 @@ from torchemu._tensor import (
     views,
 )
 from torchemu._tensor.comparing import *
-from torchemu._tensor.core import HOST_READS, Tensor
+from torchemu._tensor.core import HOST_READS as HOST_READS
+from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import *
 from torchemu._tensor.elementwise import *
 from torchemu._tensor.extremes import *
 from torchemu._tensor.formatting import *
+from torchemu._tensor.from_data import *
 from torchemu._tensor.gathering import *
 from torchemu._tensor.generator import Generator
 from torchemu._tensor.indexing import *
@@ -44,12 +47,13 @@ from torchemu._tensor.random_numbers import *
 from torchemu._tensor.reductions import *
 from torchemu._tensor.views import *
 
-__all__ = ["HOST_READS", "Generator", "Size", "Tensor"]
+__all__ = ["Generator", "Size", "Tensor"]
 __all__ += comparing.__all__
 __all__ += creation.__all__
 __all__ += elementwise.__all__
 __all__ += extremes.__all__
 __all__ += formatting.__all__
+__all__ += from_data.__all__
 __all__ += gathering.__all__
 __all__ += indexing.__all__
 __all__ += joining.__all__

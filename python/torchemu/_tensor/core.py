@@ -94,7 +94,7 @@ class Tensor(Operators):
     __array_priority__ = 1000
 
     def __new__(cls, *args: Any, device: Any = None) -> Tensor:
-        from torchemu._tensor.creation import legacy
+        from torchemu._tensor.from_data import legacy
 
         return legacy(cls, args, device)
 
@@ -310,7 +310,7 @@ class Tensor(Operators):
     __hash__ = object.__hash__
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        from torchemu._tensor.creation import restored
+        from torchemu._tensor.from_data import restored
 
         extra = {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in ("dtype", "device")}
         return restored, (type(self), np.array(self._read()), self.device), extra
@@ -321,7 +321,7 @@ class Tensor(Operators):
         return copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        from torchemu._tensor.creation import deep_copy
+        from torchemu._tensor.from_data import deep_copy
 
         return deep_copy(self, memo)
 

@@ -108,7 +108,6 @@ __all__ = [
     "sigmoid",
     "sign",
     "signbit",
-    "silu",
     "sin",
     "sinh",
     "sqrt",
@@ -379,12 +378,31 @@ subtract = sub
 true_divide = div
 
 
+_WITHOUT_TWIN = [
+    "div_trunc",
+    "fmax",
+    "fmin",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "logaddexp",
+    "logaddexp2",
+    "maximum",
+    "minimum",
+    "positive",
+    "signbit",
+    "silu",
+]
+
+
 @functools.cache
 def in_place() -> dict[str, Callable[..., Tensor]]:
     """The methods that store the result in the tensor: name → method."""
     methods: dict[str, Callable[..., Tensor]] = {}
     for name, op in {**UNARY, **BINARY}.items():
-        if name not in ("div_trunc", "positive"):
+        if name not in _WITHOUT_TWIN:
             methods[name + "_"] = _named(_into(op), name + "_", f"{name}, stored in the tensor itself.")
     return methods
 

@@ -28,6 +28,7 @@ from torchemu._tensor.views import broadcast_shapes
 
 __all__ = [
     "diag",
+    "diag_embed",
     "flip",
     "fliplr",
     "flipud",
@@ -417,3 +418,11 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     if len(input._shape) not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input._shape)}D")
     return _op(DIAG, (input,), diagonal)
+
+
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices, in two dimensions of the result, with the last dimension's elements on a diagonal."""
+    n = input._shape[-1] + abs(offset)
+    result = input.new_zeros(*input._shape[:-1], n, n)
+    result.diagonal(offset, -2, -1).copy_(input)
+    return result.movedim((-2, -1), (dim1, dim2))

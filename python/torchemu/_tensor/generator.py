@@ -62,7 +62,7 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """What set_state goes on from, as a tensor of bytes."""
-        from torchemu._tensor.creation import frombuffer
+        from torchemu._tensor.from_data import frombuffer
 
         state = self._bits.state["state"]
         spare = self._spare is not None

@@ -40,6 +40,8 @@ __all__ = [
     "mv",
     "outer",
     "tensordot",
+    "trace",
+    "vdot",
 ]
 
 
@@ -380,6 +382,14 @@ def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     return _op(CROSS, (input, other), axis)
 
 
+def trace(input: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal."""
+    if len(input._shape) != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(input._shape)}")
+    return input.diagonal().sum()
+
+
 # -- the same under other names
 
+vdot = dot
 ger = outer

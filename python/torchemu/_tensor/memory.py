@@ -9,7 +9,7 @@ import numpy as np
 from torchemu import _settings, dtypes
 from torchemu._tensor.copying import cast, moved
 from torchemu._tensor.core import Tensor
-from torchemu._tensor.creation import legacy
+from torchemu._tensor.from_data import legacy
 from torchemu._tensor.storage import Storage
 
 

@@ -14,6 +14,7 @@ from torchemu._tensor import (
     creation,
     elementwise,
     extremes,
+    from_data,
     gathering,
     in_place,
     indexing,
@@ -33,25 +34,26 @@ from torchemu._tensor.pointwise import Pointwise, pointwise, pointwise_into
 _FUNCTIONS: dict[Any, str] = {  # module → those of its functions that are methods of the same name
     comparing: "allclose equal isclose",
     copying: "copy_ cpu cuda fill_ to type_as zero_",
-    creation: "new_empty new_full new_ones new_tensor new_zeros",
+    creation: "new_empty new_empty_strided new_full new_ones new_zeros",
+    from_data: "new_tensor",
     extremes: "amax amin aminmax argmax argmin cummax cummin max min",
-    gathering: "diag flip fliplr flipud gather index_add index_add_ index_copy index_copy_ index_fill index_fill_ "
-    "index_select roll scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take take_along_dim "
-    "tril triu",
+    gathering: "diag diag_embed flip fliplr flipud gather index_add index_add_ index_copy index_copy_ index_fill "
+    "index_fill_ index_select roll scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take "
+    "take_along_dim tril triu",
     in_place: "add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ as_strided_ backward baddbmm_ clamp_ clamp_max_ "
     "clamp_min_ cumprod_ cumsum_ detach_ div_ fill_diagonal_ lerp_ logit_ nan_to_num_ pin_memory record_stream "
     "requires_grad_ resize_ round_ share_memory_ squeeze_ sub_ t_ transpose_ tril_ triu_ unsqueeze_",
     indexing: "argwhere index_put index_put_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select "
     "nonzero",
     joining: "repeat repeat_interleave tile",
-    linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul mm mv outer",
+    linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul mm mv outer trace vdot",
     memory: "is_set_to storage untyped_storage",
-    ordering: "argsort bincount histc isin kthvalue median msort sort topk unique unique_consecutive",
-    parts: "chunk diagonal narrow select split tensor_split unbind unfold",
+    ordering: "argsort bincount histc kthvalue median msort sort topk unique unique_consecutive",
+    parts: "chunk diagonal hsplit narrow select split tensor_split unbind unfold vsplit",
     random_numbers: "bernoulli bernoulli_ exponential_ log_normal_ multinomial normal_ random_ uniform_",
     parametric: "addcdiv addcmul clamp clamp_max clamp_min clip lerp logit nan_to_num round",
-    reductions: "all any count_nonzero cumprod cumsum diff dist log_softmax logsumexp mean nansum norm prod softmax "
-    "std std_mean sum var var_mean",
+    reductions: "all any count_nonzero cumprod cumsum diff dist log_softmax logsumexp mean nanmean nansum norm prod "
+    "softmax std sum var",
     views: "as_strided broadcast_to clone contiguous detach expand expand_as flatten moveaxis movedim permute ravel "
     "reshape reshape_as squeeze swapaxes swapdims t transpose unflatten unsqueeze view view_as",
 }
@@ -89,7 +91,7 @@ _CASTS = {
 def attach() -> None:
     """Makes them methods."""
     functions = {name: getattr(module, name) for module, names in _FUNCTIONS.items() for name in names.split()}
-    functions |= {name: getattr(elementwise, name) for name in elementwise.__all__}
+    functions |= {name: getattr(elementwise, name) for name in elementwise.__all__ if name != "rsub"}
     methods = _in_place_twins(functions) | functions | {name: _cast(kind) for name, kind in _CASTS.items()}
     methods |= _operators() | _special()
     for name, method in methods.items():
@@ -138,7 +140,7 @@ def _operator(op: Pointwise) -> Callable[..., Any]:
         if type(other) is Tensor or _usable(other):
             return pointwise(op, (self, other))
         if isinstance(other, np.ndarray):
-            return pointwise(op, (self, creation.as_tensor(other)))
+            return pointwise(op, (self, from_data.as_tensor(other)))
         return NotImplemented
 
     return method
@@ -149,7 +151,7 @@ def _reflected(op: Pointwise) -> Callable[..., Any]:
         if _usable(other):
             return pointwise(op, (other, self))
         if isinstance(other, np.ndarray):
-            return pointwise(op, (creation.as_tensor(other), self))
+            return pointwise(op, (from_data.as_tensor(other), self))
         return NotImplemented
 
     return method
@@ -160,7 +162,7 @@ def _augmented(op: Pointwise) -> Callable[..., Any]:
         if _usable(other):
             return pointwise_into(self, op, (self, other))
         if isinstance(other, np.ndarray):
-            return pointwise_into(self, op, (self, creation.as_tensor(other)))
+            return pointwise_into(self, op, (self, from_data.as_tensor(other)))
         return NotImplemented
 
     return method
@@ -222,4 +224,4 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
     """What NumPy's functions make of the result that they have for a tensor: a tensor."""
-    return creation.from_numpy(np.asarray(array))
+    return from_data.from_numpy(np.asarray(array))

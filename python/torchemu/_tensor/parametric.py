@@ -21,12 +21,10 @@ __all__ = [
     "clamp_max",
     "clamp_min",
     "clip",
-    "gelu",
     "lerp",
     "logit",
     "nan_to_num",
     "round",
-    "softplus",
     "where",
 ]
 

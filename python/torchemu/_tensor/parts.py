@@ -16,11 +16,13 @@ from torchemu._tensor.views import AS_STRIDED, view_op
 __all__ = [
     "chunk",
     "diagonal",
+    "hsplit",
     "narrow",
     "select",
     "split",
     "tensor_split",
     "unbind",
+    "vsplit",
 ]
 
 
@@ -132,6 +134,16 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         return split(input, [less + (i < more) for i in range(indices_or_sections)], dim)
     cuts = [0, *[slice(i, None).indices(n)[0] for i in indices_or_sections], n]
     return tuple([part(input, axis, a, max(b - a, 0)) for a, b in itertools.pairwise(cuts)])
+
+
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """tensor_split along the second dimension; of a vector along its only one."""
+    return tensor_split(input, indices_or_sections, 0 if len(input._shape) == 1 else 1)
+
+
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """tensor_split along the first dimension."""
+    return tensor_split(input, indices_or_sections, 0)
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:

@@ -14,7 +14,7 @@ from torchemu import _settings, dtypes
 from torchemu._shape import dims
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
-from torchemu._tensor.creation import _as, _finished, _options, allocated
+from torchemu._tensor.creation import allocated, as_options, finished, options_of
 from torchemu._tensor.dispatch import Op, _op, _op_in_place, no_flops, not_implemented
 from torchemu._tensor.generator import Generator, default_generator
 
@@ -201,9 +201,9 @@ def _drawn(
 ) -> Tensor:
     """A new tensor of this shape and, unless the options say otherwise, dtype, that fill has filled."""
     generator = options.pop("generator", None)
-    dtype, where, rest = _options(fill.__name__.removesuffix("_"), options)
+    dtype, where, rest = options_of(fill.__name__.removesuffix("_"), options)
     t = allocated(shape, dtype or kind, where)
-    return _finished(fill(t, *about, generator=generator), rest)
+    return finished(fill(t, *about, generator=generator), rest)
 
 
 def _size(size: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
@@ -235,17 +235,17 @@ def randint(*bounds_and_size: Any, low: int = 0, high: int | None = None, size: 
 
 def rand_like(input: Tensor, **options: Any) -> Tensor:
     """rand() of the tensor's shape, dtype and device."""
-    return rand(input._shape, **_as(input, options))
+    return rand(input._shape, **as_options(input, options))
 
 
 def randn_like(input: Tensor, **options: Any) -> Tensor:
     """randn() of the tensor's shape, dtype and device."""
-    return randn(input._shape, **_as(input, options))
+    return randn(input._shape, **as_options(input, options))
 
 
 def randint_like(input: Tensor, *bounds: int, low: int = 0, high: int | None = None, **options: Any) -> Tensor:
     """randint() of the tensor's shape, dtype and device."""
-    return randint(*bounds, input._shape, low=low, high=high, **_as(input, options))
+    return randint(*bounds, input._shape, low=low, high=high, **as_options(input, options))
 
 
 def _permutation(source: Generator, n: int) -> Array:

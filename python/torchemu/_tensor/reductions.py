@@ -27,6 +27,7 @@ __all__ = [
     "log_softmax",
     "logsumexp",
     "mean",
+    "nanmean",
     "nansum",
     "norm",
     "prod",
@@ -150,6 +151,12 @@ def mean(
             f"Got: {kind.title}"
         )
     return _summed(MEAN, input, dim if axis is None else axis, keepdim, kind, out)
+
+
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean of what is not NaN."""
+    total = nansum(input, dim, keepdim, dtype=dtype)
+    return total / (~input.isnan()).sum(dim, keepdim)
 
 
 def _count_nonzero(x: Array, axes: Axes) -> Array:
