@@ -246,7 +246,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     shape = [t.numel() for t in given]
     grids = [t.reshape([-1 if a == i else 1 for a in range(len(given))]).expand(shape) for i, t in enumerate(given)]
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
