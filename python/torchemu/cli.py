@@ -9,6 +9,8 @@ import sys
 from torchemu import _interrupts, bench
 from torchemu._binding import go
 from torchemu.multiprocessing import ProcessException
+from torchemu.report import _command as report
+from torchemu.report._load import ReportError
 from torchemu.run import command, flags
 
 
@@ -24,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     except ProcessException as error:
         print(f"torchemu: {error.msg.strip()}", file=sys.stderr)
         return 1
-    except (bench.BenchError, command.RunError) as error:
+    except (bench.BenchError, command.RunError, ReportError) as error:
         print(f"torchemu: {error}", file=sys.stderr)
         return 1
 
@@ -35,12 +37,18 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_bench(commands.add_parser("bench", help="run a bench: a Python file with run(torch)"))
     _add_run(commands.add_parser("run", help="run a script on ranks, with torchrun's flags"))
+    _add_report(commands.add_parser("report", help="show what took how long in a run that was traced"))
     return parser
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     flags.add_arguments(parser)
     parser.set_defaults(action=command.run)
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    report.add_arguments(parser)
+    parser.set_defaults(action=report.report)
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:

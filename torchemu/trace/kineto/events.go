@@ -162,6 +162,7 @@ func exchange(e *object, a *trace.Activity) {
 	e.str("Process Group Description", a.Group.Name)
 	e.str("Process Group Ranks", list(a.Group.Ranks))
 	e.num("Rank", int64(a.Member))
+	e.str("operation", a.Name)
 	if a.Call == nil {
 		between(e, a)
 		return

@@ -1,0 +1,219 @@
+"""What the traces of a run add up to."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torchemu.report._load import Bar, Rank, Run
+
+Interval = tuple[float, float]
+
+_BUS = {"all_reduce": 2.0, "broadcast": 0.0, "reduce": 0.0}  # shares of (n - 1) / n; 0 stands for 1
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How a rank's device spent the time of the run, in microseconds.
+
+    Attributes:
+        compute: it ran kernels.
+        copy: it copied from or to its host, and ran none.
+        overlapped: it communicated while it ran kernels or copied.
+        exposed: it communicated, and did nothing else.
+        idle: it did nothing.
+    """
+
+    rank: int
+    compute: float
+    copy: float
+    overlapped: float
+    exposed: float
+    idle: float
+
+    @property
+    def communication(self) -> float:
+        """All of it."""
+        return self.overlapped + self.exposed
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective, over all its ranks; times in microseconds.
+
+    Attributes:
+        key: tells it from all others.
+        first: when the first rank was ready for it.
+        start: when the last one was.
+        size: bytes.
+        busbw: bus bandwidth in GB/s, as nccl-tests defines it.
+    """
+
+    key: tuple[str, int]
+    name: str
+    group: str
+    number: int
+    algorithm: str
+    ranks: int
+    size: int
+    first: float
+    start: float
+    end: float
+    busbw: float
+    site: str
+
+    @property
+    def time(self) -> float:
+        """From the last rank's arrival to the last one's end."""
+        return self.end - self.start
+
+    @property
+    def skew(self) -> float:
+        """How long the first rank waited for the last one."""
+        return self.start - self.first
+
+
+@dataclass(frozen=True)
+class Operation:
+    """All collectives of a name; time in microseconds, size in bytes."""
+
+    name: str
+    calls: int
+    time: float
+    size: int
+    skew: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a link has carried."""
+
+    name: str
+    source: str
+    target: str
+    bandwidth: int  # bytes per second
+    size: int
+    share: float  # of what it could have carried in the time of the run
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same times, apart and in order."""
+    merged: list[Interval] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def length(intervals: Iterable[Interval]) -> float:
+    """How long they are together; they are apart."""
+    return sum(end - start for start, end in intervals)
+
+
+def common(a: Sequence[Interval], b: Sequence[Interval]) -> float:
+    """How long the times are that are in both; each is apart and in order."""
+    total, i, j = 0.0, 0, 0
+    while i < len(a) and j < len(b):
+        total += max(0.0, min(a[i][1], b[j][1]) - max(a[i][0], b[j][0]))
+        if a[i][1] < b[j][1]:
+            i += 1
+        else:
+            j += 1
+    return total
+
+
+def shares(run: Run) -> list[Shares]:
+    """Of each rank."""
+    return [_shares(rank, run.duration) for rank in run.ranks]
+
+
+def _shares(rank: Rank, duration: float) -> Shares:
+    kinds: dict[str, list[Interval]] = defaultdict(list)
+    for bar in rank.bars:
+        kinds["communication" if bar.communicates else bar.kind].append((bar.start, bar.end))
+    compute, communication = union(kinds["compute"]), union(kinds["communication"])
+    busy = union([*compute, *kinds["copy"]])
+    overlapped = common(communication, busy)
+    everything = length(union([*busy, *communication]))
+    return Shares(
+        rank.number,
+        compute=length(compute),
+        copy=length(busy) - length(compute),
+        overlapped=overlapped,
+        exposed=length(communication) - overlapped,
+        idle=max(0.0, duration - everything),
+    )
+
+
+def collectives(run: Run) -> list[Collective]:
+    """All of them, in the order of their ends."""
+    parts: dict[tuple[str, int], list[Bar]] = defaultdict(list)
+    for rank in run.ranks:
+        for bar in rank.bars:
+            if bar.key is not None:
+                parts[bar.key].append(bar)
+    return sorted((_collective(bars) for bars in parts.values()), key=lambda c: (c.end, c.group, c.number))
+
+
+def _collective(bars: Sequence[Bar]) -> Collective:
+    args = bars[0].args
+    starts = [bar.start for bar in bars]
+    start, end = max(starts), max(bar.end for bar in bars)
+    ranks, size = args.get("Group size", len(bars)), args.get("bytes", 0)
+    algbw = size / (end - start) / 1e3 if end > start else 0.0
+    assert bars[0].key is not None
+    return Collective(
+        key=bars[0].key,
+        name=bars[0].name,
+        group=args.get("Process Group Description") or args.get("Process Group Name", ""),
+        number=args.get("Seq", 0),
+        algorithm=args.get("algorithm", ""),
+        ranks=ranks,
+        size=size,
+        first=min(starts),
+        start=start,
+        end=end,
+        busbw=algbw * _bus(bars[0].name, ranks),
+        site=next((bar.site for bar in bars if bar.site), ""),
+    )
+
+
+def _bus(name: str, ranks: int) -> float:
+    factor = _BUS.get(name.removesuffix("_coalesced"), 1.0)
+    return factor * (ranks - 1) / ranks if factor else 1.0
+
+
+def operations(found: Iterable[Collective]) -> list[Operation]:
+    """Sums over the collectives of each name, the longest first."""
+    by_name: dict[str, list[Collective]] = defaultdict(list)
+    for c in found:
+        by_name[c.name].append(c)
+    sums = [
+        Operation(name, len(all_), sum(c.time for c in all_), sum(c.size for c in all_), sum(c.skew for c in all_))
+        for name, all_ in by_name.items()
+    ]
+    return sorted(sums, key=lambda o: (-o.time, o.name))
+
+
+def links(run: Run) -> list[Link]:
+    """All that are known, the busiest first."""
+    if run.fabric is None:
+        return []
+    seconds = max(run.duration, 1e-6) / 1e6
+    found = [
+        Link(x["name"], x["from"], x["to"], x["bandwidth"], x["bytes"], x["bytes"] / (x["bandwidth"] * seconds))
+        for x in run.fabric["links"]
+    ]
+    return sorted(found, key=lambda link: (-link.share, link.name))
+
+
+_INSIDE = re.compile(r"n\d+\.s\d+\.c")
+
+
+def is_inside(link: Link) -> bool:
+    """Whether it is between parts of one SIP: its cubes, memories and port."""
+    return bool(_INSIDE.match(link.source) or _INSIDE.match(link.target))

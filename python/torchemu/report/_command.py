@@ -1,0 +1,38 @@
+"""The command torchemu report."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from torchemu.report._analysis import collectives, links, operations, shares
+from torchemu.report._load import load
+from torchemu.report._page import page
+from torchemu.report._text import text
+
+_SHOWN = 10  # collectives and links on the terminal
+PAGE = "report.html"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("folder", metavar="DIR", type=Path, help="what torchemu run --trace DIR has written")
+    parser.add_argument("--html", metavar="FILE", type=Path, help=f"where the page goes; without, {PAGE} in DIR")
+    parser.add_argument("--top", metavar="N", type=int, default=20, help="how many slow collectives the page has, 20")
+
+
+def report(options: argparse.Namespace) -> None:
+    """Prints the tables, and writes the page.
+
+    Raises:
+        ReportError: the folder has no traces.
+        OSError: the page cannot be written.
+    """
+    run = load(options.folder)
+    found, spent, used = collectives(run), shares(run), links(run)
+    slowest = sorted(found, key=lambda c: (-c.time, c.end, c.group, c.number))
+    sums = operations(found)
+    print(text(run, spent, sums, slowest[:_SHOWN], used[:_SHOWN]))
+    file = options.html or options.folder / PAGE
+    file.write_text(page(run, spent, found, sums, slowest[: max(options.top, 0)], used))
+    print(f"\npage written to {file}")

@@ -1,0 +1,161 @@
+"""Reading a folder of traces."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torchemu.profiler._run import RUN_FILE
+
+
+class ReportError(Exception):
+    """There is nothing to report on; the text says why."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Something that a rank's device did; times in simulated microseconds.
+
+    Attributes:
+        kind: compute, copy, collective or message.
+        name: the kernel's, or the operation's as the program called it.
+        track: the number of the stream.
+        key: of a collective, what its ranks have in common: group and number.
+        args: what the trace says about it.
+        site: the place in the program.
+    """
+
+    kind: str
+    name: str
+    track: int
+    start: float
+    end: float
+    key: tuple[str, int] | None = None
+    args: dict[str, Any] = field(default_factory=dict)
+    site: str = ""
+
+    @property
+    def communicates(self) -> bool:
+        """Whether it is between ranks."""
+        return self.kind in ("collective", "message")
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A name that the program gave to a time of its host."""
+
+    name: str
+    start: float
+    end: float
+
+
+@dataclass
+class Rank:
+    """What one rank did."""
+
+    number: int
+    bars: list[Bar]
+    annotations: list[Annotation]
+
+
+@dataclass
+class Run:
+    """All that is known of a run; times in simulated microseconds.
+
+    Attributes:
+        fabric: what RUN_FILE has; None without one.
+    """
+
+    name: str
+    ranks: list[Rank]
+    fabric: dict[str, Any] | None
+
+    def __post_init__(self) -> None:
+        times = [t for rank in self.ranks for bar in rank.bars for t in (bar.start, bar.end)]
+        self.start, self.end = (min(times), max(times)) if times else (0.0, 0.0)
+
+    @property
+    def duration(self) -> float:
+        """From the first thing that a device did to the end of the last one."""
+        return self.end - self.start
+
+    @property
+    def topology(self) -> str:
+        """Its name; empty when not known."""
+        return self.fabric["topology"] if self.fabric else ""
+
+
+def load(folder: Path) -> Run:
+    """Reads a folder.
+
+    Raises:
+        ReportError: it has no traces, or one of them is broken.
+    """
+    if not folder.is_dir():
+        raise ReportError(f"{folder} is no folder: a report is of what torchemu run --trace DIR has written")
+    files = sorted(f for f in folder.iterdir() if f.name.endswith((".json", ".json.gz")))
+    ranks: dict[int, Rank] = {}
+    for file in files:
+        rank = _rank(file)
+        if rank is None:
+            continue
+        if rank.number in ranks:
+            raise ReportError(f"{folder} has two traces of rank {rank.number}: one of them is {file.name}")
+        ranks[rank.number] = rank
+    if not ranks:
+        raise ReportError(f"{folder} has no traces of ranks: torchemu run --trace {folder} writes them")
+    return Run(folder.resolve().name, [ranks[n] for n in sorted(ranks)], _fabric(folder / RUN_FILE))
+
+
+def _fabric(file: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{file} cannot be read: {error}; did the run that writes it end?") from None
+
+
+def _rank(file: Path) -> Rank | None:
+    """A rank's trace; None where the file is something else."""
+    try:
+        text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+        document = json.loads(text)
+    except (OSError, EOFError, ValueError) as error:
+        raise ReportError(f"{file} cannot be read: {error}") from None
+    about = document.get("distributedInfo") if isinstance(document, dict) else None
+    if about is None or "traceEvents" not in document:
+        return None
+    events = [e for e in document["traceEvents"] if e["ph"] == "X"]
+    sites = {e["args"]["External id"]: e["args"]["Call site"] for e in events if "Call site" in e.get("args", {})}
+    return Rank(about["rank"], _bars(events, sites), _annotations(events))
+
+
+def _annotations(events: Iterable[dict[str, Any]]) -> list[Annotation]:
+    return [Annotation(e["name"], e["ts"], e["ts"] + e["dur"]) for e in events if e.get("cat") == "user_annotation"]
+
+
+def _bars(events: Iterable[dict[str, Any]], sites: dict[int, str]) -> list[Bar]:
+    bars = [
+        _bar(e, sites.get(e["args"].get("External id", -1), ""))
+        for e in events
+        if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
+    ]
+    return sorted(bars, key=lambda bar: (bar.start, bar.end))
+
+
+def _bar(event: dict[str, Any], site: str) -> Bar:
+    args, end = event["args"], event["ts"] + event["dur"]
+    name, kind, key = event["name"], "compute", None
+    if event["cat"] != "kernel":
+        kind = "copy"
+    elif args.get("Collective name") in ("send", "recv"):
+        kind, name = "message", args.get("operation", args["Collective name"])
+    elif "Collective name" in args:
+        kind, name = "collective", args.get("operation", args["Collective name"])
+        key = (args.get("Process Group Name", ""), args.get("Seq", -1))
+    return Bar(kind, name, args.get("stream", event["tid"]), event["ts"], end, key, args, site)

@@ -1,0 +1,195 @@
+"""The timeline: a row for each rank, with what it computed above what it communicated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torchemu.report import _units as units
+from torchemu.report._load import Annotation, Bar, Rank, Run
+from torchemu.report._svg import element, escaped, number, picture, tip
+
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1180.0, 76.0, 12.0, 22.0, 24.0
+_MOST_ROWS = 128
+_FINEST = 0.7  # what is narrower, or nearer, is drawn as one
+_MOST_LANES = 3  # of communication
+_ROUNDING = 1e-5  # what floating point makes of times that meet, in microseconds
+
+COLOURS = {
+    "compute": "compute", "copy": "copy", "message": "message", "all_reduce": "all-reduce", "all_gather": "all-gather",
+    "reduce_scatter": "reduce-scatter", "broadcast": "broadcast", "reduce": "reduce", "gather": "gather",
+    "scatter": "scatter", "all_to_all": "all-to-all", "barrier": "barrier",
+}  # fmt: skip
+"""The classes of bars, which the style sheet gives colours to, by what begins the operation's name."""
+
+
+def colour(bar: Bar) -> str:
+    """The class of a bar."""
+    return colour_of(bar.name) if bar.kind == "collective" else COLOURS[bar.kind]
+
+
+def colour_of(collective: str) -> str:
+    """The class of a collective."""
+    fitting = [name for name in COLOURS if collective.startswith(name)]
+    return COLOURS[max(fitting, key=len)] if fitting else "other"
+
+
+@dataclass
+class _Piece:
+    """What is drawn as one bar."""
+
+    first: Bar
+    left: float
+    right: float
+    count: int = 1
+
+
+class Timeline:
+    """Draws a run.
+
+    Args:
+        run: what.
+        index: the number of each collective, by which bars of one are found together.
+    """
+
+    def __init__(self, run: Run, index: dict[tuple[str, int], int]) -> None:
+        self._run, self._index = run, index
+        self._ranks = _chosen(run.ranks)
+        self._lane = _height(len(self._ranks))
+        self._scale = (WIDTH - LEFT - RIGHT) / max(run.duration, 1e-9)
+        self.used: dict[str, None] = {}  # classes of bars
+
+    @property
+    def left_out(self) -> int:
+        """Ranks that are not drawn."""
+        return len(self._run.ranks) - len(self._ranks)
+
+    def svg(self) -> str:
+        """The drawing."""
+        rows, y = [], TOP
+        notes = self._annotations()
+        if notes:
+            y += 16
+        top = y
+        for rank in self._ranks:
+            row, height = self._row(rank, y)
+            rows.append(row)
+            y += height
+        height = y + BOTTOM
+        return picture(WIDTH, height, [*self._axis(top, y), *notes, *rows], "timeline")
+
+    def _x(self, time: float) -> float:
+        return LEFT + (time - self._run.start) * self._scale
+
+    def _row(self, rank: Rank, y: float) -> tuple[str, float]:
+        above = [b for b in rank.bars if not b.communicates]
+        below = [b for b in rank.bars if b.communicates]
+        lanes = [*_lanes(above, 2), *_lanes(below, _MOST_LANES)]
+        height, gap = self._lane * max(len(lanes), 1), max(1.0, self._lane / 3)
+        parts = [element("rect", x=LEFT, y=y, width=WIDTH - LEFT - RIGHT, height=height, class_="row")]
+        if self._is_labelled(rank):
+            middle = y + height / 2 + min(4.0, self._lane * 0.8)
+            parts.append(element("text", f"rank {rank.number}", x=LEFT - 8, y=middle, class_="label"))
+        for i, lane in enumerate(lanes):
+            parts += [self._bar(p, y + i * self._lane) for p in self._pieces(lane)]
+        return "".join(parts), height + gap
+
+    def _is_labelled(self, rank: Rank) -> bool:
+        """So many ranks that their labels do not touch."""
+        every = 1 if self._lane >= 5 else 4 if self._lane >= 2.5 else 8
+        return self._ranks.index(rank) % every == 0
+
+    def _pieces(self, lane: Iterable[Bar]) -> list[_Piece]:
+        pieces: list[_Piece] = []
+        for bar in lane:
+            left, right = self._x(bar.start), self._x(bar.end)
+            last = pieces[-1] if pieces else None
+            if last and self._touch(last, left, right) and colour(last.first) == colour(bar):
+                last.right = max(last.right, right)
+                last.count += 1
+            else:
+                pieces.append(_Piece(bar, left, right))
+        return pieces
+
+    @staticmethod
+    def _touch(last: _Piece, left: float, right: float) -> bool:
+        narrow = right - left < _FINEST or last.right - last.left < _FINEST
+        return narrow and left - last.right < _FINEST
+
+    def _bar(self, piece: _Piece, y: float) -> str:
+        bar = piece.first
+        class_ = colour(bar)
+        self.used[class_] = None
+        width = max(piece.right - piece.left, 0.4)
+        place = f'x="{number(piece.left)}" y="{number(y)}" width="{number(width)}" height="{number(self._lane)}"'
+        if piece.count > 1:
+            said = f"{piece.count} × {bar.name} or alike, {units.time((piece.right - piece.left) / self._scale)}"
+            return f'<rect {place} class="{class_}">{tip(said)}</rect>'
+        if bar.key is not None:
+            return f'<rect {place} class="{class_}" data-c="{self._index[bar.key]}"/>'
+        return f'<rect {place} class="{class_}">{tip(f"{bar.name}, {units.time(bar.end - bar.start)}")}</rect>'
+
+    def _annotations(self) -> list[str]:
+        """What the first rank calls its outermost times, above the rows."""
+        first, parts = self._ranks[0], []
+        for a in _outermost(first.annotations):
+            left, right = max(LEFT, self._x(a.start)), min(WIDTH - RIGHT, self._x(a.end))
+            if right - left < 2:
+                continue
+            said = tip(f"{a.name}, {units.time(a.end - a.start)} of rank {first.number}'s host")
+            place = {"x": left, "y": TOP - 2, "width": right - left - 1, "height": 13.0, "rx": 2.0}
+            parts.append(element("rect", said, **place, class_="annotation"))
+            if right - left > 7 * len(a.name):
+                middle = (left + right) / 2
+                parts.append(element("text", escaped(a.name), x=middle, y=TOP + 8, class_="annotation-name"))
+        return parts
+
+    def _axis(self, top: float, bottom: float) -> list[str]:
+        parts = []
+        for t in ticks(self._run.duration, 9):
+            x = LEFT + t * self._scale
+            parts.append(element("line", x1=x, x2=x, y1=top - 3, y2=bottom + 3, class_="grid"))
+            parts.append(element("text", units.time(t), x=x, y=bottom + 17, class_="tick"))
+        return parts
+
+
+def ticks(duration: float, about: int) -> list[float]:
+    """Round times from 0 on."""
+    if duration <= 0:
+        return [0.0]
+    step = duration / about
+    power = 10 ** math.floor(math.log10(step))
+    step = next(f * power for f in (1, 2, 5, 10) if f * power >= step)
+    return [i * step for i in range(int(duration / step) + 1)]
+
+
+def _chosen(ranks: Sequence[Rank]) -> list[Rank]:
+    """All, or so many that the drawing is not too long, from the first to the last."""
+    if len(ranks) <= _MOST_ROWS:
+        return list(ranks)
+    return [ranks[i * (len(ranks) - 1) // (_MOST_ROWS - 1)] for i in range(_MOST_ROWS)]
+
+
+def _height(rows: int) -> float:
+    """Of a lane, in so many rows."""
+    return 13.0 if rows <= 8 else 8.0 if rows <= 16 else 5.0 if rows <= 32 else 3.5 if rows <= 64 else 2.0
+
+
+def _lanes(bars: Sequence[Bar], most: int) -> list[list[Bar]]:
+    """Bars that do not overlap, where that needs no more lanes than so many."""
+    lanes: list[list[Bar]] = []
+    for bar in bars:
+        fitting = next((lane for lane in lanes if lane[-1].end <= bar.start + _ROUNDING), None)
+        if fitting is None and len(lanes) < most:
+            lanes.append(fitting := [])
+        (fitting if fitting is not None else lanes[-1]).append(bar)
+    return lanes
+
+
+def _outermost(annotations: Iterable[Annotation]) -> list[Annotation]:
+    chosen: list[Annotation] = []
+    for a in sorted(annotations, key=lambda a: (a.start, -a.end)):
+        if not chosen or a.start >= chosen[-1].end:
+            chosen.append(a)
+    return chosen
