@@ -17,6 +17,7 @@ from collections.abc import Iterator
 EXIT_STATUS = 130
 """The exit status by which shells know Ctrl-C."""
 
+_SOON = 0.05  # seconds in which a main thread that runs Python has noticed
 _GRACE = 0.5  # seconds in which an interruptible program has long noticed
 
 
@@ -60,8 +61,18 @@ def _watch(reader: int, noticed: threading.Event) -> None:
     while number := os.read(reader, 1):
         if number[0] != signal.SIGINT:
             continue
+        if not noticed.wait(_SOON):
+            _wake_main_thread()
         if not noticed.wait(_GRACE):
             print("interrupted", file=sys.stderr, flush=True)
             sys.stdout.flush()
             os._exit(EXIT_STATUS)
         noticed.clear()
+
+
+def _wake_main_thread() -> None:
+    """Interrupts what the main thread waits for in the system, such as a sleep: the signal may have come to another
+    thread. Nobody handles SIGURG but the Go runtime, which sends it to threads itself."""
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, signal.SIGURG)

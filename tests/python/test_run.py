@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -337,13 +339,24 @@ def test_what_a_process_prints_and_answers(tmp_path: Path) -> None:
     assert together.stdout.splitlines()[:5] == ["out 0", "err", "out 1", "err", "=" * 60]
 
 
+def to_another_thread(process: int) -> None:
+    """Sends SIGINT to a thread that is not the main one, as the kernel may with what comes from a terminal."""
+    threads = {int(entry.name) for entry in Path(f"/proc/{process}/task").iterdir()} - {process}
+    assert ctypes.CDLL(None).tgkill(process, min(threads), int(signal.SIGINT)) == 0
+
+
+def to_the_process(process: int) -> None:
+    os.kill(process, signal.SIGINT)
+
+
+@pytest.mark.parametrize("send", [to_the_process, to_another_thread])
 @pytest.mark.parametrize("busy", ["while True: pass", "time.sleep(60)"])
-def test_interrupt(tmp_path: Path, busy: str) -> None:
+def test_interrupt(tmp_path: Path, busy: str, send: Callable[[int], None]) -> None:
     program = written(tmp_path, f"import time\ntry:\n    print('go', flush=True)\n    {busy}\nfinally: print('stop')")
     command = [sys.executable, "-c", "import sys; from torchemu.cli import main; sys.exit(main())"]
     with subprocess.Popen([*command, "run", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None and run.stdout.readline() == "go\n"
-        run.send_signal(signal.SIGINT)
+        send(run.pid)
         out, err = run.communicate(timeout=60)
     assert (out, err, run.returncode) == ("stop\n", "interrupted\n", 130)
 
