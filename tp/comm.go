@@ -114,7 +114,7 @@ func (c *Comm) matmul(a, b *tensor.Tensor) (*tensor.Tensor, error) {
 		name: "matmul", operands: []*tensor.Tensor{a, b},
 		do: func() (*tensor.Tensor, error) { return tensor.MatMul(a, b) },
 		cost: func(*tensor.Tensor) network.Kernel {
-			return MatMulCost(c.topology, a.DType(), a.Shape()[0], b.Shape()[1], a.Shape()[1])
+			return network.MatMulCost(c.topology, a.DType(), a.Shape()[0], b.Shape()[1], a.Shape()[1])
 		},
 	})
 }

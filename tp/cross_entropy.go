@@ -17,16 +17,17 @@ type CrossEntropy struct {
 	shape     []int          // of the logits
 	dtype     dtype.DType    // of the logits
 	smoothing float64        // how much of the probability is spread over the vocabulary
-	vocab     int            // size of the whole vocabulary
+	part      int            // size of the rank's part of the vocabulary
 }
 
 // VocabParallelCrossEntropy returns the loss log Σ exp(logits) - logits[target] of each token, for logits of shape
 // […, vocabulary/n], of which each rank has a part, and targets of shape […]. It is float32 (float64 for float64
-// logits), and the same on all ranks, which reduce three times: the greatest logit, the target's, and the sum.
+// logits), and without label smoothing the same on all ranks, which reduce three times: the greatest logit, the target's, and the sum.
 //
-// With label smoothing a, 0 ≤ a < 1, the target has the probability 1-a and each other token a/(vocabulary-1). The
-// vocabulary is the whole one. (Megatron takes the rank's part for it, so that losses differ from rank to rank and with
-// the number of ranks.)
+// With label smoothing a, 0 ≤ a < 1, the loss is Megatron's: a rank takes its part of the vocabulary, of m tokens, for
+// the whole. With s = a·m/(m-1) it is 1-s times the loss without smoothing, less s times the mean of the log
+// probabilities of the part; so it differs from rank to rank, and only in a group of one rank the target has the
+// probability 1-a and each other token a/(m-1).
 func VocabParallelCrossEntropy(c *Comm, logits, target *tensor.Tensor, labelSmoothing float64) (*tensor.Tensor, *CrossEntropy, error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err
@@ -57,16 +58,16 @@ func newCrossEntropy(c *Comm, logits *tensor.Tensor, labelSmoothing float64) (*C
 		return nil, fmt.Errorf("cross entropy of logits of %s of shape %s: want a floating-point dtype, and the vocabulary as the last dimension",
 			logits.DType().Name(), shapeText(shape))
 	}
-	s := &CrossEntropy{comm: c, shape: shape, dtype: logits.DType(), vocab: shape[len(shape)-1] * c.Size()}
+	s := &CrossEntropy{comm: c, shape: shape, dtype: logits.DType(), part: shape[len(shape)-1]}
 	switch {
-	case s.vocab == 0:
+	case s.part == 0:
 		return nil, errors.New("cross entropy over an empty vocabulary")
 	case !(labelSmoothing >= 0 && labelSmoothing < 1):
 		return nil, fmt.Errorf("label smoothing %v: want at least 0 and less than 1", labelSmoothing)
-	case labelSmoothing > 0 && s.vocab == 1:
-		return nil, fmt.Errorf("label smoothing %v of a vocabulary of one token", labelSmoothing)
+	case labelSmoothing > 0 && s.part == 1:
+		return nil, fmt.Errorf("label smoothing %v where a rank has one token of the vocabulary", labelSmoothing)
 	case labelSmoothing > 0:
-		s.smoothing = labelSmoothing * float64(s.vocab) / float64(s.vocab-1)
+		s.smoothing = labelSmoothing * float64(s.part) / float64(s.part-1)
 	}
 	return s, nil
 }
@@ -80,7 +81,7 @@ func (s *CrossEntropy) findTargets(target *tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	part, err := s.comm.vocabPart(s.vocab)
+	part, err := s.comm.vocabPart(s.part * s.comm.Size())
 	if err != nil {
 		return err
 	}
@@ -95,17 +96,15 @@ func (s *CrossEntropy) loss(p *program, logits *tensor.Tensor) *tensor.Tensor {
 	logits = p.binary("sub", tensor.Sub, logits, p.column(top))
 	predicted := p.pick(logits, s.target)
 	exponentials := p.unary("exp", tensor.Exp, logits)
-	sums := []*tensor.Tensor{p.reduce("sum", tensor.SumDim, exponentials, 1)}
-	if s.smoothing > 0 {
-		sums = append(sums, p.reduce("sum", tensor.SumDim, logits, 1))
-	}
+	sum := p.reduce("sum", tensor.SumDim, exponentials, 1)
 	p.allReduce(tensor.Sum, predicted)
-	p.allReduce(tensor.Sum, sums...)
-	logSum := p.unary("log", tensor.Log, sums[0])
+	p.allReduce(tensor.Sum, sum)
+	logSum := p.unary("log", tensor.Log, sum)
 	loss := p.binary("sub", tensor.Sub, logSum, predicted)
-	s.softmax = p.binary("div", tensor.Div, exponentials, p.column(sums[0]))
+	s.softmax = p.binary("div", tensor.Div, exponentials, p.column(sum))
 	if s.smoothing > 0 {
-		mean := p.binary("sub", tensor.Sub, p.scale(sums[1], 1/float64(s.vocab)), logSum) // of the log probabilities
+		mean := p.scale(p.reduce("sum", tensor.SumDim, logits, 1), 1/float64(s.part))
+		mean = p.binary("sub", tensor.Sub, mean, logSum) // of the log probabilities
 		loss = p.binary("sub", tensor.Sub, p.scale(loss, 1-s.smoothing), p.scale(mean, s.smoothing))
 	}
 	return loss
@@ -121,7 +120,7 @@ func (s *CrossEntropy) Backward(grad *tensor.Tensor) (*tensor.Tensor, error) {
 	wide := wideOf(s.dtype)
 	slope := p.addAt(s.softmax, s.target, s.smoothing-1)
 	if s.smoothing > 0 {
-		slope = p.binary("sub", tensor.Sub, slope, p.scalar(wide, s.smoothing/float64(s.vocab)))
+		slope = p.binary("sub", tensor.Sub, slope, p.scalar(wide, s.smoothing/float64(s.part)))
 	}
 	slope = p.binary("mul", tensor.Mul, slope, p.column(p.cast(grad, wide)))
 	slope = p.cast(slope, s.dtype)

@@ -30,6 +30,21 @@ func (e *NotDivisibleError) Error() string {
 	return fmt.Sprintf("%s (%d) is not divisible by %s (%d)", e.What, e.Size, e.ByWhat, e.By)
 }
 
+// OfWorld says whether it is the world size that cannot be divided.
+func (e *NotDivisibleError) OfWorld() bool { return e.What == worldSize }
+
+// worldSize is what messages call the number of ranks.
+const worldSize = "world_size"
+
+// ConflictError says that the sizes of a [Config] contradict each other. It is an AssertionError in Megatron.
+type ConflictError struct{ Text string }
+
+func (e *ConflictError) Error() string { return e.Text }
+
+func conflict(format string, args ...any) error {
+	return &ConflictError{fmt.Sprintf(format, args...)}
+}
+
 // divide returns size/by, which must be whole.
 func divide(what string, size int, byWhat string, by int) (int, error) {
 	if by < 1 || size%by != 0 {

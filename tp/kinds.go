@@ -42,7 +42,7 @@ type kind struct {
 	name   string
 	axes   string
 	expert bool
-	derive func(g *Grid, groups [][]int, level int) [][]int // nil: the groups themselves
+	derive func(a *Arrangement, groups [][]int, level int) [][]int // nil: the groups themselves
 }
 
 var kinds = [...]kind{
@@ -51,13 +51,13 @@ var kinds = [...]kind{
 	PipelineModelParallel:          {name: "pipeline model parallel", axes: "pp"},
 	DataParallel:                   {name: "data parallel", axes: "dp"},
 	DataParallelWithCP:             {name: "data parallel with context parallel combined", axes: "dp-cp"},
-	IntraPartialDataParallelWithCP: {"intra partial data parallel", "dp-cp", false, (*Grid).instances},
+	IntraPartialDataParallelWithCP: {"intra partial data parallel", "dp-cp", false, (*Arrangement).instances},
 	ContextParallel:                {name: "context parallel", axes: "cp"},
 	TensorAndDataParallel:          {name: "tensor and data parallel", axes: "tp-dp"},
 	TensorAndDataParallelWithCP:    {name: "tensor and data parallel with context parallel", axes: "tp-dp-cp"},
 	TensorAndContextParallel:       {name: "tensor and context parallel", axes: "tp-cp"},
-	Embedding:                      {"embedding", "pp", false, (*Grid).embedding},
-	PositionEmbedding:              {"position embedding", "pp", false, (*Grid).positionEmbedding},
+	Embedding:                      {"embedding", "pp", false, (*Arrangement).embedding},
+	PositionEmbedding:              {"position embedding", "pp", false, (*Arrangement).positionEmbedding},
 	WeightRemat:                    {name: "weight rematerialization", axes: "gtp_remat"},
 
 	ExpertModelParallel:               {name: "expert model parallel", axes: "ep", expert: true},
@@ -65,13 +65,13 @@ var kinds = [...]kind{
 	ExpertTensorAndModelParallel:      {name: "expert tensor and model parallel", axes: "tp-ep", expert: true},
 	ExpertTensorModelPipelineParallel: {name: "expert tensor model pipeline parallel", axes: "tp-ep-pp", expert: true},
 	ExpertDataParallel:                {name: "expert data parallel", axes: "dp", expert: true},
-	IntraPartialExpertDataParallel:    {"intra partial expert data parallel", "dp", true, (*Grid).instances},
-	InterPartialExpertDataParallel:    {"inter partial expert data parallel", "dp", true, (*Grid).acrossInstances},
-	IntraDistributedOptimizerInstance: {"intra distributed optimizer instance", "tp-ep-pp", true, (*Grid).joined},
+	IntraPartialExpertDataParallel:    {"intra partial expert data parallel", "dp", true, (*Arrangement).instances},
+	InterPartialExpertDataParallel:    {"inter partial expert data parallel", "dp", true, (*Arrangement).acrossInstances},
+	IntraDistributedOptimizerInstance: {"intra distributed optimizer instance", "tp-ep-pp", true, (*Arrangement).joined},
 	ExpertWeightRemat:                 {name: "expert weight rematerialization", axes: "gtp_remat", expert: true},
 
-	hierarchicalContextParallel: {"hierarchical context parallel", "cp", false, (*Grid).hierarchical},
-	hybridDataContextParallel:   {"hybrid data and context parallel", "dp-cp", false, (*Grid).hybrid},
+	hierarchicalContextParallel: {"hierarchical context parallel", "cp", false, (*Arrangement).hierarchical},
+	hybridDataContextParallel:   {"hybrid data and context parallel", "dp-cp", false, (*Arrangement).hybrid},
 }
 
 // String is what messages call the kind: "tensor model parallel".
@@ -83,17 +83,17 @@ func (k GroupKind) String() string {
 }
 
 // instances cuts each group into one for each instance of the distributed optimizer.
-func (g *Grid) instances(groups [][]int, _ int) [][]int {
+func (a *Arrangement) instances(groups [][]int, _ int) [][]int {
 	var parts [][]int
 	for _, ranks := range groups {
-		parts = slices.AppendSeq(parts, slices.Chunk(ranks, len(ranks)/g.config.NumDistributedOptimizerInstances))
+		parts = slices.AppendSeq(parts, slices.Chunk(ranks, len(ranks)/a.config.NumDistributedOptimizerInstances))
 	}
 	return parts
 }
 
 // acrossInstances joins the ranks that have the same place in each instance of the distributed optimizer.
-func (g *Grid) acrossInstances(groups [][]int, _ int) [][]int {
-	n := g.config.NumDistributedOptimizerInstances
+func (a *Arrangement) acrossInstances(groups [][]int, _ int) [][]int {
+	n := a.config.NumDistributedOptimizerInstances
 	if n == 1 {
 		return nil
 	}
@@ -105,21 +105,21 @@ func (g *Grid) acrossInstances(groups [][]int, _ int) [][]int {
 }
 
 // joined puts the groups of one instance of the distributed optimizer together, which follow one another.
-func (g *Grid) joined(groups [][]int, _ int) [][]int {
+func (a *Arrangement) joined(groups [][]int, _ int) [][]int {
 	var parts [][]int
-	perInstance := g.expert.size("dp") / g.config.NumDistributedOptimizerInstances
+	perInstance := a.expert.size("dp") / a.config.NumDistributedOptimizerInstances
 	for some := range slices.Chunk(groups, perInstance) {
 		parts = append(parts, slices.Concat(some...))
 	}
 	return parts
 }
 
-func (g *Grid) embedding(groups [][]int, _ int) [][]int {
-	return mapped(groups, g.config.EmbeddingRanks)
+func (a *Arrangement) embedding(groups [][]int, _ int) [][]int {
+	return mapped(groups, a.config.EmbeddingRanks)
 }
 
-func (g *Grid) positionEmbedding(groups [][]int, _ int) [][]int {
-	return mapped(groups, g.config.PositionEmbeddingRanks)
+func (a *Arrangement) positionEmbedding(groups [][]int, _ int) [][]int {
+	return mapped(groups, a.config.PositionEmbeddingRanks)
 }
 
 func mapped(groups [][]int, f func([]int) []int) [][]int {
@@ -131,10 +131,10 @@ func mapped(groups [][]int, f func([]int) []int) [][]int {
 }
 
 // hierarchical is one level of the hierarchy that each context parallel group is made into.
-func (g *Grid) hierarchical(groups [][]int, at int) [][]int {
+func (a *Arrangement) hierarchical(groups [][]int, at int) [][]int {
 	var parts [][]int
 	for _, ranks := range groups {
-		parts = append(parts, level(ranks, g.config.HierarchicalContextParallelSizes, at)...)
+		parts = append(parts, level(ranks, a.config.HierarchicalContextParallelSizes, at)...)
 	}
 	return parts
 }
@@ -160,7 +160,7 @@ func level(ranks, sizes []int, at int) [][]int {
 }
 
 // hybrid cuts each group into runs of a size.
-func (g *Grid) hybrid(groups [][]int, size int) [][]int {
+func (a *Arrangement) hybrid(groups [][]int, size int) [][]int {
 	var parts [][]int
 	for _, ranks := range groups {
 		parts = slices.AppendSeq(parts, slices.Chunk(ranks, size))

@@ -84,7 +84,7 @@ type trace struct {
 }
 
 // run computes the loss of each token, of shape [sequence, batch].
-func (m *model) run(tokens, target array, smoothing float64) (*tensor.Tensor, trace, error) {
+func (m *model) run(tokens, target array) (*tensor.Tensor, trace, error) {
 	var s trace
 	x, saved, err := m.embed.Forward(tokens.tensor(dtype.I64).Tensor)
 	if err != nil {
@@ -109,7 +109,7 @@ func (m *model) run(tokens, target array, smoothing float64) (*tensor.Tensor, tr
 		return nil, s, err
 	}
 	s.down, s.head = down.Saved, head.Saved
-	loss, entropy, err := tp.VocabParallelCrossEntropy(m.comm, head.Output, target.tensor(dtype.I64).Tensor, smoothing)
+	loss, entropy, err := tp.VocabParallelCrossEntropy(m.comm, head.Output, target.tensor(dtype.I64).Tensor, 0)
 	s.loss = entropy
 	return loss, s, err
 }
@@ -154,7 +154,6 @@ type learned struct {
 // lesson is a batch: with sequence parallelism tokens come as [batch, sequence], else as [sequence, batch].
 type lesson struct {
 	tokens, target, dloss array
-	smoothing             float64
 }
 
 func (l lesson) learn(c *tp.Comm, d dtype.DType, sp bool, w weights) (learned, error) {
@@ -166,7 +165,7 @@ func (l lesson) learn(c *tp.Comm, d dtype.DType, sp bool, w weights) (learned, e
 	if sp {
 		tokens = turned(tokens)
 	}
-	loss, s, err := m.run(tokens, l.target, l.smoothing)
+	loss, s, err := m.run(tokens, l.target)
 	if err != nil {
 		return learned{}, err
 	}
@@ -190,10 +189,10 @@ func (l lesson) learn(c *tp.Comm, d dtype.DType, sp bool, w weights) (learned, e
 	return got, err
 }
 
-func newLesson(rng *rand.Rand, smoothing float64) lesson {
+func newLesson(rng *rand.Rand) lesson {
 	_, tokens := tokensOf(rng, sequence, batch)
 	_, target := tokensOf(rng, sequence, batch)
-	return lesson{tokens, target, noise(rng, dtype.F32, sequence, batch), smoothing}
+	return lesson{tokens, target, noise(rng, dtype.F32, sequence, batch)}
 }
 
 func (l lesson) on(t *testing.T, n int, d dtype.DType, sp bool, w weights) []learned {
@@ -206,7 +205,7 @@ func (l lesson) on(t *testing.T, n int, d dtype.DType, sp bool, w weights) []lea
 func TestAModelDoesNotDependOnItsDivision(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	for _, d := range trained {
-		w, l := randomWeights(rng, d), newLesson(rng, 0.1)
+		w, l := randomWeights(rng, d), newLesson(rng)
 		alone := l.on(t, 1, d, false, w)[0]
 		for _, n := range degrees {
 			for _, sp := range []bool{false, true} {
@@ -243,7 +242,7 @@ func largest(a array) float64 {
 // The gradients of the whole model are the slopes of its loss.
 func TestGradientsAreFiniteDifferences(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
-	w, l := randomWeights(rng, dtype.F64), newLesson(rng, 0.2)
+	w, l := randomWeights(rng, dtype.F64), newLesson(rng)
 	const n, step = 3, 1e-5
 	for _, sp := range []bool{false, true} {
 		ranks := l.on(t, n, dtype.F64, sp, w)
@@ -358,7 +357,7 @@ func TestRunsRepeat(t *testing.T) {
 	var ends [2]string
 	for i := range ends {
 		rng := rand.New(rand.NewPCG(14, 14))
-		w, l := randomWeights(rng, dtype.BF16), newLesson(rng, 0)
+		w, l := randomWeights(rng, dtype.BF16), newLesson(rng)
 		c := newCluster(t, 4)
 		err := c.spawn(t, func(_ *multiprocessing.Process, comm *tp.Comm) error {
 			got, err := l.learn(comm, dtype.BF16, true, w)
@@ -380,7 +379,7 @@ func BenchmarkStepOn8Ranks(b *testing.B) {
 	for _, sp := range []bool{false, true} {
 		b.Run(fmt.Sprintf("sp=%v", sp), func(b *testing.B) {
 			rng := rand.New(rand.NewPCG(19, 19))
-			w, l := randomWeights(rng, dtype.BF16), newLesson(rng, 0)
+			w, l := randomWeights(rng, dtype.BF16), newLesson(rng)
 			err := newCluster(b, 8).spawn(b, func(_ *multiprocessing.Process, c *tp.Comm) error {
 				for range b.N {
 					if _, err := l.learn(c, dtype.BF16, sp, w); err != nil {

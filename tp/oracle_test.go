@@ -58,9 +58,10 @@ func newLinearOracle(x, w, b, dy array) linearOracle {
 	return o
 }
 
-// crossEntropyOracle is the loss of each row of logits and its gradient for dloss, where the target has the probability
-// 1-smoothing and each other token an equal share of the rest.
-func crossEntropyOracle(logits array, target []int, smoothing float64, dloss []float64) (loss, grad array) {
+// crossEntropyOracle is the loss of each row of logits and its gradient for dloss, as the rank sees them that has the
+// part of the vocabulary from first up to but without end. The target has the probability 1-s, and besides each token of
+// the part an equal share of s.
+func crossEntropyOracle(logits array, target []int, s float64, dloss []float64, first, end int) (loss, grad array) {
 	rows := logits.matrix()
 	n, v := rows.shape[0], rows.shape[1]
 	loss, grad = zeros(logits.shape[:len(logits.shape)-1]...), zeros(logits.shape...)
@@ -74,12 +75,12 @@ func crossEntropyOracle(logits array, target []int, smoothing float64, dloss []f
 			total += math.Exp(x - top)
 		}
 		for j, x := range row {
-			wanted := 1 - smoothing
-			if j != target[i] {
-				wanted = smoothing / float64(v-1)
+			wanted := 0.0
+			if j == target[i] {
+				wanted = 1 - s
 			}
-			if v == 1 {
-				wanted = 1
+			if j >= first && j < end {
+				wanted += s / float64(end-first)
 			}
 			loss.values[i] -= wanted * (x - top - math.Log(total))
 			grad.values[i*v+j] = dloss[i] * (math.Exp(x-top)/total - wanted)

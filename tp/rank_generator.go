@@ -39,7 +39,7 @@ func NewRankGenerator(s Sizes, order string) (*RankGenerator, error) {
 // ordered lists the kinds of parallelism in an order, and those that are not in it last.
 func (s Sizes) ordered(order string) ([]axis, error) {
 	if s.EP > 1 && s.CP > 1 {
-		return nil, fmt.Errorf("ep (%d) and cp (%d) are both greater than 1: dense layers have no expert parallelism, "+
+		return nil, conflict("ep (%d) and cp (%d) are both greater than 1: dense layers have no expert parallelism, "+
 			"and expert layers have no context parallelism", s.EP, s.CP)
 	}
 	left := []axis{{name: "tp", size: s.TP}, {name: "pp", size: s.PP}, {name: "dp", size: s.DP}, {name: "ep", size: s.EP}, {name: "cp", size: s.CP}}

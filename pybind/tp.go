@@ -1,0 +1,89 @@
+package pybind
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/tp"
+)
+
+// ParallelGroups lists the groups that so many ranks form for model parallelism. config is JSON: the arguments of
+// Megatron's initialize_model_parallel. The answer is JSON: "kinds", the groups of each kind, as lists of ranks; "levels",
+// those of each level of the hierarchies of context parallelism; "hybrid", those of data and context parallelism by size.
+func ParallelGroups(worldSize int, config string) (groups string, err error) {
+	defer guard(&err)
+	var c tp.Config
+	decoder := json.NewDecoder(strings.NewReader(config))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		return "", raise("TypeError", "%v", err)
+	}
+	world := make([]int, max(worldSize, 0))
+	for i := range world {
+		world[i] = i
+	}
+	a, err := tp.Arrange(world, c)
+	if err != nil {
+		return "", asMegatron(err)
+	}
+	kinds := map[string][][]int{}
+	for _, k := range tp.Kinds() {
+		kinds[k.String()] = a.Groups(k)
+	}
+	text, err := json.Marshal(map[string]any{
+		"kinds": kinds, "levels": a.HierarchicalContextParallel(), "hybrid": a.HybridDataContextParallel(),
+	})
+	return string(text), err
+}
+
+// RankGroups lists, as JSON, the groups that ranks form which are arranged in an order, such as "tp-cp-ep-dp-pp": those of
+// the given kinds, "tp-dp". sizes are those of tp, cp, ep, dp and pp, "2,1,1,4,1".
+func RankGroups(sizes, order, kinds string) (groups string, err error) {
+	defer guard(&err)
+	list, err := parseInts(sizes)
+	if err != nil {
+		return "", err
+	}
+	if len(list) != 5 {
+		return "", raise("ValueError", "%q is not five sizes", sizes)
+	}
+	s := tp.Sizes{TP: list[0], CP: list[1], EP: list[2], DP: list[3], PP: list[4]}
+	generator, err := tp.NewRankGenerator(s, order)
+	if err != nil {
+		return "", asMegatron(err)
+	}
+	ranks, err := generator.Ranks(kinds)
+	if err != nil {
+		return "", asMegatron(err)
+	}
+	text, err := json.Marshal(ranks)
+	return string(text), err
+}
+
+// asMegatron makes an error of tp that which Megatron raises: what contradicts itself fails an assertion.
+func asMegatron(err error) error {
+	var indivisible *tp.NotDivisibleError
+	var conflict *tp.ConflictError
+	if errors.As(err, &conflict) || errors.As(err, &indivisible) && !indivisible.OfWorld() {
+		return raise("AssertionError", "%v", err)
+	}
+	return raise("RuntimeError", "%v", err)
+}
+
+// MatMulBytes is how many bytes a product [m, k]·[k, n] moves between a SIP's memory and its PEs; see
+// network.MatMulCost.
+func MatMulBytes(worldHandle int64, dtypeName string, m, n, k int) (nbytes int64, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	d, err := dtype.Parse(dtypeName)
+	if err != nil {
+		return 0, err
+	}
+	return network.MatMulCost(w.Topology, d, m, n, k).Bytes, nil
+}
