@@ -38,6 +38,16 @@ func NewStream(worldHandle int64, rank int) (stream int64, err error) {
 	return register(owned[*torchemu.Stream]{r.NewStream(), w}), nil
 }
 
+// StreamNumber is a stream's number in its rank, from 0, the default stream.
+func StreamNumber(stream int64) (number int, err error) {
+	defer guard(&err)
+	s, err := streamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	return s.object.Number, nil
+}
+
 // StreamWait makes later operations of a stream start after what is pending on a tensor, or after a work or event. One
 // that has failed is an error.
 func StreamWait(stream, waitable int64) (err error) {

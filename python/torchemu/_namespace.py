@@ -23,6 +23,7 @@ from torchemu._placement import DPPolicy
 from torchemu._runtime import World
 from torchemu._runtime import opened as open_world
 from torchemu._settings import get_default_device, get_default_dtype, set_default_device, set_default_dtype
+from torchemu._streams import Event, Stream
 from torchemu._tensor import *
 from torchemu._tensor.memory import old_types
 from torchemu.dtypes import dtype
@@ -36,6 +37,8 @@ newaxis = None
 
 __all__ = [
     "DPPolicy",
+    "Event",
+    "Stream",
     "World",
     "ahbm",
     "are_deterministic_algorithms_enabled",

@@ -30,6 +30,29 @@ def reach(ps: int) -> None:
         go.Release(timer)
 
 
+_LONGEST_LOOK = 1000 * MICROSECOND
+_LOOKS_PER_DOUBLING = 16
+
+
+class Looks:
+    """How a program asks, perhaps in a loop, whether something has ended. Asking in vain takes time, a microsecond at
+    first, in which other ranks run."""
+
+    __slots__ = ("_spent",)
+
+    def __init__(self) -> None:
+        self._spent = 0  # picoseconds
+
+    def at(self, waitable: int) -> bool:
+        """Whether what is behind the handle has ended by the present simulated time."""
+        done = go.IsDone(waitable)
+        if not done:
+            look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
+            self._spent += look
+            reach(look)
+        return done
+
+
 def host_time() -> int:
     """This rank's host clock, in picoseconds."""
     context = _runtime.current()

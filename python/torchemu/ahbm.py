@@ -3,6 +3,31 @@
 from __future__ import annotations
 
 from torchemu import _runtime
+from torchemu._streams import DeviceEvent as Event
+from torchemu._streams import (
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+    synchronize,
+)
+
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device_count",
+    "is_available",
+    "set_device",
+    "set_stream",
+    "stream",
+    "synchronize",
+]
 
 
 def device_count() -> int:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._handles import Handle
+from torchemu._streams import Stream
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
@@ -111,16 +112,12 @@ class Future(Generic[T]):
         if not events:
             self._finish(*_outcome(calculate))
             return
-        context = _runtime.current()
-        stream = Handle(go.NewStream(context.world.handle, context.rank))
-        before, context.stream = context.stream, stream.number
-        try:
+        stream = Stream()
+        with stream:
             for event in events:
-                go.StreamWait(stream.number, event)
+                go.StreamWait(stream._handle.number, event)
             result, error = _outcome(calculate)
-            self._event = Handle(go.StreamRecord(stream.number))
-        finally:
-            context.stream = before
+            self._event = Handle(go.StreamRecord(stream._handle.number))
         self._finish(result, error)
 
     def _await_completion(self) -> None:

@@ -8,13 +8,10 @@ from typing import Any
 from torchemu import _runtime, futures
 from torchemu._binding import go
 from torchemu._handles import Handle
-from torchemu._waiting import MICROSECOND, milliseconds, picoseconds, reach
+from torchemu._waiting import Looks, milliseconds, picoseconds
 
 FOR_EVER = 1 << 61
 """Picoseconds of simulated time that no program lasts."""
-
-_LONGEST_LOOK = 1000 * MICROSECOND
-_LOOKS_PER_DOUBLING = 16
 
 
 class Work:
@@ -24,7 +21,7 @@ class Work:
         limit: how long wait() waits; None is for ever.
     """
 
-    __slots__ = ("__weakref__", "_event", "_looked", "_on_host", "_outputs", "_waited", "limit")
+    __slots__ = ("__weakref__", "_event", "_looks", "_on_host", "_outputs", "_waited", "limit")
 
     def __init__(self, handle: int, outputs: list[Any], on_host: bool = False) -> None:
         """Takes over a handle. Programs get works from collectives that they call with async_op=True.
@@ -35,7 +32,7 @@ class Work:
             on_host: wait() blocks the host, and not only the current stream: a barrier's does.
         """
         self._event, self._outputs, self._on_host = Handle(handle), outputs, on_host
-        self._looked = 0  # picoseconds spent in asking whether it is done
+        self._looks = Looks()
         self._waited = False
         self.limit: timedelta | None = None
 
@@ -72,12 +69,7 @@ class Work:
         yes."""
         if self._waited:
             self.exception()
-        done = go.IsDone(self._event.number)
-        if not done:
-            look = min(max(MICROSECOND, self._looked // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
-            self._looked += look
-            reach(look)
-        return done
+        return self._looks.at(self._event.number)
 
     def is_success(self) -> bool:
         """Whether the operation has ended, and not with an error. After wait() the host waits for it."""

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from torchemu import _runtime
+from torchemu._streams import synchronize
 from torchemu._unsupported import unsupported
 from torchemu._waiting import host_time
 from torchemu.profiler._annotation import record_function
 from torchemu.profiler._averages import EventList, events_of
-from torchemu.profiler._recording import LEVELS, Recording, known, synchronize
+from torchemu.profiler._recording import LEVELS, Recording, known
 from torchemu.profiler._run import form
 from torchemu.profiler._schedule import ProfilerAction, always
 

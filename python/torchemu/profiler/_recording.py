@@ -89,13 +89,3 @@ def known(world: _runtime.World) -> Known:
     if found is None:
         found = _worlds[world] = Known()
     return found
-
-
-def synchronize() -> None:
-    """Blocks this rank's host until all that it has issued has ended."""
-    context = _runtime.current()
-    while event := go.Outstanding(context.world.handle, context.rank):
-        try:
-            context.wait(event)
-        finally:
-            go.Release(event)
