@@ -21,7 +21,7 @@ class device:  # noqa: N801 (PyTorch's name)
     Attributes:
         type: "ahbm", "cuda" or "cpu".
         index: the SIP's number; None is the current one.
-        is_sip: whether it is a simulated device, and not the host.
+        is_sip: whether operations on its tensors are those of a simulated device: also of UNNAMED, whose type is "cpu".
 
     Raises:
         RuntimeError: there is no such type, or the index is not a number.
@@ -56,15 +56,20 @@ class device:  # noqa: N801 (PyTorch's name)
             index = int(number)
         self.type, self.index, self.is_sip = name, index, name != CPU
 
+    @property
+    def is_host(self) -> bool:
+        """Whether programs take it for the memory of the host."""
+        return self.type == CPU
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, device):
-            return self.index == other.index and self.is_sip == other.is_sip
+            return self.index == other.index and self.is_host == other.is_host
         if isinstance(other, int):
             return self.is_sip and self.index == other
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.index) if self.is_sip else hash(CPU)
+        return hash(CPU) if self.is_host else hash(self.index)
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -95,6 +100,17 @@ class device:  # noqa: N801 (PyTorch's name)
 def known(type: str, index: int | None) -> device:
     """A device, without looking at its name again."""
     return device(type, index)
+
+
+def _unnamed() -> device:
+    meant = device(CPU)
+    meant.is_sip = True
+    return meant
+
+
+UNNAMED = _unnamed()
+"""Where a script's tensors are for which it names no device. The script sees the host's memory, as in PyTorch, and so
+prints what it prints there; operations on them are the current SIP's, so that time passes for all that a script does."""
 
 
 def _accelerator() -> str:

@@ -31,7 +31,7 @@ class Settings:
         dtype: of new tensors of floats.
         device: of new tensors; None is the current SIP.
         devices_before: those to come back to when ``with torch.device(…)`` ends, the innermost last.
-        accelerator: what the rank's program calls the SIPs: "ahbm", or "cuda" in a program written for GPUs.
+        accelerator: what a SIP's number alone means: "ahbm", or "cuda" for a script that runs as it would with torchrun.
         gradients, inference: whether operations are recorded for autograd; whether in torch.inference_mode.
         generator: of random numbers; made at its first use.
         printing: how tensors are printed.
@@ -40,7 +40,7 @@ class Settings:
     dtype: dtypes.dtype = dtypes.float32
     device: _device.device | None = None
     devices_before: list[_device.device | None] = field(default_factory=list)
-    accelerator: str = "ahbm"
+    accelerator: str = field(default_factory=lambda: "ahbm" if _runtime.process() is None else "cuda")
     gradients: bool = True
     inference: bool = False
     generator: Generator | None = None
@@ -102,9 +102,9 @@ def resolved(where: _device.device | str | int | None) -> _device.device:
     if where is None:
         where = settings.device
         if where is None:
-            return _device.known(settings.accelerator, context.device)
+            return _device.UNNAMED if context.process else _device.known(settings.accelerator, context.device)
     where = where if isinstance(where, _device.device) else _device.device(where)
     if where.type == "cpu":
         return where
     index = context.device if where.index is None else ahbm.checked(where.index, context.world)
-    return _device.known(settings.accelerator, index)
+    return _device.known(where.type, index)

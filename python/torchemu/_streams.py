@@ -226,7 +226,7 @@ def of_sip(where: Any) -> _device.device:
     if where is None:
         return _device.known(_settings.current().accelerator, context.device)
     meant = _device.device(where)
-    if not meant.is_sip:
+    if meant.is_host:
         raise RuntimeError(f"{meant} is the host: streams and events are those of simulated devices")
     return _device.known(meant.type, context.device if meant.index is None else checked(meant.index, context.world))
 

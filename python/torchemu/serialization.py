@@ -110,7 +110,7 @@ class _Pickler(_PythonPickler):
         if not isinstance(obj, _Stored):
             return None
         key, storage = self.storages.setdefault(id(obj.storage), (str(len(self.storages)), obj.storage))
-        place = f"cuda:{obj.place.index}" if obj.place.is_sip else "cpu"
+        place = "cpu" if obj.place.is_host else f"cuda:{obj.place.index}"
         title = _TITLES.get(obj.kind.name)
         name = _named("torch", f"{title}Storage") if title else _named("torch.storage", "UntypedStorage")
         return "storage", name, key, place, storage.nbytes // (obj.kind.itemsize if title else 1)
@@ -122,7 +122,7 @@ class _Pickler(_PythonPickler):
         if isinstance(obj, Size):
             return _named("torch", "Size"), (tuple(obj),)
         if isinstance(obj, device):
-            kind = "cuda" if obj.is_sip else "cpu"
+            kind = "cpu" if obj.is_host else "cuda"
             return _named("torch", "device"), (kind,) if obj.index is None else (kind, obj.index)
         return NotImplemented
 

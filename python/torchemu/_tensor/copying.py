@@ -75,14 +75,14 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     """The tensor on a device; itself if it is there already. The host waits for what comes to its memory."""
     if t.device == where:
         return t
-    if not where.is_sip and not non_blocking:
+    if where.is_host and not non_blocking:
         t.wait()
     copy = adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
-    if t.device.is_sip and where.is_sip:
+    if not t.device.is_host and not where.is_host:
         dispatch._done(CLONE, (copy,), (t,), ())
         return copy
-    launch_copy(copy, to_host=not where.is_sip)
-    if not where.is_sip and not non_blocking:
+    launch_copy(copy, to_host=where.is_host)
+    if where.is_host and not non_blocking:
         copy.wait()
     return copy
 

@@ -176,12 +176,12 @@ class Tensor(Operators):
     @property
     def is_cuda(self) -> bool:
         """Whether it is on a simulated device."""
-        return self.device.is_sip
+        return not self.device.is_host
 
     @property
     def is_cpu(self) -> bool:
         """Whether it is in the host's memory."""
-        return not self.device.is_sip
+        return self.device.is_host
 
     def get_device(self) -> int:
         """The number of the SIP; -1 for the host."""

@@ -194,8 +194,8 @@ def _of_one_device(a: Tensor, b: Tensor) -> Tensor:
     """The one that is on the device where both can be used: the host's memory is everybody's."""
     if a.device == b.device:
         return a
-    if not a.device.is_sip or not b.device.is_sip:
-        return a if a.device.is_sip else b
+    if a.device.is_host or b.device.is_host:
+        return b if a.device.is_host else a
     raise RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, {a.device} and {b.device}!"
     )

@@ -109,7 +109,7 @@ def formatted(t: Tensor) -> str:
 
 
 def _suffixes(t: Tensor) -> list[str]:
-    suffixes = [f"device='{t.device}'"] if t.device.is_sip else []
+    suffixes = [f"device='{t.device}'"] if not t.device.is_host else []
     default = _settings.current().dtype
     if not t.numel():
         if len(t._shape) != 1:

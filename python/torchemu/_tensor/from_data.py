@@ -35,7 +35,7 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> 
         if not isinstance(data, np.ndarray | np.generic):
             _check_range(array, kind)
     t = of_array(array, kind, where)
-    if where.is_sip:
+    if not where.is_host:
         launch_copy(t, to_host=False)
     return finished(t, rest)
 

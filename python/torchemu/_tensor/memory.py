@@ -96,7 +96,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         ValueError: there is no such class.
     """
     if dtype is None:
-        place = "cuda." if self.device.type == "cuda" else "ahbm." if self.device.is_sip else ""
+        place = "" if self.device.is_host else f"{self.device.type}."
         return f"torch.{place}{self.dtype.title}Tensor"
     if not isinstance(dtype, str) or not dtype.endswith("Tensor"):
         return cast(self, dtypes.parse(dtype if not isinstance(dtype, OldType) else dtype.dtype))
@@ -121,7 +121,7 @@ class OldType(type):
         return (
             isinstance(instance, Tensor)
             and instance.dtype is cls.dtype
-            and instance.device.is_sip == (cls.place != "cpu")
+            and instance.device.is_host == (cls.place == "cpu")
         )
 
 

@@ -56,10 +56,9 @@ def check_place(group: ProcessGroup, parameter: str, *tensors: Tensor) -> None:
     for t in tensors:
         if t.world is not group.world:
             raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
-        on_sip = t.device.is_sip
-        if not (group.takes_devices if on_sip else group.takes_hosts):
+        if not (t.device.is_sip and group.takes_devices or t.device.is_host and group.takes_hosts):
             raise RuntimeError(f"No backend type associated with device type {t.device.type}")
-        if on_sip and t.device.index != rank and not group.sharded:
+        if not t.device.is_host and t.device.index != rank and not group.sharded:
             raise ValueError(
                 f"`{parameter}` is on device {t.device.index}, but rank {rank} of this group is on device {rank}; "
                 f"call torch.ahbm.set_device({rank}) before making it"
