@@ -17,6 +17,7 @@ from torchemu import dtypes
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
 from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented
+from torchemu._tensor.product_cost import added_traffic, product_traffic, summed_traffic
 from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import Array, wide
 from torchemu._tensor.views import broadcast_shapes
@@ -84,10 +85,12 @@ def _added_flops(outputs: Outputs, inputs: Inputs) -> int:
     return _product_flops(outputs, inputs[1:])
 
 
-MATMUL = Op("matmul", _matmul, _product_flops, MATRIX)
+MATMUL = Op("matmul", _matmul, _product_flops, MATRIX, product_traffic)
 OUTER = Op("outer", _outer)
-ADDMM, BADDBMM, ADDMV = (Op(name, _addmm, _added_flops, MATRIX) for name in ("addmm", "baddbmm", "addmv"))
-ADDBMM = Op("addbmm", _addbmm, lambda o, i: _added_flops(o, i) * i[1]._shape[0], MATRIX)
+ADDMM, BADDBMM, ADDMV = (
+    Op(name, _addmm, _added_flops, MATRIX, added_traffic) for name in ("addmm", "baddbmm", "addmv")
+)
+ADDBMM = Op("addbmm", _addbmm, lambda o, i: _added_flops(o, i) * i[1]._shape[0], MATRIX, summed_traffic)
 ADDR = Op("addr", _addr)
 
 
