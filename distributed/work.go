@@ -30,6 +30,34 @@ func (w *Work) Withdraw(err error) {
 // Duration is how long the rank's device was in the operation. It means something once the work is done.
 func (w *Work) Duration() sim.Time { return w.At() - w.start }
 
+// Began is when the rank's device reached the operation; false while it has not: what comes before it has not ended.
+func (w *Work) Began() (at sim.Time, reached bool) {
+	issued, after := w.follows()
+	if len(torchemu.Unfinished(after...)) > 0 {
+		return 0, false
+	}
+	for _, e := range after {
+		issued = max(issued, e.At())
+	}
+	return issued, true
+}
+
+// follows is when the host issued the operation, and what had to end before the device could start it.
+func (w *Work) follows() (issued sim.Time, after []*torchemu.Event) {
+	if w.letter != nil {
+		return w.letter.ready, w.letter.after
+	}
+	if w.meeting == nil { // of a single worker's shards
+		return w.start, nil
+	}
+	for i := range w.meeting.parts {
+		if p := &w.meeting.parts[i]; p.work == w {
+			return p.ready, p.after
+		}
+	}
+	return 0, nil
+}
+
 // MismatchError says that two ranks of a group met in operations that do not fit together. Rank came first.
 type MismatchError struct {
 	What            string // "a message"; "" for collective number Seq of the group

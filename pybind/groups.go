@@ -1,6 +1,7 @@
 package pybind
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,6 +220,24 @@ func Duration(work int64) (ps int64, err error) {
 		return 0, raise("RuntimeError", "the work has not ended: wait for it first")
 	}
 	return int64(w.object.Duration()), nil
+}
+
+// Progress says how far a rank's device is with an operation: "" before it has reached it, the time in picoseconds when
+// it has, and "begin,end" when it has ended without an error.
+func Progress(work int64) (times string, err error) {
+	defer guard(&err)
+	w, err := workOf(work)
+	if err != nil {
+		return "", err
+	}
+	begin, reached := w.object.Began()
+	switch {
+	case !reached:
+		return "", nil
+	case !w.object.Done() || w.object.Err() != nil:
+		return strconv.FormatInt(int64(begin), 10), nil
+	}
+	return fmt.Sprintf("%d,%d", begin, w.object.At()), nil
 }
 
 // Withdraw ends a message, unless it has met its other side, with a DistBackendError of the given text.

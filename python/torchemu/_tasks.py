@@ -42,6 +42,8 @@ class Tasks:
         failures: the ranks that failed by themselves.
         exit_codes: by rank, as of a process; None while it has not ended.
         ended: whether all have ended.
+        grace: picoseconds that ranks may go on after one has failed; None is until they wait.
+        when_failed: what is called with the failures, if there are any, before what is left is ended.
     """
 
     def __init__(
@@ -61,6 +63,8 @@ class Tasks:
         self.failures: list[Failure] = []
         self.exit_codes: list[int | None] = [None] * nprocs
         self.ended = False
+        self.grace: int | None = None
+        self.when_failed: list[Callable[[Sequence[Failure]], None]] = []
         self.interrupt: KeyboardInterrupt | None = None
         self._fn, self._args = fn, args
         self._together = together
@@ -131,6 +135,9 @@ class Tasks:
         return self._together and bool(self.failures) and not go.Runnable(self.scheduler)
 
     def _end(self) -> None:
+        if self.failures:
+            for call in self.when_failed:
+                call(self.failures)
         self._unwind()
         self.ended = True
         go.Release(self.scheduler)

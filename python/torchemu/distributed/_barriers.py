@@ -47,7 +47,7 @@ def barrier(
     if ranks.sharded:
         _runtime.current().wait_for_all()  # one host is all of the ranks
         return None
-    token = str(_token(ranks)._handle)
+    token = [_token(ranks)]
     work = issue(ranks, "barrier|all_reduce|max|0", token, token, True, [], on_host=True)
     assert work is not None
     work.limit = timeout

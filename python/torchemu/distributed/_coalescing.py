@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torchemu._tensor import Tensor
 from torchemu.distributed._groups import ProcessGroup, resolved
-from torchemu.distributed._issue import handles, issue, refuse_shards
+from torchemu.distributed._issue import issue, refuse_shards, repeated
 from torchemu.distributed._work import IllegalWork, Work
 
 _COLLECTIVES = {
@@ -71,13 +71,14 @@ class Collected:
 def _issue(group: ProcessGroup, calls: list[_Call], async_ops: bool) -> Work | None:
     name, collective = calls[0].name, _COLLECTIVES[calls[0].name]
     outputs = [c.output for c in calls]
-    outs, ins = handles(outputs), handles([c.given for c in calls])
+    outs: Sequence[Tensor] = outputs
+    ins: Sequence[Tensor] = [c.given for c in calls]
     if len(calls) > 1:
         name += "_coalesced"
         if collective == "all_gather":
-            outs = f"{group.size()}*{outs}"
+            outs = repeated(group.size(), outs)
         elif collective == "reduce_scatter":
-            ins = f"{group.size()}*{ins}"
+            ins = repeated(group.size(), ins)
     return issue(group, f"{name}|{collective}|{calls[0].op}|0", outs, ins, async_ops, outputs)
 
 

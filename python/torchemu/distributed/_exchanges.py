@@ -18,7 +18,7 @@ from torchemu.distributed._checks import (
     splits,
 )
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import handles, issue, refuse_shards, warn_of_coalesced
+from torchemu.distributed._issue import cut, issue, refuse_shards, warn_of_coalesced
 from torchemu.distributed._work import Work
 
 
@@ -52,9 +52,8 @@ def broadcast(
     root = group_rank_of(ranks, src, group_src)
     check_root(ranks, "broadcast", root)
     check_place(ranks, "tensor", tensor)
-    text = str(tensor._handle)
-    given = text if ranks.rank() == root else ""
-    return issue(ranks, f"broadcast|broadcast||{root}", text, given, async_op, [tensor])
+    given = [tensor] if ranks.rank() == root else []
+    return issue(ranks, f"broadcast|broadcast||{root}", [tensor], given, async_op, [tensor])
 
 
 def all_gather(
@@ -81,7 +80,7 @@ def all_gather(
         return None
     refuse_shards(ranks, "all_gather")
     _check_gathered(ranks, "allgather", tensor_list, tensor)
-    return issue(ranks, "all_gather|all_gather||0", handles(tensor_list), str(tensor._handle), async_op, tensor_list)
+    return issue(ranks, "all_gather|all_gather||0", tensor_list, [tensor], async_op, tensor_list)
 
 
 def _check_gathered(group: ProcessGroup, operation: str, blocks: list[Tensor], own: Tensor) -> None:
@@ -121,8 +120,8 @@ def all_gather_into_tensor(
     check_gathered_whole(ranks, output_tensor, input_tensor)
     if ranks.coalescing is not None:
         return ranks.coalescing.add("all_gather_into_tensor", "", async_op, output_tensor, input_tensor)
-    out, given = str(output_tensor._handle), str(input_tensor._handle)
-    return issue(ranks, "all_gather_into_tensor|all_gather||0", out, given, async_op, [output_tensor])
+    outs = [output_tensor]
+    return issue(ranks, "all_gather_into_tensor|all_gather||0", outs, [input_tensor], async_op, outs)
 
 
 all_gather_single = all_gather_into_tensor
@@ -167,7 +166,7 @@ def all_gather_coalesced(
     check_place(ranks, "input_tensor_list", *input_tensor_list)
     check_place(ranks, "output_tensor_lists", *together)
     call = "all_gather_coalesced|all_gather||0"
-    return issue(ranks, call, handles(together), handles(input_tensor_list), async_op, output_tensor_lists)
+    return issue(ranks, call, together, input_tensor_list, async_op, output_tensor_lists)
 
 
 def gather(
@@ -204,8 +203,8 @@ def gather(
             raise RuntimeError(_wrong_length("gather", "output", gather_list, ranks))
         _check_gathered(ranks, "gather", gather_list, tensor)
     check_place(ranks, "tensor", tensor)
-    outs = handles(gather_list or [])
-    return issue(ranks, f"gather|gather||{root}", outs, str(tensor._handle), async_op, gather_list or [])
+    outs = gather_list or []
+    return issue(ranks, f"gather|gather||{root}", outs, [tensor], async_op, outs)
 
 
 def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:
@@ -260,8 +259,7 @@ def scatter(
     check_root(ranks, "scatter", root)
     _check_scatter_list(ranks, scatter_list, root, tensor)
     check_place(ranks, "tensor", tensor)
-    ins = handles(scatter_list or [])
-    return issue(ranks, f"scatter|scatter||{root}", str(tensor._handle), ins, async_op, [tensor])
+    return issue(ranks, f"scatter|scatter||{root}", [tensor], scatter_list or [], async_op, [tensor])
 
 
 def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, root: int, own: Tensor) -> None:
@@ -306,8 +304,8 @@ def all_to_all(
             )
     check_place(ranks, "output_tensor_list", *output_tensor_list)
     check_place(ranks, "input_tensor_list", *input_tensor_list)
-    outs, ins = handles(output_tensor_list), handles(input_tensor_list)
-    return issue(ranks, "all_to_all|all_to_all||0", outs, ins, async_op, output_tensor_list)
+    call = "all_to_all|all_to_all||0"
+    return issue(ranks, call, output_tensor_list, input_tensor_list, async_op, output_tensor_list)
 
 
 def all_to_all_single(
@@ -344,8 +342,4 @@ def all_to_all_single(
     check_place(ranks, "output", output)
     check_place(ranks, "input", input)
     call = "all_to_all_single|all_to_all||0"
-    return issue(ranks, call, _parts(output, rows_out), _parts(input, rows_in), async_op, [output])
-
-
-def _parts(t: Tensor, rows: Sequence[int]) -> str:
-    return f"{t._handle}/{'/'.join(map(str, rows))}"
+    return issue(ranks, call, cut(output, rows_out), cut(input, rows_in), async_op, [output])

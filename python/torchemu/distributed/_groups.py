@@ -16,13 +16,14 @@ from torchemu._binding import go
 from torchemu._device import ACCELERATORS, CPU
 from torchemu._rank_local import RankLocal
 from torchemu._waiting import picoseconds
-from torchemu.distributed import _backends
+from torchemu.distributed import _backends, _flight_recorder
 from torchemu.distributed._work import FOR_EVER
 from torchemu.errors import MismatchError
 
 if TYPE_CHECKING:
     from torchemu._tensor import Tensor
     from torchemu.distributed._coalescing import Collected
+    from torchemu.distributed._hooks import Hooks
     from torchemu.distributed.store import Store
 
 NON_GROUP_MEMBER = -100
@@ -70,6 +71,7 @@ class ProcessGroup:
         token: what a barrier reduces; None before the first.
         store: what was given to init_process_group, or found; None where nobody asked for it.
         monitored: how many monitored barriers this rank has called.
+        hooks: who is told of what this rank issues; None for nobody.
         alive: not destroyed.
     """
 
@@ -88,7 +90,10 @@ class ProcessGroup:
         self.token: Tensor | None = None
         self.store: Store | None = None
         self.monitored = 0
+        self.hooks: Hooks | None = None
         self.alive = True
+        if not self.sharded:
+            _flight_recorder.watch_as_asked_for(self)
 
     def of_another_rank(self) -> ProcessGroup:
         """The same group as another rank knows it."""

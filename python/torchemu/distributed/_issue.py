@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torchemu import _runtime
@@ -14,32 +14,93 @@ from torchemu.distributed._groups import ProcessGroup
 from torchemu.distributed._work import Work
 
 
+class Spelled(list[Tensor]):
+    """Tensors of which the core is told more than which they are.
+
+    Attributes:
+        text: what it is told; see pybind's parseTensors.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, tensors: Iterable[Tensor], text: str) -> None:
+        super().__init__(tensors)
+        self.text = text
+
+
 def issue(
-    group: ProcessGroup, call: str, outs: str, ins: str, async_op: bool, outputs: list[Any], on_host: bool = False
+    group: ProcessGroup,
+    call: str,
+    outs: Sequence[Tensor],
+    ins: Sequence[Tensor],
+    async_op: bool,
+    outputs: list[Any],
+    on_host: bool = False,
 ) -> Work | None:
-    """Issues a collective; see go.Issue for call, outs and ins.
+    """Issues a collective; see go.Issue for call.
 
     Args:
+        outs, ins: what the rank receives and gives; empty where it does not.
         async_op: return a work; without it the current stream waits for the collective, the host does not.
         outputs: what the work's result is.
         on_host: the work's wait() blocks the host.
     """
+    if group.hooks is not None:
+        return _issue_hooked(group, call, (outs, ins), async_op, outputs, on_host)
     context = _runtime.current()
-    handle = go.Issue(group.handle, context.stream, context.world.site(), async_op, call, outs, ins)
+    site = context.world.site()
+    handle = go.Issue(group.handle, context.stream, site, async_op, call, _text(outs), _text(ins))
     return Work(handle, outputs, on_host) if async_op else None
+
+
+def _issue_hooked(
+    group: ProcessGroup,
+    call: str,
+    tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+    async_op: bool,
+    outputs: list[Any],
+    on_host: bool,
+) -> Work | None:
+    """As issue, with those told who look at what the group does: they want a work in any case."""
+    assert group.hooks is not None
+    context = _runtime.current()
+    site = context.world.site()
+
+    def start() -> Work:
+        outs, ins = map(_text, tensors)
+        return Work(go.Issue(group.handle, context.stream, site, True, call, outs, ins), outputs, on_host)
+
+    name, _, _, root = call.split("|")
+    work = group.hooks.around(group, start, name, int(root), tensors, async_op)
+    if not async_op:
+        work.synchronize()
+    return work if async_op else None
+
+
+def _text(tensors: Sequence[Tensor]) -> str:
+    """Tensors, as go.Issue takes them."""
+    if isinstance(tensors, Spelled):
+        return tensors.text
+    return ",".join([str(t._handle) for t in tensors])
+
+
+def repeated(times: int, tensors: Sequence[Tensor]) -> Spelled:
+    """Tensors each of which has a block for each of so many ranks."""
+    return Spelled(tensors, f"{times}*{_text(tensors)}")
+
+
+def cut(t: Tensor, rows: Sequence[int]) -> Spelled:
+    """A tensor of which so many rows each are for, or from, a rank."""
+    return Spelled([t], f"{t._handle}/{'/'.join(map(str, rows))}")
 
 
 def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | None) -> None:
     """Issues a collective of one tensor out and one in, where there are any, and blocks the host until it has ended."""
+    outs, ins = ([] if t is None else [t] for t in (out, given))
     context = _runtime.current()
-    outs, ins = ("" if t is None else str(t._handle) for t in (out, given))
-    work = Handle(go.Issue(group.handle, context.stream, context.world.site(), True, call, outs, ins))
+    site = context.world.site()
+    work = Handle(go.Issue(group.handle, context.stream, site, True, call, _text(outs), _text(ins)))
     context.wait(work.number)
-
-
-def handles(tensors: Sequence[Tensor]) -> str:
-    """Tensors, as go.Issue takes them."""
-    return ",".join([str(t._handle) for t in tensors])
 
 
 def refuse_shards(group: ProcessGroup, operation: str) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu._handles import Handle
 from torchemu._tensor import Tensor
 from torchemu.distributed._checks import check_place, check_tensor
 from torchemu.distributed._groups import (
@@ -58,8 +57,8 @@ def send(
         return
     peer = group_rank_of(ranks, dst, group_dst)
     _check_not_self(ranks, peer, "destination")
-    message = Handle(_checked_post(ranks, True, peer, tag, tensor))
-    _runtime.current().wait(message.number)
+    message = _checked_post(ranks, True, peer, tag, tensor)
+    _runtime.current().wait(message._event.number)
 
 
 def recv(
@@ -88,9 +87,9 @@ def recv(
         return -1
     peer = _source(ranks, src, group_src)
     _check_not_self(ranks, peer, "source")
-    message = Handle(_checked_post(ranks, False, peer, tag, tensor))
-    _runtime.current().wait(message.number)
-    return get_global_rank(ranks, go.Source(message.number))
+    message = _checked_post(ranks, False, peer, tag, tensor)
+    _runtime.current().wait(message._event.number)
+    return get_global_rank(ranks, message.source_rank())
 
 
 def isend(
@@ -109,7 +108,7 @@ def isend(
     ranks = member(group, "isend")
     if ranks is None:
         return None
-    return Work(_checked_post(ranks, True, group_rank_of(ranks, dst, group_dst), tag, tensor), [tensor])
+    return _checked_post(ranks, True, group_rank_of(ranks, dst, group_dst), tag, tensor)
 
 
 def irecv(
@@ -128,7 +127,7 @@ def irecv(
     ranks = member(group, "irecv")
     if ranks is None:
         return None
-    return Work(_checked_post(ranks, False, _source(ranks, src, group_src), tag, tensor), [tensor])
+    return _checked_post(ranks, False, _source(ranks, src, group_src), tag, tensor)
 
 
 def _source(group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
@@ -139,14 +138,23 @@ def _source(group: ProcessGroup, global_rank: int | None, group_rank: int | None
     return peer
 
 
-def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tensor: Tensor) -> int:
+def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tensor: Tensor) -> Work:
     refuse_shards(group, "send" if sending else "recv")
     if sending:
         _check_exists(group, peer, "destination")
     if tag < 0:
         raise RuntimeError(f"Tag must be nonnegative, not {tag}")
     check_place(group, "tensor", tensor)
-    return post(group, sending, peer, tag, tensor)
+    if group.hooks is None:
+        return Work(post(group, sending, peer, tag, tensor), [tensor])
+    return group.hooks.around(
+        group,
+        lambda: Work(post(group, sending, peer, tag, tensor), [tensor]),
+        "send" if sending else "recv",
+        peer,
+        ([], [tensor]) if sending else ([tensor], []),
+        async_op=True,
+    )
 
 
 def _check_exists(group: ProcessGroup, peer: int, kind: str) -> None:

@@ -15,7 +15,7 @@ from torchemu.distributed._checks import (
     check_tensor,
 )
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import handles, issue, refuse_shards, warn_of_coalesced
+from torchemu.distributed._issue import issue, refuse_shards, warn_of_coalesced
 from torchemu.distributed._reduce_op import RedOpType, ReduceOp, core_name
 from torchemu.distributed._work import Work
 
@@ -54,8 +54,8 @@ def all_reduce(
         return ranks.coalescing.add("all_reduce", name, async_op, tensor, tensor)
     if ranks.sharded:
         return _all_reduce_shards(ranks, tensor, name, async_op)
-    text = str(tensor._handle)
-    return issue(ranks, f"all_reduce|all_reduce|{name}|0", text, text, async_op, [tensor])
+    one = [tensor]
+    return issue(ranks, f"all_reduce|all_reduce|{name}|0", one, one, async_op, one)
 
 
 def _all_reduce_shards(group: ProcessGroup, tensor: Tensor, name: str, async_op: bool) -> Work | None:
@@ -85,8 +85,7 @@ def all_reduce_coalesced(
     refuse_shards(ranks, "all_reduce_coalesced")
     name = core_name(op, tensors[0].dtype)
     check_place(ranks, "tensors", *tensors)
-    text = handles(tensors)
-    return issue(ranks, f"all_reduce_coalesced|all_reduce|{name}|0", text, text, async_op, tensors)
+    return issue(ranks, f"all_reduce_coalesced|all_reduce|{name}|0", tensors, tensors, async_op, tensors)
 
 
 def reduce(
@@ -116,9 +115,8 @@ def reduce(
     check_root(ranks, "reduce", root)
     name = core_name(op, tensor.dtype)
     check_place(ranks, "tensor", tensor)
-    text = str(tensor._handle)
-    out = text if ranks.rank() == root else ""
-    return issue(ranks, f"reduce|reduce|{name}|{root}", out, text, async_op, [tensor])
+    outs = [tensor] if ranks.rank() == root else []
+    return issue(ranks, f"reduce|reduce|{name}|{root}", outs, [tensor], async_op, [tensor])
 
 
 def reduce_scatter(
@@ -152,7 +150,7 @@ def reduce_scatter(
     check_place(ranks, "output", output)
     check_place(ranks, "input_list", *input_list)
     call = f"reduce_scatter|reduce_scatter|{name}|0"
-    return issue(ranks, call, str(output._handle), handles(input_list), async_op, [output])
+    return issue(ranks, call, [output], input_list, async_op, [output])
 
 
 def reduce_scatter_tensor(
@@ -186,7 +184,7 @@ def reduce_scatter_tensor(
     if ranks.coalescing is not None:
         return ranks.coalescing.add("reduce_scatter_tensor", name, async_op, output, input)
     call = f"reduce_scatter_tensor|reduce_scatter|{name}|0"
-    return issue(ranks, call, str(output._handle), str(input._handle), async_op, [output])
+    return issue(ranks, call, [output], [input], async_op, [output])
 
 
 reduce_scatter_single = reduce_scatter_tensor

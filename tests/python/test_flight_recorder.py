@@ -1,0 +1,419 @@
+"""The flight recorder: what PyTorch's fr_trace is to find in the files, checked against the published schema."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import OpenWorld
+from ranks import SIXTY_FOUR, failures, on_ranks
+
+import torchemu as torch
+import torchemu.distributed as dist
+from torchemu._C import _distributed_c10d as c10d
+from torchemu._waiting import host_time, reach
+from torchemu.errors import DeadlockError, MismatchError
+
+SCHEMA: dict[str, type | tuple[type, ...]] = {
+    "frames": list,
+    "record_id": int,
+    "pg_id": int,
+    "process_group": tuple,
+    "thread_name": str,
+    "thread_id": str,
+    "collective_seq_id": int,
+    "p2p_seq_id": int,
+    "op_id": int,
+    "profiling_name": str,
+    "time_created_ns": int,
+    "input_sizes": list,
+    "input_dtypes": list,
+    "output_sizes": list,
+    "output_dtypes": list,
+    "state": str,
+    "time_discovered_started_ns": (int, type(None)),
+    "time_discovered_completed_ns": (int, type(None)),
+    "retired": bool,
+    "timeout_ms": int,
+    "is_p2p": bool,
+}
+"""The fields of an entry in version 2.10, as PyTorch 2.11 writes them, and their types."""
+
+MILLISECOND = 10**9
+SIZE, FILE = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (SIZE, FILE, "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def dumped(**options: bool) -> dict[str, Any]:
+    """What the running rank has recorded."""
+    whole: dict[str, Any] = pickle.loads(c10d._dump_fr_trace(**options))
+    return whole
+
+
+def entries() -> list[dict[str, Any]]:
+    """The operations of it."""
+    return list(dumped()["entries"])
+
+
+def check_schema(whole: dict[str, Any]) -> None:
+    """Fails unless a dump is what PyTorch would write."""
+    assert set(whole) == {"version", "pg_config", "comm_lib_version", "pg_status", "entries"}
+    assert whole["version"] == "2.10"
+    for config in whole["pg_config"].values():
+        assert set(config) == {"name", "desc", "ranks"}
+        assert config["ranks"] == str(json.loads(config["ranks"]))
+    for entry in whole["entries"]:
+        assert set(entry) == set(SCHEMA)
+        for name, kind in SCHEMA.items():
+            assert isinstance(entry[name], kind), name
+        for frame in entry["frames"]:
+            assert {k: type(v) for k, v in frame.items()} == {"name": str, "filename": str, "line": int}
+        check_times(entry)
+
+
+def check_times(entry: dict[str, Any]) -> None:
+    """Fails unless state and times agree."""
+    created, began = entry["time_created_ns"], entry["time_discovered_started_ns"]
+    ended = entry["time_discovered_completed_ns"]
+    assert entry["state"] == ("completed" if ended is not None else "started" if began is not None else "scheduled")
+    assert entry["retired"] == (ended is not None)
+    assert began is None or created <= began
+    assert ended is None or (began is not None and began <= ended)
+
+
+def test_off_records_nothing_and_looks_at_nothing(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        dist.all_reduce(torch.ones(2))
+        assert dist.group.WORLD is not None and dist.group.WORLD.hooks is None
+        assert dumped() == {
+            "version": "2.10", "pg_config": {}, "comm_lib_version": "", "pg_status": {}, "entries": [],
+        }  # fmt: skip
+
+    on_ranks(2, program)
+
+
+def all_collectives(rank: int, n: int) -> None:
+    """Calls each of them once, with blocks of 3 × 2 elements."""
+    t, many = torch.ones(3, 2), torch.ones(3 * n, 2)
+    root = rank == n - 1
+
+    def blocks() -> list[torch.Tensor]:
+        return [torch.ones(3, 2) for _ in range(n)]
+
+    dist.all_reduce(t)
+    dist.reduce(t, n - 1)
+    dist.broadcast(t, n - 1)
+    dist.all_gather(blocks(), t)
+    dist.all_gather_into_tensor(many, t)
+    dist.reduce_scatter(t, blocks())
+    dist.reduce_scatter_tensor(t, many)
+    dist.all_to_all(blocks(), blocks())
+    dist.all_to_all_single(torch.ones(3 * n, 2), many)
+    dist.gather(t, blocks() if root else None, n - 1)
+    dist.scatter(t, blocks() if root else None, n - 1)
+    dist.barrier()
+
+
+def expected(rank: int, n: int) -> list[tuple[str, list[list[int]], list[list[int]]]]:
+    """What PyTorch 2.11 with NCCL records for that: names, input and output sizes."""
+    one, whole = [[3, 2]], [[3 * n, 2]]
+    stacked = [[n, 3, 2]] if n > 1 else one
+    root = rank == n - 1
+    return [
+        ("all_reduce", one, one),
+        ("reduce", one, one),
+        ("broadcast", one, one),
+        ("all_gather", one, stacked),
+        ("_all_gather_base", one, whole),
+        ("reduce_scatter", stacked, one),
+        ("_reduce_scatter_base", whole, one),
+        ("all_to_all", stacked, stacked),
+        ("all_to_all", whole, whole),
+        ("gather", one, stacked if root else []),
+        ("scatter", stacked if root else [], one),
+        ("barrier", [], []),
+    ]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 64])
+def test_every_collective(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    open_world(SIXTY_FOUR)
+    monkeypatch.setenv(SIZE, "100")
+
+    def program(rank: int) -> None:
+        dist.init_process_group("nccl")
+        all_collectives(rank, n)
+        dist.barrier()
+        whole = dumped()
+        check_schema(whole)
+        *found, last = whole["entries"]
+        shown = [(e["profiling_name"], e["input_sizes"], e["output_sizes"]) for e in found]
+        assert shown == [(f"nccl:{name}", ins, outs) for name, ins, outs in expected(rank, n)]
+        for i, entry in enumerate([*found, last]):
+            assert (entry["record_id"], entry["collective_seq_id"], entry["op_id"]) == (i, i + 1, i + 1)
+            assert entry["process_group"] == ("0", "default_pg") and entry["timeout_ms"] == 600_000
+            assert not entry["is_p2p"] and entry["p2p_seq_id"] == 0
+            assert entry["state"] == "completed"
+            assert set(entry["input_dtypes"]) <= {"Float"}
+            assert len(entry["input_dtypes"]) >= len(entry["input_sizes"])
+            assert entry["frames"][0]["name"] in ("all_collectives", "program")
+        assert whole["pg_config"] == {"0": {"name": "0", "desc": "default_pg", "ranks": str(list(range(n)))}}
+        assert whole["pg_status"] == {"0": dict.fromkeys(whole["pg_status"]["0"], 13)}
+
+    on_ranks(n, program)
+
+
+def test_messages_and_groups(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_world("default")
+    monkeypatch.setenv("TORCH_NCCL_TRACE_BUFFER_SIZE", "100")
+
+    def program(rank: int) -> list[Any]:
+        dist.init_process_group("gloo")
+        pair = dist.new_group([1, 2], group_desc="pair")
+        if rank in (1, 2):
+            dist.all_reduce(torch.ones(2, dtype=torch.int64), group=pair)
+        if rank == 1:
+            dist.send(torch.ones(4, dtype=torch.float16), 2, group=pair)
+            dist.recv(torch.ones(1), 2, group=pair)
+        if rank == 2:
+            dist.recv(torch.ones(4, dtype=torch.float16), group=pair)
+            work = dist.isend(torch.ones(1), 1, group=pair)
+            assert work is not None
+            work.wait()
+        dist.barrier()
+        whole = dumped()
+        check_schema(whole)
+        return [
+            (e["profiling_name"], e["process_group"], e["p2p_seq_id"], e["op_id"], e["is_p2p"], e["input_sizes"])
+            for e in whole["entries"]
+        ]
+
+    zero, one, two, _ = on_ranks(4, program)
+    group = ("1", "pair")
+    end = ("gloo:barrier", ("0", "default_pg"), 0, 1, False, [])
+    assert zero == [end]
+    assert one == [
+        ("gloo:all_reduce", group, 0, 1, False, [[2]]),
+        ("gloo:send 0->1", group, 1, 2, True, [[4]]),
+        ("gloo:recv 0<-1", group, 2, 3, True, []),
+        end,
+    ]
+    assert two[1:3] == [
+        ("gloo:recv 1<-?", group, 1, 2, True, []),
+        ("gloo:send 1->0", group, 2, 3, True, [[1]]),
+    ]
+
+
+def test_the_last_are_kept(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_world("sips2")
+    monkeypatch.setenv(SIZE, "3")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        for i in range(8):
+            dist.all_reduce(torch.ones(i))
+        found = entries()
+        assert [e["record_id"] for e in found] == [5, 6, 7]
+        assert [e["input_sizes"] for e in found] == [[[5]], [[6]], [[7]]]
+        c10d._reset_fr_recording_nccl()
+        assert entries() == []
+        dist.barrier()
+        assert [e["record_id"] for e in entries()] == [8]
+
+    on_ranks(2, program)
+
+
+def test_states(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Started is what the device has reached, as a kernel that waits for other ranks has; what follows is scheduled."""
+    open_world("sips2")
+    monkeypatch.setenv(SIZE, "10")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        dist.barrier()
+        if rank == 0:
+            dist.all_reduce(torch.ones(2))
+            dist.all_reduce(torch.ones(2))
+            reach(MILLISECOND)
+            whole = dumped()
+            check_schema(whole)
+            assert [e["state"] for e in whole["entries"]] == ["completed", "started", "scheduled"]
+            active = pickle.loads(c10d._dump_nccl_trace(onlyActive=True))["entries"]
+            assert [e["record_id"] for e in active] == [1, 2]
+            assert whole["pg_status"]["0"] == {
+                "last_enqueued_collective": 3, "last_started_collective": 2, "last_completed_collective": 1,
+            }  # fmt: skip
+        else:
+            reach(2 * MILLISECOND)
+            dist.all_reduce(torch.ones(2))
+            dist.all_reduce(torch.ones(2))
+        dist.barrier()
+        assert [e["state"] for e in entries()] == ["completed"] * 4
+
+    on_ranks(2, program)
+
+
+def test_parts_and_json(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_world("sips2")
+    monkeypatch.setenv(SIZE, "10")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        dist.barrier()
+        dist.all_reduce(torch.ones(2, 3, dtype=torch.bfloat16))
+        assert "entries" not in dumped(includeCollectives=False)
+        assert all("frames" not in e for e in dumped(includeStackTraces=False)["entries"])
+        whole = dumped(includeStackTraces=False)
+        text = json.loads(c10d._dump_nccl_trace_json())
+        for entry in whole["entries"]:
+            entry["process_group"] = list(entry["process_group"])
+            for name in ("time_discovered_started_ns", "time_discovered_completed_ns"):
+                entry[name] = entry[name] or 0
+        assert text == whole
+        assert text["entries"][1]["input_dtypes"] == ["BFloat16"]
+        assert json.loads(c10d._dump_fr_trace_json(onlyActive=True))["entries"] == text["entries"][1:]
+
+    on_ranks(2, program)
+
+
+def test_recording_takes_no_simulated_time(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(rank: int) -> int:
+        dist.init_process_group()
+        all_collectives(rank, 4)
+        return host_time()
+
+    open_world("default")
+    without = on_ranks(4, program)
+    monkeypatch.setenv(SIZE, "10")
+    open_world("default")
+    assert on_ranks(4, program) == without
+
+
+def files(folder: Path) -> list[dict[str, Any]]:
+    """The dumps that were written, by rank."""
+    found = sorted(folder.iterdir(), key=lambda path: int(path.name.removeprefix("rank_")))
+    whole = [pickle.loads(path.read_bytes()) for path in found]
+    for one in whole:
+        check_schema(one)
+    return whole
+
+
+def mismatch(rank: int) -> None:
+    """Rank 2 calls something else."""
+    dist.init_process_group("nccl")
+    dist.barrier()
+    if rank == 2:
+        dist.broadcast(torch.ones(4), 0)
+    else:
+        dist.all_reduce(torch.ones(4))
+    dist.barrier()
+
+
+def hang(rank: int) -> None:
+    """Rank 2 calls nothing more."""
+    dist.init_process_group("nccl")
+    dist.barrier()
+    if rank != 2:
+        dist.all_reduce(torch.ones(4))
+        dist.barrier()
+
+
+@pytest.mark.parametrize("settings", [(SIZE, FILE), (FILE,), ("TORCH_NCCL_DEBUG_INFO_TEMP_FILE",)])
+def test_files_of_a_mismatch(
+    open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: tuple[str, ...]
+) -> None:
+    open_world("default")
+    for name in settings:
+        monkeypatch.setenv(name, "50" if name == SIZE else str(tmp_path / "rank_"))
+    assert {type(e) for e in failures(4, mismatch).values()} == {MismatchError}
+    whole = files(tmp_path)
+    assert len(whole) == 4
+    names = [[e["profiling_name"] for e in one["entries"]][:2] for one in whole]
+    wrong = ["nccl:barrier", "nccl:broadcast"]
+    right = ["nccl:barrier", "nccl:all_reduce"]
+    assert names == [right, right, wrong, right]
+    assert all(one["entries"][0]["state"] == "completed" for one in whole)
+    assert all(one["entries"][1]["state"] != "completed" for one in whole)
+
+
+def test_files_of_a_hang(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The rank that others wait for has a file too, though it has ended long before."""
+    open_world("default")
+    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
+    assert {type(e) for e in failures(4, hang).values()} == {DeadlockError}
+    whole = files(tmp_path)
+    states = [[e["state"] for e in one["entries"]] for one in whole]
+    waiting = ["completed", "started", "scheduled"]
+    assert states == [waiting, waiting, ["completed"], waiting]
+
+
+def test_no_files_of_other_failures(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    open_world("default")
+    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        dist.barrier()
+        raise ValueError("the program's own")
+
+    assert {type(e) for e in failures(2, program).values()} == {ValueError}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_size_that_is_no_number(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_world("sips2")
+    monkeypatch.setenv(SIZE, "many")
+
+    def program(rank: int) -> None:
+        with pytest.raises(RuntimeError, match=f"Invalid value for environment variable: {SIZE}: 'many' is no number"):
+            dist.init_process_group()
+
+    on_ranks(1, program)
+
+
+def test_attached_by_hand(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        dist.barrier()
+        assert dist.group.WORLD is not None
+        hook = c10d.FlightRecorderHook.attach(dist.group.WORLD)
+        dist.all_reduce(torch.ones(2))
+        hook.remove()
+        assert dist.group.WORLD.hooks is None
+        dist.barrier()
+        assert [(e["profiling_name"], e["collective_seq_id"]) for e in entries()] == [("nccl:all_reduce", 2)]
+
+    on_ranks(2, program)
+
+
+@pytest.mark.parametrize(
+    ("program", "text"), [(mismatch, "COLLECTIVE_TYPE_MISMATCH"), (hang, "Not all ranks joining collective")]
+)
+def test_what_pytorch_finds_in_them(
+    open_world: OpenWorld,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    program: Callable[[int], None],
+    text: str,
+) -> None:
+    fr_trace = pytest.importorskip("torch.distributed.flight_recorder.fr_trace")
+    open_world("default")
+    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
+    failures(4, program)
+    fr_trace.main([str(tmp_path), "--prefix", "rank_"])
+    assert text in caplog.text
