@@ -17,8 +17,20 @@ from collections.abc import Iterator
 EXIT_STATUS = 130
 """The exit status by which shells know Ctrl-C."""
 
+_handler_of = signal.getsignal  # that of the process: programs may get to see another one
 _SOON = 0.05  # seconds in which a main thread that runs Python has noticed
 _GRACE = 0.5  # seconds in which an interruptible program has long noticed
+
+
+class CtrlC(KeyboardInterrupt):
+    """The user's, as opposed to one that a program raises itself."""
+
+
+def is_users(interrupt: KeyboardInterrupt) -> bool:
+    """Whether it ends the run, and not only the rank that it comes out of. Where somebody else handles Ctrl-C it does:
+    it cannot be told who raised it."""
+    handler = _handler_of(signal.SIGINT)
+    return isinstance(interrupt, CtrlC) or getattr(handler, "__module__", None) != __name__
 
 
 @contextlib.contextmanager
@@ -33,7 +45,7 @@ def ends_the_process() -> Iterator[None]:
 
     def interrupt(number: int, frame: object) -> None:
         noticed.set()
-        raise KeyboardInterrupt
+        raise CtrlC
 
     signal.signal(signal.SIGINT, interrupt)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -52,7 +64,7 @@ def ends_the_process() -> Iterator[None]:
 def _python_handles_it() -> bool:
     return (
         threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        and _handler_of(signal.SIGINT) is signal.default_int_handler
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from torchemu.distributed import ProcessGroup
 
 DEFAULT_TOPOLOGY = "default"
+_FIRST_PID = 1 << 22  # the first number that Linux gives to no process
 PACKAGE = os.path.dirname(__file__) + os.sep
 """Where this package's files are: frames of them are not the program's."""
 
@@ -29,10 +31,25 @@ class World:
     Args:
         topology: a preset's name or the path of a topology.yaml.
         ccl: the path of a ccl.yaml; empty for the built-in one.
+
+    Attributes:
+        room_for: makes the World large enough for so many ranks; None where its topology has been chosen for its size.
     """
 
     def __init__(self, topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY, ccl: str | os.PathLike[str] = "") -> None:
         self.handle: int = go.OpenWorld(os.fspath(topology), os.fspath(ccl))
+        self._ccl_file = os.fspath(ccl)
+        self._describe()
+        self.room_for: Callable[[int], None] | None = None
+        self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
+        self.seed = 0  # of the schedule
+        self.pids = itertools.count(_FIRST_PID)  # of ranks, as processes; no process of the system has such a one
+        self.main = Context(self, rank=0)
+        self._sites: dict[tuple[types.CodeType, int], int] = {}
+        self.is_open = True
+        self._thread = threading.get_ident()
+
+    def _describe(self) -> None:
         about = json.loads(go.DescribeWorld(self.handle))
         self.topology: str = about["topology"]
         self.spec: dict[str, Any] = about["spec"]
@@ -40,12 +57,15 @@ class World:
         self.sips: int = about["sips"]
         self.algorithm: str = about["algorithm"]
         self.world_size: int = about["world_size"]
-        self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
-        self.seed = 0  # of the schedule
-        self.main = Context(self, rank=0)
-        self._sites: dict[tuple[types.CodeType, int], int] = {}
-        self.is_open = True
-        self._thread = threading.get_ident()
+
+    def resize(self, topology: str) -> None:
+        """Gives the World, in which nothing is under way, another topology with as many SIPs or more.
+
+        Raises:
+            RuntimeError: something is under way, faults are set, or it is being recorded.
+        """
+        go.ResizeWorld(self.handle, topology, self._ccl_file)
+        self._describe()
 
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
@@ -99,9 +119,14 @@ class Process(Protocol):
 
     Attributes:
         key: what decides the rank's random numbers.
+        signals_due: the numbers of signals that the rank has got and not yet handled.
     """
 
     key: str
+    signals_due: list[int]
+
+    def handle_signals(self) -> None:
+        """Calls the rank's handlers of the signals that are due."""
 
     def enter(self) -> None:
         """Puts it in place; called at every switch to the rank."""
@@ -118,12 +143,19 @@ class Process(Protocol):
 class Children(Protocol):
     """Ranks that one has spawned and not waited for."""
 
+    def context_of(self, pid: int) -> Context | None:
+        """That of the rank whose process has this number; None where there is no such one."""
+
     def advance(self, until: int = 0) -> None:
         """Runs them until what is behind the handle has ended, or they have."""
 
 
 class Context:
-    """What belongs to one rank: in a real cluster, to one process."""
+    """What belongs to one rank: in a real cluster, to one process.
+
+    Attributes:
+        pid: the number of that process; the system knows that of a program which was not spawned only.
+    """
 
     def __init__(
         self,
@@ -136,6 +168,7 @@ class Context:
         self.world = world
         self.rank = rank
         self.device = rank
+        self.pid = os.getpid() if tasks is None else next(world.pids)
         self.tasks = tasks
         self.parent = parent
         self.process = process

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,21 +19,33 @@ if TYPE_CHECKING:
     from torchemu.distributed import ProcessGroup
 
 _ASK_AGAIN = -2  # the answer of go.Next that no rank can run yet
-_TERMINATED = -15  # the exit code of a process that is ended by SIGTERM
+_TERMINATED = -signal.SIGTERM  # the exit code of a process that is ended by it
 
 
 class Unwound(BaseException):
     """Raised inside a rank that waits when another rank has failed, so that its ``finally`` blocks run."""
 
 
+class Signalled(SystemExit):
+    """How a signal ends a rank.
+
+    Attributes:
+        code: the exit code, minus the signal's number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(-int(number))
+
+
 @dataclass(frozen=True)
 class Failure:
-    """A rank that failed by itself."""
+    """A rank that failed by itself, and the number of its process."""
 
     rank: int
     time_ps: int
     exception: BaseException
     traceback: str
+    pid: int
 
 
 class Tasks:
@@ -41,7 +54,9 @@ class Tasks:
     Attributes:
         failures: the ranks that failed by themselves.
         exit_codes: by rank, as of a process; None while it has not ended.
+        live: how many have not ended.
         ended: whether all have ended.
+        contexts: those of the ranks.
         grace: picoseconds that ranks may go on after one has failed; None is until they wait.
         when_failed: what is called with the failures, if there are any, before what is left is ended.
     """
@@ -63,17 +78,19 @@ class Tasks:
         self.failures: list[Failure] = []
         self.exit_codes: list[int | None] = [None] * nprocs
         self.ended = False
-        self.grace: int | None = None
         self.when_failed: list[Callable[[Sequence[Failure]], None]] = []
         self.interrupt: KeyboardInterrupt | None = None
+        self.grace: int | None = None
+        self._grace_end = 0  # a timer's handle
+        self._doomed: list[tuple[int, BaseException]] = []
         self._fn, self._args = fn, args
         self._together = together
         self._unwinding = False
         self._loop = greenlet.getcurrent()
         processes = processes or [None] * nprocs
-        self._contexts = [_runtime.Context(self.world, r, self, parent, p) for r, p in enumerate(processes)]
+        self.contexts = [_runtime.Context(self.world, r, self, parent, p) for r, p in enumerate(processes)]
         self._greenlets = [greenlet.greenlet(self._body) for _ in range(nprocs)]
-        self._live = nprocs
+        self.live = nprocs
 
     def run(self) -> None:
         """Runs all ranks to their end."""
@@ -96,15 +113,21 @@ class Tasks:
                 self._end()
             _runtime.switch_to(before)
 
-    def kill(self, rank: int) -> None:
-        """Ends one rank where it waits."""
+    def kill(self, rank: int, error: BaseException | None = None) -> None:
+        """Ends one rank where it waits, by an exception that is raised there; without one as SIGTERM does."""
+        error = Signalled(signal.SIGTERM) if error is None else error
         before = _runtime.running()
         if self._greenlets[rank]:
-            self._resume(rank, Unwound())
+            self._resume(rank, error)
         elif self.exit_codes[rank] is None:  # it has not begun
             self._greenlets[rank].throw(greenlet.GreenletExit)
-            self._exited(rank, _TERMINATED)
+            self._failed(rank, error)
+            self._exited(rank, _exit_code(error))
         _runtime.switch_to(before)
+
+    def doom(self, rank: int, error: BaseException) -> None:
+        """Kills a rank as soon as the one that is running waits."""
+        self._doomed.append((rank, error))
 
     def wait(self, rank: int, waitable: int) -> None:
         """Parks the running rank until what is behind the handle has ended, while others run."""
@@ -113,11 +136,14 @@ class Tasks:
         if go.Park(self.scheduler, rank, waitable):
             self._loop.switch()
             go.Resumed(self.scheduler, rank)
+            process = self.contexts[rank].process
+            if process is not None and process.signals_due:
+                process.handle_signals()
 
     def _drive(self, enough: Callable[[], bool]) -> bool:
         """Reports false when it is enough, and true when the run is over."""
         while not self._over():
-            if enough():
+            if enough() and not self._is_ending():
                 return False
             try:
                 rank = go.Next(self.scheduler)
@@ -126,13 +152,20 @@ class Tasks:
                 continue
             if rank != _ASK_AGAIN:
                 self._resume(rank)
+            while self._doomed:
+                self.kill(*self._doomed.pop(0))
         return True
 
+    def _is_ending(self) -> bool:
+        return self._together and bool(self.failures)
+
     def _over(self) -> bool:
-        """A failure ends the run once no other rank can go on without simulated time passing."""
-        if self.interrupt is not None or self._live == 0:
+        """A failure ends the run once no other rank can go on without simulated time passing, or after the grace."""
+        if self.interrupt is not None or self.live == 0:
             return True
-        return self._together and bool(self.failures) and not go.Runnable(self.scheduler)
+        if self._grace_end:
+            return go.IsDone(self._grace_end)
+        return self._is_ending() and not go.Runnable(self.scheduler)
 
     def _end(self) -> None:
         if self.failures:
@@ -141,11 +174,13 @@ class Tasks:
         self._unwind()
         self.ended = True
         go.Release(self.scheduler)
+        if self._grace_end:
+            go.Release(self._grace_end)
 
     def _resume(self, rank: int, *thrown: BaseException) -> None:
         """Switches to the rank until it waits or ends. Its context stays: the next rank's replaces it."""
         task = self._greenlets[rank]
-        _runtime.switch_to(self._contexts[rank])
+        _runtime.switch_to(self.contexts[rank])
         if thrown:
             task.throw(*thrown)
         elif task:
@@ -160,10 +195,10 @@ class Tasks:
             code = 0
         except (Unwound, RankKilledError):
             pass
-        except KeyboardInterrupt as interrupt:
-            self.interrupt = interrupt
         except BaseException as error:
-            if not self._unwinding:  # what comes out of a rank then is not a cause but a consequence
+            if isinstance(error, KeyboardInterrupt) and _interrupts.is_users(error):
+                self.interrupt = error
+            elif not self._unwinding:  # what comes out of a rank then is not a cause but a consequence
                 self._failed(rank, error)
                 code = _exit_code(error)
         finally:
@@ -171,12 +206,12 @@ class Tasks:
 
     def _exited(self, rank: int, code: int) -> None:
         self.exit_codes[rank] = code
-        self._live -= 1
+        self.live -= 1
         go.Exit(self.scheduler, rank)
 
     def _program(self, rank: int) -> None:
         """Runs the rank and waits for what it has issued, as a process does that destroys its groups on exit."""
-        process = self._contexts[rank].process
+        process = self.contexts[rank].process
         try:
             if process is None:
                 self._fn(rank, *self._args)
@@ -190,7 +225,11 @@ class Tasks:
             go.Resumed(self.scheduler, rank)
 
     def _failed(self, rank: int, error: BaseException) -> None:
-        self.failures.append(Failure(rank, go.HostTime(self.world.handle, rank), error, _of_the_program(error)))
+        time, pid = go.HostTime(self.world.handle, rank), self.contexts[rank].pid
+        self.failures.append(Failure(rank, time, error, _of_the_program(error), pid))
+        if self._together and self.grace is not None and not self._grace_end:
+            self._grace_end = go.Timer(self.world.handle, rank, self.grace)
+            go.Until(self.scheduler, self._grace_end)
 
     def _throw_into_parked(self, deadlock: DeadlockError) -> None:
         """Makes every parked rank fail where it waits, so that its traceback shows the place."""
@@ -203,12 +242,14 @@ class Tasks:
         for rank, task in enumerate(self._greenlets):
             while task and not task.dead:
                 self._resume(rank, Unwound())
-        if self.failures or self.interrupt or self._live:
+        if self.failures or self.interrupt or self.live:
             go.Abandon(self.scheduler, self.nprocs)
 
 
 def _exit_code(error: BaseException) -> int:
     """That of a process which the exception ends."""
+    if isinstance(error, KeyboardInterrupt):
+        return -signal.SIGINT
     return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +46,7 @@ def test_one_rank_raises() -> None:
     assert sorted(ended) == [0, 1, 2, 3]
     assert isinstance(error, ProcessRaisedException) and isinstance(error, ProcessException)
     assert [f.rank for f in error.errors] == [2]
-    assert (error.error_index, error.error_pid) == (2, 2)
+    assert (error.error_index, error.error_pid) == (2, error.errors[0].pid)
     assert isinstance(error.errors[0].exception, KeyError)
     assert error.__cause__ is error.errors[0].exception
     text = error.msg
@@ -241,13 +242,13 @@ def test_all_exit_well() -> None:
     check_that_all_works()
 
 
-def test_interrupt_inside_a_rank() -> None:
+def test_ctrl_c_inside_a_rank() -> None:
     ended: list[int] = []
 
     def rank(r: int) -> None:
         try:
             if r == 2:
-                raise KeyboardInterrupt
+                signal.raise_signal(signal.SIGINT)
             wait_for_all()
         finally:
             ended.append(r)

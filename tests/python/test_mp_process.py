@@ -6,6 +6,7 @@ import importlib
 import multiprocessing
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import warnings
@@ -137,7 +138,7 @@ class TestProcess:
         processes[0].terminate()
         processes[1].kill()
         processes[2].join()
-        assert [process.exitcode for process in processes] == [-15, -15, 0]
+        assert [process.exitcode for process in processes] == [-15, -9, 0]
         assert log == ["ran", "finally", "finally"]
 
     def test_start_another_after_all_were_terminated(self) -> None:
@@ -191,7 +192,10 @@ class TestProcess:
         process.start()
         assert repr(process) == "<Process name='Process-1' rank=0 started>"
         process.join()
-        assert (process.pid, process.ident, process.sentinel, process.exitcode) == (0, 0, 0, 0)
+        assert process.pid == process.ident == process.sentinel
+        assert process.pid is not None and process.exitcode == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(process.pid, 0)  # to the system it is nobody
         assert repr(process) == "<Process name='Process-1' rank=0 stopped>"
         process.close()
         process.close()
@@ -240,15 +244,46 @@ class TestSpawnWithoutJoin:
 
         context = mp.spawn(program, (5,), world_size, join=False)
         assert isinstance(context, mp.ProcessContext)
+        assert len(context.sentinels) == len(context.error_files) == world_size
         assert context.join(timeout=1) is False
         assert number.value == 0
         event.set()
-        assert context.join() is True
+        while not context.join():
+            pass
         assert context.join() is True
         assert number.value == 5 * world_size
-        assert context.pids() == list(range(world_size))
+        assert context.pids() == [p.pid for p in context.processes] and len(set(context.pids())) == world_size
         assert [p.exitcode for p in context.processes] == [0] * world_size
-        assert len(context.sentinels) == len(context.error_files) == world_size
+        assert context.sentinels == {}
+
+    def test_join_returns_when_one_has_ended(self) -> None:
+        context = mp.spawn(lambda rank: mp.Event().wait(timeout=3 - rank), nprocs=3, join=False)
+        assert context is not None
+        for left in ([0, 1], [0], []):
+            assert context.join() is (not left)
+            assert list(context.sentinels.values()) == left
+            assert [r for r, p in enumerate(context.processes) if p.exitcode is None] == left
+
+    @pytest.mark.parametrize(("grace", "ends"), [(None, []), (0.5, []), (1.5, [0]), (5, [0, 2])])
+    def test_grace(self, grace: float | None, ends: list[int]) -> None:
+        """Rank 1 fails at once, ranks 0 and 2 would end after one and after two seconds."""
+        ended = []
+
+        def program(rank: int) -> None:
+            if rank == 1:
+                raise LookupError("gone")
+            mp.Event().wait(timeout=1 if rank == 0 else 2)
+            ended.append(rank)
+
+        context = mp.spawn(program, nprocs=3, join=False)
+        assert context is not None
+        before = host_time()
+        with pytest.raises(mp.ProcessRaisedException, match=r"-- Process 1 terminated with the following error:"):
+            context.join(grace_period=grace)
+        assert ended == ends
+        assert [p.exitcode for p in context.processes] == [0 if 0 in ends else -15, 1, 0 if 2 in ends else -15]
+        assert host_time() - before == pytest.approx(min(grace or 0, 2) * SECOND, abs=SECOND // 1000)
+        assert context.join()
 
     def test_failures_come_with_join(self) -> None:
         def program(rank: int) -> None:
@@ -258,9 +293,9 @@ class TestSpawnWithoutJoin:
 
         context = mp.start_processes(program, nprocs=3, join=False)
         assert context is not None
-        for _ in range(2):
-            with pytest.raises(mp.ProcessRaisedException, match=r"-- Process 1 terminated with the following error:"):
-                context.join()
+        with pytest.raises(mp.ProcessRaisedException, match=r"-- Process 1 terminated with the following error:"):
+            context.join()
+        assert context.join() and context.join()  # it has said so
         assert [p.exitcode for p in context.processes] == [-15, 1, -15]
 
     def test_the_program_may_wait_for_something_else(self) -> None:
@@ -269,7 +304,21 @@ class TestSpawnWithoutJoin:
         while store.add("n", 0) < 6:
             pass
         assert context is not None
-        assert context.join()
+        while not context.join():
+            pass
+
+    @pytest.mark.parametrize(("end", "name"), [("terminate", "SIGTERM"), ("kill", "SIGKILL")])
+    def test_one_that_is_ended_fails(self, end: str, name: str) -> None:
+        context = mp.spawn(lambda rank: mp.Event().wait(), nprocs=2, join=False)
+        assert context is not None
+        assert context.join(timeout=1) is False
+        getattr(context.processes[1], end)()
+        with pytest.raises(mp.ProcessExitedException, match=f"^process 1 terminated with signal {name}") as caught:
+            context.join()
+        error = caught.value
+        number = int(getattr(signal, name))
+        assert (error.exit_code, error.signal_name, error.pid) == (-number, name, context.pids()[1])
+        assert [p.exitcode for p in context.processes] == [-15, -number]
 
 
 class TestFailures:
@@ -282,9 +331,46 @@ class TestFailures:
         with pytest.raises(mp.ProcessExitedException, match=r"^process 2 terminated with exit code 9") as caught:
             mp.spawn(program, nprocs=4)
         error = caught.value
-        assert (error.exit_code, error.signal_name, error.error_index, error.pid) == (9, None, 2, 2)
+        assert (error.exit_code, error.signal_name, error.error_index) == (9, None, 2)
         assert isinstance(error, mp.SpawnException)
-        assert [f.rank for f in error.errors] == [2]
+        assert [(f.rank, f.pid) for f in error.errors] == [(2, error.pid)]
+
+    def test_an_interrupt_of_its_own_is_a_good_end(self) -> None:
+        def program(rank: int) -> None:
+            if rank != 1:
+                raise KeyboardInterrupt
+            mp.Event().wait(timeout=1)
+
+        context = mp.spawn(program, nprocs=3, join=False)
+        assert context is not None
+        while not context.join():
+            pass
+        assert [p.exitcode for p in context.processes] == [0, 0, 0]
+
+    def test_exceptions_go_to_other_processes(self) -> None:
+        """By pickle, as PyTorch's do: without the ranks' own exceptions."""
+
+        def raised(how: Any) -> Any:
+            with pytest.raises(mp.ProcessException) as caught:
+                mp.spawn(lambda rank: how(), nprocs=1)
+            return caught.value
+
+        for error, kind in (
+            (raised(lambda: [][0]), mp.ProcessRaisedException),
+            (raised(lambda: sys.exit(5)), mp.ProcessExitedException),
+        ):
+            copy = pickle.loads(pickle.dumps(error))
+            assert type(copy) is kind and str(copy) == copy.msg == error.msg
+            assert (copy.error_index, copy.error_pid, copy.pid) == (0, error.error_pid, error.pid)
+            if kind is mp.ProcessExitedException:
+                assert (copy.exit_code, copy.signal_name) == (5, None)
+
+    def test_exceptions_of_programs(self) -> None:
+        raised = mp.ProcessRaisedException("text", 1, 2)
+        assert (str(raised), raised.msg, raised.error_index, raised.error_pid) == ("text", "text", 1, 2)
+        exited = mp.ProcessExitedException("text", error_index=1, error_pid=2, exit_code=3, signal_name="SIGHUP")
+        assert (exited.exit_code, exited.signal_name, exited.args) == (3, "SIGHUP", ("text",))
+        assert mp.ProcessExitedException("text", 1, 2, 3).signal_name is None
 
     def test_the_earliest_in_simulated_time_comes_first(self) -> None:
         def program(rank: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from typing import Any
+
 from torchemu._tasks import Failure
 from torchemu.errors import DeadlockError
 
@@ -14,12 +17,15 @@ class ProcessException(Exception):
     Attributes:
         msg: the text.
         error_index: the rank.
-        pid, error_pid: its process id; ranks here are tasks of one process, so it is the rank too.
+        pid, error_pid: its process id; ranks here are tasks of one process, and the system knows none of this number.
     """
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
         self.msg, self.error_index, self.pid, self.error_pid = msg, error_index, error_pid, error_pid
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.msg, self.error_index, self.error_pid)
 
 
 class ProcessRaisedException(ProcessException):
@@ -30,8 +36,8 @@ class ProcessExitedException(ProcessException):
     """A spawned rank exited.
 
     Attributes:
-        exit_code: with which status.
-        signal_name: None; no signal ends a rank here.
+        exit_code: with which status; minus the number of the signal that has ended it.
+        signal_name: that signal's name; None where it has exited by itself.
     """
 
     def __init__(
@@ -39,6 +45,15 @@ class ProcessExitedException(ProcessException):
     ) -> None:
         super().__init__(msg, error_index, error_pid)
         self.exit_code, self.signal_name = exit_code, signal_name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProcessExitedException, (
+            self.msg,
+            self.error_index,
+            self.error_pid,
+            self.exit_code,
+            self.signal_name,
+        )
 
 
 class SpawnException(ProcessRaisedException):
@@ -51,18 +66,25 @@ class SpawnException(ProcessRaisedException):
 
     def __init__(self, errors: list[Failure]) -> None:
         self.errors = in_order(errors)
-        first = self.errors[0].rank
-        ProcessException.__init__(self, _message(self.errors), first, first)
+        first = self.errors[0]
+        ProcessException.__init__(self, _message(self.errors), first.rank, first.pid)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As what PyTorch raises: the ranks' exceptions stay where they are."""
+        return ProcessRaisedException, (self.msg, self.error_index, self.error_pid)
 
 
 class SpawnExitException(SpawnException, ProcessExitedException):
-    """Ranks of a spawn failed, and the first of them by ``sys.exit``."""
+    """Ranks of a spawn failed, and the first of them by ``sys.exit`` or a signal."""
 
     def __init__(self, errors: list[Failure], exit_code: int) -> None:
         super().__init__(errors)
-        self.msg = f"process {self.error_index} terminated with exit code {exit_code}{self.msg}"
+        self.exit_code, self.signal_name = exit_code, None if exit_code > 0 else signal_name(-exit_code)
+        how = f"exit code {exit_code}" if self.signal_name is None else f"signal {self.signal_name}"
+        self.msg = f"process {self.error_index} terminated with {how}{self.msg}"
         self.args = (self.msg,)
-        self.exit_code, self.signal_name = exit_code, None
+
+    __reduce__ = ProcessExitedException.__reduce__
 
 
 def error_of(errors: list[Failure], exit_codes: list[int | None]) -> SpawnException:
@@ -71,6 +93,18 @@ def error_of(errors: list[Failure], exit_codes: list[int | None]) -> SpawnExcept
     if isinstance(first.exception, SystemExit):
         return SpawnExitException(errors, exit_codes[first.rank] or 1)
     return SpawnException(errors)
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM, ….
+
+    Args:
+        number: of a signal.
+    """
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"<Unknown signal {number}>"
 
 
 def in_order(errors: list[Failure]) -> list[Failure]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -128,10 +127,13 @@ class MainProcess:
     exitcode = None
     _identity = ()
 
+    def __init__(self, context: _runtime.Context) -> None:
+        self._context = context
+
     @property
     def pid(self) -> int:
-        """The process that all ranks are tasks of."""
-        return os.getpid()
+        """The number of its process."""
+        return self._context.pid
 
     ident = pid
 
@@ -144,12 +146,15 @@ def current_process() -> RankProcess | MainProcess:
     """The rank that asks."""
     context = _runtime.current()
     ranks = context.tasks.shared.get(Ranks) if context.tasks is not None else None
-    return MainProcess() if ranks is None else ranks.processes[context.rank]
+    return MainProcess(context) if ranks is None else ranks.processes[context.rank]
 
 
 def parent_process() -> RankProcess | MainProcess | None:
     """The program that spawned the rank that asks; None when nobody did."""
-    return None if isinstance(current_process(), MainProcess) else MainProcess()
+    context = _runtime.current()
+    if isinstance(current_process(), MainProcess) or context.parent is None:
+        return None
+    return MainProcess(context.parent)
 
 
 def active_children() -> list[RankProcess]:

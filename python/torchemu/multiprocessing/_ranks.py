@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchemu import _runtime
+from torchemu import _interrupts, _runtime
 from torchemu._binding import go
-from torchemu._tasks import Tasks
+from torchemu._streams import synchronize
+from torchemu._tasks import Signalled, Tasks
 from torchemu.multiprocessing._shared import access, limit
 
 
@@ -35,12 +37,19 @@ class Ranks:
         if self.tasks is None:
             self.tasks = self._start()
             self.tasks.shared[Ranks] = self
+            for process, context in zip(self.processes, self.tasks.contexts, strict=True):
+                context.pid = process.number
         return self.tasks
 
     @property
     def ended(self) -> bool:
         """Whether all have ended."""
         return self.tasks is not None and self.tasks.ended
+
+    def context_of(self, pid: int) -> _runtime.Context | None:
+        """That of the rank whose process has this number; None where there is no such one."""
+        rank = next((rank for rank, process in enumerate(self.processes) if process.number == pid), None)
+        return None if rank is None else self.begun().contexts[rank]
 
     def leave_running(self, at_exit: bool = True) -> None:
         """Lets them run whenever the program waits; at_exit also to their end when it ends."""
@@ -85,11 +94,32 @@ def tasks_of(
         ValueError: nprocs is not positive, or the topology has fewer SIPs.
     """
     if parent.tasks is not None and parent.tasks.nprocs > 1:
-        raise RuntimeError("spawn inside a spawned rank is not supported: a World has one rank a SIP, all in use")
-    if parent.process is None:
-        return Tasks(parent, fn, args, nprocs, together=together)
-    call, processes = parent.process.spawned(nprocs, fn, args)
-    return Tasks(parent, call, (), nprocs, processes, together)
+        raise RuntimeError(
+            "spawn inside a spawned rank is not supported: a World has one rank a SIP, all in use; a program that "
+            "spawns its ranks itself is started once: torchemu run --nproc-per-node 1"
+        )
+    world = parent.world
+    if nprocs > world.sips and world.room_for is not None:
+        synchronize()
+        world.room_for(nprocs)
+    processes: Sequence[_runtime.Process] = ()
+    if parent.process is not None:
+        fn, processes = parent.process.spawned(nprocs, fn, args)
+        args = ()
+    return Tasks(parent, _ended_by_interrupts(fn) if together else fn, args, nprocs, processes, together)
+
+
+def _ended_by_interrupts(fn: Callable[..., Any]) -> Callable[..., None]:
+    """The function, for which a KeyboardInterrupt of the program's own is an end like any other."""
+
+    def program(rank: int, *args: Any) -> None:
+        try:
+            fn(rank, *args)
+        except KeyboardInterrupt as interrupt:
+            if _interrupts.is_users(interrupt):
+                raise
+
+    return program
 
 
 class RankProcess:
@@ -98,10 +128,12 @@ class RankProcess:
     Attributes:
         name: as Python names processes.
         daemon: means nothing for the ranks of spawn.
+        number: what pid is after the start.
     """
 
     def __init__(self, ranks: Ranks | None, rank: int, name: str, daemon: bool = False) -> None:
         self.name, self.daemon = name, daemon
+        self.number = next(_runtime.current_world().pids)
         self._ranks, self._rank = ranks, rank
         self._closed = False
 
@@ -115,8 +147,8 @@ class RankProcess:
 
     @property
     def pid(self) -> int | None:
-        """The rank: ranks are tasks of one process. None before the start."""
-        return None if self._ranks is None else self._rank
+        """A number that no process of the system has: ranks are tasks of one. None before the start."""
+        return None if self._ranks is None else self.number
 
     ident = sentinel = pid
 
@@ -126,8 +158,8 @@ class RankProcess:
 
     @property
     def exitcode(self) -> int | None:
-        """0 when it has ended well, 1 after an exception, the status of sys.exit, -15 when it was terminated; None
-        while it has not ended."""
+        """0 when it has ended well, 1 after an exception, the status of sys.exit, minus the number of the signal that
+        has ended it; None while it has not ended."""
         self._check_open()
         if self._ranks is None or self._ranks.tasks is None:
             return None
@@ -151,14 +183,19 @@ class RankProcess:
         self._ranks.wait(timeout, lambda: self.exitcode is not None)
 
     def terminate(self) -> None:
-        """Ends it where it waits; its ``finally`` blocks run."""
+        """Ends it where it waits, as SIGTERM does; its ``finally`` blocks run."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Ends it where it waits, as SIGKILL does, but that its ``finally`` blocks run."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: int) -> None:
         if self._ranks is None:
             raise AssertionError("can only terminate a started process")
         if self._is_inside():
             raise AssertionError("can only terminate a child process")
-        self._ranks.begun().kill(self._rank)
-
-    kill = terminate
+        self._ranks.begun().kill(self._rank, Signalled(number))
 
     def close(self) -> None:
         """Makes it useless. It has to have ended."""

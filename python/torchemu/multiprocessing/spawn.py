@@ -14,6 +14,8 @@ from torchemu.multiprocessing._errors import (
     error_of,
 )
 from torchemu.multiprocessing._ranks import RankProcess, Ranks, tasks_of
+from torchemu.multiprocessing._shared import limit
+from torchemu.multiprocessing._start import get_context
 
 __all__ = [
     "ProcessContext",
@@ -37,7 +39,8 @@ def spawn(
     """Runs ``fn(rank, *args)`` on ranks 0 to nprocs-1 and returns when all have ended.
 
     Ranks are cooperative: one runs until it waits for something, then another does. When a rank raises, the others
-    are unwound where they wait (their ``finally`` blocks run).
+    are unwound where they wait (their ``finally`` blocks run). A KeyboardInterrupt that a rank raises itself ends it
+    well.
 
     Args:
         fn, args: what to call, with the rank before the arguments.
@@ -48,7 +51,7 @@ def spawn(
 
     Raises:
         SpawnException: ranks failed; it carries each with its traceback. A SpawnExitException where the first of them
-            called ``sys.exit``.
+            called ``sys.exit`` or was ended by a signal.
         ValueError: nprocs is not positive, or the topology has fewer SIPs.
     """
     if start_method != "spawn":
@@ -70,18 +73,20 @@ def start_processes(
     start_method: str = "spawn",
 ) -> ProcessContext | None:
     """As spawn: however processes would be started, ranks are tasks."""
+    get_context(start_method)  # says whether there is such a way
     if not callable(fn):
         raise TypeError(f"spawn needs a function to call with each rank, not {fn!r}")
     if not isinstance(nprocs, int) or isinstance(nprocs, bool):
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
     parent = _runtime.current()
     tasks = tasks_of(parent, fn, tuple(args), nprocs)
-    context = ProcessContext(Ranks(parent, lambda: tasks), nprocs)
-    if join:
-        context.join()
-        return None
-    context._ranks.leave_running()
-    return context
+    context = ProcessContext(Ranks(parent, lambda: tasks), nprocs, daemon)
+    if not join:
+        context._ranks.leave_running()
+        return context
+    context._ranks.advance()
+    context.join()
+    return None
 
 
 class ProcessContext:
@@ -89,34 +94,43 @@ class ProcessContext:
 
     Attributes:
         processes: one for each rank.
-        sentinels, error_files: as many, but of no use: there is nothing that the operating system could wait for.
+        sentinels: the ranks that join has not yet seen the end of, by their processes' numbers.
+        error_files: None for each rank: exceptions need no files here.
     """
 
-    def __init__(self, ranks: Ranks, nprocs: int) -> None:
+    def __init__(self, ranks: Ranks, nprocs: int, daemon: bool = False) -> None:
         self._ranks = ranks
-        ranks.processes = [RankProcess(ranks, rank, f"SpawnProcess-{rank + 1}") for rank in range(nprocs)]
+        ranks.processes = [RankProcess(ranks, rank, f"SpawnProcess-{rank + 1}", daemon) for rank in range(nprocs)]
         self.processes = ranks.processes
-        self.sentinels = list(range(nprocs))
+        self.sentinels = {process.pid: rank for rank, process in enumerate(ranks.processes)}
         self.error_files: list[str | None] = [None] * nprocs
 
     def pids(self) -> list[int | None]:
-        """The ranks, as numbers of processes."""
+        """The numbers of the ranks' processes."""
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Waits until all ranks have ended, or simulated time has passed the timeout, in seconds; tells which.
+        """Waits until a rank has ended that had not when join was last called, or simulated time has passed the
+        timeout. Tells whether all have ended; so programs call it in a loop.
+
+        Args:
+            timeout: in seconds.
+            grace_period: seconds of simulated time that the others may go on after a rank has failed.
 
         Raises:
-            as spawn does.
+            as spawn does, once.
         """
-        self._ranks.wait(timeout)
-        if not self._ranks.ended:
-            return False
+        if not self.sentinels:
+            return True
         tasks = self._ranks.begun()
-        if tasks.failures:
+        tasks.grace = limit(grace_period)
+        self._ranks.wait(timeout, lambda: tasks.live < len(self.sentinels))
+        if tasks.failures and tasks.ended:
+            self.sentinels.clear()
             error = error_of(tasks.failures, tasks.exit_codes)
             raise error from error.errors[0].exception
-        return True
+        self.sentinels = {pid: rank for pid, rank in self.sentinels.items() if tasks.exit_codes[rank] is None}
+        return not self.sentinels
 
 
 class SpawnContext(ProcessContext):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import sys
 from collections.abc import Iterator
 
@@ -90,12 +91,12 @@ class _Run:
         return 0
 
     def _reported(self, failed: list[Failure]) -> int:
-        """Prints why the run failed, if it did; returns the exit status."""
+        """Prints why the run failed, if it did; returns the exit status, which is torchrun's."""
         if not failed:
             return 0
         sys.stdout.flush()
         print(failures.report(failed, self._options.script, self._launch.nproc), file=sys.stderr)
-        return failures.exit_code(failed[0])
+        return 1
 
     def _failures(self, schedule: str, seed: int, silent: bool = False) -> list[Failure]:
         """Runs the program once; returns the ranks that failed, the cause first."""
@@ -105,6 +106,8 @@ class _Run:
                 if self._options.faults:
                     go.LoadFaults(world.handle, self._options.faults)
             world.schedule, world.seed = schedule, seed
+            if fabric.is_preset(self._options.topology):
+                world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)
             stack.enter_context(compat.installed())
             isolation = stack.enter_context(self._isolation(silent))
             stack.enter_context(self._traced(world))

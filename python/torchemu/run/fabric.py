@@ -29,6 +29,11 @@ def shape(topology: str) -> tuple[int, int]:
     return nodes, system["sips"]["count"] // nodes
 
 
+def is_preset(topology: str) -> bool:
+    """Whether it is the name of a built-in topology, which may have any size."""
+    return topology in json.loads(go.Presets())
+
+
 @contextlib.contextmanager
 def fitting(topology: str, nnodes: int, nproc: int) -> Iterator[str]:
     """A topology with a SIP for each rank: the one that is named or, if that is a preset, the same of another size.
@@ -42,7 +47,7 @@ def fitting(topology: str, nnodes: int, nproc: int) -> Iterator[str]:
     if nnodes * nproc <= nodes * sips and (nnodes == 1 or nproc == sips):
         yield topology
         return
-    if topology not in json.loads(go.Presets()):
+    if not is_preset(topology):
         raise MisfitError(
             f"{topology} has {_count(nodes, 'node')} of {_count(sips, 'SIP')}, which does not fit "
             f"{_count(nnodes, 'node')} of {_count(nproc, 'rank')}: each rank needs a SIP, in the node of its number"
@@ -51,6 +56,22 @@ def fitting(topology: str, nnodes: int, nproc: int) -> Iterator[str]:
         file = Path(folder, f"{topology}.yaml")
         file.write_text(json.dumps(resized(_spec(topology), nnodes, nproc)))  # JSON is YAML
         yield os.fspath(file)
+
+
+def enlarge(world: _runtime.World, topology: str, nproc: int) -> None:
+    """Gives a World of a preset more SIPs: its program spawns more ranks than that has.
+
+    Raises:
+        MisfitError: it cannot be done now.
+    """
+    with fitting(topology, 1, nproc) as larger:
+        try:
+            world.resize(larger)
+        except RuntimeError as error:
+            raise MisfitError(
+                f"{nproc} processes do not fit topology {world.topology!r}: it has {_count(world.sips, 'SIP')}, and "
+                f"cannot get more, for {error}; choose a --topology with at least {nproc}"
+            ) from error
 
 
 def resized(spec: dict[str, Any], nodes: int, sips: int) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import traceback
 import types
 from collections.abc import Iterator, Sequence
 
 from torchemu import _runtime
-from torchemu._tasks import Failure
+from torchemu._tasks import Failure, Signalled
 from torchemu.errors import DeadlockError
 from torchemu.multiprocessing import SpawnException
+from torchemu.multiprocessing._errors import signal_name
 
 _INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -24,11 +26,13 @@ def ordered(failures: Sequence[Failure]) -> list[Failure]:
 
 
 def exit_code(failure: Failure) -> int:
-    """What the rank's process would have ended with."""
+    """What the rank's process would have ended with: its exit status, or minus the number of a signal."""
     error = failure.exception
-    if not isinstance(error, SystemExit):
+    if isinstance(error, KeyboardInterrupt):
+        return -signal.SIGINT
+    if not isinstance(error, SystemExit) or not isinstance(error.code, int):
         return 1
-    return error.code & 0xFF if isinstance(error.code, int) else 1
+    return error.code if isinstance(error, Signalled) else error.code & 0xFF
 
 
 def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
@@ -104,6 +108,9 @@ def _full() -> bool:
 def _line(failure: Failure) -> str:
     """The exception in one line."""
     error = failure.exception
+    if isinstance(error, KeyboardInterrupt | Signalled):
+        number = -exit_code(failure)
+        return f"Signal {number} ({signal_name(number)}) received by PID {failure.pid}"
     if isinstance(error, SpawnException):
         first, *others = error.errors
         more = f", and {len(others)} more" if others else ""

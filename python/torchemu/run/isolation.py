@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from torchemu.run import clock, exits, random_state, surroundings
+from torchemu.run import clock, exits, random_state, signals, surroundings
 from torchemu.run.importing import Finder
 from torchemu.run.interpreter import Interpreter
 from torchemu.run.modules import Rules, Table
@@ -44,7 +44,7 @@ class Isolation:
     ) -> None:
         self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
         self._rules = Rules(isolate)
-        self._parts = [random_state, exits, surroundings, *([clock] if virtual_clock else [])]
+        self._parts = [random_state, exits, signals, surroundings, *([clock] if virtual_clock else [])]
         self.go_to = os.chdir
 
     def __enter__(self) -> Isolation:

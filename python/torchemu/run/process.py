@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from torchemu._tasks import Unwound
+from torchemu._tasks import Signalled, Unwound
 from torchemu.run.exits import Exits, ImmediateExit
 from torchemu.run.interpreter import Interpreter
 from torchemu.run.modules import Table
@@ -29,6 +29,8 @@ class Process:
 
     Attributes:
         folder: the working directory.
+        handlers: of signals, by number, that the program has set.
+        signals_due: the numbers of those that have come and are to be handled when the rank goes on.
         thread: the one that all ranks take turns on.
     """
 
@@ -38,6 +40,8 @@ class Process:
         self._output = (interpreter.stdout, interpreter.stderr)
         self.random = RandomState(key)
         self.exits = Exits()
+        self.handlers: dict[int, Any] = {}
+        self.signals_due: list[int] = []
         self._isolation = isolation
 
     def enter(self) -> None:
@@ -53,11 +57,17 @@ class Process:
             self._isolation.go_to(self.folder)
         self._isolation.in_place = self
 
+    def handle_signals(self) -> None:
+        """Calls the program's handlers of the signals that are due."""
+        while self.signals_due:
+            number = self.signals_due.pop(0)
+            self.handlers[number](number, sys._getframe(1))
+
     def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
         """Runs the rank's program to its end and what is due then. To be unwound is to be killed: nothing is due."""
         try:
             fn(rank, *args)
-        except (Unwound, ImmediateExit):
+        except (Unwound, ImmediateExit, Signalled):
             raise
         except BaseException:
             self.exits.run()
