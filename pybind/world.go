@@ -23,16 +23,44 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	settings := config.Resolve(topo.SIPs())
 	w := &world{World: torchemu.NewWorld(topo), thread: unix.Gettid()}
-	options := distributed.Options{Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32}
-	if w.backend, err = distributed.NewBackend(w.World, options); err != nil {
-		return 0, err
-	}
-	if w.about, err = describe(topo, config, settings); err != nil {
+	if err := w.furnish(config); err != nil {
 		return 0, err
 	}
 	return register(w), nil
+}
+
+// ResizeWorld gives an idle World another topology with as many SIPs or more. Its ranks, streams and tensors stay; groups
+// that are made from now on are on the new fabric.
+func ResizeWorld(handle int64, topologyName, cclFile string) (err error) {
+	defer guard(&err)
+	w, err := worldOf(handle)
+	if err != nil {
+		return err
+	}
+	topo, err := topology.Load(topologyName)
+	if err != nil {
+		return err
+	}
+	config, err := ccl.LoadConfig(cclFile)
+	if err != nil {
+		return err
+	}
+	if err := w.Resize(topo); err != nil {
+		return raise("RuntimeError", "%v", err)
+	}
+	return w.furnish(config)
+}
+
+// furnish makes what serves the World's present topology.
+func (w *world) furnish(config *ccl.Config) (err error) {
+	settings := config.Resolve(w.Topology.SIPs())
+	options := distributed.Options{Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32}
+	if w.backend, err = distributed.NewBackend(w.World, options); err != nil {
+		return err
+	}
+	w.about, err = describe(w.Topology, config, settings)
+	return err
 }
 
 func describe(t *topology.Topology, c *ccl.Config, s ccl.Resolved) (string, error) {

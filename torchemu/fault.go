@@ -59,6 +59,7 @@ type damage struct {
 	drops   []DropLink
 	mortals bool // a rank is dead or going to die
 	struck  int
+	faulty  bool // there are faults, whether or not they have struck
 }
 
 // fate is what goes wrong with a rank.
@@ -83,6 +84,7 @@ func (w *World) Inject(faults ...Fault) error {
 	}
 	for _, f := range faults {
 		f.prepare(w)
+		w.faulty = true
 	}
 	inOrder := func(a, b Fault) int { return cmp.Compare(a.from(), b.from()) }
 	for _, f := range slices.SortedStableFunc(slices.Values(faults), inOrder) {

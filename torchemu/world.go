@@ -55,6 +55,25 @@ func (w *World) Rank(i int) (*Rank, error) {
 	return w.ranks[i], nil
 }
 
+// Resize gives an idle cluster another topology with as many SIPs or more: the ranks it has stay, and traffic starts
+// anew. It is an error while anything is under way, after a fault was set, or while a recording goes on, which is of a
+// topology.
+func (w *World) Resize(t *topology.Topology) error {
+	switch {
+	case t.SIPs() < len(w.ranks):
+		return fmt.Errorf("topology %q has %d SIPs, fewer than the %d of %q", t.Name, t.SIPs(), len(w.ranks), w.Topology.Name)
+	case w.faulty:
+		return fmt.Errorf("faults are set for topology %q", w.Topology.Name)
+	case w.Trace.Has(trace.Collectives):
+		return fmt.Errorf("topology %q is being recorded", w.Topology.Name)
+	case !w.Engine.Idle():
+		return fmt.Errorf("operations are under way on topology %q", w.Topology.Name)
+	}
+	w.Topology, w.Network = t, network.New(w.Engine, t)
+	w.ranks = append(w.ranks, make([]*Rank, t.SIPs()-len(w.ranks))...)
+	return nil
+}
+
 // DeviceError says that a rank or device index has no SIP behind it.
 type DeviceError struct {
 	Device, SIPs int

@@ -1,0 +1,63 @@
+"""Scripts that spawn more ranks than their fabric has SIPs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from launch import Outcome, launch, lines, written
+
+SPAWNS = """
+    import os
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def work(rank, size, offset):
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", "29500"
+        dist.init_process_group("gloo", rank=rank, world_size=size)
+        t = torch.full((3,), rank) + offset
+        dist.all_reduce(t)
+        print(rank, t.tolist(), torch.cuda.device_count())
+
+    if __name__ == "__main__":
+        offset = torch.arange(3)
+        for size in {sizes}:
+            mp.spawn(work, args=(size, offset), nprocs=size)
+"""
+
+
+def spawned(folder: Path, sizes: list[int], *flags: str) -> Outcome:
+    return launch("--nproc-per-node", "1", *flags, written(folder, SPAWNS.format(sizes=sizes)))
+
+
+@pytest.mark.parametrize("sizes", [[4], [5], [64], [2, 9, 3, 10]])
+@pytest.mark.parametrize("preset", ["default", "sips2", "sips16"])
+def test_a_preset_grows_to_what_is_spawned(tmp_path: Path, sizes: list[int], preset: str) -> None:
+    smallest = {"default": 4, "sips2": 2, "sips16": 16}[preset]
+    expected = []
+    for i, size in enumerate(sizes):
+        total = [size * (size - 1) // 2 + size * k for k in range(3)]
+        expected += [f"{rank} {total} {max(smallest, *sizes[: i + 1])}" for rank in range(size)]
+    assert lines(spawned(tmp_path, sizes, "--topology", preset)) == sorted(expected)
+
+
+def test_a_file_of_its_own_does_not(tmp_path: Path) -> None:
+    fabric = written(tmp_path, "name: mine\nsystem: {sips: {count: 2}}\n", "fabric.yaml")
+    outcome = spawned(tmp_path, [3], "--topology", str(fabric))
+    assert outcome.status == 1
+    assert 'ValueError: 3 processes do not fit topology "mine": it has 2 SIPs' in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("flag", "file", "reason"),
+    [
+        ("--trace", None, 'topology "default" is being recorded'),
+        ("--faults", "faults: [{slow_rank: 0, factor: 2}]", 'faults are set for topology "default"'),
+    ],
+)
+def test_it_says_why_it_cannot_grow(tmp_path: Path, flag: str, file: str | None, reason: str) -> None:
+    value = tmp_path / "traces" if file is None else written(tmp_path, file, "faults.yaml")
+    outcome = spawned(tmp_path, [5], flag, str(value))
+    assert outcome.status == 1
+    assert f"it has 4 SIPs, and cannot get more, for {reason}; choose a --topology with at least 5" in outcome.err
