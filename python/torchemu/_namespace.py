@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from torchemu import _runtime, _tensor, ahbm, distributed, dtypes, errors, multiprocessing
+from torchemu import _runtime, _tensor, ahbm, autograd, distributed, dtypes, errors, multiprocessing
 from torchemu._binding import go as _go
 from torchemu._device import device
 from torchemu._grad_mode import (
@@ -42,6 +42,7 @@ __all__ = [
     "World",
     "ahbm",
     "are_deterministic_algorithms_enabled",
+    "autograd",
     "device",
     "distributed",
     "dtype",

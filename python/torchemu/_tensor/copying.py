@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from torchemu import _runtime, _settings, dtypes
+from torchemu._autograd import record
+from torchemu._autograd.variable import Versions, version_of
 from torchemu._binding import go
 from torchemu._device import device
 from torchemu._tensor import dispatch
@@ -78,6 +80,8 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     if where.is_host and not non_blocking:
         t.wait()
     copy = adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
+    if record.tracked(t):
+        record.record(TO, (copy,), (t,), ())
     if not t.device.is_host and not where.is_host:
         dispatch._done(CLONE, (copy,), (t,), ())
         return copy
@@ -124,15 +128,23 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     src._storage.settle()
     dispatch.check_writable(input)
     _check_expandable(input, src)
+    call = None
+    if record.tracked(input) or record.tracked(src):
+        call = record.before_write(COPY, input, (input, src), ())
+    _copied(input, src)
+    record.after_write(input, call)
+    return input
+
+
+def _copied(input: Tensor, src: Tensor) -> None:
     if not input._storage.has_settled():
         go.CopyTensor(_runtime.current().rank, input._handle, src._number)
-        return input
+        return
     if _in_python(input, src):
         quietly(_assign, input._write(), src._read())
     else:
         go.CopyTensor(_runtime.current().rank, input._number, src._number)
     dispatch._done(COPY, (input,), (src,), ())
-    return input
 
 
 def _in_python(target: Tensor, src: Tensor) -> bool:
@@ -209,11 +221,14 @@ def zero_(input: Tensor) -> Tensor:
 
 
 def set_data(input: Tensor, other: Tensor) -> None:
-    """``input.data = other``: gives the tensor other's memory, shape and dtype."""
+    """``input.data = other``: gives the tensor other's memory, shape and dtype. Its history and gradient stay."""
+    input._versions = Versions(version_of(input))
     for field in ("_storage", "_shape", "_strides", "_offset", "_array", "_core", "dtype", "device"):
         setattr(input, field, getattr(other, field))
 
 
 def data(input: Tensor) -> Tensor:
-    """``input.data``: the tensor without its gradients."""
-    return detach(input)
+    """``input.data``: the tensor without its gradients. Writes into it are not noticed by those."""
+    t = detach(input)
+    t._versions = Versions(0)
+    return t

@@ -16,6 +16,8 @@ from torchemu._shape import Size, row_major
 from torchemu._tensor.storage import Handle, Storage, reach_of
 
 if TYPE_CHECKING:
+    from torchemu._autograd.node import Node
+    from torchemu._autograd.variable import AutogradMeta, Versions
     from torchemu._tensor.operators import Operators
 else:
     Operators = object
@@ -80,9 +82,9 @@ class Tensor(Operators):
     device: device
     dp: DPPolicy = WHOLE
     name: str = ""
-    requires_grad: bool = False
-    grad: Tensor | None = None
-    grad_fn: Any = None
+    requires_grad: bool
+    grad: Tensor | None
+    grad_fn: Node | None
 
     _storage: Storage
     _shape: tuple[int, ...]
@@ -90,6 +92,9 @@ class Tensor(Operators):
     _offset: int = 0
     _array: np.ndarray | None = None  # the elements, where they stay in their place
     _core: Handle | None = None
+    _autograd: AutogradMeta | None = None
+    _base: Tensor | None = None  # of a view: what it is a view of, which is none itself
+    _versions: Versions | None = None  # None: its memory's
 
     __array_priority__ = 1000
 
@@ -236,10 +241,21 @@ class Tensor(Operators):
     # -- elements, for the host
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The elements as a NumPy array that shares the tensor's memory."""
+        """The elements as a NumPy array that shares the tensor's memory.
+
+        Raises:
+            RuntimeError: the tensor requires a gradient; force: never.
+        """
+        if not force:
+            self._check_detached()
         return self._write().view()
 
+    def _check_detached(self) -> None:
+        if self._autograd is not None and self.requires_grad:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self._check_detached()
         return np.array(self._write(), dtype=dtype, copy=copy)
 
     def tolist(self) -> Any:
@@ -347,6 +363,8 @@ def aliased(
     v = aliased_to(t._storage, kind or t.dtype, t.device, shape, strides, offset)
     if t.name:
         v.name = t.name
+    if t._versions is not None:
+        v._versions = t._versions
     return v
 
 

@@ -1,8 +1,7 @@
 """The one place through which every operation on tensors goes.
 
 An operation settles its operands, computes at once with NumPy, and is charged to the rank's current stream. What comes
-to all operations alike, such as their simulated cost and, later, recording them for autograd, comes here:
-:func:`_done`.
+to all operations alike comes here: their simulated cost, and recording them for autograd.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu._autograd import record
+from torchemu._autograd.derivative import Derivative
 from torchemu._device import device
 from torchemu._shape import Size
 from torchemu._tensor.conversion import converted, quietly
@@ -50,15 +51,17 @@ class Op:
     """An operation.
 
     Args:
-        name: what messages, and later gradients, know it by: that of the PyTorch function.
+        name: what messages and gradients know it by: that of the PyTorch function.
         compute: calculates with NumPy: from the operands' arrays (or numbers) and the parameters of the call, an array
             or a tuple of arrays.
         flops: how many floating-point operations a call does, from its outputs and operands.
         unit: which unit of a PE does them: VECTOR or MATRIX.
         traffic: how many bytes a call moves, from its outputs and operands; None: all of theirs.
+        derivative: how gradients go through it; see torchemu._autograd. With None they do not: a backward pass that
+            needs it says so.
     """
 
-    __slots__ = ("compute", "flops", "name", "traffic", "unit")
+    __slots__ = ("compute", "derivative", "flops", "name", "traffic", "unit")
 
     def __init__(
         self,
@@ -67,7 +70,9 @@ class Op:
         flops: Callable[[Outputs, Inputs], int] = flop_per_output,
         unit: str = VECTOR,
         traffic: Callable[[Outputs, Inputs], int] | None = None,
+        derivative: Derivative | None = None,
     ) -> None:
+        self.derivative = derivative
         self.name, self.compute, self.flops, self.unit, self.traffic = name, compute, flops, unit, traffic
 
     def __repr__(self) -> str:
@@ -103,7 +108,7 @@ def cost(op: Op, outputs: Outputs, inputs: Inputs) -> tuple[int, int, str]:
 
 
 def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> None:
-    """What every operation ends with: it is charged to the device.
+    """Charges an operation to the device.
 
     Operations among tensors of the host cost nothing.
     """
@@ -120,32 +125,27 @@ def _op(op: Op, operands: Inputs, *params: Any, kind: dtypes.dtype | None = None
         params: further arguments of op.compute.
         kind: the dtype of the result; None is that of the first tensor.
     """
-    first, arrays = read(operands)
+    first, arrays, tracked = read(operands)
     computed = quietly(op.compute, *arrays, *params)
     for array in arrays:
         if array is computed:
             computed = computed.copy()
     result = wrapped(computed, kind or first.dtype, first)
     _done(op, (result,), operands, params)
+    if tracked:
+        record.record(op, (result,), operands, params)
     return result
 
 
 def _op_several(op: Op, operands: Inputs, *params: Any, kinds: Sequence[dtypes.dtype | None]) -> tuple[Tensor, ...]:
     """Like _op, for an operation that computes a tuple of new arrays, of these dtypes (None: as computed)."""
-    first, arrays = read(operands)
+    first, arrays, tracked = read(operands)
     computed = quietly(op.compute, *arrays, *params)
     results = tuple([wrapped(array, kind, first) for array, kind in zip(computed, kinds, strict=True)])
     _done(op, results, operands, params)
+    if tracked:
+        record.record(op, results, operands, params)
     return results
-
-
-def _op_into(target: Tensor, op: Op, operands: Inputs, *params: Any) -> Tensor:
-    """Runs an operation and stores its result, converted, in an existing tensor of its shape; returns that."""
-    _, arrays = read(operands)
-    check_writable(target)
-    store(target, quietly(op.compute, *arrays, *params), op)
-    _done(op, (target,), operands, params)
-    return target
 
 
 def _op_view(
@@ -158,22 +158,33 @@ def _op_view(
     kind: dtypes.dtype | None = None,
 ) -> Tensor:
     """A view of base: another shape and strides on the same storage. It looks at no element and costs nothing."""
-    return aliased(base, shape, strides, offset, kind)
+    view = aliased(base, shape, strides, offset, kind)
+    view._base = base if base._base is None else base._base
+    if record.tracked(base):
+        record.record_view(op, view, base, params)
+    return view
 
 
 def _op_in_place(op: Op, targets: Outputs, operands: Inputs, *params: Any) -> None:
-    """Runs an operation that writes into the arrays of existing tensors, which come before those of its operands."""
-    arrays = read(operands)[1] if operands else []
-    for target in targets:
-        check_writable(target)
-    quietly(op.compute, *[t._write() for t in targets], *arrays, *params)
+    """Runs an operation that writes into the array of an existing tensor, which comes before those of its operands."""
+    _, arrays, tracked = read(operands) if operands else (None, [], False)
+    (target,) = targets
+    check_writable(target)
+    call = None
+    if tracked or record.tracked(target):
+        call = record.before_write(op, target, (target, *operands), params)
+    quietly(op.compute, target._write(), *arrays, *params)
     _done(op, targets, operands, params)
+    record.after_write(target, call)
 
 
-def read(operands: Inputs) -> tuple[Tensor, list[Any]]:
-    """The first tensor, and the arrays of the operands, numbers being themselves. All are settled first: other ranks
-    may run meanwhile, and an array that is looked at may move by what they do."""
+def read(operands: Inputs) -> tuple[Tensor, list[Any], bool]:
+    """The first tensor; the arrays of the operands, numbers being themselves; and whether one may require a gradient.
+
+    All are settled first: other ranks may run meanwhile, and an array that is looked at may move by what they do.
+    """
     first: Any = None
+    tracked = False
     for t in operands:
         if isinstance(t, Tensor):
             if first is None:
@@ -182,12 +193,15 @@ def read(operands: Inputs) -> tuple[Tensor, list[Any]]:
                 first = _of_one_device(first, t)
             if t._storage.unsettled:
                 t._storage.settle()
-    return first, [
+            if t._autograd is not None or (t._base is not None and t._base._autograd is not None):
+                tracked = True
+    arrays = [
         (t._array if t._array is not None else t._read())
         if isinstance(t, Tensor)
         else (t.item() if isinstance(t, np.generic) else t)
         for t in operands
     ]
+    return first, arrays, tracked
 
 
 def _of_one_device(a: Tensor, b: Tensor) -> Tensor:

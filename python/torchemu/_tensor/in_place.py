@@ -138,7 +138,7 @@ def _reshaped(view: Any) -> Callable[..., Tensor]:
 
 
 squeeze_, unsqueeze_ = _reshaped(views.squeeze), _reshaped(views.unsqueeze)
-transpose_, t_, as_strided_, detach_ = map(_reshaped, (views.transpose, views.t, views.as_strided, views.detach))
+transpose_, t_, as_strided_ = map(_reshaped, (views.transpose, views.t, views.as_strided))
 
 
 def resize_(self: Tensor, *sizes: Any) -> Tensor:
@@ -159,29 +159,6 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
     larger[: self.numel()] = self.reshape(-1)
     set_data(self, larger.view(shape))
     return self
-
-
-def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Says whether gradients are wanted.
-
-    Raises:
-        NotImplementedError: they are: operations are not recorded.
-        RuntimeError: the tensor is not of floats.
-    """
-    if requires_grad and not self.dtype.is_floating_point:
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    if requires_grad:
-        raise NotImplementedError("requires_grad=True is not supported: operations are not recorded for autograd")
-    return self
-
-
-def backward(self: Tensor, *_: Any, **__: Any) -> None:
-    """Computes gradients.
-
-    Raises:
-        RuntimeError: always: operations are not recorded.
-    """
-    raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
 
 
 # -- the tensor's memory

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu._autograd import derivatives, tensor_methods
 from torchemu._tensor import (
     comparing,
     copying,
@@ -40,9 +41,9 @@ _FUNCTIONS: dict[Any, str] = {  # module → those of its functions that are met
     gathering: "diag diag_embed flip fliplr flipud gather index_add index_add_ index_copy index_copy_ index_fill "
     "index_fill_ index_select roll scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take "
     "take_along_dim tril triu",
-    in_place: "add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ as_strided_ backward baddbmm_ clamp_ clamp_max_ "
-    "clamp_min_ cumprod_ cumsum_ detach_ div_ fill_diagonal_ lerp_ logit_ nan_to_num_ pin_memory record_stream "
-    "requires_grad_ resize_ round_ share_memory_ squeeze_ sub_ t_ transpose_ tril_ triu_ unsqueeze_",
+    in_place: "add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ as_strided_ baddbmm_ clamp_ clamp_max_ "
+    "clamp_min_ cumprod_ cumsum_ div_ fill_diagonal_ lerp_ logit_ nan_to_num_ pin_memory record_stream "
+    "resize_ round_ share_memory_ squeeze_ sub_ t_ transpose_ tril_ triu_ unsqueeze_",
     indexing: "argwhere index_put index_put_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select "
     "nonzero",
     joining: "repeat repeat_interleave tile",
@@ -89,11 +90,12 @@ _CASTS = {
 
 
 def attach() -> None:
-    """Makes them methods."""
+    """Makes them methods, and says how gradients go through operations."""
+    derivatives.attach()
     functions = {name: getattr(module, name) for module, names in _FUNCTIONS.items() for name in names.split()}
     functions |= {name: getattr(elementwise, name) for name in elementwise.__all__ if name != "rsub"}
     methods = _in_place_twins(functions) | functions | {name: _cast(kind) for name, kind in _CASTS.items()}
-    methods |= _operators() | _special()
+    methods |= _operators() | _special() | tensor_methods.METHODS
     for name, method in methods.items():
         setattr(Tensor, name, method)
     for name in HOST_READS:
@@ -186,14 +188,13 @@ def _special() -> dict[str, Any]:
         "H": property(views.t, doc="A matrix transposed."),
         "mT": property(views.last_two_swapped, doc="Each matrix transposed."),
         "mH": property(views.last_two_swapped, doc="Each matrix transposed."),
-        "data": property(views.detach, copying.set_data, doc="The tensor without its gradients."),
+        "data": property(copying.data, copying.set_data, doc="The tensor without its gradients."),
         "is_floating_point": lambda self: self.dtype.is_floating_point,
         "is_complex": lambda self: False,
         "is_signed": lambda self: self.dtype.is_signed,
         "is_same_size": lambda self, other: self._shape == other._shape,
         "is_shared": lambda self: True,
         "is_pinned": lambda self, device=None: False,
-        "is_leaf": property(lambda self: True, doc="Whether it was not made by a recorded operation."),
         "is_sparse": False,
         "is_quantized": False,
         "is_meta": False,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from torchemu._autograd import record
 from torchemu._limits import finfo
 from torchemu._tensor import dispatch, numerics, promotion
 from torchemu._tensor.conversion import converted
@@ -159,11 +160,13 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         )
     plan = _WHERE.plan((promotion.key(input), promotion.key(other)))
     chosen = condition if condition.dtype.name == "bool" else condition.bool()
-    first, (mask, *arrays) = dispatch.read((chosen, input, other))
+    first, (mask, *arrays), tracked = dispatch.read((chosen, input, other))
     like = first if not isinstance(input, Tensor) else input
     computed = dispatch.broadcasting(_choose, mask, *arrays, plan.arithmetic)
     result = dispatch.wrapped(computed, plan.kind, like)
     dispatch._done(_WHERE, (result,), (condition, input, other), ())
+    if tracked:
+        record.record(_WHERE, (result,), (chosen, input, other), ())
     return result if out is None else out.copy_(result)
 
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from torchemu import _settings, dtypes
+from torchemu._autograd import record
+from torchemu._autograd.derivative import Derivative
 from torchemu._tensor import dispatch, promotion
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor
@@ -58,6 +60,7 @@ class Pointwise(dispatch.Op):
         on_integers: what to use instead of compute for integers and bool.
         refusal: what to say about a dtype that it is not for; else PyTorch's usual words.
         no_bool_operand: what to say about a single operand of bool; else there may be such.
+        derivative: as for Op.
     """
 
     __slots__ = ("_domain", "_no_bool_operand", "_on_integers", "_plans", "_refusal", "_result")
@@ -71,8 +74,9 @@ class Pointwise(dispatch.Op):
         on_integers: Callable[..., Any] | None = None,
         refusal: str = "",
         no_bool_operand: str = "",
+        derivative: Derivative | None = None,
     ) -> None:
-        super().__init__(name, compute)
+        super().__init__(name, compute, derivative=derivative)
         self._no_bool_operand = no_bool_operand
         self._domain, self._result, self._on_integers, self._refusal = domain, result, on_integers, refusal
         self._plans: dict[Any, Plan] = {}
@@ -132,9 +136,11 @@ def pointwise(op: Pointwise, operands: tuple[Any, ...], *params: Any) -> Tensor:
         RuntimeError: the shapes do not broadcast, or the tensors are on different devices.
     """
     plan = op.plan(_keys(op, operands))
-    first, arrays = dispatch.read(operands)
+    first, arrays, tracked = dispatch.read(operands)
     result = dispatch.wrapped(_computed(plan, arrays, params), plan.kind, first)
     dispatch._done(op, (result,), operands, params)
+    if tracked:
+        record.record(op, (result,), operands, params)
     return result
 
 
@@ -147,7 +153,8 @@ def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *pa
     plan = op.plan(_keys(op, operands))
     check_cast(plan.kind, target)
     dispatch.check_writable(target)
-    _, arrays = dispatch.read(operands)
+    _, arrays, tracked = dispatch.read(operands)
+    call = _before_write(op, target, operands, params) if tracked or record.tracked(target) else None
     array = target._write()
     if array.dtype is plan.arithmetic and type(plan.function) is np.ufunc and _fits(arrays, array.shape):
         quietly(functools.partial(plan.function, out=array), *_operands(plan, arrays))
@@ -155,7 +162,15 @@ def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *pa
         result = _computed(plan, arrays, params)
         dispatch.store(target, quietly(converted, np.asarray(result), plan.kind.numpy), op)
     dispatch._done(op, (target,), operands, params)
+    record.after_write(target, call)
     return target
+
+
+def _before_write(op: Pointwise, target: Tensor, operands: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+    if operands[0] is not target:
+        record.refuse_out(op, (target, *operands))
+        return None
+    return record.before_write(op, target, operands, params)
 
 
 def check_cast(kind: dtypes.dtype, target: Tensor) -> None:

@@ -55,6 +55,7 @@ class Storage:
         unsettled: an operation of the core may not have put its result in place yet.
         pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
         launches, end: the kernel that wrote it last.
+        version: how often operations have written into it.
     """
 
     __slots__ = (
@@ -67,6 +68,7 @@ class Storage:
         "nbytes",
         "pending",
         "unsettled",
+        "version",
         "world",
     )
 
@@ -76,7 +78,7 @@ class Storage:
         self._handles: dict[dtypes.dtype, Handle] | None = None
         self.unsettled = self.pending = False
         self.launches: Launches | None = None
-        self.end = 0
+        self.end = self.version = 0
 
     @classmethod
     def zeros(cls, world: _runtime.World, kind: dtypes.dtype, numel: int) -> Storage:

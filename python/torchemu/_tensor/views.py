@@ -13,7 +13,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._shape import dims, row_major
-from torchemu._tensor.core import Tensor, axis_of
+from torchemu._tensor.core import Tensor, aliased, axis_of
 from torchemu._tensor.dispatch import Op, _op, _op_view, never, no_flops
 
 __all__ = [
@@ -390,8 +390,8 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 
 
 def detach(input: Tensor) -> Tensor:
-    """The same tensor, which gradients do not flow through."""
-    return _op_view(ALIAS, input, input._shape, input._steps(), input._offset)
+    """The same elements as a tensor that gradients do not flow through."""
+    return aliased(input, input._shape, input._steps(), input._offset)
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:

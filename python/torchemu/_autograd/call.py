@@ -1,0 +1,94 @@
+"""Calls of operations, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from torchemu._autograd.derivative import RESULT, Derivative
+from torchemu._autograd.node import Node, Saved, outputs_of
+from torchemu._autograd.variable import Edge, Metadata, metadata_of
+from torchemu._tensor.core import Tensor
+
+if TYPE_CHECKING:
+    from torchemu._tensor.dispatch import Op
+
+
+class Call(Node):
+    """A call of an operation. Formulas of derivatives see it so:
+
+    ``call[i]`` is operand i, if the formula has said that it looks at it, or it is no tensor; ``call.result`` or
+    ``call.results`` what was returned.
+
+    Attributes:
+        op: the operation.
+        params: what it was called with besides operands.
+        needs: for each operand whether its gradient is needed.
+        operands: for each operand that is a tensor its shape, dtype and device.
+    """
+
+    def __init__(self, op: Op, edges: Sequence[Edge | None], operands: Sequence[Any], params: Sequence[Any]) -> None:
+        super().__init__(edges, ())
+        self.op, self.params = op, params
+        self.needs = [edge is not None for edge in edges]
+        self.operands = [metadata_of(t) if isinstance(t, Tensor) else None for t in operands]
+        derivative = op.derivative
+        self._uses = set() if derivative is None else derivative.uses(self.needs)
+        self._kept = [
+            (Saved(t) if i in self._uses else None) if isinstance(t, Tensor) else t for i, t in enumerate(operands)
+        ]
+        self._results: list[Saved] = []
+
+    def returned(self, results: Sequence[Tensor]) -> None:
+        """Says what the call has returned."""
+        self.outputs = outputs_of(results)
+        if RESULT in self._uses:
+            self._results = [Saved(t, i) for i, t in enumerate(results)]
+
+    def name(self) -> str:
+        """That of the operation, as PyTorch's nodes are called."""
+        return "".join(part.capitalize() for part in self.op.name.split("_")) + "Backward0"
+
+    def __getitem__(self, operand: int) -> Any:
+        kept = self._kept[operand]
+        return kept.unpack(self) if isinstance(kept, Saved) else kept
+
+    @property
+    def results(self) -> list[Tensor]:
+        """What the call returned."""
+        return [saved.unpack(self) for saved in self._results]
+
+    @property
+    def result(self) -> Tensor:
+        """What the call returned, if that is one tensor."""
+        return self.results[0]
+
+    def shape(self, operand: int) -> tuple[int, ...]:
+        """That of an operand; a number has none."""
+        about = self.operands[operand]
+        return () if about is None else about.shape
+
+    def about(self, operand: int) -> Metadata:
+        """The shape, dtype and device of an operand that is a tensor."""
+        about = self.operands[operand]
+        assert about is not None
+        return about
+
+    def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
+        """Calculates the gradients of the operands.
+
+        Raises:
+            NotImplementedError: nobody has said what the operation's derivative is.
+        """
+        derivative: Derivative | None = self.op.derivative
+        if derivative is None:
+            raise NotImplementedError(f"derivative for {self.op.name} is not implemented")
+        if all(grad is None for grad in grads):
+            return [None] * len(self.edges)
+        return derivative.gradients(self, grads)
+
+    def release(self) -> None:
+        """Lets go the operands and results."""
+        for kept in (*self._kept, *self._results):
+            if isinstance(kept, Saved):
+                kept.release()

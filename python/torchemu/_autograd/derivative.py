@@ -1,0 +1,76 @@
+"""What the derivative of an operation is made of. See the package for an example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+RESULT = -1
+"""Among what a formula looks at: the result of the call, or the results."""
+
+EVERYTHING = -2
+"""Among what a formula looks at: all operands."""
+
+
+class Partial:
+    """How the gradient of one operand is found.
+
+    Args:
+        formula: calculates it, from the call (``torchemu._autograd.call.Call``) and the gradients of the results (None:
+            zeros); None is zeros too.
+        uses: the numbers of the operands that it looks at as ``call[0]``, …, and RESULT if at ``call.result``.
+    """
+
+    __slots__ = ("formula", "uses")
+
+    def __init__(self, formula: Callable[..., Any], *uses: int) -> None:
+        self.formula, self.uses = formula, uses
+
+
+class Derivative:
+    """The partial derivatives of an operation, in the order of its operands; those behind the last have none.
+
+    An operation that writes into a tensor has that, as it was before, as its first operand.
+    """
+
+    __slots__ = ("partials",)
+
+    def __init__(self, *partials: Partial) -> None:
+        self.partials = partials
+
+    def uses(self, needs: Sequence[bool]) -> set[int]:
+        """What the formulas of the operands whose gradients are needed look at."""
+        pairs = zip(self.partials, needs, strict=False)
+        return {used for partial, needed in pairs if needed for used in partial.uses}
+
+    def gradients(self, call: Any, grads: Sequence[Any]) -> list[Any]:
+        """The gradients of the operands, None where none is needed or there is none."""
+        found = [
+            partial.formula(call, *grads) if needed else None
+            for partial, needed in zip(self.partials, call.needs, strict=False)
+        ]
+        return found + [None] * (len(call.needs) - len(found))
+
+
+class Joint(Derivative):
+    """A derivative whose formula finds the gradients of all operands at once, and returns a sequence of them.
+
+    Args:
+        formula: as that of Partial; ``call.needs`` tells which gradients are needed.
+        uses: the numbers of the operands that it looks at, RESULT, or EVERYTHING.
+    """
+
+    __slots__ = ("_formula", "_uses")
+
+    def __init__(self, formula: Callable[..., Any], *uses: int) -> None:
+        super().__init__()
+        self._formula, self._uses = formula, uses
+
+    def uses(self, needs: Sequence[bool]) -> set[int]:
+        """What the formula looks at."""
+        used = set(self._uses)
+        return used | set(range(len(needs))) if EVERYTHING in used else used
+
+    def gradients(self, call: Any, grads: Sequence[Any]) -> list[Any]:
+        """The gradients of the operands."""
+        return list(self._formula(call, *grads))

@@ -1,0 +1,129 @@
+"""Recording: what ``torchemu._tensor.dispatch`` tells autograd about calls of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from torchemu import _settings
+from torchemu._autograd.call import Call
+from torchemu._autograd.node import Node
+from torchemu._autograd.variable import (
+    AutogradMeta,
+    Edge,
+    count_write,
+    current_meta,
+    edge_of,
+    meta_of,
+    version_of,
+    wants_grad,
+)
+from torchemu._autograd.views import CopySlices
+from torchemu._tensor.core import Tensor
+
+if TYPE_CHECKING:
+    from torchemu._tensor.dispatch import Op
+
+
+def tracked(t: Tensor) -> bool:
+    """Whether t may require a gradient. Quick: most tensors do not."""
+    return t._autograd is not None or (t._base is not None and t._base._autograd is not None)
+
+
+def _edges(operands: Sequence[Any]) -> list[Edge | None]:
+    return [edge_of(t) if isinstance(t, Tensor) and t.dtype.is_floating_point else None for t in operands]
+
+
+def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params: Sequence[Any]) -> None:
+    """Makes the results, new tensors, those of a recorded call, if gradients are wanted of an operand."""
+    if not _settings.current().gradients or not any(t.dtype.is_floating_point for t in results):
+        return
+    edges = _edges(operands)
+    if not any(edges):
+        return
+    call = Call(op, edges, operands, params)
+    call.returned(results)
+    for output, t in enumerate(results):
+        if t.dtype.is_floating_point:
+            t._autograd = AutogradMeta(True, call, output)
+
+
+def record_view(op: Op, view: Tensor, base: Tensor, params: Sequence[Any]) -> None:
+    """The same for a view."""
+    record(op, (view,), (base,), params)
+    meta = meta_of(view)
+    meta.version = version_of(view)
+    if not _settings.current().gradients and wants_grad(base):
+        meta.origin = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+
+
+# -- writes
+
+
+def before_write(op: Op, target: Tensor, operands: Sequence[Any], params: Sequence[Any]) -> Call | None:
+    """What after_write is to be told about a write into a tensor, which is its own first operand.
+
+    Raises:
+        RuntimeError: the tensor is one that operations may not write into.
+    """
+    if not _settings.current().gradients or not target.dtype.is_floating_point:
+        return None
+    edges = _edges(operands)
+    if not any(edges) and not wants_grad(target):
+        return None
+    check_write(target, wants_grad(target))
+    call_of = operands
+    if op.derivative is not None and 0 in op.derivative.uses([edge is not None for edge in edges]):
+        call_of = (target.detach().clone(), *operands[1:])
+    return Call(op, edges, call_of, params)
+
+
+def check_write(target: Tensor, required: bool) -> None:
+    """Raises:
+    RuntimeError: the tensor is a leaf whose gradient is wanted, or a view of one, or of a kind that is not followed.
+    """
+    base, meta = target._base, current_meta(target)
+    if base is not None:
+        if base._autograd is not None and base._autograd.requires_grad and base._autograd.node is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        if meta is not None and meta.origin:
+            raise RuntimeError(meta.origin)
+    if required and meta is not None and meta.node is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def after_write(target: Tensor, call: Call | None) -> None:
+    """Says that a tensor has been written, by this call if it is recorded."""
+    if call is None:
+        count_write(target)
+        return
+    rewrite(target, call)
+    call.returned((target,))
+
+
+def rewrite(target: Tensor, node: Node) -> None:
+    """Makes a written tensor the first output of a node; of its base, too, if it is a view."""
+    base = target._base
+    before = edge_of(base) if base is not None else None
+    count_write(target)
+    if base is None:
+        _set_history(target, node)
+    else:
+        _set_history(base, CopySlices(node, target, base, before))
+
+
+def _set_history(t: Tensor, node: Node) -> None:
+    meta = meta_of(t)
+    meta.requires_grad, meta.node, meta.output = True, node, 0
+    meta.version = version_of(t)
+
+
+def refuse_out(op: Op, operands: Sequence[Any]) -> None:
+    """Raises:
+    RuntimeError: gradients are wanted of an operand of a call with out=.
+    """
+    if _settings.current().gradients and any(isinstance(t, Tensor) and wants_grad(t) for t in operands):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )

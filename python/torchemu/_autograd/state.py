@@ -1,0 +1,42 @@
+"""What a rank has of its own for recording and for its backward passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._rank_local import RankLocal
+
+
+class State:
+    """One rank's.
+
+    Attributes:
+        recorded: how many nodes it has recorded.
+        passes: for each backward pass that it is in, the innermost last, what is to be called at its end.
+    """
+
+    def __init__(self) -> None:
+        self.recorded = 0
+        self.passes: list[list[Callable[[], Any]]] = []
+
+
+_STATE: RankLocal[State] = RankLocal(State)
+
+
+def current() -> State:
+    """The running rank's."""
+    return _STATE.get()
+
+
+def next_number() -> int:
+    """The number of a node: later ones are higher."""
+    state = _STATE.get()
+    state.recorded += 1
+    return state.recorded
+
+
+def current_stream() -> int:
+    """The stream that the running rank puts operations on."""
+    return _runtime.current().stream
