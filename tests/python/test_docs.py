@@ -1,0 +1,238 @@
+"""Every example in README.md and on the pages of docs runs, and prints what is shown there.
+
+Programs with a name above them, and what ``$ torchemu run`` prints about them, are test_diagnosis' concern.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from launch import launch, written
+
+import torchemu
+from torchemu import _runtime, cli
+from torchemu._binding import go
+
+pytest_plugins = ["pytester"]
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCED = re.compile(r"^(<!-- \w+\.py -->\n)?```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)")
+TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
+
+TRAIN = """
+    import sys
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("nccl" if len(sys.argv) > 1 else "gloo")
+    for _ in range(3):
+        t = torch.ones(1000, device="cuda" if len(sys.argv) > 1 else "cpu")
+        dist.all_reduce(t)
+        assert t.tolist() == [dist.get_world_size()] * 1000
+    print("rank", dist.get_rank(), "of", dist.get_world_size(), *sys.argv[1:])
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of text that is set as code."""
+
+    page: str
+    language: str
+    text: str
+    named: bool
+
+    @property
+    def first(self) -> str:
+        """Its first line."""
+        return self.text.strip().splitlines()[0].strip()
+
+
+def blocks(page: Path) -> list[Block]:
+    """Those of a page."""
+    text = page.read_text()
+    fenced = [Block(page.name, found[2], found[3], bool(found[1])) for found in FENCED.finditer(text)]
+    rest = FENCED.sub("", text)
+    return [*fenced, *(Block(page.name, "", textwrap.dedent(found[1]), False) for found in INDENTED.finditer(rest))]
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page) if not block.named and block.language != "console"]
+
+
+def block_of(page: str, beginning: str) -> Block:
+    """The one that begins so."""
+    (found,) = (b for b in BLOCKS if b.page == page and b.first.startswith(beginning))
+    return found
+
+
+def commands(block: Block, program: str) -> list[list[str]]:
+    """The arguments of its lines that run a program, without comments."""
+    lines = (shlex.split(line, comments=True) for line in block.text.splitlines())
+    return [words[1:] for words in lines if words and Path(words[0]).name == program]
+
+
+def printed(arguments: list[str]) -> str:
+    """What torchemu prints with these arguments, when it succeeds."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert cli.main(arguments) == 0
+    return out.getvalue()
+
+
+def run_script(block: Block, folder: Path) -> None:
+    """Lines that run or report on train.py."""
+    written(folder, TRAIN, "train.py")
+    for arguments in commands(block, "torchemu"):
+        out = printed(arguments)
+        if arguments[0] == "report":
+            assert "collectives" in out and (folder / "out" / "report.html").exists()
+        elif "--explore" not in arguments:
+            n = int(arguments[arguments.index("--nproc-per-node") + 1])
+            epochs = " --epochs 3" if "--epochs" in arguments else ""
+            assert sorted(out.splitlines()) == sorted(f"rank {r} of {n}{epochs}" for r in range(n))
+
+
+def make(block: Block, folder: Path) -> None:
+    """Targets of the Makefile."""
+    for arguments in commands(block, "make"):
+        subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, check=True, capture_output=True)
+
+
+def table_of_bench(block: Block, folder: Path) -> None:
+    """What make bench ends with; times may change with the model of the fabric, and those shown are then to follow."""
+    assert printed(["bench", str(ROOT / "benches" / "ccl_allreduce.py")]).endswith(block.text)
+
+
+def stuck(block: Block, folder: Path) -> None:
+    """A program of which only the error is shown."""
+    text = "import torch\nimport torch.distributed as dist\ndist.init_process_group('gloo'); x = torch.zeros(4)\n"
+    written(folder, text + "dist.recv(x, 1 - dist.get_rank())\n", "stuck.py")
+    outcome = launch("--nproc-per-node", "2", "stuck.py")
+    assert outcome.status == 1
+    assert TIME.sub("", outcome.err.replace(f"{folder}/", "")).startswith(TIME.sub("", block.text))
+
+
+def user_bench(block: Block, folder: Path) -> None:
+    """The bench is what the commands below it run."""
+    written(folder, block.text, "my_bench.py")
+    written(folder, block_of("README.md", "defaults: {algorithm").text, "my_ccl.yaml")
+    runs = commands(block_of("README.md", ".venv/bin/torchemu bench"), "torchemu")
+    for arguments, total, n in zip(runs, (10, 136, 10, 10), (4, 16, 4, 4), strict=True):
+        out = printed(arguments)
+        assert sorted(out.splitlines()[1 : n + 1]) == sorted(f"{r} {total}.0" for r in range(n))
+    assert json.loads((folder / "trace.json").read_text())
+
+
+def presets(block: Block, folder: Path) -> None:
+    """The comment names all topologies that there are; user_bench runs the commands."""
+    named = re.search(r"# (.*), or a YAML file", block.text)
+    assert named is not None and sorted(named[1].split(", ")) == sorted(json.loads(go.Presets()))
+
+
+def topology(block: Block, folder: Path) -> None:
+    """A topology.yaml."""
+    world = torchemu.World(written(folder, block.text, "topology.yaml"))
+    sips = world.spec["system"]["sips"]
+    world.close()
+    assert {name: sips[name] for name in ("count", "connect", "w", "h")} == {
+        "count": 16, "connect": "torus2d", "w": 4, "h": 4
+    }  # fmt: skip
+    assert sips["link"] == {"bandwidth": 100, "latency": 250}
+
+
+def ccl(block: Block, folder: Path) -> None:
+    """A ccl.yaml."""
+    world = torchemu.World("default", written(folder, block.text, "ccl.yaml"))
+    world.close()
+    assert world.algorithm == "ring"
+
+
+def faults(block: Block, folder: Path) -> None:
+    """A file of faults."""
+    with _runtime.opened() as world:
+        go.LoadFaults(world.handle, str(written(folder, block.text, "faults.yaml")))
+
+
+def test_file(block: Block, folder: Path) -> None:
+    """A file of tests."""
+    written(folder, block.text, "test_sum.py")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sum.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
+
+
+test_file.__test__ = False  # type: ignore[attr-defined] # it is one of the checks
+
+
+def message(block: Block, folder: Path) -> None:
+    """The beginning of a page: an error, of which the page shows several."""
+    pattern = ".*".join(re.escape(part) for part in block.text.strip().split("…"))
+    assert len(re.findall(pattern, (ROOT / "docs" / block.page).read_text())) > 1
+
+
+def profiling(block: Block, folder: Path) -> None:
+    """Lines that stand in a program."""
+    text = block.text.replace("        ...\n", "        torch.ones(10) + 1\n")
+    written(folder, f"import torch\nbatches = range(5)\n{text}", "program.py")
+    outcome = launch("--nproc-per-node", "1", "program.py")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "forward" in outcome.out and json.loads((folder / "rank0.json").read_text())["traceEvents"]
+
+
+def bandwidth(block: Block, folder: Path) -> None:
+    """Options of ccl_bandwidth.py, which has tests of its own."""
+    command = [sys.executable, "-c", "import sys, ccl_bandwidth as b; b._parser().parse_args(sys.argv[2:])"]
+    for arguments in commands(block, "python"):
+        assert arguments[0] == "benches/ccl_bandwidth.py"
+        subprocess.run([*command, *arguments], cwd=ROOT / "benches", check=True)
+
+
+CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
+    ("README.md", "make bench"): make,
+    ("README.md", "ccl_allreduce.py on default"): table_of_bench,
+    ("README.md", ".venv/bin/torchemu run"): run_script,
+    ("README.md", "[rank0]: Traceback"): stuck,
+    ("README.md", "import numpy as np"): user_bench,
+    ("README.md", ".venv/bin/torchemu bench"): presets,
+    ("README.md", "system: {sips"): topology,
+    ("README.md", "defaults: {algorithm"): ccl,
+    ("running.md", "torchrun "): run_script,
+    ("running.md", "import torchemu"): test_file,
+    ("faults.md", "faults:"): faults,
+    ("deadlock.md", "DeadlockError: "): message,
+    ("mismatch.md", "MismatchError: "): message,
+    ("traces.md", "torchemu run"): run_script,
+    ("traces.md", "with torch.profiler"): profiling,
+    ("traces.md", "python benches/"): bandwidth,
+}
+"""What is done with each block: page and beginning."""
+
+
+def test_every_example_is_checked() -> None:
+    assert len(BLOCKS) == len(CHECKS)
+    for page, beginning in CHECKS:
+        block_of(page, beginning)
+
+
+@pytest.mark.parametrize(("page", "beginning"), CHECKS)
+def test_example(page: str, beginning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    CHECKS[page, beginning](block_of(page, beginning), tmp_path)
+
+
+def test_programs_in_docs_are_whole() -> None:
+    """A fenced Python block of docs without a program's name above it is one that is checked here."""
+    assert {b.page for b in BLOCKS if b.language == "python"} == {"README.md", "running.md"}
