@@ -16,6 +16,7 @@ from torchemu._autograd.variable import (
     current_meta,
     edge_of,
     metadata_of,
+    set_meta,
     version_of,
     wants_grad,
 )
@@ -114,7 +115,7 @@ class BackwardFunction(Node, FunctionCtx):
             t = t.detach()
             t._base = base
         if differentiable:
-            meta = t._autograd = AutogradMeta(True, self, output)
+            meta = set_meta(t, AutogradMeta(True, self, output))
             meta.version = version_of(t)
             if t._base is not None:
                 meta.origin = _VIEW_OF_FUNCTION.format(output, self.name())
@@ -288,7 +289,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def _refusing(grad: Tensor) -> Tensor:
     alias = grad.detach()
-    alias._autograd = AutogradMeta(True, DelayedError(outputs_of([alias])), 0)
+    set_meta(alias, AutogradMeta(True, DelayedError(outputs_of([alias])), 0))
     return alias
 
 

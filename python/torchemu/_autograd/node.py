@@ -209,6 +209,7 @@ class Saved:
     def __init__(self, t: Tensor, output: int | None = None) -> None:
         self._tensor: Tensor | None = t if output is None else t.detach()  # t and the node would keep each other
         self._output, self._version = output, version_of(t)
+        t._storage.tracked = True
 
     def unpack(self, node: Node) -> Tensor:
         """The tensor.

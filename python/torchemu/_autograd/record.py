@@ -15,6 +15,7 @@ from torchemu._autograd.variable import (
     current_meta,
     edge_of,
     meta_of,
+    set_meta,
     version_of,
     wants_grad,
 )
@@ -23,11 +24,6 @@ from torchemu._tensor.core import Tensor
 
 if TYPE_CHECKING:
     from torchemu._tensor.dispatch import Op
-
-
-def tracked(t: Tensor) -> bool:
-    """Whether t may require a gradient. Quick: most tensors do not."""
-    return t._autograd is not None or (t._base is not None and t._base._autograd is not None)
 
 
 def _edges(operands: Sequence[Any]) -> list[Edge | None]:
@@ -45,15 +41,17 @@ def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params:
     call.returned(results)
     for output, t in enumerate(results):
         if t.dtype.is_floating_point:
-            t._autograd = AutogradMeta(True, call, output)
+            set_meta(t, AutogradMeta(True, call, output))
 
 
 def record_view(op: Op, view: Tensor, base: Tensor, params: Sequence[Any]) -> None:
     """The same for a view."""
+    if not wants_grad(base):
+        return
     record(op, (view,), (base,), params)
     meta = meta_of(view)
     meta.version = version_of(view)
-    if not _settings.current().gradients and wants_grad(base):
+    if not _settings.current().gradients:
         meta.origin = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
 
 

@@ -98,7 +98,14 @@ def meta_of(t: Tensor) -> AutogradMeta:
     """The tensor's own; makes one if it has none."""
     meta = t._autograd
     if meta is None:
-        meta = t._autograd = AutogradMeta()
+        meta = set_meta(t, AutogradMeta())
+    return meta
+
+
+def set_meta(t: Tensor, meta: AutogradMeta) -> AutogradMeta:
+    """Gives it to the tensor."""
+    t._storage.tracked = True
+    t._autograd = meta
     return meta
 
 

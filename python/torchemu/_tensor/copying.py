@@ -80,7 +80,7 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     if where.is_host and not non_blocking:
         t.wait()
     copy = adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
-    if record.tracked(t):
+    if t._storage.tracked:
         record.record(TO, (copy,), (t,), ())
     if not t.device.is_host and not where.is_host:
         dispatch._done(CLONE, (copy,), (t,), ())
@@ -129,10 +129,10 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     dispatch.check_writable(input)
     _check_expandable(input, src)
     call = None
-    if record.tracked(input) or record.tracked(src):
+    if input._storage.tracked or src._storage.tracked:
         call = record.before_write(COPY, input, (input, src), ())
     _copied(input, src)
-    record.after_write(input, call)
+    dispatch.written(input, call)
     return input
 
 
@@ -225,6 +225,7 @@ def set_data(input: Tensor, other: Tensor) -> None:
     input._versions = Versions(version_of(input))
     for field in ("_storage", "_shape", "_strides", "_offset", "_array", "_core", "dtype", "device"):
         setattr(input, field, getattr(other, field))
+    input._storage.tracked |= input._autograd is not None
 
 
 def data(input: Tensor) -> Tensor:

@@ -85,6 +85,7 @@ class Tensor(Operators):
     requires_grad: bool
     grad: Tensor | None
     grad_fn: Node | None
+    data: Tensor
 
     _storage: Storage
     _shape: tuple[int, ...]
@@ -363,7 +364,7 @@ def aliased(
     v = aliased_to(t._storage, kind or t.dtype, t.device, shape, strides, offset)
     if t.name:
         v.name = t.name
-    if t._versions is not None:
+    if t._storage.tracked and t._versions is not None:
         v._versions = t._versions
     return v
 

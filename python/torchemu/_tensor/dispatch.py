@@ -160,7 +160,7 @@ def _op_view(
     """A view of base: another shape and strides on the same storage. It looks at no element and costs nothing."""
     view = aliased(base, shape, strides, offset, kind)
     view._base = base if base._base is None else base._base
-    if record.tracked(base):
+    if base._storage.tracked:
         record.record_view(op, view, base, params)
     return view
 
@@ -171,11 +171,21 @@ def _op_in_place(op: Op, targets: Outputs, operands: Inputs, *params: Any) -> No
     (target,) = targets
     check_writable(target)
     call = None
-    if tracked or record.tracked(target):
+    if tracked or target._storage.tracked:
         call = record.before_write(op, target, (target, *operands), params)
+        arrays = read(operands)[1]  # that may have been an operation
     quietly(op.compute, target._write(), *arrays, *params)
     _done(op, targets, operands, params)
-    record.after_write(target, call)
+    written(target, call)
+
+
+def written(target: Tensor, call: Any) -> None:
+    """Ends a write into a tensor; call is what record.before_write said, if it was asked."""
+    storage = target._storage
+    if call is not None or storage.tracked:
+        record.after_write(target, call)
+    else:
+        storage.version += 1
 
 
 def read(operands: Inputs) -> tuple[Tensor, list[Any], bool]:
@@ -191,9 +201,10 @@ def read(operands: Inputs) -> tuple[Tensor, list[Any], bool]:
                 first = t
             elif t.device is not first.device:
                 first = _of_one_device(first, t)
-            if t._storage.unsettled:
-                t._storage.settle()
-            if t._autograd is not None or (t._base is not None and t._base._autograd is not None):
+            storage = t._storage
+            if storage.unsettled:
+                storage.settle()
+            if storage.tracked:
                 tracked = True
     arrays = [
         (t._array if t._array is not None else t._read())

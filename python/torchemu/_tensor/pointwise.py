@@ -154,7 +154,10 @@ def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *pa
     check_cast(plan.kind, target)
     dispatch.check_writable(target)
     _, arrays, tracked = dispatch.read(operands)
-    call = _before_write(op, target, operands, params) if tracked or record.tracked(target) else None
+    call = None
+    if tracked or target._storage.tracked:
+        call = _before_write(op, target, operands, params)
+        arrays = dispatch.read(operands)[1]  # that may have been an operation
     array = target._write()
     if array.dtype is plan.arithmetic and type(plan.function) is np.ufunc and _fits(arrays, array.shape):
         quietly(functools.partial(plan.function, out=array), *_operands(plan, arrays))
@@ -162,7 +165,7 @@ def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *pa
         result = _computed(plan, arrays, params)
         dispatch.store(target, quietly(converted, np.asarray(result), plan.kind.numpy), op)
     dispatch._done(op, (target,), operands, params)
-    record.after_write(target, call)
+    dispatch.written(target, call)
     return target
 
 

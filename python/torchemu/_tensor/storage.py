@@ -56,6 +56,7 @@ class Storage:
         pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
         launches, end: the kernel that wrote it last.
         version: how often operations have written into it.
+        tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
     """
 
     __slots__ = (
@@ -67,6 +68,7 @@ class Storage:
         "launches",
         "nbytes",
         "pending",
+        "tracked",
         "unsettled",
         "version",
         "world",
@@ -76,7 +78,7 @@ class Storage:
         self.world, self._owner, self.nbytes = world, owner, nbytes
         self._bytes: np.ndarray | None = None
         self._handles: dict[dtypes.dtype, Handle] | None = None
-        self.unsettled = self.pending = False
+        self.unsettled = self.pending = self.tracked = False
         self.launches: Launches | None = None
         self.end = self.version = 0
 
