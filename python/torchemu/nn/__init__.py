@@ -1,5 +1,10 @@
-"""torch.nn: what of it works without modules and gradients."""
+"""torch.nn: modules with parameters to learn, and the functions that they calculate with."""
 
-from torchemu.nn import functional
+# ruff: noqa: F403 (torchemu.nn.modules.__all__ says what there is)
 
-__all__ = ["functional"]
+from torchemu.nn import functional, init, modules, parameter, utils
+from torchemu.nn.modules import *
+from torchemu.nn.parameter import Buffer, Parameter
+
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+__all__ += modules.__all__

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any, Self
 
 Hooks = OrderedDict[int, Any]
@@ -43,7 +42,7 @@ class RemovableHandle:
         self.remove()
 
 
-def registered(hooks: Hooks, hook: Callable[..., Any], *, prepend: bool = False) -> RemovableHandle:
+def registered(hooks: Hooks, hook: Any, *, prepend: bool = False) -> RemovableHandle:
     """Puts a hook behind, or before, those that are there."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook

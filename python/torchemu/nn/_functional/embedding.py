@@ -1,0 +1,126 @@
+"""embedding and one_hot: what becomes of integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchemu import dtypes
+from torchemu._autograd.derivative import Derivative, Partial
+from torchemu._tensor.core import Tensor
+from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op, bytes_of, flop_per_input, no_flops
+from torchemu._tensor.reductions import wide
+from torchemu._unsupported import unsupported
+
+Array = np.ndarray
+
+
+def _embedding(weight: Array, indices: Array, *_: Any) -> Array:
+    return np.take(weight, indices, axis=0)
+
+
+def _embedding_backward(grad: Array, indices: Array, rows: int, padding: int, by_frequency: bool) -> Array:
+    """Sums the gradients of each row, in the order of the indices; those of short floats as float32."""
+    flat = indices.reshape(-1)
+    parts = wide(grad).reshape(flat.size, grad.shape[-1])
+    if by_frequency:
+        parts = parts / np.bincount(flat, minlength=rows)[flat][:, None].astype(parts.dtype)
+    total = np.zeros((rows, grad.shape[-1]), parts.dtype)
+    counts = flat != padding
+    np.add.at(total, flat[counts], parts[counts])
+    return total
+
+
+def _grad_of_weight(call: Any, grad: Tensor) -> Tensor:
+    return _op(EMBEDDING_BACKWARD, (grad, call[1]), call.shape(0)[0], *call.params)
+
+
+def _looked_up(outputs: Outputs, inputs: Inputs) -> int:
+    """Of the table only the rows that are asked for are read."""
+    return 2 * bytes_of(outputs) + bytes_of(inputs[1:])
+
+
+EMBEDDING_BACKWARD = Op(
+    "embedding_dense_backward",
+    _embedding_backward,
+    flop_per_input,
+    derivative=Derivative(Partial(lambda call, grad: _op(EMBEDDING, (grad, call[1]), *call.params[1:]), 1)),
+)
+EMBEDDING: Op = Op(
+    "embedding", _embedding, no_flops, traffic=_looked_up, derivative=Derivative(Partial(_grad_of_weight, 1))
+)
+
+
+def embedding(
+    input: Tensor,  # noqa: A002 (PyTorch's name)
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of a table that integers are the indices of.
+
+    Args:
+        input: int64 or int32, of any shape (…).
+        weight: the table, (rows, columns).
+        padding_idx: a row that gets no gradient.
+        max_norm, sparse: not supported.
+        norm_type: of max_norm.
+        scale_grad_by_freq: divide the gradient of each row by how often it is used.
+
+    Returns:
+        (…, columns).
+
+    Raises:
+        IndexError: there is no such row. RuntimeError: the table is no matrix, or the indices are no integers.
+        AssertionError: padding_idx is no row. NotImplementedError: max_norm or sparse is given.
+    """
+    if max_norm is not None or sparse:
+        raise unsupported("torch.nn.functional.embedding(max_norm=…, sparse=True)", "its gradients are dense")
+    if not isinstance(input, Tensor):
+        raise TypeError(f"embedding(): argument 'indices' (position 2) must be Tensor, not {type(input).__name__}")
+    rows = weight._shape[0] if weight._shape else 0
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    if weight.dim() != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices(input, rows)
+    padding = -1 if padding_idx is None else padding_idx % rows
+    return _op(EMBEDDING, (weight, input), padding, scale_grad_by_freq)
+
+
+def _check_indices(indices: Tensor, rows: int) -> None:
+    if indices.dtype not in (dtypes.int64, dtypes.int32):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got {indices.type()} instead (while checking arguments for embedding)"
+        )
+    numbers = indices._read()
+    if numbers.size and not (numbers.min() >= 0 and numbers.max() < rows):
+        raise IndexError("index out of range in self")
+
+
+def _one_hot(x: Array, classes: int) -> Array:
+    return (x[..., None] == np.arange(classes)).astype(np.int64)
+
+
+ONE_HOT = Op("one_hot", _one_hot, no_flops)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """For each integer a vector that has a one there and zeros elsewhere; -1: as long as the largest needs.
+
+    Raises:
+        RuntimeError: an integer is negative or not below num_classes, or the tensor is not of int64.
+    """
+    if tensor.dtype is not dtypes.int64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, not {tensor.type()}")
+    low, high = (int(tensor.min()), int(tensor.max())) if tensor.numel() else (0, num_classes - 1)
+    if low < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes != -1 and high >= num_classes:
+        raise RuntimeError(f"Class values must be smaller than num_classes: {high} is not below {num_classes}.")
+    return _op(ONE_HOT, (tensor,), high + 1 if num_classes == -1 else num_classes)

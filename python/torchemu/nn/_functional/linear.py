@@ -1,0 +1,98 @@
+"""linear: a product with a weight, and a bias."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from torchemu._autograd.derivative import Derivative, Partial
+from torchemu._tensor.core import Tensor
+from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op
+from torchemu._tensor.product_cost import linear_traffic
+from torchemu._tensor.reductions import wide
+
+Array = np.ndarray
+
+
+def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
+    """Short floats are multiplied and summed, bias included, as float32."""
+    rows = wide(x).reshape(-1, x.shape[-1])
+    product = np.matmul(rows, wide(weight).T)
+    if bias is not None:
+        product += wide(bias)
+    return product.reshape(*x.shape[:-1], *weight.shape[:-1])
+
+
+def _flops(outputs: Outputs, inputs: Inputs) -> int:
+    """A multiplication and an addition for each output and input feature."""
+    return 2 * math.prod(outputs[0]._shape) * inputs[0]._shape[-1]
+
+
+def _grad_of_weight(call: Any, grad: Tensor) -> Tensor:
+    rows = grad.reshape(-1, *call.shape(1)[:-1])
+    return rows.t() @ call[0].reshape(-1, call.shape(1)[-1])
+
+
+LINEAR = Op(
+    "linear",
+    _linear,
+    _flops,
+    MATRIX,
+    linear_traffic,
+    derivative=Derivative(
+        Partial(lambda call, grad: grad.matmul(call[1]) if len(call.shape(1)) == 2 else grad[..., None] * call[1], 1),
+        Partial(_grad_of_weight, 0),
+        Partial(lambda call, grad: grad),
+    ),
+)
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:  # noqa: A002 (PyTorch's name)
+    """input @ weightᵀ + bias.
+
+    Args:
+        input: (…, in_features).
+        weight: (out_features, in_features), or (in_features).
+        bias: what broadcasts to (…, out_features): as a rule (out_features).
+
+    Raises:
+        RuntimeError: the shapes do not fit, or the dtypes differ.
+    """
+    _check(input, weight)
+    if bias is not None:
+        _check_bias(input, weight, bias)
+    return _op(LINEAR, (input, weight, bias))
+
+
+def _check(x: Tensor, weight: Tensor) -> None:
+    if not x._shape or not weight._shape:
+        raise RuntimeError(
+            f"both arguments to linear need to be at least 1D, but they are {x.dim()}D and {weight.dim()}D"
+        )
+    if x.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {x.dtype.title} != {weight.dtype.title}"
+        )
+    if x._shape[-1] != weight._shape[-1]:
+        columns = weight._shape[0] if weight.dim() == 2 else 1
+        raise RuntimeError(
+            "mat1 and mat2 shapes cannot be multiplied "
+            f"({math.prod(x._shape[:-1])}x{x._shape[-1]} and {weight._shape[-1]}x{columns})"
+        )
+
+
+def _check_bias(x: Tensor, weight: Tensor, bias: Tensor) -> None:
+    if bias.dtype is not x.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {bias.dtype.title} and {x.dtype.title}")
+    target = (math.prod(x._shape[:-1]), *weight._shape[:-1])
+    for back in range(1, bias.dim() + 1):
+        size = bias._shape[-back]
+        if back > len(target) or size not in (1, target[-back]):
+            want = target[-back] if back <= len(target) else 1
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({size}) at non-singleton "
+                f"dimension {max(len(target) - back, 0)}.  Target sizes: {list(target)}.  "
+                f"Tensor sizes: {list(bias._shape)}"
+            )

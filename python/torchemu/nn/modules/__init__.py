@@ -1,0 +1,22 @@
+"""torch.nn.modules: the modules, each kind in a module of its own."""
+
+# ruff: noqa: F403 (each module's __all__ says what there is)
+
+from torchemu.nn.modules import activation, container, dropout, linear, loss, normalization, sparse
+from torchemu.nn.modules.activation import *
+from torchemu.nn.modules.container import *
+from torchemu.nn.modules.dropout import *
+from torchemu.nn.modules.linear import *
+from torchemu.nn.modules.loss import *
+from torchemu.nn.modules.module import Module as Module
+from torchemu.nn.modules.normalization import *
+from torchemu.nn.modules.sparse import *
+
+__all__ = ["Module"]
+__all__ += activation.__all__
+__all__ += container.__all__
+__all__ += dropout.__all__
+__all__ += linear.__all__
+__all__ += loss.__all__
+__all__ += normalization.__all__
+__all__ += sparse.__all__

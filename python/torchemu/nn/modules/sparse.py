@@ -1,0 +1,111 @@
+"""Embeddings."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from torchemu._grad_mode import no_grad
+from torchemu._tensor.core import Tensor
+from torchemu._tensor.creation import empty
+from torchemu._unsupported import unsupported
+from torchemu.nn import functional as F  # noqa: N812 (its usual name)
+from torchemu.nn import init
+from torchemu.nn.modules.module import Module
+from torchemu.nn.parameter import Parameter
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Module):
+    """A table of vectors; for each number the row that it is the index of.
+
+    Args:
+        num_embeddings, embedding_dim: the number of rows and their length.
+        padding_idx: the row that gets no gradient, and is zero at first.
+        max_norm: not supported, but None.
+        norm_type: of max_norm.
+        scale_grad_by_freq: divide the gradient of each row by how often it was used.
+        sparse: not supported, but False.
+        device, dtype: of the table.
+
+    Attributes:
+        weight: (num_embeddings, embedding_dim), at first normal.
+
+    Raises:
+        AssertionError: padding_idx is no row. NotImplementedError: max_norm or sparse.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if max_norm is not None or sparse:
+            raise unsupported(
+                "torch.nn.Embedding(max_norm=…, sparse=True)", "gradients are dense, rows stay as they are"
+            )
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.padding_idx = _row(padding_idx, num_embeddings)
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        if _weight is None:
+            table = empty(num_embeddings, embedding_dim, device=device, dtype=dtype)
+            self.weight = Parameter(table, requires_grad=not _freeze)
+            self.reset_parameters()
+        else:
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    def reset_parameters(self) -> None:
+        """Gives the table new numbers."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """(…) of integers → (…, embedding_dim)."""
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
+        )
+
+    def extra_repr(self) -> str:
+        """The sizes, and what is not as usual."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        return text + (", scale_grad_by_freq=True" if self.scale_grad_by_freq else "")
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **options: Any
+    ) -> Self:
+        """An embedding with a given table, (num_embeddings, embedding_dim), that has a gradient unless freeze."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze, **options)
+
+
+def _row(padding_idx: int | None, rows: int) -> int | None:
+    """A row counted from the front.
+
+    Raises:
+        AssertionError: there is none such.
+    """
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("padding_idx must be within num_embeddings")
+    return padding_idx % rows

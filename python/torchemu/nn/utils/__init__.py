@@ -1,0 +1,16 @@
+"""torch.nn.utils: what is done with gradients and parameters all together."""
+
+from torchemu.nn.utils import clip_grad, convert_parameters
+from torchemu.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from torchemu.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+
+__all__ = [
+    "clip_grad",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "convert_parameters",
+    "get_total_norm",
+    "parameters_to_vector",
+    "vector_to_parameters",
+]
