@@ -111,9 +111,17 @@ def test_every_op_of_every_dtype(open_world: OpenWorld, call: Callable[..., torc
 
 
 SWEPT = [
-    "all_reduce total", "all_reduce greatest", "broadcast", "reduce", "all_gather of uneven shares", "gather", "scatter",
-    "reduce_scatter_tensor of what is stacked", "all_gather_into_tensor one after another", "all_to_all_single by splits",
-]  # fmt: skip
+    "all_reduce total",
+    "all_reduce greatest",
+    "broadcast",
+    "reduce",
+    "all_gather of uneven shares",
+    "all_gather_into_tensor one after another",
+    "gather",
+    "scatter",
+    "reduce_scatter_tensor of what is stacked",
+    "all_to_all_single by splits",
+]
 
 
 @pytest.mark.parametrize("ranks", range(1, 65))
