@@ -1,0 +1,418 @@
+"""Linear layers and an embedding whose parameters are divided among the ranks of a tensor parallel group."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torchemu as torch
+from torchemu.distributed import ProcessGroup
+from torchemu.nn import Module, Parameter
+from torchemu.nn.functional import embedding
+from torchemu.tp._linear import (
+    LinearWithFrozenWeight,
+    LinearWithGradAccumulationAndAsyncCommunication,
+    linear_with_frozen_weight,
+    linear_with_grad_accumulation_and_async_allreduce,
+)
+from torchemu.tp._sizes import VocabUtility, divide, group_or_default
+from torchemu.tp._weights import (
+    _initialize_affine_weight_cpu,
+    _initialize_affine_weight_gpu,
+    copy_tensor_model_parallel_attributes,
+    empty_parameter,
+    param_is_not_tensor_parallel_duplicate,
+    set_defaults_if_not_set_tensor_model_parallel_attributes,
+    set_tensor_model_parallel_attributes,
+)
+from torchemu.tp.config import ModelParallelConfig
+from torchemu.tp.mappings import (
+    _ReduceInPlace,
+    copy_to_tensor_model_parallel_region,
+    gather_from_tensor_model_parallel_region,
+    reduce_scatter_to_sequence_parallel_region,
+    scatter_to_tensor_model_parallel_region,
+)
+
+__all__ = [
+    "ColumnParallelLinear",
+    "LinearWithFrozenWeight",
+    "LinearWithGradAccumulationAndAsyncCommunication",
+    "RowParallelLinear",
+    "VocabParallelEmbedding",
+    "copy_tensor_model_parallel_attributes",
+    "linear_with_frozen_weight",
+    "linear_with_grad_accumulation_and_async_allreduce",
+    "param_is_not_tensor_parallel_duplicate",
+    "set_defaults_if_not_set_tensor_model_parallel_attributes",
+    "set_tensor_model_parallel_attributes",
+]
+
+Tensor = torch.Tensor
+Init = Callable[[Tensor], Any]
+
+_NO_FUSION = (
+    "{} was called with gradient_accumulation_fusion set to True but the custom CUDA extension "
+    "fused_weight_gradient_mlp_cuda module is not found."
+)
+
+
+class VocabParallelEmbedding(Module):
+    """A table with a row for each token, of which each rank has a part.
+
+    Args:
+        num_embeddings, embedding_dim: rows and columns of the whole table.
+        init_method: fills it.
+        reduce_scatter_embeddings: ranks get parts of the sequence, which becomes the first dimension.
+        config: dtype, and where parameters begin.
+        tp_group: the ranks; None: the tensor model parallel group.
+        pg_collection: another way to say it: its attribute tp.
+
+    Attributes:
+        weight: [num_embeddings / n, embedding_dim].
+        vocab_start_index, vocab_end_index: which rows these are.
+
+    Raises:
+        AssertionError: the rows cannot be divided.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        init_method: Init,
+        reduce_scatter_embeddings: bool = False,
+        config: ModelParallelConfig,
+        tp_group: ProcessGroup | None = None,
+        pg_collection: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.reduce_scatter_embeddings = reduce_scatter_embeddings
+        self.tp_group = _group(tp_group, pg_collection)
+        self.tensor_model_parallel_size = self.tp_group.size()
+        self.vocab_start_index, self.vocab_end_index = VocabUtility.vocab_range_from_global_vocab_size(
+            num_embeddings, self.tp_group.rank(), self.tensor_model_parallel_size
+        )
+        self.num_embeddings_per_partition = self.vocab_end_index - self.vocab_start_index
+        self.deterministic_mode = config.deterministic_mode
+        self.weight = empty_parameter((self.num_embeddings_per_partition, embedding_dim), config)
+        _initialize(self, (num_embeddings, embedding_dim), 0, init_method, config)
+
+    def forward(self, input_: Tensor) -> Tensor:
+        """Looks tokens up.
+
+        Args:
+            input_: integers of any shape; with reduce_scatter_embeddings [b, s].
+
+        Returns:
+            […, embedding_dim], or with reduce_scatter_embeddings the rank's part of [s, b, embedding_dim].
+        """
+        if self.tensor_model_parallel_size == 1:
+            output = embedding(input_, self.weight)
+        else:
+            others = (input_ < self.vocab_start_index) | (input_ >= self.vocab_end_index)
+            rows = (input_ - self.vocab_start_index).masked_fill(others, 0)
+            output = embedding(rows, self.weight).masked_fill(others.unsqueeze(-1), 0)
+        if self.reduce_scatter_embeddings:
+            return reduce_scatter_to_sequence_parallel_region(output.transpose(0, 1).contiguous(), self.tp_group)
+        return _ReduceInPlace.apply(output, self.tp_group) if self.tensor_model_parallel_size > 1 else output
+
+
+class ColumnParallelLinear(Module):
+    """y = x·Wᵀ + b, where each rank has a part of the outputs: rows of W and elements of b.
+
+    Args:
+        input_size, output_size: of the whole layer.
+        config: dtype, where parameters begin, sequence parallelism.
+        init_method: fills the weight.
+        bias: add one, which begins as zeros.
+        gather_output: every rank gets the whole output.
+        stride: pieces that the rank's part of the weight consists of, as for fused projections.
+        keep_master_weight_for_test: keep the whole weight, where it was made on the host, as master_weight.
+        skip_bias_add: forward returns the bias for the caller to add.
+        skip_weight_param_allocation: the weight is passed to forward.
+        is_expert: the layer is part of an expert, whose ranks communicate themselves where there are several experts.
+        disable_grad_reduce: the gradient of the input stays the rank's share of it.
+        tp_group: the ranks; None: the tensor model parallel group, or that of experts.
+        pg_collection: another way to say it: its attribute tp, or expt_tp.
+        output_dtype: of the output; None: of the input.
+        embedding_activation_buffer, grad_output_buffer, tp_comm_buffer_name, name: mean nothing here.
+
+    Attributes:
+        weight: [output_size / n, input_size]; None with skip_weight_param_allocation.
+        bias: [output_size / n], or None.
+
+    Raises:
+        AssertionError: the outputs cannot be divided.
+        RuntimeError: config.gradient_accumulation_fusion.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        *,
+        config: ModelParallelConfig,
+        init_method: Init,
+        bias: bool = True,
+        gather_output: bool = False,
+        stride: int = 1,
+        keep_master_weight_for_test: bool = False,
+        skip_bias_add: bool = False,
+        skip_weight_param_allocation: bool = False,
+        embedding_activation_buffer: Any = None,
+        grad_output_buffer: Any = None,
+        is_expert: bool = False,
+        tp_comm_buffer_name: str | None = None,
+        disable_grad_reduce: bool = False,
+        tp_group: ProcessGroup | None = None,
+        name: str | None = None,
+        output_dtype: torch.dtype | None = None,
+        pg_collection: Any = None,
+    ) -> None:
+        super().__init__()
+        _check_fusion(self, config)
+        self.input_size, self.output_size, self.gather_output = input_size, output_size, gather_output
+        self.skip_bias_add, self.is_expert, self.config = skip_bias_add, is_expert, config
+        self.disable_grad_reduce, self.output_dtype, self.name = disable_grad_reduce, output_dtype, name
+        self.tp_group = _group(tp_group, pg_collection, is_expert)
+        self.output_size_per_partition = divide(output_size, self.tp_group.size())
+        self.explicit_expert_comm = _communicate_explicitly(is_expert, config)
+        self.weight: Parameter | None = None
+        if not skip_weight_param_allocation:
+            self.weight = empty_parameter((self.output_size_per_partition, input_size), config)
+            shape = (output_size, input_size)
+            master = _initialize(self, shape, 0, init_method, config, stride, keep_master_weight_for_test)
+            self.master_weight = master
+        self.bias = _zeros(self, self.output_size_per_partition, config) if bias else None
+        if self.bias is not None:
+            set_tensor_model_parallel_attributes(self.bias, True, 0, stride)
+        self.sequence_parallel = _is_sequence_parallel(config, self.tp_group)
+        self.allreduce_dgrad = self.tp_group.size() > 1 and not self.sequence_parallel and not disable_grad_reduce
+
+    def forward(
+        self, input_: Tensor, weight: Tensor | None = None, runtime_gather_output: bool | None = None
+    ) -> tuple[Tensor, Parameter | None]:
+        """Computes the output.
+
+        Args:
+            input_: […, input_size]; with sequence parallelism the rank's part along the first dimension.
+            weight: instead of the layer's own.
+            runtime_gather_output: instead of gather_output.
+
+        Returns:
+            the output, […, output_size / n] or whole; and the bias that is left to add, or None.
+
+        Raises:
+            RuntimeError: there is no weight, or it has another shape.
+        """
+        weight = self._checked(weight)
+        reduced = self.allreduce_dgrad and not self.explicit_expert_comm
+        handled = self.sequence_parallel or self.explicit_expert_comm or self.disable_grad_reduce
+        if not (self.allreduce_dgrad or handled):
+            input_ = copy_to_tensor_model_parallel_region(input_, group=self.tp_group)
+        joined = self.sequence_parallel and not self.explicit_expert_comm
+        output = _linear(input_, weight, None if self.skip_bias_add else self.bias, reduced, joined, self.tp_group)
+        if self.output_dtype is not None:
+            output = output.to(self.output_dtype)
+        if self.gather_output if runtime_gather_output is None else runtime_gather_output:
+            assert not self.sequence_parallel, "gather_output and sequence_parallel exclude each other"
+            output = gather_from_tensor_model_parallel_region(output, group=self.tp_group)
+        return output, self.bias if self.skip_bias_add else None
+
+    def _checked(self, weight: Tensor | None) -> Tensor:
+        """The weight that was passed, or the layer's own."""
+        if weight is None:
+            if self.weight is None:
+                raise RuntimeError(
+                    "weight was not supplied to ColumnParallelLinear forward pass and skip_weight_param_allocation is "
+                    "True."
+                )
+            return self.weight
+        expected_shape = (self.output_size_per_partition, self.input_size)
+        if tuple(weight.shape) != expected_shape:
+            raise RuntimeError(f"supplied weight's shape is {tuple(weight.shape)}, not {expected_shape} as expected")
+        return weight
+
+    def extra_repr(self) -> str:
+        """What print shows of the layer."""
+        sizes = f"in_features={self.input_size}, out_features={self.output_size}"
+        return f"{sizes}, bias={self.bias is not None}, TP={self.tp_group.size()}"
+
+
+class RowParallelLinear(Module):
+    """y = x·Wᵀ + b, where each rank has a part of the inputs: columns of W. All ranks have b.
+
+    Args:
+        input_size, output_size: of the whole layer.
+        config: dtype, where parameters begin, sequence parallelism.
+        init_method: fills the weight.
+        bias: add one, which begins as zeros.
+        input_is_parallel: each rank has its part of the input already.
+        skip_bias_add: forward returns the bias for the caller to add.
+        stride: pieces that the rank's part of the weight consists of.
+        keep_master_weight_for_test: keep the whole weight, where it was made on the host, as master_weight.
+        is_expert: the layer is part of an expert, whose ranks communicate themselves where there are several experts.
+        tp_group: the ranks; None: the tensor model parallel group, or that of experts.
+        pg_collection: another way to say it: its attribute tp, or expt_tp.
+        tp_comm_buffer_name, name: mean nothing here.
+
+    Attributes:
+        weight: [output_size, input_size / n].
+        bias: [output_size], or None.
+
+    Raises:
+        AssertionError: the inputs cannot be divided.
+        RuntimeError: sequence parallelism without input_is_parallel; config.gradient_accumulation_fusion.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int,
+        *,
+        config: ModelParallelConfig,
+        init_method: Init,
+        bias: bool,
+        input_is_parallel: bool,
+        skip_bias_add: bool,
+        stride: int = 1,
+        keep_master_weight_for_test: bool = False,
+        is_expert: bool = False,
+        tp_comm_buffer_name: str | None = None,
+        tp_group: ProcessGroup | None = None,
+        name: str | None = None,
+        pg_collection: Any = None,
+    ) -> None:
+        super().__init__()
+        _check_fusion(self, config)
+        self.input_size, self.output_size, self.input_is_parallel = input_size, output_size, input_is_parallel
+        self.skip_bias_add, self.is_expert, self.config, self.name = skip_bias_add, is_expert, config, name
+        self.sequence_parallel = config.sequence_parallel
+        if self.sequence_parallel and not input_is_parallel:
+            raise RuntimeError("To enable `sequence_parallel`, `input_is_parallel` must be `True`")
+        self.tp_group = _group(tp_group, pg_collection, is_expert)
+        self.input_size_per_partition = divide(input_size, self.tp_group.size())
+        self.explicit_expert_comm = _communicate_explicitly(is_expert, config)
+        self.weight = empty_parameter((output_size, self.input_size_per_partition), config)
+        shape = (output_size, input_size)
+        self.master_weight = _initialize(self, shape, 1, init_method, config, stride, keep_master_weight_for_test)
+        self.bias = _zeros(self, output_size, config) if bias else None
+        if self.bias is not None:
+            self.bias.sequence_parallel = self.sequence_parallel
+
+    def forward(self, input_: Tensor) -> tuple[Tensor, Parameter | None]:
+        """Computes the output.
+
+        Args:
+            input_: […, input_size], or with input_is_parallel the rank's part of it, […, input_size / n].
+
+        Returns:
+            the output, […, output_size], with sequence parallelism the rank's part along the first dimension; and the
+            bias that is left to add, or None.
+        """
+        if not self.input_is_parallel:
+            assert not self.sequence_parallel, "sequence_parallel needs input_is_parallel"
+            input_ = scatter_to_tensor_model_parallel_region(input_, group=self.tp_group)
+        output = _linear(input_, self.weight, None, False, False, self.tp_group)
+        if self.explicit_expert_comm:
+            assert self.skip_bias_add, "experts whose ranks communicate themselves need skip_bias_add"
+        elif self.sequence_parallel:
+            output = reduce_scatter_to_sequence_parallel_region(output, group=self.tp_group)
+        elif self.tp_group.size() > 1:
+            output = _ReduceInPlace.apply(output, self.tp_group)
+        if self.skip_bias_add:
+            return output, self.bias
+        return (output if self.bias is None else output + self.bias), None
+
+    def extra_repr(self) -> str:
+        """What print shows of the layer."""
+        sizes = f"in_features={self.input_size}, out_features={self.output_size}"
+        return f"{sizes}, bias={self.bias is not None}, TP={self.tp_group.size()}"
+
+
+def _linear(
+    input_: Tensor, weight: Tensor, bias: Tensor | None, reduced: bool, joined: bool, group: ProcessGroup
+) -> Tensor:
+    if not weight.requires_grad:
+        return linear_with_frozen_weight(input_, weight, bias, False, reduced, joined, group)
+    return linear_with_grad_accumulation_and_async_allreduce(
+        input_, weight, bias, False, reduced, joined, tp_group=group
+    )
+
+
+def _group(group: ProcessGroup | None, collection: Any, is_expert: bool = False) -> ProcessGroup:
+    """The ranks of a layer, however they are given."""
+    if group is None and collection is not None:
+        group = collection.expt_tp if is_expert else collection.tp
+    return group_or_default(group, is_expert)
+
+
+def _check_fusion(layer: Module, config: ModelParallelConfig) -> None:
+    if config.gradient_accumulation_fusion:
+        raise RuntimeError(_NO_FUSION.format(type(layer).__name__))
+
+
+def _is_sequence_parallel(config: ModelParallelConfig, group: ProcessGroup) -> bool:
+    if config.sequence_parallel and group.size() <= 1:
+        warnings.warn(
+            f"`sequence_parallel` is set to `True`, but tensor model parallel size is {group.size()}. Disabling "
+            "sequence parallel.",
+            stacklevel=3,
+        )
+        return False
+    return config.sequence_parallel
+
+
+def _communicate_explicitly(is_expert: bool, config: ModelParallelConfig) -> bool:
+    """Whether what is around the layer communicates, as where experts are divided among ranks."""
+    return is_expert and (config.tensor_model_parallel_size > 1 or config.expert_model_parallel_size > 1)
+
+
+def _initialize(
+    layer: Any,
+    shape: tuple[int, int],
+    dim: int,
+    init_method: Init,
+    config: ModelParallelConfig,
+    stride: int = 1,
+    keep: bool = False,
+) -> Tensor | None:
+    """Fills a layer's weight, the part along dim of one of that shape; returns the whole one if it is kept."""
+    weight, is_expert = layer.weight, getattr(layer, "is_expert", False)
+    weight.allreduce = not (is_expert and config.expert_model_parallel_size > 1)
+    if not config.use_cpu_initialization:
+        if config.perform_initialization:
+            _initialize_affine_weight_gpu(weight, init_method, dim, stride, is_expert)
+        else:
+            set_tensor_model_parallel_attributes(weight, True, dim, stride)
+        return None
+    if not config.perform_initialization:
+        set_tensor_model_parallel_attributes(weight, True, dim, stride)
+        return None
+    group = layer.tp_group
+    return _initialize_affine_weight_cpu(
+        weight,
+        *shape,
+        weight.size(dim),
+        dim,
+        init_method,
+        stride,
+        keep,
+        params_dtype=config.params_dtype,
+        rank=group.rank(),
+        world_size=group.size(),
+    )
+
+
+def _zeros(layer: Any, size: int, config: ModelParallelConfig) -> Parameter:
+    """A bias."""
+    bias = empty_parameter((size,), config)
+    if config.perform_initialization:
+        with torch.no_grad():
+            bias.zero_()
+    bias.allreduce = not (layer.is_expert and config.expert_model_parallel_size > 1)
+    return bias

@@ -1,0 +1,210 @@
+"""Random numbers of tensor parallel ranks, and activations that are computed again instead of kept.
+
+A rank has one generator for its host and its device; see torch.random.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torchemu as torch
+from torchemu._rank_local import RankLocal
+from torchemu.autograd import Function
+from torchemu.tp import parallel_state
+from torchemu.tp._sizes import gather_split_1d_tensor, split_tensor_into_1d_equal_chunks
+from torchemu.utils.checkpoint import Arguments, gradients, leaves_of
+
+_MODEL_PARALLEL_RNG_TRACKER_NAME = "model-parallel-rng"
+_EXPERT_PARALLEL_RNG_TRACKER_NAME = "expert-parallel-rng"
+_DATA_PARALLEL_RNG_TRACKER_NAME = "data-parallel-rng"
+
+_TENSOR_OFFSET, _EXPERT_OFFSET, _PER_EXPERT = 2718, 1024, 100
+
+
+def get_expert_parallel_rng_tracker_name() -> str:
+    """The name of the random numbers of experts."""
+    return _EXPERT_PARALLEL_RNG_TRACKER_NAME
+
+
+def get_data_parallel_rng_tracker_name() -> str:
+    """The name of the random numbers that all ranks of a tensor parallel group share."""
+    return _DATA_PARALLEL_RNG_TRACKER_NAME
+
+
+class CudaRNGStatesTracker:
+    """Several sequences of random numbers, by name. Each goes on where it was left.
+
+    Args:
+        use_cudagraphable_rng, is_inference_rng_tracker: mean nothing here.
+    """
+
+    def __init__(self, use_cudagraphable_rng: bool = False, is_inference_rng_tracker: bool = False) -> None:
+        self.use_cudagraphable_rng, self.is_inference_rng_tracker = use_cudagraphable_rng, is_inference_rng_tracker
+        self.reset()
+
+    def is_initialized(self) -> bool:
+        """Whether there has been a sequence."""
+        return bool(self.states_)
+
+    def reset(self) -> None:
+        """Forgets all sequences."""
+        self.states_: dict[str, torch.Tensor] = {}
+        self.seeds_: set[int] = set()
+
+    def get_states(self) -> dict[str, torch.Tensor]:
+        """Where the sequences have come to, by name."""
+        return dict(self.states_)
+
+    def set_states(self, states: dict[str, torch.Tensor]) -> None:
+        """Lets the sequences go on from what get_states returned."""
+        self.states_ = states
+
+    def add(self, name: str, seed: int) -> None:
+        """Begins a sequence.
+
+        Raises:
+            Exception: there is one of that seed, or that name.
+        """
+        if seed in self.seeds_:
+            raise Exception(f"seed {seed} already exists")
+        if name in self.states_:
+            raise Exception(f"cuda rng state {name} already exists")
+        self.seeds_.add(seed)
+        before = torch.cuda.get_rng_state()
+        torch.cuda.manual_seed(seed)
+        self.states_[name] = torch.cuda.get_rng_state()
+        torch.cuda.set_rng_state(before)
+
+    @contextlib.contextmanager
+    def fork(self, name: str = _MODEL_PARALLEL_RNG_TRACKER_NAME) -> Iterator[None]:
+        """Random numbers are those of a sequence, which goes on; afterwards they go on as if none had been drawn.
+
+        Raises:
+            Exception: there is no such sequence.
+        """
+        if name not in self.states_:
+            raise Exception(f"cuda rng state {name} is not added")
+        before = torch.cuda.get_rng_state()
+        torch.cuda.set_rng_state(self.states_[name])
+        try:
+            yield
+        finally:
+            self.states_[name] = torch.cuda.get_rng_state()
+            torch.cuda.set_rng_state(before)
+
+
+_TRACKER: RankLocal[CudaRNGStatesTracker] = RankLocal(CudaRNGStatesTracker)
+
+
+def get_cuda_rng_tracker(
+    use_te_rng_tracker: bool = False, inference_rng_tracker: bool = False, use_cudagraphable_rng: bool = False
+) -> CudaRNGStatesTracker:
+    """The running rank's. The arguments mean nothing here."""
+    return _TRACKER.get()
+
+
+def get_all_rng_states() -> dict[str, torch.Tensor]:
+    """Where the running rank's sequences have come to."""
+    return _TRACKER.get().get_states()
+
+
+def initialize_rng_tracker(
+    use_te_rng_tracker: bool = False,
+    inference_rng_tracker: bool = False,
+    use_cudagraphable_rng: bool = False,
+    force_reset: bool = False,
+) -> None:
+    """Makes the rank's tracker, if there is none, or again."""
+    if force_reset:
+        _TRACKER.set(CudaRNGStatesTracker())
+
+
+def model_parallel_cuda_manual_seed(
+    seed: int,
+    te_rng_tracker: bool = False,
+    inference_rng_tracker: bool = False,
+    use_cudagraphable_rng: bool = False,
+    tp_rank: int | None = None,
+    ep_rank: int | None = None,
+    etp_rank: int | None = None,
+    force_reset_rng: bool = False,
+) -> None:
+    """Seeds a rank's random numbers: the usual ones are the same in a tensor parallel group, those of the tracker's
+    fork() differ, by seed + 2718 + tensor parallel rank, and those of experts are of seed + 1024 + 100·expert parallel
+    rank + expert tensor parallel rank.
+
+    Args:
+        seed: the same on all ranks of a tensor parallel group.
+        tp_rank, ep_rank, etp_rank: instead of the rank's own numbers.
+        te_rng_tracker, inference_rng_tracker, use_cudagraphable_rng, force_reset_rng: mean nothing here.
+    """
+    tp_rank = parallel_state.get_tensor_model_parallel_rank() if tp_rank is None else tp_rank
+    ep_rank = parallel_state.get_expert_model_parallel_rank() if ep_rank is None else ep_rank
+    etp_rank = parallel_state.get_expert_tensor_parallel_rank() if etp_rank is None else etp_rank
+    tracker = _TRACKER.get()
+    tracker.reset()
+    torch.cuda.manual_seed(seed)
+    tracker.add(_DATA_PARALLEL_RNG_TRACKER_NAME, seed)
+    tracker.add(_MODEL_PARALLEL_RNG_TRACKER_NAME, seed + _TENSOR_OFFSET + tp_rank)
+    tracker.add(_EXPERT_PARALLEL_RNG_TRACKER_NAME, seed + _EXPERT_OFFSET + _PER_EXPERT * ep_rank + etp_rank)
+
+
+class _RandomState:
+    """Where all of a rank's random numbers have come to."""
+
+    def __init__(self) -> None:
+        self._state, self._sequences = torch.cuda.get_rng_state(), _TRACKER.get().get_states()
+
+    def _restore(self) -> None:
+        torch.cuda.set_rng_state(self._state)
+        _TRACKER.get().set_states(dict(self._sequences))
+
+    @contextlib.contextmanager
+    def replayed(self) -> Iterator[None]:
+        """Random numbers are those from there on; afterwards they go on as if none had been drawn."""
+        now = _RandomState()
+        self._restore()
+        try:
+            yield
+        finally:
+            now._restore()
+
+
+class CheckpointFunction(Function):
+    """A function whose activations are not kept: the backward pass calls it again, with the same random numbers."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Callable[..., Any], distribute_saved_activations: bool, *args: Any) -> Any:
+        ctx.run_function, ctx.random, ctx.shape = run_function, _RandomState(), None
+        with torch.no_grad():
+            outputs = run_function(*args)
+        if distribute_saved_activations:
+            first, ctx.shape = args[0], args[0].shape
+            args = (split_tensor_into_1d_equal_chunks(first.detach(), new_buffer=True), *args[1:])
+        ctx.args = Arguments(ctx, args)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
+        inputs = ctx.args.all()
+        if ctx.shape is not None:
+            inputs[0] = gather_split_1d_tensor(inputs[0]).view(ctx.shape)
+        leaves = leaves_of(inputs, ctx.needs_input_grad[2:])
+        with ctx.random.replayed(), torch.enable_grad():
+            outputs = ctx.run_function(*leaves)
+        return (None, None, *gradients(outputs, grads, leaves))
+
+
+def checkpoint(
+    function: Callable[..., Any], distribute_saved_activations: bool, *args: Any
+) -> torch.Tensor | tuple[torch.Tensor, ...]:
+    """Calls a function, and again in the backward pass, so that its activations need not be kept.
+
+    Args:
+        function: of tensors to a tensor or several.
+        distribute_saved_activations: each rank of the tensor parallel group keeps a part of the first argument.
+        args: what it is called with.
+    """
+    return CheckpointFunction.apply(function, distribute_saved_activations, *args)
