@@ -1,7 +1,8 @@
 """Stand-ins for other projects' packages. They can be imported under their own names inside a run, and only there.
 
 A package here, such as ``torchemu.compat.kernbench``, is what ``import kernbench`` gives inside a run. ``import torch``
-gives torchemu itself, and ``import torch.distributed`` torchemu.distributed.
+gives torchemu itself, and ``import torch.distributed`` torchemu.distributed. The stand-in for Megatron gives way to
+Megatron itself, where that can be imported: who has installed it means it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,26 @@ _STAND_INS = tuple(module.name for module in pkgutil.iter_modules(__path__))
 NAMES = (*_STAND_INS, "torch")
 """The top-level packages that there are stand-ins for."""
 
+_GIVE_WAY = {"megatron": "core"}
+"""Stand-ins for packages that are used instead where they are importable, and a package within that tells them from a
+folder of the same name."""
+
 
 def _stand_in(name: str) -> str | None:
     """The name of the module that is meant by another project's name; None when there is no such stand-in."""
     package = name.partition(".")[0]
-    if package not in NAMES:
+    if package not in NAMES or (package in _GIVE_WAY and _is_installed(package)):
         return None
     meant = f"{__name__}.{name}" if package in _STAND_INS else "torchemu" + name.removeprefix("torch")
     return meant if importlib.util.find_spec(meant) is not None else None
+
+
+def _is_installed(package: str) -> bool:
+    """Whether the package itself is on sys.path."""
+    spec = importlib.machinery.PathFinder.find_spec(package)
+    if spec is None or spec.submodule_search_locations is None:
+        return False
+    return importlib.machinery.PathFinder.find_spec(_GIVE_WAY[package], [*spec.submodule_search_locations]) is not None
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

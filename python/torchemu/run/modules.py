@@ -61,7 +61,8 @@ class Rules:
 
     def is_own_file(self, name: str, file: str) -> bool:
         """Whether a module, and the file it is from, are the program's."""
-        return name.partition(".")[0] in self._isolated or is_program_file(file)
+        isolated = name.partition(".")[0] in self._isolated and not file.startswith(_runtime.PACKAGE)
+        return isolated or is_program_file(file)
 
     def interned(self, names: Iterable[str]) -> frozenset[str]:
         """The set of names, such that equal sets are the same."""

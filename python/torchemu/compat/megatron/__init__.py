@@ -1,0 +1,1 @@
+"""megatron, as far as tensor parallelism goes. Where Megatron itself is installed, that is what programs get."""

@@ -1,0 +1,3 @@
+"""megatron.core.tensor_parallel.random."""
+
+from torchemu.tp.random import *  # noqa: F403

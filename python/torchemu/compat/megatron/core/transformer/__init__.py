@@ -1,0 +1,3 @@
+"""megatron.core.transformer: its configuration."""
+
+from torchemu.tp import TransformerConfig as TransformerConfig
