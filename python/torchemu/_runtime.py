@@ -18,6 +18,7 @@ from torchemu._binding import go
 if TYPE_CHECKING:
     from torchemu._tasks import Tasks
     from torchemu.distributed import ProcessGroup
+    from torchemu.distributed._symmetric_memory._peers import Peers
 
 DEFAULT_TOPOLOGY = "default"
 _FIRST_PID = 1 << 22  # the first number that Linux gives to no process
@@ -44,6 +45,7 @@ class World:
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
         self.pids = itertools.count(_FIRST_PID)  # of ranks, as processes; no process of the system has such a one
+        self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
         self.is_open = True
@@ -155,6 +157,8 @@ class Context:
 
     Attributes:
         pid: the number of that process; the system knows that of a program which was not spawned only.
+        node: the SIPs of its node, which are its program's devices 0, 1, …; None is all of the World.
+        device: the number of the current device.
     """
 
     def __init__(
@@ -167,6 +171,7 @@ class Context:
     ) -> None:
         self.world = world
         self.rank = rank
+        self.node: range | None = None
         self.device = rank
         self.pid = os.getpid() if tasks is None else next(world.pids)
         self.tasks = tasks
@@ -177,6 +182,10 @@ class Context:
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
         self.stream: int = go.DefaultStream(world.handle, rank)
+
+    def settle_on(self, node: range) -> None:
+        """Puts the rank on a node, of these SIPs."""
+        self.node, self.device = node, self.rank - node.start
 
     def of_ranks(self) -> ProcessGroup | None:
         """The default group, where spawned ranks can have it too: a single worker's shards are not ranks to spawn."""

@@ -106,5 +106,5 @@ def resolved(where: _device.device | str | int | None) -> _device.device:
     where = where if isinstance(where, _device.device) else _device.device(where)
     if where.type == "cpu":
         return where
-    index = context.device if where.index is None else ahbm.checked(where.index, context.world)
+    index = context.device if where.index is None else ahbm.checked(where.index)
     return _device.known(where.type, index)

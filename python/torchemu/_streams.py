@@ -228,7 +228,7 @@ def of_sip(where: Any) -> _device.device:
     meant = _device.device(where)
     if meant.is_host:
         raise RuntimeError(f"{meant} is the host: streams and events are those of simulated devices")
-    return _device.known(meant.type, context.device if meant.index is None else checked(meant.index, context.world))
+    return _device.known(meant.type, context.device if meant.index is None else checked(meant.index))
 
 
 def _existing(handle: int) -> Stream:

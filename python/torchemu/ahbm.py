@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from torchemu import _runtime
+from typing import Any
+
+from torchemu import _device, _runtime
 from torchemu._streams import DeviceEvent as Event
 from torchemu._streams import (
     Stream,
@@ -31,8 +33,10 @@ __all__ = [
 
 
 def device_count() -> int:
-    """The number of SIPs of the topology."""
-    return _runtime.current_world().sips
+    """The number of SIPs that the rank's program sees: those of its node in a program that runs on several, otherwise
+    all of the topology."""
+    context = _runtime.current()
+    return context.world.sips if context.node is None else len(context.node)
 
 
 def is_available() -> bool:
@@ -40,16 +44,18 @@ def is_available() -> bool:
     return True
 
 
-def set_device(device: int) -> None:
+def set_device(device: Any) -> None:
     """Makes a SIP the current device of this rank: where its new tensors are.
 
+    Args:
+        device: its number, or a torch.device or its name; without a number nothing changes.
+
     Raises:
-        ValueError: the topology has no such SIP.
+        ValueError: there is no such SIP.
+        RuntimeError: the name of no device, or the host.
+        TypeError: what names no device.
     """
-    if not isinstance(device, int) or isinstance(device, bool):
-        raise TypeError(f"device must be an integer, not {device!r}")
-    context = _runtime.current()
-    context.device = checked(device, context.world)
+    _runtime.current().device = index_of(device)
 
 
 def current_device() -> int:
@@ -57,11 +63,29 @@ def current_device() -> int:
     return _runtime.current().device
 
 
-def checked(device: int, world: _runtime.World) -> int:
-    """The device, if the World has it."""
-    if not 0 <= device < world.sips:
+def index_of(device: Any = None) -> int:
+    """The number of a device; None, or one without a number, is the current one. Raises as set_device."""
+    if device is None:
+        return current_device()
+    if isinstance(device, int) and not isinstance(device, bool):
+        return checked(device)
+    meant = _device.device(device)
+    if meant.is_host:
+        raise RuntimeError(f"{meant} is the host, and not a simulated device")
+    return current_device() if meant.index is None else checked(meant.index)
+
+
+def checked(device: int) -> int:
+    """The device, if the rank's program has it.
+
+    Raises:
+        ValueError: it has not.
+    """
+    count = device_count()
+    if not 0 <= device < count:
+        node = "" if _runtime.current().node is None else "each node of "
         raise ValueError(
-            f"device {device} does not exist: topology {world.topology!r} has {world.sips} SIPs "
-            f"(devices 0 to {world.sips - 1})"
+            f"device {device} does not exist: {node}topology {_runtime.current_world().topology!r} has {count} SIPs "
+            f"(devices 0 to {count - 1})"
         )
     return device

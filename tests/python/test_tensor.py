@@ -147,7 +147,9 @@ def test_bad_creation() -> None:
         (lambda: torch.tensor([1, [2]]), ValueError, "inhomogeneous"),
         (lambda: torch.tensor(1j), TypeError, "complex128"),
         (lambda: torch.ahbm.set_device(4), ValueError, "device 4 does not exist"),
-        (lambda: torch.ahbm.set_device("0"), TypeError, "device must be an integer"),
+        (lambda: torch.ahbm.set_device("0"), RuntimeError, "Expected one of cpu, ahbm, cuda device type .*: 0"),
+        (lambda: torch.ahbm.set_device("cpu"), RuntimeError, "cpu is the host"),
+        (lambda: torch.ahbm.set_device(1.5), TypeError, "device must be a torch.device, an integer or a string"),
     ]
     for call, kind, text in cases:
         with pytest.raises(kind, match=text):

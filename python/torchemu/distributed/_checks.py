@@ -52,16 +52,17 @@ def check_place(group: ProcessGroup, parameter: str, *tensors: Tensor) -> None:
         RuntimeError: another World; the group's backend is for other devices.
         ValueError: the device of another rank.
     """
-    rank = _runtime.current().rank
+    context = _runtime.current()
+    own = context.rank - (context.node.start if context.node is not None else 0)
     for t in tensors:
         if t.world is not group.world:
             raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
-        if not (t.device.is_sip and group.takes_devices or t.device.is_host and group.takes_hosts):
+        if not ((t.device.is_sip and group.takes_devices) or (t.device.is_host and group.takes_hosts)):
             raise RuntimeError(f"No backend type associated with device type {t.device.type}")
-        if not t.device.is_host and t.device.index != rank and not group.sharded:
+        if not t.device.is_host and t.device.index != own and not group.sharded:
             raise ValueError(
-                f"`{parameter}` is on device {t.device.index}, but rank {rank} of this group is on device {rank}; "
-                f"call torch.ahbm.set_device({rank}) before making it"
+                f"`{parameter}` is on device {t.device.index}, but rank {context.rank} is on device {own}; "
+                f"call torch.ahbm.set_device({own}) before making it"
             )
 
 

@@ -142,4 +142,6 @@ class _Run:
     def _tasks(self, world: _runtime.World, isolation: Isolation) -> Tasks:
         ranks = range(self._launch.world_size)
         processes = [isolation.process(rank, self._launch.variables(rank)) for rank in ranks]
-        return Tasks(world.main, self._program.start, (), len(processes), processes)
+        tasks = Tasks(world.main, self._program.start, (), len(processes), processes)
+        self._launch.place(tasks.contexts)
+        return tasks

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from torchemu._runtime import Context
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,13 @@ class Launch:
     def world_size(self) -> int:
         """Workers in all."""
         return self.nproc * self.nnodes
+
+    def place(self, contexts: Sequence[Context]) -> None:
+        """Puts the workers on nodes, where there are several."""
+        if self.nnodes > 1:
+            for context in contexts:
+                first = context.rank // self.nproc * self.nproc
+                context.settle_on(range(first, first + self.nproc))
 
     def variables(self, rank: int) -> dict[str, str]:
         """The variables of one worker."""

@@ -53,6 +53,7 @@ def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], k
         processes = [isolation.process(rank, launch.variables(rank)) for rank in range(launch.world_size)]
         call = _Call(function, args, kwargs, isolation.own_names())
         tasks = Tasks(world.main, call, (), len(processes), processes)
+        launch.place(tasks.contexts)
         tasks.run()
     if tasks.interrupt is not None:
         raise tasks.interrupt
