@@ -218,3 +218,9 @@ def test_numpy_shares_memory() -> None:
     assert np.asarray(t, dtype=np.float64).dtype == np.float64
     with pytest.raises(ValueError, match=r"copy"):
         np.array(t, dtype=np.float64, copy=False)
+
+
+def test_parts_of_nothing_may_lie_behind_its_end() -> None:
+    empty = torch.zeros(0, 4)
+    assert [part.contiguous().shape for part in empty.split(2, dim=1)] == [(0, 2)] * 2
+    assert torch.zeros(4, 0)[2:].clone().tolist() == [[], []]

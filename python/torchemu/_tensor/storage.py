@@ -170,7 +170,8 @@ class Storage:
         raw = fixed if fixed is not None else self._looked_at()
         size = kind.itemsize
         steps = tuple([s * size for s in strides])
-        return np.ndarray(shape, kind.numpy, raw, offset * size, steps), fixed is not None
+        start = 0 if 0 in shape else offset * size  # where there are no elements, the offset may be past the end
+        return np.ndarray(shape, kind.numpy, raw, start, steps), fixed is not None
 
     def data_ptr(self) -> int:
         """The address of the first byte; it stays."""
