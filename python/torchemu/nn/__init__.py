@@ -2,9 +2,9 @@
 
 # ruff: noqa: F403 (torchemu.nn.modules.__all__ says what there is)
 
-from torchemu.nn import functional, init, modules, parameter, utils
+from torchemu.nn import functional, init, modules, parallel, parameter, utils
 from torchemu.nn.modules import *
 from torchemu.nn.parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parallel", "parameter", "utils"]
 __all__ += modules.__all__

@@ -17,6 +17,7 @@ from torchemu._tensor import dispatch
 from torchemu._tensor.conversion import quietly
 from torchemu._tensor.core import Tensor
 from torchemu.nn.modules._members import _typename
+from torchemu.nn.modules.module import zero_
 from torchemu.utils.hooks import Hooks, RemovableHandle, registered
 
 __all__ = ["Optimizer"]
@@ -117,7 +118,7 @@ class Optimizer:
                 if set_to_none:
                     p.grad = None
                 else:
-                    p.grad.detach_().zero_()
+                    zero_(p.grad)
 
     # -- hooks
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Self
 
+from torchemu._tensor.core import Tensor
 from torchemu.nn.modules._calls import Calls
 from torchemu.nn.modules._conversion import Conversion
 from torchemu.nn.modules._state import States, _IncompatibleKeys
@@ -93,7 +94,7 @@ class Module(Calls, Conversion, States):
             if set_to_none:
                 parameter.grad = None
             else:
-                parameter.grad.detach_().zero_()
+                zero_(parameter.grad)
 
     def extra_repr(self) -> str:
         """What stands in the brackets of a module's text, before its children."""
@@ -107,6 +108,15 @@ class Module(Calls, Conversion, States):
             return f"{self._get_name()}({extra})"
         body = "".join(f"\n  {line}" for line in [*lines, *children])
         return f"{self._get_name()}({body}\n)" if body else f"{self._get_name()}()"
+
+
+def zero_(grad: Tensor) -> None:
+    """Makes a gradient zero, and forgets how it was calculated."""
+    if grad.grad_fn is None:
+        grad.requires_grad_(False)
+    else:
+        grad.detach_()
+    grad.zero_()
 
 
 def _indented(text: str) -> str:

@@ -1,0 +1,13 @@
+"""torch.nn.parallel: a module on every rank, each with a part of the data."""
+
+from typing import Any
+
+from torchemu._unsupported import unsupported_class
+from torchemu.nn.parallel import distributed
+from torchemu.nn.parallel.distributed import DistributedDataParallel
+
+__all__ = ["DataParallel", "DistributedDataParallel", "distributed"]
+
+DataParallel: Any = unsupported_class(
+    "torch.nn.parallel.DataParallel", "a rank has one device; use DistributedDataParallel"
+)

@@ -1,0 +1,243 @@
+"""torch.nn.parallel.DistributedDataParallel."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torchemu import _settings
+from torchemu._grad_mode import no_grad
+from torchemu._tensor.core import Tensor
+from torchemu._tensor.from_data import tensor
+from torchemu._tensor.joining import cat
+from torchemu._unsupported import unsupported
+from torchemu.distributed import ProcessGroup, all_gather_into_tensor, broadcast
+from torchemu.distributed._groups import resolved
+from torchemu.nn.modules.module import Module
+from torchemu.nn.parallel._buckets import MIB
+from torchemu.nn.parallel._reducer import Reducer
+
+__all__ = ["DistributedDataParallel"]
+
+_COALESCED = 250 * MIB
+"""Bytes of parameters and buffers that are broadcast at once."""
+
+
+def _kept_in_step(tensors: Sequence[Tensor], group: ProcessGroup) -> None:
+    """Makes tensors those of rank 0: many of one dtype in one broadcast."""
+    for part in _parts(tensors):
+        flat = cat([t.detach().reshape(-1) for t in part])
+        broadcast(flat, group=group, group_src=0)
+        with no_grad():
+            for t, piece in zip(part, flat.split([t.numel() for t in part]), strict=True):
+                t.copy_(piece.view(t.shape))
+
+
+def _parts(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Tensors of one dtype, and together of not too many bytes."""
+    by_dtype: dict[Any, list[Tensor]] = {}
+    for t in tensors:
+        part = by_dtype.setdefault(t.dtype, [])
+        part.append(t)
+        if sum(each.nbytes for each in part) >= _COALESCED:
+            yield by_dtype.pop(t.dtype)
+    yield from by_dtype.values()
+
+
+def _check_same(params: Sequence[Tensor], group: ProcessGroup) -> None:
+    """Raises:
+    RuntimeError: another rank has another number of parameters, or rank 0 has other shapes.
+    """
+    rank, where = group.rank(), params[0].device
+    sizes = [[p.dim(), *p.shape] for p in params]
+    width = max(map(len, sizes))
+    about = tensor([[0, 0]] * group.size(), device=where)
+    all_gather_into_tensor(about, tensor([len(params), width], device=where), group)
+    for other, (count, _) in enumerate(about.tolist()):
+        if count != len(params):
+            raise RuntimeError(
+                f"DDP expects same model across all ranks, but Rank {rank} has {len(params)} params, "
+                f"while rank {other} has inconsistent {count} params."
+            )
+    columns = int(about[0, 1])
+    table = [(each + [0] * columns)[:columns] for each in sizes]
+    first = tensor(table, device=where)
+    broadcast(first, group=group, group_src=0)
+    for number, (p, (ndim, *wanted)) in enumerate(zip(params, first.tolist(), strict=True)):
+        if list(p.shape) != wanted[:ndim]:
+            raise RuntimeError(
+                f"[{rank}]: params[{number}] in this process with sizes {list(p.shape)} appears not to match "
+                "sizes of the same param in process 0."
+            )
+
+
+def _moved(value: Any, where: Any) -> Any:
+    """What the module is called with, all tensors on its device."""
+    if isinstance(value, Tensor):
+        return value.to(where)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*[_moved(each, where) for each in value])
+    if isinstance(value, list | tuple):
+        return type(value)([_moved(each, where) for each in value])
+    if isinstance(value, dict):
+        return type(value)((key, _moved(each, where)) for key, each in value.items())
+    return value
+
+
+class DistributedDataParallel(Module):
+    """A module that is trained on every rank of a group, each with a part of the data.
+
+    Parameters and buffers begin as those of rank 0. While a backward pass goes on, gradients are averaged over the
+    ranks, bucket by bucket: in the first pass buckets have the parameters in the reverse of their order, afterwards in
+    the order in which their gradients arrive.
+
+    Args:
+        module: the module; its parameters must be on one kind of device.
+        device_ids: the one device of the module, to which arguments of forward are moved; None: they stay.
+        output_device, dim: mean nothing here.
+        broadcast_buffers: before each forward pass, make the buffers those of rank 0.
+        init_sync: check the parameters' shapes, and make parameters and buffers those of rank 0.
+        process_group: the ranks; None: the default group.
+        bucket_cap_mb: how many MiB a bucket has, 25 if None; the first has 1.
+        find_unused_parameters: look in each forward pass which parameters get no gradient, and do without them.
+        check_reduction: means nothing.
+        gradient_as_bucket_view: let gradients be the parts of the buckets, instead of copying them to and fro.
+        static_graph: the same parameters are used in every pass; they are looked for all the same.
+        device_mesh: a mesh of one dimension, whose group is the ranks.
+        others: what is not supported: delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision.
+
+    Attributes:
+        module: the module.
+
+    Raises:
+        RuntimeError: no parameter needs a gradient, or the ranks' modules differ.
+        ValueError: no process group; device_ids do not fit.
+        NotImplementedError: something that is not supported.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Sequence[Any] | None = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: ProcessGroup | None = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        device_mesh: Any = None,
+        **others: Any,
+    ) -> None:
+        super().__init__()
+        _check_supported(others)
+        self.process_group = _group_of(process_group, device_mesh)
+        self.module, self.dim, self.output_device = module, dim, output_device
+        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", []))
+        named = [(n, p) for n, p in module.named_parameters() if p.requires_grad and n not in self.parameters_to_ignore]
+        if not named:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+                "gradient."
+            )
+        self.device_ids = _devices(device_ids, output_device, [p for _, p in named])
+        self.device = named[0][1].device
+        self.broadcast_buffers, self.static_graph = broadcast_buffers, static_graph
+        self.find_unused_parameters, self.gradient_as_bucket_view = find_unused_parameters, gradient_as_bucket_view
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * MIB)
+        if init_sync:
+            _check_same([p for _, p in named], self.process_group)
+            _kept_in_step([*self._synced(module.named_parameters()), *self._buffers_in_step()], self.process_group)
+        finds = find_unused_parameters or static_graph
+        self.reducer = Reducer(named, self.process_group, self.bucket_bytes_cap, finds, gradient_as_bucket_view)
+
+    def _synced(self, named: Any) -> list[Tensor]:
+        return [t for name, t in named if name not in self.parameters_to_ignore]
+
+    def _buffers_in_step(self) -> list[Tensor]:
+        return self._synced(self.module.named_buffers())
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the module returns."""
+        syncs = _settings.current().gradients and self.require_backward_grad_sync
+        if syncs:
+            self.reducer.rebuild()
+        if self.require_forward_param_sync and self.broadcast_buffers:
+            _kept_in_step(self._buffers_in_step(), self.process_group)
+        if self.device_ids:
+            inputs, kwargs = _moved((inputs, kwargs), self.device)
+        output = self.module(*inputs, **kwargs)
+        if syncs:
+            self.reducer.prepare(output)
+        self.require_forward_param_sync = syncs
+        return output
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Inside it gradients are added up on each rank; the first pass behind it averages the sums."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def join(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported."""
+        raise unsupported("DistributedDataParallel.join", "give every rank as many batches as the others")
+
+    def register_comm_hook(self, state: object, hook: Any) -> None:
+        """Not supported."""
+        raise unsupported("DistributedDataParallel.register_comm_hook", "gradients are averaged by all_reduce")
+
+
+def _check_supported(others: dict[str, Any]) -> None:
+    for name, value in others.items():
+        if name not in (
+            "delay_all_reduce_named_params",
+            "param_to_hook_all_reduce",
+            "mixed_precision",
+            "skip_all_reduce_unused_params",
+            "bucket_cap_mb_list",
+        ):
+            raise TypeError(f"DistributedDataParallel.__init__() got an unexpected keyword argument '{name}'")
+        if value:
+            raise unsupported(f"DistributedDataParallel({name}=…)", "leave it out")
+
+
+def _group_of(group: ProcessGroup | None, mesh: Any) -> ProcessGroup:
+    if group is not None and mesh is not None:
+        raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+    if mesh is not None:
+        if mesh.ndim != 1:
+            raise RuntimeError(f"Only 1D device mesh is supported, but got {mesh}.")
+        group = mesh.get_group(mesh_dim=0)
+    return resolved(group)
+
+
+def _devices(device_ids: Sequence[Any] | None, output_device: Any, params: Sequence[Tensor]) -> list[Any] | None:
+    """The device ids, where they mean something.
+
+    Raises:
+        ValueError: they do not fit the module's devices.
+    """
+    found = {p.device for p in params}
+    if len({where.type for where in found}) != 1:
+        kinds = {where.type for where in found}
+        raise ValueError(
+            "DistributedDataParallel's input module must be on the same type of devices, but input module parameters "
+            f"locate in {kinds}."
+        )
+    if device_ids is not None and len(device_ids) > 1:
+        raise ValueError("device_ids can only be None or contain a single element.")
+    if (device_ids or output_device is not None) and (len(found) != 1 or not params[0].is_cuda):
+        raise ValueError(
+            "DistributedDataParallel device_ids and output_device arguments only work with "
+            "single-device/multiple-device GPU modules or CPU modules, but got "
+            f"device_ids {device_ids}, output_device {output_device}, and module parameters {found}."
+        )
+    return list(device_ids) if device_ids else None
