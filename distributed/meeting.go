@@ -17,6 +17,7 @@ type meeting struct {
 	collective ccl.Collective
 	op         tensor.ReduceOp
 	root       int
+	algorithm  string
 	call       call // the first arrival's, which the others must match
 
 	parts   []part         // by group rank
@@ -52,7 +53,7 @@ type part struct {
 
 func newMeeting(g *ProcessGroup, seq uint64, o *Operation) *meeting {
 	return &meeting{
-		group: g, seq: seq, collective: o.Collective, op: o.Reduce, root: o.Root, call: callOf(o),
+		group: g, seq: seq, collective: o.Collective, op: o.Reduce, root: o.Root, algorithm: o.Algorithm, call: callOf(o),
 		parts: make([]part, g.Size()), first: -1, missing: g.Size(), running: g.Size(),
 	}
 }
@@ -170,7 +171,7 @@ func (m *meeting) start() {
 	err := m.measure()
 	size := m.call.dtype.Size()
 	if err == nil {
-		m.schedule, err = m.group.plan(m.collective, m.root, m.elems, size)
+		m.schedule, err = m.group.plan(planKey{m.collective, m.root, m.elems, size, m.algorithm})
 	}
 	if err == nil {
 		err = m.moveData()

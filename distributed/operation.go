@@ -18,6 +18,7 @@ type Operation struct {
 	Reduce     tensor.ReduceOp // of the collectives that reduce
 	Factor     *float64        // what the rank's elements are multiplied by before they are reduced; nil for nothing
 	Root       int             // group rank, of the collectives that have one
+	Algorithm  string          // the one that the program asks for; "" for the Options'
 
 	// Out and In are what the rank receives and gives, nil where it does not. Where a rank has several blocks they are
 	// in one tensor, one after another, or in a list with a tensor for each; or, where its own block is of several

@@ -24,6 +24,7 @@ const maxPairs = 1 << 21
 type planKey struct {
 	collective            ccl.Collective
 	root, elems, elemSize int
+	algorithm             string // the one that was asked for; "" for the Options'
 }
 
 // scheduleKey identifies a schedule: all that the size of a vector changes is the depth of pipelines.
@@ -41,19 +42,18 @@ func newPlanner(b *Backend, devices []topology.DeviceID) *planner {
 	}
 }
 
-// plan returns the schedule for a vector of elems elements of elemSize bytes.
-func (p *planner) plan(c ccl.Collective, root, elems, elemSize int) (*ccl.Schedule, error) {
-	key := planKey{c, root, elems, elemSize}
+// plan returns the schedule for a vector of so many elements of elemSize bytes.
+func (p *planner) plan(key planKey) (*ccl.Schedule, error) {
 	if s, ok := p.chosen[key]; ok {
 		return s, nil
 	}
 	l := p.layout
-	l.Root = root
-	a, err := p.algorithm(c, l, elems, elemSize)
+	l.Root = key.root
+	a, err := p.algorithm(key, l)
 	if err != nil {
 		return nil, err
 	}
-	s := p.schedule(a, l, int64(elems)*int64(elemSize))
+	s := p.schedule(a, l, int64(key.elems)*int64(key.elemSize))
 	if n := s.Pairs(); n > maxPairs {
 		return nil, fmt.Errorf("%s among %d ranks sends between %d pairs of ranks, more than the %d that can be simulated: "+
 			"choose another algorithm in ccl.yaml, such as auto", a.Name(), s.World, n, maxPairs)
@@ -74,14 +74,17 @@ func (p *planner) schedule(a ccl.Algorithm, l ccl.Layout, bytes int64) *ccl.Sche
 
 // algorithm follows ccl.yaml. The name there is an all_reduce algorithm's; the other collectives take the algorithm
 // of the same name when they have one and leave the choice to the Tuner otherwise.
-func (p *planner) algorithm(c ccl.Collective, l ccl.Layout, elems, elemSize int) (ccl.Algorithm, error) {
+func (p *planner) algorithm(key planKey, l ccl.Layout) (ccl.Algorithm, error) {
 	b := p.backend
+	if key.algorithm != "" {
+		return ccl.Lookup(key.collective, key.algorithm)
+	}
 	if b.Options.Algorithm != ccl.Auto {
-		if a, err := ccl.Lookup(c, b.Options.Algorithm); err == nil {
+		if a, err := ccl.Lookup(key.collective, b.Options.Algorithm); err == nil {
 			return a, nil
 		}
 	}
-	return b.tuner.Select(c, l, p.devices, elems, elemSize)
+	return b.tuner.Select(key.collective, l, p.devices, key.elems, key.elemSize)
 }
 
 // layoutOf says what an algorithm may know of where ranks are: which share a node (or, all inside one SIP, a cube),

@@ -49,9 +49,9 @@ func AddSite(worldHandle int64, text string) (site int, err error) {
 }
 
 // Issue issues a collective by the rank whose stream is given, and returns its work, if it is asynchronous, or else 0:
-// its stream waits for it. call is "name|collective|op|root": the name for messages, the kind of collective, the reduce
-// op ("" without one, "premul_sum:0.5" with a factor) and the root's group rank (0 without one). outs and ins are
-// tensors, see parseTensors; "" where the rank has none.
+// its stream waits for it. call is "name|collective|op|root": the name for messages, the kind of collective (with
+// "/algorithm" for one that the program asks for), the reduce op ("" without one, "premul_sum:0.5" with a factor) and the
+// root's group rank (0 without one). outs and ins are tensors, see parseTensors; "" where the rank has none.
 func Issue(group, stream int64, site int, asyncOp bool, call, outs, ins string) (work int64, err error) {
 	defer guard(&err)
 	g, err := groupOf(group)
@@ -100,6 +100,29 @@ func Post(group, stream int64, site int, asyncOp, sending bool, peer, tag int, t
 	return issued(g.world, asyncOp, w, err)
 }
 
+// Access puts an access to the memory of other ranks ("0,1,3") on a stream, after all that is on it: so many bytes of
+// each are read, or written. The data has been moved already. It returns its end; see distributed.Backend.Transfer.
+func Access(stream int64, site int, peers string, bytes int64, writes bool) (event int64, err error) {
+	defer guard(&err)
+	s, err := streamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	c, err := callerOf(stream, site, false)
+	if err != nil {
+		return 0, err
+	}
+	ranks, err := parseInts(peers)
+	if err != nil {
+		return 0, err
+	}
+	e, err := s.world.backend.Transfer(c, distributed.Transfer{Peers: ranks, Bytes: bytes, Writes: writes})
+	if err != nil {
+		return 0, err
+	}
+	return register(owned[*torchemu.Event]{e, s.world}), nil
+}
+
 // callerOf says who calls: the rank of the stream.
 func callerOf(stream int64, site int, asyncOp bool) (distributed.Caller, error) {
 	s, err := streamOf(stream)
@@ -118,8 +141,10 @@ func parseCall(call string) (distributed.Operation, error) {
 		return distributed.Operation{}, raise("ValueError", "%q is not name|collective|op|root", call)
 	}
 	o := distributed.Operation{Name: fields[0]}
+	kind, algorithm, _ := strings.Cut(fields[1], "/")
+	o.Algorithm = algorithm
 	var err error
-	if o.Collective, err = ccl.ParseCollective(fields[1]); err != nil {
+	if o.Collective, err = ccl.ParseCollective(kind); err != nil {
 		return o, err
 	}
 	if fields[2] != "" {

@@ -9,20 +9,21 @@ from typing import Any
 from torchemu._tensor import Tensor
 from torchemu.distributed import _functional_collectives as functional
 from torchemu.distributed import distributed_c10d as c10d
+from torchemu.distributed._symmetric_memory import _ops as symmetric
 
 
 class _Operator:
     """A function that has itself as its default overload."""
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self._name, self._function = name, function
+    def __init__(self, library: str, name: str, function: Callable[..., Any]) -> None:
+        self._name, self._function = f"{library}.{name}", function
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='_c10d_functional.{self._name}')>"
+        return f"<OpOverloadPacket(op='{self._name}')>"
 
     @property
     def default(self) -> _Operator:
@@ -91,5 +92,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "wait_tensor": functional.wait_tensor,
 }
 
-_c10d_functional = SimpleNamespace(**{name: _Operator(name, function) for name, function in _FUNCTIONS.items()})
+
+def _library(name: str, functions: dict[str, Callable[..., Any]]) -> SimpleNamespace:
+    return SimpleNamespace(**{function: _Operator(name, function, call) for function, call in functions.items()})
+
+
+_c10d_functional = _library("_c10d_functional", _FUNCTIONS)
 """``torch.ops._c10d_functional``; groups are given by name."""
+
+symm_mem = _library("symm_mem", symmetric.FUNCTIONS)
+"""``torch.ops.symm_mem``; groups are given by name."""

@@ -113,6 +113,10 @@ def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> 
     Operations among tensors of the host cost nothing.
     """
     if outputs[0].device.is_sip:
+        peers = outputs[0]._storage.world.peers
+        if peers is not None:
+            peers.launch(op, outputs, inputs)
+            return
         launch(op.name, *cost(op, outputs, inputs), outputs)
 
 

@@ -57,12 +57,12 @@ def launch(name: str, nbytes: int, flops: int, unit: str, outputs: tuple[Tensor,
     memory and its PEs, and does so many operations of a unit: "vector", or the name of a dtype for the matrix unit that
     multiplies it."""
     stream = _stream(outputs[0]._storage.world)
-    _ends(outputs, go.LaunchKernel(stream, name, "", nbytes, flops, unit))
+    ends(outputs, go.LaunchKernel(stream, name, "", nbytes, flops, unit))
 
 
 def launch_copy(output: Tensor, to_host: bool) -> None:
     """Puts a copy between the device and its host, which fills this tensor, on the rank's current stream."""
-    _ends((output,), go.LaunchCopy(_stream(output._storage.world), "", output.nbytes, to_host))
+    ends((output,), go.LaunchCopy(_stream(output._storage.world), "", output.nbytes, to_host))
 
 
 def _stream(world: _runtime.World) -> int:
@@ -75,7 +75,8 @@ def _stream(world: _runtime.World) -> int:
     return world.main.stream
 
 
-def _ends(outputs: tuple[Tensor, ...], end: int) -> None:
+def ends(outputs: tuple[Tensor, ...], end: int) -> None:
+    """Takes over the event with which an operation ends that writes these tensors: hosts that read them wait for it."""
     launches = _LAUNCHES.get()
     launches.add(end)
     for t in outputs:
