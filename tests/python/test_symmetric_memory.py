@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import OpenWorld
-from ranks import SIXTY_FOUR, failures, on_ranks
+from ranks import SIXTY_FOUR, failures
+from symmetric import SIZES, numbers, on_group, symmetric
 
 import torchemu as torch
 import torchemu.distributed as dist
@@ -19,31 +19,6 @@ from torchemu._waiting import host_time, reach
 from torchemu.errors import DeadlockError
 
 MILLISECOND = 10**9
-SIZES = [1, 2, 3, 8, 64]
-FLOATS = [torch.float32, torch.bfloat16, torch.float16]
-
-
-def symmetric(values: Any, dtype: Any = None) -> tuple[torch.Tensor, _SymmetricMemory]:
-    """A symmetric tensor with these elements, and its handle."""
-    given = torch.tensor(values, dtype=dtype)
-    t = symm_mem.empty(given.shape, dtype=given.dtype)
-    t.copy_(given)
-    return t, symm_mem.rendezvous(t, "0")
-
-
-def numbers(rank: int, *shape: int) -> np.ndarray:
-    """Small whole numbers, other ones on each rank: their sums are exact in every order."""
-    return np.random.default_rng(rank).integers(-3, 4, shape).astype(np.float32)
-
-
-def on_group(n: int, fn: Callable[..., Any], *args: Any) -> list[Any]:
-    """fn on the ranks of a default group."""
-
-    def program(rank: int) -> Any:
-        dist.init_process_group("nccl")
-        return fn(rank, *args)
-
-    return on_ranks(n, program)
 
 
 @pytest.fixture(autouse=True)
@@ -248,135 +223,6 @@ def test_misuse_of_channels_and_ranks() -> None:
     on_group(2, program)
 
 
-# -- collectives
-
-
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("kind", FLOATS, ids=str)
-def test_all_reduces(n: int, kind: Any) -> None:
-    want = sum(numbers(r, 4, 3) for r in range(n))
-
-    def program(rank: int) -> None:
-        own = numbers(rank, 4, 3)
-        t, _ = symmetric(own, kind)
-        one = ops.symm_mem.one_shot_all_reduce(t, "sum", "0")
-        np.testing.assert_array_equal(one.float().numpy(), want)
-        np.testing.assert_array_equal(t.float().numpy(), own)
-        local = torch.tensor(own[:2], dtype=kind)
-        two = ops.symm_mem.one_shot_all_reduce_copy(t, local, "sum", "0")
-        np.testing.assert_array_equal(two.float().numpy(), want[:2])
-        out = torch.empty(4, 3, dtype=kind)
-        assert ops.symm_mem.two_shot_all_reduce_out.default(t, "sum", "0", out) is out
-        np.testing.assert_array_equal(out.float().numpy(), want)
-        assert ops.symm_mem.two_shot_all_reduce_(t, "sum", "0") is t
-        np.testing.assert_array_equal(t.float().numpy(), want)
-
-    on_group(n, program)
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_parts(n: int) -> None:
-    everybody = [numbers(r, 2 * n, 3 * n) for r in range(n)]
-    total = sum(everybody)
-
-    def program(rank: int) -> None:
-        t, _ = symmetric(everybody[rank])
-        rows, columns = torch.empty(2, 3 * n), torch.empty(2 * n, 3)
-        ops.symm_mem.reduce_scatter_out(t, "0", False, rows)
-        np.testing.assert_array_equal(rows.numpy(), total[2 * rank : 2 * rank + 2])
-        ops.symm_mem.reduce_scatter_out(t, "0", True, columns)
-        np.testing.assert_array_equal(columns.numpy(), total[:, 3 * rank : 3 * rank + 3])
-        part = ops.symm_mem._low_contention_reduce_scatter(t, "sum", "0")
-        np.testing.assert_array_equal(part.numpy(), total[2 * rank : 2 * rank + 2])
-        whole = ops.symm_mem._low_contention_all_gather(t, "0")
-        np.testing.assert_array_equal(whole.numpy(), np.concatenate(everybody))
-        for peer, theirs in enumerate(ops.symm_mem.get_remote_tensors(t, "0")):
-            np.testing.assert_array_equal(theirs.numpy(), everybody[peer])
-
-    on_group(n, program)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8])
-def test_tiles(n: int) -> None:
-    total = sum(numbers(r, 6, 6) for r in range(n))
-
-    def program(rank: int) -> None:
-        t, hdl = symmetric(numbers(rank, 6, 6))
-        out = torch.zeros(3, 3)
-        ops.symm_mem.tile_reduce(t[:3, 3:], out, n - 1, "0")
-        np.testing.assert_array_equal(out.numpy(), total[:3, 3:] if rank == n - 1 else np.zeros((3, 3)))
-        tiles = [t[:3, :3], t[3:, 3:]]
-        ops.symm_mem.multi_root_tile_reduce(tiles, out, [0, n - 1], "0")
-        if n > 1 and rank == 0:
-            np.testing.assert_array_equal(out.numpy(), total[:3, :3])
-        if rank == n - 1:
-            np.testing.assert_array_equal(out.numpy(), total[3:, 3:])
-        with pytest.raises(RuntimeError, match=rf"root must be in \[0, world_size\), not {n}"):
-            ops.symm_mem.tile_reduce(t, t, n, "0")
-        hdl.barrier()
-
-    on_group(n, program)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8])
-def test_with_products(n: int) -> None:
-    shards = [numbers(r, 2, 4) for r in range(n)]
-    b, c = numbers(100, 4, 5), numbers(101, 4, n)
-
-    def program(rank: int) -> None:
-        a, both = ops.symm_mem.fused_all_gather_matmul(
-            torch.tensor(shards[rank]), [torch.tensor(b), torch.tensor(c)], 0, "0"
-        )
-        np.testing.assert_array_equal(a.numpy(), np.concatenate(shards))
-        np.testing.assert_array_equal(both[0].numpy(), np.concatenate(shards) @ b)
-        np.testing.assert_array_equal(both[1].numpy(), np.concatenate(shards) @ c)
-        part = ops.symm_mem.fused_matmul_reduce_scatter(torch.tensor(shards[rank]), torch.tensor(c), "sum", 1, "0")
-        np.testing.assert_array_equal(part.numpy(), sum(s @ c for s in shards)[:, rank : rank + 1])
-
-    on_group(n, program)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8])
-def test_exchange_of_sizes_on_the_device(n: int) -> None:
-    counts = np.random.default_rng(n).integers(0, 4, (n, n))
-    rows = [[[100.0 * s + 10 * d + i] * 2 for d in range(n) for i in range(counts[s, d])] for s in range(n)]
-
-    def program(rank: int) -> None:
-        given = torch.tensor(rows[rank]).reshape(-1, 2)
-        out = torch.full((4 * n, 2), -1.0)
-        about = torch.zeros(2, n, dtype=torch.int64)
-        ops.symm_mem.all_to_all_vdev(given, out, torch.tensor(counts[rank]), about, "0")
-        taken = counts[:, rank]
-        want = [[100.0 * s + 10 * rank + i] * 2 for s in range(n) for i in range(taken[s])]
-        np.testing.assert_array_equal(out.numpy()[: len(want)], np.array(want).reshape(-1, 2))
-        assert (out.numpy()[len(want) :] == -1).all()
-        assert about.tolist() == [taken.tolist(), [int(taken[:s].sum()) for s in range(n)]]
-
-    on_group(n, program)
-
-
-def test_words() -> None:
-    def program(rank: int) -> None:
-        t = torch.zeros(6, dtype=torch.uint32)
-        ops.symm_mem.memset32_(t, 1, 7, 3)
-        ops.symm_mem.stream_write_value32_(t, 5, 2**32 - 1)
-        assert t.tolist() == [0, 7, 7, 7, 0, 2**32 - 1]
-        for args, text in {
-            (-1, 1): "offset must be greater than or equal to 0",
-            (6, 1): "offset",
-            (0, -1): "val must be in the range",
-            (0, 2**32): "val must be in the range",
-        }.items():
-            with pytest.raises(RuntimeError, match=f"symm_mem::stream_write_value32_: {text}"):
-                ops.symm_mem.stream_write_value32_(t, *args)
-        with pytest.raises(RuntimeError, match=r"count must be a positive integer \(got 0\)"):
-            ops.symm_mem.memset32_(t, 0, 1, 0)
-        with pytest.raises(RuntimeError, match="must be a flat, contiguous uint32 tensor"):
-            ops.symm_mem.memset32_(t.view(2, 3), 0, 1, 1)
-
-    on_group(1, program)
-
-
 # -- cost
 
 
@@ -460,34 +306,6 @@ def test_misuse_of_empty_and_rendezvous() -> None:
         with pytest.raises(RuntimeError, match="rank 1 has memory of 8 bytes and rank 0 of 4"):
             symm_mem.rendezvous(uneven, "0")
 
-    on_group(2, program)
-
-
-def test_misuse_of_collectives() -> None:
-    def program(rank: int) -> None:
-        t, _ = symmetric(np.zeros((2, 2)), torch.float32)
-        whole, _ = symmetric([1, 2], torch.int32)
-        cases: list[tuple[Callable[[], Any], type[Exception], str]] = [
-            (lambda: one_shot(torch.ones(2), "sum", "0"), RuntimeError, "must be allocated with empty_strided_p2p"),
-            (lambda: one_shot(t, "max", "0"), RuntimeError, "one_shot_all_reduce: only sum is supported for now"),
-            (lambda: one_shot(t.t(), "sum", "0"), RuntimeError, "one_shot_all_reduce: input must be contiguous"),
-            (lambda: one_shot(whole, "sum", "0"), NotImplementedError, "not implemented for 'Int'"),
-            (
-                lambda: ops.symm_mem.one_shot_all_reduce_out(t, "sum", "0", t[0]),
-                RuntimeError,
-                "input/output size mismatch",
-            ),
-            (lambda: ops.symm_mem.multimem_all_reduce_(t, "sum", "0"), RuntimeError, "multicast support is required"),
-            (lambda: ops.symm_mem.multimem_all_gather_out(t, "0", t), RuntimeError, "must have multicast support"),
-            (lambda: ops.symm_mem.nvshmem_put(t, 0), NotImplementedError, "there is no NVSHMEM"),
-            (lambda: ops.symm_mem.all_to_all_vdev_2d(t), NotImplementedError, "use all_to_all_vdev"),
-            (lambda: symm_mem.get_mem_pool("cuda"), NotImplementedError, "use _symmetric_memory.empty"),
-        ]
-        for call, kind, text in cases:
-            with pytest.raises(kind, match=text):
-                call()
-
-    one_shot = ops.symm_mem.one_shot_all_reduce
     on_group(2, program)
 
 
