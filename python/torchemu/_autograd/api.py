@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchemu._autograd.engine import Wanted, backward_pass, fitting
-from torchemu._autograd.variable import Edge, edge_of, meta_of, metadata_of, wants_grad
+from torchemu._autograd.engine import Wanted, backward_pass, expected, fitting
+from torchemu._autograd.variable import Edge, edge_of, meta_of
 from torchemu._tensor.core import Tensor
 
 _UNUSED = (
@@ -54,9 +54,7 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], check: bool = True) 
         grad = _initial(t, given)
         if given is not None and check:
             _check_shape(t, grad, i)
-        outputs = edge.node.outputs
-        expected = outputs[edge.output] if outputs else metadata_of(t)
-        roots.append((edge, fitting(grad, expected, edge.node.name(), i)))
+        roots.append((edge, fitting(grad, expected(edge), edge.node.name(), i)))
     return roots
 
 
@@ -138,8 +136,7 @@ def backward(
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     wanted = () if inputs is None else as_tuple(inputs)
     for t in wanted:
-        if wants_grad(t) and not t.is_leaf:
-            t.retain_grad()
+        retain_grad(t)
     grads = grad_variables if grad_tensors is None else grad_tensors
     grads = (None,) * len(given) if grads is None else as_tuple(grads)
     if len(grads) != len(given):
@@ -190,7 +187,7 @@ def grad(
     return tuple([t.new_zeros(t._shape) if g is None else g for t, g in zip(sources, found, strict=True)])
 
 
-def retained(t: Tensor) -> None:
+def retain_grad(t: Tensor) -> None:
     """Tensor.retain_grad: from now on backward passes leave the gradient in grad though the tensor is no leaf.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,10 +45,6 @@ class Call(Node):
         self.outputs = outputs_of(results)
         if RESULT in self._uses:
             self._results = [Saved(t, i) for i, t in enumerate(results)]
-
-    def name(self) -> str:
-        """That of the operation, as PyTorch's nodes are called."""
-        return "".join(part.capitalize() for part in self.op.name.split("_")) + "Backward0"
 
     def __getitem__(self, operand: int) -> Any:
         kept = self._kept[operand]
@@ -92,3 +89,10 @@ class Call(Node):
         for kept in (*self._kept, *self._results):
             if isinstance(kept, Saved):
                 kept.release()
+
+
+@functools.cache
+def call_of(op: Op) -> type[Call]:
+    """The class of an operation's calls, which has only its name of its own: that which PyTorch's nodes have."""
+    name = "".join(part.capitalize() for part in op.name.split("_"))
+    return type(f"{name}Backward0", (Call,), {"__module__": __name__})

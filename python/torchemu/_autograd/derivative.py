@@ -11,6 +11,9 @@ RESULT = -1
 EVERYTHING = -2
 """Among what a formula looks at: all operands."""
 
+OTHERS = -3
+"""Among what a formula looks at: all operands but the first."""
+
 
 class Partial:
     """How the gradient of one operand is found.
@@ -18,7 +21,8 @@ class Partial:
     Args:
         formula: calculates it, from the call (``torchemu._autograd.call.Call``) and the gradients of the results (None:
             zeros); None is zeros too.
-        uses: the numbers of the operands that it looks at as ``call[0]``, …, and RESULT if at ``call.result``.
+        uses: the numbers of the operands that it looks at as ``call[0]``, …, or EVERYTHING or OTHERS; and RESULT if at
+            ``call.result``.
     """
 
     __slots__ = ("formula", "uses")
@@ -41,7 +45,7 @@ class Derivative:
     def uses(self, needs: Sequence[bool]) -> set[int]:
         """What the formulas of the operands whose gradients are needed look at."""
         pairs = zip(self.partials, needs, strict=False)
-        return {used for partial, needed in pairs if needed for used in partial.uses}
+        return _written_out({used for partial, needed in pairs if needed for used in partial.uses}, len(needs))
 
     def gradients(self, call: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradients of the operands, None where none is needed or there is none."""
@@ -57,7 +61,7 @@ class Joint(Derivative):
 
     Args:
         formula: as that of Partial; ``call.needs`` tells which gradients are needed.
-        uses: the numbers of the operands that it looks at, RESULT, or EVERYTHING.
+        uses: as those of Partial.
     """
 
     __slots__ = ("_formula", "_uses")
@@ -68,9 +72,14 @@ class Joint(Derivative):
 
     def uses(self, needs: Sequence[bool]) -> set[int]:
         """What the formula looks at."""
-        used = set(self._uses)
-        return used | set(range(len(needs))) if EVERYTHING in used else used
+        return _written_out(set(self._uses), len(needs))
 
     def gradients(self, call: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradients of the operands."""
         return list(self._formula(call, *grads))
+
+
+def _written_out(used: set[int], operands: int) -> set[int]:
+    if EVERYTHING in used or OTHERS in used:
+        used = used | set(range(EVERYTHING not in used, operands))
+    return used

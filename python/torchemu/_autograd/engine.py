@@ -121,7 +121,7 @@ class Pass:
         for at, (edge, grad) in enumerate(zip(node.edges, found, strict=False)):
             if edge is None:
                 continue
-            self._add(edge, None if grad is None else fitting(grad, _expected(edge), node.name(), at))
+            self._add(edge, None if grad is None else fitting(grad, expected(edge), node.name(), at))
             self._awaited[edge.node] -= 1
             if not self._awaited[edge.node]:
                 self._push(edge.node)
@@ -149,12 +149,15 @@ def _dependencies(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
     return awaited, order
 
 
-def _expected(edge: Edge) -> Metadata:
+def expected(edge: Edge) -> Metadata:
+    """What a gradient that goes there has to look like."""
     node = edge.node
-    return metadata_of(node.variable) if isinstance(node, AccumulateGrad) else node.outputs[edge.output]
+    about = metadata_of(node.variable) if isinstance(node, AccumulateGrad) else node.outputs[edge.output]
+    assert about is not None  # what is no tensor has no edge
+    return about
 
 
-def fitting(grad: Any, expected: Metadata, function: str, at: int) -> Tensor:
+def fitting(grad: Any, about: Metadata, function: str, at: int) -> Tensor:
     """A gradient as that of its tensor: summed to its shape and converted.
 
     Raises:
@@ -162,16 +165,16 @@ def fitting(grad: Any, expected: Metadata, function: str, at: int) -> Tensor:
     """
     if not isinstance(grad, Tensor):
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
-    if grad._shape != expected.shape:
-        if not _expands(expected.shape, grad._shape):
+    if grad._shape != about.shape:
+        if not _expands(about.shape, grad._shape):
             raise RuntimeError(
                 f"Function {function} returned an invalid gradient at index {at} - got {list(grad._shape)} but "
-                f"expected shape compatible with {list(expected.shape)}"
+                f"expected shape compatible with {list(about.shape)}"
             )
-        grad = summed(grad, expected.shape)
-    if grad.dtype is not expected.dtype:
-        grad = grad.to(expected.dtype)
-    return grad if grad.device == expected.device else grad.to(expected.device, non_blocking=True)
+        grad = summed(grad, about.shape)
+    if grad.dtype is not about.dtype:
+        grad = grad.to(about.dtype)
+    return grad if grad.device == about.device else grad.to(about.device, non_blocking=True)
 
 
 def _expands(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

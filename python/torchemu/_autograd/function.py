@@ -75,10 +75,6 @@ class BackwardFunction(Node, FunctionCtx):
         self._recorded, self._first = recorded, args[0] if args else None
         self._saved: list[Saved | None] = []
 
-    def name(self) -> str:
-        """That of the Function."""
-        return f"{self._cls.__name__}Backward"
-
     def returned(self, results: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
         """What apply returns for what forward has returned: the same, with this as its history.
 
@@ -243,7 +239,7 @@ class Function:
         if kwargs:
             raise TypeError("apply() takes no keyword arguments")
         recorded = _settings.current().gradients and any(isinstance(t, Tensor) and wants_grad(t) for t in args)
-        ctx = BackwardFunction(cls, args, recorded)
+        ctx = _class_of(cls)(cls, args, recorded)
         output = _forward(cls, ctx, args)
         if not isinstance(output, tuple):
             return ctx.returned((output,), args)[0]
@@ -251,6 +247,14 @@ class Function:
 
     vjp = backward
     generate_vmap_rule = False
+    _backward_cls: type[BackwardFunction]
+
+
+def _class_of(cls: type[Function]) -> type[BackwardFunction]:
+    """The class of the Function's recorded calls, which has only its name of its own."""
+    if "_backward_cls" not in vars(cls):
+        cls._backward_cls = type(f"{cls.__name__}Backward", (BackwardFunction,), {"__module__": cls.__module__})
+    return cls._backward_cls
 
 
 def _forward(cls: type[Function], ctx: BackwardFunction, args: tuple[Any, ...]) -> Any:

@@ -126,7 +126,7 @@ def hooked(hooks: Hooks, grad: Tensor | None) -> Tensor | None:
             continue
         name = getattr(hook, "__name__", type(hook).__name__)
         if not isinstance(found, Tensor):
-            raise TypeError(f"hook '{name}' has returned a {type(found).__name__}: expected Tensor or None")
+            raise TypeError(f"expected Variable, but hook returned '{type(found).__name__}'")
         if found._shape != grad._shape:
             raise RuntimeError(f"hook '{name}' has changed the size of value")
         grad = found

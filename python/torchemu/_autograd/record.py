@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torchemu import _settings
-from torchemu._autograd.call import Call
+from torchemu._autograd.call import Call, call_of
 from torchemu._autograd.node import Node
 from torchemu._autograd.variable import (
     AutogradMeta,
@@ -26,6 +26,19 @@ if TYPE_CHECKING:
     from torchemu._tensor.dispatch import Op
 
 
+_WITHOUT_GRAD = (
+    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case "
+    "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace "
+    "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+    "the inplace to be tracked)."
+)
+_ONE_OF_SEVERAL = (
+    "Output {} of {} is a view and is being modified inplace. This view is the output of a function that returns "
+    "multiple views. Such functions do not allow the output views to be modified inplace. You should replace the "
+    "inplace operation by an out-of-place one."
+)
+
+
 def _edges(operands: Sequence[Any]) -> list[Edge | None]:
     return [edge_of(t) if isinstance(t, Tensor) and t.dtype.is_floating_point else None for t in operands]
 
@@ -37,7 +50,7 @@ def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params:
     edges = _edges(operands)
     if not any(edges):
         return
-    call = Call(op, edges, operands, params)
+    call = call_of(op)(op, edges, operands, params)
     call.returned(results)
     for output, t in enumerate(results):
         if t.dtype.is_floating_point:
@@ -52,7 +65,14 @@ def record_view(op: Op, view: Tensor, base: Tensor, params: Sequence[Any]) -> No
     meta = meta_of(view)
     meta.version = version_of(view)
     if not _settings.current().gradients:
-        meta.origin = "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+        meta.origin = _WITHOUT_GRAD
+
+
+def record_views(name: str, views: Sequence[Tensor]) -> None:
+    """Says that views were made together, by a function with this name as a node: nothing may write into them."""
+    for i, view in enumerate(views):
+        if view._autograd is not None and not view._autograd.origin:
+            view._autograd.origin = _ONE_OF_SEVERAL.format(i, name)
 
 
 # -- writes
@@ -66,27 +86,29 @@ def before_write(op: Op, target: Tensor, operands: Sequence[Any], params: Sequen
     """
     if not _settings.current().gradients or not target.dtype.is_floating_point:
         return None
+    check_write(target)
     edges = _edges(operands)
-    if not any(edges) and not wants_grad(target):
+    if not any(edges):
         return None
-    check_write(target, wants_grad(target))
-    call_of = operands
     if op.derivative is not None and 0 in op.derivative.uses([edge is not None for edge in edges]):
-        call_of = (target.detach().clone(), *operands[1:])
-    return Call(op, edges, call_of, params)
+        operands = (target.detach().clone(), *operands[1:])
+    return call_of(op)(op, edges, operands, params)
 
 
-def check_write(target: Tensor, required: bool) -> None:
+def check_write(target: Tensor) -> None:
     """Raises:
-    RuntimeError: the tensor is a leaf whose gradient is wanted, or a view of one, or of a kind that is not followed.
+    RuntimeError: gradients are wanted of the tensor, and it is a leaf, or a view that operations may not write into.
     """
-    base, meta = target._base, current_meta(target)
-    if base is not None:
-        if base._autograd is not None and base._autograd.requires_grad and base._autograd.node is None:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-        if meta is not None and meta.origin:
-            raise RuntimeError(meta.origin)
-    if required and meta is not None and meta.node is None:
+    meta, base = current_meta(target), target._base
+    if not _settings.current().gradients or meta is None:
+        return
+    if base is not None and meta.origin:
+        raise RuntimeError(meta.origin)
+    if not meta.requires_grad:
+        return
+    if base is not None and base._autograd is not None and base._autograd.requires_grad and base._autograd.node is None:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if meta.node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
@@ -108,6 +130,12 @@ def rewrite(target: Tensor, node: Node) -> None:
         _set_history(target, node)
     else:
         _set_history(base, CopySlices(node, target, base, before))
+
+
+def take_history(t: Tensor, view: Tensor) -> None:
+    """Gives a tensor, whose shape has become that of a view of it, the view's history."""
+    if view._autograd is not None and view._autograd.node is not None:
+        _set_history(t, view._autograd.node)
 
 
 def _set_history(t: Tensor, node: Node) -> None:

@@ -13,6 +13,7 @@ from torchemu._autograd.variable import current_meta, edge_of, meta_of, version_
 from torchemu._tensor.core import Tensor
 from torchemu.utils.hooks import RemovableHandle, registered
 
+NOT_FLOATS = "only Tensors of floating point and complex dtype can require gradients"
 _NOT_A_LEAF = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
     "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
@@ -37,7 +38,7 @@ def set_requires_grad(self: Tensor, wanted: bool) -> None:
             raise RuntimeError(text)
         return
     if wanted and not self.dtype.is_floating_point:
-        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        raise RuntimeError(NOT_FLOATS)
     if wanted:
         self._base = None  # a leaf of its own, even if in the memory of another tensor
     if wanted or self._autograd is not None:
@@ -50,6 +51,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     Raises:
         RuntimeError: it is no leaf, or not of floats.
     """
+    if requires_grad and not self.dtype.is_floating_point:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
     set_requires_grad(self, requires_grad)
     return self
 
@@ -102,13 +105,19 @@ def _check_grad(t: Tensor, grad: Tensor) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if grad.dtype is not t.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{grad.dtype.name}' to a tensor with grad_dtype "
-            f"'{t.dtype.name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
+            f"attempting to assign a gradient with dtype '{grad.dtype.title.lower()}' to a tensor with grad_dtype "
+            f"'{t.dtype.title}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)."
         )
     if grad.device != t.device:
-        raise RuntimeError("assigned grad has data located on a different device")
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{grad.device}' to a tensor with device type "
+            f"'{t.device}'. Please ensure that the gradient and the tensor are on the same device"
+        )
     if grad._shape != t._shape:
-        raise RuntimeError("assigned grad has data of a different size")
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(grad._shape)}' to a tensor of size '{list(t._shape)}'. "
+            "Please ensure that the gradient and the tensor are the same size"
+        )
 
 
 def delete_grad(self: Tensor) -> None:
@@ -196,7 +205,7 @@ METHODS: dict[str, Any] = {
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "requires_grad": property(wants_grad, set_requires_grad, doc="Whether its gradient is wanted."),
     "requires_grad_": requires_grad_,
-    "retain_grad": api.retained,
+    "retain_grad": api.retain_grad,
     "retains_grad": property(
         lambda self: self._autograd is not None and self._autograd.retains,
         doc="Whether backward passes leave its gradient in grad though it is no leaf.",

@@ -222,7 +222,8 @@ def zero_(input: Tensor) -> Tensor:
 
 def set_data(input: Tensor, other: Tensor) -> None:
     """``input.data = other``: gives the tensor other's memory, shape and dtype. Its history and gradient stay."""
-    input._versions = Versions(version_of(input))
+    if other._storage is not input._storage:
+        input._versions = Versions(version_of(input))
     for field in ("_storage", "_shape", "_strides", "_offset", "_array", "_core", "dtype", "device"):
         setattr(input, field, getattr(other, field))
     input._storage.tracked |= input._autograd is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from torchemu import _runtime, dtypes
+from torchemu import _memory_use, _runtime, dtypes
 from torchemu._device import device
 from torchemu._placement import WHOLE, DPPolicy
 from torchemu._shape import Size, row_major
@@ -330,6 +330,8 @@ class Tensor(Operators):
         from torchemu._tensor.from_data import restored
 
         extra = {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in ("dtype", "device")}
+        if self.requires_grad:
+            extra["requires_grad"] = True
         return restored, (type(self), np.array(self._read()), self.device), extra
 
     def __copy__(self) -> Tensor:
@@ -354,6 +356,8 @@ def adopted(
     else:
         t._storage = Storage(world, array, reach_of(array))
         t._strides = tuple([s // kind.itemsize for s in array.strides])
+    if not where.is_host:
+        _memory_use.current().take(t._storage, t._storage.nbytes)
     return t
 
 

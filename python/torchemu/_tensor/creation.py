@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu import _runtime, _settings, dtypes
+from torchemu import _memory_use, _runtime, _settings, dtypes
 from torchemu._binding import go
 from torchemu._device import device as Device  # noqa: N812 (device is an argument's name)
 from torchemu._placement import DPPolicy
@@ -70,8 +70,12 @@ def allocated(shape: Sequence[int], kind: dtypes.dtype, where: Device, world: _r
     world = world or _runtime.current().world
     if nbytes <= SMALL:
         return adopted(world, np.zeros(shape, kind.numpy), kind, where)
+    if not where.is_host:
+        _memory_use.current().check(math.prod(shape) * kind.itemsize)
     t = object.__new__(Tensor)
     t._storage = Storage.zeros(world, kind, math.prod(shape))
+    if not where.is_host:
+        _memory_use.current().take(t._storage, t._storage.nbytes)
     t._shape, t.dtype, t.device = tuple(shape), kind, where
     return t
 
@@ -102,6 +106,8 @@ def finished(t: Tensor, rest: dict[str, Any], op: Op | None = None) -> Tensor:
     if rest.get("out") is not None:
         return copy_(rest["out"], t)
     if rest.get("requires_grad"):
+        if not t.dtype.is_floating_point:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad_()
     if rest.get("name"):
         t.name = rest["name"]

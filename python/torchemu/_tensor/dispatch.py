@@ -192,6 +192,18 @@ def written(target: Tensor, call: Any) -> None:
         storage.version += 1
 
 
+def stored(op: Op, result: Tensor, out: Tensor | None) -> Tensor:
+    """The result of a call, or out with that in it, where it was called with out.
+
+    Raises:
+        RuntimeError: gradients are wanted of the result, or of out.
+    """
+    if out is None:
+        return result
+    record.refuse_out(op, (result, out))
+    return out.copy_(result)
+
+
 def read(operands: Inputs) -> tuple[Tensor, list[Any], bool]:
     """The first tensor; the arrays of the operands, numbers being themselves; and whether one may require a gradient.
 

@@ -295,7 +295,7 @@ bitwise_xor = _binary("bitwise_xor", np.bitwise_xor, _INTEGERS)
 bitwise_left_shift = _binary("bitwise_left_shift", np.left_shift, _ONLY_INTEGERS)
 bitwise_right_shift = _binary("bitwise_right_shift", np.right_shift, _ONLY_INTEGERS)
 
-_SCALED = {
+SCALED = {
     "add": Pointwise("add", lambda x, y, alpha: x + y * alpha),
     "sub": Pointwise(
         "sub", lambda x, y, alpha: x - y * alpha, _NUMBERS, refusal=_SUB_OF_BOOLS, no_bool_operand=_SUB_OF_BOOL
@@ -307,7 +307,7 @@ def scaled(name: str, operands: tuple[Any, Any], alpha: Any) -> tuple[Any, ...]:
     """The arguments of pointwise for add or sub with a factor for the second operand."""
     if alpha == 1 and alpha is not True:
         return BINARY[name], operands
-    op = _SCALED[name]
+    op = SCALED[name]
     kind = op.plan(tuple(map(promotion.key, operands))).kind
     if isinstance(alpha, bool) and kind.category is not Category.BOOL:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")

@@ -173,17 +173,28 @@ def restored(cls: type[Tensor], array: np.ndarray, where: Device) -> Tensor:
     return t
 
 
+_NOT_COPIED = ("_array", "_core", "_storage", "_autograd", "_base", "_versions")
+
+
 def deep_copy(t: Tensor, memo: dict[int, Any]) -> Tensor:
     """What copy.deepcopy makes of a tensor: tensors that share memory do so afterwards."""
     known = memo.get(id(t))
     if known is not None:
         return known
+    if t.grad_fn is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "see https://github.com/pytorch/pytorch/pull/103001"
+        )
     copy = memo[id(t)] = object.__new__(type(t))
     storage = memo.get(id(t._storage))
     if storage is None:
         storage = memo[id(t._storage)] = t._storage.copied()
-    fields = {k: v for k, v in vars(t).items() if k not in ("_array", "_core", "_storage", "grad")}
+    fields = {k: v for k, v in vars(t).items() if k not in _NOT_COPIED}
     vars(copy).update(fields, _storage=storage)
+    if t.requires_grad:
+        copy.requires_grad_()
     if t.grad is not None:
         copy.grad = deep_copy(t.grad, memo)
     return copy

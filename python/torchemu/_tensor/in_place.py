@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from torchemu._autograd import record
 from torchemu._shape import dims, row_major
 from torchemu._tensor import dispatch, elementwise, gathering, linalg, parametric, reductions, views
 from torchemu._tensor.copying import set_data
@@ -129,7 +130,12 @@ def _reshaped(view: Any) -> Callable[..., Tensor]:
     """The in-place twin of a view."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        set_data(self, view(self, *args, **kwargs))
+        if self._storage.tracked:
+            record.check_write(self)
+        reshaped = view(self, *args, **kwargs)
+        set_data(self, reshaped)
+        if self._storage.tracked:
+            record.take_history(self, reshaped)
         return self
 
     method.__name__ = method.__qualname__ = view.__name__ + "_"
@@ -145,8 +151,10 @@ def resize_(self: Tensor, *sizes: Any) -> Tensor:
     """Gives the tensor another shape: of its own memory if that suffices, or of new memory, with its elements first.
 
     Raises:
-        NotImplementedError: the tensor is part of a larger one.
+        NotImplementedError: the tensor is part of a larger one. RuntimeError: it requires a gradient.
     """
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
     shape = dims(sizes)
     wanted = math.prod(shape)
     have = self._storage.nbytes // self.dtype.itemsize

@@ -15,7 +15,7 @@ from torchemu._tensor.conversion import converted
 from torchemu._tensor.copying import copy_, fill_
 from torchemu._tensor.core import Tensor, waits
 from torchemu._tensor.dispatch import Op, _op, _op_in_place, _op_view, gathered, no_flops, scattered
-from torchemu._tensor.parts import SLICE
+from torchemu._tensor.parts import SELECT, SLICE
 from torchemu._tensor.views import broadcast_shapes
 
 __all__ = [
@@ -85,7 +85,7 @@ def _element(t: Tensor, i: int) -> Tensor:
     n, steps = t._shape[0], t._steps()
     if not -n <= i < n:
         raise IndexError(f"index {i} is out of bounds for dimension 0 with size {n}")
-    return _op_view(SLICE, t, t._shape[1:], steps[1:], t._offset + i % n * steps[0], i)
+    return _op_view(SELECT, t, t._shape[1:], steps[1:], t._offset + i % n * steps[0], 0, i % n)
 
 
 def _plain(keys: tuple[Any, ...]) -> tuple[Any, ...] | None:

@@ -14,7 +14,7 @@ from torchemu import dtypes
 from torchemu._shape import dims as shape_of
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
-from torchemu._tensor.dispatch import Op, _op, no_flops
+from torchemu._tensor.dispatch import Op, _op, no_flops, stored
 from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import Array
 
@@ -85,8 +85,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out
     kept = [t for t in given if t._shape != (0,)] or given[:1]
     at = axis_of(dim if axis is None else axis, len(kept[0]._shape))
     _check_sizes(kept, at)
-    result = _op(CAT, kept, at, kind.numpy, kind=kind)
-    return result if out is None else out.copy_(result)
+    return stored(CAT, _op(CAT, kept, at, kind.numpy, kind=kind), out)
 
 
 def _check_sizes(tensors: list[Tensor], axis: int) -> None:
@@ -114,8 +113,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
                 f"{list(t._shape)} at entry {i}"
             )
     kind = _common(given)
-    result = _op(STACK, given, axis_of(dim, len(given[0]._shape) + 1), kind.numpy, kind=kind)
-    return result if out is None else out.copy_(result)
+    return stored(STACK, _op(STACK, given, axis_of(dim, len(given[0]._shape) + 1), kind.numpy, kind=kind), out)
 
 
 def _at_least(n: int) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
-from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented
+from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented, stored
 from torchemu._tensor.product_cost import added_traffic, product_traffic, summed_traffic
 from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import Array, wide
@@ -127,10 +127,6 @@ def _check_inner(name: str, a: Tensor, b: Tensor, what: str = "mat1 and mat2") -
         raise RuntimeError(f"{name}: {what} shapes cannot be multiplied ({shapes})")
 
 
-def _stored(result: Tensor, out: Tensor | None) -> Tensor:
-    return result if out is None else out.copy_(result)
-
-
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of matrices or vectors; dimensions before the last two broadcast.
 
@@ -150,21 +146,21 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         )
     _check_inner("matmul", input, other)
     broadcast_shapes(input._shape[:-2], other._shape[:-2])
-    return _stored(_op(MATMUL, (input, other)), out)
+    return stored(MATMUL, _op(MATMUL, (input, other)), out)
 
 
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
     _check("mm", (input, mat2), (2, 2))
     _check_inner("mm", input, mat2)
-    return _stored(_op(MATMUL, (input, mat2)), out)
+    return stored(MATMUL, _op(MATMUL, (input, mat2)), out)
 
 
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two stacks of matrices."""
     _check("bmm", (input, mat2), (3, 3))
     _check_batches("bmm", input, mat2)
-    return _stored(_op(MATMUL, (input, mat2)), out)
+    return stored(MATMUL, _op(MATMUL, (input, mat2)), out)
 
 
 def _check_batches(name: str, a: Tensor, b: Tensor) -> None:

@@ -94,7 +94,7 @@ def finite_bounds(t: Tensor, nan: float, posinf: float | None, neginf: float | N
 
 # -- three operands
 
-_CLAMPS = {
+CLAMPS = {
     (True, False): Pointwise("clamp", np.maximum, Domain.NUMBERS),
     (False, True): Pointwise("clamp", np.minimum, Domain.NUMBERS),
     (True, True): Pointwise("clamp", lambda x, low, high: np.minimum(np.maximum(x, low), high), Domain.NUMBERS),
@@ -108,7 +108,7 @@ def clamping(input: Tensor, min: Any, max: Any) -> tuple[Any, ...]:
     """The arguments of pointwise for clamp."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    op = _CLAMPS[min is not None, max is not None]
+    op = CLAMPS[min is not None, max is not None]
     return op, tuple(x for x in (input, min, max) if x is not None)
 
 
@@ -143,7 +143,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     return pointwise(LERP, (input, end, weight))
 
 
-_WHERE = Pointwise("where", lambda a, b, chosen: np.where(chosen, a, b))
+WHERE = Pointwise("where", lambda a, b, chosen: np.where(chosen, a, b))
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
@@ -158,16 +158,16 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.title}"
         )
-    plan = _WHERE.plan((promotion.key(input), promotion.key(other)))
+    plan = WHERE.plan((promotion.key(input), promotion.key(other)))
     chosen = condition if condition.dtype.name == "bool" else condition.bool()
     first, (mask, *arrays), tracked = dispatch.read((chosen, input, other))
     like = first if not isinstance(input, Tensor) else input
     computed = dispatch.broadcasting(_choose, mask, *arrays, plan.arithmetic)
     result = dispatch.wrapped(computed, plan.kind, like)
-    dispatch._done(_WHERE, (result,), (condition, input, other), ())
+    dispatch._done(WHERE, (result,), (condition, input, other), ())
     if tracked:
-        record.record(_WHERE, (result,), (chosen, input, other), ())
-    return result if out is None else out.copy_(result)
+        record.record(WHERE, (result,), (chosen, input, other), ())
+    return dispatch.stored(WHERE, result, out)
 
 
 def _choose(mask: np.ndarray, a: Any, b: Any, arithmetic: np.dtype) -> np.ndarray:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from torchemu._autograd import record
 from torchemu._tensor.core import Tensor, axis_of
 from torchemu._tensor.dispatch import _op_view
-from torchemu._tensor.views import AS_STRIDED, view_op
+from torchemu._tensor.views import strided_view, view_op
 
 __all__ = [
     "chunk",
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 
-SLICE, SELECT = view_op("slice"), view_op("select")
+SLICE, NARROW, SELECT = view_op("slice"), view_op("narrow"), view_op("select")
 
 
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
@@ -53,7 +54,7 @@ def part(t: Tensor, axis: int, begin: int, length: int) -> Tensor:
     """narrow() of what is known to be there."""
     shape, steps = list(t._shape), t._steps()
     shape[axis] = length
-    return _op_view(SLICE, t, shape, steps, t._offset + begin * steps[axis], axis, begin, length)
+    return _op_view(NARROW, t, shape, steps, t._offset + begin * steps[axis], axis, begin, length)
 
 
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
@@ -79,7 +80,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if not input._shape:
         raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
     axis = axis_of(dim, len(input._shape))
-    return tuple([select(input, axis, i) for i in range(input._shape[axis])])
+    return _together("UnbindBackward0", [select(input, axis, i) for i in range(input._shape[axis])])
 
 
 def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -100,7 +101,14 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
             f"{n} (input tensor's size at dimension {axis}), but got split_sizes={list(sizes)}"
         )
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return tuple([part(input, axis, a, int(s)) for a, s in zip(starts, sizes, strict=True)])
+    return _together("SplitBackward0", [part(input, axis, a, int(s)) for a, s in zip(starts, sizes, strict=True)])
+
+
+def _together(name: str, views: list[Tensor]) -> tuple[Tensor, ...]:
+    """Views that one function returns; name: what it is called as a node of autograd."""
+    if views and views[0]._storage.tracked:
+        record.record_views(name, views)
+    return tuple(views)
 
 
 def _equal_sizes(n: int, size: int) -> list[int]:
@@ -155,8 +163,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     length = max(min(shape[a] + min(offset, 0), shape[b] - max(offset, 0)), 0)
     start = (max(-offset, 0) * steps[a] + max(offset, 0) * steps[b]) if length else 0
     kept = [i for i in range(len(shape)) if i not in (a, b)]
-    return _op_view(
-        AS_STRIDED,
+    return strided_view(
         input,
         [*[shape[i] for i in kept], length],
         [*[steps[i] for i in kept], steps[a] + steps[b]],
@@ -175,4 +182,4 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     windows = (shape[axis] - size) // step + 1
     last = steps[axis]
     shape[axis], steps[axis] = windows, last * step
-    return _op_view(AS_STRIDED, input, [*shape, size], [*steps, last], input._offset)
+    return strided_view(input, [*shape, size], [*steps, last], input._offset)

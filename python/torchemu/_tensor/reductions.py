@@ -14,7 +14,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
-from torchemu._tensor.dispatch import Op, _op, _op_several, flop_per_input, not_implemented
+from torchemu._tensor.dispatch import Op, _op, _op_several, flop_per_input, not_implemented, stored
 
 __all__ = [
     "all",
@@ -102,8 +102,7 @@ def _summed(op: Op, t: Tensor, dim: Any, keepdim: bool, dtype: Any, out: Tensor 
     kind = dtypes.parse(dtype) if dtype is not None else t.dtype if t.dtype.is_floating_point else dtypes.int64
     if kind.is_float8:
         raise not_implemented(f"{op.name}_cpu", kind)
-    result = _op(op, (t,), axes_of(dim, len(t._shape)), keepdim, kind.arithmetic, kind=kind)
-    return result if out is None else out.copy_(result)
+    return stored(op, _op(op, (t,), axes_of(dim, len(t._shape)), keepdim, kind.arithmetic, kind=kind), out)
 
 
 def sum(

@@ -383,7 +383,13 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             f"{input.dtype.itemsize} requiring a storage size of {reach * input.dtype.itemsize} are out of bounds "
             f"for storage of size {input._storage.nbytes}"
         )
-    return _op_view(AS_STRIDED, input, shape, steps, offset)
+    return strided_view(input, shape, steps, offset)
+
+
+def strided_view(input: Tensor, shape: Sequence[int], steps: Sequence[int], offset: int) -> Tensor:
+    """as_strided() of what is known to be there."""
+    geometry = (input._shape, input._steps(), input._offset)
+    return _op_view(AS_STRIDED, input, shape, steps, offset, (tuple(shape), tuple(steps), offset), geometry)
 
 
 # -- the same, and copies

@@ -1,8 +1,8 @@
 """The derivatives of the operations of ``torchemu._tensor``, in tables."""
 
-from torchemu._autograd.derivatives import arithmetic, products, reductions, shapes
+from torchemu._autograd.derivatives import elementwise, indexing, parametric, products, reductions, shapes
 
-TABLES = (arithmetic.DERIVATIVES, products.DERIVATIVES, reductions.DERIVATIVES, shapes.DERIVATIVES)
+TABLES = tuple(module.DERIVATIVES for module in (elementwise, indexing, parametric, products, reductions, shapes))
 
 
 def attach() -> None:
