@@ -111,7 +111,7 @@ class Adam(Optimizer):
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = like(p)
         state["step"] += 1
-        moments = [state["exp_avg"], state["exp_avg_sq"]] + [state["max_exp_avg_sq"]] * bool(group["amsgrad"])
+        moments = [state[name] for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if name in state]
         update(STEP, (p, *moments), p.grad, group, state["step"].item())
 
 
