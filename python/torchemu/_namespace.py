@@ -7,8 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from torchemu import _runtime, _tensor, ahbm, autograd, distributed, dtypes, errors, multiprocessing
-from torchemu._binding import go as _go
+from torchemu import _runtime, _tensor, ahbm, autograd, distributed, dtypes, errors, multiprocessing, version
 from torchemu._device import device
 from torchemu._grad_mode import (
     enable_grad,
@@ -27,10 +26,11 @@ from torchemu._streams import Event, Stream
 from torchemu._tensor import *
 from torchemu._tensor.memory import old_types
 from torchemu.dtypes import dtype
+from torchemu.errors import OutOfMemoryError
 from torchemu.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from torchemu.serialization import load, save
 
-__version__: str = _go.Version()
+__version__: str = version.__version__
 
 e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
 newaxis = None
@@ -38,6 +38,7 @@ newaxis = None
 __all__ = [
     "DPPolicy",
     "Event",
+    "OutOfMemoryError",
     "Stream",
     "World",
     "ahbm",
@@ -53,6 +54,7 @@ __all__ = [
     "finfo",
     "get_default_device",
     "get_default_dtype",
+    "get_float32_matmul_precision",
     "get_num_threads",
     "get_rng_state",
     "iinfo",
@@ -79,6 +81,7 @@ __all__ = [
     "seed",
     "set_default_device",
     "set_default_dtype",
+    "set_float32_matmul_precision",
     "set_grad_enabled",
     "set_num_threads",
     "set_rng_state",
@@ -118,6 +121,21 @@ def get_num_threads() -> int:
 
 def set_num_threads(num: int) -> None:
     """Does nothing: a rank is one thread."""
+
+
+def get_float32_matmul_precision() -> str:
+    """highest: products of float32 are not rounded."""
+    return "highest"
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Does nothing but to check: products of float32 are not rounded.
+
+    Raises:
+        RuntimeError: there is no such precision.
+    """
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"float32_matmul_precision must be highest, high or medium, not {precision!r}")
 
 
 def is_storage(obj: Any) -> bool:

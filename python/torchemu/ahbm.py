@@ -63,6 +63,12 @@ def current_device() -> int:
     return _runtime.current().device
 
 
+def own_device() -> int:
+    """The number of the SIP that the rank is on, whichever is current."""
+    context = _runtime.current()
+    return context.rank if context.node is None else context.rank - context.node.start
+
+
 def index_of(device: Any = None) -> int:
     """The number of a device; None, or one without a number, is the current one. Raises as set_device."""
     if device is None:

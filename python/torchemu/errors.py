@@ -37,3 +37,7 @@ class DistStoreError(DistError):
 
 class QueueEmptyError(DistStoreError):
     """A queue of a store has nothing to pop, and the caller did not want to wait."""
+
+
+class OutOfMemoryError(RuntimeError, MemoryError):
+    """A device's memory has no room for a tensor."""

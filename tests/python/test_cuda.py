@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from launch import launch, lines, written
+from launch import Outcome, launch, lines, written
 
 BEGIN = """
     import os
@@ -60,3 +60,178 @@ def test_another_ranks_device_is_an_error(tmp_path: Path) -> None:
     assert "[rank1]: ValueError: `tensor` is on device 0, but rank 1 is on device 1; call" in outcome.err
     assert "rank 3: ValueError: `tensor` is on device 0, but rank 3 is on device 1; call" in outcome.err
     assert "rank 2" not in outcome.err.replace("ranks 2", "")
+
+
+# -- memory
+
+
+def blocks(nbytes: int) -> int:
+    """Memory is given out in blocks of 512 bytes."""
+    return (nbytes + 511) // 512 * 512
+
+
+def test_memory_is_that_of_the_ranks_tensors(tmp_path: Path) -> None:
+    text = """
+    from torch.cuda import max_memory_allocated, memory_allocated
+    torch.cuda.set_device(local)
+    own = torch.zeros(100 + rank, 7, device="cuda")
+    seen = [memory_allocated()]
+    half = own[:50].view(-1)  # a view takes nothing
+    seen.append(memory_allocated(local))
+    other = own * 2
+    seen.append(memory_allocated(f"cuda:{local}"))
+    del own
+    seen.append(memory_allocated())
+    del half, other
+    big = torch.empty(1 << 20, device=local)
+    host = torch.zeros(1000), torch.zeros(1000, device="cpu")
+    seen.append(memory_allocated())
+    del big
+    seen += [memory_allocated(), max_memory_allocated(), memory_allocated(1 - local)]
+    torch.cuda.reset_peak_memory_stats()
+    seen += [max_memory_allocated(), torch.cuda.memory_reserved()]
+    free, total = torch.cuda.mem_get_info()
+    assert free == total == torch.cuda.get_device_properties(local).total_memory == 16 * 24 * 2**30
+    torch.cuda.empty_cache()
+    print(rank, *seen)
+    """
+    for line in lines(launch("--nproc-per-node", "2", written(tmp_path, BEGIN + text))):
+        rank, *seen = map(int, line.split())
+        one, big = blocks((100 + rank) * 7 * 4), 4 << 20
+        assert seen == [one, one, 2 * one, 2 * one, big, 0, big, 0, 0, 0]
+
+
+def test_statistics(tmp_path: Path) -> None:
+    text = """
+    kept = [torch.ones(n, device="cuda") for n in (1, 128, 129)]
+    kept.pop()
+    stats = torch.cuda.memory_stats()
+    print(*(stats[f"{name}.all.{which}"] for name in ("allocated_bytes", "reserved_bytes")
+            for which in ("current", "peak", "allocated", "freed")), stats["allocation.all.current"])
+    assert "| Peak usage         |       2.00 KiB |" in torch.cuda.memory_summary()
+    """
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, BEGIN + text))
+    assert lines(outcome) == ["1024 2048 2048 1024 1024 2048 2048 1024 2"]
+
+
+def test_memory_runs_out(tmp_path: Path) -> None:
+    """A rank may take what its device's cubes have, or a share; no memory of the host is taken before that is clear."""
+    text = """
+    def tried(make):
+        try:
+            return make()
+        except torch.cuda.OutOfMemoryError as error:
+            print(error)
+    tried(lambda: torch.empty(2**40, device="cuda"))
+    torch.cuda.set_per_process_memory_fraction(2.0**-8)
+    t = torch.zeros(3 * 2**18, device="cuda")
+    tried(lambda: torch.empty(2**18 + 1, device="cuda"))
+    tried(lambda: t + 1)
+    del t
+    torch.empty(2**20, device="cuda")
+    torch.cuda.set_per_process_memory_fraction(2.0**-9)
+    tried(lambda: torch.empty(2**20, device="cuda"))
+    assert issubclass(torch.OutOfMemoryError, RuntimeError)
+    """
+    topology = written(
+        tmp_path,
+        "name: small\nsystem: {sips: {count: 1}}\nsip: {cube_mesh: {w: 1, h: 1}}\ncube: {hbm: {capacity_gib: 1}}\n",
+        "t.yaml",
+    )
+    flags = ["--nproc-per-node", "1", "--topology", str(topology)]
+    outcome = launch(*flags, written(tmp_path, BEGIN + text))
+    assert (outcome.status, outcome.err) == (0, "")
+    for line, amounts in zip(
+        outcome.out.splitlines(),
+        (("4.00 TiB", "1.00 GiB"), ("1.00 MiB", "1.00 MiB"), ("3.00 MiB", "1.00 MiB"), ("4.00 MiB", "2.00 MiB")),
+        strict=True,
+    ):
+        tried, free = amounts
+        text = (
+            f"CUDA out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of 1.00 GiB of which {free} is"
+        )
+        assert line.startswith(text)
+
+
+@pytest.mark.parametrize(("fraction", "error"), [("1", TypeError), ("-0.1", ValueError), ("1.5", ValueError)])
+def test_wrong_fractions(tmp_path: Path, fraction: str, error: type[Exception]) -> None:
+    outcome = launch(written(tmp_path, f"import torch\ntorch.cuda.set_per_process_memory_fraction({fraction})"))
+    assert f"[rank0]: {error.__name__}: Invalid " in outcome.err
+
+
+# -- what programs ask for
+
+
+def test_what_devices_are(tmp_path: Path) -> None:
+    text = """
+    import torch.backends.cudnn as cudnn
+    import torch.backends.cuda, torch.version
+    cudnn.benchmark, cudnn.deterministic = True, False
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.set_float32_matmul_precision("high")
+    assert torch.cuda.is_available() and torch.cuda.is_initialized() and torch.cuda.is_bf16_supported()
+    assert torch.version.cuda and torch.version.hip is None
+    assert torch.__version__ >= "2.1" and torch.__version__ >= (2, 11) and torch.__version__ < "2.12.0a0"
+    assert torch.__version__.split("+")[0] == "2.11.0"
+    assert not torch.backends.mps.is_available()
+    properties = torch.cuda.get_device_properties("cuda")
+    assert (properties.major, properties.minor) == torch.cuda.get_device_capability() >= (8, 0)
+    print(properties.name, properties.multi_processor_count, torch.cuda.get_device_name(1))
+    torch.cuda.init(), torch.cuda.ipc_collect(), torch.cuda.manual_seed_all(3)
+    assert torch.cuda.can_device_access_peer(0, 1) and not torch.cuda.can_device_access_peer(1, 1)
+    """
+    outcome = launch("--nproc-per-node", "1", "--topology", "sips2", written(tmp_path, BEGIN + text))
+    (line,) = lines(outcome)
+    name = line.partition(")")[0] + ")"
+    pes = line.removeprefix(name).split()[0]
+    assert name.startswith("AHBM SIP (sips2") and line == f"{name} {pes} {name}" and int(pes) > 0
+
+
+def test_current_device_for_a_while(tmp_path: Path) -> None:
+    text = """
+    with torch.cuda.device(1):
+        inner = torch.ones(1, device="cuda")
+        with torch.cuda.device(None), torch.cuda.device(-1):
+            assert torch.cuda.current_device() == 1
+        with torch.cuda.device("cuda:0"):
+            assert torch.cuda.current_device() == 0
+        assert torch.cuda.current_device() == 1
+    assert torch.cuda.current_device() == 0 and inner.device.index == 1
+    with torch.cuda.device_of(inner):
+        assert torch.cuda.current_device() == 1
+    with torch.cuda.device_of(torch.ones(1, device="cpu")):
+        assert torch.cuda.current_device() == 0
+    """
+    assert launch("--nproc-per-node", "1", written(tmp_path, BEGIN + text)) == Outcome(0, "", "")
+
+
+def test_names_for_traces(tmp_path: Path) -> None:
+    """Ranges of NVTX are in profiles by their names, nested as they were."""
+    text = """
+    import json
+    import torch.cuda.nvtx as nvtx
+    with torch.profiler.profile() as prof:
+        assert nvtx.range_push("step") == 0
+        with nvtx.range("layer {}", 3):
+            torch.ones(5, device="cuda") + 1
+        number = nvtx.range_start("beside")
+        nvtx.mark("here")
+        assert nvtx.range_pop() == 0
+        nvtx.range_end(number)
+        assert nvtx.range_pop() == -1
+        nvtx.range_end(77)
+    prof.export_chrome_trace("t.json")
+    with open("t.json") as file:
+        events = json.load(file)["traceEvents"]
+    named = {e["name"]: e for e in events if e.get("cat") == "user_annotation"}
+    assert {"step", "layer 3", "beside", "here"} <= set(named)
+    outer, inner = named["step"], named["layer 3"]
+    assert outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
+    """
+    program = written(tmp_path, BEGIN + "    os.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + text)
+    assert launch("--nproc-per-node", "1", program) == Outcome(0, "", "")
+
+
+def test_graphs_are_not_supported(tmp_path: Path) -> None:
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, "import torch\ntorch.cuda.CUDAGraph()"))
+    assert "NotImplementedError: torch.cuda.CUDAGraph is not supported: operations are issued one by one" in outcome.err

@@ -1,0 +1,107 @@
+"""How much of its device's memory each rank uses: what torch.cuda's functions about memory tell."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import Any
+
+from torchemu import _runtime
+from torchemu._rank_local import RankLocal
+from torchemu.errors import OutOfMemoryError
+
+_BLOCK = 512  # bytes, in which PyTorch gives memory out
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+class _Piece(weakref.ref):
+    """A storage's share. It notes the storage's end itself: nothing but C code runs then, on whichever rank."""
+
+    __slots__ = ("nbytes",)
+
+    nbytes: int
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class Use:
+    """One rank's, of its device's memory.
+
+    Attributes:
+        capacity: bytes of the device.
+        fraction: the share of it that the rank may take.
+        allocated, peak: bytes of tensors now, and at most since reset_peak.
+        count: storages now.
+        taken: bytes in all so far.
+    """
+
+    def __init__(self) -> None:
+        spec = _runtime.current().world.spec
+        mesh = spec["sip"]["cube_mesh"]
+        self.capacity = int(mesh["w"] * mesh["h"] * spec["cube"]["hbm"]["capacity_gib"] * 2**30)
+        self.fraction = 1.0
+        self.allocated = self.peak = self.taken = 0
+        self._gone: deque[_Piece] = deque()
+        self._pieces: set[_Piece] = set()
+
+    @property
+    def count(self) -> int:
+        """Storages now."""
+        return len(self._pieces)
+
+    def take(self, storage: Any, nbytes: int) -> None:
+        """Counts a storage until it is gone.
+
+        Raises:
+            OutOfMemoryError: the device has not so much memory left.
+        """
+        self.check(nbytes)
+        nbytes = -(-nbytes // _BLOCK) * _BLOCK
+        piece = _Piece(storage, self._gone.append)
+        piece.nbytes = nbytes
+        self._pieces.add(piece)
+        self.allocated += nbytes
+        self.taken += nbytes
+        if self.allocated > self.peak:
+            self.peak = self.allocated
+
+    def check(self, nbytes: int) -> None:
+        """Raises OutOfMemoryError where the device has not so much memory left."""
+        self.settle()
+        if self.allocated + nbytes > self.capacity * self.fraction:
+            raise OutOfMemoryError(self._shortage(nbytes))
+
+    def settle(self) -> None:
+        """Gives back what storages had that are gone."""
+        while self._gone:
+            piece = self._gone.popleft()
+            self._pieces.discard(piece)
+            self.allocated -= piece.nbytes
+
+    def reset_peak(self) -> None:
+        """Begins to look for the highest use anew."""
+        self.settle()
+        self.peak = self.allocated
+
+    def _shortage(self, nbytes: int) -> str:
+        free = int(self.capacity * self.fraction) - self.allocated
+        return (
+            f"CUDA out of memory. Tried to allocate {readable(nbytes)}. GPU {_runtime.current().device} has a total "
+            f"capacity of {readable(self.capacity)} of which {readable(free)} is free; {readable(self.allocated)} is "
+            "allocated by tensors (all of its cubes' HBM, by the topology's capacity_gib)"
+        )
+
+
+_USE: RankLocal[Use] = RankLocal(Use)
+
+
+def current() -> Use:
+    """That of the running rank."""
+    return _USE.get()
+
+
+def readable(nbytes: int) -> str:
+    """1536 → 1.50 KiB."""
+    power = min(max(nbytes.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    return f"{nbytes} bytes" if power == 0 else f"{nbytes / 1024**power:.2f} {_UNITS[power]}"
