@@ -47,7 +47,7 @@ class Parameter(Tensor):
         return known
 
     def __repr__(self) -> str:
-        return "Parameter containing:\n" + super().__repr__()
+        return f"Parameter containing:\n{self.detach().requires_grad_(self.requires_grad)!r}"
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         _, _, attributes = super().__reduce_ex__(protocol)
