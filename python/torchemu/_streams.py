@@ -258,6 +258,11 @@ def current_stream(device: Any = None) -> Stream:
     return _CURRENT.get()
 
 
+def current() -> Stream:
+    """The same, for who has no device to check."""
+    return _CURRENT.get()
+
+
 def set_stream(stream: Stream | None) -> None:
     """Makes a stream the current one. None is for functions that may have none, and does nothing."""
     if stream is not None:

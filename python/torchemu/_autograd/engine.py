@@ -10,10 +10,11 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from torchemu import _runtime, _settings
+from torchemu import _settings, _streams
 from torchemu._autograd import state
 from torchemu._autograd.node import AccumulateGrad, Node
 from torchemu._autograd.variable import Edge, Metadata, metadata_of
+from torchemu._streams import Stream
 from torchemu._tensor.core import Tensor
 
 _END: Any = object()
@@ -67,6 +68,8 @@ class Pass:
         self._awaited: dict[Node, int] = {}
         self._ready: list[tuple[float, int, Node]] = []
         self._made_ready = 0
+        self._stream = _streams.current()
+        self._streams_of_leaves: dict[Stream, None] = {}
 
     def run(self, roots: Sequence[tuple[Edge, Tensor]]) -> None:
         """Hands these gradients on, until all have arrived."""
@@ -75,12 +78,18 @@ class Pass:
             self._wanted.find_needed(order)
         order.clear()  # nodes are free as soon as they have run
         for edge, grad in roots:
+            _follow(edge.node.stream, self._stream)
             self._add(edge, grad)
         for node in dict.fromkeys(edge.node for edge, _ in roots):
             if not self._awaited[node]:
                 self._push(node)
-        while self._ready:
-            self._step(heapq.heappop(self._ready)[2])
+        try:
+            while self._ready:
+                self._step(heapq.heappop(self._ready)[2])
+        finally:
+            _streams.set_stream(self._stream)
+        for stream in self._streams_of_leaves:
+            _follow(self._stream, stream)
 
     def _push(self, node: Node) -> None:
         self._made_ready += 1
@@ -96,13 +105,12 @@ class Pass:
 
     def _step(self, node: Node) -> None:
         """Runs a node, on the stream that it was recorded on."""
-        context = _runtime.current()
-        stream, context.stream = context.stream, node.stream
-        try:
-            del self._awaited[node]
-            self._hand_on(node, self._found(node, self._grads.pop(node)))
-        finally:
-            context.stream = stream
+        if node.stream is not _streams.current():
+            _streams.set_stream(node.stream)
+        if isinstance(node, AccumulateGrad):
+            self._streams_of_leaves[node.stream] = None
+        del self._awaited[node]
+        self._hand_on(node, self._found(node, self._grads.pop(node)))
 
     def _found(self, node: Node, grads: list[Tensor | None]) -> Sequence[Any]:
         """The gradients of a node's operands; none where nobody wants them."""
@@ -122,6 +130,7 @@ class Pass:
             if edge is None:
                 continue
             self._add(edge, None if grad is None else fitting(grad, expected(edge), node.name(), at))
+            _follow(edge.node.stream, node.stream)
             self._awaited[edge.node] -= 1
             if not self._awaited[edge.node]:
                 self._push(edge.node)
@@ -147,6 +156,12 @@ def _dependencies(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
                     seen.add(edge.node)
                     stack.append((edge.node, iter(edge.node.edges)))
     return awaited, order
+
+
+def _follow(stream: Stream, other: Stream) -> None:
+    """What is put on a stream from now on comes after what is on another now."""
+    if stream is not other:
+        stream.wait_stream(other)
 
 
 def expected(edge: Edge) -> Metadata:

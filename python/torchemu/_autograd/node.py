@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchemu import _streams
 from torchemu._autograd import state
 from torchemu._autograd.variable import Edge, Hooks, Metadata, meta_of, metadata_of, version_of
 from torchemu._tensor.core import Tensor
@@ -35,7 +36,7 @@ class Node:
     def __init__(self, edges: Sequence[Edge | None], outputs: Sequence[Metadata | None]) -> None:
         self.edges, self.outputs = tuple(edges), outputs
         self.number: float = state.next_number()
-        self.stream = state.current_stream()
+        self.stream = _streams.current()
         self.metadata: dict[Any, Any] = {}
         self._before: Hooks | None = None
         self._after: Hooks | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torchemu import _runtime
 from torchemu._rank_local import RankLocal
 
 
@@ -35,8 +34,3 @@ def next_number() -> int:
     state = _STATE.get()
     state.recorded += 1
     return state.recorded
-
-
-def current_stream() -> int:
-    """The stream that the running rank puts operations on."""
-    return _runtime.current().stream
