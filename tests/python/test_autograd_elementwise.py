@@ -1,0 +1,204 @@
+"""The derivatives of operations on single elements, compared with finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import OpenWorld
+from gradients import check
+
+import torchemu as torch
+from torchemu.nn import functional
+
+
+@pytest.fixture(autouse=True)
+def world(open_world: OpenWorld) -> torch.World:
+    return open_world()
+
+
+SHAPES = [(2, 3), (1,), (), (0, 3), (3, 1, 2)]
+BROADCAST = [((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2, 2)), ((0, 3), (3,)), ((1,), (1,)), ((5,), (5,))]
+
+
+def normal(*shape: int, seed: int = 1) -> np.ndarray:
+    """Numbers of both signs, none of which is next to a place where an operation jumps."""
+    return np.asarray(np.random.default_rng(seed).normal(size=shape))
+
+
+def between(low: float, high: float, *shape: int, seed: int = 1) -> np.ndarray:
+    """Numbers of an interval."""
+    return np.asarray(np.random.default_rng(seed).uniform(low, high, size=shape))
+
+
+ANYWHERE = (
+    "abs asinh atan ceil cos cosh deg2rad erf erfc exp exp2 expm1 floor frac neg positive rad2deg relu round sgn "
+    "sigmoid sign sin sinh square tanh trunc nan_to_num"
+)
+BETWEEN_0_AND_1 = "acos asin atanh erfinv log log10 log1p log2 logit reciprocal rsqrt sqrt tan"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", ANYWHERE.split())
+def test_one_operand(name: str, shape: tuple[int, ...]) -> None:
+    check(getattr(torch, name), normal(*shape))
+
+
+@pytest.mark.parametrize("name", BETWEEN_0_AND_1.split())
+def test_one_operand_of_an_interval(name: str) -> None:
+    check(getattr(torch, name), between(0.2, 0.9, 2, 3))
+
+
+def test_acosh() -> None:
+    check(torch.acosh, between(1.1, 3, 4))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu(approximate: str) -> None:
+    check(lambda x: functional.gelu(x, approximate), 3 * normal(7))
+
+
+ACTIVATIONS: dict[str, Callable[..., Any]] = {
+    "silu": functional.silu,
+    "softplus": lambda x: functional.softplus(x, 2, 3),
+    "logit": lambda x: torch.logit(x / 8 + 0.5, 0.3),
+    "round": lambda x: torch.round(x, decimals=1),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name: str) -> None:
+    check(ACTIVATIONS[name], 2 * normal(9) + 0.003)
+
+
+TWO = "add sub mul div atan2 fmax fmin hypot logaddexp logaddexp2 maximum minimum copysign"
+
+
+@pytest.mark.parametrize("shapes", BROADCAST, ids=str)
+@pytest.mark.parametrize("name", TWO.split())
+def test_two_operands(name: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    check(getattr(torch, name), normal(*shapes[0]), normal(*shapes[1], seed=2))
+
+
+@pytest.mark.parametrize("name", ["remainder", "fmod", "xlogy", "pow"])
+def test_two_operands_of_an_interval(name: str) -> None:
+    check(getattr(torch, name), between(1.1, 9.9, 2, 3), between(1.2, 2.9, 3, seed=4))
+
+
+WITH_NUMBERS: dict[str, Callable[..., Any]] = {
+    "both sides": lambda x: 3 * x - x / 2 + 1 - 2 / x + (1 - x) + torch.rsub(x, 2, alpha=3),
+    "alpha": lambda x: torch.add(x, x * x, alpha=3) + torch.sub(1, x, alpha=2),
+    "power 2": lambda x: x**2,
+    "power 0": lambda x: x**0,
+    "power -1": lambda x: x**-1,
+    "power 1/2": lambda x: x**0.5,
+    "2 to the": lambda x: 2.0**x,
+    "0 to the": lambda x: 0.0**x,
+    "xlogy": lambda x: torch.xlogy(2.0, x) + torch.xlogy(x, 3.0),
+    "truncated": lambda x: torch.div(x, 0.7, rounding_mode="trunc"),
+    "with an integer tensor": lambda x: x * torch.tensor([1, 2, 3]) + torch.tensor(2),
+}
+
+
+@pytest.mark.parametrize("name", WITH_NUMBERS)
+def test_numbers_as_operands(name: str) -> None:
+    check(WITH_NUMBERS[name], between(1.1, 2.9, 2, 3))
+
+
+def test_powers_of_zero() -> None:
+    x = torch.tensor([0.0, 0.0, 2.0], dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([0.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    torch.pow(x, y).sum().backward()
+    assert x.grad.tolist() == [0, 0, 12]
+    assert y.grad.tolist() == [0, 0, 8 * np.log(2)]
+
+
+def test_equal_operands_share_the_gradient() -> None:
+    a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    b = torch.tensor([1.0, 3.0, 2.0], requires_grad=True)
+    torch.maximum(a, b).sum().backward()
+    assert (a.grad.tolist(), b.grad.tolist()) == ([0.5, 0, 1], [0.5, 1, 0])
+
+
+CLAMPS: dict[str, tuple[Any, ...]] = {
+    "numbers": (lambda x: x.clamp(-0.5, 0.5), normal(9)),
+    "below": (lambda x: x.clamp(min=0.1), normal(9)),
+    "above": (lambda x: x.clamp(max=0.1), normal(9)),
+    "tensors": (torch.clamp, normal(9), normal(9, seed=2) - 1, normal(9, seed=3) + 1),
+    "a tensor below": (lambda x, low: torch.clamp(x, min=low), normal(2, 5), normal(5, seed=2)),
+    "a tensor above": (lambda x, high: torch.clamp(x, max=high), normal(2, 5), normal(5, seed=2)),
+}
+
+
+@pytest.mark.parametrize("name", CLAMPS)
+def test_clamp(name: str) -> None:
+    check(*CLAMPS[name])
+
+
+def test_a_clamped_element_on_the_bound_has_its_gradient() -> None:
+    x = torch.tensor([-1.0, 0.0, 1.0, 2.0], requires_grad=True)
+    x.clamp(0, 1).sum().backward()
+    assert x.grad.tolist() == [0, 1, 1, 0]
+
+
+def chosen() -> torch.Tensor:
+    return torch.tensor([True, False, True])
+
+
+THREE: dict[str, Callable[..., Any]] = {
+    "addcmul": lambda a, b, c: torch.addcmul(a, b, c, value=2),
+    "addcdiv": lambda a, b, c: torch.addcdiv(a, b, c, value=2),
+    "lerp": torch.lerp,
+    "lerp with a number": lambda a, b, c: torch.lerp(a, b, 0.3) * c,
+    "where": lambda a, b, c: torch.where(chosen(), a, b) * c,
+    "where with numbers": lambda a, b, c: torch.where(chosen(), a, 2.0) + torch.where(chosen(), 3, b) + c,
+    "masked_fill": lambda a, b, c: a.masked_fill(chosen(), 3.0) + b.masked_fill(chosen(), c[0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", THREE)
+def test_three_operands(name: str) -> None:
+    check(THREE[name], normal(2, 3), normal(3, seed=2), between(1, 2, 2, 1))
+
+
+def test_relu_has_no_gradient_at_zero_and_below() -> None:
+    x = torch.tensor([-1.0, 0.0, 2.0, float("nan")], requires_grad=True)
+    torch.relu(x).sum().backward()
+    assert x.grad.tolist()[:3] == [0, 0, 1]
+
+
+def test_tails_of_activations_stay_finite() -> None:
+    for fn in (functional.gelu, functional.silu, torch.sigmoid, torch.tanh, functional.softplus):
+        x = torch.tensor([-100.0, -20.0, 20.0, 100.0], requires_grad=True)
+        fn(x).sum().backward()
+        assert torch.isfinite(x.grad).all(), fn
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
+def test_gradients_have_the_operands_dtypes(name: str) -> None:
+    kind = getattr(torch, name)
+    x = torch.tensor([1.5, -2.0], dtype=kind, requires_grad=True)
+    w = torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=True)
+    (x * w + torch.tanh(x)).sum().backward()
+    assert (x.grad.dtype, w.grad.dtype) == (kind, torch.float64)
+    assert w.grad.tolist() == [1.5, -2.0]
+    exact = np.array([3.0, 4.0]) + 1 - np.tanh([1.5, -2.0]) ** 2
+    np.testing.assert_allclose(x.grad.float().numpy(), exact, rtol={"bfloat16": 0.01, "float16": 2e-3}.get(name, 1e-6))
+
+
+def test_of_integers_and_comparisons_there_is_no_gradient() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    for t in (x == 1, x.argmax(), x.int(), x.isnan(), x.long() * 2, torch.sign(x.int())):
+        assert not t.requires_grad and t.grad_fn is None
+
+
+@pytest.mark.parametrize("name", ["lgamma", "nextafter", "floor_divide"])
+def test_an_operation_without_derivative_says_so_when_it_is_needed(name: str) -> None:
+    x = torch.tensor([1.5], requires_grad=True)
+    y = getattr(torch, name)(*[x, x.detach()][: 1 + (name != "lgamma")])
+    assert y.requires_grad
+    with pytest.raises(NotImplementedError, match=f"derivative for {name} is not implemented"):
+        y.sum().backward()
+    assert x.grad is None
