@@ -12,7 +12,7 @@ from torchemu import dtypes
 from torchemu._autograd.derivative import Joint
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import ones
-from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, _op_several
+from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, _op_several, broadcasting
 from torchemu._tensor.reductions import softmax, wide
 from torchemu.nn._functional.dropout import dropout
 
@@ -21,7 +21,7 @@ Array = np.ndarray
 
 def _probabilities(q: Array, k: Array, mask: Array | None, causal: bool, scale: float) -> Array:
     """The softmax of the scores; of a query that may look at nothing, zeros."""
-    scores = np.matmul(wide(q), np.swapaxes(wide(k), -1, -2)) * q.dtype.type(scale).astype(wide(q).dtype)
+    scores = np.matmul(wide(q), np.swapaxes(wide(k), -1, -2)) * scale
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + wide(mask)
     if causal:
@@ -111,6 +111,10 @@ def scaled_dot_product_attention(
     _check(query, key, value, attn_mask)
     if enable_gqa:
         key, value = (_repeated(t, query._shape[-3]) for t in (key, value))
+    batch = [t._shape[:-2] for t in (query, key, value)]
+    _check_broadcast(*[shape + (1, 1) for shape in batch])
+    if attn_mask is not None:
+        _check_broadcast((*batch[0], query._shape[-2], key._shape[-2]), attn_mask._shape)
     factor = 1 / math.sqrt(query._shape[-1]) if scale is None else float(scale)
     if dropout_p:
         return _with_dropout(query * factor, key, attn_mask, is_causal, dropout_p) @ value
@@ -141,6 +145,13 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
             "scaled_dot_product_attention: query (…, L, E), key (…, S, E) and value (…, S, Ev) do not fit: "
             f"{list(q._shape)}, {list(k._shape)} and {list(v._shape)}"
         )
+
+
+def _check_broadcast(*shapes: tuple[int, ...]) -> None:
+    """Raises:
+    RuntimeError: they do not.
+    """
+    broadcasting(np.broadcast_arrays, *[np.broadcast_to(np.float32(0), shape) for shape in shapes])
 
 
 def _repeated(t: Tensor, heads: int) -> Tensor:

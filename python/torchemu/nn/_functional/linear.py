@@ -22,7 +22,7 @@ def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
     product = np.matmul(rows, wide(weight).T)
     if bias is not None:
         product += wide(bias)
-    return product.reshape(*x.shape[:-1], *weight.shape[:-1])
+    return product.reshape(x.shape[:-1] + weight.shape[:-1])
 
 
 def _flops(outputs: Outputs, inputs: Inputs) -> int:
