@@ -164,6 +164,8 @@ def _cumsum(call: Call, grad: Tensor) -> Tensor:
 
 def _diff(call: Call, grad: Tensor) -> Tensor:
     n, axis = call.params
+    if not grad._shape[axis]:
+        return grad.new_zeros(call.shape(0))
     for _ in range(n):
         zero = grad.new_zeros([1 if i == axis else size for i, size in enumerate(grad._shape)])
         grad = cat([zero, grad], axis) - cat([grad, zero], axis)
