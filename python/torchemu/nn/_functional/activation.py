@@ -8,6 +8,7 @@ from typing import Any
 
 from torchemu._tensor import elementwise, reductions
 from torchemu._tensor.core import Tensor
+from torchemu._tensor.pointwise import pointwise_into
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:  # noqa: A002 (PyTorch's names)
@@ -17,8 +18,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:  # noqa: A002 (PyTorch
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:  # noqa: A002
     """x·sigmoid(x); stored in the input itself if inplace."""
-    result = elementwise.silu(input)
-    return input.copy_(result) if inplace else result
+    return pointwise_into(input, elementwise.UNARY["silu"], (input,)) if inplace else elementwise.silu(input)
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:  # noqa: A002

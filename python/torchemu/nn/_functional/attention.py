@@ -112,7 +112,7 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key, value = (_repeated(t, query._shape[-3]) for t in (key, value))
     batch = [t._shape[:-2] for t in (query, key, value)]
-    _check_broadcast(*[shape + (1, 1) for shape in batch])
+    _check_broadcast(*[(*shape, 1, 1) for shape in batch])
     if attn_mask is not None:
         _check_broadcast((*batch[0], query._shape[-2], key._shape[-2]), attn_mask._shape)
     factor = 1 / math.sqrt(query._shape[-1]) if scale is None else float(scale)
