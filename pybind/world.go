@@ -63,7 +63,7 @@ func CloseWorld(handle int64) (err error) {
 	if _, err := worldOf(handle); err != nil {
 		return err
 	}
-	closeWorld(handle)
+	closeOwner(handle)
 	return nil
 }
 
