@@ -177,8 +177,8 @@ const (
 )
 
 // PrimNext lets time pass until it is something's turn: a program's, which is its handle; that of instruction k of
-// PrimCompute, which is -2-k; 0 when all has ended; -1 to be called again. An error is a DeadlockError, or that of a
-// program in Go.
+// PrimCompute, which is -2-k; 0 when all has ended; -1 to be called again, as after the end of a task in Go. An error is
+// a DeadlockError, or that of a program in Go.
 func PrimNext(machine int64) (turn int64, err error) {
 	defer guard(&err)
 	m, err := machineOf(machine)
@@ -206,10 +206,13 @@ func (m *machine) take(t prim.Turn) (int64, error) {
 	if t.Due != nil {
 		return firstDue - m.numbers[t.Due], nil
 	}
-	if t.Program.Resume() {
-		return 0, m.Err()
+	if !t.Program.Resume() {
+		return m.program(t.Program), nil
 	}
-	return m.program(t.Program), nil
+	if t.Program.Job().Ended() {
+		return moreTime, m.Err()
+	}
+	return 0, m.Err()
 }
 
 // PrimComputed says that the result of the instruction whose turn it is is there.

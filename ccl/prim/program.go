@@ -58,6 +58,9 @@ type fault struct {
 	text string
 }
 
+// Job is the task that the program belongs to.
+func (c *Context) Job() *Job { return c.job }
+
 // Rank is the program's rank.
 func (c *Context) Rank() int { return c.pe.rank }
 
