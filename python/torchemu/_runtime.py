@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,7 @@ from torchemu._binding import go
 
 if TYPE_CHECKING:
     from torchemu._tasks import Tasks
+    from torchemu._tensor.storage import Storage
     from torchemu.distributed import ProcessGroup
 
 DEFAULT_TOPOLOGY = "default"
@@ -32,7 +34,8 @@ class World:
     """
 
     def __init__(self, topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY, ccl: str | os.PathLike[str] = "") -> None:
-        self.handle: int = go.OpenWorld(os.fspath(topology), os.fspath(ccl))
+        self.source = os.fspath(topology)
+        self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
         about = json.loads(go.DescribeWorld(self.handle))
         self.topology: str = about["topology"]
         self.spec: dict[str, Any] = about["spec"]
@@ -42,6 +45,7 @@ class World:
         self.world_size: int = about["world_size"]
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
+        self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
         self.is_open = True
