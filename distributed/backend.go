@@ -83,6 +83,21 @@ func (r *Record) BusBW() float64 {
 	return r.AlgBW() * (n - 1) / n
 }
 
+// Synchronized is the latest moment at which all ranks of a collective that has ended were ready for it: what the ranks'
+// devices did before, they have agreed on. 0 when there is none.
+func (b *Backend) Synchronized() sim.Time {
+	latest := sim.Time(0)
+	for _, r := range b.Log[max(0, len(b.Log)-recent):] {
+		if !r.unicast {
+			latest = max(latest, r.Start)
+		}
+	}
+	return latest
+}
+
+// recent is how far back in the log the latest collective is looked for.
+const recent = 16
+
 // Abandon ends every collective that some rank has yet to join with an error, and lets all groups start anew: for a
 // program that goes on after ranks of it have failed.
 func (b *Backend) Abandon(err error) {

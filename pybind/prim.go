@@ -29,12 +29,14 @@ type machine struct {
 	lines    []string
 	numbers  map[*prim.Computation]int64
 	issued   int64 // computations
+	jobs     map[*prim.Job]int64
 }
 
 func newMachine(m *prim.Machine, w *world) *machine {
 	return &machine{
 		Machine: m, world: w, thread: unix.Gettid(),
 		programs: map[*prim.Context]int64{}, lines: []string{""}, numbers: map[*prim.Computation]int64{},
+		jobs: map[*prim.Job]int64{},
 	}
 }
 
@@ -186,6 +188,15 @@ func PrimAddress(window int64, rank, offset int) (address int64, err error) {
 			offset, rank, w.object.Name, w.object.Bytes, w.object.Ranks)
 	}
 	return int64(w.object.At(rank, offset)), nil
+}
+
+// PrimOnRank is the same offset as that of an address in the memory of another rank.
+func PrimOnRank(address int64, rank int) (other int64, err error) {
+	defer guard(&err)
+	if rank < 0 || rank >= 1<<18 {
+		return 0, raise("ValueError", "there is no rank %d", rank)
+	}
+	return int64(prim.Addr(address).On(rank)), nil
 }
 
 // PrimFree frees a window at once. Whatever arrives later is reported, and lost.

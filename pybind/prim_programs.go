@@ -70,7 +70,14 @@ func (m *machine) submit(t prim.Task, workers, after string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return register(of[*prim.Job]{j, m}), nil
+	return m.known(j), nil
+}
+
+// known makes a handle for a job.
+func (m *machine) known(j *prim.Job) int64 {
+	h := register(of[*prim.Job]{j, m})
+	m.jobs[j] = h
+	return h
 }
 
 // domain is a kernels.Domain as Python gives it.
@@ -80,9 +87,9 @@ type domain struct {
 	Input, Output, Scratch int64
 }
 
-// PrimSubmitExample is PrimSubmit for one of the Go examples, by name. domains is a JSON list with an object for each
-// worker: members, rank, count, root, input, output, scratch; see kernels.Domain.
-func PrimSubmitExample(machine int64, example, workers, domains, after string) (job int64, err error) {
+// PrimSubmitExample is PrimSubmit for one of the Go examples. domains is a JSON list with an object for each worker:
+// members, rank, count, root, input, output, scratch; see kernels.Domain. What they may not be is a ValueError.
+func PrimSubmitExample(machine int64, name, example, workers, domains, after string) (job int64, err error) {
 	defer guard(&err)
 	m, err := machineOf(machine)
 	if err != nil {
@@ -107,8 +114,13 @@ func PrimSubmitExample(machine int64, example, workers, domains, after string) (
 	for i, r := range ranks {
 		byRank[r] = list[i]
 	}
-	run := func(c *prim.Context) error { return e.Run(c, byRank[c.Rank()].domain()) }
-	return m.submit(prim.Task{Name: example, Kernel: run}, workers, after)
+	run := func(c *prim.Context) error {
+		if err := e.Run(c, byRank[c.Rank()].domain()); err != nil {
+			return raise("ValueError", "%v", err)
+		}
+		return nil
+	}
+	return m.submit(prim.Task{Name: name, Kernel: run}, workers, after)
 }
 
 func (d domain) domain() kernels.Domain {
@@ -231,14 +243,14 @@ func PrimComputed(machine int64) (err error) {
 	return nil
 }
 
-// PrimAbout describes a program: "rank block blocks".
+// PrimAbout describes a program: "rank block blocks task", where the task is that of PrimSubmit or the launch of PrimLaunch.
 func PrimAbout(program int64) (text string, err error) {
 	defer guard(&err)
 	p, err := programOf(program)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d %d %d", p.Rank(), p.Block(), p.Blocks()), nil
+	return fmt.Sprintf("%d %d %d %d", p.Rank(), p.Block(), p.Blocks(), p.of.jobs[p.Job()]), nil
 }
 
 // PrimPrograms lists the programs of a task that has started, worker by worker and block by block: "14,15".
@@ -267,7 +279,7 @@ func PrimEnd(program int64, text string) (err error) {
 	p.of.forget(p.Context)
 	var failure error
 	if text != "" {
-		failure = raise("RuntimeError", "%s", text)
+		failure = raise("KernelError", "%s", text)
 	}
 	p.End(failure)
 	return nil

@@ -108,6 +108,16 @@ func (m *Machine) checkDomain(name string, ranks []int) error {
 	return nil
 }
 
+// HostWrote notes that the host may have written all of a window, from outside.
+func (w *Window) HostWrote() {
+	for _, r := range w.Ranks {
+		w.machine.check.hostWrites(place{w.regions[r], 0, w.Bytes})
+	}
+}
+
+// Storage is the memory of a rank that is a member; nil when it was attached. It has to be written in place.
+func (w *Window) Storage(rank int) *tensor.Storage { return w.regions[rank].storage }
+
 // Has says whether a rank is one of the window's.
 func (w *Window) Has(rank int) bool {
 	return rank >= 0 && rank < len(w.regions) && w.regions[rank] != nil

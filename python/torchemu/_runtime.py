@@ -45,6 +45,9 @@ class World:
         self.world_size: int = about["world_size"]
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
+        self.check_kernels = False  # for accesses of device programs that nothing orders
+        self.reorder: int | None = None  # the seed by which what device programs do is moved, where no rule orders it
+        self.programs: DevicePrograms | None = None  # None before the first
         self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
@@ -75,9 +78,20 @@ class World:
             number = self._sites[place] = go.AddSite(self.handle, call_site())
         return number
 
+    def take_turns(self) -> None:
+        """Lets device programs go on that can."""
+        if self.programs is not None:
+            self.programs.take_turns()
+
+    def abandon_programs(self, why: str) -> None:
+        """Ends device programs, with an error."""
+        if self.programs is not None:
+            self.programs.abandon(why)
+
     def close(self) -> None:
         """Frees the World; its tensors and groups can no longer be used. What numpy() gave stays valid."""
         self.main.children.clear()  # those that have not run by now never will
+        self.abandon_programs("the World is closed")
         go.CloseWorld(self.handle)
         self.is_open = False
         _handles.release_gone()
@@ -119,6 +133,19 @@ class Process(Protocol):
         """What to call in ranks that this one spawns to call ``fn(rank, *args)``, and their processes."""
 
 
+class DevicePrograms(Protocol):
+    """The device programs of a World; see torchemu.language."""
+
+    def take_turns(self) -> None:
+        """Lets those go on that can without time passing."""
+
+    def abandon(self, why: str) -> None:
+        """Ends them, with an error."""
+
+    def refuse_waits(self) -> None:
+        """Raises RuntimeError inside of a device program."""
+
+
 class Children(Protocol):
     """Ranks that one has spawned and not waited for."""
 
@@ -156,18 +183,20 @@ class Context:
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
+        if self.world.programs is not None:
+            self.world.programs.refuse_waits()
         for children in tuple(self.children):
             children.advance(waitable)
         if self.tasks is not None:
             self.tasks.wait(self.rank, waitable)
             return
         while not go.Await(self.world.handle, self.rank, waitable):
-            pass  # a moment in Python, in which Ctrl-C is noticed
+            self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
 
     def wait_for_all(self) -> None:
         """Blocks a program outside of any spawn until all that it has issued has ended."""
         while not go.AwaitAll(self.world.handle, self.rank):
-            pass
+            self.world.take_turns()
 
 
 _world: World | None = None

@@ -246,7 +246,7 @@ def test_tasks_follow_each_other() -> None:
 
         run(m, body)
         assert go.PrimEnded(second)
-    assert order == ["0 0 1", "1 0 1"]
+    assert order == [f"0 0 1 {first}", f"1 0 1 {second}"]
 
 
 @pytest.mark.parametrize("n", [2, 4])
@@ -269,7 +269,7 @@ def test_examples_in_go(n: int) -> None:
                 "output": outs[r],
                 "scratch": scratch[r],
             }
-            go.PrimSubmitExample(m, name, str(r), json.dumps([about]), "")
+            go.PrimSubmitExample(m, "all_reduce", name, str(r), json.dumps([about]), "")
         assert go.PrimNext(m) == 0
         go.PrimSettle(m, False)
         for r in range(n):
