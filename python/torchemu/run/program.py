@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dis
 import importlib.machinery
 import os
 import runpy
@@ -29,6 +30,10 @@ class Program:
         main.__dict__.update(about, __builtins__=builtins)
         sys.modules["__main__"] = sys.modules[name] = main
         exec(code, main.__dict__)
+
+    def imports(self, package: str) -> bool:
+        """Whether it says that it imports a package, as far as can be seen without running it."""
+        return False
 
     def start(self, rank: int) -> None:
         """The whole of what one rank does."""
@@ -62,6 +67,10 @@ class Script(Program):
         self._code = compile(loader.get_data(self._file), self._file, "exec", dont_inherit=True)
         self._about = {"__file__": self._file, "__loader__": loader, "__cached__": None, "__package__": None}
 
+    def imports(self, package: str) -> bool:
+        """As Program.imports: only what the file itself imports counts."""
+        return package in _imported(self._code)
+
     def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
         return self._code, dict(self._about)
 
@@ -80,3 +89,9 @@ class Module(Program):
 
     def _first_path(self) -> str:
         return os.getcwd()
+
+
+def _imported(code: types.CodeType) -> set[str]:
+    """The top-level packages that code, and the functions in it, import."""
+    found = {i.argval.partition(".")[0] for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
+    return found.union(*(_imported(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
