@@ -74,9 +74,18 @@ def TSTORE(dst: GlobalTensor, tile: Tile) -> None:
 
 def TADD(dst: Tile, a: Tile, b: Tile) -> None:
     """dst = a + b, element by element, on PIPE_V."""
-    _same_size("TADD", a.nbytes, b.nbytes)
-    _same_size("TADD", dst.nbytes, b.nbytes)
-    running().operate(go.PrimCombine, "sum", dst.dtype.name, dst.addr, a.addr, b.addr, dst.nbytes)
+    _combine("TADD", "sum", dst, a, b)
+
+
+def TMUL(dst: Tile, a: Tile, b: Tile) -> None:
+    """dst = a·b, element by element, on PIPE_V."""
+    _combine("TMUL", "prod", dst, a, b)
+
+
+def _combine(what: str, op: str, dst: Tile, a: Tile, b: Tile) -> None:
+    for tile in (a, b):
+        _same_size(what, dst.nbytes, tile.nbytes)
+    running().operate(go.PrimCombine, op, dst.dtype.name, dst.addr, a.addr, b.addr, dst.nbytes)
 
 
 def TMATMUL(dst: Tile, a: Tile, b: Tile) -> None:

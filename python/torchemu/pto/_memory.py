@@ -84,6 +84,10 @@ class TensorArg:
         """Those of elements one after another."""
         return tuple(math.prod(self.shapes[i + 1 :]) for i in range(len(self.shapes)))
 
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shapes)
+
     def ptr(self) -> Ptr:
         """The address of the first element."""
         return Ptr(self.buffer.addr, self.dtype) + self.start_offset

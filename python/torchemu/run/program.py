@@ -10,6 +10,7 @@ import runpy
 import sys
 import types
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -68,8 +69,22 @@ class Script(Program):
         self._about = {"__file__": self._file, "__loader__": loader, "__cached__": None, "__package__": None}
 
     def imports(self, package: str) -> bool:
-        """As Program.imports: only what the file itself imports counts."""
-        return package in _imported(self._code)
+        """As Program.imports: it sees what the file imports, and the files beside it that it imports."""
+        known: dict[str, types.CodeType | None] = {"__main__": self._code}
+        waiting = [self._code]
+        while waiting:
+            for name in _imported(waiting.pop()) - known.keys():
+                known[name] = self._beside(name)
+                waiting += filter(None, [known[name]])
+        return package in known
+
+    def _beside(self, name: str) -> types.CodeType | None:
+        """The code of a module in the file's folder; None if there is none, or none that Python can read."""
+        file = os.path.join(self._first_path(), f"{name}.py")
+        try:
+            return compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+        except (OSError, SyntaxError, ValueError):
+            return None
 
     def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
         return self._code, dict(self._about)
