@@ -13,6 +13,8 @@ import (
 type Options struct {
 	Algorithm     string // a collective algorithm's name, or ccl.Auto
 	AccumulateF32 bool   // keep float32 between the steps of a reduction
+
+	Kernels map[ccl.Collective]string // device programs that run a collective instead of an algorithm
 }
 
 // Backend is what all process groups of a World share: the executor, the tuner, and the log of what was run.
@@ -21,6 +23,9 @@ type Backend struct {
 	Options Options
 	Log     []*Record
 	Sites   Sites // where operations are called
+
+	// Kernels runs the collectives of Options.Kernels; nil as long as there is nobody who can.
+	Kernels Kernels
 
 	// Choose picks one of n messages that a receive from any rank could take. nil picks the one that was sent first.
 	Choose func(n int) int

@@ -30,6 +30,7 @@ type machine struct {
 	numbers  map[*prim.Computation]int64
 	issued   int64 // computations
 	jobs     map[*prim.Job]int64
+	active   []activity // of a World
 }
 
 func newMachine(m *prim.Machine, w *world) *machine {

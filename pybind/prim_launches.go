@@ -2,6 +2,7 @@ package pybind
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -31,7 +32,7 @@ func PrimOfWorld(worldHandle int64, check, reorder bool, seed int64) (machine in
 		c.PEs[i] = w.Topology.PE(i, 0, 0)
 	}
 	m := newMachine(prim.New(c), w)
-	w.Programs = m.Machine
+	w.Programs, w.backend.Kernels = m.Machine, m
 	return register(m), nil
 }
 
@@ -94,7 +95,11 @@ func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, 
 		forget(handle)
 		return 0, err
 	}
-	l.event.WhenDone(l.free)
+	m.begin(l)
+	l.event.WhenDone(func() {
+		l.free()
+		m.over(l)
+	})
 	return handle, nil
 }
 
@@ -173,16 +178,34 @@ func launchOf(handle int64) (*launch, error) {
 	return l, l.machine.checkThread()
 }
 
-// PrimAbandon ends a launch with an error, whatever its programs do. Python does not let them go on.
-func PrimAbandon(launch int64, text string) (err error) {
+// activity is what the machine of a World runs.
+type activity interface {
+	abandon(err error) // ends it
+}
+
+func (m *machine) begin(a activity) { m.active = append(m.active, a) }
+
+func (m *machine) over(a activity) {
+	m.active = slices.DeleteFunc(m.active, func(o activity) bool { return o == a })
+}
+
+// PrimAbandon ends all that the machine of a World runs with an error, whatever programs do. Python does not let them go
+// on.
+func PrimAbandon(machine int64, text string) (err error) {
 	defer guard(&err)
-	l, err := launchOf(launch)
+	m, err := machineOf(machine)
 	if err != nil {
 		return err
 	}
-	l.cancel()
-	l.event.Fail(raise("RuntimeError", "%s", text), l.machine.Now())
+	for _, a := range slices.Clone(m.active) {
+		a.abandon(raise("RuntimeError", "%s", text))
+	}
 	return nil
+}
+
+func (l *launch) abandon(err error) {
+	l.cancel()
+	l.event.Fail(err, l.machine.Now())
 }
 
 // PrimLaunchEnded says whether a launch has ended, and forgets it then.

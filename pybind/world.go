@@ -25,7 +25,12 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 	}
 	settings := config.Resolve(topo.SIPs())
 	w := &world{World: torchemu.NewWorld(topo), thread: unix.Gettid()}
-	options := distributed.Options{Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32}
+	options := distributed.Options{
+		Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32, Kernels: kernelsOf(settings),
+	}
+	if options.Kernels[ccl.AllReduce] != "" {
+		options.Algorithm = ccl.Auto // for the other collectives
+	}
 	if w.backend, err = distributed.NewBackend(w.World, options); err != nil {
 		return 0, err
 	}
@@ -35,11 +40,37 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 	return register(w), nil
 }
 
+// mayBeKernels are the collectives that a kernel can be.
+var mayBeKernels = []ccl.Collective{ccl.AllReduce, ccl.AllGather, ccl.ReduceScatter}
+
+// kernelsOf are the kernels that run collectives.
+func kernelsOf(s ccl.Resolved) map[ccl.Collective]string {
+	names := map[ccl.Collective]string{}
+	for _, c := range mayBeKernels {
+		if k := s.Kernel(c); k.Name != "" {
+			names[c] = k.Name
+		}
+	}
+	return names
+}
+
+// kernelPlaces says for each collective that a kernel runs its name, file and function.
+func kernelPlaces(s ccl.Resolved) map[string][]string {
+	places := map[string][]string{}
+	for _, c := range mayBeKernels {
+		if k := s.Kernel(c); k.Name != "" {
+			places[c.String()] = []string{k.Name, k.File, k.Function}
+		}
+	}
+	return places
+}
+
 func describe(t *topology.Topology, c *ccl.Config, s ccl.Resolved) (string, error) {
 	text, err := json.Marshal(map[string]any{
 		"topology": t.Name, "spec": t.Spec(), "ccl": c.Map(), "sips": t.SIPs(),
 		"cubes_per_sip": t.CubesPerSIP(), "pes_per_cube": t.PEsPerCube(),
 		"algorithm": s.Algorithm, "world_size": s.WorldSize, "n_elem": s.NElem,
+		"kernels": kernelPlaces(s),
 	})
 	return string(text), err
 }

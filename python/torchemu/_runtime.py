@@ -31,9 +31,20 @@ class World:
     Args:
         topology: a preset's name or the path of a topology.yaml.
         ccl: the path of a ccl.yaml; empty for the built-in one.
+        check: look for accesses of device programs that nothing orders.
+        reorder: the seed by which what device programs do is moved, where no rule orders it; None moves nothing.
+
+    Raises:
+        ValueError: something is wrong in one of the files.
     """
 
-    def __init__(self, topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY, ccl: str | os.PathLike[str] = "") -> None:
+    def __init__(
+        self,
+        topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY,
+        ccl: str | os.PathLike[str] = "",
+        check: bool = False,
+        reorder: int | None = None,
+    ) -> None:
         self.source = os.fspath(topology)
         self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
         about = json.loads(go.DescribeWorld(self.handle))
@@ -45,14 +56,28 @@ class World:
         self.world_size: int = about["world_size"]
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
-        self.check_kernels = False  # for accesses of device programs that nothing orders
-        self.reorder: int | None = None  # the seed by which what device programs do is moved, where no rule orders it
+        self.check_kernels = check
+        self.reorder = reorder
         self.programs: DevicePrograms | None = None  # None before the first
         self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
         self.is_open = True
         self._thread = threading.get_ident()
+        if about["kernels"]:
+            self._load_kernels(about["kernels"])
+
+    def _load_kernels(self, places: dict[str, tuple[str, str, str]]) -> None:
+        """Makes kernels run collectives, as ccl.yaml has it."""
+        from torchemu.language import _collective, _machine
+
+        try:
+            machine = _machine.machine_of(self)
+            for collective, place in places.items():
+                machine.kernels[collective] = _collective.load(collective, *place)
+        except BaseException:
+            self.close()
+            raise
 
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
@@ -236,10 +261,15 @@ def process() -> Process | None:
 
 
 @contextlib.contextmanager
-def opened(topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY, ccl: str | os.PathLike[str] = "") -> Iterator[World]:
+def opened(
+    topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY,
+    ccl: str | os.PathLike[str] = "",
+    check: bool = False,
+    reorder: int | None = None,
+) -> Iterator[World]:
     """A World of its own for the duration of a with block; the one before is current again after it."""
     global _world
-    before, _world = _world, World(topology, ccl)
+    before, _world = _world, World(topology, ccl, check, reorder)
     context = switch_to(None)
     try:
         yield _world

@@ -82,34 +82,75 @@ def kernel(
         interlock: pipes wait for each other where they use the same tile. Without, they are ordered by flags only.
 
     Raises:
-        ValueError: there is no such collective.
+        ValueError: there is no such collective, or it is to be without interlock.
     """
     if collective is not None and collective not in COLLECTIVES:
         raise ValueError(f"a kernel can be one of {', '.join(COLLECTIVES)}, not {collective!r}")
+    if collective is not None and not interlock:
+        raise ValueError("a kernel that is a collective has the interlock")
     if function is None:
         return functools.partial(kernel, collective=collective, interlock=interlock)
     return Kernel(function, collective, interlock)
 
 
-class Launch:
-    """One rank's launch of a kernel.
+class Launched:
+    """What programs are a part of: one rank's launch of a kernel.
 
     Attributes:
-        context: the rank.
+        context: on behalf of which rank the programs run.
         kernel: what runs.
         ranks: all that take part, as ranks of the World.
-        index: which one of them this is.
+        index, rank: which one of them this is, and which one of the World's.
         handle: the core's.
+        number: which launch of the kernel among these ranks it is on this rank: 1, 2, …
     """
+
+    def __init__(
+        self, machine: Machine, context: _runtime.Context, kernel: Kernel, ranks: tuple[int, ...], index: int
+    ) -> None:
+        self.machine, self.context, self.kernel = machine, context, kernel
+        self.ranks, self.index, self.rank = ranks, index, ranks[index]
+        self.handle = self.number = 0
+
+    def count(self) -> None:
+        """Gives it its number."""
+        self.number = self.machine.count(self.kernel, self.ranks, self.rank)
+
+    def call(self) -> None:
+        """Runs the function, in a program."""
+        raise NotImplementedError
+
+    def failed(self, program: Program, error: BaseException) -> None:
+        """Ends it, because a program of it has ended with an exception."""
+        raise NotImplementedError
+
+    def look(self) -> None:
+        """Lets go of what it has if all its programs have ended; called when one has."""
+        raise NotImplementedError
+
+    def barrier(self, block: int) -> int:
+        """The barrier of the programs of one number on all ranks."""
+        return self.machine.barrier(self.ranks, block)
+
+    def report(self, error: BaseException) -> str:
+        """What the host gets to know of an exception."""
+        shown = traceback.TracebackException.from_exception(error)
+        own = (_runtime.PACKAGE + "language", _runtime.PACKAGE + "_binding")
+        shown.stack[:] = [frame for frame in shown.stack if not frame.filename.startswith(own)]
+        where = f" at {shown.stack[-1].filename}:{shown.stack[-1].lineno}" if shown.stack else ""
+        what = "".join(shown.format_exception_only()).strip()
+        text = "".join(shown.format()).rstrip()
+        return f"kernel {self.kernel.name!r} on rank {self.rank} failed{where}: {what}\n{text}"
+
+
+class Launch(Launched):
+    """A launch on a stream."""
 
     def __init__(
         self, machine: Machine, context: _runtime.Context, kernel: Kernel, bound: inspect.BoundArguments
     ) -> None:
-        self.machine, self.context, self.kernel = machine, context, kernel
-        self.ranks = ranks_of(context)
-        self.index = self.ranks.index(context.rank)
-        self.handle = 0
-        self.number = 0
+        ranks = ranks_of(context)
+        super().__init__(machine, context, kernel, ranks, ranks.index(context.rank))
         self._bound: inspect.BoundArguments | None = bound
         self._tensors: list[Tensor] = []
         self._windows: dict[object, int] = {}
@@ -131,7 +172,7 @@ class Launch:
             self._free()
             raise
         self.machine.launches[self.handle] = self
-        self.number = self.machine.count(self.kernel, self.ranks, self.context.rank)
+        self.count()
 
     def call(self) -> None:
         """Runs the function, in a program."""
@@ -140,17 +181,16 @@ class Launch:
 
     def failed(self, program: Program, error: BaseException) -> None:
         """Ends the launch, because a program of it has ended with an exception."""
-        go.PrimEnd(program.handle, self._report(error))
-        self.machine.kill(self)
+        go.PrimEnd(program.handle, self.report(error))
+        self.machine.kill(lambda launch: launch is self)
 
-    def ended(self) -> bool:
-        """Whether all programs have ended. The launch lets go of its tensors then."""
+    def look(self) -> None:
+        """Lets go of the tensors if all programs have ended."""
         if self.handle in self.machine.launches and go.PrimLaunchEnded(self.handle):
             del self.machine.launches[self.handle]
             self._bound = None
             self._tensors.clear()
             self._free()
-        return self.handle not in self.machine.launches
 
     def _converted(self, name: str, value: Any) -> Any:
         if isinstance(value, Tensor):
@@ -196,20 +236,6 @@ class Launch:
             go.PrimFree(window)
             go.Release(window)
         self._windows.clear()
-
-    def barrier(self, block: int) -> int:
-        """The barrier of the programs of one number on all ranks."""
-        return self.machine.barrier(self.ranks, block)
-
-    def _report(self, error: BaseException) -> str:
-        """What the host gets to know of an exception."""
-        shown = traceback.TracebackException.from_exception(error)
-        own = (_runtime.PACKAGE + "language", _runtime.PACKAGE + "_binding")
-        shown.stack[:] = [frame for frame in shown.stack if not frame.filename.startswith(own)]
-        where = f" at {shown.stack[-1].filename}:{shown.stack[-1].lineno}" if shown.stack else ""
-        what = "".join(shown.format_exception_only()).strip()
-        text = "".join(shown.format()).rstrip()
-        return f"kernel {self.kernel.name!r} on rank {self.context.rank} failed{where}: {what}\n{text}"
 
 
 def ranks_of(context: _runtime.Context) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from torchemu.language._program import Killed, Program
 from torchemu.language._symmetric import Heap
 
 if TYPE_CHECKING:
-    from torchemu.language._launch import Launch
+    from torchemu.language._launch import Kernel, Launched
 
 _AGAIN = -1  # the answer of go.PrimTurn that something in Go had its turn
 _FIRST_DUE = -2  # that of an instruction whose result is to be made, and below
@@ -29,17 +29,19 @@ class Machine:
         handle: the core's.
         world: the World.
         launches: those that have not ended, by the core's handle.
+        kernels: those that run collectives, by these.
     """
 
     def __init__(self, world: _runtime.World) -> None:
         self.world = world
         reorder = world.reorder is not None
         self.handle: int = go.PrimOfWorld(world.handle, world.check_kernels, reorder, world.reorder or 0)
-        self.launches: dict[int, Launch] = {}
+        self.launches: dict[int, Launched] = {}
         self._scratch: dict[tuple[int, int], np.ndarray] = {}
         self._programs: dict[int, Program] = {}
         self._lines: dict[tuple[types.CodeType, int], int] = {}
         self.heap = Heap()
+        self.kernels: dict[str, Kernel] = {}
         self._counts: dict[object, int] = {}
         self._shared: dict[object, int] = {}
         self._due: dict[int, tuple[Program, Callable[[], object]]] = {}
@@ -111,21 +113,16 @@ class Machine:
 
     def abandon(self, why: str) -> None:
         """Ends all launches with an error."""
-        for launch in tuple(self.launches.values()):
-            if not launch.ended():
-                go.PrimAbandon(launch.handle, why)
-        self._kill(lambda program: True)
+        go.PrimAbandon(self.handle, why)
+        self.kill(lambda launch: True)
         self.launches.clear()
         self._due.clear()
 
-    def kill(self, launch: Launch) -> None:
-        """Ends the programs of a launch, but for the running one."""
-        self._kill(lambda program: program.launch is launch)
-
-    def _kill(self, chosen: Callable[[Program], bool]) -> None:
+    def kill(self, chosen: Callable[[Launched], bool]) -> None:
+        """Ends the programs of some launches, but for the running one."""
         running = greenlet.getcurrent()
         for handle, program in tuple(self._programs.items()):
-            if chosen(program):
+            if chosen(program.launch):
                 del self._programs[handle]
                 if program and program is not running:
                     program.parent = running
@@ -135,8 +132,17 @@ class Machine:
         program = self._programs.get(handle)
         if program is None:
             _, block, blocks, launch = map(int, go.PrimAbout(handle).split())
-            program = self._programs[handle] = Program(self, self.launches[launch], handle, block, blocks)
+            program = self._programs[handle] = Program(self, self._launch(launch), handle, block, blocks)
         return program
+
+    def _launch(self, handle: int) -> Launched:
+        """One that is known, or a part in a collective."""
+        launch = self.launches.get(handle)
+        if launch is None:
+            from torchemu.language._collective import Member
+
+            launch = self.launches[handle] = Member(self, handle)
+        return launch
 
     def _resume(self, program: Program, *thrown: BaseException) -> None:
         _runtime.switch_to(program.launch.context)
@@ -147,7 +153,7 @@ class Machine:
             program.switch()
         if program.dead:
             self._programs.pop(program.handle, None)
-            program.launch.ended()
+            program.launch.look()
 
     def _compute(self, number: int) -> None:
         program, compute = self._due.pop(number)

@@ -15,7 +15,7 @@ import numpy as np
 from torchemu._binding import go
 
 if TYPE_CHECKING:
-    from torchemu.language._launch import Launch
+    from torchemu.language._launch import Launched
     from torchemu.language._machine import Machine
 
 _LANGUAGE = os.path.dirname(__file__) + os.sep
@@ -37,11 +37,11 @@ class Program(greenlet.greenlet):
         scratch: the PE's scratch memory.
     """
 
-    def __init__(self, machine: Machine, launch: Launch, handle: int, block: int, blocks: int) -> None:
+    def __init__(self, machine: Machine, launch: Launched, handle: int, block: int, blocks: int) -> None:
         super().__init__(self._body)
         self.machine, self.launch, self.handle = machine, launch, handle
         self.block, self.blocks = block, blocks
-        self.scratch = Scratch(machine.scratch_of(launch.context.rank, block), handle)
+        self.scratch = Scratch(machine.scratch_of(launch.rank, block), handle)
 
     def call(self, function: Callable[..., bool], *args: Any) -> None:
         """Calls an operation, and returns when it is over."""

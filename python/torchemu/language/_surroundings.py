@@ -57,7 +57,7 @@ def workspace(name: str, n: int, dtype: dtypes.dtype = dtypes.float32) -> Pointe
     launch, kind = program.launch, dtypes.parse(dtype)
     key = (launch.kernel, launch.ranks, name, count(n), kind)
     window = program.machine.workspace(key, f"workspace {name} of kernel {launch.kernel.name}", n * kind.itemsize)
-    return Pointer(go.PrimAddress(window, launch.context.rank, 0), kind, launch.ranks)
+    return Pointer(go.PrimAddress(window, launch.rank, 0), kind, launch.ranks)
 
 
 def queue(name: str, source: int, target: int, slots: int, n: int, dtype: dtypes.dtype = dtypes.float32) -> Queue:
