@@ -10,6 +10,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu import _handles
@@ -25,14 +26,26 @@ PACKAGE = os.path.dirname(__file__) + os.sep
 """Where this package's files are: frames of them are not the program's."""
 
 
+@dataclass(frozen=True)
+class Strictness:
+    """How strictly device programs are run.
+
+    Attributes:
+        check: look for accesses that nothing orders.
+        reorder: the seed by which what they do is moved where no rule orders it; None moves nothing.
+    """
+
+    check: bool = False
+    reorder: int | None = None
+
+
 class World:
     """One simulated cluster: a topology, an engine and network on it, and one rank for each SIP.
 
     Args:
         topology: a preset's name or the path of a topology.yaml.
         ccl: the path of a ccl.yaml; empty for the built-in one.
-        check: look for accesses of device programs that nothing orders.
-        reorder: the seed by which what device programs do is moved, where no rule orders it; None moves nothing.
+        strictness: how strictly device programs are run.
 
     Raises:
         ValueError: something is wrong in one of the files.
@@ -42,8 +55,7 @@ class World:
         self,
         topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY,
         ccl: str | os.PathLike[str] = "",
-        check: bool = False,
-        reorder: int | None = None,
+        strictness: Strictness | None = None,
     ) -> None:
         self.source = os.fspath(topology)
         self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
@@ -56,8 +68,7 @@ class World:
         self.world_size: int = about["world_size"]
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
-        self.check_kernels = check
-        self.reorder = reorder
+        self.strictness = strictness or Strictness()
         self.programs: DevicePrograms | None = None  # None before the first
         self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
         self.main = Context(self, rank=0)
@@ -264,12 +275,11 @@ def process() -> Process | None:
 def opened(
     topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY,
     ccl: str | os.PathLike[str] = "",
-    check: bool = False,
-    reorder: int | None = None,
+    strictness: Strictness | None = None,
 ) -> Iterator[World]:
     """A World of its own for the duration of a with block; the one before is current again after it."""
     global _world
-    before, _world = _world, World(topology, ccl, check, reorder)
+    before, _world = _world, World(topology, ccl, strictness)
     context = switch_to(None)
     try:
         yield _world

@@ -29,8 +29,8 @@ def words(phases: int) -> tl.Pointer:
 
 
 def reduce(to: tl.Pointer, sources: Sequence[tl.Pointer], n: int, op: str, last: bool = True) -> None:
-    """Stores the reduction of equal parts, in their order, tile by tile; last says that nothing more is to come, so that
-    an average is divided."""
+    """Stores the reduction of equal parts, in their order, tile by tile; last says that nothing more is to come, so
+    that an average is divided."""
     size = tl.scratch_bytes() // TILES // to.dtype.itemsize
     for lo in range(0, n, size):
         m = min(size, n - lo)

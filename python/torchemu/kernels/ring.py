@@ -33,8 +33,8 @@ def all_gather(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
 
 
 def _reduce_round(to: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
-    """Leaves the reduction of the rank's own share in its memory. A share starts at the rank after its owner; each rank on
-    its way combines what arrives with its own and passes it on."""
+    """Leaves the reduction of the rank's own share in its memory. A share starts at the rank after its owner; each rank
+    on its way combines what arrives with its own and passes it on."""
     rank, world, call = tl.rank(), tl.world_size(), tl.call_number()
     lo, size = part(n, rank - 1, world)
     if world == 1:

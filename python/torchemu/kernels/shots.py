@@ -14,7 +14,7 @@ def one_shot(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     slot, arrived = max(1, n), words(2)
     slots = tl.workspace("slots", tl.world_size() * slot, out.dtype)
     for peer in _others():
-        tl.put_signal(slots.on(peer) + tl.rank() * slot, source, n, arrived.on(peer) + tl.rank())
+        tl.put_signal_nbi(slots.on(peer) + tl.rank() * slot, source, n, arrived.on(peer) + tl.rank())
     reduce(out, _gathered(slots, slot, source, arrived), n, op)
 
 
@@ -27,11 +27,11 @@ def two_shot(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     slots = tl.workspace("slots", world * slot, out.dtype)
     for peer in _others():
         lo, size = part(n, peer, world)
-        tl.put_signal(slots.on(peer) + rank * slot, source + lo, size, arrived.on(peer) + rank)
+        tl.put_signal_nbi(slots.on(peer) + rank * slot, source + lo, size, arrived.on(peer) + rank)
     lo, size = part(n, rank, world)
     reduce(out + lo, _gathered(slots, slot, source + lo, arrived), size, op)
     for peer in _others():
-        tl.put_signal(out.on(peer) + lo, out + lo, size, arrived.on(peer) + (world + rank))
+        tl.put_signal_nbi(out.on(peer) + lo, out + lo, size, arrived.on(peer) + (world + rank))
     for peer in _others():
         tl.wait(arrived + (world + peer), tl.GE, tl.call_number())
 

@@ -28,6 +28,7 @@ class Kernel:
     Attributes:
         function: what runs.
         collective: which one it is, or None.
+        place: where it is: the same for all ranks, also where each has modules of its own.
         interlock: whether pipes wait for each other where they use the same tile.
     """
 
@@ -35,6 +36,8 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.function, self.collective, self.interlock = function, collective, interlock
         self.name: str = function.__name__
+        code = function.__code__
+        self.place = (code.co_filename, code.co_firstlineno, code.co_qualname)
         self._signature = inspect.signature(function)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
@@ -114,7 +117,7 @@ class Launched:
 
     def count(self) -> None:
         """Gives it its number."""
-        self.number = self.machine.count(self.kernel, self.ranks, self.rank)
+        self.number = self.machine.count(self.kernel.place, self.ranks, self.rank)
 
     def call(self) -> None:
         """Runs the function, in a program."""

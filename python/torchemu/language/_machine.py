@@ -34,8 +34,8 @@ class Machine:
 
     def __init__(self, world: _runtime.World) -> None:
         self.world = world
-        reorder = world.reorder is not None
-        self.handle: int = go.PrimOfWorld(world.handle, world.check_kernels, reorder, world.reorder or 0)
+        strict = world.strictness
+        self.handle: int = go.PrimOfWorld(world.handle, strict.check, strict.reorder is not None, strict.reorder or 0)
         self.launches: dict[int, Launched] = {}
         self._scratch: dict[tuple[int, int], np.ndarray] = {}
         self._programs: dict[int, Program] = {}

@@ -55,7 +55,7 @@ def workspace(name: str, n: int, dtype: dtypes.dtype = dtypes.float32) -> Pointe
     """
     program = current()
     launch, kind = program.launch, dtypes.parse(dtype)
-    key = (launch.kernel, launch.ranks, name, count(n), kind)
+    key = (launch.kernel.place, launch.ranks, name, count(n), kind)
     window = program.machine.workspace(key, f"workspace {name} of kernel {launch.kernel.name}", n * kind.itemsize)
     return Pointer(go.PrimAddress(window, launch.rank, 0), kind, launch.ranks)
 
@@ -66,7 +66,7 @@ def queue(name: str, source: int, target: int, slots: int, n: int, dtype: dtypes
     program = current()
     launch, kind = program.launch, dtypes.parse(dtype)
     ends = launch.ranks[source], launch.ranks[target]
-    key = (launch.kernel, launch.ranks, name, ends, slots, count(n), kind)
+    key = (launch.kernel.place, launch.ranks, name, ends, slots, count(n), kind)
     handle = program.machine.queue(key, name, ends, slots, n * kind.itemsize)
     return Queue(handle, Pointer(0, kind, launch.ranks), n)
 

@@ -11,7 +11,7 @@ from torchemu import _runtime, compat
 from torchemu._binding import go
 from torchemu._tasks import Failure, Tasks
 from torchemu.profiler._run import traced
-from torchemu.run import fabric, failures
+from torchemu.run import fabric, failures, flags
 from torchemu.run.environ import Launch
 from torchemu.run.isolation import ISOLATED, Isolation
 from torchemu.run.program import Module, Program, Script
@@ -104,7 +104,9 @@ class _Run:
         """Runs the program once; returns the ranks that failed, the cause first."""
         with contextlib.ExitStack() as stack:
             with _told():
-                world = stack.enter_context(_runtime.opened(self._topology, self._options.ccl))
+                options = self._options
+                strictness = flags.strictness(options)
+                world = stack.enter_context(_runtime.opened(self._topology, options.ccl, strictness))
                 if self._options.faults:
                     go.LoadFaults(world.handle, self._options.faults)
             world.schedule, world.seed = schedule, seed

@@ -63,9 +63,10 @@ class Chips:
         self._ranks = tuple(device_ids)
         count = max(device_ids) + 1
         world = _runtime.current().world
+        strict = world.strictness
         with fabric.fitting(world.source, 1, count) as topology:
             self.machine: int = go.PrimOpen(
-                topology, count, world.check_kernels, world.reorder is not None, world.reorder or 0
+                topology, count, strict.check, strict.reorder is not None, strict.reorder or 0
             )
         self._lines: dict[str, int] = {}
         self._begin: dict[tuple[int, int], tuple[str, Callable[[], None]]] = {}  # kernels in Python, by job and rank
