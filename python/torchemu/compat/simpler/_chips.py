@@ -107,23 +107,22 @@ class Chips:
         Raises:
             ValueError: the address is not in its memory.
         """
-        self.check(self._ranks[worker], address, data.nbytes)
+        self.check(worker, address, data.nbytes)
         go.PrimWrite(self.machine, address, data.__array_interface__["data"][0], data.nbytes)
 
     def read(self, worker: int, address: int, data: np.ndarray) -> None:
         """Copies bytes from a chip's memory, as write."""
-        self.check(self._ranks[worker], address, data.nbytes)
+        self.check(worker, address, data.nbytes)
         go.PrimRead(self.machine, address, data.__array_interface__["data"][0], data.nbytes)
 
-    def check(self, rank: int, address: int, nbytes: int) -> None:
+    def check(self, worker: int, address: int, nbytes: int) -> None:
         """Checks that bytes are in what has been allocated on a chip."""
+        rank = self._ranks[worker]
         for reaches in self._reaches.values():
             if any(of == rank and lo <= address and address + nbytes <= hi for of, lo, hi in reaches):
                 return
-        worker = self._ranks.index(rank)
-        raise ValueError(
-            f"{nbytes} bytes at {address:#x} are not in one window, or result of malloc, of worker {worker}"
-        )
+        where = f"one window, or malloc's memory, of worker {worker}"
+        raise ValueError(f"{nbytes} bytes at {address:#x} are not in {where}")
 
     def domain(self, name: str, workers: Sequence[int], nbytes: int) -> Memory:
         """The windows of a domain, with a CommContext for each member."""
@@ -158,7 +157,7 @@ class Chips:
         if not tensor.nbytes():
             return 0
         if key not in self._attached:
-            _host_memory.storage_at(tensor.data, tensor.nbytes(), "a task's tensor")
+            _host_memory.storage_at(tensor.data, tensor.nbytes(), "a task's tensor")  # waits for what is under way
             self._attached[key] = go.PrimAttach(self.machine, f"host tensor {tensor.shapes}", rank, *key[1:])
         return int(go.PrimAddress(self._attached[key], rank, 0))
 
@@ -246,16 +245,9 @@ class _Place:
         self.after = ",".join(str(before.job) for before in task.after if before.job)
 
     def address(self, i: int, tensor: int) -> int:
-        """Where a tensor of the i-th rank is for its kernel.
-
-        Raises:
-            ValueError: it is not where the arguments say.
-        """
+        """Where a tensor of the i-th rank is for its kernel."""
         t = self.arguments[i].tensor(tensor)
-        if not t.child_memory:
-            return self._chips.attach(self.ranks[i], t)
-        self._chips.check(self.ranks[i], t.data, t.nbytes())
-        return t.data
+        return t.data if t.child_memory else self._chips.attach(self.ranks[i], t)
 
     def seat(self, context: int) -> Seat:
         """The seat in a domain whose CommContext is at an address."""

@@ -8,11 +8,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from torchemu._tensor import zeros
+from torchemu.compat.simpler import _host_memory
 from torchemu.compat.simpler._allocations import Allocations
-from torchemu.compat.simpler._arguments import TaskArgs
+from torchemu.compat.simpler._arguments import ContinuousTensor, DataType, TaskArgs
 from torchemu.compat.simpler._chips import Chips
 from torchemu.compat.simpler._graph import Graph, Task
 from torchemu.compat.simpler._kernels import Kernel
+from torchemu.dtypes import parse
 from torchemu.errors import DeadlockError
 
 T = TypeVar("T")
@@ -48,6 +51,7 @@ class Run:
         self._graph = Graph()
         self._functions: dict[Task, PyFunction] = {}
         self._kernels: dict[Task, Kernel] = {}
+        self._kept: list[object] = []  # memory of the host's that tasks use
         self._submitted: dict[Task, None] = {}  # to the machine, and not ended
         self._count = 0
 
@@ -89,12 +93,32 @@ class Run:
         return known[number]
 
     def _added(self, name: str, arguments: Sequence[TaskArgs], workers: tuple[int, ...]) -> Task:
+        for i, args in enumerate(arguments):
+            for k in range(args.tensor_count()):
+                self._keep(args.tensor(k), workers[i : i + 1])
         self._count += 1
         task = Task(f"{name} #{self._count}", tuple(arguments), workers)
         self._graph.add(task)
         return task
 
+    def _keep(self, tensor: ContinuousTensor, workers: Sequence[int]) -> None:
+        """Keeps the memory of a task's tensor until the end of the run.
+
+        Raises:
+            ValueError: it is not where the tensor says; or not in the worker's memory, if that is given.
+        """
+        if not tensor.child_memory and tensor.nbytes():
+            self._kept.append(_host_memory.storage_at(tensor.data, tensor.nbytes(), "a task's tensor"))
+        for worker in workers if tensor.child_memory else ():
+            self._chips.check(worker, tensor.data, tensor.nbytes())
+
     # -- memory
+
+    def alloc(self, shape: Sequence[int], dtype: DataType) -> ContinuousTensor:
+        """As Orchestrator.alloc."""
+        tensor = zeros(*shape, dtype=parse(DataType(dtype).name.lower()), device="cpu")
+        self._kept.append(tensor)
+        return ContinuousTensor.make(tensor.data_ptr(), shape, dtype)
 
     def malloc(self, worker: int, size: int) -> int:
         """As Orchestrator.malloc."""
@@ -107,7 +131,7 @@ class Run:
         window = self._equipment.memory.pop((worker, address), None)
         if window is None:
             raise ValueError(
-                f"free: worker {worker} has nothing at {address:#x} that malloc gave and free has not taken"
+                f"free: worker {worker} has nothing of malloc's at {address:#x}, or has freed it"
             )
         self._chips.free_window(window)
 

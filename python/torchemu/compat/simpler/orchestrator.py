@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from torchemu._tensor import zeros
 from torchemu.compat.simpler import _host_memory
 from torchemu.compat.simpler._arguments import CallConfig, ContinuousTensor, DataType, TaskArgs
 from torchemu.compat.simpler._callables import ChipCallable
 from torchemu.compat.simpler._domains import CommBufferSpec, CommDomainHandle
-from torchemu.dtypes import parse
 
 if TYPE_CHECKING:
     from torchemu.compat.simpler._run import Run
@@ -25,7 +23,6 @@ class Orchestrator:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._kept: list[Any] = []  # tensors of alloc
 
     # -- tasks
 
@@ -106,9 +103,7 @@ class Orchestrator:
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> ContinuousTensor:
         """A tensor in the host's memory, for tasks to hand on to each other. It is there until the run ends."""
-        tensor = zeros(*shape, dtype=parse(DataType(dtype).name.lower()), device="cpu")
-        self._kept.append(tensor)
-        return ContinuousTensor.make(tensor.data_ptr(), shape, dtype)
+        return self._run.alloc(shape, dtype)
 
     def malloc(self, worker_id: int, size: int) -> int:
         """The address of so many bytes in a chip's memory, until free or the Worker's close."""
