@@ -109,6 +109,9 @@ func (k *checker) report(f Finding) { k.machine.report(f) }
 
 // late reports an operation on memory that was freed.
 func (m *Machine) late(p place, o *origin) {
+	if o.pe != nil && o.pe.gone {
+		return
+	}
 	m.report(Finding{Kind: FreedWindow, Where: p.at(p.lo), First: end{o, p.lo, p.hi},
 		Missing: "the window is freed before this is over: Quiet at the sender, or a barrier of all its users, is missing before the free"})
 }

@@ -150,6 +150,7 @@ func (j *Job) Cancel() {
 		if c.stop != nil {
 			c.stop()
 		}
+		c.pe.gone = true
 		m.ranks[c.Rank()].pes[c.Block()] = m.newPE(c.Rank(), c.Block()) // its pipes may never run empty
 	}
 	m.dispatch()
