@@ -26,11 +26,12 @@ class Seat:
     Attributes:
         ranks: the members' ranks, in the domain's order.
         place: which of them it is.
-        nbytes: of each member's window.
+        base, nbytes: where its window is, and how long.
     """
 
     ranks: tuple[int, ...]
     place: int
+    base: int
     nbytes: int
 
 
@@ -131,7 +132,7 @@ class Chips:
         ranks = [self._ranks[worker] for worker in workers]
         for place, context in enumerate(contexts):
             self.write(workers[place], context, packed_context(place, bases, nbytes))
-            self._domains[context] = Seat(tuple(ranks), place, nbytes)
+            self._domains[context] = Seat(tuple(ranks), place, bases[place], nbytes)
         return Memory((window, about), tuple(bases), tuple(contexts))
 
     def free(self, memory: Memory) -> None:

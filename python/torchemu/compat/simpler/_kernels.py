@@ -194,10 +194,12 @@ def _domain(example: str, place: Place, i: int) -> dict[str, Any]:
     if args.scalar(0) != n:
         raise ValueError(f"{example}: nranks is {args.scalar(0)}, and the domain has {n} members")
     count = _count(example, [args.tensor(0), args.tensor(1)], n)
-    needed = go.PrimExampleBytes(example, n, count)
-    if needed > seat.nbytes:
+    scratch = place.address(i, 2)
+    needed, room = go.PrimExampleBytes(example, n, count), seat.base + seat.nbytes - scratch
+    if scratch < seat.base or room < needed:
         raise ValueError(
-            f"{example} of {count} elements on {n} ranks needs {needed} bytes of a window of {seat.nbytes}"
+            f"{example} of {count} elements on {n} ranks needs {needed} bytes of scratch in the window of device_ctx, "
+            f"where {seat.nbytes} bytes begin at {seat.base:#x}; scratch begins at {scratch:#x}"
         )
     return {
         "members": seat.ranks,
@@ -206,7 +208,7 @@ def _domain(example: str, place: Place, i: int) -> dict[str, Any]:
         "root": args.scalar(1) if rooted else 0,
         "input": place.address(i, 0),
         "output": place.address(i, 1),
-        "scratch": place.address(i, 2),
+        "scratch": scratch,
     }
 
 

@@ -130,9 +130,7 @@ class Run:
         """As Orchestrator.free."""
         window = self._equipment.memory.pop((worker, address), None)
         if window is None:
-            raise ValueError(
-                f"free: worker {worker} has nothing of malloc's at {address:#x}, or has freed it"
-            )
+            raise ValueError(f"free: worker {worker} has nothing of malloc's at {address:#x}, or has freed it")
         self._chips.free_window(window)
 
     def write(self, worker: int, address: int, data: np.ndarray) -> None:
