@@ -3,6 +3,7 @@ package ccl
 import (
 	_ "embed"
 	"fmt"
+	"path/filepath"
 
 	"github.com/torchemu/torchemu/torchemu/schema"
 )
@@ -11,7 +12,14 @@ import (
 var builtinConfig []byte
 
 // Config is a ccl.yaml: settings that hold by default, the algorithms of collectives, and settings of algorithms.
-type Config struct{ file configFile }
+type Config struct {
+	file   configFile
+	folder string // where the file is
+}
+
+// Kernel is a device program that is to be the algorithm of a collective: a function in a file of Python. The zero Kernel
+// is none.
+type Kernel struct{ Name, File, Function string }
 
 // Resolved is what a Config comes to for one system.
 type Resolved struct {
@@ -20,8 +28,12 @@ type Resolved struct {
 	NElem         int  // elements a rank, for benches that ask
 	AccumulateF32 bool // partial sums stay float32 between the steps of a reduction
 
-	chosen [collectives]string // by collective; "" where nothing is chosen
+	chosen  [collectives]string // by collective; "" where nothing is chosen
+	kernels [collectives]Kernel
 }
+
+// Kernel is the device program that is to run a collective; the zero Kernel where an algorithm does.
+func (r Resolved) Kernel(c Collective) Kernel { return r.kernels[c] }
 
 // For is the algorithm of a collective, or Auto: what is chosen for it, or else the namesake of the all_reduce
 // algorithm if there is one.
@@ -69,7 +81,13 @@ func builtin() *Config {
 
 func (c *Config) read(file string, data []byte) error {
 	d := schema.Format{Name: "a ccl.yaml"}.Decode(file, data, &c.file)
-	c.file.Collectives.check(d)
+	kernels := c.file.Algorithms.kernels()
+	c.file.Algorithms.check(d)
+	c.file.Collectives.check(d, kernels)
+	if d.Has("defaults.algorithm") {
+		c.file.Defaults.Algorithm.check(d, "defaults.algorithm", append(choices(AllReduce), kernels...))
+	}
+	c.folder = filepath.Dir(file)
 	return d.Err()
 }
 
@@ -77,13 +95,28 @@ func (c *Config) read(file string, data []byte) error {
 // otherwise the number of SIPs.
 func (c *Config) Resolve(sips int) Resolved {
 	d := c.file.Defaults
-	r := Resolved{Algorithm: string(d.Algorithm), WorldSize: sips}
+	r := Resolved{Algorithm: d.Algorithm.name, WorldSize: sips}
 	d.overwrite(&r)
 	c.file.Algorithms[r.Algorithm].overwrite(&r)
 	for k := range collectives {
 		r.chosen[k] = c.file.Collectives[k.String()].name
+		r.kernels[k] = c.kernel(r.chosen[k])
 	}
+	r.kernels[AllReduce] = c.kernel(r.Algorithm)
 	return r
+}
+
+// kernel is the kernel of an algorithm's name; its file is relative to the configuration's.
+func (c *Config) kernel(name string) Kernel {
+	k := c.file.Algorithms[name].Kernel
+	if k == nil {
+		return Kernel{}
+	}
+	file := k.file
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(c.folder, file)
+	}
+	return Kernel{name, file, k.function}
 }
 
 // Map is the Config as a mapping of the file's shape, fit for JSON, with the built-in values filled in.

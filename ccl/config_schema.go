@@ -1,6 +1,10 @@
 package ccl
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
+
 	"gopkg.in/yaml.v3"
 
 	"github.com/torchemu/torchemu/torchemu/schema"
@@ -14,8 +18,14 @@ type configFile struct {
 }
 
 type defaults struct {
-	Algorithm algorithmName `yaml:"algorithm"`
+	Algorithm choice `yaml:"algorithm"`
 	settings
+}
+
+// algorithmSettings are what can be set for one algorithm. With a kernel it is one of the file's own.
+type algorithmSettings struct {
+	settings
+	Kernel *kernelPlace `yaml:"kernel"`
 }
 
 // settings are what can be set for all algorithms or for one; nil is not set.
@@ -38,10 +48,65 @@ func (s settings) overwrite(r *Resolved) {
 }
 
 // settingsOfAlgorithms are by the algorithm's name.
-type settingsOfAlgorithms map[string]settings
+type settingsOfAlgorithms map[string]algorithmSettings
 
 // Keys makes it a [schema.Keyed].
 func (settingsOfAlgorithms) Keys() []string { return choices(AllReduce) }
+
+// Admits makes it a [schema.Open]: an algorithm of the file's own says which kernel it is.
+func (settingsOfAlgorithms) Admits(key string, n *yaml.Node) bool {
+	if n.Kind != yaml.MappingNode || !ownName.MatchString(key) {
+		return false
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if n.Content[i].Value == "kernel" {
+			return true
+		}
+	}
+	return false
+}
+
+// ownName is what a file can call an algorithm.
+var ownName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+
+// kernels are the names of the file's own algorithms, in alphabetical order.
+func (m settingsOfAlgorithms) kernels() []string {
+	var names []string
+	for name, s := range m {
+		if s.Kernel != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// check reports kernels with the name of a built-in algorithm.
+func (m settingsOfAlgorithms) check(d *schema.Document) {
+	for _, name := range m.kernels() {
+		if slices.Contains(m.Keys(), name) {
+			d.Report("algorithms."+name+".kernel", "%s is a built-in algorithm: call the kernel something else", name)
+		}
+	}
+}
+
+// kernelPlace is a function in a file of Python.
+type kernelPlace struct{ file, function string }
+
+var kernelSyntax = regexp.MustCompile(`^(.+\.py):([A-Za-z_][A-Za-z0-9_]*)$`)
+
+// Parse makes it a [schema.Value].
+func (k *kernelPlace) Parse(n *yaml.Node) error {
+	parts := kernelSyntax.FindStringSubmatch(n.Value)
+	if n.Kind != yaml.ScalarNode || parts == nil {
+		return fmt.Errorf("must be a Python file and a function in it, such as my_kernels.py:my_ring, not %s", schema.Describe(n))
+	}
+	k.file, k.function = parts[1], parts[2]
+	return nil
+}
+
+// Show makes it a [schema.Value].
+func (k *kernelPlace) Show() any { return k.file + ":" + k.function }
 
 // choices are the names of a collective's algorithms, and Auto.
 func choices(c Collective) []string { return append([]string{Auto}, names(Algorithms(c))...) }
@@ -65,8 +130,8 @@ func (c *choice) Parse(n *yaml.Node) error {
 
 func (c *choice) Show() any { return c.name }
 
-// check compares the names with those there are.
-func (m choicePerCollective) check(d *schema.Document) {
+// check compares the names with those there are: built in, or kernels.
+func (m choicePerCollective) check(d *schema.Document, kernels []string) {
 	for c := range collectives {
 		path := "collectives." + c.String()
 		if !d.Has(path) {
@@ -74,22 +139,27 @@ func (m choicePerCollective) check(d *schema.Document) {
 		}
 		if c == AllReduce {
 			d.Report(path, "is not chosen here, but as defaults.algorithm")
-		} else if _, err := schema.Choice(m[c.String()].node, choices(c)); err != nil {
-			d.Report(path, "%v", err)
+		} else {
+			m[c.String()].check(d, path, append(choices(c), kernelsFor(c, kernels)...))
 		}
 	}
 }
 
-// algorithmName is one of the choices.
-type algorithmName string
-
-func (a *algorithmName) Parse(n *yaml.Node) error {
-	_, err := schema.Choice(n, choices(AllReduce))
-	*a = algorithmName(n.Value)
-	return err
+// check reports a name that is none of the choices.
+func (c choice) check(d *schema.Document, path string, choices []string) {
+	if _, err := schema.Choice(c.node, choices); err != nil {
+		d.Report(path, "%v", err)
+	}
 }
 
-func (a *algorithmName) Show() any { return string(*a) }
+// kernelsFor are the kernels that a collective can be.
+func kernelsFor(c Collective, kernels []string) []string {
+	switch c {
+	case AllReduce, AllGather, ReduceScatter:
+		return kernels
+	}
+	return nil
+}
 
 // worldSize is a number of ranks.
 type worldSize int

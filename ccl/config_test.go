@@ -97,7 +97,7 @@ func TestAlgorithmForCollective(t *testing.T) {
 
 const (
 	defaultKeys = "algorithm, world_size, n_elem, accumulate"
-	ownKeys     = "world_size, n_elem, accumulate"
+	ownKeys     = "world_size, n_elem, accumulate, kernel"
 )
 
 // allReduceChoices is auto and the algorithms in alphabetical order.

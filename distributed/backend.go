@@ -13,6 +13,8 @@ import (
 type Options struct {
 	Algorithm     string // a collective algorithm's name, or ccl.Auto
 	AccumulateF32 bool   // keep float32 between the steps of a reduction
+
+	Kernels map[ccl.Collective]string // device programs that run a collective instead of an algorithm
 }
 
 // Backend is what all process groups of a World share: the executor, the tuner, and the log of what was run.
@@ -21,6 +23,9 @@ type Backend struct {
 	Options Options
 	Log     []*Record
 	Sites   Sites // where operations are called
+
+	// Kernels runs the collectives of Options.Kernels; nil as long as there is nobody who can.
+	Kernels Kernels
 
 	// Choose picks one of n messages that a receive from any rank could take. nil picks the one that was sent first.
 	Choose func(n int) int
@@ -82,6 +87,21 @@ func (r *Record) BusBW() float64 {
 	}
 	return r.AlgBW() * (n - 1) / n
 }
+
+// Synchronized is the latest moment at which all ranks of a collective that has ended were ready for it: what the ranks'
+// devices did before, they have agreed on. 0 when there is none.
+func (b *Backend) Synchronized() sim.Time {
+	latest := sim.Time(0)
+	for _, r := range b.Log[max(0, len(b.Log)-recent):] {
+		if !r.unicast {
+			latest = max(latest, r.Start)
+		}
+	}
+	return latest
+}
+
+// recent is how far back in the log the latest collective is looked for.
+const recent = 16
 
 // Abandon ends every collective that some rank has yet to join with an error, and lets all groups start anew: for a
 // program that goes on after ranks of it have failed.

@@ -36,6 +36,10 @@ type meeting struct {
 	schedule *ccl.Schedule
 	record   *Record
 	trace    *trace.Call // nil until it is asked for
+
+	// Of a collective that a kernel runs:
+	run     KernelRun
+	results [][]byte // by group rank
 }
 
 // part is one member's side of a meeting.
@@ -166,24 +170,40 @@ func (m *meeting) follow(after []*torchemu.Event) {
 	}
 }
 
-// start runs the collective: its data now, its time from each member's readiness on.
+// start runs the collective.
 func (m *meeting) start() {
 	err := m.measure()
-	size := m.call.dtype.Size()
 	if err == nil {
-		m.schedule, err = m.group.plan(planKey{m.collective, m.root, m.elems, size, m.algorithm})
-	}
-	if err == nil {
-		err = m.moveData()
+		if name := m.kernel(); name != "" && m.algorithm == "" {
+			err = m.startKernel(name)
+		} else {
+			err = m.startSchedule()
+		}
 	}
 	if err != nil {
 		m.fail(err)
-		return
 	}
-	m.record = &Record{
-		Name: m.call.name, Collective: m.collective, Algorithm: m.schedule.Algorithm, Ranks: len(m.parts),
-		Bytes: int64(m.elems * size),
+}
+
+// newRecord is the collective for the log.
+func (m *meeting) newRecord(algorithm string) *Record {
+	return &Record{
+		Name: m.call.name, Collective: m.collective, Algorithm: algorithm, Ranks: len(m.parts),
+		Bytes: int64(m.elems * m.call.dtype.Size()),
 	}
+}
+
+// startSchedule runs an algorithm: its data now, its time from each member's readiness on.
+func (m *meeting) startSchedule() error {
+	size := m.call.dtype.Size()
+	var err error
+	if m.schedule, err = m.group.plan(planKey{m.collective, m.root, m.elems, size, m.algorithm}); err != nil {
+		return err
+	}
+	if err := m.moveData(); err != nil {
+		return err
+	}
+	m.record = m.newRecord(m.schedule.Algorithm)
 	for i := range m.parts {
 		m.parts[i].work.Record = m.record
 		m.parts[i].work.Settle()
@@ -193,6 +213,7 @@ func (m *meeting) start() {
 		m.whole.Settle()
 	}
 	m.moveTime(size)
+	return nil
 }
 
 // moveTime lets the executor play the schedule. A member whose earlier operations are still running joins in when
@@ -249,6 +270,9 @@ func (m *meeting) RankDone(member int, now sim.Time) {
 // fail ends the collective with an error for all who have joined.
 func (m *meeting) fail(err error) {
 	m.broken = err
+	if m.run != nil {
+		m.run.Cancel()
+	}
 	now := m.group.backend.World.Engine.Now()
 	if m.whole != nil {
 		m.whole.Fail(err, now)

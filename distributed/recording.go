@@ -30,7 +30,10 @@ func (m *meeting) traced() *trace.Call {
 	}
 	m.trace = &trace.Call{
 		Name: m.call.name, Collective: m.collective.String(), Algorithm: m.record.Algorithm, Group: m.group.traced(),
-		Seq: m.seq, Root: -1, Elems: m.elems, Bytes: m.record.Bytes, Steps: len(m.schedule.Steps),
+		Seq: m.seq, Root: -1, Elems: m.elems, Bytes: m.record.Bytes,
+	}
+	if m.schedule != nil {
+		m.trace.Steps = len(m.schedule.Steps)
 	}
 	if reduces(m.collective) {
 		m.trace.Op = m.op.String()

@@ -37,6 +37,9 @@ func (s seat) String() string {
 	for _, e := range torchemu.Unfinished(s.parts[s.member].after...) {
 		return text + ", which follows " + e.Reason().String()
 	}
+	if s.run != nil {
+		text += fmt.Sprintf(", whose kernel %q%s", s.record.Algorithm, s.run.Standing().On)
+	}
 	return text
 }
 
@@ -59,8 +62,13 @@ func (s seat) Missing() string {
 // AnyOf is false: all are needed.
 func (s seat) AnyOf() bool { return false }
 
-// Suspect is nothing.
-func (s seat) Suspect() string { return "" }
+// Suspect is what is probably wrong in a kernel.
+func (s seat) Suspect() string {
+	if s.run == nil {
+		return ""
+	}
+	return s.run.Standing().Cause
+}
 
 // absent lists the ranks that have not joined.
 func (m *meeting) absent() torchemu.Ranks {

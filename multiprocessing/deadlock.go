@@ -17,6 +17,7 @@ type Blocked struct {
 	Fault string // the fault that is the reason: "rank 2 was killed at 3ms"; "" for none
 
 	operation Operation // nil where the program waits for something else
+	suspect   string    // what is probably wrong, where what it waits for knows; else ""
 }
 
 // Operation is the Reason of a wait for what several ranks do together.
@@ -36,7 +37,19 @@ func blocked(rank int, e *torchemu.Event) Blocked {
 	r := e.Reason()
 	b := Blocked{Rank: rank, On: r.String(), Needs: r.Needs()}
 	b.operation, _ = r.(Operation)
+	b.suspect = suspectOf(r)
 	return b
+}
+
+// suspectOf asks what is waited for, or what that follows, for what is probably wrong.
+func suspectOf(r torchemu.Reason) string {
+	if s, ok := r.(interface{ Suspect() string }); ok {
+		return s.Suspect()
+	}
+	if f, ok := r.(torchemu.Follower); ok && f.Follows() != nil {
+		return suspectOf(f.Follows().Reason())
+	}
+	return ""
 }
 
 // DeadlockError says that no rank can run and nothing is pending that could change this.
@@ -96,8 +109,8 @@ func (d *DeadlockError) Cause() string {
 		}
 	}
 	for _, b := range d.Blocked {
-		if b.operation != nil && b.operation.Suspect() != "" {
-			return b.operation.Suspect()
+		if b.suspect != "" {
+			return b.suspect
 		}
 	}
 	if ended, missing := d.missed(); len(ended) > 0 {
@@ -218,22 +231,21 @@ func commonHabit(circle []Blocked) Habit {
 	return habit
 }
 
-// step lets simulated time pass; false when nothing is pending. Operations that nobody can end are a deadlock at once:
-// nobody needs to wait until a watchdog says that they last too long.
-func step(e *sim.Engine) bool { return !e.Idle() && e.Step() }
-
 // Await lets simulated time pass until the event is done: for a program outside of any spawn, which has no other
-// rank to run. It reports false when there is more to do and it should be called again; see [Scheduler.Next].
-func Await(e *sim.Engine, rank int, ev *torchemu.Event) (done bool, err error) {
+// rank to run. It reports false when there is more to do and it should be called again; see [Scheduler.Next], and
+// [torchemu.World.Programs] for what is to be done before.
+func Await(w *torchemu.World, rank int, ev *torchemu.Event) (done bool, err error) {
 	for range burst {
 		if ev.Done() {
 			return true, ev.Err()
 		}
-		if !step(e) {
+		if ready, stepped := w.Step(); ready {
+			return false, nil
+		} else if !stepped {
 			if ev.Settled() {
 				return true, nil // as in Scheduler.release
 			}
-			return false, &DeadlockError{At: e.Now(), Blocked: []Blocked{blocked(rank, ev)}}
+			return false, &DeadlockError{At: w.Engine.Now(), Blocked: []Blocked{blocked(rank, ev)}}
 		}
 	}
 	return false, nil

@@ -84,7 +84,7 @@ func TestSettledWaitsAreReleasedWhenNothingElseCanHappen(t *testing.T) {
 	}
 	e := torchemu.NewEvent(reason{"it", nil})
 	e.Settle()
-	if done, err := multiprocessing.Await(w.Engine, 0, e); !done || err != nil {
+	if done, err := multiprocessing.Await(w, 0, e); !done || err != nil {
 		t.Errorf("got %v, %v", done, err)
 	}
 }

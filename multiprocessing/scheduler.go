@@ -19,7 +19,7 @@ type Verdict uint8
 // What [Scheduler.Next] answers.
 const (
 	Run   Verdict = iota // switch to the rank
-	Again                // nobody can run yet: call Next again
+	Again                // nobody can run yet: let device programs go on that can, and call Next again
 	Idle                 // every rank has exited
 )
 
@@ -103,7 +103,10 @@ func (s *Scheduler) Next() (rank int, v Verdict, err error) {
 			return s.pick(), Run, nil
 		case s.live == 0:
 			return 0, Idle, nil
-		case !step(s.world.Engine) && !s.release() && !s.outlast():
+		}
+		if ready, stepped := s.world.Step(); ready {
+			return 0, Again, nil
+		} else if !stepped && !s.release() && !s.outlast() {
 			return 0, Idle, s.deadlock()
 		}
 	}

@@ -173,11 +173,11 @@ func TestMoreRanksThanSIPs(t *testing.T) {
 
 func TestAwaitOutsideOfSpawn(t *testing.T) {
 	w := newWorld(t)
-	if done, err := multiprocessing.Await(w.Engine, 0, after(w, sim.Nanosecond)); !done || err != nil {
+	if done, err := multiprocessing.Await(w, 0, after(w, sim.Nanosecond)); !done || err != nil {
 		t.Errorf("got %v, %v", done, err)
 	}
 	var deadlock *multiprocessing.DeadlockError
-	if _, err := multiprocessing.Await(w.Engine, 0, never()); !errors.As(err, &deadlock) {
+	if _, err := multiprocessing.Await(w, 0, never()); !errors.As(err, &deadlock) {
 		t.Errorf("got %v, want a deadlock", err)
 	}
 }

@@ -46,10 +46,10 @@ func TestAWatchIsNoReasonToWait(t *testing.T) {
 	if _, _, err := s.Next(); err == nil || w.Engine.Now() != 0 {
 		t.Errorf("got %v at %v, want a deadlock at once", err, w.Engine.Now())
 	}
-	if _, err := multiprocessing.Await(w.Engine, 0, never()); err == nil || w.Engine.Now() != 0 {
+	if _, err := multiprocessing.Await(w, 0, never()); err == nil || w.Engine.Now() != 0 {
 		t.Errorf("got %v at %v, want a deadlock at once", err, w.Engine.Now())
 	}
-	if done, err := multiprocessing.Await(w.Engine, 0, after(w, sim.Second)); !done || err != nil || ran != 1 {
+	if done, err := multiprocessing.Await(w, 0, after(w, sim.Second)); !done || err != nil || ran != 1 {
 		t.Errorf("got %v, %v, and the watch ran %d times", done, err, ran)
 	}
 }

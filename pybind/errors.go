@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
@@ -43,11 +44,15 @@ func exceptionOf(err error) string {
 	var mismatch *distributed.MismatchError
 	var late *distributed.TimeoutError
 	var killed *torchemu.KilledError
+	var stuck *prim.DeadlockError
+	var races *prim.FindingsError
 	switch {
 	case errors.As(err, &f):
 		return f.exception
-	case errors.As(err, &deadlock):
+	case errors.As(err, &deadlock), errors.As(err, &stuck):
 		return "DeadlockError"
+	case errors.As(err, &races):
+		return "RaceError"
 	case errors.As(err, &mismatch):
 		return "MismatchError"
 	case errors.As(err, &late):

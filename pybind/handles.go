@@ -127,8 +127,8 @@ func tensorOf(handle int64) (owned[*placed], error) {
 	return ownedBy[*placed](handle, "tensor")
 }
 
-// closeWorld forgets a World and all that belongs to it, but for the memory of tensors that Python still has.
-func closeWorld(handle int64) {
+// closeOwner forgets a World or machine and all that belongs to it, but for the memory of tensors that Python still has.
+func closeOwner(handle int64) {
 	w := forget(handle)
 	table.Lock()
 	defer table.Unlock()

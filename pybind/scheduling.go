@@ -228,7 +228,7 @@ func Await(worldHandle int64, rank int, waitable int64) (done bool, err error) {
 // await lets simulated time pass until e has ended, or for a while.
 func (w *world) await(r *torchemu.Rank, e *torchemu.Event) (done bool, err error) {
 	r.Parks(e)
-	done, err = multiprocessing.Await(w.Engine, r.ID, e)
+	done, err = multiprocessing.Await(w.World, r.ID, e)
 	r.Resumes(r.Now())
 	return done, err
 }

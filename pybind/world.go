@@ -55,7 +55,12 @@ func ResizeWorld(handle int64, topologyName, cclFile string) (err error) {
 // furnish makes what serves the World's present topology.
 func (w *world) furnish(config *ccl.Config) (err error) {
 	settings := config.Resolve(w.Topology.SIPs())
-	options := distributed.Options{Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32}
+	options := distributed.Options{
+		Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32, Kernels: kernelsOf(settings),
+	}
+	if options.Kernels[ccl.AllReduce] != "" {
+		options.Algorithm = ccl.Auto // for the other collectives
+	}
 	if w.backend, err = distributed.NewBackend(w.World, options); err != nil {
 		return err
 	}
@@ -63,11 +68,37 @@ func (w *world) furnish(config *ccl.Config) (err error) {
 	return err
 }
 
+// mayBeKernels are the collectives that a kernel can be.
+var mayBeKernels = []ccl.Collective{ccl.AllReduce, ccl.AllGather, ccl.ReduceScatter}
+
+// kernelsOf are the kernels that run collectives.
+func kernelsOf(s ccl.Resolved) map[ccl.Collective]string {
+	names := map[ccl.Collective]string{}
+	for _, c := range mayBeKernels {
+		if k := s.Kernel(c); k.Name != "" {
+			names[c] = k.Name
+		}
+	}
+	return names
+}
+
+// kernelPlaces says for each collective that a kernel runs its name, file and function.
+func kernelPlaces(s ccl.Resolved) map[string][]string {
+	places := map[string][]string{}
+	for _, c := range mayBeKernels {
+		if k := s.Kernel(c); k.Name != "" {
+			places[c.String()] = []string{k.Name, k.File, k.Function}
+		}
+	}
+	return places
+}
+
 func describe(t *topology.Topology, c *ccl.Config, s ccl.Resolved) (string, error) {
 	text, err := json.Marshal(map[string]any{
 		"topology": t.Name, "spec": t.Spec(), "ccl": c.Map(), "sips": t.SIPs(),
 		"cubes_per_sip": t.CubesPerSIP(), "pes_per_cube": t.PEsPerCube(),
 		"algorithm": s.Algorithm, "world_size": s.WorldSize, "n_elem": s.NElem,
+		"kernels": kernelPlaces(s),
 	})
 	return string(text), err
 }
@@ -91,7 +122,7 @@ func CloseWorld(handle int64) (err error) {
 	if _, err := worldOf(handle); err != nil {
 		return err
 	}
-	closeWorld(handle)
+	closeOwner(handle)
 	return nil
 }
 

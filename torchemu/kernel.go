@@ -31,13 +31,33 @@ func (s *Stream) Copy(w network.Way, bytes int64, outs ...*tensor.Tensor) (*Even
 	return s.launch(&activity{name: name, kernel: network.Kernel{Bytes: bytes}, copies: true, way: w}, outs)
 }
 
-// activity is a kernel or a copy on a stream. It is its own event and reason, the handler that starts it and the sink
+// Program is a device program on a stream, which somebody else runs.
+type Program struct {
+	Name   string
+	Start  func(now sim.Time)
+	Report func() Standing  // once it has started
+	Uses   []*tensor.Tensor // what it reads and writes
+}
+
+// Standing is what a device program waits for, in words that follow its name, and what is probably wrong if it does so
+// for ever; or "".
+type Standing struct{ On, Cause string }
+
+// Program adds a device program to the stream, after all that is on it and on its tensors. Whoever runs it ends the event
+// that is returned; the data of its tensors is in place only then.
+func (s *Stream) Program(p Program) (*Event, error) {
+	return s.launch(&activity{name: p.Name, run: p.Start, report: p.Report}, p.Uses)
+}
+
+// activity is a kernel or a copy on a stream, or a device program. It is its own event and reason, the handler that starts it and the sink
 // that ends it, so that a program may be a hundred thousand of them ahead of its device.
 type activity struct {
 	Event
 	rank   *Rank
 	name   string
-	kernel network.Kernel // of a copy: its bytes
+	run    func(now sim.Time) // of a device program: starts it
+	report func() Standing    // of a device program that has started
+	kernel network.Kernel     // of a copy: its bytes
 	copies bool
 	way    network.Way
 	issued sim.Time
@@ -53,11 +73,19 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 	called := s.rank.Now()
 	a.issued = s.rank.Launch()
 	a.trace = s.recorded(a, called)
-	a.after = s.Tail()
+	a.after = s.before(a, outs)
+	if a.run != nil {
+		a.WhenDone(func() { a.record(a.at) })
+	}
 	for _, t := range outs {
 		a.Pend(t)
 	}
-	a.Settle()
+	if a.run == nil {
+		a.Settle()
+	} else {
+		s.dropSettled()
+		s.unsettled = append(s.unsettled, &a.Event)
+	}
 	s.rank.issuedAfter(s.last, &a.Event)
 	s.tail, s.last = &a.Event, &a.Event
 	if a.after == nil {
@@ -66,6 +94,25 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 		a.after.WhenDone(a.begin)
 	}
 	return &a.Event, nil
+}
+
+// before is what the activity follows: what is on the stream, and for a device program also what its data needs.
+func (s *Stream) before(a *activity, uses []*tensor.Tensor) *Event {
+	events := []*Event{s.Tail()}
+	if a.run == nil {
+		return events[0]
+	}
+	for _, t := range uses {
+		events = append(events, PendingOn(t))
+	}
+	events = Unfinished(events...)
+	switch len(events) {
+	case 0:
+		return nil
+	case 1:
+		return events[0]
+	}
+	return join(events)
 }
 
 // begin starts the activity, now or when it has been issued. It fails with what it follows.
@@ -92,6 +139,10 @@ func (a *activity) Handle(now sim.Time, _ uint64) {
 	if a.trace != nil {
 		a.trace.Start = now
 	}
+	if a.run != nil {
+		a.run(now)
+		return
+	}
 	pe := w.Topology.PE(a.rank.ID, 0, 0)
 	if a.copies {
 		w.Network.Copy(pe, a.way, a.kernel.Bytes, a, 0)
@@ -102,11 +153,16 @@ func (a *activity) Handle(now sim.Time, _ uint64) {
 
 // Delivered ends the activity. It implements network.Sink.
 func (a *activity) Delivered(now sim.Time, _ uint64) {
+	a.record(now)
+	a.Finish(now)
+}
+
+// record notes the end of an activity that is recorded.
+func (a *activity) record(now sim.Time) {
 	if a.trace != nil {
 		a.trace.End = now
 		a.rank.world.Trace.Activity(*a.trace)
 	}
-	a.Finish(now)
 }
 
 // Follows is what the activity waits for. It implements Follower.
@@ -114,10 +170,21 @@ func (a *activity) Follows() *Event { return a.after }
 
 // String names the activity and what it waits for. It implements Reason.
 func (a *activity) String() string {
+	if a.after == nil && a.report != nil {
+		return a.name + a.report().On
+	}
 	if a.after == nil {
 		return a.name
 	}
 	return a.name + ", which follows " + a.after.Reason().String()
+}
+
+// Suspect is what is probably wrong if the activity never ends.
+func (a *activity) Suspect() string {
+	if a.after != nil || a.report == nil {
+		return ""
+	}
+	return a.report().Cause
 }
 
 // Needs are those that what it follows needs. It implements Reason.

@@ -33,9 +33,23 @@ type World struct {
 	Engine   *sim.Engine
 	Network  *network.Network
 	Trace    trace.Recorder // see Record
+	Programs Programs       // device programs that are driven from outside; nil when there are none
 
 	ranks []*Rank
 	damage
+}
+
+// Programs are device programs that somebody else than the engine runs. No time may pass while one of them can go on.
+type Programs interface{ Ready() bool }
+
+// Step lets the next thing happen, unless a device program can go on; that is ready then. Both are false when nothing is
+// pending. Operations that nobody can end are a deadlock at once: nobody needs to wait until a watchdog says that they last
+// too long.
+func (w *World) Step() (ready, stepped bool) {
+	if w.Programs != nil && w.Programs.Ready() {
+		return true, false
+	}
+	return false, !w.Engine.Idle() && w.Engine.Step()
 }
 
 // NewWorld returns an idle cluster at time zero.

@@ -7,6 +7,7 @@ type checker struct {
 	machine *Machine
 	lanes   int32 // lane 0 is the host's
 	host    agent
+	past    history
 }
 
 // pair is what is reported once.
@@ -57,7 +58,7 @@ func (k *checker) union(a, b clock) clock {
 }
 
 // order lets a program that starts know what is before its task.
-func (k *checker) order(p *pe, after []*Job) {
+func (k *checker) order(p *pe, j *Job) {
 	if k == nil {
 		return
 	}
@@ -66,11 +67,12 @@ func (k *checker) order(p *pe, after []*Job) {
 	for _, o := range k.machine.ranks[p.rank].pes {
 		own.now.join(o.pipes[Scalar].now)
 	}
-	for _, j := range after {
-		for _, c := range j.programs {
+	for _, before := range j.After {
+		for _, c := range before.programs {
 			own.now.join(c.scalar().now)
 		}
 	}
+	own.now.join(k.past.knownAt(j.Since))
 }
 
 // chained gives an operation that is in no order with others a lane of its own.

@@ -58,11 +58,7 @@ func workers(list []int) string {
 func (m *Machine) deadlock() *DeadlockError {
 	d := &DeadlockError{At: m.Now()}
 	for _, c := range m.live {
-		b := Blocked{Kernel: c.job.Name, Rank: c.Rank(), Block: c.Block(), On: "its turn, which its driver has not given it"}
-		if c.blocked != nil {
-			b.Line, b.On = c.blocked.site.String(), c.blocked.what()
-		}
-		d.Blocked = append(d.Blocked, b)
+		d.Blocked = append(d.Blocked, c.standing())
 	}
 	for _, j := range m.jobs {
 		if !j.started {
@@ -71,6 +67,34 @@ func (m *Machine) deadlock() *DeadlockError {
 	}
 	d.Cause = m.cause()
 	return d
+}
+
+// Standing describes what a job waits for, in lines: each of its programs, or what it is queued behind.
+func (j *Job) Standing() []string {
+	m := j.machine
+	if !j.started {
+		return []string{"is queued behind " + strings.Join(m.ahead(j), " and ")}
+	}
+	var lines []string
+	for _, c := range j.programs {
+		if slices.Contains(m.live, c) {
+			b := c.standing()
+			lines = append(lines, fmt.Sprintf("on rank %d at %s waits for %s", b.Rank, b.Line, b.On))
+		}
+	}
+	return lines
+}
+
+// Cause names the mistake that looks most like what programs wait for; "" for none.
+func (m *Machine) Cause() string { return m.cause() }
+
+// standing is what a program waits for.
+func (c *Context) standing() Blocked {
+	b := Blocked{Kernel: c.job.Name, Rank: c.Rank(), Block: c.Block(), On: "its turn, which its driver has not given it"}
+	if c.blocked != nil {
+		b.Line, b.On = c.blocked.site.String(), c.blocked.what()
+	}
+	return b
 }
 
 // ahead lists what a queued job waits for.

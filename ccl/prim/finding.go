@@ -49,12 +49,15 @@ type Finding struct {
 func (f *Finding) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %s\n  %v", f.Kind, f.Where, f.First)
-	if f.Second.origin != nil {
+	if f.HasSecond() {
 		fmt.Fprintf(&b, "\n  %v", f.Second)
 	}
 	fmt.Fprintf(&b, "\n  missing: %s", f.Missing)
 	return b.String()
 }
+
+// HasSecond says whether there are two accesses.
+func (f *Finding) HasSecond() bool { return f.Second.origin != nil }
 
 // String is the access, with its bytes.
 func (e end) String() string { return fmt.Sprintf("%v, bytes %d to %d", e.origin, e.lo, e.hi) }
@@ -106,6 +109,9 @@ func (k *checker) report(f Finding) { k.machine.report(f) }
 
 // late reports an operation on memory that was freed.
 func (m *Machine) late(p place, o *origin) {
+	if o.pe != nil && o.pe.gone {
+		return
+	}
 	m.report(Finding{Kind: FreedWindow, Where: p.at(p.lo), First: end{o, p.lo, p.hi},
 		Missing: "the window is freed before this is over: Quiet at the sender, or a barrier of all its users, is missing before the free"})
 }

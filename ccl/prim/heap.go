@@ -80,6 +80,27 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 	return w, nil
 }
 
+// AttachAll is Attach for bytes on several ranks, which get one offset: a window. They are of one length. written says
+// whether they count as written.
+func (m *Machine) AttachAll(name string, ranks []int, data [][]byte, written bool) (*Window, error) {
+	if err := m.checkDomain(name, ranks); err != nil {
+		return nil, err
+	}
+	n := len(data[0])
+	if n == 0 || n > m.room() || slices.ContainsFunc(data, func(d []byte) bool { return len(d) != n }) {
+		return nil, fmt.Errorf("window %q: %d bytes on some rank cannot be attached, or not with others of another length", name, n)
+	}
+	w := m.newWindow(name, ranks, n)
+	for i, r := range ranks {
+		w.regions[r].bytes = data[i]
+		if written {
+			m.check.hostWrites(place{w.regions[r], 0, n})
+		}
+	}
+	m.windows = append(m.windows, w)
+	return w, nil
+}
+
 // room is how many bytes the largest window can have.
 func (m *Machine) room() int { return max(0, scratchBit-3*Granule-int(m.used)) }
 
@@ -107,6 +128,16 @@ func (m *Machine) checkDomain(name string, ranks []int) error {
 	}
 	return nil
 }
+
+// HostWrote notes that the host may have written all of a window, from outside.
+func (w *Window) HostWrote() {
+	for _, r := range w.Ranks {
+		w.machine.check.hostWrites(place{w.regions[r], 0, w.Bytes})
+	}
+}
+
+// Storage is the memory of a rank that is a member; nil when it was attached. It has to be written in place.
+func (w *Window) Storage(rank int) *tensor.Storage { return w.regions[rank].storage }
 
 // Has says whether a rank is one of the window's.
 func (w *Window) Has(rank int) bool {

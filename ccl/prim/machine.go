@@ -38,6 +38,7 @@ type Machine struct {
 	used    uint64    // offsets below are taken for ever
 
 	ready  []*Context // programs that can go on
+	due    []*Computation
 	live   []*Context // programs that have not ended
 	jobs   []*Job     // not ended
 	failed []error
@@ -70,10 +71,12 @@ type pe struct {
 	channels []*channel // by destination; nil before the first use
 	chains   chains     // lanes of what is in no order
 	flight   flight
+	lock     interlock
 	issued   int             // operations
 	held     uint64          // a hash of what has come into the scratch memory, for the search of states
 	stale    []*staleWait    // waits that no new signal had satisfied
 	heard    map[int]*origin // by rank: its last signal that was waited for
+	gone     bool            // its program was cancelled, and another has its place
 }
 
 // New makes a machine. It panics when there is no PE.

@@ -42,6 +42,11 @@ type instruction struct {
 	wait     *flag
 	pipe     *pipe
 	duration moment // of the operation, in the pipe's lane
+
+	holds   []use          // of the scratch memory
+	follows []*instruction // that have to be over first
+	over    bool
+	knows   clock // once it is over
 }
 
 // flagName is a flag from one pipe of a PE to another.
@@ -61,6 +66,9 @@ type flag struct {
 func (c *Context) issue(p Pipe, in *instruction) {
 	q := &c.pe.pipes[p]
 	in.pipe = q
+	if c.job.Interlock && len(in.holds) > 0 {
+		c.pe.lock.add(in)
+	}
 	q.queue = append(q.queue, in)
 	q.pump()
 }
@@ -69,7 +77,7 @@ func (c *Context) issue(p Pipe, in *instruction) {
 func (p *pipe) pump() {
 	for !p.busy && len(p.queue) > 0 {
 		in := p.queue[0]
-		if in.wait != nil && len(in.wait.sets) == 0 {
+		if in.wait != nil && len(in.wait.sets) == 0 || in.held() {
 			return
 		}
 		p.queue = p.queue[1:]
@@ -98,6 +106,7 @@ func (p *pipe) begin(in *instruction) {
 // finish ends the operation that a pipe is busy with.
 func (in *instruction) finish() {
 	in.pipe.busy = false
+	in.pipe.pe.lock.release(in)
 	in.pipe.pump()
 }
 

@@ -58,6 +58,9 @@ type fault struct {
 	text string
 }
 
+// Job is the task that the program belongs to.
+func (c *Context) Job() *Job { return c.job }
+
 // Rank is the program's rank.
 func (c *Context) Rank() int { return c.pe.rank }
 
@@ -141,7 +144,11 @@ func (m *Machine) finish(e *Event) {
 		return
 	}
 	e.done = true
-	m.ready = append(m.ready, e.waiters...)
+	for _, c := range e.waiters {
+		if !c.job.ended { // or it was cancelled
+			m.ready = append(m.ready, c)
+		}
+	}
 	e.waiters = nil
 }
 
@@ -188,17 +195,12 @@ func failure(v any) error {
 // is left to run it returns nil, with a [DeadlockError] if programs or tasks are left.
 func (m *Machine) Next() (*Context, error) {
 	for {
-		if c := m.pop(); c != nil {
-			if c.blocked != nil {
-				c.proceed()
-			}
-			return c, nil
+		t, over, err := m.Advance(1 << 20)
+		if t.Due != nil {
+			return nil, errors.New("a computation is due: its driver takes turns, with Advance")
 		}
-		if !m.carrier.step() {
-			if len(m.live) > 0 || len(m.jobs) > 0 {
-				return nil, m.deadlock()
-			}
-			return nil, nil
+		if t.Program != nil || over {
+			return t.Program, err
 		}
 	}
 }
@@ -227,18 +229,7 @@ func (m *Machine) Run() error {
 // RunWith is Run for tasks without Kernel too: resume runs such a program until it is [Context.Blocked] or has ended,
 // which it says with [Context.End].
 func (m *Machine) RunWith(resume func(c *Context)) error {
-	err := m.drive(resume)
-	for _, c := range m.live {
-		if c.stop != nil {
-			c.stop()
-		}
-	}
-	m.settle(err)
-	if f := m.found[m.told:]; len(f) > 0 {
-		m.told = len(m.found)
-		return errors.Join(err, &FindingsError{f})
-	}
-	return err
+	return m.Settle(m.drive(resume))
 }
 
 func (m *Machine) drive(resume func(c *Context)) error {
@@ -247,15 +238,15 @@ func (m *Machine) drive(resume func(c *Context)) error {
 		if err != nil || c == nil {
 			return err
 		}
-		if c.resume == nil && resume == nil {
-			c.End(errors.New("it has no Kernel, so it needs RunWith"))
-		} else if c.resume == nil {
+		switch {
+		case c.Resume():
+		case resume != nil:
 			resume(c)
-		} else if _, parked := c.resume(); !parked {
-			c.End(c.err)
+		default:
+			c.End(errors.New("it has no Kernel, so it needs RunWith"))
 		}
-		if len(m.failed) > 0 {
-			return errors.Join(m.failed...)
+		if err := m.Err(); err != nil {
+			return err
 		}
 	}
 }
@@ -263,7 +254,7 @@ func (m *Machine) drive(resume func(c *Context)) error {
 // settle ends a run: what comes next knows all of it. After an error nothing comes next.
 func (m *Machine) settle(err error) {
 	if err != nil {
-		m.live, m.jobs, m.ready = nil, nil, nil
+		m.live, m.jobs, m.ready, m.due = nil, nil, nil, nil
 		for _, k := range m.ranks {
 			k.queue = nil
 		}
@@ -275,10 +266,15 @@ func (m *Machine) settle(err error) {
 func (c *Context) End(err error) {
 	m := c.machine()
 	m.live = slices.DeleteFunc(m.live, func(o *Context) bool { return o == c })
-	if err != nil {
+	switch {
+	case err != nil && c.job.Failed != nil:
+		c.job.Failed(c, err)
+		return
+	case err != nil:
 		m.failed = append(m.failed, fmt.Errorf("kernel %q on rank %d: %w", c.job.Name, c.Rank(), err))
 		return
 	}
+	m.check.remember(c)
 	c.job.programEnded()
 }
 

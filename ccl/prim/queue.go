@@ -109,7 +109,7 @@ func (c *Context) Recv(q *Queue, to Addr, n int) int {
 	c.await(r.event, blockage{site: r.site, what: func() string {
 		return fmt.Sprintf("a message in queue %q from rank %d: %d were sent and %d received", q.name, q.From, q.sent, q.taken)
 	}})
-	if c.result > int64(n) {
+	if c.blocked == nil && c.result > int64(n) { // a program that is driven from outside sees to that itself
 		c.fail("a message of %d bytes in queue %q for %d bytes", c.result, q.name, n)
 	}
 	return int(c.result)

@@ -3,6 +3,8 @@ package prim
 import (
 	"fmt"
 	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
 // Task is a kernel to run on some workers; a worker is a rank.
@@ -15,6 +17,15 @@ type Task struct {
 	Blocks  int    // programs on each worker, each on its own PE; 0: one
 	After   []*Job // jobs that have to end first
 	Done    func() // called when all programs have ended; may be nil
+
+	// Interlock makes an instruction of a pipe start after all earlier ones of other pipes that it shares bytes of the
+	// scratch memory with, unless both only read them. Programs then need no flags for what is in scratch memory.
+	Interlock bool
+	// Failed is called when a program ends with an error, instead of ending the run; it cancels the job.
+	Failed func(c *Context, err error)
+	// Since is up to when the hosts have seen to the order of things: what programs that had ended by then did is over for
+	// the task. 0: nothing is known.
+	Since sim.Time
 }
 
 // Job is a task that has been submitted.
@@ -91,7 +102,7 @@ func (j *Job) begin() {
 	for _, w := range j.Workers {
 		for b := range j.Blocks {
 			p := m.pe(w, b)
-			m.check.order(p, j.After)
+			m.check.order(p, j)
 			j.programs = append(j.programs, j.start(p))
 		}
 	}
@@ -106,14 +117,41 @@ func (j *Job) programEnded() {
 	if j.running > 0 {
 		return
 	}
-	m := j.machine
-	j.ended = true
-	m.jobs = slices.DeleteFunc(m.jobs, func(o *Job) bool { return o == j })
-	for _, w := range j.Workers {
-		m.ranks[w].queue = m.ranks[w].queue[1:]
-	}
+	j.leave()
 	if j.Done != nil {
 		j.Done()
+	}
+	j.machine.dispatch()
+}
+
+// leave takes a job that is over out of the queues.
+func (j *Job) leave() {
+	m := j.machine
+	j.ended = true
+	is := func(o *Job) bool { return o == j }
+	m.jobs = slices.DeleteFunc(m.jobs, is)
+	for _, w := range j.Workers {
+		m.ranks[w].queue = slices.DeleteFunc(m.ranks[w].queue, is)
+	}
+}
+
+// Cancel ends a job whatever its programs do; what they have sent still lands. Who drives them must not let them go on.
+// The job's Done is not called.
+func (j *Job) Cancel() {
+	if j.ended {
+		return
+	}
+	j.leave()
+	m := j.machine
+	of := func(c *Context) bool { return c.job == j }
+	m.live, m.ready = slices.DeleteFunc(m.live, of), slices.DeleteFunc(m.ready, of)
+	m.due = slices.DeleteFunc(m.due, func(x *Computation) bool { return x.Program.job == j })
+	for _, c := range j.programs {
+		if c.stop != nil {
+			c.stop()
+		}
+		c.pe.gone = true
+		m.ranks[c.Rank()].pes[c.Block()] = m.newPE(c.Rank(), c.Block()) // its pipes may never run empty
 	}
 	m.dispatch()
 }

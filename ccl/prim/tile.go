@@ -9,7 +9,7 @@ import (
 // Load brings memory of any rank into a tile, on the load pipe. Memory is read when the request is there.
 func (c *Context) Load(t Tile, from Addr) {
 	src, dst := c.reach(from, t.Bytes), c.reach(t.Addr, t.Bytes)
-	c.issue(Load, &instruction{origin: c.origin("load", Load), do: func(in *instruction) {
+	in := &instruction{origin: c.origin("load", Load), do: func(in *instruction) {
 		m, owner := in.pe.machine, in.pe.machine.PEs[src.rank]
 		read := func() {
 			data := m.take(src, in.origin, in.duration, in.pipe.now)
@@ -23,7 +23,9 @@ func (c *Context) Load(t Tile, from Addr) {
 			return
 		}
 		m.carrier.after(m.latency(in.pe.device, owner), m.effect(in.origin, read))
-	}})
+	}}
+	in.uses(nil, dst)
+	c.issue(Load, in)
 }
 
 // Store brings a tile into memory of any rank, on the store pipe. In the own memory it is there when the instruction
@@ -37,7 +39,7 @@ func (c *Context) StoreReduce(op tensor.ReduceOp, d dtype.DType, to Addr, t Tile
 
 func (c *Context) store(to Addr, t Tile, what string, r *reduction) {
 	src, dst := c.reach(t.Addr, t.Bytes), c.reach(to, t.Bytes)
-	c.issue(Store, &instruction{origin: c.origin(what, Store), do: func(in *instruction) {
+	in := &instruction{origin: c.origin(what, Store), do: func(in *instruction) {
 		m := in.pe.machine
 		data := m.take(src, in.origin, in.duration, in.pipe.now)
 		if dst.rank == in.pe.rank {
@@ -49,7 +51,9 @@ func (c *Context) store(to Addr, t Tile, what string, r *reduction) {
 		}
 		in.pe.post(&message{origin: in.origin, to: dst.rank, posted: in.duration, clock: m.check.release(&in.pipe.agent), dst: dst, data: data, reduce: r})
 		m.carrier.after(m.injection(t.Bytes), m.effect(in.origin, in.finish))
-	}})
+	}}
+	in.uses([]place{src}, place{})
+	c.issue(Store, in)
 }
 
 // Combine makes dst = a ⊕ b element by element, on the vector pipe, rounding once. Tiles may be the same, and have
@@ -98,21 +102,28 @@ func (c *Context) Fill(t Tile, value byte) {
 // compute makes a pipe write a tile from others; what it makes of them is f's.
 func (c *Context) compute(what string, p Pipe, dst Tile, from []place, f func(out []byte)) {
 	to := c.reach(dst.Addr, dst.Bytes)
-	c.issue(p, &instruction{origin: c.origin(what, p), do: func(in *instruction) {
+	in := &instruction{origin: c.origin(what, p), do: func(in *instruction) {
 		m := in.pe.machine
 		m.carrier.combine(in.pe.device, dst.Bytes, m.effect(in.origin, func() { in.complete(to, from, f) }))
-	}})
+	}}
+	in.uses(from, to)
+	c.issue(p, in)
 }
 
 // complete computes: operands are read and the result is written at the end.
 func (in *instruction) complete(to place, from []place, f func(out []byte)) {
+	in.look(to, from)
+	f(to.data())
+	in.finish()
+}
+
+// look notes the accesses of a computation.
+func (in *instruction) look(to place, from []place) {
 	check := in.pe.machine.check
 	for _, p := range from {
 		check.access(p, in.origin, reads, in.duration, in.pipe.now)
 	}
 	check.access(to, in.origin, writes, in.duration, in.pipe.now)
-	f(to.data())
-	in.finish()
 }
 
 // Dot makes dst = a·b on the matrix pipe, for a of m×k, b of k×n and dst of m×n elements of f32, row by row, summed
@@ -127,12 +138,14 @@ func (c *Context) Dot(dst, a, b Tile, m, n, k int, accumulate bool) {
 	if accumulate {
 		from = append(from, to)
 	}
-	c.issue(Matrix, &instruction{origin: c.origin("dot", Matrix), do: func(in *instruction) {
+	in := &instruction{origin: c.origin("dot", Matrix), do: func(in *instruction) {
 		on := in.pe.machine
 		on.carrier.after(on.dotTime(m, n, k), on.effect(in.origin, func() {
 			in.complete(to, from, func(out []byte) { dot(out, x.data(), y.data(), m, n, k, accumulate) })
 		}))
-	}})
+	}}
+	in.uses(from, to)
+	c.issue(Matrix, in)
 }
 
 // dotTime is how long the matrix unit of a PE takes.

@@ -21,6 +21,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"torchemu has no {name!r}")
     if importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "kernel":  # which PyTorch has not
+        return importlib.import_module("torchemu.language").kernel
     namespace = importlib.import_module("torchemu._namespace")
     globals().update(namespace.NAMES)
     return namespace.NAMES[name] if name in namespace.NAMES else getattr(namespace, name)

@@ -9,7 +9,9 @@ import os
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu import _handles
@@ -17,6 +19,7 @@ from torchemu._binding import go
 
 if TYPE_CHECKING:
     from torchemu._tasks import Tasks
+    from torchemu._tensor.storage import Storage
     from torchemu.distributed import ProcessGroup
     from torchemu.distributed._symmetric_memory._peers import Peers
 
@@ -26,30 +29,56 @@ PACKAGE = os.path.dirname(__file__) + os.sep
 """Where this package's files are: frames of them are not the program's."""
 
 
+@dataclass(frozen=True)
+class Strictness:
+    """How strictly device programs are run.
+
+    Attributes:
+        check: look for accesses that nothing orders.
+        reorder: the seed by which what they do is moved where no rule orders it; None moves nothing.
+    """
+
+    check: bool = False
+    reorder: int | None = None
+
+
 class World:
     """One simulated cluster: a topology, an engine and network on it, and one rank for each SIP.
 
     Args:
         topology: a preset's name or the path of a topology.yaml.
         ccl: the path of a ccl.yaml; empty for the built-in one.
+        strictness: how strictly device programs are run.
 
     Attributes:
         room_for: makes the World large enough for so many ranks; None where its topology has been chosen for its size.
+
+    Raises:
+        ValueError: something is wrong in one of the files.
     """
 
-    def __init__(self, topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY, ccl: str | os.PathLike[str] = "") -> None:
-        self.handle: int = go.OpenWorld(os.fspath(topology), os.fspath(ccl))
+    def __init__(
+        self,
+        topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY,
+        ccl: str | os.PathLike[str] = "",
+        strictness: Strictness | None = None,
+    ) -> None:
+        self.source = os.fspath(topology)
+        self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
         self._ccl_file = os.fspath(ccl)
-        self._describe()
         self.room_for: Callable[[int], None] | None = None
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
+        self.strictness = strictness or Strictness()
+        self.programs: DevicePrograms | None = None  # None before the first
+        self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
         self.pids = itertools.count(_FIRST_PID)  # of ranks, as processes; no process of the system has such a one
         self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
         self.is_open = True
         self._thread = threading.get_ident()
+        self._describe()
 
     def _describe(self) -> None:
         about = json.loads(go.DescribeWorld(self.handle))
@@ -59,6 +88,7 @@ class World:
         self.sips: int = about["sips"]
         self.algorithm: str = about["algorithm"]
         self.world_size: int = about["world_size"]
+        self._load_kernels(about["kernels"])
 
     def resize(self, topology: str) -> None:
         """Gives the World, in which nothing is under way, another topology with as many SIPs or more.
@@ -67,7 +97,22 @@ class World:
             RuntimeError: something is under way, faults are set, or it is being recorded.
         """
         go.ResizeWorld(self.handle, topology, self._ccl_file)
+        self.programs = None  # those were on the old fabric
         self._describe()
+
+    def _load_kernels(self, places: dict[str, tuple[str, str, str]]) -> None:
+        """Makes kernels run collectives, as ccl.yaml has it."""
+        if not places:
+            return
+        from torchemu.language import _collective, _machine
+
+        try:
+            machine = _machine.machine_of(self)
+            for collective, place in places.items():
+                machine.kernels[collective] = _collective.load(collective, *place)
+        except BaseException:
+            self.close()
+            raise
 
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
@@ -93,9 +138,20 @@ class World:
             number = self._sites[place] = go.AddSite(self.handle, call_site())
         return number
 
+    def take_turns(self) -> None:
+        """Lets device programs go on that can."""
+        if self.programs is not None:
+            self.programs.take_turns()
+
+    def abandon_programs(self, why: str) -> None:
+        """Ends device programs, with an error."""
+        if self.programs is not None:
+            self.programs.abandon(why)
+
     def close(self) -> None:
         """Frees the World; its tensors and groups can no longer be used. What numpy() gave stays valid."""
         self.main.children.clear()  # those that have not run by now never will
+        self.abandon_programs("the World is closed")
         go.CloseWorld(self.handle)
         self.is_open = False
         _handles.release_gone()
@@ -140,6 +196,19 @@ class Process(Protocol):
         self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]
     ) -> tuple[Callable[..., Any], Sequence[Process]]:
         """What to call in ranks that this one spawns to call ``fn(rank, *args)``, and their processes."""
+
+
+class DevicePrograms(Protocol):
+    """The device programs of a World; see torchemu.language."""
+
+    def take_turns(self) -> None:
+        """Lets those go on that can without time passing."""
+
+    def abandon(self, why: str) -> None:
+        """Ends them, with an error."""
+
+    def refuse_waits(self) -> None:
+        """Raises RuntimeError inside of a device program."""
 
 
 class Children(Protocol):
@@ -194,18 +263,20 @@ class Context:
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
+        if self.world.programs is not None:
+            self.world.programs.refuse_waits()
         for children in tuple(self.children):
             children.advance(waitable)
         if self.tasks is not None:
             self.tasks.wait(self.rank, waitable)
             return
         while not go.Await(self.world.handle, self.rank, waitable):
-            pass  # a moment in Python, in which Ctrl-C is noticed
+            self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
 
     def wait_for_all(self) -> None:
         """Blocks a program outside of any spawn until all that it has issued has ended."""
         while not go.AwaitAll(self.world.handle, self.rank):
-            pass
+            self.world.take_turns()
 
 
 _world: World | None = None
@@ -245,10 +316,14 @@ def process() -> Process | None:
 
 
 @contextlib.contextmanager
-def opened(topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY, ccl: str | os.PathLike[str] = "") -> Iterator[World]:
+def opened(
+    topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY,
+    ccl: str | os.PathLike[str] = "",
+    strictness: Strictness | None = None,
+) -> Iterator[World]:
     """A World of its own for the duration of a with block; the one before is current again after it."""
     global _world
-    before, _world = _world, World(topology, ccl)
+    before, _world = _world, World(topology, ccl, strictness)
     context = switch_to(None)
     try:
         yield _world

@@ -150,7 +150,9 @@ class Tasks:
             except DeadlockError as deadlock:
                 self._throw_into_parked(deadlock)
                 continue
-            if rank != _ASK_AGAIN:
+            if rank == _ASK_AGAIN:
+                self.world.take_turns()
+            else:
                 self._resume(rank)
             while self._doomed:
                 self.kill(*self._doomed.pop(0))
@@ -243,6 +245,7 @@ class Tasks:
             while task and not task.dead:
                 self._resume(rank, Unwound())
         if self.failures or self.interrupt or self.live:
+            self.world.abandon_programs("a rank of the launch's spawn failed")
             go.Abandon(self.scheduler, self.nprocs)
 
 

@@ -53,7 +53,13 @@ class Trace:
     profiled_only: bool = False
 
 
-def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = "", trace: Trace = Trace()) -> None:
+def run(
+    file: str | Path,
+    topology: str = _runtime.DEFAULT_TOPOLOGY,
+    ccl: str = "",
+    trace: Trace = Trace(),
+    strictness: _runtime.Strictness | None = None,
+) -> None:
     """Runs a bench and prints a line for each collective that it ran.
 
     Args:
@@ -61,12 +67,13 @@ def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = 
         topology: a preset's name or a topology.yaml.
         ccl: a ccl.yaml; empty for the built-in one.
         trace: what is traced, and where to; without, nothing.
+        strictness: how strictly device programs are run.
 
     Raises:
         BenchError: one of the files is missing or wrong; the text has every problem.
     """
     with contextlib.ExitStack() as stack:
-        world = _checked(lambda: stack.enter_context(_runtime.opened(topology, ccl)))
+        world = _checked(lambda: stack.enter_context(_runtime.opened(topology, ccl, strictness)))
         stack.enter_context(compat.installed())
         stack.enter_context(_neighbours_importable(Path(file)))
         _checked(lambda: stack.enter_context(traced(world, trace.path, trace.level, trace.profiled_only)))

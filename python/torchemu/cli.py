@@ -58,10 +58,11 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "--topology", default="default", metavar="NAME|FILE", help=f"a topology.yaml, or one of {presets}"
     )
     parser.add_argument("--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
+    flags.add_strictness(parser)
     flags.add_trace(parser)
     parser.set_defaults(action=_bench)
 
 
 def _bench(options: argparse.Namespace) -> None:
     trace = bench.Trace(options.trace, options.trace_level, options.trace_range == "profiler")
-    bench.run(options.file, options.topology, options.ccl, trace)
+    bench.run(options.file, options.topology, options.ccl, trace, flags.strictness(options))

@@ -11,6 +11,14 @@ class MismatchError(RuntimeError):
     """Ranks of a process group met in collectives that do not fit together."""
 
 
+class RaceError(RuntimeError):
+    """Device programs accessed memory in no order: what the checker found, with both accesses and what is missing."""
+
+
+class KernelError(RuntimeError):
+    """A device program of this rank ended with an exception."""
+
+
 class InternalError(RuntimeError):
     """A defect in torchemu itself: please report it, with the text, which holds the Go stack."""
 

@@ -55,6 +55,8 @@ def distributed(
     seed: int = 0,
     isolate: Collection[str] = ("megatron",),
     virtual_clock: bool = False,
+    check: bool = True,
+    reorder: int | None = None,
 ) -> Callable[..., Any]:
     """A decorator: the test runs once a rank, each time as in a process of its own that torchrun has started.
 
@@ -71,6 +73,8 @@ def distributed(
         seed: of the ranks' random numbers.
         isolate: installed packages of which each rank has its own modules, too; () for none. By default, megatron.
         virtual_clock: let the module time tell simulated time.
+        check: let the test fail when device programs access memory in no order.
+        reorder: the seed by which what device programs do is moved where no rule orders it; None moves nothing.
 
     Raises:
         TypeError: the test is a coroutine, a generator or a class.
@@ -78,7 +82,7 @@ def distributed(
     """
     if world_size is not None and world_size < 1:
         raise ValueError(f"world_size must be at least 1, not {world_size}")
-    setting = (world_size, topology, ccl, seed, isolate, virtual_clock)
+    setting = (world_size, topology, ccl, seed, isolate, virtual_clock, check, reorder)
     return _decorated(setting) if function is None else _decorated(setting)(function)
 
 

@@ -110,7 +110,7 @@ func (d *Document) mapping(n *yaml.Node, path string, into reflect.Value) {
 	}
 	known := keys(into)
 	for i := 0; i < len(n.Content); i += 2 {
-		if key := n.Content[i]; d.enter(key, path, known) {
+		if key := n.Content[i]; d.enter(key, path, admitted(into, known, key, n.Content[i+1])) {
 			d.entry(key.Value, n.Content[i+1], path, into)
 		}
 	}

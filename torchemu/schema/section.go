@@ -1,10 +1,28 @@
 package schema
 
-import "reflect"
+import (
+	"reflect"
+
+	"gopkg.in/yaml.v3"
+)
 
 // Keyed is a map[string]T of a schema. Its mapping in the file may have any of the Keys, which are in the order in which
 // messages list them, and T is the schema of each entry.
 type Keyed interface{ Keys() []string }
+
+// Open is a [Keyed] that may have other keys too, if what they are for fits.
+type Open interface {
+	Keyed
+	Admits(key string, n *yaml.Node) bool
+}
+
+// admitted are the keys that a section may have, and one more if it is open to that.
+func admitted(section reflect.Value, known []string, key, n *yaml.Node) []string {
+	if o, ok := section.Interface().(Open); ok && key.Kind == yaml.ScalarNode && o.Admits(key.Value, n) {
+		return append(known[:len(known):len(known)], key.Value)
+	}
+	return known
+}
 
 // keys lists the keys that a section, a struct or a map, may have.
 func keys(section reflect.Value) []string {

@@ -174,8 +174,12 @@ class Storage:
         return np.ndarray(shape, kind.numpy, raw, start, steps), fixed is not None
 
     def data_ptr(self) -> int:
-        """The address of the first byte; it stays."""
-        return self._fixed().__array_interface__["data"][0] if self.nbytes else 0
+        """The address of the first byte; it stays, and the World knows whose it is."""
+        if not self.nbytes:
+            return 0
+        address: int = self._fixed().__array_interface__["data"][0]
+        self.world.exported[address] = self
+        return address
 
     def _bytes_or_none(self) -> np.ndarray | None:
         """All bytes, where they have a fixed place."""

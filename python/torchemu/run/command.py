@@ -12,11 +12,12 @@ from torchemu import _runtime, compat
 from torchemu._binding import go
 from torchemu._tasks import Failure, Tasks
 from torchemu.profiler._run import traced
-from torchemu.run import fabric, failures
+from torchemu.run import fabric, failures, flags
 from torchemu.run.environ import Launch
 from torchemu.run.isolation import ISOLATED, Isolation
 from torchemu.run.program import Module, Program, Script
 
+_DRIVES_SIPS = "simpler"  # the package of programs that are one host with all its chips
 _UNREADABLE = 2  # Python's exit status for a script that it cannot open
 
 
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         print(failures.shown(error), end="", file=sys.stderr)
         return 1
     with _told():
-        launch = _launch(options)
+        launch = _launch(options, program)
     with contextlib.ExitStack() as stack:
         with _told():
             topology = stack.enter_context(fabric.fitting(options.topology, launch.nnodes, launch.nproc))
@@ -55,9 +56,11 @@ def _told() -> Iterator[None]:
         raise RunError(str(error)) from error
 
 
-def _launch(options: argparse.Namespace) -> Launch:
-    """How many ranks; without numbers, one for each SIP of the topology."""
+def _launch(options: argparse.Namespace, program: Program) -> Launch:
+    """How many ranks; without numbers, one for each SIP of the topology, or one where that drives the SIPs itself."""
     nodes, sips = fabric.shape(options.topology)
+    if program.imports(_DRIVES_SIPS):
+        nodes = sips = 1
     return Launch(
         nproc=options.nproc_per_node or sips,
         nnodes=options.nnodes or (1 if options.nproc_per_node else nodes),
@@ -102,7 +105,9 @@ class _Run:
         """Runs the program once; returns the ranks that failed, the cause first."""
         with contextlib.ExitStack() as stack:
             with _told():
-                world = stack.enter_context(_runtime.opened(self._topology, self._options.ccl))
+                options = self._options
+                strictness = flags.strictness(options)
+                world = stack.enter_context(_runtime.opened(self._topology, options.ccl, strictness))
                 if self._options.faults:
                     go.LoadFaults(world.handle, self._options.faults)
             world.schedule, world.seed = schedule, seed

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_ranks(parser)
     _add_fabric(parser)
     _add_schedule(parser)
+    add_strictness(parser)
     _add_output(parser)
     _add_ignored(parser)
     _flag(parser, "--module", "-m", action="store_true", help="SCRIPT is the name of a module, as for python -m")
@@ -104,6 +105,18 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="run N schedules, of seeds from K on, without output, until one fails",
     )
+
+
+def add_strictness(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say how strictly device programs are run."""
+    group = parser.add_argument_group("device programs")
+    _flag(group, "--check", action="store_true", help="find memory accesses that nothing orders: an error with both")
+    _flag(group, "--reorder", type=int, metavar="SEED", help="let everything move that no rule orders, by a seed")
+
+
+def strictness(options: argparse.Namespace) -> _runtime.Strictness:
+    """What the arguments say."""
+    return _runtime.Strictness(options.check, options.reorder)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

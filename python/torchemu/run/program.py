@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import dis
 import importlib.machinery
 import os
 import runpy
 import sys
 import types
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -29,6 +31,10 @@ class Program:
         main.__dict__.update(about, __builtins__=builtins)
         sys.modules["__main__"] = sys.modules[name] = main
         exec(code, main.__dict__)
+
+    def imports(self, package: str) -> bool:
+        """Whether it says that it imports a package, as far as can be seen without running it."""
+        return False
 
     def start(self, rank: int) -> None:
         """The whole of what one rank does."""
@@ -62,6 +68,24 @@ class Script(Program):
         self._code = compile(loader.get_data(self._file), self._file, "exec", dont_inherit=True)
         self._about = {"__file__": self._file, "__loader__": loader, "__cached__": None, "__package__": None}
 
+    def imports(self, package: str) -> bool:
+        """As Program.imports: it sees what the file imports, and the files beside it that it imports."""
+        known: dict[str, types.CodeType | None] = {"__main__": self._code}
+        waiting = [self._code]
+        while waiting:
+            for name in _imported(waiting.pop()) - known.keys():
+                known[name] = self._beside(name)
+                waiting += filter(None, [known[name]])
+        return package in known
+
+    def _beside(self, name: str) -> types.CodeType | None:
+        """The code of a module in the file's folder; None if there is none, or none that Python can read."""
+        file = os.path.join(self._first_path(), f"{name}.py")
+        try:
+            return compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+        except (OSError, SyntaxError, ValueError):
+            return None
+
     def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
         return self._code, dict(self._about)
 
@@ -80,3 +104,9 @@ class Module(Program):
 
     def _first_path(self) -> str:
         return os.getcwd()
+
+
+def _imported(code: types.CodeType) -> set[str]:
+    """The top-level packages that code, and the functions in it, import."""
+    found = {i.argval.partition(".")[0] for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
+    return found.union(*(_imported(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))

@@ -33,6 +33,8 @@ class Setting:
     seed: int
     isolate: Collection[str]
     virtual_clock: bool
+    check: bool
+    reorder: int | None
 
 
 def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -67,8 +69,9 @@ def _opened(stack: contextlib.ExitStack, setting: Setting) -> tuple[Launch, _run
     size = setting.world_size or nodes * sips
     full = size <= nodes * sips and size % sips == 0
     launch = Launch(nproc=sips, nnodes=size // sips) if full else Launch(nproc=size)
+    strictness = _runtime.Strictness(setting.check, setting.reorder)
     topology = stack.enter_context(fabric.fitting(setting.topology, launch.nnodes, launch.nproc))
-    return launch, stack.enter_context(_runtime.opened(topology, setting.ccl))
+    return launch, stack.enter_context(_runtime.opened(topology, setting.ccl, strictness))
 
 
 class _Call:

@@ -1,0 +1,68 @@
+"""The domains of a Worker that are allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torchemu.compat.simpler import _domains
+from torchemu.compat.simpler._chips import Chips, Memory
+from torchemu.compat.simpler._domains import ChipDomainContext, CommBufferSpec, CommDomainHandle
+
+
+class Allocations:
+    """They are numbered from 1 on, and freed between the end of a run's tasks and the next run.
+
+    Attributes:
+        live: those that have not been released, by name.
+    """
+
+    def __init__(self, chips: Chips) -> None:
+        self._chips = chips
+        self.live: dict[str, CommDomainHandle] = {}
+        self._memory: dict[CommDomainHandle, Memory] = {}
+        self._count = 0
+
+    def allocate(
+        self, name: str, workers: Sequence[int], window_size: int, buffers: Sequence[CommBufferSpec]
+    ) -> CommDomainHandle:
+        """As Orchestrator.allocate_domain."""
+        _domains.check(name, workers, len(self._chips), window_size, buffers)
+        if name in self.live:
+            raise ValueError(f"allocate_domain({name!r}): a domain of this name is already live; release it first")
+        memory = self._chips.domain(name, workers, window_size)
+        contexts = {
+            worker: self._context(name, place, memory, window_size, buffers) for place, worker in enumerate(workers)
+        }
+        self._count += 1
+        handle = CommDomainHandle(name, contexts, self._count, self._release)
+        self.live[name] = handle
+        self._memory[handle] = memory
+        return handle
+
+    @staticmethod
+    def _context(
+        name: str, place: int, memory: Memory, window_size: int, buffers: Sequence[CommBufferSpec]
+    ) -> ChipDomainContext:
+        base = memory.bases[place]
+        return ChipDomainContext(
+            name=name,
+            domain_rank=place,
+            domain_size=len(memory.bases),
+            device_ctx=memory.contexts[place],
+            local_window_base=base,
+            actual_window_size=window_size,
+            buffer_ptrs=_domains.carved(buffers, base),
+        )
+
+    def _release(self, handle: CommDomainHandle) -> None:
+        """Its name may be used again; its memory stays until sweep."""
+        if self.live.get(handle.name) is handle:
+            del self.live[handle.name]
+
+    def sweep(self) -> None:
+        """Frees all that are left: those that were released, and those that the program forgot."""
+        for handle, memory in self._memory.items():
+            self._chips.free(memory)
+            handle.gone()
+        self._memory.clear()
+        self.live.clear()

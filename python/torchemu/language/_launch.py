@@ -1,0 +1,264 @@
+"""Kernels and their launches."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torchemu import _runtime, dtypes
+from torchemu._binding import go
+from torchemu._tensor.core import Tensor
+from torchemu.language import _program
+from torchemu.language._machine import Machine, machine_of
+from torchemu.language._pointer import Pointer
+
+if TYPE_CHECKING:
+    from torchemu.language._program import Program
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
+"""What a kernel can say that it is."""
+
+
+class Kernel:
+    """A function that runs on devices; see :func:`kernel`.
+
+    Attributes:
+        function: what runs.
+        collective: which one it is, or None.
+        place: where it is: the same for all ranks, also where each has modules of its own.
+        interlock: whether pipes wait for each other where they use the same tile.
+    """
+
+    def __init__(self, function: Callable[..., None], collective: str | None, interlock: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.collective, self.interlock = function, collective, interlock
+        self.name: str = function.__name__
+        code = function.__code__
+        self.place = (code.co_filename, code.co_firstlineno, code.co_qualname)
+        self._signature = inspect.signature(function)
+
+    def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
+        """What launches the kernel, with so many programs on this rank: each on a PE of its own."""
+        blocks = _blocks(grid)
+        return functools.partial(self._launch, blocks)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Calls the function from another kernel.
+
+        Raises:
+            RuntimeError: outside of kernels, where it is launched.
+        """
+        if not isinstance(_program.greenlet.getcurrent(), _program.Program):
+            raise RuntimeError(f"kernel {self.name!r} is launched with a grid: {self.name}[1](...)")
+        self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name!r}>"
+
+    def _launch(self, blocks: int, *args: Any, **kwargs: Any) -> None:
+        """Puts the kernel on this rank's current stream.
+
+        Raises:
+            TypeError: the arguments are not the function's, or not such as kernels have.
+            ValueError: a tensor is not contiguous, or not on the rank's device; the grid is too large.
+        """
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        context = _runtime.current()
+        Launch(machine_of(context.world), context, self, bound).start(blocks)
+
+
+def kernel(
+    function: Callable[..., None] | None = None, *, collective: str | None = None, interlock: bool = True
+) -> Any:
+    """Makes a function a kernel: a program for a rank's device, written with :mod:`torchemu.language`.
+
+    ``name[grid](args…)`` puts it on the rank's current stream. Its arguments are tensors, which it gets as pointers to
+    their first elements, and numbers, strings, dtypes and None.
+
+    Args:
+        collective: all_reduce, all_gather or reduce_scatter, for a kernel that ccl.yaml names: the function then has
+            the parameters ``(out, source, n, op)``.
+        interlock: pipes wait for each other where they use the same tile. Without, they are ordered by flags only.
+
+    Raises:
+        ValueError: there is no such collective, or it is to be without interlock.
+    """
+    if collective is not None and collective not in COLLECTIVES:
+        raise ValueError(f"a kernel can be one of {', '.join(COLLECTIVES)}, not {collective!r}")
+    if collective is not None and not interlock:
+        raise ValueError("a kernel that is a collective has the interlock")
+    if function is None:
+        return functools.partial(kernel, collective=collective, interlock=interlock)
+    return Kernel(function, collective, interlock)
+
+
+class Launched:
+    """What programs are a part of: one rank's launch of a kernel.
+
+    Attributes:
+        context: on behalf of which rank the programs run.
+        kernel: what runs.
+        ranks: all that take part, as ranks of the World.
+        index, rank: which one of them this is, and which one of the World's.
+        handle: the core's.
+        number: which launch of the kernel among these ranks it is on this rank: 1, 2, …
+    """
+
+    def __init__(
+        self, machine: Machine, context: _runtime.Context, kernel: Kernel, ranks: tuple[int, ...], index: int
+    ) -> None:
+        self.machine, self.context, self.kernel = machine, context, kernel
+        self.ranks, self.index, self.rank = ranks, index, ranks[index]
+        self.handle = self.number = 0
+
+    def count(self) -> None:
+        """Gives it its number."""
+        self.number = self.machine.count(self.kernel.place, self.ranks, self.rank)
+
+    def call(self) -> None:
+        """Runs the function, in a program."""
+        raise NotImplementedError
+
+    def failed(self, program: Program, error: BaseException) -> None:
+        """Ends it, because a program of it has ended with an exception."""
+        raise NotImplementedError
+
+    def look(self) -> None:
+        """Lets go of what it has if all its programs have ended; called when one has."""
+        raise NotImplementedError
+
+    def barrier(self, block: int) -> int:
+        """The barrier of the programs of one number on all ranks."""
+        return self.machine.barrier(self.ranks, block)
+
+    def report(self, error: BaseException) -> str:
+        """What the host gets to know of an exception."""
+        shown = traceback.TracebackException.from_exception(error)
+        own = (_runtime.PACKAGE + "language", _runtime.PACKAGE + "_binding")
+        shown.stack[:] = [frame for frame in shown.stack if not frame.filename.startswith(own)]
+        where = f" at {shown.stack[-1].filename}:{shown.stack[-1].lineno}" if shown.stack else ""
+        what = "".join(shown.format_exception_only()).strip()
+        text = "".join(shown.format()).rstrip()
+        return f"kernel {self.kernel.name!r} on rank {self.rank} failed{where}: {what}\n{text}"
+
+
+class Launch(Launched):
+    """A launch on a stream."""
+
+    def __init__(
+        self, machine: Machine, context: _runtime.Context, kernel: Kernel, bound: inspect.BoundArguments
+    ) -> None:
+        ranks = ranks_of(context)
+        super().__init__(machine, context, kernel, ranks, ranks.index(context.rank))
+        self._bound: inspect.BoundArguments | None = bound
+        self._tensors: list[Tensor] = []
+        self._windows: dict[object, int] = {}
+
+    def start(self, blocks: int) -> None:
+        """Puts it on the stream."""
+        assert self._bound is not None
+        arguments = self._bound.arguments
+        try:
+            for name, value in arguments.items():
+                arguments[name] = self._converted(name, value)
+            handles = ",".join([str(t._handle) for t in self._tensors])
+            windows = ",".join(map(str, self._windows.values()))
+            stream = self.context.stream
+            self.handle = go.PrimLaunch(
+                self.machine.handle, stream, self.kernel.name, blocks, self.kernel.interlock, handles, windows
+            )
+        except BaseException:
+            self._free()
+            raise
+        self.machine.launches[self.handle] = self
+        self.count()
+
+    def call(self) -> None:
+        """Runs the function, in a program."""
+        assert self._bound is not None
+        self.kernel.function(*self._bound.args, **self._bound.kwargs)
+
+    def failed(self, program: Program, error: BaseException) -> None:
+        """Ends the launch, because a program of it has ended with an exception."""
+        go.PrimEnd(program.handle, self.report(error))
+        self.machine.kill(lambda launch: launch is self)
+
+    def look(self) -> None:
+        """Lets go of the tensors if all programs have ended."""
+        if self.handle in self.machine.launches and go.PrimLaunchEnded(self.handle):
+            del self.machine.launches[self.handle]
+            self._bound = None
+            self._tensors.clear()
+            self._free()
+
+    def _converted(self, name: str, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return self._pointer(name, value)
+        if isinstance(value, tuple | list):
+            return type(value)(self._converted(name, v) for v in value)
+        if value is None or isinstance(value, int | float | str | dtypes.dtype):
+            return value
+        raise TypeError(
+            f"argument {name} of kernel {self.kernel.name!r} is of type {type(value).__name__}; kernels take tensors, "
+            "numbers, strings, dtypes and None"
+        )
+
+    def _pointer(self, name: str, t: Tensor) -> Pointer:
+        what = f"argument {name} of kernel {self.kernel.name!r}"
+        if t.world is not self.context.world:
+            raise RuntimeError(f"{what} belongs to another World, or to one that is closed")
+        if not t.device.is_sip or t.device.index != self.context.rank:
+            own = f"a kernel of rank {self.context.rank} uses tensors on its own device"
+            raise ValueError(f"{what} is on {t.device}; {own}")
+        if not t.is_contiguous():
+            raise ValueError(f"{what} is not contiguous: give it t.contiguous()")
+        self._tensors.append(t)
+        return Pointer(self._address(t) + t._offset * t.dtype.itemsize, t.dtype, self.ranks)
+
+    def _address(self, t: Tensor) -> int:
+        """Where the tensor's storage is in the rank's memory: for this launch, unless it is symmetric memory."""
+        storage = t._storage
+        rank = self.context.rank
+        symmetric = self.machine.heap.windows.get(storage)
+        if symmetric:
+            return go.PrimAddress(symmetric, rank, 0)
+        if storage.nbytes == 0:
+            return 0
+        if storage not in self._windows:
+            where = f"a tensor of kernel {self.kernel.name}"
+            args = (self.machine.handle, where, rank, storage.data_ptr(), storage.nbytes)
+            self._windows[storage] = go.PrimAttach(*args)
+        return go.PrimAddress(self._windows[storage], rank, 0)
+
+    def _free(self) -> None:
+        for window in self._windows.values():
+            go.PrimFree(window)
+            go.Release(window)
+        self._windows.clear()
+
+
+def ranks_of(context: _runtime.Context) -> tuple[int, ...]:
+    """Those that a launch of a rank is among: the default group's, or else all that were spawned with it."""
+    group = context.of_ranks()
+    if group is not None:
+        return tuple(group.ranks)
+    return tuple(range(context.tasks.nprocs)) if context.tasks is not None else (context.rank,)
+
+
+def _blocks(grid: Any) -> int:
+    """The number of programs of a grid.
+
+    Raises:
+        TypeError, ValueError: it is not one.
+    """
+    if isinstance(grid, Sequence) and len(grid) == 1:
+        grid = grid[0]
+    if isinstance(grid, bool) or not isinstance(grid, int):
+        raise TypeError(f"a grid is a number of programs, such as kernel[4] or kernel[(4,)], not {grid!r}")
+    if grid < 1:
+        raise ValueError(f"a grid has at least one program, not {grid}")
+    return grid

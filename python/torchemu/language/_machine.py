@@ -1,0 +1,175 @@
+"""The device programs of a World: who takes which turn."""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import greenlet
+import numpy as np
+
+from torchemu import _runtime
+from torchemu._binding import go
+from torchemu.language._program import Killed, Program
+from torchemu.language._symmetric import Heap
+
+if TYPE_CHECKING:
+    from torchemu.language._launch import Kernel, Launched
+
+_AGAIN = -1  # the answer of go.PrimTurn that something in Go had its turn
+_FIRST_DUE = -2  # that of an instruction whose result is to be made, and below
+
+
+class Machine:
+    """A World's device programs.
+
+    Attributes:
+        handle: the core's.
+        world: the World.
+        launches: those that have not ended, by the core's handle.
+        kernels: those that run collectives, by these.
+    """
+
+    def __init__(self, world: _runtime.World) -> None:
+        self.world = world
+        strict = world.strictness
+        self.handle: int = go.PrimOfWorld(world.handle, strict.check, strict.reorder is not None, strict.reorder or 0)
+        self.launches: dict[int, Launched] = {}
+        self._scratch: dict[tuple[int, int], np.ndarray] = {}
+        self._programs: dict[int, Program] = {}
+        self._lines: dict[tuple[types.CodeType, int], int] = {}
+        self.heap = Heap()
+        self.kernels: dict[str, Kernel] = {}
+        self._counts: dict[object, int] = {}
+        self._shared: dict[object, int] = {}
+        self._due: dict[int, tuple[Program, Callable[[], object]]] = {}
+        self.end_line: int = go.PrimLine(self.handle, "the end of its function")
+        self._scratch_bytes: int = go.PrimScratchBytes(self.handle)
+
+    def scratch_of(self, rank: int, block: int) -> np.ndarray:
+        """The scratch memory of a PE."""
+        memory = self._scratch.get((rank, block))
+        if memory is None:
+            memory = self._scratch[rank, block] = np.zeros(self._scratch_bytes, np.uint8)
+        return memory
+
+    def line(self, code: types.CodeType, number: int) -> int:
+        """The core's number for a line of a program."""
+        place = (code, number)
+        known = self._lines.get(place)
+        if known is None:
+            text = f"{os.path.basename(code.co_filename)}:{number}"
+            known = self._lines[place] = go.PrimLine(self.handle, text)
+        return known
+
+    def count(self, kernel: object, ranks: tuple[int, ...], rank: int) -> int:
+        """Notes a rank's launch of a kernel among some ranks, and returns its number: 1, 2, …"""
+        key = (kernel, ranks, rank)
+        self._counts[key] = self._counts.get(key, 0) + 1
+        return self._counts[key]
+
+    def barrier(self, ranks: tuple[int, ...], block: int) -> int:
+        """The core's barrier of the programs of one number on some ranks."""
+        members = ",".join(map(str, ranks))
+        return self._once((ranks, block), lambda: go.PrimBarrier(self.handle, f"of programs {block}", members, "phase"))
+
+    def workspace(self, key: tuple[Any, ...], name: str, nbytes: int) -> int:
+        """A window on the ranks that are second in the key."""
+        members = ",".join(map(str, key[1]))
+        return self._once(key, lambda: go.PrimAllocate(self.handle, name, members, nbytes))
+
+    def queue(self, key: object, name: str, ends: tuple[int, int], slots: int, nbytes: int) -> int:
+        """A queue from one rank to another."""
+        return self._once(key, lambda: go.PrimQueue(self.handle, name, *ends, slots, nbytes))
+
+    def _once(self, key: object, make: Callable[[], int]) -> int:
+        """What was made for the first who asked with the key."""
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]
+
+    def refuse_waits(self) -> None:
+        """Raises RuntimeError inside of a kernel: its host's operations are not its to wait for."""
+        if isinstance(greenlet.getcurrent(), Program):
+            raise RuntimeError("a kernel cannot wait for operations of its host: it uses torchemu.language only")
+
+    def expect(self, number: int, program: Program, compute: Callable[[], object]) -> None:
+        """Calls compute when an instruction that a program has issued is due."""
+        self._due[number] = program, compute
+
+    def take_turns(self) -> None:
+        """Lets programs go on as long as some can without time passing."""
+        before = _runtime.running()
+        try:
+            while turn := go.PrimTurn(self.handle):
+                if turn <= _FIRST_DUE:
+                    self._compute(_FIRST_DUE - turn)
+                elif turn != _AGAIN:
+                    self._resume(self._program(turn))
+        finally:
+            _runtime.switch_to(before)
+
+    def abandon(self, why: str) -> None:
+        """Ends all launches with an error."""
+        go.PrimAbandon(self.handle, why)
+        self.kill(lambda launch: True)
+        self.launches.clear()
+        self._due.clear()
+
+    def kill(self, chosen: Callable[[Launched], bool]) -> None:
+        """Ends the programs of some launches, but for the running one."""
+        running = greenlet.getcurrent()
+        for handle, program in tuple(self._programs.items()):
+            if chosen(program.launch):
+                del self._programs[handle]
+                if program and program is not running:
+                    program.parent = running
+                    program.throw(Killed)
+
+    def _program(self, handle: int) -> Program:
+        program = self._programs.get(handle)
+        if program is None:
+            _, block, blocks, launch = map(int, go.PrimAbout(handle).split())
+            program = self._programs[handle] = Program(self, self._launch(launch), handle, block, blocks)
+        return program
+
+    def _launch(self, handle: int) -> Launched:
+        """One that is known, or a part in a collective."""
+        launch = self.launches.get(handle)
+        if launch is None:
+            from torchemu.language._collective import Member
+
+            launch = self.launches[handle] = Member(self, handle)
+        return launch
+
+    def _resume(self, program: Program, *thrown: BaseException) -> None:
+        _runtime.switch_to(program.launch.context)
+        program.parent = greenlet.getcurrent()
+        if thrown:
+            program.throw(*thrown)
+        else:
+            program.switch()
+        if program.dead:
+            self._programs.pop(program.handle, None)
+            program.launch.look()
+
+    def _compute(self, number: int) -> None:
+        program, compute = self._due.pop(number)
+        try:
+            with np.errstate(all="ignore"):
+                compute()
+        except Exception as error:
+            go.PrimComputed(self.handle)
+            self._resume(program, error)
+            return
+        go.PrimComputed(self.handle)
+
+
+def machine_of(world: _runtime.World) -> Machine:
+    """The machine of a World, made at its first use."""
+    if world.programs is None:
+        world.programs = Machine(world)
+    assert isinstance(world.programs, Machine)
+    return world.programs

@@ -1,0 +1,97 @@
+"""Symmetric memory: the same place on every rank."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchemu import _runtime, _settings, dtypes
+from torchemu._binding import go
+from torchemu._shape import as_text
+from torchemu._tensor.core import Tensor
+from torchemu._tensor.storage import Handle, Storage
+from torchemu.errors import MismatchError
+
+
+@dataclass
+class Shared:
+    """An allocation that ranks have yet to join.
+
+    Attributes:
+        window: the core's.
+        what: what the first rank has asked for.
+        site: where it did.
+        missing: how many have yet to join.
+    """
+
+    window: int
+    what: tuple[str, tuple[int, ...]]
+    site: str
+    missing: int
+
+
+@dataclass
+class Heap:
+    """The symmetric memory of a World.
+
+    Attributes:
+        calls: how many tensors a rank has asked for, among ranks.
+        open: allocations that some rank has yet to join, by ranks and number.
+        windows: the core's, by the storage that shows a rank's part of it to the host.
+    """
+
+    calls: dict[tuple[tuple[int, ...], int], int] = field(default_factory=dict)
+    open: dict[tuple[tuple[int, ...], int], Shared] = field(default_factory=dict)
+    windows: weakref.WeakKeyDictionary[Storage, int] = field(default_factory=weakref.WeakKeyDictionary)
+
+
+def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None) -> Tensor:
+    """A tensor of zeros in symmetric memory: the ranks' n-th calls of this give tensors at one place on each, which
+    kernels of the other ranks reach with ``pointer.on(rank)``. All ranks call it, with the same size and dtype. The
+    memory stays until the World is closed.
+
+    Raises:
+        MismatchError: another rank has asked for something else.
+        ValueError: memory has run out, or there is nothing to allocate.
+    """
+    from torchemu.language._launch import ranks_of
+    from torchemu.language._machine import machine_of
+
+    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
+    kind = _settings.dtype_or_default(dtype)
+    context = _runtime.current()
+    machine, ranks = machine_of(context.world), ranks_of(context)
+    window = _joined(machine.heap, machine.handle, ranks, context.rank, (kind.name, shape), kind.itemsize)
+    storage = Storage(context.world, None, math.prod(shape) * kind.itemsize)
+    number = go.PrimWindowTensor(window, context.rank, kind.name, as_text(shape))
+    root = Handle(context.world, number)
+    storage._handles = {kind: root}
+    machine.heap.windows[storage] = window
+    t = object.__new__(Tensor)
+    t.dtype, t.device, t._storage, t._shape, t._core = kind, _settings.resolved(None), storage, shape, root
+    return t
+
+
+def _joined(
+    heap: Heap, machine: int, ranks: tuple[int, ...], rank: int, what: tuple[str, tuple[int, ...]], itemsize: int
+) -> int:
+    """The window of a rank's next allocation."""
+    number = heap.calls.get((ranks, rank), 0)
+    shared = heap.open.get((ranks, number))
+    if shared is None:
+        name = f"symmetric {what[0]}{list(what[1])}"
+        nbytes = math.prod(what[1]) * itemsize
+        window = go.PrimAllocate(machine, name, ",".join(map(str, ranks)), nbytes)
+        shared = heap.open[ranks, number] = Shared(window, what, _runtime.call_site(), len(ranks))
+    elif shared.what != what:
+        raise MismatchError(
+            f"symmetric allocation #{number}: rank {rank} asks for {what[0]}{list(what[1])} at {_runtime.call_site()}, "
+            f"another rank for {shared.what[0]}{list(shared.what[1])} at {shared.site}. All must ask for the same."
+        )
+    heap.calls[ranks, rank] = number + 1
+    shared.missing -= 1
+    if not shared.missing:
+        del heap.open[ranks, number]
+    return shared.window
