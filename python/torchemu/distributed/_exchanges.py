@@ -18,7 +18,7 @@ from torchemu.distributed._checks import (
     splits,
 )
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import handles, issue, refuse_shards, warn_of_coalesced
+from torchemu.distributed._issue import handles, issue, joined, refuse_shards, warn_of_coalesced
 from torchemu.distributed._work import Work
 
 
@@ -81,7 +81,8 @@ def all_gather(
         return None
     refuse_shards(ranks, "all_gather")
     _check_gathered(ranks, "allgather", tensor_list, tensor)
-    return issue(ranks, "all_gather|all_gather||0", handles(tensor_list), str(tensor._handle), async_op, tensor_list)
+    outs = joined(tensor_list)
+    return issue(ranks, "all_gather|all_gather||0", handles(outs), str(tensor._handle), async_op, tensor_list)
 
 
 def _check_gathered(group: ProcessGroup, operation: str, blocks: list[Tensor], own: Tensor) -> None:
@@ -204,8 +205,8 @@ def gather(
             raise RuntimeError(_wrong_length("gather", "output", gather_list, ranks))
         _check_gathered(ranks, "gather", gather_list, tensor)
     check_place(ranks, "tensor", tensor)
-    outs = handles(gather_list or [])
-    return issue(ranks, f"gather|gather||{root}", outs, str(tensor._handle), async_op, gather_list or [])
+    outs = joined(gather_list or [])
+    return issue(ranks, f"gather|gather||{root}", handles(outs), str(tensor._handle), async_op, gather_list or [])
 
 
 def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:
@@ -260,8 +261,8 @@ def scatter(
     check_root(ranks, "scatter", root)
     _check_scatter_list(ranks, scatter_list, root, tensor)
     check_place(ranks, "tensor", tensor)
-    ins = handles(scatter_list or [])
-    return issue(ranks, f"scatter|scatter||{root}", str(tensor._handle), ins, async_op, [tensor])
+    ins = joined(scatter_list or [])
+    return issue(ranks, f"scatter|scatter||{root}", str(tensor._handle), handles(ins), async_op, [tensor])
 
 
 def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, root: int, own: Tensor) -> None:
@@ -306,8 +307,8 @@ def all_to_all(
             )
     check_place(ranks, "output_tensor_list", *output_tensor_list)
     check_place(ranks, "input_tensor_list", *input_tensor_list)
-    outs, ins = handles(output_tensor_list), handles(input_tensor_list)
-    return issue(ranks, "all_to_all|all_to_all||0", outs, ins, async_op, output_tensor_list)
+    outs, ins = joined(output_tensor_list), joined(input_tensor_list)
+    return issue(ranks, "all_to_all|all_to_all||0", handles(outs), handles(ins), async_op, output_tensor_list)
 
 
 def all_to_all_single(
@@ -348,4 +349,6 @@ def all_to_all_single(
 
 
 def _parts(t: Tensor, rows: Sequence[int]) -> str:
+    if t.is_contiguous() and len(set(rows)) == 1:
+        return str(t._handle)
     return f"{t._handle}/{'/'.join(map(str, rows))}"

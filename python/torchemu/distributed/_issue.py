@@ -10,6 +10,7 @@ from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._tensor import Tensor
+from torchemu._tensor.core import aliased_to
 from torchemu.distributed._groups import ProcessGroup
 from torchemu.distributed._work import Work
 
@@ -40,6 +41,22 @@ def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | N
 def handles(tensors: Sequence[Tensor]) -> str:
     """Tensors, as go.Issue takes them."""
     return ",".join([str(t._handle) for t in tensors])
+
+
+def joined(parts: Sequence[Tensor]) -> Sequence[Tensor]:
+    """A tensor for each rank, or a single one for all where they are the equal parts of it, one after another. Whoever
+    passes its handle on keeps it until the core has it."""
+    if len(parts) < 2:
+        return parts
+    first = parts[0]
+    storage, shape, strides, at, size = first._storage, first._shape, first._strides, first._offset, first.numel()
+    if size == 0 or not first.is_contiguous():
+        return parts
+    for t in parts:
+        if t._storage is not storage or t._offset != at or t._shape != shape or t._strides != strides:
+            return parts
+        at += size
+    return [aliased_to(storage, first.dtype, first.device, (size * len(parts),), (1,), first._offset)]
 
 
 def refuse_shards(group: ProcessGroup, operation: str) -> None:

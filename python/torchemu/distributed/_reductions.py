@@ -15,7 +15,7 @@ from torchemu.distributed._checks import (
     check_tensor,
 )
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import handles, issue, refuse_shards, warn_of_coalesced
+from torchemu.distributed._issue import handles, issue, joined, refuse_shards, warn_of_coalesced
 from torchemu.distributed._reduce_op import RedOpType, ReduceOp, core_name
 from torchemu.distributed._work import Work
 
@@ -151,8 +151,8 @@ def reduce_scatter(
     name = core_name(op, output.dtype)
     check_place(ranks, "output", output)
     check_place(ranks, "input_list", *input_list)
-    call = f"reduce_scatter|reduce_scatter|{name}|0"
-    return issue(ranks, call, str(output._handle), handles(input_list), async_op, [output])
+    call, ins = f"reduce_scatter|reduce_scatter|{name}|0", joined(input_list)
+    return issue(ranks, call, str(output._handle), handles(ins), async_op, [output])
 
 
 def reduce_scatter_tensor(
