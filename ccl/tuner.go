@@ -130,8 +130,8 @@ type contender struct {
 }
 
 // compare orders by time, then by place.
-func (a *contender) compare(b *contender) int {
-	return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.listed, b.listed))
+func (c *contender) compare(b *contender) int {
+	return cmp.Or(cmp.Compare(c.time, b.time), cmp.Compare(c.listed, b.listed))
 }
 
 // choose always turns to the candidate with the least lower bound: if that is one that was known without its schedule,
