@@ -8,7 +8,7 @@ package ccl
 // with its successor, so that not all of them crowd at one receiver.
 func directReduceScatter(members []int, owned []part) phase {
 	n := len(members)
-	return phase{rounds: min(1, n-1), steps: runs(owned)*n - runs(owned[:1]), emit: func(b *Builder, _ int) {
+	return phase{rounds: min(1, n-1), pairs: owners(owned) * (n - 1), steps: runs(owned)*n - runs(owned[:1]), emit: func(b *Builder, _ int) {
 		for i, src := range members {
 			how := (*Builder).ReduceInput
 			if i == 0 {
@@ -27,13 +27,24 @@ func directReduceScatter(members []int, owned []part) phase {
 // directAllGather gives every member all parts, where member i has part i: each sends its own to all others.
 func directAllGather(members []int, owned []part) phase {
 	n := len(members)
-	return phase{rounds: min(1, n-1), steps: runs(owned) * (n - 1), emit: func(b *Builder, _ int) {
+	return phase{rounds: min(1, n-1), pairs: owners(owned) * (n - 1), steps: runs(owned) * (n - 1), emit: func(b *Builder, _ int) {
 		for i, src := range members {
 			for k := 1; k < n; k++ {
 				send(b, (*Builder).Copy, src, members[(i+k)%n], owned[i])
 			}
 		}
 	}}
+}
+
+// owners counts the members with a part that is not empty.
+func owners(owned []part) int {
+	n := 0
+	for _, p := range owned {
+		if len(p) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // directScatter brings the chunk that has a member's number from the first member to that member.

@@ -5,7 +5,7 @@ package ccl
 // pairwiseExchange takes n-1 rounds. In round k every rank sends to the one k places further on, and so receives from
 // the one k places back.
 func pairwiseExchange(n int) phase {
-	return phase{rounds: n - 1, steps: n * (n - 1), emit: func(b *Builder, round int) {
+	return phase{rounds: n - 1, pairs: n * (n - 1), steps: n * (n - 1), emit: func(b *Builder, round int) {
 		far := round + 1
 		for src := range n {
 			b.Copy(src, (src+far)%n, far, far+1)
@@ -15,7 +15,7 @@ func pairwiseExchange(n int) phase {
 
 // directExchange sends everything at once.
 func directExchange(n int) phase {
-	return phase{rounds: min(1, n-1), steps: n * (n - 1), emit: func(b *Builder, _ int) {
+	return phase{rounds: min(1, n-1), pairs: n * (n - 1), steps: n * (n - 1), emit: func(b *Builder, _ int) {
 		for src := range n {
 			for far := 1; far < n; far++ {
 				b.Copy(src, (src+far)%n, far, far+1)

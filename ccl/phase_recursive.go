@@ -29,7 +29,7 @@ func recursiveAllGather(members []int, owned []part) phase {
 func halvingReduceScatter(members []int, owned []part) phase {
 	n := len(members)
 	rounds := log2Ceil(n)
-	return phase{rounds: rounds, steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
+	return phase{rounds: rounds, hops: log2Floor(n), steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := n >> (round + 1)
 		for i, src := range members {
 			partner := i ^ distance
@@ -43,7 +43,7 @@ func halvingReduceScatter(members []int, owned []part) phase {
 func doublingAllGather(members []int, owned []part) phase {
 	n := len(members)
 	rounds := log2Ceil(n)
-	return phase{rounds: rounds, steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
+	return phase{rounds: rounds, hops: log2Floor(n), steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := 1 << round
 		for i, src := range members {
 			first := i &^ (distance - 1)
@@ -57,7 +57,7 @@ func doublingAllGather(members []int, owned []part) phase {
 func circulantAllGather(members []int, owned []part) phase {
 	n := len(members)
 	rounds := log2Ceil(n)
-	return phase{rounds: rounds, steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
+	return phase{rounds: rounds, hops: log2Floor(n), steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := 1 << round
 		count := min(distance, n-distance)
 		for i, src := range members {
@@ -71,7 +71,7 @@ func circulantAllGather(members []int, owned []part) phase {
 func circulantReduceScatter(members []int, owned []part) phase {
 	n := len(members)
 	rounds := log2Ceil(n)
-	return phase{rounds: rounds, steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
+	return phase{rounds: rounds, hops: log2Floor(n), steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := 1 << (rounds - 1 - round)
 		count := min(distance, n-distance)
 		for i, src := range members {
@@ -109,3 +109,6 @@ func isPowerOfTwo(n int) bool { return n&(n-1) == 0 }
 
 // log2Ceil is ⌈log2 n⌉, the least number of rounds in which one rank's data can reach n ranks.
 func log2Ceil(n int) int { return bits.Len(uint(n - 1)) }
+
+// log2Floor is ⌊log2 n⌋: as far as 2^⌊log2 n⌋-1 places round the circle takes as many hops, each twice the last.
+func log2Floor(n int) int { return bits.Len(uint(n)) - 1 }

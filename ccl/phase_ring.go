@@ -4,7 +4,7 @@ package ccl
 // the members' values on its way, so it starts at the member after its owner.
 func ringReduceScatter(members []int, owned []part) phase {
 	n := len(members)
-	return phase{rounds: n - 1, steps: runs(owned) * (n - 1), emit: func(b *Builder, round int) {
+	return phase{rounds: n - 1, hops: n - 1, steps: runs(owned) * (n - 1), emit: func(b *Builder, round int) {
 		for i, src := range members {
 			send(b, (*Builder).Reduce, src, members[(i+1)%n], owned[(i-1-round+n)%n])
 		}
@@ -14,7 +14,7 @@ func ringReduceScatter(members []int, owned []part) phase {
 // ringAllGather gives every member all parts, where member i has part i.
 func ringAllGather(members []int, owned []part) phase {
 	n := len(members)
-	return phase{rounds: n - 1, steps: runs(owned) * (n - 1), emit: func(b *Builder, round int) {
+	return phase{rounds: n - 1, hops: n - 1, steps: runs(owned) * (n - 1), emit: func(b *Builder, round int) {
 		for i, src := range members {
 			send(b, (*Builder).Copy, src, members[(i+1)%n], owned[(i-round+n)%n])
 		}

@@ -4,6 +4,8 @@ package ccl
 // Several phases that work on different chunks, or on different ranks, can share rounds.
 type phase struct {
 	rounds int
+	hops   int // every chunk that it moves passes through so many messages at least, one after another; 0: not known
+	pairs  int // at least so many pairs of ranks have one that sends to the other; 0: not known
 	steps  int // at least as many as the phase adds in all, and not many more: to reserve memory, or decide against it
 	emit   func(b *Builder, round int)
 }
@@ -27,6 +29,8 @@ func chain(phases ...phase) phase {
 	all := phase{}
 	for _, p := range phases {
 		all.rounds += p.rounds
+		all.hops += p.hops
+		all.pairs = max(all.pairs, p.pairs)
 		all.steps += p.steps
 	}
 	all.emit = func(b *Builder, round int) {
@@ -44,8 +48,12 @@ func chain(phases ...phase) phase {
 // together runs phases side by side, round by round, from the same first round on.
 func together(phases ...phase) phase {
 	all := phase{}
-	for _, p := range phases {
+	for i, p := range phases {
 		all.rounds = max(all.rounds, p.rounds)
+		all.pairs = max(all.pairs, p.pairs)
+		if all.hops = min(all.hops, p.hops); i == 0 {
+			all.hops = p.hops
+		}
 		all.steps += p.steps
 	}
 	all.emit = func(b *Builder, round int) {

@@ -18,7 +18,8 @@ type Tuner struct {
 	topology *topology.Topology
 	choices  map[tunerKey]Algorithm
 	crowded  map[crowdKey]bool // of too many pairs for a trial, whatever the size
-	bench    *testBench        // nil when it has to be made anew
+	floors   map[floorKey]floor
+	bench    *testBench // nil when it has to be made anew
 }
 
 // tunerKey is all that a choice depends on.
@@ -45,7 +46,9 @@ const maxKeptBytes = 32 << 20
 
 // NewTuner returns a Tuner for collectives on t.
 func NewTuner(t *topology.Topology) *Tuner {
-	return &Tuner{topology: t, choices: make(map[tunerKey]Algorithm), crowded: make(map[crowdKey]bool)}
+	return &Tuner{
+		topology: t, choices: make(map[tunerKey]Algorithm), crowded: make(map[crowdKey]bool), floors: make(map[floorKey]floor),
+	}
 }
 
 // Select returns the fastest algorithm for a vector of elems elements (as in [Launch]) on the devices, rank by rank;
@@ -108,125 +111,172 @@ type crowdKey struct {
 	algorithm, placement string
 }
 
+// crowdKey is the contender's.
+func (c *contender) crowdKey(on trial) crowdKey {
+	return crowdKey{c.Collective(), c.Name(), on.placement}
+}
+
 func (t trial) bytes() int64 { return int64(t.launch.Elems) * int64(t.launch.ElemSize) }
 
 // contender is a candidate that is worth a trial.
 type contender struct {
 	Algorithm
-	listed   int // place in the list of algorithms
-	bytes    int // of memory, about
-	schedule *Schedule
-	heavy    bool     // slow to simulate
-	time     sim.Time // at first a lower bound
+	listed    int // place in the list of algorithms
+	bytes     int // of memory, about
+	schedule  *Schedule
+	estimated bool     // it was built once for its lower bound
+	heavy     bool     // slow to simulate
+	time      sim.Time // at first a lower bound
 }
 
 // compare orders by time, then by place.
-func (a contender) compare(b contender) int {
-	return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.listed, b.listed))
+func (c *contender) compare(b *contender) int {
+	return cmp.Or(cmp.Compare(c.time, b.time), cmp.Compare(c.listed, b.listed))
 }
 
-// choose tries the candidates, those with the least lower bounds first, until no bound beats the best time.
+// choose always turns to the candidate with the least lower bound: if that is one that was known without its schedule,
+// the candidate is built for a better one, and if not it is tried. It ends when no bound beats the best time.
 func (t *Tuner) choose(candidates []Algorithm, on trial) Algorithm {
 	if on.bytes() == 0 || on.layout.World == 1 {
 		return candidates[0] // none takes any time
 	}
-	field := t.enter(candidates, on)
-	slices.SortFunc(field, contender.compare)
-	best := field[0]
-	if len(field) == 1 {
-		return best.Algorithm
+	field, best := t.enter(candidates, on), (*contender)(nil)
+	smallest := field[0]
+	for len(field) > 0 {
+		slices.SortFunc(field, (*contender).compare)
+		c := field[0]
+		switch {
+		case best != nil && c.compare(best) > 0:
+			return best.Algorithm
+		case c.heavy:
+			field = field[1:]
+		case !c.estimated:
+			t.estimate(c, on)
+		case best == nil && len(field) == 1:
+			return c.Algorithm
+		default:
+			field = field[1:]
+			best = t.try(c, best, on)
+		}
 	}
-	t.run(&best, never, on)
-	for _, c := range field[1:] {
-		if c.compare(best) > 0 {
-			break
-		}
-		if t.run(&c, best.time, on); c.compare(best) < 0 {
-			best = c
-		}
+	if best == nil {
+		return smallest.Algorithm
 	}
 	return best.Algorithm
 }
 
-// enter builds the candidates, works out their lower bounds, and leaves out what is too much for a trial: as long as
-// something else is left.
-func (t *Tuner) enter(candidates []Algorithm, on trial) []contender {
-	all := make([]contender, len(candidates))
+// enter lists the candidates by their size, and leaves out those that are too much for a trial: as long as something
+// else is left.
+func (t *Tuner) enter(candidates []Algorithm, on trial) []*contender {
+	field := make([]*contender, len(candidates))
 	for i, a := range candidates {
-		all[i] = contender{Algorithm: a, listed: i, bytes: footprint(a, on.layout, on.bytes())}
+		field[i] = &contender{Algorithm: a, listed: i}
+		t.appraise(field[i], on)
 	}
-	slices.SortStableFunc(all, func(a, b contender) int { return cmp.Compare(a.bytes, b.bytes) })
-	var field []contender
-	for _, c := range all {
-		if len(field) > 0 && c.bytes > maxTrialBytes {
-			break
+	slices.SortStableFunc(field, func(a, b *contender) int { return cmp.Compare(a.bytes, b.bytes) })
+	for i, c := range field {
+		if i > 0 && c.bytes > maxTrialBytes {
+			return field[:i]
 		}
-		if len(field) > 0 && t.crowded[crowdKey{c.Collective(), c.Name(), on.placement}] {
-			continue
-		}
-		if t.estimate(&c, on); len(field) == 0 || !c.heavy {
-			field = append(field, c)
-		}
-	}
-	if len(field) > 1 && field[0].heavy {
-		return field[1:]
 	}
 	return field
 }
 
+// appraise finds what is known of a candidate without its schedule: about how many bytes that would take while it is
+// built and tried, whether it is crowded for certain, and a lower bound.
+func (t *Tuner) appraise(c *contender, on trial) {
+	const perStep, perChunkAndRank = 60, 4
+	p, ok := c.Algorithm.(plan)
+	if !ok {
+		return // nothing: build it early
+	}
+	depth := p.Depth(on.layout, on.bytes())
+	chunks := on.layout.World
+	if p.shape != nil {
+		blocks, sub := p.shape(on.layout, depth)
+		chunks = blocks * sub
+	}
+	work := p.steps(on.layout, depth)
+	c.bytes = perStep*work.steps + perChunkAndRank*chunks*on.layout.World
+	c.heavy = t.isCrowded(c, work.pairs, on)
+	c.time = max(sim.Time(work.hops)*t.leastAlpha(), t.floors[floorKey{c.crowdKey(on), depth}].of(on.launch))
+}
+
+// leastAlpha is what every message takes at least: the set-up, and the latencies of the memories at both ends.
+func (t *Tuner) leastAlpha() sim.Time {
+	return sim.Time(t.topology.DMA().Setup + 2*t.topology.Memory().Latency)
+}
+
+// A floor is a lower bound for a schedule. It holds for longer vectors and larger elements as well, since no step moves
+// less then.
+type floor struct {
+	elems, elemSize int
+	time            sim.Time
+}
+
+// of is what the floor says about a launch.
+func (f floor) of(l Launch) sim.Time {
+	if l.Elems < f.elems || l.ElemSize < f.elemSize {
+		return 0
+	}
+	return f.time
+}
+
+// floorKey is what a schedule depends on.
+type floorKey struct {
+	crowdKey
+	depth int
+}
+
 // estimate builds a candidate's schedule for its lower bound.
 func (t *Tuner) estimate(c *contender, on trial) {
+	c.estimated = true
 	on.launch.Schedule = c.Build(on.layout, on.bytes())
 	if c.bytes <= maxKeptBytes {
 		c.schedule = on.launch.Schedule
 	}
-	if t.isCrowded(on.launch) {
-		t.crowded[crowdKey{c.Collective(), c.Name(), on.placement}] = true
-		c.heavy = true
+	if c.heavy = t.isCrowded(c, on.launch.Schedule.Pairs(), on); c.heavy {
 		return
 	}
 	chain, busy := t.lowerBounds(on.launch)
 	c.time = max(chain, busy)
 	c.heavy = busy > chain && len(on.launch.Schedule.Steps) > maxContendedSteps
+	key := floorKey{c.crowdKey(on), c.Depth(on.layout, on.bytes())}
+	t.floors[key] = floor{on.launch.Elems, on.launch.ElemSize, c.time}
 }
 
 // maxTrialHops bounds the links on all paths of an all-to-all, whose ranks all have something to say to each other.
 const maxTrialHops = 1 << 22
 
-// isCrowded says whether more pairs of ranks talk to each other than is worth a trial.
-func (t *Tuner) isCrowded(l Launch) bool {
-	pairs := l.Schedule.Pairs()
-	if l.Schedule.Collective == AllToAll {
-		far := t.topology.Route(l.Devices[0], l.Devices[len(l.Devices)/2])
-		return pairs*len(far) > maxTrialHops
+// isCrowded says whether more pairs of ranks talk to each other, of which there are so many, than is worth a trial.
+func (t *Tuner) isCrowded(c *contender, pairs int, on trial) bool {
+	key, l := c.crowdKey(on), on.launch
+	if !t.crowded[key] {
+		if c.Collective() == AllToAll {
+			far := t.topology.Route(l.Devices[0], l.Devices[len(l.Devices)/2])
+			t.crowded[key] = pairs*len(far) > maxTrialHops
+		} else {
+			t.crowded[key] = pairs > maxPairsPerRank*on.layout.World
+		}
 	}
-	return pairs > maxPairsPerRank*l.Schedule.World
+	return t.crowded[key]
 }
 
-// run times a contender; never, when it takes longer than limit.
-func (t *Tuner) run(c *contender, limit sim.Time, on trial) {
+// try times a contender and returns the better one of it and the best so far, if there is one.
+func (t *Tuner) try(c, best *contender, on trial) *contender {
+	limit := never
+	if best != nil {
+		limit = best.time
+	}
 	if c.schedule == nil {
 		c.schedule = c.Build(on.layout, on.bytes())
 	}
 	on.launch.Schedule = c.schedule
 	c.schedule = nil // may be big, and the best one is kept
-	c.time = t.simulate(on.launch, limit)
-}
-
-// footprint is about how many bytes a schedule would take while it is built and tried.
-func footprint(a Algorithm, l Layout, bytes int64) int {
-	const perStep, perChunkAndRank = 60, 4
-	p, ok := a.(plan)
-	if !ok {
-		return 0 // not known: try it early
+	if c.time = t.simulate(on.launch, limit); best == nil || c.compare(best) < 0 {
+		return c
 	}
-	depth := p.Depth(l, bytes)
-	chunks := l.World
-	if p.shape != nil {
-		blocks, sub := p.shape(l, depth)
-		chunks = blocks * sub
-	}
-	return perStep*p.steps(l, depth).steps + perChunkAndRank*chunks*l.World
+	return best
 }
 
 // never is later than any trial ends.

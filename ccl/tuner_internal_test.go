@@ -1,8 +1,11 @@
 package ccl
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"testing"
 
+	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -52,5 +55,94 @@ func TestSimulateGivesUp(t *testing.T) {
 	}
 	if got := tuner.simulate(l, took); got != took {
 		t.Errorf("took %v after a trial that was given up, %v before", got, took)
+	}
+}
+
+// What is said of algorithms before they are built must hold: no chunk gets through with fewer messages, there are no
+// fewer pairs, and what bounds a vector bounds a longer one of larger elements.
+func TestWhatIsKnownBeforehandHolds(t *testing.T) {
+	topo, err := topology.Parse("bare.yaml", []byte(bare))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seed = 3
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 40 {
+		l := randomLayout(rng, 1+rng.IntN(16))
+		for c := AllReduce; len(Algorithms(c)) > 0; c++ {
+			for _, a := range Algorithms(c) {
+				about := fmt.Sprintf("seed %d: %s %s, %+v", seed, c, a.Name(), l)
+				checkForeknowledge(t, about, topo, a, l)
+			}
+		}
+	}
+}
+
+// bare is a system in which a message takes hardly more than any message must.
+const bare = `
+system: {sips: {count: 16, connect: fully_connected, link: {bandwidth: 100000, latency: 0}}}
+sip: {cube_mesh: {w: 1, h: 1}, noc: {bandwidth: 100000, latency: 0}, io: {bandwidth: 100000, latency: 0}}
+cube: {hbm: {bandwidth: 100000, latency: 100}}
+pe: {vector: {reduce_bandwidth: 100000}, dma: {bandwidth: 100000}}
+`
+
+// randomLayout draws a layout in which groups may differ in size, and may be mixed.
+func randomLayout(rng *rand.Rand, world int) Layout {
+	l := Layout{World: world, Root: rng.IntN(world)}
+	if rng.IntN(2) == 0 {
+		l.Group = make([]int, world)
+		groups := 1 + rng.IntN(world)
+		for r := range l.Group {
+			l.Group[r] = rng.IntN(groups)
+		}
+	}
+	if d := 1 + rng.IntN(world); world%d == 0 {
+		l.W, l.H = d, world/d
+	}
+	return l
+}
+
+func checkForeknowledge(t *testing.T, about string, topo *topology.Topology, a Algorithm, l Layout) {
+	t.Helper()
+	var devices []topology.DeviceID
+	for s := range l.World {
+		devices = append(devices, topo.PE(s, 0, 0))
+	}
+	tuner := NewTuner(topo)
+	floors := map[int]floor{} // by depth
+	for _, size := range []struct{ elems, elemSize int }{{1, 1}, {1, 2}, {3, 2}, {1 << 10, 4}, {1 << 20, 8}} {
+		elems := size.elems * max(1, a.Collective().sizes(l.World))
+		bytes := int64(elems * size.elemSize)
+		depth := a.Depth(l, bytes)
+		work := a.(plan).steps(l, depth)
+		launch := Launch{
+			Schedule: a.Build(l, bytes), Elems: elems, ElemSize: size.elemSize, PartialSize: size.elemSize, Devices: devices,
+		}
+		if got := launch.Schedule.Pairs(); got < work.pairs {
+			t.Errorf("%s: %d pairs, at least %d were expected", about, got, work.pairs)
+		}
+		if l.World == 1 {
+			continue
+		}
+		chain, busy := tuner.lowerBounds(launch)
+		if least := sim.Time(work.hops) * tuner.leastAlpha(); chain < least {
+			t.Errorf("%s, %+v: takes %v at least, less than %d messages: %v", about, size, chain, work.hops, least)
+		}
+		if f, ok := floors[depth]; ok && f.of(launch) > max(chain, busy) {
+			t.Errorf("%s, %+v: takes %v at least, less than %+v", about, size, max(chain, busy), f)
+		}
+		floors[depth] = floor{elems, size.elemSize, max(chain, busy)}
+	}
+}
+
+func TestAFloorSaysNothingAboutLess(t *testing.T) {
+	f := floor{elems: 10, elemSize: 2, time: 7}
+	for _, k := range []struct {
+		elems, elemSize int
+		want            sim.Time
+	}{{10, 2, 7}, {11, 4, 7}, {9, 4, 0}, {100, 1, 0}} {
+		if got := f.of(Launch{Elems: k.elems, ElemSize: k.elemSize}); got != k.want {
+			t.Errorf("%d elements of %d bytes: %v, want %v", k.elems, k.elemSize, got, k.want)
+		}
 	}
 }

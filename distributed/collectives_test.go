@@ -166,6 +166,87 @@ func TestUnevenAllToAll(t *testing.T) {
 	}
 }
 
+// A rank may have its blocks in one tensor where another has a tensor for each.
+func TestAllToAllOfBlocksInOneTensor(t *testing.T) {
+	const n = 3
+	c := newCluster(t, "default", distributed.Options{})
+	block := func(src, dst int) int { return 1000*src + 100*dst }
+	err := do(c, func(rank int) distributed.Operation {
+		apart := []int{n, n, n, n}
+		in, out := ramps(apart, func(d int) int { return block(rank, d) }), ramps(apart, func(int) int { return 0 })
+		if rank != 1 {
+			in = one(ramp(4*n, 0))
+			for i := range 4 * n {
+				element(in[0], i).Fill(float64(block(rank, i/n) + i%n))
+			}
+		}
+		if rank < 2 {
+			out = one(ramp(4*n, 0))
+		}
+		return distributed.Operation{Name: "all_to_all", Collective: ccl.AllToAll, In: in, Out: out}
+	}, func(rank int, out []*tensor.Tensor) error {
+		for i := range 4 * n {
+			x := out[0]
+			at := i
+			if len(out) > 1 {
+				x, at = out[i/n], i%n
+			}
+			if got, want := x.At(at), float64(block(i/n, rank)+i%n); got != want {
+				return fmt.Errorf("element %d is %v, want %v", i, got, want)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// element is the i-th element, to be written.
+func element(x *tensor.Tensor, i int) *tensor.Tensor {
+	e, err := x.Narrow(0, i, 1)
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+func TestAllToAllNeedsABlockForEveryRank(t *testing.T) {
+	for what, k := range map[string]struct {
+		in, out []int
+		want    string
+	}{
+		"input":  {[]int{7}, []int{1, 2, 3, 4}, "the input has 7 elements, but its blocks for the 4 ranks must be equal"},
+		"output": {[]int{8}, []int{1, 2, 3}, "invalid output tensor list (expected length 4, got 3)"},
+		"none":   {nil, []int{8}, "invalid input tensor list (expected length 4, got 0)"},
+	} {
+		c := newCluster(t, "default", distributed.Options{})
+		zero := func(int) int { return 0 }
+		_, err := c.group.Do(distributed.Caller{}, distributed.Operation{
+			Name: "all_to_all", Collective: ccl.AllToAll, In: ramps(k.in, zero), Out: ramps(k.out, zero),
+		})
+		if err == nil || !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Blocks in one tensor are compared one by one: their sum alone would not tell.
+func TestBlocksInOneTensorThatRanksDisagreeOn(t *testing.T) {
+	c := newCluster(t, "default", distributed.Options{})
+	sizes := []int{2, 1, 3, 2}
+	err := do(c, func(rank int) distributed.Operation {
+		return distributed.Operation{
+			Name: "all_gather", Collective: ccl.AllGather, In: one(ramp(sizes[rank], 0)), Out: one(ramp(4*sizes[rank], 0)),
+		}
+	}, func(int, []*tensor.Tensor) error { return nil })
+	want := "rank 0 calls all_gather of float32 with 2 elements for rank 1's block\n" +
+		"  rank 1 calls all_gather of float32 with 1 elements for it"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+}
+
 // Ranks that disagree on how much goes from one to another are told what each says.
 func TestSizesThatRanksDisagreeOn(t *testing.T) {
 	for _, k := range []struct {

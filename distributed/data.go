@@ -42,13 +42,7 @@ func (m *meeting) measureBlocks(one, many func(part) []*tensor.Tensor) error {
 
 // compareBlocks verifies that member r's blocks have the given sizes.
 func (m *meeting) compareBlocks(r int, many blocks, sizes []int) error {
-	switch {
-	case many.list == nil:
-		return nil
-	case many.together():
-		if i := firstOther(sizes); numels(many.list) != sum(sizes) {
-			return m.disagreement(r, i, sizes[r], sizes[i])
-		}
+	if many.list == nil {
 		return nil
 	}
 	for i, size := range sizes {
@@ -59,26 +53,18 @@ func (m *meeting) compareBlocks(r int, many blocks, sizes []int) error {
 	return nil
 }
 
-// firstOther is the first index whose size is not that of index 0, or 0.
-func firstOther(sizes []int) int {
-	for i, n := range sizes {
-		if n != sizes[0] {
-			return i
-		}
-	}
-	return 0
-}
-
 // measurePairs takes the length of block (s, d) from what s gives and verifies it with what d receives.
 func (m *meeting) measurePairs() error {
 	n := len(m.parts)
 	sizes := make([]int, 0, n*n)
 	for s, p := range m.parts {
-		for d, t := range p.in {
-			if got := m.parts[d].out[s].Numel(); got != t.Numel() {
-				return m.disagreement(d, s, got, t.Numel())
+		given := blocks{list: p.in, world: n, per: 1}
+		for d, q := range m.parts {
+			gives, has := given.numel(d), blocks{list: q.out, world: n, per: 1}.numel(s)
+			if has != gives {
+				return m.disagreement(d, s, has, gives)
 			}
-			sizes = append(sizes, t.Numel())
+			sizes = append(sizes, gives)
 		}
 	}
 	m.setSizes(sizes)

@@ -1,6 +1,7 @@
 package distributed
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -80,6 +81,20 @@ func (o *Operation) checkSizes(world, member int) error {
 		return o.checkBlocks(blocks{"output", o.Out, world, len(o.In)}, "input", in, member)
 	case ccl.ReduceScatter, ccl.Scatter:
 		return o.checkBlocks(blocks{"input", o.In, world, len(o.Out)}, "output", out, member)
+	case ccl.AllToAll:
+		return cmp.Or(o.checkExchanged("input", o.In, world), o.checkExchanged("output", o.Out, world))
+	}
+	return nil
+}
+
+// checkExchanged verifies that there is a block for every rank.
+func (o *Operation) checkExchanged(name string, list []*tensor.Tensor, world int) error {
+	b := blocks{name, list, world, 1}
+	switch {
+	case !b.together() && len(list) != world:
+		return fmt.Errorf("%s: invalid %s tensor list (expected length %d, got %d)", o.Name, name, world, len(list))
+	case b.together() && list[0].Numel()%world != 0:
+		return o.wrongSize(name, list[0].Numel(), "its blocks for the %d ranks must be equal", world)
 	}
 	return nil
 }
@@ -95,8 +110,13 @@ type blocks struct {
 // together says whether all blocks are in one tensor.
 func (b blocks) together() bool { return len(b.list) == 1 && b.world != 1 }
 
-// numel is the number of elements of block r, where blocks are apart.
-func (b blocks) numel(r int) int { return numels(b.list[r*b.per : (r+1)*b.per]) }
+// numel is the number of elements of block r. Blocks in one tensor are equal.
+func (b blocks) numel(r int) int {
+	if b.together() {
+		return b.list[0].Numel() / b.world
+	}
+	return numels(b.list[r*b.per : (r+1)*b.per])
+}
 
 // checkBlocks verifies that the many blocks, one for each rank, fit the rank's own one.
 func (o *Operation) checkBlocks(many blocks, oneName string, one, member int) error {

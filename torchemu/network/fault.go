@@ -104,8 +104,8 @@ func (n *Network) throttle(l int32, factor float64) {
 		n.shares[f].change(rate{value: peak}, n.engine.Now())
 		n.observeRate(f, n.engine.Now())
 		n.enter(f)
-		n.depart(f)
 	}
+	n.planDepartures()
 }
 
 // findPeaks works the peaks of the segments over a link out anew.

@@ -8,7 +8,7 @@ type flow struct {
 	token   uint64
 	bytes   int64
 	start   sim.Time
-	event   sim.EventID // delivery of a flow that holds its links alone, departure of one that shares; 0: neither
+	event   sim.EventID // delivery of a flow that holds its links alone, or 0
 	segment int32
 	engine  int32 // the DMA engine that it occupies, or none
 	next    int32 // in the list of those that wait for a DMA engine, or of free slots
@@ -36,6 +36,8 @@ func (n *Network) newFlow(segment int32, bytes int64, s Sink, token uint64) int3
 		f = int32(len(n.flows))
 		n.flows = append(n.flows, flow{})
 		n.shares = append(n.shares, share{})
+		n.filling.claims = append(n.filling.claims, claim{})
+		n.departures.places = append(n.departures.places, none)
 	} else {
 		n.freeFlow = n.flows[f].next
 	}

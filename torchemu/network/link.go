@@ -2,16 +2,15 @@ package network
 
 // link is the state of a link that matters once it is shared.
 type link struct {
-	nominal   uint64 // bytes per second, as the topology has it
-	capacity  uint64 // what a fault leaves of it
-	load      uint64 // the peaks of its members, added up
-	collected uint64 // the last filling.round that saw it
-	residual  uint64 // bandwidth that is not given away yet; when filling, as a rate with the filling's shift
-	takers    uint64 // members that have no rate yet
-	members   []member
-	dropped   bool  // messages over it are lost
-	changed   bool  // flows came or went while it was contended: listed in sharing.changed
-	carried   int64 // bytes
+	nominal  uint64 // bytes per second, as the topology has it
+	capacity uint64 // what a fault leaves of it
+	load     uint64 // the peaks of its members, added up
+	level    uint64 // at which it was full when its flows were last rated, see filling; unreached when it was not
+	dirt     int32  // while rates are computed: one more than its place in filling.dirty; 0 when it is clean
+	members  []member
+	dropped  bool  // messages over it are lost
+	changed  bool  // flows came or went while it was contended: listed in sharing.changed
+	carried  int64 // bytes
 }
 
 // contended says whether the members may have to go slower than their peaks.
@@ -20,23 +19,25 @@ func (l *link) contended() bool { return l.load > l.capacity }
 // member is a flow on a link, which is the hop-th tight link of the flow's segment.
 type member struct{ flow, hop int32 }
 
-// enter makes a flow a member of the tight links of its segment, and says whether one of them is contended now.
-func (n *Network) enter(f int32) (contended bool) {
+// enter makes a flow a member of the tight links of its segment, at its peak.
+func (n *Network) enter(f int32) {
 	seg := &n.segments[n.flows[f].segment]
 	s := &n.shares[f]
 	s.member = true
 	s.places = s.places[:0]
+	n.makeRoom(seg.peak.rate)
+	peak := seg.peak.rate << n.filling.shift
+	n.filling.claims[f] = claim{rate: peak, peak: peak, first: seg.first, end: seg.first}
 	for _, l := range n.route[seg.first:seg.tight] {
-		if n.enterLink(f, l, seg.peak.rate) {
-			contended = true
-		}
+		n.enterLink(f, l, seg.peak.rate)
 	}
-	return contended
+	n.departures.put(f, s.finish)
 }
 
 // enterLink makes a flow a member of its next link.
-func (n *Network) enterLink(f, l int32, peak uint64) (contended bool) {
+func (n *Network) enterLink(f, l int32, peak uint64) {
 	s, x := &n.shares[f], &n.links[l]
+	n.filling.claims[f].end++
 	n.holds[l].until = busy
 	hop := int32(len(s.places))
 	s.places = append(s.places, int32(len(x.members)))
@@ -44,9 +45,7 @@ func (n *Network) enterLink(f, l int32, peak uint64) (contended bool) {
 	x.load += peak
 	if x.contended() {
 		n.noteChange(l)
-		return true
 	}
-	return false
 }
 
 // exit is the reverse of enter. The last member of a link takes the place of the one that leaves.

@@ -80,6 +80,7 @@ func New(e *sim.Engine, t *topology.Topology) *Network {
 		freeFlow:  none,
 		freePair:  none,
 		sourceOf:  make(map[topology.DeviceID]int32),
+		sharing:   sharing{departures: departures{planned: busy}, filling: filling{shift: mostShift}},
 	}
 	for i := range n.linkOf {
 		n.linkOf[i] = none

@@ -1,12 +1,17 @@
 package network
 
-import "github.com/torchemu/torchemu/torchemu/sim"
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
 
 // sharing is what the network keeps about flows that share links.
 type sharing struct {
-	shares  []share // by flow
-	changed []int32 // contended links whose flows came or went at this instant
-	filling filling
+	shares     []share // by flow
+	departures departures
+	changed    []int32 // contended links whose flows came or went at this instant
+	filling    filling
 }
 
 // share is how far a flow has come that shares links.
@@ -16,17 +21,12 @@ type share struct {
 	since  sim.Time
 	finish sim.Time // when nothing will be left
 
-	due       sim.Time // of flow.event
-	collected uint64   // the last filling.round that saw it
-	next      uint64   // the rate being computed, with the filling's shift
-	settled   bool     // next is final
-
 	member bool    // of the tight links of its segment
 	places []int32 // which of the members of each the flow is
 }
 
 type (
-	departure  Network // the last byte of a flow has left
+	departure  Network // the last byte of the flows that finish first has left
 	allocation Network // rates are to be computed
 )
 
@@ -36,17 +36,15 @@ func (n *Network) join(f int32, now sim.Time) {
 	for _, l := range n.route[seg.first:seg.tight] {
 		if h := n.holds[l]; h.until > now && h.until != busy {
 			n.makeMember(h.by)
-			n.depart(h.by)
 		}
 	}
-	if !n.makeMember(f) {
-		n.depart(f)
-	}
+	n.makeMember(f)
+	n.planDepartures()
 }
 
 // makeMember enters a flow, which has not shared links so far, into all of its links. It goes on at its peak, unless
 // one of them is contended: then rates will be computed at the end of this instant.
-func (n *Network) makeMember(f int32) (contended bool) {
+func (n *Network) makeMember(f int32) {
 	fl := &n.flows[f]
 	if fl.event != 0 {
 		n.engine.Cancel(fl.event)
@@ -62,37 +60,48 @@ func (n *Network) makeMember(f int32) (contended bool) {
 	s.since = fl.start
 	s.finish = fl.start + seg.peak.time(fl.bytes, seg.lanes)
 	n.observeRate(f, fl.start)
-	return n.enter(f)
+	n.enter(f)
 }
 
-// depart plans a flow's departure for when it will have finished.
-func (n *Network) depart(f int32) {
-	fl, s := &n.flows[f], &n.shares[f]
-	if fl.event != 0 {
-		if s.due == s.finish {
-			return
-		}
-		n.engine.Cancel(fl.event)
+// planDepartures sees to it that the flows that finish first depart then. While rates have yet to be computed at this
+// instant it leaves that to them.
+func (n *Network) planDepartures() {
+	d := &n.departures
+	if len(n.changed) > 0 {
+		return
 	}
-	s.due = s.finish
-	fl.event = n.engine.At(s.due, flowPriority, (*departure)(n), uint64(f))
-}
-
-// stay takes a planned departure back.
-func (n *Network) stay(f int32) {
-	if fl := &n.flows[f]; fl.event != 0 {
-		n.engine.Cancel(fl.event)
-		fl.event = 0
+	first := d.first()
+	if first == busy && len(d.heap) > 0 {
+		panic(fmt.Sprintf("network: %d messages that share links take longer than the 106 days that a time can hold",
+			len(d.heap)))
+	}
+	if first == d.planned {
+		return
+	}
+	if d.event != 0 {
+		n.engine.Cancel(d.event)
+		d.event = 0
+	}
+	if d.planned = first; first != busy {
+		d.event = n.engine.At(first, flowPriority, (*departure)(n), 0)
 	}
 }
 
-// Handle frees the flow's links and its DMA engine, and plans its arrival.
-func (d *departure) Handle(now sim.Time, arg uint64) {
-	n, f := (*Network)(d), int32(arg)
+// Handle lets the flows depart that finish now.
+func (d *departure) Handle(now sim.Time, _ uint64) {
+	n := (*Network)(d)
+	n.departures.event, n.departures.planned = 0, busy
+	for n.departures.first() == now {
+		n.depart(n.departures.pop(), now)
+	}
+	n.planDepartures()
+}
+
+// depart frees a flow's links and its DMA engine, and plans its arrival.
+func (n *Network) depart(f int32, now sim.Time) {
 	fl := &n.flows[f]
 	seg := &n.segments[fl.segment]
 	n.exit(f)
-	fl.event = 0
 	n.arrive(now+seg.latency, f, seg)
 	if fl.engine != none {
 		n.engines[fl.engine] = now
@@ -103,37 +112,6 @@ func (d *departure) Handle(now sim.Time, arg uint64) {
 // Handle computes new rates for all flows that the changes of this instant can have touched.
 func (a *allocation) Handle(now sim.Time, _ uint64) {
 	n := (*Network)(a)
-	n.filling.round++
-	for i := 0; i < len(n.changed); i++ {
-		x := &n.links[n.changed[i]]
-		x.changed = false
-		for _, m := range x.members {
-			switch {
-			case n.shares[m.flow].collected == n.filling.round:
-			case n.assured(m.flow):
-				n.release(m.flow, now)
-			default:
-				n.collect(m.flow)
-				n.fill()
-				n.apply(now)
-			}
-		}
-	}
-	n.changed = n.changed[:0]
-}
-
-// release gives an assured flow its peak. If it was slower, those that it shares links with feel it.
-func (n *Network) release(f int32, now sim.Time) {
-	seg, s := &n.segments[n.flows[f].segment], &n.shares[f]
-	if peak := (rate{value: seg.peak.rate}); s.rate != peak {
-		s.change(peak, now)
-		n.observeRate(f, now)
-		for _, l := range n.route[seg.first:seg.tight] {
-			if x := &n.links[l]; x.contended() && !x.changed && x.collected != n.filling.round {
-				x.changed = true
-				n.changed = append(n.changed, l)
-			}
-		}
-	}
-	n.depart(f)
+	n.rerate(now)
+	n.planDepartures()
 }

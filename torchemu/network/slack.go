@@ -74,7 +74,6 @@ func (n *Network) tighten(l int32) {
 	for _, f := range flows {
 		if !n.shares[f].member {
 			n.makeMember(f)
-			n.depart(f)
 		}
 	}
 	for _, i := range x.segments {
@@ -85,6 +84,7 @@ func (n *Network) tighten(l int32) {
 		n.enterLink(f, l, n.segments[n.flows[f].segment].peak.rate)
 	}
 	x.bounds, x.segments = nil, nil
+	n.planDepartures()
 }
 
 // bind counts the k-th link of the route, which belongs to the segment, among the segment's tight ones.

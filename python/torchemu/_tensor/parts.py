@@ -100,8 +100,9 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
             "split_with_sizes expects split_sizes to sum exactly to "
             f"{n} (input tensor's size at dimension {axis}), but got split_sizes={list(sizes)}"
         )
-    starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return _together("SplitBackward0", [part(input, axis, a, int(s)) for a, s in zip(starts, sizes, strict=True)])
+    ends = itertools.accumulate(map(int, sizes))
+    views = [part(input, axis, end - int(s), int(s)) for end, s in zip(ends, sizes, strict=True)]
+    return _together("SplitBackward0", views)
 
 
 def _together(name: str, views: list[Tensor]) -> tuple[Tensor, ...]:

@@ -18,7 +18,7 @@ from torchemu.distributed._checks import (
     splits,
 )
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import cut, issue, refuse_shards, warn_of_coalesced
+from torchemu.distributed._issue import cut, issue, joined, refuse_shards, warn_of_coalesced
 from torchemu.distributed._work import Work
 
 
@@ -80,7 +80,7 @@ def all_gather(
         return None
     refuse_shards(ranks, "all_gather")
     _check_gathered(ranks, "allgather", tensor_list, tensor)
-    return issue(ranks, "all_gather|all_gather||0", tensor_list, [tensor], async_op, tensor_list)
+    return issue(ranks, "all_gather|all_gather||0", joined(tensor_list), [tensor], async_op, tensor_list)
 
 
 def _check_gathered(group: ProcessGroup, operation: str, blocks: list[Tensor], own: Tensor) -> None:
@@ -204,7 +204,7 @@ def gather(
         _check_gathered(ranks, "gather", gather_list, tensor)
     check_place(ranks, "tensor", tensor)
     outs = gather_list or []
-    return issue(ranks, f"gather|gather||{root}", outs, [tensor], async_op, outs)
+    return issue(ranks, f"gather|gather||{root}", joined(outs), [tensor], async_op, outs)
 
 
 def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:
@@ -259,7 +259,7 @@ def scatter(
     check_root(ranks, "scatter", root)
     _check_scatter_list(ranks, scatter_list, root, tensor)
     check_place(ranks, "tensor", tensor)
-    return issue(ranks, f"scatter|scatter||{root}", [tensor], scatter_list or [], async_op, [tensor])
+    return issue(ranks, f"scatter|scatter||{root}", [tensor], joined(scatter_list or []), async_op, [tensor])
 
 
 def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, root: int, own: Tensor) -> None:
@@ -304,8 +304,8 @@ def all_to_all(
             )
     check_place(ranks, "output_tensor_list", *output_tensor_list)
     check_place(ranks, "input_tensor_list", *input_tensor_list)
-    call = "all_to_all|all_to_all||0"
-    return issue(ranks, call, output_tensor_list, input_tensor_list, async_op, output_tensor_list)
+    outs, ins = joined(output_tensor_list), joined(input_tensor_list)
+    return issue(ranks, "all_to_all|all_to_all||0", outs, ins, async_op, output_tensor_list)
 
 
 def all_to_all_single(

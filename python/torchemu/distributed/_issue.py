@@ -10,6 +10,7 @@ from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._tensor import Tensor
+from torchemu._tensor.core import aliased_to
 from torchemu.distributed._groups import ProcessGroup
 from torchemu.distributed._work import Work
 
@@ -17,15 +18,16 @@ from torchemu.distributed._work import Work
 class Spelled(list[Tensor]):
     """Tensors of which the core is told more than which they are.
 
-    Attributes:
+    Args:
         text: what it is told; see pybind's parseTensors.
+        whole: a tensor of which the text has the handle, where it is not among them.
     """
 
-    __slots__ = ("text",)
+    __slots__ = ("text", "whole")
 
-    def __init__(self, tensors: Iterable[Tensor], text: str) -> None:
+    def __init__(self, tensors: Iterable[Tensor], text: str, whole: Tensor | None = None) -> None:
         super().__init__(tensors)
-        self.text = text
+        self.text, self.whole = text, whole
 
 
 def issue(
@@ -91,7 +93,25 @@ def repeated(times: int, tensors: Sequence[Tensor]) -> Spelled:
 
 def cut(t: Tensor, rows: Sequence[int]) -> Spelled:
     """A tensor of which so many rows each are for, or from, a rank."""
+    if t.is_contiguous() and len(set(rows)) == 1:
+        return Spelled([t], str(t._handle))
     return Spelled([t], f"{t._handle}/{'/'.join(map(str, rows))}")
+
+
+def joined(parts: Sequence[Tensor]) -> Sequence[Tensor]:
+    """A tensor for each rank. Where they are the equal parts of one, one after another, the core is told of that."""
+    if len(parts) < 2:
+        return parts
+    first = parts[0]
+    storage, shape, strides, at, size = first._storage, first._shape, first._strides, first._offset, first.numel()
+    if size == 0 or not first.is_contiguous():
+        return parts
+    for t in parts:
+        if t._storage is not storage or t._offset != at or t._shape != shape or t._strides != strides:
+            return parts
+        at += size
+    whole = aliased_to(storage, first.dtype, first.device, (size * len(parts),), (1,), first._offset)
+    return Spelled(parts, str(whole._handle), whole)
 
 
 def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | None) -> None:

@@ -15,7 +15,7 @@ from torchemu.distributed._checks import (
     check_tensor,
 )
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import issue, refuse_shards, warn_of_coalesced
+from torchemu.distributed._issue import issue, joined, refuse_shards, warn_of_coalesced
 from torchemu.distributed._reduce_op import RedOpType, ReduceOp, core_name
 from torchemu.distributed._work import Work
 
@@ -150,7 +150,7 @@ def reduce_scatter(
     check_place(ranks, "output", output)
     check_place(ranks, "input_list", *input_list)
     call = f"reduce_scatter|reduce_scatter|{name}|0"
-    return issue(ranks, call, [output], input_list, async_op, [output])
+    return issue(ranks, call, [output], joined(input_list), async_op, [output])
 
 
 def reduce_scatter_tensor(

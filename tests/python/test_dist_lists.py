@@ -1,0 +1,98 @@
+"""Lists with a tensor for each rank, wherever these tensors lie: some are parts of one, in order or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from conftest import OpenWorld
+from ranks import on_ranks
+
+import torchemu as torch
+import torchemu.distributed as dist
+
+RANKS, SIZE = 4, 3
+
+
+def _rows(matrix: torch.Tensor) -> list[torch.Tensor]:
+    return [matrix[i] for i in range(RANKS)]
+
+
+ARRANGEMENTS: dict[str, Callable[[], list[torch.Tensor]]] = {
+    "apart": lambda: [torch.zeros(SIZE) for _ in range(RANKS)],
+    "parts of one": lambda: list(torch.zeros(RANKS * SIZE).split(SIZE)),
+    "parts in the middle of one": lambda: list(torch.zeros(RANKS * SIZE + 5)[2:-3].split(SIZE)),
+    "rows": lambda: _rows(torch.zeros(RANKS, SIZE)),
+    "matrices of one row": lambda: list(torch.zeros(RANKS, SIZE).split(1)),
+    "columns": lambda: _rows(torch.zeros(SIZE, RANKS).t()),
+    "in reverse": lambda: list(torch.zeros(RANKS * SIZE).split(SIZE))[::-1],
+    "with gaps": lambda: [row[:SIZE] for row in _rows(torch.zeros(RANKS, SIZE + 1))],
+    "one of them apart": lambda: [*torch.zeros((RANKS - 1) * SIZE).split(SIZE), torch.zeros(SIZE)],
+    "each with gaps": lambda: [row[::2] for row in _rows(torch.zeros(RANKS, 2 * SIZE))],
+}
+
+
+def value(src: int, dst: int) -> np.ndarray:
+    """What one rank has for another."""
+    return 100 * src + 10 * dst + np.arange(SIZE, dtype=np.float32)
+
+
+def filled(tensors: list[torch.Tensor], rank: int) -> list[torch.Tensor]:
+    """With what a rank has for each."""
+    for dst, t in enumerate(tensors):
+        t.copy_(torch.from_numpy(value(rank, dst)).reshape(t.shape))
+    return tensors
+
+
+def exchanged(rank: int, arrangement: Callable[[], list[torch.Tensor]]) -> dict[str, list[np.ndarray]]:
+    """All collectives that take lists, with lists in that arrangement."""
+    own, got = torch.from_numpy(value(rank, 0)), torch.zeros(SIZE)
+    gathered, collected, exchange = arrangement(), arrangement(), arrangement()
+    dist.all_gather(gathered, own.reshape(gathered[0].shape))
+    dist.gather(own.reshape(collected[0].shape), collected if rank == 2 else None, dst=2)
+    dist.all_to_all(exchange, filled(arrangement(), rank))
+    ends = {"all_gather": gathered, "gather": collected, "all_to_all": exchange}
+    result = {name: [np.array(t.numpy()).reshape(SIZE) for t in list_] for name, list_ in ends.items()}
+    dist.scatter(got, filled(arrangement(), rank) if rank == 1 else None, src=1)
+    result["scatter"] = [np.array(got.numpy())]
+    dist.reduce_scatter(got, filled(arrangement(), rank))
+    result["reduce_scatter"] = [np.array(got.numpy())]
+    return result
+
+
+@pytest.mark.parametrize("name", ARRANGEMENTS)
+def test_where_the_tensors_lie_does_not_matter(open_world: OpenWorld, name: str) -> None:
+    open_world("default")
+
+    def program(rank: int) -> dict[str, list[np.ndarray]]:
+        dist.init_process_group("gloo")
+        return exchanged(rank, ARRANGEMENTS[name])
+
+    everyone = range(RANKS)
+    for rank, got in enumerate(on_ranks(RANKS, program)):
+        want = {
+            "all_gather": [value(src, 0) for src in everyone],
+            "gather": [value(src, 0) if rank == 2 else np.zeros(SIZE) for src in everyone],
+            "all_to_all": [value(src, rank) for src in everyone],
+            "scatter": [value(1, rank)],
+            "reduce_scatter": [np.sum([value(src, rank) for src in everyone], axis=0)],
+        }
+        for collective, arrays in want.items():
+            np.testing.assert_array_equal(got[collective], arrays, f"{collective} on rank {rank}")
+
+
+def test_parts_of_one_tensor_must_have_the_sizes_that_ranks_give(open_world: OpenWorld) -> None:
+    open_world("default")
+    sizes = [2, 1, 3, 2]  # rank 0's list has as many elements as all ranks give together
+
+    def program(rank: int) -> None:
+        dist.init_process_group("gloo")
+        n = sizes[rank]
+        dist.all_gather(list(torch.zeros(RANKS * n).split(n)), torch.zeros(n))
+
+    with pytest.raises(
+        Exception, match="rank 0 calls all_gather of float32 with 2 elements for rank 1's block"
+    ) as error:
+        on_ranks(RANKS, program)
+    assert "rank 1 calls all_gather of float32 with 1 elements for it" in str(error.value)
