@@ -109,8 +109,8 @@ def _unnamed() -> device:
 
 
 UNNAMED = _unnamed()
-"""Where a script's tensors are for which it names no device. The script sees the host's memory, as in PyTorch, and so
-prints what it prints there; operations on them are the current SIP's, so that time passes for all that a script does."""
+"""Where tensors of a script are that names no device for them. The script sees the host's memory, as in PyTorch, and so
+prints what it prints there; operations on them are the SIP's, so that time passes for all that a script does."""
 
 
 def _accelerator() -> str:

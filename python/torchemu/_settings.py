@@ -31,7 +31,7 @@ class Settings:
         dtype: of new tensors of floats.
         device: of new tensors; None is the current SIP.
         devices_before: those to come back to when ``with torch.device(…)`` ends, the innermost last.
-        accelerator: what a SIP's number alone means: "ahbm", or "cuda" for a script that runs as it would with torchrun.
+        accelerator: what the number of a SIP alone means: "ahbm", or "cuda" for a script as torchrun runs it.
         gradients, inference: whether operations are recorded for autograd; whether in torch.inference_mode.
         generator: of random numbers; made at its first use.
         printing: how tensors are printed.

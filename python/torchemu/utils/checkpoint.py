@@ -226,9 +226,9 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any,
     segments: int,
-    input: Any,
+    input: Any,  # noqa: A002
     use_reentrant: bool | None = None,
-    **kwargs: Any,  # noqa: A002
+    **kwargs: Any,
 ) -> Any:
     """Calls functions one after the other, in segments of which all but the last are checkpoints.
 
