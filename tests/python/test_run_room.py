@@ -61,3 +61,31 @@ def test_it_says_why_it_cannot_grow(tmp_path: Path, flag: str, file: str | None,
     outcome = spawned(tmp_path, [5], flag, str(value))
     assert outcome.status == 1
     assert f"it has 4 SIPs, and cannot get more, for {reason}; choose a --topology with at least 5" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "spawns",
+    [
+        "import torch.multiprocessing as mp\nmp.spawn(work, nprocs=3)",
+        "import torch\ntorch.multiprocessing.start_processes(work, nprocs=3)",
+        "from torch.multiprocessing import spawn\ndef main():\n    spawn(work, nprocs=3)\nmain()",
+        "from torch import multiprocessing as mp\nall = [mp.Process(target=work, args=(r,)) for r in range(3)]\n"
+        "for p in all: p.start()\nfor p in all: p.join()",
+        "import beside",
+    ],
+)
+def test_a_script_that_spawns_its_ranks_is_started_once(tmp_path: Path, spawns: str) -> None:
+    works = 'def work(rank):\n    print("rank", rank)\n\nif __name__ == "__main__":\n'
+    if spawns == "import beside":
+        written(
+            tmp_path, "import torch.multiprocessing as mp\ndef main(work):\n    mp.spawn(work, nprocs=3)", "beside.py"
+        )
+        spawns = "import beside\nbeside.main(work)"
+    program = written(tmp_path, works + "".join(f"    {line}\n" for line in spawns.splitlines()))
+    assert lines(launch(program)) == [f"rank {r}" for r in range(3)]
+
+
+def test_a_script_that_only_could_spawn_has_a_rank_for_each_sip(tmp_path: Path) -> None:
+    program = written(tmp_path, 'import torch.multiprocessing as mp\nmp.set_start_method("spawn")\nprint("here")')
+    assert lines(launch(program)) == ["here"] * 4
+    assert lines(launch("--nproc-per-node", "2", program)) == ["here"] * 2

@@ -17,7 +17,6 @@ from torchemu.run.environ import Launch
 from torchemu.run.isolation import ISOLATED, Isolation
 from torchemu.run.program import Module, Program, Script
 
-_DRIVES_SIPS = "simpler"  # the package of programs that are one host with all its chips
 _UNREADABLE = 2  # Python's exit status for a script that it cannot open
 
 
@@ -57,9 +56,9 @@ def _told() -> Iterator[None]:
 
 
 def _launch(options: argparse.Namespace, program: Program) -> Launch:
-    """How many ranks; without numbers, one for each SIP of the topology, or one where that drives the SIPs itself."""
+    """How many ranks; without numbers, one for each SIP of the topology, or one for a program that is one host."""
     nodes, sips = fabric.shape(options.topology)
-    if program.imports(_DRIVES_SIPS):
+    if program.is_one_host():
         nodes = sips = 1
     return Launch(
         nproc=options.nproc_per_node or sips,

@@ -58,7 +58,7 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
         "--nproc-per-node",
         type=_processes,
         metavar="N",
-        help="ranks of a node; without it, or with auto, gpu or cpu, one for each SIP",
+        help="ranks of a node; with auto, gpu or cpu, and without it, one for each SIP, or 1 for a script that spawns",
     )
     _flag(group, "--nnodes", type=_nodes, metavar="M", help="nodes; without it 1, or all of the topology's without N")
     _flag(group, "--seed", type=int, default=0, metavar="S", help="of random numbers, 0; each rank has others")

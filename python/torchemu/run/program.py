@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+_CHIPS = "simpler"  # the package of programs that are one host with all its chips
+_SPAWNS = ("spawn", "start_processes", "Process")  # what makes ranks, of torch.multiprocessing
+
 
 class Program:
     """Runs the main program in a rank, as Python does.
@@ -32,8 +35,9 @@ class Program:
         sys.modules["__main__"] = sys.modules[name] = main
         exec(code, main.__dict__)
 
-    def imports(self, package: str) -> bool:
-        """Whether it says that it imports a package, as far as can be seen without running it."""
+    def is_one_host(self) -> bool:
+        """Whether it is to be started once, as far as can be seen without running it: it spawns its ranks itself, or
+        drives the SIPs as its chips."""
         return False
 
     def start(self, rank: int) -> None:
@@ -68,15 +72,17 @@ class Script(Program):
         self._code = compile(loader.get_data(self._file), self._file, "exec", dont_inherit=True)
         self._about = {"__file__": self._file, "__loader__": loader, "__cached__": None, "__package__": None}
 
-    def imports(self, package: str) -> bool:
-        """As Program.imports: it sees what the file imports, and the files beside it that it imports."""
+    def is_one_host(self) -> bool:
+        """As Program.is_one_host: it sees what the file says, and the files beside it that it imports."""
         known: dict[str, types.CodeType | None] = {"__main__": self._code}
-        waiting = [self._code]
+        waiting, names = [self._code], set[str]()
         while waiting:
-            for name in _imported(waiting.pop()) - known.keys():
-                known[name] = self._beside(name)
-                waiting += filter(None, [known[name]])
-        return package in known
+            code = waiting.pop()
+            names |= _names(code)
+            for package in _imported(code) - known.keys():
+                known[package] = self._beside(package)
+                waiting += filter(None, [known[package]])
+        return _CHIPS in known or (not names.isdisjoint(_SPAWNS) and "multiprocessing" in names)
 
     def _beside(self, name: str) -> types.CodeType | None:
         """The code of a module in the file's folder; None if there is none, or none that Python can read."""
@@ -104,6 +110,12 @@ class Module(Program):
 
     def _first_path(self) -> str:
         return os.getcwd()
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """The names that code, and the functions in it, use."""
+    found = {part for name in code.co_names for part in name.split(".")}
+    return found.union(*(_names(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
 
 
 def _imported(code: types.CodeType) -> set[str]:
