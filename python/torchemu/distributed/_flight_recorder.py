@@ -50,6 +50,7 @@ _NAMES = {
     "all_gather_into_tensor": "_all_gather_base",
     "reduce_scatter_tensor": "_reduce_scatter_base",
     "all_to_all_single": "all_to_all",
+    "gather_single": "gather",
 }
 """What PyTorch's recorder calls operations, where it is not what programs call them."""
 

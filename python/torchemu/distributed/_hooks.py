@@ -8,7 +8,7 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu._tensor import Tensor, isnan
 from torchemu.distributed._work import Work
@@ -62,9 +62,10 @@ _NAMES = {
     "barrier": HookOpName.BARRIER,
     "scatter": HookOpName.SCATTER,
     "gather": HookOpName.GATHER,
+    "gather_single": HookOpName.GATHER,
 }
 
-_ROOTED = ("broadcast", "reduce", "scatter", "gather")
+_ROOTED = ("broadcast", "reduce", "scatter", "gather", "gather_single")
 _IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce")
 
 
@@ -142,15 +143,27 @@ class Watcher:
         """Called when it has been."""
 
 
+class Estimator(Protocol):
+    """One who works out how long operations would take."""
+
+    def collective(self, group: ProcessGroup, call: str, outs: str, ins: str) -> None:
+        """Adds a collective; see go.Issue for the arguments."""
+
+    def message(self, group: ProcessGroup, sending: bool, peer: int, nbytes: int) -> None:
+        """Adds a message to, or from, a group rank."""
+
+
 class Hooks:
     """Who is told of what a rank issues to a group, in the order of their coming.
 
     Attributes:
         watchers: by who they are for.
+        estimator: who works out how long operations would take, which then are not issued; None for nobody.
     """
 
     def __init__(self) -> None:
         self.watchers: dict[object, Watcher] = {}
+        self.estimator: Estimator | None = None
         self._numbers = itertools.count()
 
     def around(
@@ -216,8 +229,20 @@ def detach(group: ProcessGroup, key: object) -> None:
     """Ends that. Without anybody who looks, operations cost what they did before."""
     if group.hooks is not None:
         group.hooks.watchers.pop(key, None)
-        if not group.hooks.watchers:
-            group.hooks = None
+        _forget_idle(group)
+
+
+def set_estimator(group: ProcessGroup, estimator: Estimator | None) -> None:
+    """Lets one work out how long operations would take, instead of issuing them; None ends that."""
+    if group.hooks is None:
+        group.hooks = Hooks()
+    group.hooks.estimator = estimator
+    _forget_idle(group)
+
+
+def _forget_idle(group: ProcessGroup) -> None:
+    if group.hooks is not None and not group.hooks.watchers and group.hooks.estimator is None:
+        group.hooks = None
 
 
 # -- the check for NaN

@@ -17,7 +17,7 @@ from torchemu.distributed._groups import (
     group_rank_of,
     member,
 )
-from torchemu.distributed._issue import refuse_shards
+from torchemu.distributed._issue import NotIssued, refuse_shards
 from torchemu.distributed._work import Work
 
 _ANY_SOURCE = -1
@@ -147,6 +147,9 @@ def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tenso
     check_place(group, "tensor", tensor)
     if group.hooks is None:
         return Work(post(group, sending, peer, tag, tensor), [tensor])
+    if group.hooks.estimator is not None:
+        group.hooks.estimator.message(group, sending, peer, tensor.nbytes)
+        return NotIssued([tensor], peer if peer >= 0 else group.rank())
     return group.hooks.around(
         group,
         lambda: Work(post(group, sending, peer, tag, tensor), [tensor]),
