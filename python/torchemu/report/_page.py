@@ -110,8 +110,8 @@ def _timeline(timeline: Timeline) -> str:
     drawing = timeline.svg()
     left_out = f" Of {timeline.left_out} further ranks there are no rows." if timeline.left_out else ""
     about = (
-        "Each rank's device: kernels above, communication below. Drag over a time to see it more closely; with Ctrl the "
-        f"wheel does so, with Shift it moves. A double click shows all.{left_out}"
+        "Each rank's device: kernels above, communication below. Drag over a time to see it more closely; with Ctrl "
+        f"the wheel does so, with Shift it moves. A double click shows all.{left_out}"
     )
     key = "".join(_key(class_, _NAMES.get(class_, class_.replace("-", "_"))) for class_ in timeline.used)
     return _section("Timeline", about, drawing, element("div", key, class_="key"))

@@ -160,8 +160,8 @@ class Timeline:
             place = {"x": left, "y": TOP - 2, "width": right - left - 0.5, "height": 13.0}
             parts.append(element("rect", said, **place, class_="annotation"))
             shown = None if right - left > 7 * len(a.name) else "none"
-            place = {"x": (left + right) / 2, "y": TOP + 8, "data_left": left, "data_right": right, "display": shown}
-            names.append(element("text", escaped(a.name), **place, class_="annotation-name"))
+            ends = {"x": (left + right) / 2, "y": TOP + 8, "data_left": left, "data_right": right}
+            names.append(element("text", escaped(a.name), **ends, display=shown, class_="annotation-name"))
         return parts, names
 
     def _axis(self, top: float, bottom: float) -> list[str]:
