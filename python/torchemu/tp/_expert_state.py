@@ -8,6 +8,30 @@ from torchemu import distributed as dist
 from torchemu.tp import _state
 from torchemu.tp._initialize import gloo as _gloo
 
+__all__ = [
+    "get_expert_data_parallel_group",
+    "get_expert_data_parallel_group_gloo",
+    "get_expert_data_parallel_rank",
+    "get_expert_data_parallel_world_size",
+    "get_expert_model_parallel_group",
+    "get_expert_model_parallel_rank",
+    "get_expert_model_parallel_src_rank",
+    "get_expert_model_parallel_world_size",
+    "get_expert_tensor_and_model_parallel_group",
+    "get_expert_tensor_and_model_parallel_rank",
+    "get_expert_tensor_and_model_parallel_world_size",
+    "get_expert_tensor_model_pipeline_parallel_group",
+    "get_expert_tensor_parallel_group",
+    "get_expert_tensor_parallel_rank",
+    "get_expert_tensor_parallel_world_size",
+    "get_inter_distributed_optimizer_instance_group",
+    "get_intra_distributed_optimizer_instance_group",
+    "set_expert_model_parallel_rank",
+    "set_expert_model_parallel_world_size",
+    "set_expert_tensor_parallel_rank",
+    "set_expert_tensor_parallel_world_size",
+]
+
 
 def get_expert_model_parallel_group(check_initialized: bool = True) -> Any:
     """The ranks that have different experts."""
@@ -128,6 +152,3 @@ def _size(kind: str) -> int:
 
 def _rank(kind: str) -> int:
     return _state.rank(kind) if dist.is_initialized() else 0
-
-
-__all__ = [name for name in dir() if name.startswith(("get_", "set_"))]

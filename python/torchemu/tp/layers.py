@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torchemu as torch
+from torchemu._tensor.core import Tensor
 from torchemu.distributed import ProcessGroup
 from torchemu.nn import Module, Parameter
 from torchemu.nn.functional import embedding
@@ -49,7 +50,6 @@ __all__ = [
     "set_tensor_model_parallel_attributes",
 ]
 
-Tensor = torch.Tensor
 Init = Callable[[Tensor], Any]
 
 _NO_FUSION = (
@@ -300,7 +300,7 @@ class RowParallelLinear(Module):
         self.weight = empty_parameter((output_size, self.input_size_per_partition), config)
         shape = (output_size, input_size)
         self.master_weight = _initialize(self, shape, 1, init_method, config, stride, keep_master_weight_for_test)
-        self.bias = _zeros(self, output_size, config) if bias else None
+        self.bias: Any = _zeros(self, output_size, config) if bias else None
         if self.bias is not None:
             self.bias.sequence_parallel = self.sequence_parallel
 
@@ -408,9 +408,9 @@ def _initialize(
     )
 
 
-def _zeros(layer: Any, size: int, config: ModelParallelConfig) -> Parameter:
+def _zeros(layer: Any, size: int, config: ModelParallelConfig) -> Any:
     """A bias."""
-    bias = empty_parameter((size,), config)
+    bias: Any = empty_parameter((size,), config)
     if config.perform_initialization:
         with torch.no_grad():
             bias.zero_()

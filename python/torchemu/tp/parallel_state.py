@@ -11,12 +11,65 @@ from datetime import timedelta
 from typing import Any
 
 from torchemu import distributed as dist
-from torchemu.tp import _initialize, _state
+from torchemu.tp import _expert_state, _initialize, _state
 from torchemu.tp._expert_state import *  # noqa: F403
 from torchemu.tp._initialize import gloo as _gloo
 from torchemu.tp.rank_generator import RankGenerator
 
-__all__ = ["RankGenerator"]
+__all__ = [
+    "RankGenerator",
+    "destroy_model_parallel",
+    "get_all_ranks",
+    "get_amax_reduction_group",
+    "get_context_parallel_global_ranks",
+    "get_context_parallel_group",
+    "get_context_parallel_rank",
+    "get_context_parallel_world_size",
+    "get_data_parallel_group",
+    "get_data_parallel_group_gloo",
+    "get_data_parallel_rank",
+    "get_data_parallel_src_rank",
+    "get_data_parallel_world_size",
+    "get_embedding_group",
+    "get_hierarchical_context_parallel_groups",
+    "get_hybrid_data_context_parallel_groups",
+    "get_model_parallel_group",
+    "get_model_parallel_src_rank",
+    "get_pipeline_model_parallel_first_rank",
+    "get_pipeline_model_parallel_group",
+    "get_pipeline_model_parallel_last_rank",
+    "get_pipeline_model_parallel_next_rank",
+    "get_pipeline_model_parallel_prev_rank",
+    "get_pipeline_model_parallel_rank",
+    "get_pipeline_model_parallel_world_size",
+    "get_position_embedding_group",
+    "get_tensor_and_context_parallel_group",
+    "get_tensor_and_context_parallel_rank",
+    "get_tensor_and_context_parallel_world_size",
+    "get_tensor_and_data_parallel_group",
+    "get_tensor_model_parallel_group",
+    "get_tensor_model_parallel_rank",
+    "get_tensor_model_parallel_src_rank",
+    "get_tensor_model_parallel_world_size",
+    "get_virtual_pipeline_model_parallel_rank",
+    "get_virtual_pipeline_model_parallel_world_size",
+    "initialize_model_parallel",
+    "is_initialized",
+    "is_pipeline_first_stage",
+    "is_pipeline_last_stage",
+    "is_rank_in_embedding_group",
+    "is_rank_in_position_embedding_group",
+    "is_unitialized",
+    "model_parallel_is_initialized",
+    "set_data_parallel_rank",
+    "set_pipeline_model_parallel_rank",
+    "set_pipeline_model_parallel_world_size",
+    "set_tensor_model_parallel_rank",
+    "set_tensor_model_parallel_world_size",
+    "set_virtual_pipeline_model_parallel_rank",
+    "set_virtual_pipeline_model_parallel_world_size",
+]
+__all__ += _expert_state.__all__
 
 Ranks = Callable[[list[int]], Sequence[int]]
 
@@ -394,6 +447,3 @@ def is_rank_in_embedding_group(ignore_virtual: bool = True, vp_stage: int | None
 def is_rank_in_position_embedding_group() -> bool:
     """Whether the rank has the position embedding."""
     return get_position_embedding_group(check_initialized=False) is not None
-
-
-__all__ += [name for name in dir() if name.startswith(("get_", "set_", "is_", "init", "destroy_", "model_"))]
