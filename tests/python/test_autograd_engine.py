@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import io
 import pickle
 import warnings
 import weakref
@@ -442,6 +443,25 @@ def test_deep_copies_and_pickles_of_leaves() -> None:
     assert y.grad.tolist() == [4, 4] and x.grad.tolist() == [3, 3]
     z = pickle.loads(pickle.dumps(x))
     assert z.requires_grad and z.is_leaf and z.grad is None
+
+
+def test_files_keep_what_requires_gradients() -> None:
+    x = leaf(2)
+    parameter = torch.nn.Parameter(torch.ones(3))
+    constant = torch.nn.Parameter(torch.arange(2), requires_grad=False)
+    file = io.BytesIO()
+    torch.save({"leaf": x, "result": x * 2, "p": parameter, "c": constant, "plain": torch.ones(1)}, file)
+    file.seek(0)
+    read = torch.load(file)
+    assert {name: t.requires_grad for name, t in read.items()} == {
+        "leaf": True,
+        "result": True,
+        "p": True,
+        "c": False,
+        "plain": False,
+    }
+    assert all(t.is_leaf for t in read.values())
+    assert [type(read[name]) for name in ("leaf", "p", "c")] == [Tensor, torch.nn.Parameter, torch.nn.Parameter]
 
 
 def test_other_attributes_stay() -> None:
