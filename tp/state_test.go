@@ -458,10 +458,10 @@ func TestInitializationRejects(t *testing.T) {
 		c    tp.Config
 		want string
 	}{
-		{tp.Config{TensorModelParallelSize: 3}, "world_size (8) is not divisible by tensor × pipeline × context × gtp_remat parallel size (3)"},
-		{tp.Config{TensorModelParallelSize: 2, PipelineModelParallelSize: 2, ContextParallelSize: 4}, "world_size (8) is not divisible by tensor × pipeline × context × gtp_remat parallel size (16)"},
-		{tp.Config{GTPRematSize: 5}, "(5)"},
-		{tp.Config{ExpertModelParallelSize: 3}, "world_size (8) is not divisible by expert tensor × model × pipeline × gtp_remat parallel size (3)"},
+		{tp.Config{TensorModelParallelSize: 3}, "world_size (8) is not divisible by 3"},
+		{tp.Config{TensorModelParallelSize: 2, PipelineModelParallelSize: 2, ContextParallelSize: 4}, "world_size (8) is not divisible by 16"},
+		{tp.Config{GTPRematSize: 5}, "by 5"},
+		{tp.Config{ExpertModelParallelSize: 3}, "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (3)"},
 		{tp.Config{VirtualPipelineModelParallelSize: 2}, "pipeline-model-parallel size should be greater than 1 with interleaved schedule: it is 1"},
 		{tp.Config{TensorModelParallelSize: -2}, "tensor_model_parallel_size is -2: it must be at least 1"},
 		{tp.Config{NumDistributedOptimizerInstances: 3}, "data × context parallel size (8) is not divisible by number of distributed optimizer instances (3)"},

@@ -28,10 +28,13 @@ _TITLES = {
     PIPELINE: "pipeline_model parallel group",
     DATA_WITH_CONTEXT: "data parallel group with context parallel combined",
     INTRA_PARTIAL_DATA: "Intra partial data parallel group",
+    "tensor and data parallel with context parallel": "tensor and data parallel group",
     EXPERT_TENSOR: "Expert tensor parallel group",
     EXPERT_TENSOR_AND_MODEL: "Expert tensor and model parallel group",
+    "expert tensor model pipeline parallel": "Expert tensor-model-pipeline parallel group",
     EXPERT_DATA: "Expert data parallel group",
     INTRA_PARTIAL_EXPERT_DATA: "Intra partial expert data parallel group",
+    "intra distributed optimizer instance": "Intra distributed optimizer instance group",
 }
 """What Megatron's messages call a group, where that is not the kind's name."""
 
@@ -84,16 +87,27 @@ def replace(state: State) -> None:
     _STATE.set(state)
 
 
-def group(kind: str, check: bool = True) -> Any:
+def group(kind: str, check: bool = True, title: str = "") -> Any:
     """The rank's group of a kind; None where there is none and that is not checked.
+
+    Args:
+        kind: the kind.
+        check: whether there must be one.
+        title: what the message calls it, if not as usual.
 
     Raises:
         AssertionError: there is none.
     """
     found = current().groups.get(kind)
     if found is None and check:
-        raise AssertionError(f"{_TITLES.get(kind, f'{kind} group')} is not initialized")
+        raise AssertionError(f"{title or _TITLES.get(kind, f'{kind} group')} is not initialized")
     return found
+
+
+def first_rank(kind: str) -> int:
+    """The first rank of the rank's group of a kind."""
+    title = _TITLES.get(kind, f"{kind} group")
+    return group(kind, title=title[0].upper() + title[1:]).ranks[0]
 
 
 def rank(kind: str) -> int:
