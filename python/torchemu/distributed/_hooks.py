@@ -3,10 +3,11 @@ for NaN, the flight recorder."""
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -142,6 +143,9 @@ class Watcher:
     def after(self, operation: Operation, work: Work) -> None:
         """Called when it has been."""
 
+    def batch(self, group: ProcessGroup, begins: bool) -> None:
+        """Called before and after messages that are issued in one go."""
+
 
 class Estimator(Protocol):
     """One who works out how long operations would take."""
@@ -190,6 +194,22 @@ class Hooks:
         for watcher in watchers:
             watcher.after(operation, work)
         return work
+
+
+@contextlib.contextmanager
+def batched(group: ProcessGroup | None) -> Iterator[None]:
+    """Tells those who look at the group that the messages of the block are issued in one go."""
+    if group is None or group.hooks is None:
+        yield
+        return
+    watchers = list(group.hooks.watchers.values())
+    for watcher in watchers:
+        watcher.batch(group, begins=True)
+    try:
+        yield
+    finally:
+        for watcher in watchers:
+            watcher.batch(group, begins=False)
 
 
 class _Called(Watcher):
