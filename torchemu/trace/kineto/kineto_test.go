@@ -262,3 +262,23 @@ func TestHostOrDeviceAlone(t *testing.T) {
 		}
 	}
 }
+
+// A stream that waits for a collective's end says so, in PyTorch's words.
+func TestWaitsOfStreams(t *testing.T) {
+	rec := sample(t)
+	stream := rec.Activities[0].Track
+	rec.Activities = append(rec.Activities, trace.Activity{
+		Rank: 1, Kind: trace.Kernel, Name: "relu", Track: stream, Number: 8, Called: 17 * us, Issued: 18 * us, Start: 22 * us, End: 23 * us,
+	})
+	d, _ := written(t, rec)
+	var got []string
+	for _, e := range d.TraceEvents {
+		if e.Cat == "cuda_sync" {
+			got = append(got, fmt.Sprintf("%s %d.%d %s+%s %v", e.Name, e.PID, e.TID, e.TS, e.Dur, e.Args))
+		}
+	}
+	want := "Stream Wait Event 1.7 18.000000+4.000000 map[wait_on_correlation:4 wait_on_stream:8 waits for:reduce]"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+}
