@@ -148,3 +148,28 @@ def test_what_is_wrong() -> None:
         detach_variable([leaf(1)])  # type: ignore[arg-type]
     x, text = detach_variable((leaf(1), "text"))
     assert x.is_leaf and x.requires_grad and text == "text"
+
+
+def test_states_of_devices() -> None:
+    x = torch.ones(2)
+    devices, states = torch.utils.checkpoint.get_device_states(x, 3, torch.ones(1, device="cpu"), x)
+    assert devices == [0]
+    first = torch.rand(3).tolist()
+    torch.utils.checkpoint.set_device_states(devices, states)
+    assert torch.rand(3).tolist() == first
+    assert torch.utils.checkpoint.get_device_states(torch.ones(1, device="cpu")) == ([], [])
+
+
+def test_settings_without_a_meaning() -> None:
+    with (
+        torch.utils.checkpoint.set_checkpoint_early_stop(False),
+        torch.utils.checkpoint.set_checkpoint_debug_enabled(True),
+    ):
+        assert checkpoint(lambda a: a * 2, leaf(1), use_reentrant=False).tolist() == [2]
+
+
+def test_selective_checkpoints_are_not_supported() -> None:
+    with pytest.raises(NotImplementedError, match="checkpoint smaller functions instead"):
+        torch.utils.checkpoint.create_selective_checkpoint_contexts([])
+    with pytest.raises(AttributeError, match=r"module 'torch.utils' has no attribute 'nothing'"):
+        _ = torch.utils.nothing
