@@ -6,7 +6,7 @@ import copy
 import numpy as np
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 
