@@ -273,6 +273,11 @@ def test_retain_grad() -> None:
     assert y.retains_grad and not x.retains_grad
     (y * y).sum().backward()
     assert y.grad.tolist() == [4, 4] and x.grad.tolist() == [8, 8]
+    z = x * 2
+    z.retain_grad()
+    z.mul_(3)
+    z.sum().backward()
+    assert z.grad.tolist() == [1, 1], "of what it is now"
     with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf Tensor"):
         assert (x * 1).grad is None
 

@@ -371,6 +371,54 @@ def test_once_differentiable() -> None:
         g.sum().backward()
 
 
+# -- tensors that the program keeps itself
+
+
+def test_kept_tensors_can_be_packed() -> None:
+    seen: list[Any] = []
+
+    def pack(t: Tensor) -> Any:
+        assert not torch.is_grad_enabled()
+        seen.append(t.tolist())
+        return t.tolist()
+
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, torch.tensor):
+        y = (x * x).exp()
+        z = Cube.apply(x, 1)
+    assert len(seen) == 4 and seen[:2] == [[2, 3]] * 2
+    (y + z).sum().backward()
+    want = [2 * v * torch.tensor(v * v).exp().item() + 3 * v * v for v in (2.0, 3.0)]
+    assert x.grad.tolist() == pytest.approx(want, rel=1e-6)
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.sum().backward()
+
+
+def test_packed_tensors_have_their_history() -> None:
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        (g,) = torch.autograd.grad((x * 2).exp().sum(), x, create_graph=True)
+        (h,) = torch.autograd.grad(g.sum(), x)
+    assert h.device == x.device and h.tolist() == pytest.approx((4 * (2 * x).exp()).tolist())
+
+
+def test_hooks_of_kept_tensors_that_are_wrong() -> None:
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    x = leaf(2)
+    with hooks(lambda t: t, lambda t: 3):  # type: ignore[arg-type,return-value]
+        y = x * x
+    with pytest.raises(TypeError, match="Output of saved tensor unpack_hook expected to be a Tensor but got result of"):
+        y.sum().backward()
+    modifying = "A saved tensor pack hook is modifying its input in place"
+    with pytest.raises(RuntimeError, match=modifying), hooks(lambda t: t.add_(1), lambda t: t):
+        x.exp() * (x * 1)
+    refuse = torch.autograd.graph.disable_saved_tensors_hooks
+    with refuse("not here"), pytest.raises(RuntimeError, match="not here"), hooks(lambda t: t, lambda t: t):
+        pass
+    with hooks(lambda t: t, lambda t: t), pytest.raises(RuntimeError, match="nor here"), refuse("nor here"):
+        pass
+
+
 # -- gradcheck
 
 
