@@ -113,6 +113,16 @@ func Annotate(worldHandle int64, rank int, name string, from int64) (err error) 
 	return err
 }
 
+// UsesMemory records how much of its device's memory a rank's program has in use from now on, in bytes.
+func UsesMemory(worldHandle int64, rank int, bytes int64) (err error) {
+	defer guard(&err)
+	_, r, err := rankOf(worldHandle, rank)
+	if err == nil {
+		r.UsesMemory(bytes)
+	}
+	return err
+}
+
 // WriteRecording writes a recording to a file, compressed when its name ends in .gz. format is chrome or perfetto, which
 // are of all ranks, or kineto or chakra, which are of one rank: options say which, as JSON of kineto.Options.
 func WriteRecording(handle int64, path, format, options string) (err error) {

@@ -22,6 +22,20 @@ func (o *writer) host(arrows bool) {
 	}
 }
 
+// memory writes how much of the device's memory the program has in use, as a counter.
+func (o *writer) memory() {
+	for _, m := range o.rec.Memory {
+		if m.Rank == o.rank {
+			e := o.begin("C", "", "memory in use")
+			e.num("pid", int64(o.rank))
+			e.time("ts", m.From)
+			e.nested("args")
+			e.num("bytes", m.Bytes)
+			o.endBar()
+		}
+	}
+}
+
 func (o *writer) span(s *trace.Span, index int) {
 	pid := hostPID + o.rank
 	if s.Wait {

@@ -290,6 +290,23 @@ func TestNodes(t *testing.T) {
 	)
 }
 
+// Of what changes within a nanosecond, the last is written.
+func TestMemory(t *testing.T) {
+	rec := open(t)
+	rec.Memory = []trace.MemoryUse{
+		{Rank: 1, From: us, Bytes: 512}, {Rank: 0, From: us, Bytes: 99}, {Rank: 1, From: us + 1, Bytes: 1024},
+		{Rank: 1, From: 3 * us, Bytes: 0},
+	}
+	s := read(t, written(t, rec))
+	for counter, want := range map[string]string{
+		"rank 0 on n0.s0/memory in use": "1000=99", "rank 1 on n0.s1/memory in use": "1000=1024 3000=0",
+	} {
+		if got := strings.Join(s.levels[counter], " "); got != want {
+			t.Errorf("%s: %q, want %q of %v", counter, got, want, s.levels)
+		}
+	}
+}
+
 func TestAnEmptyRecordingIsAFile(t *testing.T) {
 	rec := open(t)
 	if s := read(t, written(t, rec)); len(s.bars) != 0 || len(s.tracks) != 4 {

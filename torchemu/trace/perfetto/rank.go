@@ -13,6 +13,7 @@ func (o *writer) rank(process uint64, p *place, rec *trace.Recording) {
 	rows := rec.Rows(p.sip)
 	waits := trace.Waits(rows)
 	o.host(process, p, rec)
+	o.memory(process, p.sip, rec)
 	for i := 0; i < len(rows); {
 		j := i
 		var list []bar
@@ -35,6 +36,26 @@ func (o *writer) rank(process uint64, p *place, rec *trace.Recording) {
 type bar struct {
 	activity, wait *trace.Activity
 	start, end     sim.Time
+}
+
+// memory writes how much of the device's memory the program has in use.
+func (o *writer) memory(process uint64, rank int, rec *trace.Recording) {
+	var track uint64
+	for i, m := range rec.Memory {
+		if m.Rank != rank {
+			continue
+		}
+		if track == 0 {
+			track = o.counter(process, "memory in use", "bytes")
+		}
+		next := i + 1
+		for next < len(rec.Memory) && rec.Memory[next].Rank != rank {
+			next++
+		}
+		if next == len(rec.Memory) || rec.Memory[next].From/sim.Nanosecond != m.From/sim.Nanosecond {
+			o.count(track, m.From, float64(m.Bytes))
+		}
+	}
 }
 
 // host writes the host's thread, whose bars are nested.
