@@ -264,6 +264,24 @@ def test_rank_generator_in_every_order() -> None:
                 assert group == [10 + r for r in want], (order, kinds)
 
 
+def test_memory_that_is_used_again() -> None:
+    def rank(r: int) -> None:
+        with pytest.raises(AssertionError, match="global memory buffer is not initialized"):
+            ps.get_global_memory_buffer()
+        ps.initialize_model_parallel(2)
+        buffer = ps.get_global_memory_buffer()
+        first = buffer.get_tensor((2, 6), torch.float32, "mpu")
+        smaller = buffer.get_tensor([3, 3], torch.float32, "mpu")
+        assert (first.shape, smaller.shape) == ((2, 6), (3, 3)) and first.data_ptr() == smaller.data_ptr()
+        others = [(3, 6), torch.float32, "mpu"], [(2, 6), torch.float64, "mpu"], [(2, 6), torch.float32, "other"]
+        assert first.data_ptr() not in [buffer.get_tensor(*other).data_ptr() for other in others]
+        assert ps.get_global_memory_buffer() is buffer
+        ps.destroy_global_memory_buffer()
+        assert ps.get_global_memory_buffer() is not buffer
+
+    on_ranks(2, rank)
+
+
 # -- bad input
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
 from torchemu._rank_local import RankLocal
+
+if TYPE_CHECKING:
+    from torchemu.tp._memory_buffer import GlobalMemoryBuffer
 
 TENSOR = "tensor model parallel"
 PIPELINE = "pipeline model parallel"
@@ -50,6 +53,7 @@ class State:
         hybrid: its groups of data and context parallelism, by size.
         ranks, sizes: what was set instead of the groups' own, by kind.
         virtual_rank, virtual_size: which of the rank's pipeline stages runs, of how many; None without interleaving.
+        memory: what layers use again and again; None before its first use.
     """
 
     initialize: Callable[[], None] | None = None
@@ -60,6 +64,7 @@ class State:
     sizes: dict[str, int] = field(default_factory=dict)
     virtual_rank: int | None = None
     virtual_size: int | None = None
+    memory: GlobalMemoryBuffer | None = None
 
 
 _STATE: RankLocal[State] = RankLocal(State)

@@ -11,9 +11,10 @@ from datetime import timedelta
 from typing import Any
 
 from torchemu import distributed as dist
-from torchemu.tp import _expert_state, _initialize, _state
+from torchemu.tp import _expert_state, _initialize, _memory_buffer, _state
 from torchemu.tp._expert_state import *  # noqa: F403
 from torchemu.tp._initialize import gloo as _gloo
+from torchemu.tp._memory_buffer import *  # noqa: F403
 from torchemu.tp.rank_generator import RankGenerator
 
 __all__ = [
@@ -69,7 +70,7 @@ __all__ = [
     "set_virtual_pipeline_model_parallel_rank",
     "set_virtual_pipeline_model_parallel_world_size",
 ]
-__all__ += _expert_state.__all__
+__all__ += [*_expert_state.__all__, *_memory_buffer.__all__]
 
 Ranks = Callable[[list[int]], Sequence[int]]
 
