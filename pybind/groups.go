@@ -62,18 +62,52 @@ func Issue(group, stream int64, site int, asyncOp bool, call, outs, ins string) 
 	if err != nil {
 		return 0, err
 	}
-	o, err := parseCall(call)
+	o, err := parseOperation(g.world, call, outs, ins)
 	if err != nil {
-		return 0, err
-	}
-	if o.Out, err = parseTensors(g.world, outs); err != nil {
-		return 0, err
-	}
-	if o.In, err = parseTensors(g.world, ins); err != nil {
 		return 0, err
 	}
 	w, err := g.object.Do(c, o)
 	return issued(g.world, asyncOp, w, err)
+}
+
+// Estimate is how many picoseconds the collective would take on a fabric that has nothing else to do, if all members
+// called it at once; see Issue for the arguments. Nothing is issued.
+func Estimate(group int64, rank int, call, outs, ins string) (ps int64, err error) {
+	defer guard(&err)
+	g, err := groupOf(group)
+	if err != nil {
+		return 0, err
+	}
+	o, err := parseOperation(g.world, call, outs, ins)
+	if err != nil {
+		return 0, err
+	}
+	took, err := g.object.Estimate(rank, o)
+	return int64(took), err
+}
+
+// EstimateMessage is the same of so many bytes from a group rank to another one.
+func EstimateMessage(group int64, from, to int, bytes int64) (ps int64, err error) {
+	defer guard(&err)
+	g, err := groupOf(group)
+	if err != nil {
+		return 0, err
+	}
+	took, err := g.object.EstimateMessage(from, to, bytes)
+	return int64(took), err
+}
+
+// parseOperation reads the arguments of Issue.
+func parseOperation(w *world, call, outs, ins string) (distributed.Operation, error) {
+	o, err := parseCall(call)
+	if err != nil {
+		return o, err
+	}
+	if o.Out, err = parseTensors(w, outs); err != nil {
+		return o, err
+	}
+	o.In, err = parseTensors(w, ins)
+	return o, err
 }
 
 // Post issues one side of a message and returns its work, as Issue does: a send of t to the group rank peer, or its

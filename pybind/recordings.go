@@ -13,6 +13,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 	"github.com/torchemu/torchemu/torchemu/trace"
+	"github.com/torchemu/torchemu/torchemu/trace/chakra"
 	"github.com/torchemu/torchemu/torchemu/trace/chrome"
 	"github.com/torchemu/torchemu/torchemu/trace/kineto"
 	"github.com/torchemu/torchemu/torchemu/trace/perfetto"
@@ -112,8 +113,18 @@ func Annotate(worldHandle int64, rank int, name string, from int64) (err error) 
 	return err
 }
 
+// UsesMemory records how much of its device's memory a rank's program has in use from now on, in bytes.
+func UsesMemory(worldHandle int64, rank int, bytes int64) (err error) {
+	defer guard(&err)
+	_, r, err := rankOf(worldHandle, rank)
+	if err == nil {
+		r.UsesMemory(bytes)
+	}
+	return err
+}
+
 // WriteRecording writes a recording to a file, compressed when its name ends in .gz. format is chrome or perfetto, which
-// are of all ranks, or kineto, which is of one rank: options say which, as JSON of kineto.Options.
+// are of all ranks, or kineto or chakra, which are of one rank: options say which, as JSON of kineto.Options.
 func WriteRecording(handle int64, path, format, options string) (err error) {
 	defer guard(&err)
 	r, err := recordingOf(handle)
@@ -149,7 +160,7 @@ func (r *recording) write(w io.Writer, format, options string) error {
 		return chrome.Write(w, r.Recording)
 	case "perfetto":
 		return perfetto.Write(w, r.Recording)
-	case "kineto":
+	case "chakra", "kineto":
 		var o kineto.Options
 		if err := json.Unmarshal([]byte(options), &o); err != nil {
 			return err
@@ -157,9 +168,12 @@ func (r *recording) write(w io.Writer, format, options string) error {
 		if o.Rank < 0 || o.Rank >= r.Topology.SIPs() {
 			return raise("ValueError", "there is no rank %d: topology %q has %d SIPs", o.Rank, r.Topology.Name, r.Topology.SIPs())
 		}
+		if format == "chakra" {
+			return chakra.Write(w, r.Recording, o.Rank)
+		}
 		return kineto.Write(w, r.Recording, o)
 	}
-	return raise("ValueError", "%q is no format of a trace: the formats are chrome, kineto and perfetto", format)
+	return raise("ValueError", "%q is no format of a trace: the formats are chakra, chrome, kineto and perfetto", format)
 }
 
 // ReadRecording returns what WriteRecording writes in format kineto.

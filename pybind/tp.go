@@ -19,7 +19,7 @@ func ParallelGroups(worldSize int, config string) (groups string, err error) {
 	decoder := json.NewDecoder(strings.NewReader(config))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&c); err != nil {
-		return "", raise("TypeError", "%v", err)
+		return "", raise("ValueError", "%v", err)
 	}
 	world := make([]int, max(worldSize, 0))
 	for i := range world {

@@ -88,3 +88,8 @@ func (r *Rank) Resumes(at sim.Time) {
 func (r *Rank) Annotate(name string, from sim.Time) {
 	r.world.Trace.Span(trace.Span{Rank: r.ID, Name: name, Start: from, End: r.Now()})
 }
+
+// UsesMemory records how much of the device's memory the host's program has in use from now on.
+func (r *Rank) UsesMemory(bytes int64) {
+	r.world.Trace.Memory(trace.MemoryUse{Rank: r.ID, From: r.Now(), Bytes: bytes})
+}

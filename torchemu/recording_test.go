@@ -87,6 +87,21 @@ func TestWaitsAndAnnotationsOfHostsAreRecorded(t *testing.T) {
 	}
 }
 
+func TestMemoryIsRecordedWhileThatIsWanted(t *testing.T) {
+	w, r := newHandy(t)
+	rec := w.Record(trace.Collectives)
+	r.UsesMemory(1)
+	rec.Open(0, r.Now())
+	r.UsesMemory(20)
+	r.Spend(3 * us)
+	r.UsesMemory(0)
+	rec.Close(0, r.Now())
+	r.UsesMemory(7)
+	if want := []trace.MemoryUse{{Bytes: 20}, {From: 3 * us}}; !slices.Equal(rec.Memory, want) {
+		t.Errorf("got %+v, want %+v", rec.Memory, want)
+	}
+}
+
 type nobody struct{}
 
 func (nobody) Delivered(sim.Time, uint64) {}

@@ -127,7 +127,7 @@ func (c *Config) check(world int) error {
 func (a *Arrangement) arrange() error {
 	c := &a.config
 	tp, pp, cp, remat := c.TensorModelParallelSize, c.PipelineModelParallelSize, c.ContextParallelSize, c.GTPRematSize
-	dp, err := divide(worldSize, len(a.ranks), "tensor × pipeline × context × gtp_remat parallel size", tp*pp*cp*remat)
+	dp, err := divide(worldSize, len(a.ranks), "", tp*pp*cp*remat)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (a *Arrangement) arrange() error {
 	}
 	tp, remat = c.ExpertTensorParallelSize, c.ExpertGTPRematSize
 	ep := c.ExpertModelParallelSize
-	dp, err = divide(worldSize, len(a.ranks), "expert tensor × model × pipeline × gtp_remat parallel size", tp*ep*pp*remat)
+	dp, err = divide(worldSize, len(a.ranks), "expert_tensor_model_pipeline_parallel size", tp*ep*pp*remat)
 	if err != nil {
 		return err
 	}

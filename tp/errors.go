@@ -22,11 +22,14 @@ func (e *NotInitializedError) Error() string {
 type NotDivisibleError struct {
 	What   string // what has the size: "output size"
 	Size   int
-	ByWhat string // what it is divided by: "tensor model parallel size"
+	ByWhat string // what it is divided by: "tensor model parallel size"; may be ""
 	By     int
 }
 
 func (e *NotDivisibleError) Error() string {
+	if e.ByWhat == "" {
+		return fmt.Sprintf("%s (%d) is not divisible by %d", e.What, e.Size, e.By)
+	}
 	return fmt.Sprintf("%s (%d) is not divisible by %s (%d)", e.What, e.Size, e.ByWhat, e.By)
 }
 

@@ -458,10 +458,10 @@ func TestInitializationRejects(t *testing.T) {
 		c    tp.Config
 		want string
 	}{
-		{tp.Config{TensorModelParallelSize: 3}, "world_size (8) is not divisible by tensor × pipeline × context × gtp_remat parallel size (3)"},
-		{tp.Config{TensorModelParallelSize: 2, PipelineModelParallelSize: 2, ContextParallelSize: 4}, "world_size (8) is not divisible by tensor × pipeline × context × gtp_remat parallel size (16)"},
-		{tp.Config{GTPRematSize: 5}, "(5)"},
-		{tp.Config{ExpertModelParallelSize: 3}, "world_size (8) is not divisible by expert tensor × model × pipeline × gtp_remat parallel size (3)"},
+		{tp.Config{TensorModelParallelSize: 3}, "world_size (8) is not divisible by 3"},
+		{tp.Config{TensorModelParallelSize: 2, PipelineModelParallelSize: 2, ContextParallelSize: 4}, "world_size (8) is not divisible by 16"},
+		{tp.Config{GTPRematSize: 5}, "by 5"},
+		{tp.Config{ExpertModelParallelSize: 3}, "world_size (8) is not divisible by expert_tensor_model_pipeline_parallel size (3)"},
 		{tp.Config{VirtualPipelineModelParallelSize: 2}, "pipeline-model-parallel size should be greater than 1 with interleaved schedule: it is 1"},
 		{tp.Config{TensorModelParallelSize: -2}, "tensor_model_parallel_size is -2: it must be at least 1"},
 		{tp.Config{NumDistributedOptimizerInstances: 3}, "data × context parallel size (8) is not divisible by number of distributed optimizer instances (3)"},
@@ -481,5 +481,53 @@ func TestInitializationRejects(t *testing.T) {
 	}
 	if _, err := tp.InitializeModelParallel(b.Backend, nil, tp.Config{}); err == nil || err.Error() != "default process group is not initialized" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Megatron raises a RuntimeError where the world cannot be divided, and fails an assertion where sizes do not fit one
+// another.
+func TestKindsOfErrors(t *testing.T) {
+	world := []int{0, 1, 2, 3}
+	for _, k := range []struct {
+		c                   tp.Config
+		ofWorld, isConflict bool
+	}{
+		{tp.Config{TensorModelParallelSize: 3}, true, false},
+		{tp.Config{ExpertModelParallelSize: 3}, true, false},
+		{tp.Config{NumDistributedOptimizerInstances: 3}, false, false},
+		{tp.Config{ContextParallelSize: 4, HierarchicalContextParallelSizes: []int{2, 3}}, false, true},
+		{tp.Config{TensorModelParallelSize: 4, HybridContextParallel: true}, false, true},
+	} {
+		_, err := tp.Arrange(world, k.c)
+		var indivisible *tp.NotDivisibleError
+		var conflict *tp.ConflictError
+		if ofWorld := errors.As(err, &indivisible) && indivisible.OfWorld(); ofWorld != k.ofWorld {
+			t.Errorf("%+v: %v: of the world: %v", k.c, err, ofWorld)
+		}
+		if is := errors.As(err, &conflict); is != k.isConflict {
+			t.Errorf("%+v: %v: a conflict: %v", k.c, err, is)
+		}
+	}
+	if _, err := tp.NewRankGenerator(tp.Sizes{EP: 2, CP: 2}, tp.DefaultOrder); !errors.As(err, new(*tp.ConflictError)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An arrangement needs no process groups, and its ranks may have any numbers.
+func TestArrangementOfChosenRanks(t *testing.T) {
+	a, err := tp.Arrange([]int{7, 3, 5, 9}, tp.Config{
+		TensorModelParallelSize: 2, ContextParallelSize: 2, HierarchicalContextParallelSizes: []int{1, 2}, HybridContextParallel: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(a.Groups(tp.TensorModelParallel), a.HierarchicalContextParallel(), a.HybridDataContextParallel())
+	if got != "[[7 3] [5 9]] [[[7] [5] [3] [9]] [[7 5] [3 9]]] map[]" {
+		t.Error(got)
+	}
+	for _, k := range tp.Kinds() {
+		if k.String() == "unknown" {
+			t.Errorf("kind %d has no name", k)
+		}
 	}
 }

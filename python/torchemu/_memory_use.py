@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any
 
 from torchemu import _runtime
+from torchemu._binding import go
 from torchemu._rank_local import RankLocal
 from torchemu.errors import OutOfMemoryError
 
@@ -65,6 +66,7 @@ class Use:
         self.taken += nbytes
         if self.allocated > self.peak:
             self.peak = self.allocated
+        self._record()
 
     def check(self, nbytes: int) -> None:
         """Raises OutOfMemoryError where the device has not so much memory left."""
@@ -74,10 +76,18 @@ class Use:
 
     def settle(self) -> None:
         """Gives back what storages had that are gone."""
+        if not self._gone:
+            return
         while self._gone:
             piece = self._gone.popleft()
             self._pieces.discard(piece)
             self.allocated -= piece.nbytes
+        self._record()
+
+    def _record(self) -> None:
+        context = _runtime.current()
+        if context.world.recordings:
+            go.UsesMemory(context.world.handle, context.rank, self.allocated)
 
     def reset_peak(self) -> None:
         """Begins to look for the highest use anew."""

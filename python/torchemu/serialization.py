@@ -128,9 +128,14 @@ class _Pickler(_PythonPickler):
 
 
 def _reduced(t: Tensor) -> tuple[_Name, tuple[Any, ...]]:
+    from torchemu.nn.parameter import Parameter  # which is made of the tensors that files can be read into
+
+    if isinstance(t, Parameter):
+        return _named("torch._utils", "_rebuild_parameter"), (t.data, t.requires_grad, collections.OrderedDict())
     t.wait()
     stored = _Stored(t._storage, t.dtype, t.device)
-    about: tuple[Any, ...] = (stored, t._offset, tuple(t._shape), tuple(t._steps()), False, collections.OrderedDict())
+    place = (stored, t._offset, tuple(t._shape), tuple(t._steps()))
+    about: tuple[Any, ...] = (*place, t.requires_grad, collections.OrderedDict())
     if t.dtype.name in _TITLES:
         return _named("torch._utils", "_rebuild_tensor_v2"), about
     return _named("torch._utils", "_rebuild_tensor_v3"), (*about, t.dtype)
@@ -216,14 +221,16 @@ class _Unpickler(pickle.Unpickler):
         return _Stored(self._storages[key], kind, self._place(location))
 
 
-def _rebuilt(stored: _Stored, offset: int, size: Any, stride: Any, *about: Any) -> Tensor:
-    """A tensor of a storage; about: requires_grad, hooks, and for untyped storages a dtype."""
+def _rebuilt(stored: _Stored, offset: int, size: Any, stride: Any, requires_grad: bool, *about: Any) -> Tensor:
+    """A tensor of a storage; about: hooks, and for untyped storages a dtype."""
     kind = next((a for a in about if isinstance(a, dtypes.dtype)), stored.kind)
-    return aliased_to(stored.storage, kind, stored.place, size, stride, offset)
+    return aliased_to(stored.storage, kind, stored.place, size, stride, offset).requires_grad_(requires_grad)
 
 
-def _rebuilt_parameter(data: Tensor, *_: Any) -> Tensor:
-    return data
+def _rebuilt_parameter(data: Tensor, requires_grad: bool, *_: Any) -> Tensor:
+    from torchemu.nn.parameter import Parameter
+
+    return Parameter(data, requires_grad)
 
 
 _REBUILT: dict[str, Any] = {

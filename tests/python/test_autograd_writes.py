@@ -268,7 +268,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a leaf, by a copy": (lambda: leaf(3).copy_(torch.ones(3)), LEAF),
     "a leaf, with zeros": (lambda: leaf(3).zero_(), LEAF),
     "a leaf, at random": (lambda: leaf(3).normal_(), LEAF),
-    "a leaf by an index": (lambda: leaf(3).__setitem__(torch.tensor([0]), 1), VIEW_OF_LEAF),
+    "a leaf, by an index": (lambda: leaf(3).__setitem__(torch.tensor([0]), 1), LEAF),
     "a leaf's shape": (lambda: leaf(2, 2).t_(), LEAF),
     "a part of a leaf": (lambda: leaf(3)[:2].mul_(2), VIEW_OF_LEAF),
     "an assignment to a part of a leaf": (lambda: leaf(3).__setitem__(0, 2), VIEW_OF_LEAF),

@@ -235,3 +235,23 @@ def test_names_for_traces(tmp_path: Path) -> None:
 def test_graphs_are_not_supported(tmp_path: Path) -> None:
     outcome = launch("--nproc-per-node", "1", written(tmp_path, "import torch\ntorch.cuda.CUDAGraph()"))
     assert "NotImplementedError: torch.cuda.CUDAGraph is not supported: operations are issued one by one" in outcome.err
+
+
+def test_memory_in_traces(tmp_path: Path) -> None:
+    """What is in use is a counter, from the moment at which the program has it."""
+    text = """
+    import json
+    torch.cuda.set_device(local)
+    with torch.profiler.profile() as prof:
+        a = torch.zeros(1000 * (rank + 1), device="cuda")
+        b = a + 1
+        del a, b
+        c = torch.zeros(1, device="cuda")
+    prof.export_chrome_trace(f"t{rank}.json")
+    with open(f"t{rank}.json") as file:
+        events = json.load(file)["traceEvents"]
+    print(rank, *(e["args"]["bytes"] for e in events if e["ph"] == "C" and e["name"] == "memory in use"))
+    """
+    program = written(tmp_path, BEGIN + "    os.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + text)
+    sizes = [blocks(4000 * (r + 1)) for r in range(2)]
+    assert lines(launch("--nproc-per-node", "2", program)) == [f"{r} {n} {2 * n} 0 512" for r, n in enumerate(sizes)]

@@ -216,6 +216,34 @@ def test_messages_and_groups(open_world: OpenWorld, monkeypatch: pytest.MonkeyPa
     ]
 
 
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_messages_in_one_go(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    """With NCCL they share a number, and an entry follows that ends with them; with gloo each is by itself."""
+    open_world("sips2")
+    monkeypatch.setenv(SIZE, "100")
+
+    def program(rank: int) -> None:
+        dist.init_process_group(backend)
+        t, peer = torch.ones(2), 1 - rank
+        for _ in range(2):
+            sides = [dist.P2POp(dist.isend, t, peer), dist.P2POp(dist.irecv, t.clone(), peer)]
+            for work in dist.batch_isend_irecv(sides):
+                work.wait()
+        torch.ahbm.synchronize()
+        whole = dumped()
+        check_schema(whole)
+        out, back = f"{backend}:send {rank}->{peer}", f"{backend}:recv {rank}<-{peer}"
+        together = f"{backend}:coalesced"
+        each = [(out, 1, 1), (back, 2, 2), (out, 3, 3), (back, 4, 4)]
+        shared = [(out, 1, 1), (back, 1, 2), (together, 1, 2), (out, 2, 3), (back, 2, 4), (together, 2, 4)]
+        found = [(e["profiling_name"], e["p2p_seq_id"], e["op_id"]) for e in whole["entries"]]
+        assert found == (each if backend == "gloo" else shared)
+        assert all(e["state"] == "completed" for e in whole["entries"])
+        assert all(e["is_p2p"] and e["collective_seq_id"] == 0 for e in whole["entries"])
+
+    on_ranks(2, program)
+
+
 def test_the_last_are_kept(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     open_world("sips2")
     monkeypatch.setenv(SIZE, "3")

@@ -23,21 +23,12 @@ UNSUPPORTED: dict[str, dict[str, Callable[[Any], Any]]] = {
     "torch.distributed": {
         **dict.fromkeys(
             [
-                "AllToAllOptions",
-                "AllreduceCoalescedOptions",
-                "AllreduceOptions",
-                "BarrierOptions",
-                "BroadcastOptions",
                 "BuiltinCommHookType",
-                "GatherOptions",
                 "GradBucket",
                 "Logger",
                 "ProcessGroupGloo",
                 "ProcessGroupNCCL",
-                "ReduceOptions",
-                "ReduceScatterOptions",
                 "Reducer",
-                "ScatterOptions",
             ],
             lambda cls: cls(),
         ),

@@ -24,9 +24,9 @@ from torchemu.profiler._run import traced
 from torchemu.report import _units as units
 from torchemu.report._analysis import collectives, common, length, links, operations, shares, union
 from torchemu.report._fabric import Fabric
-from torchemu.report._load import load
+from torchemu.report._load import Annotation, Bar, Rank, Run, load
 from torchemu.report._svg import heat
-from torchemu.report._timeline import ticks
+from torchemu.report._timeline import Timeline, ticks
 
 
 def program(rank: int) -> None:
@@ -317,6 +317,45 @@ def test_ticks(duration: float) -> None:
     assert found[0] == 0
     assert found[-1] <= duration
     assert duration == 0 or 4 <= len(found) <= 11
+
+
+def timeline(bars: int, ranks: int = 2) -> str:
+    """The drawing of ranks that each did so many kernels of 1 µs, every 2 µs."""
+    done = [Bar("compute", "kernel", 0, 2.0 * i, 2.0 * i + 1) for i in range(bars)]
+    names = [Annotation("whole", 0.0, 2.0 * bars), Annotation("late", 2.0 * bars, 2.0 * bars + 1)]
+    return Timeline(Run("run", [Rank(r, done, names) for r in range(ranks)], None), {}).svg()
+
+
+@pytest.mark.parametrize("bars", [1, 100, 10_000])
+def test_timeline_has_all_bars_to_zoom_in_on(bars: int) -> None:
+    drawing = timeline(bars)
+    drawn = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" [^>]*class="compute"', drawing)
+    assert len(drawn) == 2 * bars
+    duration = 2.0 * bars - 1
+    scale = (1180 - 76 - 12) / duration
+    for i, (x, _, width) in enumerate(drawn[:bars]):
+        assert float(x) == pytest.approx(76 + 2 * i * scale, abs=1e-3)
+        assert float(width) == pytest.approx(scale, abs=1e-3)
+
+
+def test_timeline_of_too_many_bars_joins_some() -> None:
+    """So that browsers show it at once; what is joined says so."""
+    rng = random.Random(3)
+    starts = itertools.accumulate(rng.expovariate(1) for _ in range(40_000))
+    done = [Bar("compute", "kernel", 0, start, start) for start in starts]
+    drawing = Timeline(Run("run", [Rank(0, done, []), Rank(1, done, [])], None), {}).svg()
+    drawn = re.findall(r'class="compute"><title>(?:(\d+) × )?kernel', drawing)
+    assert 10_000 < len(drawn) <= 30_000
+    assert sum(int(count or 1) for count in drawn) == 80_000
+
+
+def test_what_is_scaled_is_no_text() -> None:
+    drawing = timeline(5)
+    scaled = re.search(r'<svg class="scaled".*?</svg>', drawing)
+    assert scaled is not None and "<text" not in scaled[0] and scaled[0].count('class="compute"') == 10
+    assert 'data-duration="9.0"' in scaled[0] and 'preserveAspectRatio="none"' in scaled[0]
+    assert 'data-left="76" ' in drawing and ">whole</text>" in drawing
+    assert drawing.count('class="annotation"') == 1  # the other begins when all has ended
 
 
 def test_heat_grows_darker() -> None:

@@ -358,6 +358,77 @@ def test_marks_of_parameters() -> None:
     assert second == [*first[:3], False, True]
 
 
+def test_state_dicts() -> None:
+    """As Megatron's, with an entry that says nothing, and which need not be there."""
+
+    def rank(r: int) -> tuple[str, list[str]]:
+        layer, other = column(), column(bias=False)
+        layer.load_state_dict({"weight": torch.full((8, 8), 2.0), "bias": torch.full((8,), 3.0)})
+        assert layer.weight is not None and layer.weight.unique().tolist() == [2]
+        layer.load_state_dict(layer.state_dict())
+        other.load_state_dict(other.state_dict())
+        assert list(row(bias=False).state_dict()) == list(other.state_dict()) == ["weight", "_extra_state"]
+        return repr(layer), list(layer.state_dict())
+
+    text = "ColumnParallelLinear(in_features=8, out_features=16, bias=True, TP=2)"
+    assert on_tensor_parallel_ranks(2, rank) == [(text, ["weight", "bias", "_extra_state"])] * 2
+
+
+# -- experts
+
+
+def test_experts_that_are_divided_leave_communication_to_others(rng: np.random.Generator) -> None:
+    """A layer of an expert computes with what its rank has, and its gradient is the rank's share."""
+    want, n = Linear(rng), 2
+
+    def rank(r: int) -> tuple[dict[str, Any], dict[str, Any], int]:
+        parallel_state.destroy_model_parallel()
+        parallel_state.initialize_model_parallel(n, expert_tensor_parallel_size=n)
+        first = tp.ColumnParallelLinear(
+            IN, OUT, config=config(n), init_method=filled(want.w), bias=False, is_expert=True
+        )
+        second = tp.RowParallelLinear(
+            IN, OUT, config=config(n), init_method=filled(want.w), bias=False, input_is_parallel=True,
+            skip_bias_add=True, is_expert=True,
+        )  # fmt: skip
+        before = len(torch._runtime.current_world().collectives())
+        found = (
+            passed(first, want.x, part(want.dy, r, n, 2), None),
+            passed(second, part(want.x, r, n, 2), want.dy, None),
+        )
+        return *found, len(torch._runtime.current_world().collectives()) - before
+
+    for r, (first, second, collectives) in enumerate(on_tensor_parallel_ranks(n, rank)):
+        assert collectives == 0
+        close(first["y"], part(want.product, r, n, 2), "column: y")
+        close(first["dx"], part(want.dy, r, n, 2) @ part(want.w, r, n, 0), "column: dx")
+        close(second["y"], part(want.x, r, n, 2) @ part(want.w, r, n, 1).T, "row: y")
+        close(second["dx"], part(want.dx, r, n, 2), "row: dx")
+
+
+def test_experts_must_return_their_bias() -> None:
+    def rank(r: int) -> None:
+        layer = row(is_expert=True, skip_bias_add=False, config=config(2)).cuda()
+        with pytest.raises(AssertionError, match="need skip_bias_add"):
+            layer(torch.ones(3, 4, dtype=torch.float64))
+
+    on_tensor_parallel_ranks(2, rank)
+
+
+def test_an_old_argument_is_ignored_with_a_warning() -> None:
+    def rank(r: int) -> list[float]:
+        x, w = (torch.ones(2, 2, requires_grad=True) for _ in range(2))
+        with pytest.warns(UserWarning, match="async_grad_allreduce is deprecated"):
+            y = tp.linear_with_grad_accumulation_and_async_allreduce(
+                x, w, None, False, allreduce_dgrad=True, sequence_parallel=False, async_grad_allreduce=False
+            )
+        y.sum().backward()
+        assert x.grad is not None
+        return x.grad[0].tolist()
+
+    assert on_tensor_parallel_ranks(2, rank) == [[4, 4]] * 2
+
+
 # -- short floats
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 from conftest import OpenWorld
 from launch import launch, written
 from ranks import on_ranks
-from traces import Perfetto, Slice, assert_nested, bars, interval, kineto, perfetto
+from traces import Perfetto, Slice, assert_nested, bars, interval, kineto, message, perfetto
 
 import torchemu as torch
 import torchemu.distributed as dist
@@ -289,7 +289,52 @@ SCRIPT = """
 """
 
 
-@pytest.mark.parametrize("name", ["trace", "t.pftrace", "t.json", "t.json.gz"])
+# -- Chakra
+
+
+def chakra(file: Path) -> list[dict[int, list[Any]]]:
+    """The nodes of a trace: messages, each behind its length; the first is about the file."""
+    text, found = file.read_bytes(), []
+    while text:
+        size = shift = used = 0
+        while True:
+            byte = text[used]
+            size |= (byte & 127) << shift
+            shift, used = shift + 7, used + 1
+            if byte < 128:
+                break
+        found.append(message(text[used : used + size]))
+        text = text[used + size :]
+    assert found[0][1] == [b"0.0.4"]
+    return found[1:]
+
+
+def attributes(node: dict[int, list[Any]]) -> dict[str, Any]:
+    """By name; the value's field says its type, which readers know."""
+    parts = [message(text) for text in node.get(10, [])]
+    return {part[1][0].decode(): next(value[0] for field, value in part.items() if field > 1) for part in parts}
+
+
+def test_graphs_for_simulators(run: Any, tmp_path: Path) -> None:
+    """Collectives and messages are nodes, in the order of time, each after others that had ended."""
+    _, log = run("graph.et")
+    assert sorted(p.name for p in tmp_path.glob("*.et")) == [f"graph.{r}.et" for r in range(RANKS)]
+    for rank in range(RANKS):
+        nodes = chakra(tmp_path / f"graph.{rank}.et")
+        assert [node.get(1, [0])[0] for node in nodes] == list(range(len(nodes)))
+        for node in nodes:
+            number = node.get(1, [0])[0]
+            before = node.get(5, [])
+            assert all(after < number for after in before) and len(set(before)) == len(before)
+        kinds = Counter(node[3][0] for node in nodes)
+        assert (kinds[7], kinds[5], kinds[6]) == (5, *((2, 2) if rank < 2 else (0, 0)))
+        seen = [(attributes(n)["comm_type"], attributes(n)["comm_size"]) for n in nodes if n[3] == [7]]
+        assert sorted(seen) == [(0, 4 << 12)] * 3 + [(2, RANKS * 4 << 12), (5, 4 << 12)]
+        assert all(5 in node for node in nodes if node[2] == [b"sum"])
+    assert Counter(c["collective"] for c in log)["all_reduce"] == 3
+
+
+@pytest.mark.parametrize("name", ["trace", "t.pftrace", "t.json", "t.json.gz", "t.et"])
 def test_two_processes_write_the_same_bytes(tmp_path: Path, name: str) -> None:
     script = written(tmp_path, SCRIPT)
     both = []

@@ -14,6 +14,13 @@ type Span struct {
 	Start, End sim.Time
 }
 
+// MemoryUse is how much of its device's memory a rank's program has in use from a time on.
+type MemoryUse struct {
+	Rank  int
+	From  sim.Time // of the host
+	Bytes int64
+}
+
 // Kind says what an Activity is.
 type Kind uint8
 

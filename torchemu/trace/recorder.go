@@ -29,6 +29,7 @@ type Recording struct {
 
 	Spans      []Span // in the order of their ends, as are the others
 	Activities []Activity
+	Memory     []MemoryUse
 	Steps      []Step
 	Flows      []Flow
 	Reductions []Reduction
@@ -141,6 +142,15 @@ func (r *Recorder) Span(s Span) {
 	for _, rec := range r.recordings {
 		if rec.Wants(s.Rank, s.Start) {
 			rec.Spans = append(rec.Spans, s)
+		}
+	}
+}
+
+// Memory records how much memory is in use.
+func (r *Recorder) Memory(m MemoryUse) {
+	for _, rec := range r.recordings {
+		if rec.Wants(m.Rank, m.From) {
+			rec.Memory = append(rec.Memory, m)
 		}
 	}
 }

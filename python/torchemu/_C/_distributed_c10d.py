@@ -2,27 +2,94 @@
 
 from __future__ import annotations
 
+from torchemu.distributed import (
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    BuiltinCommHookType,
+    DebugLevel,
+    FileStore,
+    GatherOptions,
+    GradBucket,
+    HashStore,
+    Logger,
+    PrefixStore,
+    ProcessGroup,
+    ProcessGroupGloo,
+    ProcessGroupNCCL,
+    ReduceOp,
+    ReduceOptions,
+    Reducer,
+    ReduceScatterOptions,
+    ScatterOptions,
+    Store,
+    TCPStore,
+    Work,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+)
 from torchemu.distributed._flight_recorder import FlightRecorderHook
 from torchemu.distributed._flight_recorder import dump_trace as _dump_fr_trace
 from torchemu.distributed._flight_recorder import dump_trace_json as _dump_fr_trace_json
 from torchemu.distributed._flight_recorder import reset_trace as _reset_fr_trace
 from torchemu.distributed._hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
+from torchemu.distributed._options import AllgatherOptions
+from torchemu.distributed._symmetric_memory import is_nvshmem_available as _is_nvshmem_available
 from torchemu.distributed._symmetric_memory._handle import _SymmetricMemory
+from torchemu.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from torchemu.distributed.distributed_c10d import _make_nccl_premul_sum, _resolve_process_group
 
+_DEFAULT_PG_NCCL_TIMEOUT, _DEFAULT_PG_TIMEOUT = default_pg_nccl_timeout, default_pg_timeout
 _dump_nccl_trace, _dump_nccl_trace_json = _dump_fr_trace, _dump_fr_trace_json
 _reset_fr_recording_nccl = _reset_fr_trace
 
 __all__ = [
+    "_DEFAULT_PG_NCCL_TIMEOUT",
+    "_DEFAULT_PG_TIMEOUT",
+    "AllToAllOptions",
+    "AllgatherOptions",
+    "AllreduceCoalescedOptions",
+    "AllreduceOptions",
+    "BarrierOptions",
+    "BroadcastOptions",
+    "BuiltinCommHookType",
+    "DebugLevel",
+    "FileStore",
     "FlightRecorderHook",
+    "GatherOptions",
+    "GradBucket",
+    "HashStore",
     "HookOpName",
+    "Logger",
     "NanCheckHook",
     "PostHookArgs",
     "PreHookArgs",
+    "PrefixStore",
+    "ProcessGroup",
+    "ProcessGroupGloo",
+    "ProcessGroupNCCL",
+    "ReduceOp",
+    "ReduceOptions",
+    "ReduceScatterOptions",
+    "Reducer",
+    "ScatterOptions",
+    "Store",
+    "TCPStore",
+    "Work",
     "_SymmetricMemory",
     "_dump_fr_trace",
     "_dump_fr_trace_json",
     "_dump_nccl_trace",
     "_dump_nccl_trace_json",
+    "_is_nvshmem_available",
+    "_make_nccl_premul_sum",
     "_reset_fr_recording_nccl",
     "_reset_fr_trace",
+    "_resolve_process_group",
+    "get_debug_level",
+    "set_debug_level",
+    "set_debug_level_from_env",
 ]

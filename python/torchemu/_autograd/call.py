@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torchemu._autograd.derivative import RESULT, Derivative
-from torchemu._autograd.node import Node, Saved, outputs_of
+from torchemu._autograd.node import Node, outputs_of
+from torchemu._autograd.saved import Packed, Saved, save
 from torchemu._autograd.variable import Edge, Metadata, metadata_of
 from torchemu._tensor.core import Tensor
 
@@ -36,19 +37,19 @@ class Call(Node):
         derivative = op.derivative
         self._uses = set() if derivative is None else derivative.uses(self.needs)
         self._kept = [
-            (Saved(t) if i in self._uses else None) if isinstance(t, Tensor) else t for i, t in enumerate(operands)
+            (save(t) if i in self._uses else None) if isinstance(t, Tensor) else t for i, t in enumerate(operands)
         ]
-        self._results: list[Saved] = []
+        self._results: list[Saved | Packed] = []
 
     def returned(self, results: Sequence[Tensor]) -> None:
         """Says what the call has returned."""
         self.outputs = outputs_of(results)
         if RESULT in self._uses:
-            self._results = [Saved(t, i) for i, t in enumerate(results)]
+            self._results = [save(t, i) for i, t in enumerate(results)]
 
     def __getitem__(self, operand: int) -> Any:
         kept = self._kept[operand]
-        return kept.unpack(self) if isinstance(kept, Saved) else kept
+        return kept.unpack(self) if isinstance(kept, Saved | Packed) else kept
 
     @property
     def results(self) -> list[Tensor]:
@@ -87,7 +88,7 @@ class Call(Node):
     def release(self) -> None:
         """Lets go the operands and results."""
         for kept in (*self._kept, *self._results):
-            if isinstance(kept, Saved):
+            if isinstance(kept, Saved | Packed):
                 kept.release()
 
 

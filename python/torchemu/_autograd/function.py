@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchemu import _settings
-from torchemu._autograd.node import Node, Saved, outputs_of
+from torchemu._autograd.node import Node, outputs_of
 from torchemu._autograd.record import rewrite
+from torchemu._autograd.saved import Packed, Saved, save
 from torchemu._autograd.variable import (
     AutogradMeta,
     Metadata,
@@ -73,7 +74,7 @@ class BackwardFunction(Node, FunctionCtx):
         self._cls, self._of_tensors = cls, [t is not None for t in tensors]
         self.needs_input_grad = tuple([t is not None and wants_grad(t) for t in tensors])
         self._recorded, self._first = recorded, args[0] if args else None
-        self._saved: list[Saved | None] = []
+        self._saved: list[Saved | Packed | None] = []
 
     def returned(self, results: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
         """What apply returns for what forward has returned: the same, with this as its history.
@@ -127,13 +128,13 @@ class BackwardFunction(Node, FunctionCtx):
             )
         rewrite(t, self)
 
-    def _kept(self, t: Any, at: int, results: Sequence[Any]) -> Saved:
+    def _kept(self, t: Any, at: int, results: Sequence[Any]) -> Saved | Packed:
         if not isinstance(t, Tensor):
             raise TypeError(
                 f"save_for_backward can only save variables, but argument {at} is of type {type(t).__name__}"
             )
         output = next((i for i, result in enumerate(results) if result is t), None)
-        return Saved(t, output if t._autograd is not None and t._autograd.node is self else None)
+        return save(t, output if t._autograd is not None and t._autograd.node is self else None)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:

@@ -140,6 +140,9 @@ def take_history(t: Tensor, view: Tensor) -> None:
 
 def _set_history(t: Tensor, node: Node) -> None:
     meta = meta_of(t)
+    if meta.retains and meta.node is not None:
+        meta.node.forget(meta.output)
+        node.retain(0, t)
     meta.requires_grad, meta.node, meta.output = True, node, 0
     meta.version = version_of(t)
 

@@ -13,11 +13,15 @@ class State:
 
     Attributes:
         recorded: how many nodes it has recorded.
+        saved_hooks: what packs and unpacks the tensors that recorded functions keep, the innermost last.
+        no_saved_hooks: why there may be none, for each block that says so.
         passes: for each backward pass that it is in, the innermost last, what is to be called at its end.
     """
 
     def __init__(self) -> None:
         self.recorded = 0
+        self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
+        self.no_saved_hooks: list[str] = []
         self.passes: list[list[Callable[[], Any]]] = []
 
 

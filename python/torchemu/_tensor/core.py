@@ -330,9 +330,7 @@ class Tensor(Operators):
         from torchemu._tensor.from_data import restored
 
         extra = {k: v for k, v in vars(self).items() if not k.startswith("_") and k not in ("dtype", "device")}
-        if self.requires_grad:
-            extra["requires_grad"] = True
-        return restored, (type(self), np.array(self._read()), self.device), extra
+        return restored, (type(self), np.array(self._read()), self.device, self.requires_grad), extra
 
     def __copy__(self) -> Tensor:
         copy = object.__new__(type(self))

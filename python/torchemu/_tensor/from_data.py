@@ -166,11 +166,11 @@ def legacy(cls: type[Tensor], args: tuple[Any, ...], device: Any, kind: dtypes.d
 # -- from copies
 
 
-def restored(cls: type[Tensor], array: np.ndarray, where: Device) -> Tensor:
+def restored(cls: type[Tensor], array: np.ndarray, where: Device, requires_grad: bool = False) -> Tensor:
     """What pickle makes a tensor of again."""
     t = of_array(array, dtypes.of_numpy(array), _settings.resolved(where))
     t.__class__ = cls
-    return t
+    return t.requires_grad_(requires_grad)
 
 
 _NOT_COPIED = ("_array", "_core", "_storage", "_autograd", "_base", "_versions")

@@ -141,7 +141,8 @@ def _narrowed(t: Tensor, keys: list[Any]) -> tuple[Tensor, list[Any]]:
             plain.append(k)
             if not isinstance(k, int | np.integer):
                 rest.append(k if k is Ellipsis else slice(None))
-    return _part(t, tuple(plain)), rest
+    whole = all(k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in plain)
+    return t if whole else _part(t, tuple(plain)), rest
 
 
 def _checked(k: Tensor) -> Tensor:

@@ -120,13 +120,35 @@ def _coalescing_manager(
     """
     ranks = resolved(group)
     refuse_shards(ranks, "coalescing")
-    if ranks.coalescing is not None:
-        raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
     manager = CoalescingManager()
-    collected = ranks.coalescing = Collected(ranks)
+    begin(ranks)
     try:
         yield manager
-    finally:
+    except BaseException:
         ranks.coalescing = None
-    for work in collected.issue(async_ops):
+        raise
+    for work in end(ranks, async_ops):
         manager.append(work)
+
+
+def begin(group: ProcessGroup) -> None:
+    """Collects what the rank calls from now on.
+
+    Raises:
+        ValueError: it does already.
+    """
+    if group.coalescing is not None:
+        raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
+    group.coalescing = Collected(group)
+
+
+def end(group: ProcessGroup, async_ops: bool) -> list[Work]:
+    """Issues what was collected, and returns the works, if it is to be asynchronous.
+
+    Raises:
+        RuntimeError: nothing is being collected.
+    """
+    collected, group.coalescing = group.coalescing, None
+    if collected is None:
+        raise RuntimeError("the group is not coalescing: _start_coalescing comes first")
+    return collected.issue(async_ops)

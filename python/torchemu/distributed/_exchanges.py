@@ -152,6 +152,13 @@ def all_gather_coalesced(
         as all_gather does.
     """
     warn_of_coalesced("all_gather_coalesced")
+    return coalesced_all_gather(output_tensor_lists, input_tensor_list, group, async_op)
+
+
+def coalesced_all_gather(
+    output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: ProcessGroup | None, async_op: bool
+) -> Work | None:
+    """all_gather_coalesced without the warning."""
     check_list(input_tensor_list, "input_tensor_list")
     if not isinstance(output_tensor_lists, list):
         raise TypeError("Invalid function argument: output_tensor_lists should be a list")
@@ -205,6 +212,57 @@ def gather(
     check_place(ranks, "tensor", tensor)
     outs = gather_list or []
     return issue(ranks, f"gather|gather||{root}", joined(outs), [tensor], async_op, outs)
+
+
+def gather_single(
+    tensor: Tensor,
+    gather_tensor: Tensor | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Fills a tensor, on one rank, with all ranks' tensors, in rank order.
+
+    Args:
+        tensor: of the same size and dtype on every rank.
+        gather_tensor: on that rank, contiguous and with world_size times the elements; not used on the others.
+        dst, group_dst, group, async_op: as for gather.
+
+    Raises:
+        as gather does; ValueError also when gather_tensor has another size or is not contiguous.
+    """
+    check_tensor(tensor, "tensor")
+    ranks = member(group, "gather_single")
+    if ranks is None:
+        return None
+    refuse_shards(ranks, "gather_single")
+    root = _root(ranks, dst, group_dst)
+    check_root(ranks, "gather", root)
+    check_place(ranks, "tensor", tensor)
+    outs = [_checked_whole(ranks, gather_tensor, tensor)] if ranks.rank() == root else []
+    return issue(ranks, f"gather_single|gather||{root}", outs, [tensor], async_op, outs)
+
+
+gather_into_tensor = gather_single
+"""What it is also called."""
+
+
+def _checked_whole(group: ProcessGroup, whole: Tensor | None, own: Tensor) -> Tensor:
+    """The tensor that gather_single fills."""
+    if whole is None:
+        raise ValueError("Argument ``gather_tensor`` must be specified on destination rank.")
+    check_tensor(whole, "gather_tensor")
+    check_dtypes([whole, own])
+    check_place(group, "gather_tensor", whole)
+    if not whole.is_contiguous():
+        raise ValueError("gather_tensor must be contiguous")
+    if whole.numel() != group.size() * own.numel():
+        raise ValueError(
+            f"gather_tensor has {whole.numel()} elements, but must have world_size times those of tensor: "
+            f"{group.size()} * {own.numel()}"
+        )
+    return whole
 
 
 def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:

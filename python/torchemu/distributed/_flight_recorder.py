@@ -50,6 +50,7 @@ _NAMES = {
     "all_gather_into_tensor": "_all_gather_base",
     "reduce_scatter_tensor": "_reduce_scatter_base",
     "all_to_all_single": "all_to_all",
+    "gather_single": "gather",
 }
 """What PyTorch's recorder calls operations, where it is not what programs call them."""
 
@@ -118,6 +119,7 @@ class _Numbers:
     number: int  # the group's, on this rank
     p2p: int = 0
     operations: int = 0
+    in_batch: bool = False
     status: dict[str, int] = field(
         default_factory=lambda: {
             "last_enqueued_collective": -1,
@@ -160,6 +162,22 @@ class FlightRecorder(Watcher):
         """Notes the work of the operation that was added last."""
         self._open[-1].work = work
 
+    def batch(self, group: ProcessGroup, begins: bool) -> None:
+        """Messages in one go have one number, and after them comes an entry for all, where the backend is nccl: gloo
+        issues each by itself."""
+        if _library(group, ()) == Backend.GLOO:
+            return
+        numbers = self._groups[group.group_name]
+        if begins:
+            numbers.p2p += 1
+            numbers.in_batch = True
+            return
+        numbers.in_batch = False
+        last = self._open[-1].work if self._open else None
+        entry = _Entry(self._about(group, "coalesced", ([], []), True), _frames(), last)
+        self._entries.append(entry)
+        self._open.append(entry)
+
     def reset(self) -> None:
         """Forgets what was recorded."""
         self._entries.clear()
@@ -173,11 +191,16 @@ class FlightRecorder(Watcher):
     def _described(self, group: ProcessGroup, operation: Operation) -> dict[str, Any]:
         numbers = self._groups[group.group_name]
         numbers.operations += 1
-        numbers.p2p += operation.is_message
-        seq = go.NextSeq(group.handle, self._rank) + (not operation.is_message)
-        if not operation.is_message:
+        numbers.p2p += operation.is_message and not numbers.in_batch
+        return self._about(group, _name(group, operation), _sides(operation), operation.is_message)
+
+    def _about(
+        self, group: ProcessGroup, name: str, tensors: tuple[list[Tensor], list[Tensor]], is_message: bool
+    ) -> dict[str, Any]:
+        numbers, (ins, outs) = self._groups[group.group_name], tensors
+        seq = go.NextSeq(group.handle, self._rank) + (not is_message)
+        if not is_message:
             numbers.status["last_enqueued_collective"] = seq
-        ins, outs = _sides(operation)
         self._recorded += 1
         return {
             "record_id": self._recorded - 1,
@@ -188,14 +211,14 @@ class FlightRecorder(Watcher):
             "collective_seq_id": seq,
             "p2p_seq_id": numbers.p2p,
             "op_id": numbers.operations,
-            "profiling_name": f"{_library(group, ins or outs)}:{_name(group, operation)}",
+            "profiling_name": f"{_library(group, ins or outs)}:{name}",
             "time_created_ns": host_time() // _NANOSECOND,
             "input_sizes": _sizes(ins),
             "input_dtypes": [_type(t) for t in ins],
             "output_sizes": _sizes(outs),
             "output_dtypes": [_type(t) for t in outs],
             "timeout_ms": milliseconds(group.timeout),
-            "is_p2p": operation.is_message,
+            "is_p2p": is_message,
         }
 
     def dump(self, collectives: bool = True, frames: bool = True, only_active: bool = False) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu._device import ACCELERATORS, CPU
+from torchemu._device import ACCELERATORS, CPU, device
 from torchemu._rank_local import RankLocal
 from torchemu._waiting import picoseconds
 from torchemu.distributed import _backends, _flight_recorder
+from torchemu.distributed._group_methods import GroupMethods
 from torchemu.distributed._work import FOR_EVER
 from torchemu.errors import MismatchError
 
@@ -57,7 +58,7 @@ class Membership:
         return {member: i for i, member in enumerate(self.members)}
 
 
-class ProcessGroup:
+class ProcessGroup(GroupMethods):
     """Ranks that meet in collectives, as one of them knows the group.
 
     Attributes:
@@ -66,7 +67,6 @@ class ProcessGroup:
         group_desc: what the program says it is for.
         backend: the backend's name, as the program gave it.
         takes_devices, takes_hosts: whether that is for tensors on devices, and in hosts' memory.
-        bound_device_id: the device that init_process_group was given.
         coalescing: what a coalescing manager has collected; None outside of one.
         token: what a barrier reduces; None before the first.
         store: what was given to init_process_group, or found; None where nobody asked for it.
@@ -85,7 +85,7 @@ class ProcessGroup:
         self.takes_hosts = CPU in kinds
         self.takes_devices = any(kind in kinds for kind in ACCELERATORS)
         self._timeout = _backends.default_timeout(backend)
-        self.bound_device_id: Any = None
+        self._bound_device: Any = None
         self.coalescing: Collected | None = None
         self.token: Tensor | None = None
         self.store: Store | None = None
@@ -98,8 +98,19 @@ class ProcessGroup:
     def of_another_rank(self) -> ProcessGroup:
         """The same group as another rank knows it."""
         twin = ProcessGroup(self.shared, self.ranks, self.group_name, self.group_desc, self.backend)
-        twin.timeout, twin.bound_device_id, twin.store = self.timeout, self.bound_device_id, self.store
+        twin.timeout, twin._bound_device, twin.store = self.timeout, self._bound_device, self.store
         return twin
+
+    @property
+    def bound_device_id(self) -> Any:
+        """The device that the program bound the group to."""
+        return self._bound_device
+
+    @bound_device_id.setter
+    def bound_device_id(self, where: Any) -> None:
+        if isinstance(where, device) and where.index is None:
+            raise RuntimeError("setBoundDeviceId must have an index")
+        self._bound_device = where
 
     def size(self) -> int:
         """The number of ranks."""

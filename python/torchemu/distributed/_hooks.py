@@ -3,12 +3,13 @@ for NaN, the flight recorder."""
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu._tensor import Tensor, isnan
 from torchemu.distributed._work import Work
@@ -62,9 +63,10 @@ _NAMES = {
     "barrier": HookOpName.BARRIER,
     "scatter": HookOpName.SCATTER,
     "gather": HookOpName.GATHER,
+    "gather_single": HookOpName.GATHER,
 }
 
-_ROOTED = ("broadcast", "reduce", "scatter", "gather")
+_ROOTED = ("broadcast", "reduce", "scatter", "gather", "gather_single")
 _IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce")
 
 
@@ -141,16 +143,31 @@ class Watcher:
     def after(self, operation: Operation, work: Work) -> None:
         """Called when it has been."""
 
+    def batch(self, group: ProcessGroup, begins: bool) -> None:
+        """Called before and after messages that are issued in one go."""
+
+
+class Estimator(Protocol):
+    """One who works out how long operations would take."""
+
+    def collective(self, group: ProcessGroup, call: str, outs: str, ins: str) -> None:
+        """Adds a collective; see go.Issue for the arguments."""
+
+    def message(self, group: ProcessGroup, sending: bool, peer: int, nbytes: int) -> None:
+        """Adds a message to, or from, a group rank."""
+
 
 class Hooks:
     """Who is told of what a rank issues to a group, in the order of their coming.
 
     Attributes:
         watchers: by who they are for.
+        estimator: who works out how long operations would take, which then are not issued; None for nobody.
     """
 
     def __init__(self) -> None:
         self.watchers: dict[object, Watcher] = {}
+        self.estimator: Estimator | None = None
         self._numbers = itertools.count()
 
     def around(
@@ -177,6 +194,22 @@ class Hooks:
         for watcher in watchers:
             watcher.after(operation, work)
         return work
+
+
+@contextlib.contextmanager
+def batched(group: ProcessGroup | None) -> Iterator[None]:
+    """Tells those who look at the group that the messages of the block are issued in one go."""
+    if group is None or group.hooks is None:
+        yield
+        return
+    watchers = list(group.hooks.watchers.values())
+    for watcher in watchers:
+        watcher.batch(group, begins=True)
+    try:
+        yield
+    finally:
+        for watcher in watchers:
+            watcher.batch(group, begins=False)
 
 
 class _Called(Watcher):
@@ -216,8 +249,20 @@ def detach(group: ProcessGroup, key: object) -> None:
     """Ends that. Without anybody who looks, operations cost what they did before."""
     if group.hooks is not None:
         group.hooks.watchers.pop(key, None)
-        if not group.hooks.watchers:
-            group.hooks = None
+        _forget_idle(group)
+
+
+def set_estimator(group: ProcessGroup, estimator: Estimator | None) -> None:
+    """Lets one work out how long operations would take, instead of issuing them; None ends that."""
+    if group.hooks is None:
+        group.hooks = Hooks()
+    group.hooks.estimator = estimator
+    _forget_idle(group)
+
+
+def _forget_idle(group: ProcessGroup) -> None:
+    if group.hooks is not None and not group.hooks.watchers and group.hooks.estimator is None:
+        group.hooks = None
 
 
 # -- the check for NaN

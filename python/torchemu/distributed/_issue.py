@@ -66,6 +66,9 @@ def _issue_hooked(
     """As issue, with those told who look at what the group does: they want a work in any case."""
     assert group.hooks is not None
     context = _runtime.current()
+    if group.hooks.estimator is not None:
+        group.hooks.estimator.collective(group, call, *map(_text, tensors))
+        return NotIssued(outputs) if async_op else None
     site = context.world.site()
 
     def start() -> Work:
@@ -77,6 +80,28 @@ def _issue_hooked(
     if not async_op:
         work.synchronize()
     return work if async_op else None
+
+
+class NotIssued(Work):
+    """The work of what was only estimated: it ends at once."""
+
+    __slots__ = ("_peer",)
+
+    def __init__(self, outputs: list[Any], peer: int = 0) -> None:
+        """Of what would fill the outputs, or of a message with a group rank."""
+        context = _runtime.current()
+        super().__init__(go.Timer(context.world.handle, context.rank, 0), outputs)
+        self._peer = peer
+
+    def source_rank(self) -> int:
+        """The group rank that a message would come from; for any, this one."""
+        return self._peer
+
+    def _get_duration(self) -> float:
+        return 0.0
+
+    def _get_sequence_number(self) -> int:
+        return 0
 
 
 def _text(tensors: Sequence[Tensor]) -> str:

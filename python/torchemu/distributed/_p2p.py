@@ -15,9 +15,11 @@ from torchemu.distributed._groups import (
     get_rank,
     global_rank_of,
     group_rank_of,
+    is_outside,
     member,
 )
-from torchemu.distributed._issue import refuse_shards
+from torchemu.distributed._hooks import batched
+from torchemu.distributed._issue import NotIssued, refuse_shards
 from torchemu.distributed._work import Work
 
 _ANY_SOURCE = -1
@@ -147,6 +149,9 @@ def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tenso
     check_place(group, "tensor", tensor)
     if group.hooks is None:
         return Work(post(group, sending, peer, tag, tensor), [tensor])
+    if group.hooks.estimator is not None:
+        group.hooks.estimator.message(group, sending, peer, tensor.nbytes)
+        return NotIssued([tensor], peer if peer >= 0 else group.rank())
     return group.hooks.around(
         group,
         lambda: Work(post(group, sending, peer, tag, tensor), [tensor]),
@@ -228,7 +233,8 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     first = p2p_op_list[0].group
     if any(p.group is not first for p in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
-    works = [p.op(p.tensor, group=p.group, tag=p.tag, **_peer(p)) for p in p2p_op_list]
+    with batched(None if is_outside(first) else first):
+        works = [p.op(p.tensor, group=p.group, tag=p.tag, **_peer(p)) for p in p2p_op_list]
     return [work for work in works if work is not None]
 
 

@@ -74,7 +74,13 @@ def all_reduce_coalesced(
         as all_reduce does; ValueError also when there are no tensors, or several dtypes.
     """
     warn_of_coalesced("all_reduce_coalesced")
-    tensors = [tensors] if isinstance(tensors, Tensor) else tensors
+    return coalesced_all_reduce([tensors] if isinstance(tensors, Tensor) else tensors, op, group, async_op)
+
+
+def coalesced_all_reduce(
+    tensors: list[Tensor], op: Reduction, group: ProcessGroup | None, async_op: bool
+) -> Work | None:
+    """all_reduce_coalesced without the warning."""
     check_list(tensors, "tensors")
     check_dtypes(tensors)
     ranks = member(group, "all_reduce_coalesced")

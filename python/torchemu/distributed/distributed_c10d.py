@@ -23,6 +23,8 @@ from torchemu.distributed._backends import default_timeout as _get_default_timeo
 from torchemu.distributed._barriers import barrier, monitored_barrier
 from torchemu.distributed._coalescing import CoalescingManager as _CoalescingManager
 from torchemu.distributed._coalescing import _coalescing_manager
+from torchemu.distributed._estimates import TimeEstimator as _TimeEstimator
+from torchemu.distributed._estimates import _time_estimator
 from torchemu.distributed._exchanges import (
     all_gather,
     all_gather_coalesced,
@@ -32,6 +34,8 @@ from torchemu.distributed._exchanges import (
     all_to_all_single,
     broadcast,
     gather,
+    gather_into_tensor,
+    gather_single,
     scatter,
 )
 from torchemu.distributed._groups import (
@@ -106,6 +110,7 @@ __all__ = [
     "Work",
     "_CoalescingManager",
     "_IllegalWork",
+    "_TimeEstimator",
     "_abort_process_group",
     "_all_gather_base",
     "_coalescing_manager",
@@ -117,6 +122,7 @@ __all__ = [
     "_rank_not_in_group",
     "_reduce_scatter_base",
     "_resolve_process_group",
+    "_time_estimator",
     "_warn_not_in_group",
     "_world",
     "all_gather",
@@ -136,7 +142,9 @@ __all__ = [
     "default_pg_timeout",
     "destroy_process_group",
     "gather",
+    "gather_into_tensor",
     "gather_object",
+    "gather_single",
     "get_backend",
     "get_backend_config",
     "get_default_backend_for_device",
@@ -176,6 +184,7 @@ __all__ = [
     "scatter_object_list",
     "send",
     "send_object_list",
+    "set_timeout",
     "shrink_group",
     "split_group",
     "supports_complex",
@@ -217,6 +226,11 @@ def _get_process_group_name(pg: ProcessGroup) -> str:
 
 
 def _set_pg_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> None:
+    """Changes how long operations of a group may take."""
+    resolved(group).set_timeout(timeout)
+
+
+def set_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> None:
     """Changes how long operations of a group may take."""
     resolved(group).set_timeout(timeout)
 

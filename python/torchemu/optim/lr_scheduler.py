@@ -57,9 +57,14 @@ class LRScheduler:
                 )
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch, self._step_count = last_epoch, 0
-        self._is_initial, self._get_lr_called_within_step = True, False
+        self._get_lr_called_within_step = False
         self._last_lr: list[Any] = []
         optimizer._stepped = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Sets the first learning rates."""
+        self._step_count, self._is_initial = 0, True
         self.step()
         self._is_initial = False
 
@@ -386,7 +391,7 @@ class SequentialLR(LRScheduler):
             group["lr"] = group["initial_lr"]
         for scheduler in schedulers:
             scheduler.last_epoch -= 1
-        schedulers[0].step()
+        schedulers[0]._begin()
         self._last_lr = schedulers[0].get_last_lr()
 
     def step(self, epoch: int | None = None) -> None:

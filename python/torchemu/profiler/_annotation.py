@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu.profiler._recording import known
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +27,7 @@ class record_function:  # noqa: N801
 
     def __enter__(self) -> record_function:
         context = _runtime.current()
-        if known(context.world).making:
+        if context.world.recordings:
             self._from = go.HostTime(context.world.handle, context.rank)
         return self
 

@@ -33,7 +33,7 @@ class Recording:
         self._world = world
         self.ended = False
         self._handle = Handle(go.StartRecording(world.handle, level))
-        known(world).making += 1
+        world.recordings += 1
 
     def open(self, rank: int = ALL) -> None:
         """Takes what the rank's host calls for from now on."""
@@ -48,7 +48,7 @@ class Recording:
         if not self.ended:
             self.ended = True
             go.EndRecording(self._handle.number)
-            known(self._world).making -= 1
+            self._world.recordings -= 1
 
     def write(self, path: str | os.PathLike[str], form: str, **options: Any) -> None:
         """Writes a file, see go.WriteRecording; a name that ends in .gz is compressed.
@@ -72,11 +72,9 @@ class Known:
     """What there is in a World.
 
     Attributes:
-        making: how many recordings are in the making.
         requested: the recording of the run, where that is of what the program profiles only.
     """
 
-    making: int = 0
     requested: Recording | None = None
 
 

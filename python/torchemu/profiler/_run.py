@@ -17,13 +17,17 @@ RUN_FILE = "run.torchemu"
 """What a folder of traces has besides them: the fabric, and the log of collectives. No viewer takes it for a trace."""
 
 _SINGLE = {".json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto"}
-_USUAL_LEVEL = {"chrome": "step", "perfetto": "link", "kineto": "collective"}
+_CHAKRA = ".et"
+_USUAL_LEVEL = {"chrome": "step", "perfetto": "link", "kineto": "collective", "chakra": "collective"}
 _ADVICE = "Trace a shorter time (--trace-range profiler) or less (--trace-level collective)."
 _OF_RANK = re.compile(r"rank(\d+)\.json\.gz")
 
 
 def form(path: str) -> str:
-    """What a path stands for: one file in form chrome or perfetto, or a folder of files in form kineto."""
+    """What a path stands for: one file in form chrome or perfetto, a folder of files in form kineto, or a file for each
+    rank in form chakra: NAME.et stands for NAME.0.et, NAME.1.et, …, as simulators look for them."""
+    if path.endswith(_CHAKRA):
+        return "chakra"
     return _SINGLE.get(Path(path.removesuffix(".gz")).suffix, "kineto")
 
 
@@ -69,6 +73,9 @@ def prepare(path: str) -> None:
     Raises:
         OSError: it cannot.
     """
+    if form(path) == "chakra":
+        _of_rank(path, 0).touch()
+        return
     if form(path) != "kineto":
         Path(path).touch()
         return
@@ -80,13 +87,21 @@ def prepare(path: str) -> None:
     (folder / RUN_FILE).touch()
 
 
+def _of_rank(path: str, rank: int) -> Path:
+    return Path(f"{path.removesuffix(_CHAKRA)}.{rank}{_CHAKRA}")
+
+
 def _write(world: _runtime.World, recording: Recording, path: str, first: int) -> None:
-    if form(path) != "kineto":
+    if form(path) in _SINGLE.values():
         recording.write(path, form(path))
         return
     about = recording.fabric()
     present = about["ranks"]
     ranks = max(present, default=0) + 1
+    if form(path) == "chakra":
+        for rank in range(ranks):
+            recording.write(_of_rank(path, rank), "chakra", rank=rank)
+        return
     for rank in range(ranks):
         recording.write(os.path.join(path, f"rank{rank}.json.gz"), "kineto", rank=rank, ranks=ranks)
     about["collectives"] = world.collectives(first)

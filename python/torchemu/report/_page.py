@@ -109,7 +109,10 @@ def _tiles(run: Run, shares: Sequence[Shares], collectives: Sequence[Collective]
 def _timeline(timeline: Timeline) -> str:
     drawing = timeline.svg()
     left_out = f" Of {timeline.left_out} further ranks there are no rows." if timeline.left_out else ""
-    about = f"Each rank's device: kernels above, communication below.{left_out}"
+    about = (
+        "Each rank's device: kernels above, communication below. Drag over a time to see it more closely; with Ctrl "
+        f"the wheel does so, with Shift it moves. A double click shows all.{left_out}"
+    )
     key = "".join(_key(class_, _NAMES.get(class_, class_.replace("-", "_"))) for class_ in timeline.used)
     return _section("Timeline", about, drawing, element("div", key, class_="key"))
 

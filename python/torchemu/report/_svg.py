@@ -16,6 +16,11 @@ def number(x: float) -> str:
     return f"{x:.2f}".rstrip("0").rstrip(".")
 
 
+def fine(x: float) -> str:
+    """A coordinate of what may be looked at more closely."""
+    return f"{x:.4f}".rstrip("0").rstrip(".")
+
+
 def element(name: str, content: str = "", **attributes: object) -> str:
     """An element. Underscores in names of attributes are hyphens; class_ is class; numbers are coordinates."""
     parts = []

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from torchemu.report import _units as units
 from torchemu.report._load import Annotation, Bar, Rank, Run
-from torchemu.report._svg import element, escaped, number, picture, tip
+from torchemu.report._svg import element, escaped, fine, number, picture, tip
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1180.0, 76.0, 12.0, 22.0, 24.0
 _MOST_ROWS = 128
-_FINEST = 0.7  # what is narrower, or nearer, is drawn as one
+_FINEST = (0.01, 0.03, 0.1, 0.3, 0.7)  # what is narrower, or nearer, is drawn as one: the least of these that gives
+_MOST_PIECES = 30_000  # no more bars than so many, which browsers show at once; zooming in shows what is that fine
+_THIN = 0.7  # what is narrower has a border, whose width does not depend on the scale
 _MOST_LANES = 3  # of communication
 _ROUNDING = 1e-5  # what floating point makes of times that meet, in microseconds
 
@@ -58,6 +60,7 @@ class Timeline:
         self._ranks = _chosen(run.ranks)
         self._lane = _height(len(self._ranks))
         self._scale = (WIDTH - LEFT - RIGHT) / max(run.duration, 1e-9)
+        self._finest = _FINEST[-1]
         self.used: dict[str, None] = {}  # classes of bars
 
     @property
@@ -66,34 +69,49 @@ class Timeline:
         return len(self._run.ranks) - len(self._ranks)
 
     def svg(self) -> str:
-        """The drawing."""
-        rows, y = [], TOP
-        notes = self._annotations()
-        if notes:
-            y += 16
-        top = y
-        for rank in self._ranks:
-            row, height = self._row(rank, y)
-            rows.append(row)
-            y += height
-        height = y + BOTTOM
-        return picture(WIDTH, height, [*self._axis(top, y), *notes, *rows], "timeline")
+        """The drawing. What the script of the page scales is in an element of its own: it holds no text, which would
+        become wider as well."""
+        notes, names = self._annotations()
+        top = TOP + (16 if notes else 0)
+        rows, bars, bottom = self._rows(top)
+        width = WIDTH - LEFT - RIGHT
+        view = f"{number(LEFT)} 0 {number(width)} {number(bottom)}"
+        scaled = element(
+            "svg", "".join([*notes, *bars]), class_="scaled", x=LEFT, y=0, width=width, height=bottom, viewBox=view,
+            preserveAspectRatio="none", data_duration=repr(self._run.duration),
+        )  # fmt: skip
+        axis = element("g", "".join(self._axis(top, bottom)), class_="axis", data_top=top - 3, data_bottom=bottom + 3)
+        return picture(WIDTH, bottom + BOTTOM, [axis, *rows, scaled, *names], "timeline")
+
+    def _rows(self, top: float) -> tuple[list[str], list[str], float]:
+        """The rows' backgrounds and labels; the bars, as many as browsers can show; where the last row ends."""
+        for self._finest in _FINEST:
+            self.used.clear()
+            rows: list[str] = []
+            bars: list[str] = []
+            y = top
+            for rank in self._ranks:
+                y += self._row(rank, y, rows, bars)
+            if len(bars) <= _MOST_PIECES:
+                break
+        return rows, bars, y
 
     def _x(self, time: float) -> float:
         return LEFT + (time - self._run.start) * self._scale
 
-    def _row(self, rank: Rank, y: float) -> tuple[str, float]:
+    def _row(self, rank: Rank, y: float, rows: list[str], bars: list[str]) -> float:
+        """Adds a rank's; returns how much of the drawing's height it takes."""
         above = [b for b in rank.bars if not b.communicates]
         below = [b for b in rank.bars if b.communicates]
         lanes = [*_lanes(above, 2), *_lanes(below, _MOST_LANES)]
         height, gap = self._lane * max(len(lanes), 1), max(1.0, self._lane / 3)
-        parts = [element("rect", x=LEFT, y=y, width=WIDTH - LEFT - RIGHT, height=height, class_="row")]
+        rows.append(element("rect", x=LEFT, y=y, width=WIDTH - LEFT - RIGHT, height=height, class_="row"))
         if self._is_labelled(rank):
             middle = y + height / 2 + min(4.0, self._lane * 0.8)
-            parts.append(element("text", f"rank {rank.number}", x=LEFT - 8, y=middle, class_="label"))
+            rows.append(element("text", f"rank {rank.number}", x=LEFT - 8, y=middle, class_="label"))
         for i, lane in enumerate(lanes):
-            parts += [self._bar(p, y + i * self._lane) for p in self._pieces(lane)]
-        return "".join(parts), height + gap
+            bars += [self._bar(p, y + i * self._lane) for p in self._pieces(lane)]
+        return height + gap
 
     def _is_labelled(self, rank: Rank) -> bool:
         """So many ranks that their labels do not touch."""
@@ -112,17 +130,18 @@ class Timeline:
                 pieces.append(_Piece(bar, left, right))
         return pieces
 
-    @staticmethod
-    def _touch(last: _Piece, left: float, right: float) -> bool:
-        narrow = right - left < _FINEST or last.right - last.left < _FINEST
-        return narrow and left - last.right < _FINEST
+    def _touch(self, last: _Piece, left: float, right: float) -> bool:
+        narrow = right - left < self._finest or last.right - last.left < self._finest
+        return narrow and left - last.right < self._finest
 
     def _bar(self, piece: _Piece, y: float) -> str:
         bar = piece.first
         class_ = colour(bar)
         self.used[class_] = None
-        width = max(piece.right - piece.left, 0.4)
-        place = f'x="{number(piece.left)}" y="{number(y)}" width="{number(width)}" height="{number(self._lane)}"'
+        width = max(piece.right - piece.left, min(self._finest, 0.4))
+        place = f'x="{fine(piece.left)}" y="{number(y)}" width="{fine(width)}" height="{number(self._lane)}"'
+        if width < _THIN:
+            place += " data-thin"
         if piece.count > 1:
             said = f"{piece.count} × {bar.name} or alike, {units.time((piece.right - piece.left) / self._scale)}"
             return f'<rect {place} class="{class_}">{tip(said)}</rect>'
@@ -130,20 +149,20 @@ class Timeline:
             return f'<rect {place} class="{class_}" data-c="{self._index[bar.key]}"/>'
         return f'<rect {place} class="{class_}">{tip(f"{bar.name}, {units.time(bar.end - bar.start)}")}</rect>'
 
-    def _annotations(self) -> list[str]:
-        """What the first rank calls its outermost times, above the rows."""
-        first, parts = self._ranks[0], []
+    def _annotations(self) -> tuple[list[str], list[str]]:
+        """What the first rank calls its outermost times, above the rows: boxes, and names where there is room."""
+        first, parts, names = self._ranks[0], [], []
         for a in _outermost(first.annotations):
             left, right = max(LEFT, self._x(a.start)), min(WIDTH - RIGHT, self._x(a.end))
             if right - left < 2:
                 continue
             said = tip(f"{a.name}, {units.time(a.end - a.start)} of rank {first.number}'s host")
-            place = {"x": left, "y": TOP - 2, "width": right - left - 1, "height": 13.0, "rx": 2.0}
+            place = {"x": left, "y": TOP - 2, "width": right - left - 0.5, "height": 13.0}
             parts.append(element("rect", said, **place, class_="annotation"))
-            if right - left > 7 * len(a.name):
-                middle = (left + right) / 2
-                parts.append(element("text", escaped(a.name), x=middle, y=TOP + 8, class_="annotation-name"))
-        return parts
+            shown = None if right - left > 7 * len(a.name) else "none"
+            ends = {"x": (left + right) / 2, "y": TOP + 8, "data_left": left, "data_right": right}
+            names.append(element("text", escaped(a.name), **ends, display=shown, class_="annotation-name"))
+        return parts, names
 
     def _axis(self, top: float, bottom: float) -> list[str]:
         parts = []

@@ -134,7 +134,8 @@ def add_trace(group: Any) -> None:
         default="",
         metavar="PATH",
         help="write a trace: to a folder, as PyTorch's profiler would, for HTA and torchemu report; to a file whose "
-        "name ends in .pftrace, the hardware's view for Perfetto; in .json, a small one for any viewer",
+        "name ends in .pftrace, the hardware's view for Perfetto; in .json, a small one for any viewer; to a file for "
+        "each rank, NAME.0.et and so on, for NAME.et, graphs for ASTRA-sim",
     )
     _flag(
         group,

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from torchemu import distributed as dist
 from torchemu.tp import _state
 from torchemu.tp._initialize import gloo as _gloo
+
+__all__ = [
+    "get_data_modulo_expert_parallel_group",
+    "get_expert_data_parallel_group",
+    "get_expert_data_parallel_group_gloo",
+    "get_expert_data_parallel_rank",
+    "get_expert_data_parallel_world_size",
+    "get_expert_model_parallel_group",
+    "get_expert_model_parallel_rank",
+    "get_expert_model_parallel_src_rank",
+    "get_expert_model_parallel_world_size",
+    "get_expert_tensor_and_model_parallel_group",
+    "get_expert_tensor_and_model_parallel_rank",
+    "get_expert_tensor_and_model_parallel_world_size",
+    "get_expert_tensor_model_pipeline_parallel_group",
+    "get_expert_tensor_parallel_group",
+    "get_expert_tensor_parallel_rank",
+    "get_expert_tensor_parallel_world_size",
+    "get_inter_distributed_optimizer_instance_group",
+    "get_intra_distributed_optimizer_instance_group",
+    "set_expert_model_parallel_rank",
+    "set_expert_model_parallel_world_size",
+    "set_expert_tensor_parallel_rank",
+    "set_expert_tensor_parallel_world_size",
+]
 
 
 def get_expert_model_parallel_group(check_initialized: bool = True) -> Any:
@@ -16,7 +42,7 @@ def get_expert_model_parallel_group(check_initialized: bool = True) -> Any:
 
 def get_expert_model_parallel_src_rank() -> int:
     """The first rank of the group."""
-    return get_expert_model_parallel_group().ranks[0]
+    return _state.first_rank(_state.EXPERT_MODEL)
 
 
 def get_expert_model_parallel_world_size() -> int:
@@ -44,11 +70,11 @@ def get_expert_tensor_parallel_group(check_initialized: bool = True) -> Any:
     return _state.group(_state.EXPERT_TENSOR, check_initialized)
 
 
-def get_expert_tensor_parallel_world_size() -> int:
-    """The number of ranks in the group, or in the tensor model parallel one where there is none of experts."""
+def get_expert_tensor_parallel_world_size() -> int | None:
+    """The number of ranks in the group; where there is none, what was set for the tensor model parallel one."""
     known = _state.current()
-    kind = _state.EXPERT_TENSOR if {*known.groups, *known.sizes} & {_state.EXPERT_TENSOR} else _state.TENSOR
-    return _state.size(kind)
+    alone = _state.EXPERT_TENSOR not in {*known.groups, *known.sizes}
+    return known.sizes.get(_state.TENSOR) if alone else _state.size(_state.EXPERT_TENSOR)
 
 
 def set_expert_tensor_parallel_world_size(world_size: int | None) -> None:
@@ -56,11 +82,11 @@ def set_expert_tensor_parallel_world_size(world_size: int | None) -> None:
     _state.set_size(_state.EXPERT_TENSOR, world_size)
 
 
-def get_expert_tensor_parallel_rank() -> int:
-    """The rank's number in the group, or in the tensor model parallel one where there is none of experts."""
+def get_expert_tensor_parallel_rank() -> int | None:
+    """The rank's number in the group; where there is none, what was set for the tensor model parallel one."""
     known = _state.current()
-    kind = _state.EXPERT_TENSOR if {*known.groups, *known.ranks} & {_state.EXPERT_TENSOR} else _state.TENSOR
-    return _state.rank(kind)
+    alone = _state.EXPERT_TENSOR not in {*known.groups, *known.ranks}
+    return known.ranks.get(_state.TENSOR) if alone else _state.rank(_state.EXPERT_TENSOR)
 
 
 def set_expert_tensor_parallel_rank(rank: int | None) -> None:
@@ -97,6 +123,16 @@ def get_expert_data_parallel_group(check_initialized: bool = True, partial_exper
     return _state.group(_data(partial_expert_data_parallel), check_initialized)
 
 
+def get_data_modulo_expert_parallel_group(partial_expert_data_parallel: bool = False) -> Any:
+    """An old name of get_expert_data_parallel_group, with a warning."""
+    warnings.warn(
+        "get_data_modulo_expert_parallel_group is deprecated, please use get_expert_data_parallel_group instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return get_expert_data_parallel_group(partial_expert_data_parallel=partial_expert_data_parallel)
+
+
 def get_expert_data_parallel_group_gloo(partial_expert_data_parallel: bool = False) -> Any:
     """The same ranks, for tensors of hosts."""
     return _state.group(_gloo(_data(partial_expert_data_parallel)))
@@ -119,7 +155,11 @@ def get_intra_distributed_optimizer_instance_group(check_initialized: bool = Tru
 
 def get_inter_distributed_optimizer_instance_group(check_initialized: bool = True) -> Any:
     """The ranks at the same place in each instance of the distributed optimizer; there are several."""
-    return _state.group("inter partial expert data parallel", check_initialized)
+    group = _state.group("inter partial expert data parallel", check=False)
+    assert group is not None or not check_initialized, (
+        "Attention and MLP/Expert share same inter distributed optimize instance group, which has not been initialized"
+    )
+    return group
 
 
 def _size(kind: str) -> int:
@@ -128,6 +168,3 @@ def _size(kind: str) -> int:
 
 def _rank(kind: str) -> int:
     return _state.rank(kind) if dist.is_initialized() else 0
-
-
-__all__ = [name for name in dir() if name.startswith(("get_", "set_"))]

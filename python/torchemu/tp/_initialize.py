@@ -26,6 +26,14 @@ _WITH_GLOO = (
 """Kinds of groups of which Megatron has twins for tensors of hosts."""
 
 
+_DESCRIPTIONS = {
+    _state.DATA_WITH_CONTEXT: "DATA_PARALLEL_GROUP_WITH_CP",
+    _state.INTRA_PARTIAL_DATA: "INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP",
+    "tensor and data parallel with context parallel": "TENSOR_AND_DATA_PARALLEL_GROUP_WITH_CP",
+}
+"""What Megatron calls groups, where that is not the kind's name."""
+
+
 def gloo(kind: str) -> str:
     """The kind of the twin for tensors of hosts."""
     return f"{kind} group-gloo"
@@ -83,7 +91,7 @@ def initialize(sizes: Mapping[str, Any], choices: Choices) -> None:
     """
     assert dist.is_initialized(), "the default process group is not initialized: call init_process_group first"
     if _state.is_own():
-        raise AssertionError("model parallel group is already initialized")
+        raise AssertionError("data parallel group is already initialized")
     everyone = _membership(dist.get_world_size(), json.dumps(sizes))
     mine = dist.get_rank()
     make = functools.partial(_made, mine, choices.timeout)
@@ -121,5 +129,6 @@ def _made(mine: int, timeout: timedelta, kind: str, ranks: Ranks, backend: str |
 
 def _title(kind: str) -> str:
     """What Megatron calls the group: TENSOR_MODEL_PARALLEL_GROUP."""
-    title = kind.removesuffix(" group-gloo").upper().replace(" ", "_") + "_GROUP"
-    return title + "_GLOO" if kind.endswith("gloo") else title
+    plain = kind.removesuffix(" group-gloo")
+    title = _DESCRIPTIONS.get(plain, plain.upper().replace(" ", "_") + "_GROUP")
+    return title if plain == kind else title + "_GLOO"

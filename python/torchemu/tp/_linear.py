@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torchemu as torch
 from torchemu import distributed as dist
+from torchemu._tensor.core import Tensor
 from torchemu.autograd import Function
 from torchemu.distributed import ProcessGroup
 from torchemu.nn.functional import linear
 from torchemu.tp import primitives
 from torchemu.tp._sizes import group_or_default
 from torchemu.tp.mappings import gather_from_sequence_parallel_region
-
-Tensor = torch.Tensor
 
 
 def _rows(t: Tensor) -> Tensor:
@@ -109,6 +109,15 @@ def _dividing(grad: Tensor, like: Tensor, group: ProcessGroup) -> tuple[Tensor, 
     return part, dist.reduce_scatter_tensor(part, grad, group=group, async_op=True)
 
 
+def _warn_of(async_grad_allreduce: bool | None) -> None:
+    if async_grad_allreduce is not None:
+        warnings.warn(
+            "async_grad_allreduce is deprecated, not in use anymore and will be fully removed with 0.11.0. Please use "
+            "allreduce_dgrad instead.",
+            stacklevel=3,
+        )
+
+
 def linear_with_frozen_weight(
     input: Tensor,  # noqa: A002 (Megatron's name)
     weight: Tensor,
@@ -131,13 +140,13 @@ def linear_with_frozen_weight(
         allreduce_dgrad: the gradient of the input is added up over the ranks.
         sequence_parallel: the input is joined first.
         tp_group: the ranks; None: the tensor model parallel group.
-        async_grad_allreduce: an old name of allreduce_dgrad.
+        async_grad_allreduce: means nothing any more; a warning says so.
     """
     group = group_or_default(tp_group)
     if sequence_parallel:
         input = gather_from_sequence_parallel_region(input, tensor_parallel_output_grad=True, group=group)  # noqa: A001
-    reduced = allreduce_dgrad if async_grad_allreduce is None else async_grad_allreduce
-    return LinearWithFrozenWeight.apply(input, weight, bias, reduced, group)
+    _warn_of(async_grad_allreduce)
+    return LinearWithFrozenWeight.apply(input, weight, bias, allreduce_dgrad, group)
 
 
 def linear_with_grad_accumulation_and_async_allreduce(
@@ -162,19 +171,19 @@ def linear_with_grad_accumulation_and_async_allreduce(
         allreduce_dgrad: the gradient of the input is added up over the ranks while the weight's is computed.
         sequence_parallel: the input is joined, in the backward pass again; its gradient is added up and divided.
         grad_output_buffer, wgrad_deferral_limit: mean nothing here.
-        async_grad_allreduce: an old name of allreduce_dgrad.
+        async_grad_allreduce: means nothing any more; a warning says so.
         tp_group: the ranks; None: the tensor model parallel group.
 
     Raises:
         RuntimeError: gradient_accumulation_fusion.
     """
-    reduced = allreduce_dgrad if async_grad_allreduce is None else async_grad_allreduce
+    _warn_of(async_grad_allreduce)
     return LinearWithGradAccumulationAndAsyncCommunication.apply(
         input,
         weight,
         bias,
         gradient_accumulation_fusion,
-        reduced,
+        allreduce_dgrad,
         sequence_parallel,
         grad_output_buffer,
         wgrad_deferral_limit,

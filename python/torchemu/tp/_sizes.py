@@ -82,6 +82,16 @@ def group_or_default(group: ProcessGroup | None, is_expert: bool = False) -> Pro
     return parallel_state.get_tensor_model_parallel_group()
 
 
+def get_pg_size(group: ProcessGroup | None = None) -> int:
+    """The number of ranks in a group; 1 without a group, or without a default one."""
+    return 1 if group is None or not torch.distributed.is_initialized() else group.size()
+
+
+def get_pg_rank(group: ProcessGroup | None = None) -> int:
+    """The rank's number in a group; 0 without a group, or without a default one."""
+    return 0 if group is None or not torch.distributed.is_initialized() else group.rank()
+
+
 class VocabUtility:
     """Which part of a vocabulary a rank has: from its first token up to but without its last."""
 

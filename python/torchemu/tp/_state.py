@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
 from torchemu._rank_local import RankLocal
+
+if TYPE_CHECKING:
+    from torchemu.tp._memory_buffer import GlobalMemoryBuffer
 
 TENSOR = "tensor model parallel"
 PIPELINE = "pipeline model parallel"
@@ -28,10 +31,13 @@ _TITLES = {
     PIPELINE: "pipeline_model parallel group",
     DATA_WITH_CONTEXT: "data parallel group with context parallel combined",
     INTRA_PARTIAL_DATA: "Intra partial data parallel group",
+    "tensor and data parallel with context parallel": "tensor and data parallel group",
     EXPERT_TENSOR: "Expert tensor parallel group",
     EXPERT_TENSOR_AND_MODEL: "Expert tensor and model parallel group",
+    "expert tensor model pipeline parallel": "Expert tensor-model-pipeline parallel group",
     EXPERT_DATA: "Expert data parallel group",
     INTRA_PARTIAL_EXPERT_DATA: "Intra partial expert data parallel group",
+    "intra distributed optimizer instance": "Intra distributed optimizer instance group",
 }
 """What Megatron's messages call a group, where that is not the kind's name."""
 
@@ -47,6 +53,7 @@ class State:
         hybrid: its groups of data and context parallelism, by size.
         ranks, sizes: what was set instead of the groups' own, by kind.
         virtual_rank, virtual_size: which of the rank's pipeline stages runs, of how many; None without interleaving.
+        memory: what layers use again and again; None before its first use.
     """
 
     initialize: Callable[[], None] | None = None
@@ -57,6 +64,7 @@ class State:
     sizes: dict[str, int] = field(default_factory=dict)
     virtual_rank: int | None = None
     virtual_size: int | None = None
+    memory: GlobalMemoryBuffer | None = None
 
 
 _STATE: RankLocal[State] = RankLocal(State)
@@ -84,16 +92,27 @@ def replace(state: State) -> None:
     _STATE.set(state)
 
 
-def group(kind: str, check: bool = True) -> Any:
+def group(kind: str, check: bool = True, title: str = "") -> Any:
     """The rank's group of a kind; None where there is none and that is not checked.
+
+    Args:
+        kind: the kind.
+        check: whether there must be one.
+        title: what the message calls it, if not as usual.
 
     Raises:
         AssertionError: there is none.
     """
     found = current().groups.get(kind)
     if found is None and check:
-        raise AssertionError(f"{_TITLES.get(kind, f'{kind} group')} is not initialized")
+        raise AssertionError(f"{title or _TITLES.get(kind, f'{kind} group')} is not initialized")
     return found
+
+
+def first_rank(kind: str) -> int:
+    """The first rank of the rank's group of a kind."""
+    title = _TITLES.get(kind, f"{kind} group")
+    return group(kind, title=title[0].upper() + title[1:]).ranks[0]
 
 
 def rank(kind: str) -> int:

@@ -6,11 +6,10 @@ from typing import Any
 
 import torchemu as torch
 from torchemu import distributed as dist
+from torchemu._tensor.core import Tensor
 from torchemu.autograd import Function
 from torchemu.distributed import ProcessGroup
 from torchemu.tp._sizes import VocabUtility, group_or_default
-
-Tensor = torch.Tensor
 
 
 class _VocabParallelCrossEntropy(Function):
@@ -18,7 +17,7 @@ class _VocabParallelCrossEntropy(Function):
     def forward(ctx: Any, logits: Tensor, target: Tensor, label_smoothing: float, group: ProcessGroup) -> Tensor:
         wide = logits if logits.dtype is torch.float64 else logits.float()
         shifted = wide - _reduced(wide.amax(dim=-1), group, dist.ReduceOp.MAX).unsqueeze(-1)
-        size = logits.size(-1)
+        size = logits.shape[-1]
         first, end = VocabUtility.vocab_range_from_per_partition_vocab_size(size, group.rank(), group.size())
         others = (target < first) | (target >= end)
         rows, places = _places(target, others, first)
@@ -39,7 +38,7 @@ class _VocabParallelCrossEntropy(Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> Any:
         softmax, others, places = ctx.saved_tensors
-        size = softmax.size(-1)
+        size = softmax.shape[-1]
         slope = softmax.clone()
         here = (~others.view(-1)).to(softmax.dtype)
         slope.view(-1, size)[torch.arange(places.numel(), device=places.device), places] -= (1 - ctx.smoothing) * here

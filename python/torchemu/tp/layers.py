@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torchemu as torch
+from torchemu._tensor.core import Tensor
 from torchemu.distributed import ProcessGroup
 from torchemu.nn import Module, Parameter
 from torchemu.nn.functional import embedding
@@ -49,7 +50,6 @@ __all__ = [
     "set_tensor_model_parallel_attributes",
 ]
 
-Tensor = torch.Tensor
 Init = Callable[[Tensor], Any]
 
 _NO_FUSION = (
@@ -121,7 +121,34 @@ class VocabParallelEmbedding(Module):
         return _ReduceInPlace.apply(output, self.tp_group) if self.tensor_model_parallel_size > 1 else output
 
 
-class ColumnParallelLinear(Module):
+class _ParallelLinear(Module):
+    """What both kinds of linear layers show of themselves, in print and in state dicts: the latter have an entry
+    ``_extra_state``, None, as Megatron's."""
+
+    input_size: int
+    output_size: int
+    bias: Parameter | None
+    tp_group: ProcessGroup
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._register_load_state_dict_pre_hook(
+            lambda state_dict, prefix, *_: state_dict.setdefault(f"{prefix}_extra_state", None)
+        )
+
+    def get_extra_state(self) -> None:
+        """None."""
+
+    def set_extra_state(self, state: Any) -> None:
+        """Does nothing."""
+
+    def extra_repr(self) -> str:
+        """What print shows of the layer."""
+        sizes = f"in_features={self.input_size}, out_features={self.output_size}"
+        return f"{sizes}, bias={self.bias is not None}, TP={self.tp_group.size()}"
+
+
+class ColumnParallelLinear(_ParallelLinear):
     """y = x·Wᵀ + b, where each rank has a part of the outputs: rows of W and elements of b.
 
     Args:
@@ -180,14 +207,14 @@ class ColumnParallelLinear(Module):
         self.disable_grad_reduce, self.output_dtype, self.name = disable_grad_reduce, output_dtype, name
         self.tp_group = _group(tp_group, pg_collection, is_expert)
         self.output_size_per_partition = divide(output_size, self.tp_group.size())
-        self.explicit_expert_comm = _communicate_explicitly(is_expert, config)
+        self.explicit_expert_comm = _communicate_explicitly(is_expert, config, self.tp_group)
         self.weight: Parameter | None = None
         if not skip_weight_param_allocation:
             self.weight = empty_parameter((self.output_size_per_partition, input_size), config)
             shape = (output_size, input_size)
             master = _initialize(self, shape, 0, init_method, config, stride, keep_master_weight_for_test)
             self.master_weight = master
-        self.bias = _zeros(self, self.output_size_per_partition, config) if bias else None
+        self.register_parameter("bias", _zeros(self, self.output_size_per_partition, config) if bias else None)
         if self.bias is not None:
             set_tensor_model_parallel_attributes(self.bias, True, 0, stride)
         self.sequence_parallel = _is_sequence_parallel(config, self.tp_group)
@@ -237,13 +264,8 @@ class ColumnParallelLinear(Module):
             raise RuntimeError(f"supplied weight's shape is {tuple(weight.shape)}, not {expected_shape} as expected")
         return weight
 
-    def extra_repr(self) -> str:
-        """What print shows of the layer."""
-        sizes = f"in_features={self.input_size}, out_features={self.output_size}"
-        return f"{sizes}, bias={self.bias is not None}, TP={self.tp_group.size()}"
 
-
-class RowParallelLinear(Module):
+class RowParallelLinear(_ParallelLinear):
     """y = x·Wᵀ + b, where each rank has a part of the inputs: columns of W. All ranks have b.
 
     Args:
@@ -296,13 +318,14 @@ class RowParallelLinear(Module):
             raise RuntimeError("To enable `sequence_parallel`, `input_is_parallel` must be `True`")
         self.tp_group = _group(tp_group, pg_collection, is_expert)
         self.input_size_per_partition = divide(input_size, self.tp_group.size())
-        self.explicit_expert_comm = _communicate_explicitly(is_expert, config)
+        self.explicit_expert_comm = _communicate_explicitly(is_expert, config, self.tp_group)
         self.weight = empty_parameter((output_size, self.input_size_per_partition), config)
         shape = (output_size, input_size)
         self.master_weight = _initialize(self, shape, 1, init_method, config, stride, keep_master_weight_for_test)
-        self.bias = _zeros(self, output_size, config) if bias else None
-        if self.bias is not None:
-            self.bias.sequence_parallel = self.sequence_parallel
+        shared = _zeros(self, output_size, config) if bias else None
+        if shared is not None:
+            shared.sequence_parallel = self.sequence_parallel
+        self.register_parameter("bias", shared)
 
     def forward(self, input_: Tensor) -> tuple[Tensor, Parameter | None]:
         """Computes the output.
@@ -327,11 +350,6 @@ class RowParallelLinear(Module):
         if self.skip_bias_add:
             return output, self.bias
         return (output if self.bias is None else output + self.bias), None
-
-    def extra_repr(self) -> str:
-        """What print shows of the layer."""
-        sizes = f"in_features={self.input_size}, out_features={self.output_size}"
-        return f"{sizes}, bias={self.bias is not None}, TP={self.tp_group.size()}"
 
 
 def _linear(
@@ -367,9 +385,9 @@ def _is_sequence_parallel(config: ModelParallelConfig, group: ProcessGroup) -> b
     return config.sequence_parallel
 
 
-def _communicate_explicitly(is_expert: bool, config: ModelParallelConfig) -> bool:
+def _communicate_explicitly(is_expert: bool, config: ModelParallelConfig, group: ProcessGroup) -> bool:
     """Whether what is around the layer communicates, as where experts are divided among ranks."""
-    return is_expert and (config.tensor_model_parallel_size > 1 or config.expert_model_parallel_size > 1)
+    return is_expert and (group.size() > 1 or config.expert_model_parallel_size > 1)
 
 
 def _initialize(
@@ -408,9 +426,9 @@ def _initialize(
     )
 
 
-def _zeros(layer: Any, size: int, config: ModelParallelConfig) -> Parameter:
+def _zeros(layer: Any, size: int, config: ModelParallelConfig) -> Any:
     """A bias."""
-    bias = empty_parameter((size,), config)
+    bias: Any = empty_parameter((size,), config)
     if config.perform_initialization:
         with torch.no_grad():
             bias.zero_()

@@ -10,12 +10,12 @@ from typing import Any
 
 import torchemu as torch
 from torchemu import distributed as dist
+from torchemu._tensor.core import Tensor
 from torchemu.autograd import Function
 from torchemu.distributed import ProcessGroup
 from torchemu.tp import primitives
 from torchemu.tp._sizes import divide, group_or_default
 
-Tensor = torch.Tensor
 Sizes = Sequence[int] | None
 
 

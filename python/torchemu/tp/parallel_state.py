@@ -11,12 +11,66 @@ from datetime import timedelta
 from typing import Any
 
 from torchemu import distributed as dist
-from torchemu.tp import _initialize, _state
+from torchemu.tp import _expert_state, _initialize, _memory_buffer, _state
 from torchemu.tp._expert_state import *  # noqa: F403
 from torchemu.tp._initialize import gloo as _gloo
+from torchemu.tp._memory_buffer import *  # noqa: F403
 from torchemu.tp.rank_generator import RankGenerator
 
-__all__ = ["RankGenerator"]
+__all__ = [
+    "RankGenerator",
+    "destroy_model_parallel",
+    "get_all_ranks",
+    "get_amax_reduction_group",
+    "get_context_parallel_global_ranks",
+    "get_context_parallel_group",
+    "get_context_parallel_rank",
+    "get_context_parallel_world_size",
+    "get_data_parallel_group",
+    "get_data_parallel_group_gloo",
+    "get_data_parallel_rank",
+    "get_data_parallel_src_rank",
+    "get_data_parallel_world_size",
+    "get_embedding_group",
+    "get_hierarchical_context_parallel_groups",
+    "get_hybrid_data_context_parallel_groups",
+    "get_model_parallel_group",
+    "get_model_parallel_src_rank",
+    "get_pipeline_model_parallel_first_rank",
+    "get_pipeline_model_parallel_group",
+    "get_pipeline_model_parallel_last_rank",
+    "get_pipeline_model_parallel_next_rank",
+    "get_pipeline_model_parallel_prev_rank",
+    "get_pipeline_model_parallel_rank",
+    "get_pipeline_model_parallel_world_size",
+    "get_position_embedding_group",
+    "get_tensor_and_context_parallel_group",
+    "get_tensor_and_context_parallel_rank",
+    "get_tensor_and_context_parallel_world_size",
+    "get_tensor_and_data_parallel_group",
+    "get_tensor_model_parallel_group",
+    "get_tensor_model_parallel_rank",
+    "get_tensor_model_parallel_src_rank",
+    "get_tensor_model_parallel_world_size",
+    "get_virtual_pipeline_model_parallel_rank",
+    "get_virtual_pipeline_model_parallel_world_size",
+    "initialize_model_parallel",
+    "is_initialized",
+    "is_pipeline_first_stage",
+    "is_pipeline_last_stage",
+    "is_rank_in_embedding_group",
+    "is_rank_in_position_embedding_group",
+    "is_unitialized",
+    "model_parallel_is_initialized",
+    "set_data_parallel_rank",
+    "set_pipeline_model_parallel_rank",
+    "set_pipeline_model_parallel_world_size",
+    "set_tensor_model_parallel_rank",
+    "set_tensor_model_parallel_world_size",
+    "set_virtual_pipeline_model_parallel_rank",
+    "set_virtual_pipeline_model_parallel_world_size",
+]
+__all__ += [*_expert_state.__all__, *_memory_buffer.__all__]
 
 Ranks = Callable[[list[int]], Sequence[int]]
 
@@ -64,14 +118,18 @@ def initialize_model_parallel(
             first and the last, and the first.
         create_gloo_process_groups: make groups for tensors of hosts too.
         rank_offset, local_world_size: only so many ranks, from this one on, are arranged.
-        pipeline_model_parallel_comm_backend, use_sharp, nccl_communicator_config_path, high_priority_stream_groups,
+        pipeline_model_parallel_comm_backend: None, "nccl" or "ucc", which are the same.
+        use_sharp, nccl_communicator_config_path, high_priority_stream_groups,
             sharp_enabled_group: mean nothing here.
 
     Raises:
         RuntimeError: the number of ranks is not divisible by the sizes; interleaving without a pipeline; an order that
             lacks a kind.
-        AssertionError: there is no default process group, or the groups exist; sizes that contradict each other.
+        AssertionError: there is no default process group, or the groups exist; sizes that contradict each other;
+            another backend.
     """
+    backend = pipeline_model_parallel_comm_backend
+    assert backend in (None, "nccl", "ucc"), f'"{backend}" backend for PP communication is currently not supported'
     sizes = {
         "tensor_model_parallel_size": tensor_model_parallel_size,
         "pipeline_model_parallel_size": pipeline_model_parallel_size,
@@ -202,8 +260,10 @@ def get_tensor_and_context_parallel_group(check_initialized: bool = True) -> Any
 def get_amax_reduction_group(with_context_parallel: bool = False, tp_only_amax_red: bool = False) -> Any:
     """The ranks that agree on the scales of float8."""
     if tp_only_amax_red:
-        return get_tensor_and_context_parallel_group() if with_context_parallel else get_tensor_model_parallel_group()
-    return get_tensor_and_data_parallel_group(with_context_parallel=with_context_parallel)
+        kind = "tensor and context parallel" if with_context_parallel else _state.TENSOR
+    else:
+        kind = "tensor and data parallel" + " with context parallel" * with_context_parallel
+    return _state.group(kind, title="FP8 amax reduction group")
 
 
 # -- numbers and sizes
@@ -298,17 +358,17 @@ def get_all_ranks() -> str:
 
 def get_tensor_model_parallel_src_rank() -> int:
     """The first rank of the group."""
-    return get_tensor_model_parallel_group().ranks[0]
+    return _state.first_rank(_state.TENSOR)
 
 
 def get_model_parallel_src_rank() -> int:
     """The first rank of the group."""
-    return get_model_parallel_group().ranks[0]
+    return _state.first_rank(_state.MODEL)
 
 
 def get_data_parallel_src_rank(with_context_parallel: bool = False) -> int:
     """The first rank of the group."""
-    return get_data_parallel_group(with_context_parallel).ranks[0]
+    return _state.first_rank(_data(with_context_parallel, False))
 
 
 # -- pipelines
@@ -316,7 +376,8 @@ def get_data_parallel_src_rank(with_context_parallel: bool = False) -> int:
 
 def _stage(number: int) -> int:
     """The rank of a stage; after the last comes the first."""
-    return get_pipeline_model_parallel_group().ranks[number % get_pipeline_model_parallel_world_size()]
+    group = _state.group(_state.PIPELINE, title="Pipeline parallel group")
+    return group.ranks[number % get_pipeline_model_parallel_world_size()]
 
 
 def get_pipeline_model_parallel_first_rank() -> int:
@@ -385,15 +446,10 @@ def is_rank_in_embedding_group(ignore_virtual: bool = True, vp_stage: int | None
     group = get_embedding_group(check_initialized=False)
     if group is None or ignore_virtual:
         return group is not None
-    ends = {group.ranks[0]: is_pipeline_first_stage, group.ranks[-1]: is_pipeline_last_stage}
-    if len(ends) == 1:
-        return is_pipeline_first_stage(False, vp_stage) or is_pipeline_last_stage(False, vp_stage)
+    ends = {group.ranks[-1]: is_pipeline_last_stage, group.ranks[0]: is_pipeline_first_stage}
     return ends[dist.get_rank()](False, vp_stage) if dist.get_rank() in ends else True
 
 
 def is_rank_in_position_embedding_group() -> bool:
     """Whether the rank has the position embedding."""
     return get_position_embedding_group(check_initialized=False) is not None
-
-
-__all__ += [name for name in dir() if name.startswith(("get_", "set_", "is_", "init", "destroy_", "model_"))]

@@ -117,6 +117,6 @@ def exchange(
     """
     rows = input_.size(0) if output_split_sizes is None else sum(output_split_sizes)
     output = input_.new_empty((rows, *input_.shape[1:]))
-    sizes = [None if s is None else list(s) for s in (output_split_sizes, input_split_sizes)]
-    dist.all_to_all_single(output, input_.contiguous(), *sizes, group=group)
+    coming, going = (None if s is None else list(s) for s in (output_split_sizes, input_split_sizes))
+    dist.all_to_all_single(output, input_.contiguous(), coming, going, group=group)
     return output

@@ -12,7 +12,7 @@ from typing import Any
 import torchemu as torch
 from torchemu._rank_local import RankLocal
 from torchemu.autograd import Function
-from torchemu.tp import parallel_state
+from torchemu.tp import _state, parallel_state
 from torchemu.tp._sizes import gather_split_1d_tensor, split_tensor_into_1d_equal_chunks
 from torchemu.utils.checkpoint import Arguments, gradients, leaves_of
 
@@ -142,7 +142,7 @@ def model_parallel_cuda_manual_seed(
     """
     tp_rank = parallel_state.get_tensor_model_parallel_rank() if tp_rank is None else tp_rank
     ep_rank = parallel_state.get_expert_model_parallel_rank() if ep_rank is None else ep_rank
-    etp_rank = parallel_state.get_expert_tensor_parallel_rank() if etp_rank is None else etp_rank
+    etp_rank = _state.rank(_state.EXPERT_TENSOR) if etp_rank is None else etp_rank
     tracker = _TRACKER.get()
     tracker.reset()
     torch.cuda.manual_seed(seed)

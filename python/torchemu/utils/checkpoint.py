@@ -8,15 +8,23 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torchemu as torch
+from torchemu._unsupported import unsupported_class, unsupported_function
 from torchemu.autograd import Function
 
 __all__ = [
     "CheckpointFunction",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 Contexts = tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractContextManager[Any]]
@@ -27,6 +35,40 @@ _SAY_WHICH = (
     "preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more details on the "
     "differences between the two variants."
 )
+
+
+_NOT_SELECTIVE = "a checkpoint keeps nothing: checkpoint smaller functions instead"
+CheckpointPolicy = unsupported_class("torch.utils.checkpoint.CheckpointPolicy", _NOT_SELECTIVE)
+SelectiveCheckpointContext = unsupported_class("torch.utils.checkpoint.SelectiveCheckpointContext", _NOT_SELECTIVE)
+create_selective_checkpoint_contexts = unsupported_function(
+    "torch.utils.checkpoint.create_selective_checkpoint_contexts", _NOT_SELECTIVE
+)
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Changes nothing: repetitions are whole."""
+    yield
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Changes nothing: a repetition does what the call did."""
+    yield
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[torch.Tensor]]:
+    """The devices of the tensors among args, and where their random numbers have come to."""
+    devices = sorted({t.device.index for t in args if isinstance(t, torch.Tensor) and t.device.type != "cpu"})
+    return devices, [torch.cuda.get_rng_state(device) for device in devices]
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[torch.Tensor], *, device_type: str | None = None
+) -> None:
+    """Lets random numbers go on from what get_device_states returned."""
+    for device, state in zip(devices, states, strict=True):
+        torch.cuda.set_rng_state(state, device)
 
 
 def noop_context_fn() -> Contexts:
@@ -226,7 +268,7 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any,
     segments: int,
-    input: Any,  # noqa: A002
+    input: Any,  # noqa: A002 (PyTorch's name)
     use_reentrant: bool | None = None,
     **kwargs: Any,
 ) -> Any:

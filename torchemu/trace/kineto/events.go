@@ -22,6 +22,20 @@ func (o *writer) host(arrows bool) {
 	}
 }
 
+// memory writes how much of the device's memory the program has in use, as a counter.
+func (o *writer) memory() {
+	for _, m := range o.rec.Memory {
+		if m.Rank == o.rank {
+			e := o.begin("C", "", "memory in use")
+			e.num("pid", int64(o.rank))
+			e.time("ts", m.From)
+			e.nested("args")
+			e.num("bytes", m.Bytes)
+			o.endBar()
+		}
+	}
+}
+
 func (o *writer) span(s *trace.Span, index int) {
 	pid := hostPID + o.rank
 	if s.Wait {
@@ -65,6 +79,9 @@ func (o *writer) arrow(phase string, pid, tid int, at sim.Time, number int64) {
 
 // device writes the rows of the device, and where arrows end.
 func (o *writer) device(rows []trace.Row, arrows bool) {
+	for _, w := range trace.Waits(rows) {
+		o.wait(w)
+	}
 	for i, row := range rows {
 		stream := firstStream + i
 		for _, a := range row.Activities {
@@ -74,6 +91,15 @@ func (o *writer) device(rows []trace.Row, arrows bool) {
 			}
 		}
 	}
+}
+
+// wait writes a time in which a row waited for another one. It has no "stream": analysers take what has one for work.
+func (o *writer) wait(w trace.Wait) {
+	e := o.bar("cuda_sync", "Stream Wait Event", o.rank, firstStream+w.Row, w.Start, w.End)
+	e.str("waits for", w.For.Name)
+	e.num("wait_on_stream", int64(firstStream+w.On))
+	e.num("wait_on_correlation", int64(w.For.Number))
+	o.endBar()
 }
 
 // activity writes what the device did.

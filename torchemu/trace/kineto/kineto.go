@@ -46,6 +46,7 @@ func Write(w io.Writer, rec *trace.Recording, o Options) error {
 	}
 	if !o.NoDevice {
 		out.device(rows, !o.NoHost)
+		out.memory()
 		out.steps()
 	}
 	out.line("\n]}\n")

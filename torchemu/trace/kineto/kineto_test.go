@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -260,5 +261,41 @@ func TestHostOrDeviceAlone(t *testing.T) {
 		if got := fmt.Sprint(counts); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.options, got, c.want)
 		}
+	}
+}
+
+// A stream that waits for a collective's end says so, in PyTorch's words.
+func TestWaitsOfStreams(t *testing.T) {
+	rec := sample(t)
+	stream := rec.Activities[0].Track
+	rec.Activities = append(rec.Activities, trace.Activity{
+		Rank: 1, Kind: trace.Kernel, Name: "relu", Track: stream, Number: 8, Called: 17 * us, Issued: 18 * us, Start: 22 * us, End: 23 * us,
+	})
+	d, _ := written(t, rec)
+	var got []string
+	for _, e := range d.TraceEvents {
+		if e.Cat == "cuda_sync" {
+			got = append(got, fmt.Sprintf("%s %d.%d %s+%s %v", e.Name, e.PID, e.TID, e.TS, e.Dur, e.Args))
+		}
+	}
+	want := "Stream Wait Event 1.7 18.000000+4.000000 map[wait_on_correlation:4 wait_on_stream:8 waits for:reduce]"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+}
+
+func TestMemoryIsACounterOfTheDevice(t *testing.T) {
+	rec := sample(t)
+	rec.Memory = []trace.MemoryUse{{Rank: 1, From: us, Bytes: 512}, {Rank: 0, From: us, Bytes: 9}, {Rank: 1, From: 2 * us}}
+	d, _ := written(t, rec)
+	var got []string
+	for _, e := range d.TraceEvents {
+		if e.Ph == "C" {
+			got = append(got, fmt.Sprintf("%s %d %s %v", e.Name, e.PID, e.TS, e.Args))
+		}
+	}
+	want := []string{"memory in use 1 1.000000 map[bytes:512]", "memory in use 1 2.000000 map[bytes:0]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

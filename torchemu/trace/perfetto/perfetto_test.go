@@ -195,11 +195,15 @@ func TestRanks(t *testing.T) {
 		{Rank: 1, Kind: trace.Kernel, Name: "add", Track: stream, Number: 2, Called: 4 * us, Issued: 8 * us, Start: 9*us + 999, End: 9*us + 1999},
 		{Rank: 0, Kind: trace.Send, Name: "send", Track: messages, Number: 3, Group: g, Called: 0, Issued: 1 * us, Start: 1 * us, End: 3 * us},
 		{Rank: 0, Kind: trace.Send, Name: "send", Track: messages, Number: 4, Group: g, Called: 1 * us, Issued: 2 * us, Start: 2 * us, End: 4 * us},
+		{Rank: 0, Kind: trace.Kernel, Name: "relu", Track: stream, Number: 5, Called: 2 * us, Issued: 2 * us, Start: 4 * us, End: 5 * us},
 	}
 	s := read(t, written(t, rec))
 	compare(t, s.bars,
 		"rank 0 on n0.s0/host: send 0-1000",
 		"rank 0 on n0.s0/host: send 1000-2000",
+		"rank 0 on n0.s0/host: relu 2000-2000",
+		"rank 0 on n0.s0/stream 0: wait 2000-4000",
+		"rank 0 on n0.s0/stream 0: relu 4000-5000",
 		"rank 0 on n0.s0/messages of default: send 1000-3000",
 		"rank 0 on n0.s0/messages of default: send 2000-4000",
 		"rank 1 on n0.s1/host: step 0-10000",
@@ -213,7 +217,7 @@ func TestRanks(t *testing.T) {
 	for _, names := range s.arrows {
 		touched = append(touched, strings.Join(names, ">"))
 	}
-	compare(t, touched, "mm>mm", "add>add", "send>send", "send>send")
+	compare(t, touched, "mm>mm", "add>add", "send>send", "send>send", "relu>relu")
 }
 
 // Links and DMA engines are with the hardware that they are of, and levels add up.
@@ -284,6 +288,23 @@ func TestNodes(t *testing.T) {
 		"network between the nodes/n0.s1.nic>net", "network between the nodes/net>n1.s9.nic",
 		"n1.s9/n1.s9.nic>n1.s9.io", "n1.s9/n1.s9.io>n1.s9.c0", "cube n1.s9.c0/n1.s9.c0>n1.s9.c0.hbm",
 	)
+}
+
+// Of what changes within a nanosecond, the last is written.
+func TestMemory(t *testing.T) {
+	rec := open(t)
+	rec.Memory = []trace.MemoryUse{
+		{Rank: 1, From: us, Bytes: 512}, {Rank: 0, From: us, Bytes: 99}, {Rank: 1, From: us + 1, Bytes: 1024},
+		{Rank: 1, From: 3 * us, Bytes: 0},
+	}
+	s := read(t, written(t, rec))
+	for counter, want := range map[string]string{
+		"rank 0 on n0.s0/memory in use": "1000=99", "rank 1 on n0.s1/memory in use": "1000=1024 3000=0",
+	} {
+		if got := strings.Join(s.levels[counter], " "); got != want {
+			t.Errorf("%s: %q, want %q of %v", counter, got, want, s.levels)
+		}
+	}
 }
 
 func TestAnEmptyRecordingIsAFile(t *testing.T) {

@@ -1,6 +1,9 @@
 package perfetto
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/trace"
 )
@@ -8,15 +11,50 @@ import (
 // rank writes what a rank's host and streams did.
 func (o *writer) rank(process uint64, p *place, rec *trace.Recording) {
 	rows := rec.Rows(p.sip)
+	waits := trace.Waits(rows)
 	o.host(process, p, rec)
+	o.memory(process, p.sip, rec)
 	for i := 0; i < len(rows); {
 		j := i
-		var list []*trace.Activity
+		var list []bar
 		for ; j < len(rows) && rows[j].Track == rows[i].Track; j++ {
-			list = append(list, rows[j].Activities...)
+			for _, a := range rows[j].Activities {
+				list = append(list, bar{activity: a, start: a.Start, end: a.End})
+			}
 		}
-		o.activities(process, rows[i].Track, list)
+		for _, w := range waits {
+			if i <= w.Row && w.Row < j {
+				list = append(list, bar{wait: w.For, start: w.Start, end: w.End})
+			}
+		}
+		o.rows(process, rows[i].Track, list)
 		i = j
+	}
+}
+
+// bar is an activity, or else a time in which one was waited for.
+type bar struct {
+	activity, wait *trace.Activity
+	start, end     sim.Time
+}
+
+// memory writes how much of the device's memory the program has in use.
+func (o *writer) memory(process uint64, rank int, rec *trace.Recording) {
+	var track uint64
+	for i, m := range rec.Memory {
+		if m.Rank != rank {
+			continue
+		}
+		if track == 0 {
+			track = o.counter(process, "memory in use", "bytes")
+		}
+		next := i + 1
+		for next < len(rec.Memory) && rec.Memory[next].Rank != rank {
+			next++
+		}
+		if next == len(rec.Memory) || rec.Memory[next].From/sim.Nanosecond != m.From/sim.Nanosecond {
+			o.count(track, m.From, float64(m.Bytes))
+		}
 	}
 }
 
@@ -59,10 +97,18 @@ var trackTitles = map[trace.TrackKind]string{
 	trace.StreamTrack: "", trace.GroupTrack: "collectives of ", trace.MessageTrack: "messages of ", trace.ShardTrack: "shard on ",
 }
 
-func (o *writer) activities(process uint64, t trace.Track, list []*trace.Activity) {
+func (o *writer) rows(process uint64, t trace.Track, list []bar) {
+	slices.SortStableFunc(list, func(a, b bar) int { return cmp.Compare(a.start, b.start) })
 	o.bars(process, trackTitles[t.Kind]+t.Name, len(list),
-		func(i int) (start, end sim.Time) { return list[i].Start, list[i].End },
-		func(track uint64, i int) { o.activity(track, list[i]) })
+		func(i int) (start, end sim.Time) { return list[i].start, list[i].end },
+		func(track uint64, i int) {
+			if list[i].activity != nil {
+				o.activity(track, list[i].activity)
+				return
+			}
+			o.start(track, "wait", "wait")
+			o.str("for", list[i].wait.Name)
+		})
 }
 
 func (o *writer) activity(track uint64, a *trace.Activity) {

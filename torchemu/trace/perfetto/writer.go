@@ -2,10 +2,10 @@ package perfetto
 
 import (
 	"bufio"
-	"encoding/binary"
 	"io"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/trace/protobuf"
 )
 
 // writer writes packets until the first error, which it remembers. Names are written once and numbered: interned.
@@ -18,7 +18,7 @@ type writer struct {
 	tracks                  uint64
 	segments                []string // names; "" where none was asked for yet
 
-	head, packet, event, interned, annotation, entry message // in the making
+	head, packet, event, interned, annotation, entry protobuf.Message // in the making
 }
 
 func newWriter(w io.Writer) *writer {
@@ -43,9 +43,9 @@ func (o *writer) intern(in interner, text string) uint64 {
 		id = uint64(len(in.ids) + 1)
 		in.ids[text] = id
 		o.entry = o.entry[:0]
-		o.entry.uint(entryIID, id)
-		o.entry.str(entryName, text)
-		o.interned.sub(in.field, o.entry)
+		o.entry.Uint(entryIID, id)
+		o.entry.Str(entryName, text)
+		o.interned.Sub(in.field, o.entry)
 	}
 	return id
 }
@@ -53,33 +53,33 @@ func (o *writer) intern(in interner, text string) uint64 {
 // begin begins an event of a track; send sends it.
 func (o *writer) begin(kind uint64, track uint64) {
 	o.event = o.event[:0]
-	o.event.uint(eventType, kind)
-	o.event.uint(eventTrack, track)
+	o.event.Uint(eventType, kind)
+	o.event.Uint(eventTrack, track)
 }
 
 func (o *writer) send(at sim.Time) {
 	o.packet = o.packet[:0]
-	o.packet.uint(packetTimestamp, uint64(at/sim.Nanosecond))
-	o.packet.uint(packetSequence, 1)
+	o.packet.Uint(packetTimestamp, uint64(at/sim.Nanosecond))
+	o.packet.Uint(packetSequence, 1)
 	flags := uint64(flagsNeedsInterned)
 	if !o.started {
 		flags |= flagsCleared
 	}
 	o.started = true
-	o.packet.uint(packetFlags, flags)
+	o.packet.Uint(packetFlags, flags)
 	if len(o.interned) > 0 {
-		o.packet.sub(packetInterned, o.interned)
+		o.packet.Sub(packetInterned, o.interned)
 		o.interned = o.interned[:0]
 	}
-	o.packet.sub(packetEvent, o.event)
+	o.packet.Sub(packetEvent, o.event)
 	o.write()
 }
 
 func (o *writer) write() {
 	if o.err == nil {
 		o.head = o.head[:0]
-		o.head.tag(tracePacket, bytesKind)
-		_, o.err = o.w.Write(binary.AppendUvarint(o.head, uint64(len(o.packet))))
+		o.head.Head(tracePacket, len(o.packet))
+		_, o.err = o.w.Write(o.head)
 	}
 	if o.err == nil {
 		_, o.err = o.w.Write(o.packet)
@@ -89,8 +89,8 @@ func (o *writer) write() {
 // start begins a slice; args may follow, then send.
 func (o *writer) start(track uint64, category, name string) {
 	o.begin(typeBegin, track)
-	o.event.uint(eventCategoryIID, o.intern(o.categories, category))
-	o.event.uint(eventNameIID, o.intern(o.names, name))
+	o.event.Uint(eventCategoryIID, o.intern(o.categories, category))
+	o.event.Uint(eventNameIID, o.intern(o.names, name))
 }
 
 // end ends the innermost slice of a track.
@@ -101,88 +101,88 @@ func (o *writer) end(track uint64, at sim.Time) {
 
 func (o *writer) count(track uint64, at sim.Time, value float64) {
 	o.begin(typeCounter, track)
-	o.event.double(eventDouble, value)
+	o.event.Double(eventDouble, value)
 	o.send(at)
 }
 
 // leads says that an arrow leads from the slice to all others that say so, or that it ends with.
-func (o *writer) leads(arrow uint64) { o.event.fixed64(eventFlow, arrow) }
+func (o *writer) leads(arrow uint64) { o.event.Fixed64(eventFlow, arrow) }
 
 // ends says that the arrow ends with this slice.
-func (o *writer) ends(arrow uint64) { o.event.fixed64(eventFlowEnd, arrow) }
+func (o *writer) ends(arrow uint64) { o.event.Fixed64(eventFlowEnd, arrow) }
 
 func (o *writer) argument(key string) {
 	o.annotation = o.annotation[:0]
-	o.annotation.uint(annotationNameIID, o.intern(o.keys, key))
+	o.annotation.Uint(annotationNameIID, o.intern(o.keys, key))
 }
 
 func (o *writer) num(key string, v int64) {
 	o.argument(key)
-	o.annotation.int(annotationInt, v)
-	o.event.sub(eventAnnotation, o.annotation)
+	o.annotation.Int(annotationInt, v)
+	o.event.Sub(eventAnnotation, o.annotation)
 }
 
 func (o *writer) float(key string, v float64) {
 	o.argument(key)
-	o.annotation.double(annotationDouble, v)
-	o.event.sub(eventAnnotation, o.annotation)
+	o.annotation.Double(annotationDouble, v)
+	o.event.Sub(eventAnnotation, o.annotation)
 }
 
 func (o *writer) str(key, v string) {
 	o.argument(key)
-	o.annotation.str(annotationString, v)
-	o.event.sub(eventAnnotation, o.annotation)
+	o.annotation.Str(annotationString, v)
+	o.event.Sub(eventAnnotation, o.annotation)
 }
 
 // describe writes a TrackDescriptor; rest adds to it. It returns the track's number.
-func (o *writer) describe(parent uint64, name string, rest func(*message)) uint64 {
+func (o *writer) describe(parent uint64, name string, rest func(*protobuf.Message)) uint64 {
 	o.tracks++
-	var d message
-	d.uint(trackUUID, o.tracks)
+	var d protobuf.Message
+	d.Uint(trackUUID, o.tracks)
 	if parent != 0 {
-		d.uint(trackParent, parent)
-		d.int(trackRank, int64(o.tracks)) // in the order in which they are described
+		d.Uint(trackParent, parent)
+		d.Int(trackRank, int64(o.tracks)) // in the order in which they are described
 	}
 	if name != "" {
-		d.str(trackName, name)
+		d.Str(trackName, name)
 	}
 	if rest != nil {
 		rest(&d)
 	}
 	o.packet = o.packet[:0]
-	o.packet.uint(packetSequence, 1)
-	o.packet.sub(packetTrack, d)
+	o.packet.Uint(packetSequence, 1)
+	o.packet.Sub(packetTrack, d)
 	o.write()
 	return o.tracks
 }
 
 // process describes a group of tracks that a viewer can fold.
 func (o *writer) process(pid int, name string) uint64 {
-	return o.describe(0, "", func(d *message) {
-		var p message
-		p.int(processPID, int64(pid))
-		p.str(processName, name)
-		d.sub(trackProcess, p)
-		d.uint(trackOrdering, orderExplicit)
+	return o.describe(0, "", func(d *protobuf.Message) {
+		var p protobuf.Message
+		p.Int(processPID, int64(pid))
+		p.Str(processName, name)
+		d.Sub(trackProcess, p)
+		d.Uint(trackOrdering, orderExplicit)
 	})
 }
 
 func (o *writer) thread(process uint64, pid int, name string) uint64 {
-	return o.describe(process, "", func(d *message) {
-		var t message
-		t.int(threadPID, int64(pid))
-		t.int(threadTID, int64(pid))
-		t.str(threadName, name)
-		d.sub(trackThread, t)
+	return o.describe(process, "", func(d *protobuf.Message) {
+		var t protobuf.Message
+		t.Int(threadPID, int64(pid))
+		t.Int(threadTID, int64(pid))
+		t.Str(threadName, name)
+		d.Sub(trackThread, t)
 	})
 }
 
 // counter describes a track of numbers of a unit; those of one unit have one scale.
 func (o *writer) counter(process uint64, name, unit string) uint64 {
-	return o.describe(process, name, func(d *message) {
-		var c message
-		c.str(counterUnit, unit)
-		c.str(counterAxis, unit)
-		d.sub(trackCounter, c)
+	return o.describe(process, name, func(d *protobuf.Message) {
+		var c protobuf.Message
+		c.Str(counterUnit, unit)
+		c.Str(counterAxis, unit)
+		d.Sub(trackCounter, c)
 	})
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from torchemu._autograd.call import Call
 from torchemu._autograd.derivative import OTHERS, Derivative, Joint, Partial
-from torchemu._autograd.derivatives.elementwise import same
+from torchemu._autograd.derivatives.elementwise import same, zeros
 from torchemu._tensor import gathering, indexing, random_numbers
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op
@@ -161,5 +161,5 @@ DERIVATIVES: dict[Op, Derivative] = {
     gathering.TRIL: Derivative(Partial(lambda c, g: g.tril(*c.params))),
     gathering.TRIU: Derivative(Partial(lambda c, g: g.triu(*c.params))),
     gathering.DIAG: Derivative(Partial(_diag)),
-    **dict.fromkeys(_DRAWN, Derivative()),  # what was there before counts no more
+    **dict.fromkeys(_DRAWN, Derivative(Partial(zeros))),  # what was there before counts no more
 }

@@ -8,7 +8,7 @@ from typing import Any
 from torchemu import dtypes
 from torchemu._autograd.call import Call
 from torchemu._autograd.derivative import Derivative, Joint, Partial
-from torchemu._autograd.derivatives.elementwise import same
+from torchemu._autograd.derivatives.elementwise import same, zeros
 from torchemu._autograd.views import Geometry, spread
 from torchemu._tensor import copying, joining, parts, views
 from torchemu._tensor.core import Tensor
@@ -107,8 +107,8 @@ DERIVATIVES: dict[Op, Derivative] = {
     parts.NARROW: Derivative(Partial(_narrow)),
     parts.SELECT: Derivative(Partial(_select)),
     copying.TO: _SAME,
-    copying.COPY: Derivative(Partial(lambda c, g: None), Partial(same)),
-    copying.FILL: Derivative(),
+    copying.COPY: Derivative(Partial(zeros), Partial(same)),
+    copying.FILL: Derivative(Partial(zeros)),
     joining.CAT: Joint(_cat),
     joining.STACK: Joint(_stack),
     joining.BLOCK_DIAG: Joint(_block_diag),

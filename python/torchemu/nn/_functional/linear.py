@@ -16,7 +16,7 @@ from torchemu._tensor.reductions import wide
 Array = np.ndarray
 
 
-def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
+def _linear(bias: Array | None, x: Array, weight: Array) -> Array:
     """Short floats are multiplied and summed, bias included, as float32."""
     rows = wide(x).reshape(-1, x.shape[-1])
     product = np.matmul(rows, wide(weight).T)
@@ -27,12 +27,21 @@ def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
 
 def _flops(outputs: Outputs, inputs: Inputs) -> int:
     """A multiplication and an addition for each output and input feature."""
-    return 2 * math.prod(outputs[0]._shape) * inputs[0]._shape[-1]
+    return 2 * math.prod(outputs[0]._shape) * inputs[1]._shape[-1]
+
+
+def _traffic(outputs: Outputs, inputs: Inputs) -> int:
+    bias, *others = inputs
+    return linear_traffic(outputs, (*others, bias))
+
+
+def _grad_of_input(call: Any, grad: Tensor) -> Tensor:
+    return grad.matmul(call[2]) if len(call.shape(2)) == 2 else grad[..., None] * call[2]
 
 
 def _grad_of_weight(call: Any, grad: Tensor) -> Tensor:
-    rows = grad.reshape(-1, *call.shape(1)[:-1])
-    return rows.t() @ call[0].reshape(-1, call.shape(1)[-1])
+    rows = grad.reshape(-1, *call.shape(2)[:-1])
+    return rows.t() @ call[1].reshape(-1, call.shape(2)[-1])
 
 
 LINEAR = Op(
@@ -40,13 +49,14 @@ LINEAR = Op(
     _linear,
     _flops,
     MATRIX,
-    linear_traffic,
+    _traffic,
     derivative=Derivative(
-        Partial(lambda call, grad: grad.matmul(call[1]) if len(call.shape(1)) == 2 else grad[..., None] * call[1], 1),
-        Partial(_grad_of_weight, 0),
         Partial(lambda call, grad: grad),
+        Partial(_grad_of_input, 2),
+        Partial(_grad_of_weight, 1),
     ),
 )
+"""Its operands are bias, input and weight. In this order gradients arrive, as in PyTorch: the bias's first."""
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:  # noqa: A002 (PyTorch's name)
@@ -63,7 +73,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     _check(input, weight)
     if bias is not None:
         _check_bias(input, weight, bias)
-    return _op(LINEAR, (input, weight, bias))
+    return _op(LINEAR, (bias, input, weight))
 
 
 def _check(x: Tensor, weight: Tensor) -> None:

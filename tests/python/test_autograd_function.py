@@ -1,0 +1,443 @@
+"""torch.autograd.Function: what a program's own operations are given, may return, and may get wrong."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import OpenWorld
+
+import torchemu as torch
+from torchemu.autograd import Function, gradcheck
+from torchemu.autograd.function import once_differentiable
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture(autouse=True)
+def world(open_world: OpenWorld) -> torch.World:
+    return open_world()
+
+
+def leaf(*shape: int) -> Tensor:
+    return torch.ones(*shape, requires_grad=True)
+
+
+def function(forward: Callable[..., Any], backward: Callable[..., Any], name: str = "F") -> type[Function]:
+    return type(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+class Cube(Function):
+    """x³·n, with what its gradient needs kept in every way."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, n: float) -> Tensor:
+        assert not torch.is_grad_enabled()
+        ctx.save_for_backward(x, None)
+        ctx.n = n
+        return x * x * x * n
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        assert not torch.is_grad_enabled()
+        x, none = ctx.saved_tensors
+        assert none is None
+        return 3 * grad * x * x * ctx.n, None
+
+
+class CubeWithContext(Function):
+    """The same, with a context of its own."""
+
+    @staticmethod
+    def forward(x: Tensor, n: float) -> Tensor:
+        return x * x * x * n
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, ctx.n = inputs
+        ctx.save_for_backward(x, output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        x, result = ctx.saved_tensors
+        return 3 * grad * result / x, None
+
+
+@pytest.mark.parametrize("cube", [Cube, CubeWithContext])
+def test_forward_and_backward(cube: type[Function]) -> None:
+    x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    y = cube.apply(x, 0.5)
+    assert y.tolist() == [0.5, -4, 13.5]
+    assert type(y.grad_fn).__name__ == y.grad_fn.name() == f"{cube.__name__}Backward"
+    y.sum().backward()
+    assert x.grad.tolist() == [1.5, 6, 13.5]
+    assert gradcheck(lambda t: cube.apply(t * 2, 0.5), x)
+
+
+def test_without_recording_forward_is_just_called() -> None:
+    x = leaf(2)
+    with torch.no_grad():
+        assert not Cube.apply(x, 1).requires_grad
+    assert not Cube.apply(torch.ones(2), 1).requires_grad
+
+
+def test_several_results_and_arguments() -> None:
+    def forward(ctx: Any, a: Tensor, text: str, b: Tensor, c: Tensor) -> Any:
+        ctx.wants = ctx.needs_input_grad
+        return a * b, text, None, b * c
+
+    def backward(ctx: Any, first: Tensor, text: Any, none: Any, second: Tensor) -> Any:
+        assert (text, none, ctx.wants) == (None, None, (True, False, True, False))
+        return first * 2, None, first * 3 + second * 5, None
+
+    a, b, c = leaf(2), leaf(2), torch.ones(2)
+    first, text, none, second = function(forward, backward).apply(a, "text", b, c)
+    assert (text, none, first.output_nr, second.output_nr) == ("text", None, 0, 3)
+    (first + 10 * second).sum().backward()
+    assert a.grad.tolist() == [2, 2] and b.grad.tolist() == [53, 53]
+
+
+def test_a_list_is_no_tensor() -> None:
+    x = leaf(2)
+    found = function(lambda ctx, x: [x * 2, 3], lambda ctx, g: g).apply(x)
+    assert isinstance(found, list) and not found[0].requires_grad
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_results_without_gradient(materialize: bool) -> None:
+    seen: list[Any] = []
+
+    def forward(ctx: Any, x: Tensor) -> Any:
+        ctx.set_materialize_grads(materialize)
+        return x * 2, x.expand(3, 2) * 3
+
+    def backward(ctx: Any, first: Tensor, second: Tensor | None) -> Any:
+        seen.append(None if second is None else second.tolist())
+        return first
+
+    function(forward, backward).apply(leaf(2))[0].sum().backward()
+    assert seen == [[[0, 0]] * 3 if materialize else None]
+
+
+def test_results_that_have_no_gradient() -> None:
+    def forward(ctx: Any, x: Tensor) -> Any:
+        constant = x * 3
+        ctx.mark_non_differentiable(constant)
+        return x * 2, constant, x.argmax()
+
+    a, b, c = function(forward, lambda ctx, g, *_: g).apply(leaf(2))
+    assert (a.requires_grad, b.requires_grad, c.requires_grad) == (True, False, False)
+
+
+def test_none_is_no_gradient() -> None:
+    x = leaf(2)
+    function(lambda ctx, x: x * 2, lambda ctx, g: None).apply(x).sum().backward()
+    assert x.grad is None
+
+
+def test_gradients_are_summed_and_converted_as_others() -> None:
+    x = leaf(1)
+    function(lambda ctx, x: x.expand(3) * 2, lambda ctx, g: g.double()).apply(x).sum().backward()
+    assert x.grad.tolist() == [3] and x.grad.dtype is torch.float32
+
+
+WRONG: dict[str, tuple[Any, Any, type[Exception], str]] = {
+    "too few gradients": (
+        lambda ctx, x, n: x * 2,
+        lambda ctx, g: g,
+        RuntimeError,
+        r"function FBackward returned an incorrect number of gradients \(expected 2, got 1\)",
+    ),
+    "too many gradients": (
+        lambda ctx, x, n: x * 2,
+        lambda ctx, g: (g, None, g),
+        RuntimeError,
+        r"expected 2, got 3",
+    ),
+    "a gradient of a number": (
+        lambda ctx, x, n: x * 2,
+        lambda ctx, g: (g, g),
+        RuntimeError,
+        "function FBackward returned a gradient different than None at position 2, but the corresponding forward input "
+        "was not a Variable",
+    ),
+    "another shape": (
+        lambda ctx, x, n: x * 2,
+        lambda ctx, g: (g[:1], None),
+        RuntimeError,
+        r"Function FBackward returned an invalid gradient at index 0 - got \[1\] but expected shape compatible with",
+    ),
+    "no tensor": (
+        lambda ctx, x, n: x * 2,
+        lambda ctx, g: (3, None),
+        RuntimeError,
+        r"expected Variable or None \(got int\)",
+    ),
+    "numbers kept": (
+        lambda ctx, x, n: (ctx.save_for_backward(x, n), x)[1] * 2,
+        lambda ctx, g: (g, None),
+        TypeError,
+        "save_for_backward can only save variables, but argument 1 is of type int",
+    ),
+    "written but not returned": (
+        lambda ctx, x, n: (ctx.mark_dirty(x), x * 2)[1],
+        lambda ctx, g: (g, None),
+        RuntimeError,
+        "Some elements marked as dirty during the forward method were not returned as output",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said(name: str) -> None:
+    forward, backward, kind, text = WRONG[name]
+    with pytest.raises(kind, match=text):
+        function(forward, backward).apply(leaf(2) * 1, 3).sum().backward()
+
+
+def test_trailing_nones_are_ignored() -> None:
+    x = leaf(2)
+    function(lambda ctx, x: x * 2, lambda ctx, g: (g * 2, None, None)).apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_functions_without_forward_or_backward() -> None:
+    with pytest.raises(NotImplementedError, match="You must implement the forward function"):
+        type("Empty", (Function,), {}).apply(leaf(1))
+    y = type("Half", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2)}).apply(leaf(1))
+    with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method"):
+        y.backward()
+    with pytest.raises(TypeError, match=r"apply\(\) takes no keyword arguments"):
+        Cube.apply(x=leaf(1))
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        Cube()
+
+
+# -- what is kept
+
+
+def test_kept_tensors_are_checked_and_let_go() -> None:
+    x = leaf(2)
+    y = Cube.apply(x, 1)
+    node = y.grad_fn
+    assert node.saved_tensors[0] is x
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        node.saved_tensors  # noqa: B018
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.sum().backward()
+    z = x * 1
+    w = Cube.apply(z, 1)
+    z.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        w.sum().backward()
+
+
+def test_a_kept_result_is_seen_with_its_history_and_is_no_circle() -> None:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        assert y.requires_grad and y.grad_fn is ctx
+        return grad * y
+
+    exponential = function(forward, backward)
+    x = torch.tensor([0.5, 1.0], dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad(exponential.apply(x).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    assert h.tolist() == x.exp().tolist()
+    gc.collect()
+    gc.disable()
+    try:
+        y = exponential.apply(x)
+        node = weakref.ref(y.grad_fn)
+        del y
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+# -- results that are arguments, and views
+
+
+def test_an_argument_that_is_returned_is_another_tensor() -> None:
+    identity = function(lambda ctx, x: x, lambda ctx, g: g * 2)
+    x = leaf(2)
+    y = identity.apply(x)
+    assert y is not x and y.data_ptr() == x.data_ptr() and y.grad_fn.name() == "FBackward"
+    (y * 3).sum().backward()
+    assert x.grad.tolist() == [6, 6]
+    z = identity.apply(x * 1)
+    with pytest.raises(RuntimeError, match="Output 0 of FBackward is a view and is being modified inplace"):
+        z.add_(1)
+    constant = torch.ones(2)
+    assert identity.apply(constant) is not constant and not identity.apply(constant).requires_grad
+
+
+def test_a_view_that_is_returned() -> None:
+    first = function(lambda ctx, x: x[:1], lambda ctx, g: torch.cat([g, torch.zeros(1)]))
+    x = leaf(2)
+    y = first.apply(x * 1)
+    with pytest.raises(RuntimeError, match="Output 0 of FBackward is a view and is being modified inplace"):
+        y.add_(1)
+    (y * 5).sum().backward()
+    assert x.grad.tolist() == [5, 0]
+
+
+def _written(ctx: Any, x: Tensor) -> Tensor:
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+
+def test_an_argument_that_forward_writes_into() -> None:
+    doubled = function(_written, lambda ctx, g: g * 2)
+    x = leaf(2)
+    y = x * 3
+    z = doubled.apply(y)
+    assert z is y and y.grad_fn.name() == "FBackward" and y.tolist() == [6, 6]
+    y.sum().backward()
+    assert x.grad.tolist() == [6, 6]
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
+        doubled.apply(x)
+
+
+def test_a_view_that_forward_writes_into() -> None:
+    doubled = function(_written, lambda ctx, g: g * 2)
+    x = leaf(4)
+    y = x * 3
+    doubled.apply(y[1:3])
+    assert y.grad_fn.name() == "CopySlices"
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [18, 72, 72, 18]
+
+
+# -- passes within passes
+
+
+def recomputed(run: Callable[[Tensor], Tensor]) -> type[Function]:
+    """What checkpointing does: forward runs without recording, and again within the backward pass."""
+
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return run(x)
+
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        again = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = run(again)
+        torch.autograd.backward(y, grad)
+        return again.grad
+
+    return function(forward, backward, "Recomputed")
+
+
+def test_a_pass_within_a_pass() -> None:
+    w = torch.tensor([2.0, 3.0], requires_grad=True)
+    inner = recomputed(lambda x: torch.tanh(x * w))
+    outer = recomputed(lambda x: inner.apply(x * w).exp())
+    grads = []
+    for fn in (outer.apply, lambda x: torch.tanh(x * w * w).exp()):
+        x = torch.tensor([0.1, 0.2], requires_grad=True)
+        w.grad = None
+        (fn(x * 2) * 3).sum().backward()
+        grads.append((x.grad.tolist(), w.grad.tolist()))
+    for got, want in zip(grads[0], grads[1], strict=True):
+        assert got == pytest.approx(want, rel=1e-5)
+
+
+def test_once_differentiable() -> None:
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        assert not torch.is_grad_enabled()
+        return 2 * grad * ctx.saved_tensors[0]
+
+    square = function(forward, backward)
+    x = leaf(2)
+    square.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    (g,) = torch.autograd.grad((square.apply(x) * x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once"):
+        g.sum().backward()
+
+
+# -- tensors that the program keeps itself
+
+
+def test_kept_tensors_can_be_packed() -> None:
+    seen: list[Any] = []
+
+    def pack(t: Tensor) -> Any:
+        assert not torch.is_grad_enabled()
+        seen.append(t.tolist())
+        return t.tolist()
+
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, torch.tensor):
+        y = (x * x).exp()
+        z = Cube.apply(x, 1)
+    assert len(seen) == 4 and seen[:2] == [[2, 3]] * 2
+    (y + z).sum().backward()
+    want = [2 * v * torch.tensor(v * v).exp().item() + 3 * v * v for v in (2.0, 3.0)]
+    assert x.grad.tolist() == pytest.approx(want, rel=1e-6)
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.sum().backward()
+
+
+def test_packed_tensors_have_their_history() -> None:
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        (g,) = torch.autograd.grad((x * 2).exp().sum(), x, create_graph=True)
+        (h,) = torch.autograd.grad(g.sum(), x)
+    assert h.device == x.device and h.tolist() == pytest.approx((4 * (2 * x).exp()).tolist())
+
+
+def test_hooks_of_kept_tensors_that_are_wrong() -> None:
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    x = leaf(2)
+    with hooks(lambda t: t, lambda t: 3):  # type: ignore[arg-type,return-value]
+        y = x * x
+    with pytest.raises(TypeError, match="Output of saved tensor unpack_hook expected to be a Tensor but got result of"):
+        y.sum().backward()
+    modifying = "A saved tensor pack hook is modifying its input in place"
+    with pytest.raises(RuntimeError, match=modifying), hooks(lambda t: t.add_(1), lambda t: t):
+        x.exp() * (x * 1)
+    refuse = torch.autograd.graph.disable_saved_tensors_hooks
+    with refuse("not here"), pytest.raises(RuntimeError, match="not here"), hooks(lambda t: t, lambda t: t):
+        pass
+    with hooks(lambda t: t, lambda t: t), pytest.raises(RuntimeError, match="nor here"), refuse("nor here"):
+        pass
+
+
+# -- gradcheck
+
+
+def test_gradcheck_sees_wrong_gradients() -> None:
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    assert gradcheck(torch.sin, (x,))
+    wrong = function(lambda ctx, x: x * x, lambda ctx, g: g * 2.001)
+    with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"):
+        gradcheck(wrong.apply, x)
+    assert not gradcheck(wrong.apply, x, raise_exception=False)
+    forgotten = function(lambda ctx, x: x * x, lambda ctx, g: None)
+    assert not gradcheck(forgotten.apply, x, raise_exception=False)
+    with pytest.raises(ValueError, match="gradcheck expects at least one input tensor to require gradient"):
+        gradcheck(torch.sin, torch.ones(2))
+    assert not gradcheck(lambda a: a.detach() * 3, x, raise_exception=False)
+
+
+def test_gradcheck_of_several_inputs_and_outputs() -> None:
+    a = torch.tensor([[1.0, 2.0]], dtype=torch.float64, requires_grad=True)
+    b = torch.tensor([3.0], dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda a, n, b: (a * b * n, a.sum(), torch.arange(3)), (a, 2, b))
+    assert gradcheck(torch.sum, torch.zeros(0, dtype=torch.float64, requires_grad=True))
