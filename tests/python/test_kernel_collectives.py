@@ -303,7 +303,7 @@ def test_a_kernel_needs_a_name_of_its_own(wrong: Path, yaml_file: YamlFile) -> N
     with pytest.raises(ValueError, match="ring is a built-in algorithm: call the kernel something else"):
         torch.World("default", file)
     file = yaml_file("defaults: {algorithm: mina}\nalgorithms:\n  mine: {kernel: wrong.py:fails}\n")
-    with pytest.raises(ValueError, match='defaults.algorithm: must be .*mine; not "mina"; did you mean mine'):
+    with pytest.raises(ValueError, match=r'defaults\.algorithm: must be .*mine; not "mina"; did you mean mine'):
         torch.World("default", file)
 
 
