@@ -167,5 +167,6 @@ def pipe_barrier(pipe: Pipe) -> None:
 
 
 def dsb() -> None:
-    """What the kernel sends to a chip from now on lands there after what it has sent before, whatever is reordered."""
-    running().operate(go.PrimOrder, "fence")
+    """Waits until all that the kernel has sent has landed, so that what it tells anyone after that is not too early.
+    Stores count as sent when PIPE_MTE3 has done them."""
+    running().operate(go.PrimOrder, "quiet")

@@ -195,7 +195,12 @@ class Chips:
         program = self._programs.get(handle)
         if program is None:
             program = self._programs[handle] = self._begun(handle)
-        program.switch()
+        host = _runtime.current()
+        host.in_kernel = True
+        try:
+            program.switch()
+        finally:
+            host.in_kernel = False
         if not program.dead:
             return False
         del self._programs[handle]
