@@ -19,10 +19,24 @@ if TYPE_CHECKING:
 
 
 class Orchestrator:
-    """Good for one run, while its function is called. Nothing that is submitted begins before the function returns."""
+    """Good for one run, while its function is called. Nothing that is submitted begins before the function returns.
+
+    Raises:
+        RuntimeError: of any method: the function has returned.
+    """
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self._open_run: Run | None = run
+
+    @property
+    def _run(self) -> Run:
+        if self._open_run is None:
+            raise RuntimeError("an Orchestrator is good only inside the function that Worker.run called with it")
+        return self._open_run
+
+    def close(self) -> None:
+        """Ends it: its function has returned."""
+        self._open_run = None
 
     # -- tasks
 
