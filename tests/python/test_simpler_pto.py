@@ -224,7 +224,7 @@ def test_signals(op: str, sent: int, cmp: str, value: int, holds: bool, tmp_path
 def test_wrong_use(body: str, kind: type[Exception], said: str, tmp_path: Path, open_world: OpenWorld) -> None:
     with pytest.raises(kind, match=said) as caught:
         outcome(body, tmp_path, open_world)
-    assert caught.value.__notes__ == ['in kernel "own_kernel #1" on worker 0']
+    assert caught.value.__notes__ == ['in kernel "own_kernel #1" on rank 0']
 
 
 def test_instructions_are_for_kernels() -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ROOT, OpenWorld
-from simpler_cases import IN, INOUT, OUT, called, compiled, domain, run, tensor, window, working, written
+from simpler_cases import IN, INOUT, OUT, RUNTIME, called, compiled, domain, run, tensor, window, working, written
 
 from torchemu._runtime import Strictness
 from torchemu.compat.simpler.orchestrator import Orchestrator
 from torchemu.compat.simpler.task_interface import ChipCallable
+from torchemu.compat.simpler.worker import Worker
 from torchemu.errors import DeadlockError, RaceError
 
 KERNELS = ROOT / "benches" / "simpler" / "python" / "kernels" / "aiv"
@@ -147,15 +148,17 @@ def test_tasks_that_were_not_begun_are_in_the_report(tmp_path: Path, open_world:
         orch.submit_next_level(cid, called((window(right), IN), (flag, IN)))
         orch.submit_next_level_group(cid, [called((flag, IN))] * 2, workers=[0, 1])
 
-    with working() as worker:
-        cid = worker.register(written(tmp_path, wait, "wait_kernel"))
-        with pytest.raises(DeadlockError) as caught:
-            run(worker, build)
+    worker = Worker(platform="a2a3sim", runtime=RUNTIME, device_ids=[3, 1])  # reports have the SIPs' numbers
+    worker.init()
+    cid = worker.register(written(tmp_path, wait, "wait_kernel"))
+    with pytest.raises(DeadlockError) as caught:
+        run(worker, build)
+    worker.close()
     assert str(caught.value).splitlines()[1:] == [
-        '  kernel "wait_kernel #1" on rank 0 at wait_kernel.py:4 waits for the word at rank 0 +0x200 '
+        '  kernel "wait_kernel #1" on rank 3 at wait_kernel.py:4 waits for the word at rank 3 +0x200 '
         '(window "d" +0) to be GE 1; it is 0',
         '  task "wait_kernel #2" for worker 1 follows "wait_kernel #1"',
         '  task "wait_kernel #3" follows "wait_kernel #2" and "wait_kernel #1"',
-        '  task "wait_kernel #4" for workers [0, 1] follows "wait_kernel #1"',
-        'likely cause: a rank skips its notify: rank 0 has heard nothing in window "d" from rank 1',
+        '  task "wait_kernel #4" for workers [3, 1] follows "wait_kernel #1"',
+        'likely cause: a rank skips its notify: rank 3 has heard nothing in window "d" from rank 1',
     ]

@@ -376,7 +376,7 @@ def test_kernel_fails(tmp_path: Path, open_world: OpenWorld) -> None:
         cid = worker.register(written(tmp_path, FAILING))
         with pytest.raises(ZeroDivisionError, match="a kernel's") as caught:
             run(worker, build)
-        assert caught.value.__notes__ == ['in kernel "own_kernel #2" on worker 1']
+        assert caught.value.__notes__ == ['in kernel "own_kernel #2" on rank 1']
         assert Path(str(caught.traceback[-1].path)).name == "own_kernel.py"
         with pytest.raises(RuntimeError, match="an earlier run of this Worker has failed"):
             run(worker, lambda orch: None)

@@ -105,7 +105,9 @@ class Worker:
         if self._equipment is not None:
             raise RuntimeError("init has been called already")
         chips = Chips(self._device_ids)
-        self._equipment = Equipment(chips, Allocations(chips), self._kernels, self._functions, {}, self._sub_workers)
+        self._equipment = Equipment(
+            chips, Allocations(chips.memory, len(chips)), self._kernels, self._functions, self._sub_workers
+        )
 
     @property
     def live_domains(self) -> dict[str, CommDomainHandle]:
@@ -148,6 +150,9 @@ class Worker:
         except BaseException as error:
             first = error
         orch.close()
+        if first is not None and not isinstance(first, Exception):
+            self._has_failed = True  # the program is being ended
+            return first
         try:
             run.drain()
         except BaseException as error:
