@@ -148,17 +148,21 @@ def test_chunks_have_to_be_whole(n: int, drivers: Any) -> None:
             results(allreduce, flags(n, mode=mode), inputs(n, 256))
 
 
+@pytest.mark.parametrize("kernels", [DRIVERS, DRIVERS / "python"], ids=["go", "python"])
 @pytest.mark.parametrize("n", [2, 3, 4, 8, 16])
-def test_reduce_scatter(n: int, drivers: Any) -> None:
+def test_reduce_scatter(n: int, kernels: Path, drivers: Any) -> None:
     given = inputs(n, 64 * n)
     want = [summed(given[:, 64 * d : 64 * d + 64], own_first(d, n)) for d in range(n)]
-    same_bits(results(drivers("reduce_scatter").reduce_scatter, flags(n), given), np.stack(want))
+    got = results(drivers("reduce_scatter").reduce_scatter, flags(n, kernels=str(kernels)), given)
+    same_bits(got, np.stack(want))
 
 
 @pytest.mark.parametrize("n", [2, 3, 16])
 def test_those_that_only_move(n: int, drivers: Any) -> None:
     given = inputs(n, 64)
-    same_bits(results(drivers("allgather").allgather, flags(n), given), np.stack([given.reshape(-1)] * n))
+    for kernels in (DRIVERS, DRIVERS / "python"):
+        got = results(drivers("allgather").allgather, flags(n, kernels=str(kernels)), given)
+        same_bits(got, np.stack([given.reshape(-1)] * n))
     for root in (0, n - 1):
         same_bits(results(drivers("broadcast").broadcast, flags(n, root=root), given), np.stack([given[root]] * n))
     blocks = inputs(n, 64 * n)

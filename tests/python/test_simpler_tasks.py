@@ -358,6 +358,27 @@ def test_callback_fails(tmp_path: Path, open_world: OpenWorld) -> None:
     np.testing.assert_array_equal(x.numpy(), np.full(4, 4))
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_program_is_ended(kind: type[BaseException], tmp_path: Path, open_world: OpenWorld) -> None:
+    """In orch_fn: nothing that it has submitted runs. Or in a kernel."""
+    open_world()
+    x, y = tensor(np.ones(4)), tensor(np.zeros(4))
+
+    def build(orch: Orchestrator) -> None:
+        orch.submit_next_level(cid, called((x, IN), (x, IN), (y, OUT)), worker=0)
+        raise kind
+
+    with working() as worker:
+        cid = worker.register(written(tmp_path, ADD))
+        with pytest.raises(kind):
+            run(worker, build)
+    np.testing.assert_array_equal(y.numpy(), np.zeros(4))
+    with working() as worker:
+        cid = worker.register(written(tmp_path, f"def kernel_entry(args):\n    raise {kind.__name__}", "ends_kernel"))
+        with pytest.raises(kind):
+            run(worker, lambda orch: orch.submit_next_level(cid, TaskArgs()))
+
+
 FAILING = """
     def kernel_entry(args):
         if args[0] == 1:
