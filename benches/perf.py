@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import re
 import resource
 import statistics
@@ -166,6 +167,33 @@ def _mixed(rank: int, torch, calls: int) -> None:
     assert whole[65536].numpy()[-1] == 1
 
 
+def kernel_calls(check: str = "", calls: int = 9) -> None:
+    """Milliseconds of a two-shot all_reduce as a kernel in Python, 16 ranks × 1 MiB float32."""
+    import torchemu.language as tl
+    from torchemu import _runtime
+    from torchemu import multiprocessing as mp
+    from torchemu.kernels.shots import two_shot
+
+    n, times = MEGABYTE // 4, []
+
+    def worker(rank: int) -> None:
+        out, x = tl.symmetric_empty(n), tl.symmetric_empty(n)
+        x.fill_(rank)
+        for _ in range(calls):
+            if rank == 0:
+                times.append(time.perf_counter())
+            two_shot[1](out, x, n, "sum")
+            out.wait()
+        assert out.numpy()[-1] == 120
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "sips16.yaml"
+        file.write_text("system: {sips: {count: 16}}\n")
+        with _runtime.opened(file, "", _runtime.Strictness(check=bool(check))):
+            mp.spawn(worker, nprocs=16)
+    print(statistics.median(b - a for a, b in itertools.pairwise(times[1:])) * 1e3)
+
+
 def numpy_copy() -> None:
     """Milliseconds of the memory traffic that no implementation avoids: 8 × 16 MB read, 16 MB written."""
     sources = [np.ones(16 * MEGABYTE // 4, np.float32) for _ in range(8)]
@@ -278,6 +306,14 @@ def rows() -> Iterator[tuple[str, float, str, float | None, bool]]:
     for ranks, calls, target in (("64", "1000", 3), ("1024", "20", 5)):
         seconds = median(lambda r=ranks, c=calls: in_process("mixed_collectives", r, c)[0], 3)
         yield f"{ranks} Python ranks, {calls} mixed collectives", seconds, "s", target, False
+    python, checked = (median(lambda c=c: in_process("kernel_calls", c)[0], 3) for c in ("", "check"))
+    yield "two_shot kernel in Python, 16 × 1 MiB", python, "ms", 1000, False
+    yield "  checked, times that", checked / python, "×", 3, False
+    kernels = go_benchmarks("ccl/prim/kernels", "16/two_shot")
+    for size, target in (("1048576", 50), ("1024", None)):
+        plain, checked = (kernels[f"Benchmark16/two_shot/bytes={size}/check={c}"]["ns/op"] for c in ("false", "true"))
+        yield f"two_shot kernel in Go, 16 × {size} bytes", plain / 1e6, "ms", target, False
+        yield "  checked, times that", checked / plain, "×", 3, False
     engine = go_benchmarks("torchemu/sim", "Engine(Random1000|EqualTimes)$")
     for name, target in (("Random1000", 10), ("EqualTimes", 100)):
         yield f"engine, {name}", engine[f"BenchmarkEngine{name}"]["events/s"] / 1e6, "M events/s", target, True

@@ -88,14 +88,12 @@ func (r *Record) BusBW() float64 {
 	return r.AlgBW() * (n - 1) / n
 }
 
-// Synchronized is the latest moment at which all ranks of a collective that has ended were ready for it: what the ranks'
-// devices did before, they have agreed on. 0 when there is none.
+// Synchronized is the latest moment at which all ranks of an operation that has ended were ready for it: what their devices
+// did before, they have agreed on. 0 when there is none.
 func (b *Backend) Synchronized() sim.Time {
 	latest := sim.Time(0)
 	for _, r := range b.Log[max(0, len(b.Log)-recent):] {
-		if !r.unicast {
-			latest = max(latest, r.Start)
-		}
+		latest = max(latest, r.Start)
 	}
 	return latest
 }

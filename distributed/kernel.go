@@ -33,9 +33,9 @@ type KernelCall struct {
 
 // KernelRun is a collective that a kernel runs.
 type KernelRun interface {
-	Join(member int, issued sim.Time) // starts the member's program now
-	Standing() torchemu.Standing      // what the programs wait for
-	Cancel()                          // ends them; nobody is told
+	Join(member int, heard sim.Time)       // starts the member's program now; see torchemu.Rank.Heard
+	Standing(member int) torchemu.Standing // what the member's program waits for
+	Cancel()                               // ends them; nobody is told
 }
 
 // kernel is the name of the kernel that is to run the collective; "" where an algorithm does, as it does for the shards of
@@ -79,7 +79,6 @@ func (m *meeting) joinWhenReady(i int) {
 	p := &m.parts[i]
 	p.work.Record = m.record
 	torchemu.AfterAll(torchemu.Unfinished(p.after...), func(latest sim.Time) {
-		issued := p.ready
 		m.group.backend.World.At(max(p.ready, latest), func(now sim.Time) {
 			switch {
 			case m.broken != nil:
@@ -89,7 +88,7 @@ func (m *meeting) joinWhenReady(i int) {
 				m.kernelDone(i, now, nil)
 			default:
 				m.began(i, now)
-				m.run.Join(i, issued)
+				m.run.Join(i, p.heard)
 			}
 		})
 	})

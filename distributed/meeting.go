@@ -51,6 +51,7 @@ type part struct {
 	number  uint64   // in recordings
 	called  sim.Time // when the host began to issue it
 	issued  sim.Time
+	heard   sim.Time          // by the host, see torchemu.Rank.Heard
 	ready   sim.Time          // when the host issued it; later, when the device started it
 	after   []*torchemu.Event // what must end before the member's device can start
 }
@@ -92,7 +93,7 @@ func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation
 	data := pendingOn(o.In, o.Out)
 	p := part{out: o.Out, in: o.In, factor: o.Factor, site: c.Site}
 	p.number, p.called, p.issued = m.group.backend.launch(host)
-	p.ready = p.issued
+	p.ready, p.heard = p.issued, host.Heard()
 	p.after = torchemu.Unfinished(append(data, m.group.last[member], c.Stream.Tail())...)
 	w := m.place(member, p)
 	pend(w.Event, o.In, o.Out)

@@ -38,7 +38,7 @@ func (s seat) String() string {
 		return text + ", which follows " + e.Reason().String()
 	}
 	if s.run != nil {
-		text += fmt.Sprintf(", whose kernel %q%s", s.record.Algorithm, s.run.Standing().On)
+		text += fmt.Sprintf(", whose kernel %q%s", s.record.Algorithm, s.run.Standing(s.member).On)
 	}
 	return text
 }
@@ -67,7 +67,7 @@ func (s seat) Suspect() string {
 	if s.run == nil {
 		return ""
 	}
-	return s.run.Standing().Cause
+	return s.run.Standing(s.member).Cause
 }
 
 // absent lists the ranks that have not joined.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/distributed"
@@ -52,10 +51,10 @@ func (m *machine) Start(c distributed.KernelCall) (distributed.KernelRun, error)
 }
 
 // Join implements distributed.KernelRun.
-func (r *collectiveRun) Join(index int, issued sim.Time) {
+func (r *collectiveRun) Join(index int, heard sim.Time) {
 	k, m := r.members[index], r.machine
 	t := prim.Task{
-		Name: r.Name, Workers: []int{r.Ranks[index]}, Interlock: true, Since: max(issued, m.world.backend.Synchronized()),
+		Name: r.Name, Workers: []int{r.Ranks[index]}, Interlock: true, Since: max(heard, m.world.backend.Synchronized()),
 		Done:   func() { r.ended(k, nil) },
 		Failed: func(_ *prim.Context, err error) { r.ended(k, err) },
 	}
@@ -117,17 +116,8 @@ func (m *machine) drop(j *prim.Job) {
 func (r *collectiveRun) abandon(err error) { r.Done(0, r.machine.Now(), err) }
 
 // Standing implements distributed.KernelRun.
-func (r *collectiveRun) Standing() torchemu.Standing {
-	var lines []string
-	for _, k := range r.members {
-		if k.job != nil && !k.job.Ended() {
-			lines = append(lines, k.job.Standing()...)
-		}
-	}
-	if len(lines) == 0 {
-		return torchemu.Standing{}
-	}
-	return torchemu.Standing{On: " " + strings.Join(lines, "; and "), Cause: r.machine.Cause()}
+func (r *collectiveRun) Standing(index int) torchemu.Standing {
+	return r.machine.standing(r.members[index].job)
 }
 
 // PrimMember describes a member of a collective, whose handle PrimAbout gives for its program, as JSON: run, which is the

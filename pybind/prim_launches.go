@@ -59,7 +59,7 @@ type launch struct {
 	job     *prim.Job // nil before it starts
 	event   *torchemu.Event
 	windows []*prim.Window // that exist only for it
-	issued  sim.Time
+	heard   sim.Time       // by the host that issued it
 }
 
 func (l *launch) belongsTo(w any) bool { return l.machine.belongsTo(w) || w == any(l.machine) }
@@ -79,7 +79,7 @@ func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, 
 	if most := m.Topology.CubesPerSIP() * m.Topology.PEsPerCube(); blocks < 1 || blocks > most {
 		return 0, raise("ValueError", "a grid of %d programs: a rank has 1 to %d PEs, one for each program", blocks, most)
 	}
-	l := &launch{machine: m, stream: s.object, issued: s.object.Rank().Now()}
+	l := &launch{machine: m, stream: s.object, heard: s.object.Rank().Heard()}
 	if l.windows, err = parseWindows(windows); err != nil {
 		return 0, err
 	}
@@ -119,10 +119,10 @@ func parseWindows(text string) ([]*prim.Window, error) {
 	return list, nil
 }
 
-// start submits the task. Its rank's hosts had agreed, when they issued it or by collectives since, on what had ended
-// before.
+// start submits the task. It follows what its host had heard of when it issued it, and what operations between ranks have
+// made sure of since.
 func (l *launch) start(handle int64) {
-	l.task.Since = max(l.issued, l.machine.world.backend.Synchronized())
+	l.task.Since = max(l.heard, l.machine.world.backend.Synchronized())
 	job, err := l.machine.Submit(l.task)
 	if err != nil {
 		l.event.Fail(err, l.machine.Now())
@@ -163,11 +163,14 @@ func (l *launch) free() {
 }
 
 // report says what the launch waits for.
-func (l *launch) report() torchemu.Standing {
-	if l.job == nil || l.job.Ended() {
+func (l *launch) report() torchemu.Standing { return l.machine.standing(l.job) }
+
+// standing says what the programs of a job wait for; nothing before it has started, when it is nil.
+func (m *machine) standing(j *prim.Job) torchemu.Standing {
+	if j == nil || j.Ended() {
 		return torchemu.Standing{}
 	}
-	return torchemu.Standing{On: " " + strings.Join(l.job.Standing(), "; and "), Cause: l.machine.Cause()}
+	return torchemu.Standing{On: " " + strings.Join(j.Standing(), "; and "), Cause: m.Cause()}
 }
 
 func launchOf(handle int64) (*launch, error) {

@@ -32,6 +32,13 @@ func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle i
 	if err != nil {
 		return 0, err
 	}
+	for i := range n {
+		r, err := w.Rank(i)
+		if err != nil {
+			return 0, err
+		}
+		r.Hears(w.Engine.Now()) // whoever spawns it may know of everything
+	}
 	return register(owned[*spawn]{&spawn{multiprocessing.NewScheduler(w.World, n, p), n}, w}), nil
 }
 

@@ -13,6 +13,8 @@ type Rank struct {
 	streams     int // other streams than that
 	outstanding []*Event
 	waitsFor    string // what for, while it waits and is recorded
+	listens     bool   // it waits for what another rank's host may bring about
+	heard       sim.Time
 	fate
 }
 
@@ -29,6 +31,24 @@ func (r *Rank) Spend(d sim.Time) { r.clock = r.Now() + d }
 func (r *Rank) Launch() sim.Time {
 	r.Spend(r.slowed(sim.Time(r.world.Topology.LaunchOverhead())))
 	return r.clock
+}
+
+// Heard is until when the rank's host may know what other ranks' hosts have seen: when it last ended a wait for something
+// that these bring about, other than by operations between ranks.
+func (r *Rank) Heard() sim.Time { return r.heard }
+
+// Hears says that the host knows all that hosts have seen up to a time.
+func (r *Rank) Hears(at sim.Time) { r.heard = max(r.heard, at) }
+
+// fromHosts says whether an event is something that hosts bring about: neither a device nor messages between ranks.
+func fromHosts(reason Reason) bool {
+	switch x := reason.(type) {
+	case *activity, Operation:
+		return false
+	case Follower:
+		return x.Follows() != nil && fromHosts(x.Follows().reason)
+	}
+	return true
 }
 
 // Stream is the rank's default stream.

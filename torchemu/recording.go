@@ -68,6 +68,7 @@ func (s *Stream) recorded(a *activity, called sim.Time) *trace.Activity {
 // Parks notes that the rank's host waits for e from now on.
 func (r *Rank) Parks(e *Event) {
 	r.clock = r.Now()
+	r.listens = fromHosts(e.reason)
 	r.waitsFor = ""
 	if !e.Done() && r.world.Trace.Wants(r.ID, r.clock) {
 		r.waitsFor = e.Reason().String()
@@ -76,6 +77,9 @@ func (r *Rank) Parks(e *Event) {
 
 // Resumes lets the host's clock catch up with what it has waited for.
 func (r *Rank) Resumes(at sim.Time) {
+	if r.listens {
+		r.Hears(at)
+	}
 	from := r.clock
 	r.Reach(at)
 	if r.waitsFor != "" && r.clock > from {

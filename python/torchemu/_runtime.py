@@ -248,6 +248,7 @@ class Context:
         self.parent = parent
         self.process = process
         self.children: list[Children] = []
+        self.in_kernel = False  # whether what runs now is a program of a chip that the rank drives; see torchemu.pto
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu._rank_local
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
@@ -266,6 +267,8 @@ class Context:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
         if self.world.programs is not None:
             self.world.programs.refuse_waits()
+        if self.in_kernel:
+            raise RuntimeError("a kernel cannot wait for operations of its host: it uses its chip's instructions only")
         for children in tuple(self.children):
             children.advance(waitable)
         if self.tasks is not None:

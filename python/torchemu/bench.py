@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,7 +56,7 @@ class Trace:
 def run(
     file: str | Path,
     topology: str = _runtime.DEFAULT_TOPOLOGY,
-    ccl: str = "",
+    ccl: str | Sequence[str] = "",
     trace: Trace = Trace(),
     strictness: _runtime.Strictness | None = None,
 ) -> None:
@@ -65,25 +65,32 @@ def run(
     Args:
         file: the bench.
         topology: a preset's name or a topology.yaml.
-        ccl: a ccl.yaml; empty for the built-in one.
-        trace: what is traced, and where to; without, nothing.
+        ccl: a ccl.yaml; empty for the built-in one; or several, with each of which the bench is run.
+        trace: what is traced, and where to; without, nothing. Of several runs, the last.
         strictness: how strictly device programs are run.
 
     Raises:
         BenchError: one of the files is missing or wrong; the text has every problem.
     """
+    configs = [ccl] if isinstance(ccl, str) else ccl
+    lines = [line for c in configs for line in _collectives_of(file, (topology, c, strictness), trace)]
+    print()
+    print(_report.table(lines))
+    if trace.path:
+        print(f"\ntrace written to {trace.path}; open it in Perfetto")
+
+
+def _collectives_of(file: str | Path, setting: tuple[Any, ...], trace: Trace) -> list[dict[str, Any]]:
+    """Runs a bench in a World of its own, opened with the setting; returns the World's log."""
     with contextlib.ExitStack() as stack:
-        world = _checked(lambda: stack.enter_context(_runtime.opened(topology, ccl, strictness)))
+        world = _checked(lambda: stack.enter_context(_runtime.opened(*setting)))
         stack.enter_context(compat.installed())
         stack.enter_context(_neighbours_importable(Path(file)))
         _checked(lambda: stack.enter_context(traced(world, trace.path, trace.level, trace.profiled_only)))
         print(f"{Path(file).name} on {world.topology} ({world.sips} SIPs)", flush=True)
         load(file)(torchemu)
         world.main.wait_for_all()
-        print()
-        print(_report.table(world.collectives()))
-    if trace.path:
-        print(f"\ntrace written to {trace.path}; open it in Perfetto")
+        return world.collectives()
 
 
 @contextlib.contextmanager

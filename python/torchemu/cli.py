@@ -57,7 +57,12 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--topology", default="default", metavar="NAME|FILE", help=f"a topology.yaml, or one of {presets}"
     )
-    parser.add_argument("--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
+    parser.add_argument(
+        "--ccl",
+        action="append",
+        metavar="FILE",
+        help="a ccl.yaml; without it the Tuner chooses algorithms; with several, a run with each, in one table",
+    )
     flags.add_strictness(parser)
     flags.add_trace(parser)
     parser.set_defaults(action=_bench)
@@ -65,4 +70,4 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
 
 def _bench(options: argparse.Namespace) -> None:
     trace = bench.Trace(options.trace, options.trace_level, options.trace_range == "profiler")
-    bench.run(options.file, options.topology, options.ccl, trace, flags.strictness(options))
+    bench.run(options.file, options.topology, options.ccl or [""], trace, flags.strictness(options))

@@ -317,9 +317,11 @@ def test_blocks_of_different_sizes_are_refused() -> None:
         results(2, named("ring.py:all_gather", "all_gather"), program)
 
 
-def test_a_bench_shows_kernels_in_its_table(capsys: pytest.CaptureFixture[str]) -> None:
-    from torchemu import bench
+def test_a_bench_shows_kernels_beside_the_built_in_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
+    from torchemu.cli import main
 
-    bench.run(ROOT / "benches" / "ccl_allreduce.py", ccl=str(ROOT / "benches" / "kernels" / "ring.yaml"))
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("all_reduce")] == ["kernel_ring"] * 3
+    configs = [f"--ccl={ROOT / 'benches' / 'kernels' / name}.yaml" for name in ("builtin_ring", "ring", "two_shot")]
+    assert main(["bench", str(ROOT / "benches" / "ccl_allreduce.py"), *configs, "--check"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("all_reduce")]
+    assert [words[1] for words in lines] == ["ring"] * 3 + ["kernel_ring"] * 3 + ["kernel_two_shot"] * 3
+    assert [words[3] for words in lines] == ["64", "8192", "2097152"] * 3

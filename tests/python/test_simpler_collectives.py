@@ -6,6 +6,7 @@ import argparse
 import importlib
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -147,17 +148,21 @@ def test_chunks_have_to_be_whole(n: int, drivers: Any) -> None:
             results(allreduce, flags(n, mode=mode), inputs(n, 256))
 
 
+@pytest.mark.parametrize("kernels", [DRIVERS, DRIVERS / "python"], ids=["go", "python"])
 @pytest.mark.parametrize("n", [2, 3, 4, 8, 16])
-def test_reduce_scatter(n: int, drivers: Any) -> None:
+def test_reduce_scatter(n: int, kernels: Path, drivers: Any) -> None:
     given = inputs(n, 64 * n)
     want = [summed(given[:, 64 * d : 64 * d + 64], own_first(d, n)) for d in range(n)]
-    same_bits(results(drivers("reduce_scatter").reduce_scatter, flags(n), given), np.stack(want))
+    got = results(drivers("reduce_scatter").reduce_scatter, flags(n, kernels=str(kernels)), given)
+    same_bits(got, np.stack(want))
 
 
 @pytest.mark.parametrize("n", [2, 3, 16])
 def test_those_that_only_move(n: int, drivers: Any) -> None:
     given = inputs(n, 64)
-    same_bits(results(drivers("allgather").allgather, flags(n), given), np.stack([given.reshape(-1)] * n))
+    for kernels in (DRIVERS, DRIVERS / "python"):
+        got = results(drivers("allgather").allgather, flags(n, kernels=str(kernels)), given)
+        same_bits(got, np.stack([given.reshape(-1)] * n))
     for root in (0, n - 1):
         same_bits(results(drivers("broadcast").broadcast, flags(n, root=root), given), np.stack([given[root]] * n))
     blocks = inputs(n, 64 * n)
@@ -302,3 +307,71 @@ def test_windows_of_known_kernels(
             return
         with pytest.raises(ValueError, match=said):
             run(worker, build)
+
+
+# -- what torchemu run makes of it
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("import simpler", 1),
+        ("def later():\n    from simpler.worker import Worker\n", 1),
+        ("import beside", 1),
+        ("simpler = 3", 4),
+        ("import simplest", 4),
+        ("import broken, missing", 4),
+        ("import os.path", 4),
+    ],
+)
+def test_program_that_drives_chips_is_one_host(text: str, hosts: int, tmp_path: Path) -> None:
+    """Whether it imports simpler itself or through a file beside it."""
+    for name, content in {
+        "beside": "import further, beside",
+        "further": "import simpler",
+        "simplest": "",
+        "broken": "import (",
+    }.items():
+        (tmp_path / f"{name}.py").write_text(content)
+    program = tmp_path / "program.py"
+    program.write_text(f"print('here')\ndef never():\n{textwrap.indent(text, '    ')}\n")
+    outcome = launch(program)
+    assert (outcome.status, outcome.out) == (0, "here\n" * hosts), outcome.err
+
+
+def test_number_of_hosts_can_be_given(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import simpler\nprint('here')\n")
+    assert launch("--nproc-per-node", "3", program).out == "here\n" * 3
+
+
+def test_outside_of_a_run_there_is_no_simpler() -> None:
+    for name in ("simpler", "simpler_setup"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(name)
+
+
+def test_host_clock_passes_with_the_chips(tmp_path: Path) -> None:
+    """The time of the program's own clock is that of the run."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, time\n"
+        f"sys.path.insert(0, {str(DRIVERS)!r})\n"
+        "import simpler, allreduce, chips\n"
+        "cli = allreduce.parser().parse_args(['-d', '0-3'])\n"
+        "import torch\n"
+        "worker = chips.worker_of(cli, [0, 1])\n"
+        "cid = worker.register(chips.callable_of('vector_add', [chips.IN], cli))\n"
+        "worker.init()\n"
+        "a = torch.zeros(64)\n"
+        "tags = chips.TensorArgType\n"
+        "args = chips.tensors((a, tags.INPUT), (a, tags.INPUT), (a, tags.INOUT))\n"
+        "begun = time.perf_counter_ns()\n"
+        "timing = worker.run(lambda orch, _, cfg: orch.submit_next_level(cid, args, cfg, worker=0))\n"
+        "print(time.perf_counter_ns() - begun, timing.host_wall_us)\n"
+    )
+    outcome = launch("--virtual-clock", program)
+    assert outcome.status == 0, outcome.err
+    passed, told = map(float, outcome.out.split())
+    assert told > 0
+    assert passed == pytest.approx(1000 * told, abs=2)

@@ -12,6 +12,7 @@ from conftest import OpenWorld
 from simpler_cases import ADD, IN, INOUT, NO_DEP, OUT, RUNTIME, called, domain, run, tensor, window, working, written
 
 import torchemu as torch
+from torchemu._runtime import Strictness
 from torchemu.compat.simpler.orchestrator import Orchestrator
 from torchemu.compat.simpler.task_interface import DataType, TaskArgs, TensorArgType
 from torchemu.compat.simpler.worker import RunTiming, Worker
@@ -87,6 +88,48 @@ def test_makers_are_the_last_ones(tmp_path: Path, open_world: OpenWorld) -> None
         cid = worker.register(written(tmp_path, ADD))
         run(worker, build)
     np.testing.assert_array_equal(c.numpy(), np.full(8, 40))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_graph_gives_what_its_tasks_do_in_turn(seed: int, tmp_path: Path, open_world: OpenWorld) -> None:
+    """Additions on chips, on groups of chips and on the host, of tensors that are made once each."""
+    print(f"seed {seed}")
+    open_world().strictness = Strictness(check=True)
+    random = np.random.default_rng(seed)
+    values = [random.standard_normal(8).astype(np.float32) for _ in range(4)]
+    tensors = [tensor(v) for v in values]
+
+    def task() -> TaskArgs:
+        """Adds two of the tensors that there are."""
+        left, right = random.integers(0, len(tensors), 2)
+        values.append(values[left] + values[right])
+        tensors.append(tensor(np.full(8, np.nan)))
+        return called((tensors[left], IN), (tensors[right], IN), (tensors[-1], OUT))
+
+    def on_host(args: TaskArgs) -> None:
+        at = {t.data_ptr(): t for t in tensors}
+        left, right, out = (at[args.tensor(i).data] for i in range(3))
+        out.copy_(left + right)
+
+    def build(orch: Orchestrator) -> None:
+        for kind in random.integers(0, 4, 60):
+            if kind == 0:
+                orch.submit_sub(sub, task())
+            elif kind == 1:
+                known = len(tensors)
+                pair = [task(), task()]
+                if any(t.tensor(i).data == tensors[known].data_ptr() for t in pair[1:] for i in (0, 1)):
+                    for single in pair:  # one reads what the other makes
+                        orch.submit_next_level(cid, single)
+                else:
+                    orch.submit_next_level_group(cid, pair, workers=[int(w) for w in random.permutation(4)[:2]])
+            else:
+                orch.submit_next_level(cid, task(), worker=int(random.integers(-1, 4)))
+
+    with working(4, sub_workers=1) as worker:
+        cid, sub = worker.register(written(tmp_path, ADD)), worker.register(on_host)
+        run(worker, build)
+    np.testing.assert_array_equal(np.stack([t.numpy() for t in tensors]), np.stack(values))
 
 
 # -- workers
@@ -259,7 +302,7 @@ def test_malloc_and_alloc(tmp_path: Path, open_world: OpenWorld) -> None:
 @pytest.mark.parametrize("size", [0, -1, 2**62])
 def test_malloc_of_impossible_size(size: int, open_world: OpenWorld) -> None:
     open_world()
-    with working() as worker, pytest.raises((RuntimeError, ValueError), match="bytes"):
+    with working() as worker, pytest.raises(ValueError, match="bytes"):
         run(worker, lambda orch: orch.malloc(0, size))
 
 
@@ -315,6 +358,27 @@ def test_callback_fails(tmp_path: Path, open_world: OpenWorld) -> None:
     np.testing.assert_array_equal(x.numpy(), np.full(4, 4))
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_program_is_ended(kind: type[BaseException], tmp_path: Path, open_world: OpenWorld) -> None:
+    """In orch_fn: nothing that it has submitted runs. Or in a kernel."""
+    open_world()
+    x, y = tensor(np.ones(4)), tensor(np.zeros(4))
+
+    def build(orch: Orchestrator) -> None:
+        orch.submit_next_level(cid, called((x, IN), (x, IN), (y, OUT)), worker=0)
+        raise kind
+
+    with working() as worker:
+        cid = worker.register(written(tmp_path, ADD))
+        with pytest.raises(kind):
+            run(worker, build)
+    np.testing.assert_array_equal(y.numpy(), np.zeros(4))
+    with working() as worker:
+        cid = worker.register(written(tmp_path, f"def kernel_entry(args):\n    raise {kind.__name__}", "ends_kernel"))
+        with pytest.raises(kind):
+            run(worker, lambda orch: orch.submit_next_level(cid, TaskArgs()))
+
+
 FAILING = """
     def kernel_entry(args):
         if args[0] == 1:
@@ -333,7 +397,7 @@ def test_kernel_fails(tmp_path: Path, open_world: OpenWorld) -> None:
         cid = worker.register(written(tmp_path, FAILING))
         with pytest.raises(ZeroDivisionError, match="a kernel's") as caught:
             run(worker, build)
-        assert caught.value.__notes__ == ['in kernel "own_kernel #2" on worker 1']
+        assert caught.value.__notes__ == ['in kernel "own_kernel #2" on rank 1']
         assert Path(str(caught.traceback[-1].path)).name == "own_kernel.py"
         with pytest.raises(RuntimeError, match="an earlier run of this Worker has failed"):
             run(worker, lambda orch: None)
@@ -387,12 +451,29 @@ def test_calls_out_of_order(open_world: OpenWorld) -> None:
         worker.init()
     with pytest.raises(RuntimeError, match="a run is going on"):
         run(worker, lambda orch: run(worker, lambda inner: None))
+    with pytest.raises(RuntimeError, match="close: a run is going on"):
+        run(worker, lambda orch: worker.close())
     assert run(worker, lambda orch: None) == RunTiming(0.0, 0.0)
     worker.close()
     worker.close()
     assert worker.live_domains == {}
     with pytest.raises(RuntimeError, match=r"call init\(\) first"):
         run(worker, lambda orch: None)
+
+
+def test_orchestrator_ends_with_its_function(open_world: OpenWorld) -> None:
+    open_world()
+    kept = []
+    with working(sub_workers=1) as worker:
+        late = worker.register(lambda args: kept[0].malloc(0, 64))
+        with pytest.raises(RuntimeError, match="good only inside the function"):
+            run(worker, lambda orch: (kept.append(orch), orch.submit_sub(late)))
+    for use in (
+        lambda: kept[0].submit_sub(late),
+        lambda: kept[0].allocate_domain(name="d", workers=[0], window_size=8),
+    ):
+        with pytest.raises(RuntimeError, match="good only inside the function"):
+            use()
 
 
 @pytest.mark.parametrize(

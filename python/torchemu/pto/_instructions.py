@@ -137,14 +137,16 @@ def TWAIT(signal: Signal, value: int, cmp: WaitCmp) -> None:
 
 
 def TTEST(signal: Signal, value: int, cmp: WaitCmp) -> bool:
-    """Whether a word of the own chip, or each of several, compares so with the value now."""
+    """Whether a word of the own chip, or each of several, compares so with the value now.
+
+    Raises:
+        DeadlockError: the kernel has asked this 262,144 times in a row, and in vain.
+    """
     return all(_test(signal.ptr.addr + i * _WORD_BYTES, value, cmp) for i in range(signal.count))
 
 
 def _test(address: int, value: int, cmp: WaitCmp) -> bool:
-    program = running()
-    program.operate(go.PrimWait, address, _WORD_BYTES, int(cmp), value, True)
-    return program.result() != 0
+    return running().test(go.PrimWait, address, _WORD_BYTES, int(cmp), value, True)
 
 
 # -- order
@@ -167,5 +169,6 @@ def pipe_barrier(pipe: Pipe) -> None:
 
 
 def dsb() -> None:
-    """What the kernel sends to a chip from now on lands there after what it has sent before, whatever is reordered."""
-    running().operate(go.PrimOrder, "fence")
+    """Waits until all that the kernel has sent has landed, so that what it tells anyone after that is not too early.
+    Stores count as sent when PIPE_MTE3 has done them."""
+    running().operate(go.PrimOrder, "quiet")

@@ -5,43 +5,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torchemu.compat.simpler import _domains
-from torchemu.compat.simpler._chips import Chips, Memory
 from torchemu.compat.simpler._domains import ChipDomainContext, CommBufferSpec, CommDomainHandle
+from torchemu.compat.simpler._memory import ChipMemory, DomainMemory
 
 
 class Allocations:
     """They are numbered from 1 on, and freed between the end of a run's tasks and the next run.
 
+    Args:
+        chips: the memory that they are in.
+        count: how many workers there are.
+
     Attributes:
         live: those that have not been released, by name.
     """
 
-    def __init__(self, chips: Chips) -> None:
-        self._chips = chips
+    def __init__(self, chips: ChipMemory, count: int) -> None:
+        self._chips, self._workers = chips, count
         self.live: dict[str, CommDomainHandle] = {}
-        self._memory: dict[CommDomainHandle, Memory] = {}
-        self._count = 0
+        self._memory: dict[CommDomainHandle, DomainMemory] = {}
+        self._allocated = 0
 
     def allocate(
         self, name: str, workers: Sequence[int], window_size: int, buffers: Sequence[CommBufferSpec]
     ) -> CommDomainHandle:
         """As Orchestrator.allocate_domain."""
-        _domains.check(name, workers, len(self._chips), window_size, buffers)
+        _domains.check(name, workers, self._workers, window_size, buffers)
         if name in self.live:
             raise ValueError(f"allocate_domain({name!r}): a domain of this name is already live; release it first")
-        memory = self._chips.domain(name, workers, window_size)
+        memory = self._chips.allocate_domain(name, workers, window_size)
         contexts = {
             worker: self._context(name, place, memory, window_size, buffers) for place, worker in enumerate(workers)
         }
-        self._count += 1
-        handle = CommDomainHandle(name, contexts, self._count, self._release)
+        self._allocated += 1
+        handle = CommDomainHandle(name, contexts, self._allocated, self._release)
         self.live[name] = handle
         self._memory[handle] = memory
         return handle
 
     @staticmethod
     def _context(
-        name: str, place: int, memory: Memory, window_size: int, buffers: Sequence[CommBufferSpec]
+        name: str, place: int, memory: DomainMemory, window_size: int, buffers: Sequence[CommBufferSpec]
     ) -> ChipDomainContext:
         base = memory.bases[place]
         return ChipDomainContext(
@@ -62,7 +66,7 @@ class Allocations:
     def sweep(self) -> None:
         """Frees all that are left: those that were released, and those that the program forgot."""
         for handle, memory in self._memory.items():
-            self._chips.free(memory)
+            self._chips.free_domain(memory)
             handle.gone()
         self._memory.clear()
         self.live.clear()

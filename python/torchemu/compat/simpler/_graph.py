@@ -36,6 +36,11 @@ class Task:
         """Whether all that it follows has ended."""
         return all(task.ended for task in self.after)
 
+    def waiting(self, ranks: Sequence[int]) -> str:
+        """A line that says what it waits for."""
+        before = " and ".join(str(task) for task in self.after if not task.ended)
+        return f"  task {self}{_on([ranks[worker] for worker in self.workers])} follows {before}"
+
     def __str__(self) -> str:
         return f'"{self.name}"'
 
@@ -65,20 +70,17 @@ class Graph:
             task.ended = True
         self.tasks = [task for task in self.tasks if not task.ended]
 
-    def waiting(self) -> list[str]:
-        """The lines of a report for tasks that have not been started, for those that they follow have not ended."""
-        return [
-            f"  task {task}{_on(task.workers)} follows {' and '.join(str(t) for t in task.after if not t.ended)}"
-            for task in self.tasks
-            if not task.is_ready
-        ]
+    def waiting(self, ranks: Sequence[int]) -> list[str]:
+        """The lines of a report for tasks that have not been started, since those that they follow have not ended.
+        Workers are called by their ranks."""
+        return [task.waiting(ranks) for task in self.tasks if not task.is_ready]
 
 
 def _keys(arguments: Sequence[TaskArgs], wanted: Callable[..., bool]) -> Iterator[tuple[bool, int]]:
-    """What the tensors with wanted tags are known by."""
+    """What the tensors with wanted tags are known by. One without elements has no address."""
     for args in arguments:
         for i in range(args.tensor_count()):
-            if wanted(args.tag(i)):
+            if wanted(args.tag(i)) and args.tensor(i).data:
                 yield _key(args.tensor(i))
 
 

@@ -14,21 +14,29 @@ def storage_at(address: int, nbytes: int, what: str) -> Storage:
     Raises:
         ValueError: they are not in the memory of one tensor whose address the program has asked for.
     """
-    world = _runtime.current().world
-    for start, storage in world.exported.items():
-        if start <= address and address + nbytes <= start + storage.nbytes:
-            storage.wait()
-            storage.settle()
-            return storage
-    raise ValueError(f"{what}: {nbytes} bytes at {address:#x} are not in the memory of one tensor: {_nearest(address)}")
+    start, storage = _around(address)
+    there = f"{what}: {nbytes} bytes at {address:#x} are not in the memory of one tensor"
+    if storage is None:
+        raise ValueError(
+            f"{there}: no tensor's data_ptr() is there; make_tensor_arg(tensor) gives the address and the size"
+        )
+    if address + nbytes > start + storage.nbytes:
+        raise ValueError(f"{there}: the one there has {start + storage.nbytes - address} bytes from there on")
+    storage.wait()
+    storage.settle()
+    return storage
 
 
-def _nearest(address: int) -> str:
-    """What is there instead."""
-    for start, storage in _runtime.current().world.exported.items():
+def _around(address: int) -> tuple[int, Storage | None]:
+    """The memory that an address is in, and where that begins."""
+    exported = _runtime.current().world.exported
+    whole = exported.get(address)  # most tensors are all of theirs
+    if whole is not None:
+        return address, whole
+    for start, storage in exported.items():
         if start <= address < start + storage.nbytes:
-            return f"the one there has {start + storage.nbytes - address} bytes from there on"
-    return "no tensor's data_ptr() is there; make_tensor_arg(tensor) gives the address with the tensor's size"
+            return start, storage
+    return 0, None
 
 
 def bytes_at(address: int, nbytes: int, what: str) -> np.ndarray:

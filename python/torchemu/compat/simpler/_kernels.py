@@ -19,7 +19,7 @@ from torchemu._rank_local import RankLocal
 from torchemu.compat.simpler._arguments import DataType, TaskArgs
 
 if TYPE_CHECKING:
-    from torchemu.compat.simpler._chips import Seat
+    from torchemu.compat.simpler._memory import Seat
 
 _KEY = b"torchemu kernel "
 _ORCHESTRATION = b"torchemu orchestration "

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
 from torchemu._tensor import zeros
 from torchemu.compat.simpler import _host_memory
 from torchemu.compat.simpler._allocations import Allocations
@@ -30,7 +28,6 @@ class Equipment:
     Attributes:
         domains: those that are allocated.
         kernels, functions: what was registered, by the numbers that register gave.
-        memory: what malloc gave: windows by worker and address.
         sub_workers: how many calls of Python functions can be one task.
     """
 
@@ -38,16 +35,19 @@ class Equipment:
     domains: Allocations
     kernels: Mapping[int, Kernel]
     functions: Mapping[int, PyFunction]
-    memory: dict[tuple[int, int], int]
     sub_workers: int
 
 
 class Run:
-    """The tasks of one call of Worker.run."""
+    """The tasks of one call of Worker.run.
+
+    Attributes:
+        domains, memory: the Worker's.
+    """
 
     def __init__(self, equipment: Equipment) -> None:
         self._equipment, self._chips = equipment, equipment.chips
-        self.domains = equipment.domains
+        self.domains, self.memory = equipment.domains, equipment.chips.memory
         self._graph = Graph()
         self._functions: dict[Task, PyFunction] = {}
         self._kernels: dict[Task, Kernel] = {}
@@ -110,36 +110,13 @@ class Run:
         if not tensor.child_memory and tensor.nbytes():
             self._kept.append(_host_memory.storage_at(tensor.data, tensor.nbytes(), "a task's tensor"))
         for worker in workers if tensor.child_memory else ():
-            self._chips.check(worker, tensor.data, tensor.nbytes())
-
-    # -- memory
+            self.memory.check(worker, tensor.data, tensor.nbytes())
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> ContinuousTensor:
         """As Orchestrator.alloc."""
-        tensor = zeros(*shape, dtype=parse(DataType(dtype).name.lower()), device="cpu")
+        tensor = zeros(tuple(shape), dtype=parse(DataType(dtype).name.lower()), device="cpu")
         self._kept.append(tensor)
         return ContinuousTensor.make(tensor.data_ptr(), shape, dtype)
-
-    def malloc(self, worker: int, size: int) -> int:
-        """As Orchestrator.malloc."""
-        window, (address,) = self._chips.allocate("malloc", [worker], size)
-        self._equipment.memory[worker, address] = window
-        return address
-
-    def free(self, worker: int, address: int) -> None:
-        """As Orchestrator.free."""
-        window = self._equipment.memory.pop((worker, address), None)
-        if window is None:
-            raise ValueError(f"free: worker {worker} has nothing of malloc's at {address:#x}, or has freed it")
-        self._chips.free_window(window)
-
-    def write(self, worker: int, address: int, data: np.ndarray) -> None:
-        """Copies bytes to a chip's memory."""
-        self._chips.write(worker, address, data)
-
-    def read(self, worker: int, address: int, data: np.ndarray) -> None:
-        """Copies bytes from a chip's memory."""
-        self._chips.read(worker, address, data)
 
     # -- draining
 
@@ -200,4 +177,4 @@ class Run:
     def _explained(self, deadlock: DeadlockError) -> DeadlockError:
         """The core's report, with the tasks that it has not been given."""
         text, found, cause = str(deadlock).partition(_CAUSE)
-        return DeadlockError("\n".join([text, *self._graph.waiting()]) + found + cause)
+        return DeadlockError("\n".join([text, *self._graph.waiting(self._chips.ranks)]) + found + cause)

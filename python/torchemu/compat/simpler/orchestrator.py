@@ -19,10 +19,24 @@ if TYPE_CHECKING:
 
 
 class Orchestrator:
-    """Good for one run, while its function is called. Nothing that is submitted begins before the function returns."""
+    """Good for one run, while its function is called. Nothing that is submitted begins before the function returns.
+
+    Raises:
+        RuntimeError: of any method: the function has returned.
+    """
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self._open_run: Run | None = run
+
+    @property
+    def _run(self) -> Run:
+        if self._open_run is None:
+            raise RuntimeError("an Orchestrator is good only inside the function that Worker.run called with it")
+        return self._open_run
+
+    def close(self) -> None:
+        """Ends it: its function has returned."""
+        self._open_run = None
 
     # -- tasks
 
@@ -107,7 +121,7 @@ class Orchestrator:
 
     def malloc(self, worker_id: int, size: int) -> int:
         """The address of so many bytes in a chip's memory, until free or the Worker's close."""
-        return self._run.malloc(self._run.known_worker(worker_id), size)
+        return self._run.memory.malloc(self._run.known_worker(worker_id), size)
 
     def free(self, worker_id: int, ptr: int) -> None:
         """Frees what malloc gave, at once.
@@ -115,7 +129,7 @@ class Orchestrator:
         Raises:
             ValueError: it did not, for this worker, or it has been freed.
         """
-        self._run.free(self._run.known_worker(worker_id), ptr)
+        self._run.memory.free(self._run.known_worker(worker_id), ptr)
 
     def copy_to(self, worker_id: int, dst: int, src: int, size: int) -> None:
         """Copies bytes of the host's to a chip's memory, before any task of the run begins.
@@ -123,11 +137,11 @@ class Orchestrator:
         Raises:
             ValueError: src is not in a tensor's memory, or dst not in the chip's.
         """
-        self._copy(self._run.write, worker_id, dst, src, size)
+        self._copy(self._run.memory.write, worker_id, dst, src, size)
 
     def copy_from(self, worker_id: int, dst: int, src: int, size: int) -> None:
         """Copies bytes of a chip's memory to the host's, before any task of the run begins."""
-        self._copy(self._run.read, worker_id, src, dst, size)
+        self._copy(self._run.memory.read, worker_id, src, dst, size)
 
     def _copy(
         self, copy: Callable[[int, int, np.ndarray], None], worker: int, there: int, here: int, size: int

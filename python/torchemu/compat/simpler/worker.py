@@ -105,7 +105,9 @@ class Worker:
         if self._equipment is not None:
             raise RuntimeError("init has been called already")
         chips = Chips(self._device_ids)
-        self._equipment = Equipment(chips, Allocations(chips), self._kernels, self._functions, {}, self._sub_workers)
+        self._equipment = Equipment(
+            chips, Allocations(chips.memory, len(chips)), self._kernels, self._functions, self._sub_workers
+        )
 
     @property
     def live_domains(self) -> dict[str, CommDomainHandle]:
@@ -131,20 +133,26 @@ class Worker:
         self._is_running = True
         error = self._error(Run(equipment), orch_fn, args, config if config is not None else CallConfig())
         self._is_running = False
+        elapsed = equipment.chips.now() - begun
         error = self._cleaned(equipment, error)
+        if error is None or isinstance(error, Exception):
+            _waiting.reach(elapsed)
         if error is not None:
             raise error
-        elapsed = equipment.chips.now() - begun
-        _waiting.reach(elapsed)
         return RunTiming(host_wall_us=elapsed / _PS_PER_US, device_wall_us=0.0)
 
     def _error(self, run: Run, orch_fn: Callable[..., object], args: Any, config: CallConfig) -> BaseException | None:
         """Builds the graph and drains it; returns what went wrong. What orch_fn submitted before it raised runs."""
         first = None
+        orch = Orchestrator(run)
         try:
-            orch_fn(Orchestrator(run), args, config)
+            orch_fn(orch, args, config)
         except BaseException as error:
             first = error
+        orch.close()
+        if first is not None and not isinstance(first, Exception):
+            self._has_failed = True  # the program is being ended
+            return first
         try:
             run.drain()
         except BaseException as error:
@@ -174,7 +182,13 @@ class Worker:
         return self._equipment
 
     def close(self) -> None:
-        """Gives the chips back. Closing twice does nothing."""
+        """Gives the chips back. Closing twice does nothing.
+
+        Raises:
+            RuntimeError: a run is going on.
+        """
+        if self._is_running:
+            raise RuntimeError("close: a run is going on")
         if self._equipment is not None:
             self._equipment.chips.close()
             self._equipment = None

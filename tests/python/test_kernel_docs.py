@@ -1,0 +1,50 @@
+"""The page about kernels: its programs run, and print what it says.
+
+``pytest -k kernel_docs --rewrite`` puts what they print there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+PAGE = ROOT / "docs" / "kernels.md"
+FILE = re.compile(r"<!-- ([\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
+CONSOLE = re.compile(r"```console\n(.*?)```\n", re.DOTALL)
+COMMANDS = {"python": [sys.executable], "torchemu": [sys.executable, "-m", "torchemu"]}
+
+
+def printed(command: str, folder: Path) -> str:
+    """What a command prints, without the folder's name."""
+    program, *args = command.split()
+    done = subprocess.run(
+        [*COMMANDS[program], *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "TORCHEMU_AS_TORCH": "1"},
+    )
+    return re.sub(rf"{re.escape(str(folder.resolve()))}/", "", done.stdout + done.stderr)
+
+
+def answered(block: re.Match[str], folder: Path) -> str:
+    commands = [line for line in block[1].splitlines() if line.startswith("$ ")]
+    return "```console\n" + "".join(f"{c}\n{printed(c[2:], folder)}" for c in commands) + "```\n"
+
+
+def test_kernel_docs(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    page = PAGE.read_text()
+    for name, text in FILE.findall(page):
+        (tmp_path / name).write_text(text)
+    text = CONSOLE.sub(lambda block: answered(block, tmp_path), page)
+    if request.config.getoption("--rewrite"):
+        PAGE.write_text(text)
+    assert len(CONSOLE.findall(text)) == 6
+    assert PAGE.read_text() == text
