@@ -31,7 +31,7 @@ class Held(weakref.ref):
 
 _gone: deque[Held] = deque()  # whose objects are gone
 _leaving: deque[Held] = deque()  # of these, the ones whose memory an operation of the core may still use
-_LOOKED_AT = 16  # of those, at a time: programs that issue much and wait late have thousands
+_LOOKED_AT = 4  # of those, at a time: programs that issue much and wait late have thousands
 _held: set[Held] = set()
 
 

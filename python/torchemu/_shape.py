@@ -34,6 +34,8 @@ class Size(tuple):
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of elements that lie one after another, the last dimension fastest."""
+    if len(shape) == 1:
+        return (1,)
     strides = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * max(shape[i + 1], 1)

@@ -97,7 +97,7 @@ func (n *Network) throttle(l int32, factor float64) {
 		n.exit(f)
 	}
 	x := &n.links[l]
-	x.capacity = max(uint64(math.Round(float64(x.nominal)/factor)), 1)
+	x.capacity = max(uint64(math.Round(float64(n.slacks[l].nominal)/factor)), 1)
 	n.findPeaks(l)
 	for _, f := range flows {
 		peak := n.segments[n.flows[f].segment].peak.rate

@@ -1,13 +1,13 @@
 package network
 
 // link is the state of a link that matters once it is shared.
+// It fits one line of the cache.
 type link struct {
-	nominal  uint64 // bytes per second, as the topology has it
-	capacity uint64 // what a fault leaves of it
+	capacity uint64 // bytes per second: what a fault leaves of slack.nominal
 	load     uint64 // the peaks of its members, added up
 	level    uint64 // at which it was full when its flows were last rated, see filling; unreached when it was not
-	dirt     int32  // while rates are computed: one more than its place in filling.dirty; 0 when it is clean
 	members  []member
+	dirt     int32 // while rates are computed: one more than its place in filling.dirty; 0 when it is clean
 	dropped  bool  // messages over it are lost
 	changed  bool  // flows came or went while it was contended: listed in sharing.changed
 	carried  int64 // bytes

@@ -35,11 +35,11 @@ type filling struct {
 
 	claims []claim // by flow
 
-	open      []int32 // flows to look at; settled ones are dropped when they are come upon
-	left      int     // open ones that are not settled
-	lowest    uint64  // no open flow has a lower next
-	dirty     []dirt
-	saturated []int32 // of dirty
+	open      []opening
+	lowest    uint64 // no open flow has a lower next
+	dirty     []dirt // links of which open flows take
+	saturated []int32
+	tainted   []int32 // all dirty links
 	moved     []int32 // flows that were settled at another rate than they had
 }
 
@@ -47,21 +47,28 @@ type filling struct {
 type claim struct {
 	rate    uint64
 	peak    uint64
-	next    uint64 // of an open flow: the level at which it may settle by itself, its last rate or its peak
 	settled uint64 // the last round that settled it
+	open    int32  // one more than its place in filling.open; 0 when it is not there
 	first   int32  // it is on the links Network.route[first:end]
 	end     int32
-	open    bool
+}
+
+// opening is an open flow.
+type opening struct {
+	next uint64 // the level at which it may settle by itself: its last rate, or its peak
+	flow int32
 }
 
 // dirt is the state of a dirty link.
 type dirt struct {
 	residual uint64 // bandwidth that is not given away yet
 	share    uint64 // of it for each of the takers; 0: to be worked out
-	level    uint64 // at which the link was full; never full before that
 	takers   uint32 // open flows
 	link     int32
 }
+
+// settledDirt is in the place of a dirty link's state when no open flow takes of it any more.
+const settledDirt = -1
 
 // unreached is a level above all.
 const unreached = 1<<64 - 1
@@ -73,7 +80,7 @@ const mostShift = 62
 func (n *Network) rerate(now sim.Time) {
 	c := &n.filling
 	c.round++
-	c.open, c.dirty, c.moved = c.open[:0], c.dirty[:0], c.moved[:0]
+	c.dirty, c.tainted, c.moved = c.dirty[:0], c.tainted[:0], c.moved[:0]
 	c.lowest = unreached
 	for k := 0; k < len(n.changed); k++ {
 		n.makeRoom(n.links[n.changed[k]].capacity)
@@ -84,9 +91,8 @@ func (n *Network) rerate(now sim.Time) {
 	}
 	n.changed = n.changed[:0]
 	n.fill()
-	for i := range c.dirty {
-		x := &n.links[c.dirty[i].link]
-		x.dirt, x.level = 0, c.dirty[i].level
+	for _, l := range c.tainted {
+		n.links[l].dirt = 0
 	}
 	n.apply(now)
 }
@@ -116,11 +122,11 @@ func (n *Network) makeRoom(bytesPerSecond uint64) {
 // are opened whom it may have held back.
 func (n *Network) taint(l int32, level uint64) {
 	c, x := &n.filling, &n.links[l]
-	d := dirt{link: l, residual: x.capacity << c.shift, level: unreached}
+	d := dirt{link: l, residual: x.capacity << c.shift}
 	for _, m := range x.members {
 		f := &c.claims[m.flow]
 		switch {
-		case f.open:
+		case f.open > 0:
 			d.takers++
 		case f.settled == c.round || f.rate < level:
 			d.residual -= min(f.rate, d.residual)
@@ -132,6 +138,7 @@ func (n *Network) taint(l int32, level uint64) {
 	x.level = unreached
 	if x.contended() {
 		c.dirty = append(c.dirty, d)
+		c.tainted = append(c.tainted, l)
 		x.dirt = int32(len(c.dirty))
 	}
 }
@@ -139,24 +146,32 @@ func (n *Network) taint(l int32, level uint64) {
 // reopen has a flow looked at.
 func (c *filling) reopen(i int32) {
 	f := &c.claims[i]
-	f.open, f.next = true, f.rate
-	c.lowest = min(c.lowest, f.next)
-	c.open = append(c.open, i)
-	c.left++
+	c.open = append(c.open, opening{f.rate, i})
+	f.open = int32(len(c.open))
+	c.lowest = min(c.lowest, f.rate)
+}
+
+// shut takes a flow from the open ones.
+func (c *filling) shut(f *claim) {
+	last := c.open[len(c.open)-1]
+	c.open[f.open-1] = last
+	c.claims[last.flow].open = f.open
+	c.open = c.open[:len(c.open)-1]
+	f.open = 0
 }
 
 // fill settles all open flows.
 func (n *Network) fill() {
 	c := &n.filling
-	for c.left > 0 {
-		level := c.nextLevel()
+	for len(c.open) > 0 {
+		level := n.nextLevel()
 		if c.lowest <= level && n.settleBelow(level) {
 			continue
 		}
-		for _, i := range c.saturated {
-			c.dirty[i].level = level
-			for _, m := range n.links[c.dirty[i].link].members {
-				if c.claims[m.flow].open {
+		for _, l := range c.saturated {
+			n.links[l].level = level
+			for _, m := range n.links[l].members {
+				if c.claims[m.flow].open > 0 {
 					n.settle(m.flow, level)
 				}
 			}
@@ -168,21 +183,23 @@ func (n *Network) fill() {
 // gets dirty, links are full at this level or later. It says whether it has changed anything.
 func (n *Network) settleBelow(level uint64) bool {
 	c := &n.filling
-	dirty := len(c.dirty)
+	tainted := len(c.tainted)
 	changed := n.settleNext(level)
-	for changed && c.lowest < level && len(c.dirty) == dirty {
+	for changed && c.lowest < level && len(c.tainted) == tainted {
 		n.settleNext(level)
 	}
 	return changed
 }
 
 // nextLevel finds the level at which the next dirty links are full, and these links.
-func (c *filling) nextLevel() uint64 {
-	level := uint64(unreached)
+func (n *Network) nextLevel() uint64 {
+	c, level := &n.filling, uint64(unreached)
 	c.saturated = c.saturated[:0]
-	for i := range c.dirty {
+	for i := 0; i < len(c.dirty); i++ {
 		d := &c.dirty[i]
 		if d.takers == 0 {
+			n.dropDirt(i)
+			i--
 			continue
 		}
 		if d.share == 0 {
@@ -193,10 +210,20 @@ func (c *filling) nextLevel() uint64 {
 			c.saturated = c.saturated[:0]
 		}
 		if d.share == level {
-			c.saturated = append(c.saturated, int32(i))
+			c.saturated = append(c.saturated, d.link)
 		}
 	}
 	return level
+}
+
+// dropDirt forgets the state of a dirty link without takers.
+func (n *Network) dropDirt(i int) {
+	c := &n.filling
+	last := c.dirty[len(c.dirty)-1]
+	n.links[last.link].dirt = int32(i + 1)
+	n.links[c.dirty[i].link].dirt = settledDirt
+	c.dirty[i] = last
+	c.dirty = c.dirty[:len(c.dirty)-1]
 }
 
 // settleNext looks at the open flows that come to their next level first: below the given one, or to their peak there.
@@ -206,21 +233,14 @@ func (n *Network) settleNext(level uint64) (found bool) {
 	at, rest := c.lowest, uint64(unreached)
 	c.lowest = unreached
 	for k := 0; k < len(c.open); {
-		i := c.open[k]
-		f := &c.claims[i]
-		if !f.open {
-			last := len(c.open) - 1
-			c.open[k] = c.open[last]
-			c.open = c.open[:last]
-			continue
-		}
-		if f.next == at && (at < level || f.peak == at) {
+		o := c.open[k]
+		if o.next == at && (at < level || c.claims[o.flow].peak == at) {
 			found = true
-			n.comeTo(i, at)
+			if n.comeTo(o.flow, at) {
+				continue // another is in its place now
+			}
 		}
-		if f := &c.claims[i]; f.open {
-			rest = min(rest, f.next)
-		}
+		rest = min(rest, c.open[k].next)
 		k++
 	}
 	c.lowest = min(c.lowest, rest)
@@ -228,26 +248,27 @@ func (n *Network) settleNext(level uint64) (found bool) {
 }
 
 // comeTo settles a flow at its next level, or lets it grow on, up to its peak at most.
-func (n *Network) comeTo(i int32, level uint64) {
+func (n *Network) comeTo(i int32, level uint64) (settled bool) {
 	c := &n.filling
 	f := &c.claims[i]
 	links := n.route[f.first:f.end]
 	if f.peak == level {
 		n.settle(i, level)
-		return
+		return true
 	}
 	for _, l := range links {
 		if n.links[l].level == level {
 			n.settle(i, level)
-			return
+			return true
 		}
 	}
-	f.next = f.peak
+	c.open[f.open-1].next = f.peak
 	for _, l := range links {
 		if x := &n.links[l]; x.dirt == 0 && x.contended() {
 			n.taint(l, level)
 		}
 	}
+	return false
 }
 
 // settle fixes a flow's rate.
@@ -255,8 +276,8 @@ func (n *Network) settle(i int32, rate uint64) {
 	c := &n.filling
 	f := &c.claims[i]
 	moved := f.rate != rate
-	f.open, f.settled, f.rate = false, c.round, rate
-	c.left--
+	c.shut(f)
+	f.settled, f.rate = c.round, rate
 	if moved {
 		c.moved = append(c.moved, i)
 	}
@@ -268,7 +289,7 @@ func (n *Network) settle(i int32, rate uint64) {
 			d.takers--
 			d.residual -= min(rate, d.residual)
 			d.share = 0
-		case moved && x.contended():
+		case moved && x.dirt == 0 && x.contended():
 			n.taint(l, rate)
 		}
 	}

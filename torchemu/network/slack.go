@@ -6,14 +6,15 @@ import "slices"
 // could take the traffic of several of the links between the SIPs. Such a link is slack, and flows need not care
 // about it.
 //
-// Every segment has one bound: its narrowest link, or the DMA engines of its source if these are narrower still. A
-// link that is the bound of none of its segments, and whose segments' bounds add up to no more than its bandwidth,
+// Every segment has a bound: its narrowest link, or any of them, or the DMA engines of its source if these are narrower
+// still. A link that is not tight as a bound itself, and whose segments' bounds add up to no more than its bandwidth,
 // cannot be full before they are. To strike such a link out changes no rate, for its bandwidth follows from others.
 // With more paths a slack link may become tight; never the reverse. All this goes by the bandwidths of the topology: what
 // a fault takes from a link makes that one tight, and others only emptier.
 
 // slack is what is known about whether a link is slack.
 type slack struct {
+	nominal  uint64 // bytes per second, as the topology has it
 	tight    bool
 	bounds   []int32 // of the segments over this link, each once: a link, or ^source for its DMA engines
 	sum      uint64  // of their bandwidths
@@ -22,16 +23,19 @@ type slack struct {
 
 // constrain finds the tight links of a new segment.
 func (n *Network) constrain(i int32) {
-	bound, bandwidth := n.bound(&n.segments[i])
-	if bound >= 0 {
-		n.tighten(bound)
-	}
 	s := &n.segments[i]
-	for k := s.first; k < s.last; k++ { // what bind puts here instead has been seen
-		l := n.route[k]
+	links := slices.Clone(n.route[s.first:s.last]) // bind changes their order
+	for k, l := range links {
 		x := &n.slacks[l]
+		bound, bandwidth := int32(none), uint64(0)
+		if !x.tight {
+			bound, bandwidth = n.bound(s.source, links, k)
+		}
+		if bound >= 0 {
+			n.tighten(bound)
+		}
 		if x.tight {
-			n.bind(s, k)
+			n.bind(s, l)
 			continue
 		}
 		x.segments = append(x.segments, i)
@@ -40,27 +44,45 @@ func (n *Network) constrain(i int32) {
 		}
 		x.bounds = append(x.bounds, bound)
 		x.sum += bandwidth
-		if x.sum > n.links[l].nominal {
+		if x.sum > x.nominal {
 			n.tighten(l)
 		}
 	}
 }
 
-// bound returns what keeps the flows of a segment together within a bandwidth. Of equal links it prefers one that is
-// tight already.
-func (n *Network) bound(s *segment) (bound int32, bandwidth uint64) {
+// bound returns what keeps the flows of a segment over its k-th link together within a bandwidth.
+func (n *Network) bound(source int32, links []int32, k int) (bound int32, bandwidth uint64) {
 	bandwidth = 1<<64 - 1
-	if s.source != none {
-		bound, bandwidth = ^s.source, uint64(n.dma.Engines)*uint64(n.dma.Bandwidth)
+	for _, l := range links {
+		bandwidth = min(bandwidth, n.slacks[l].nominal)
 	}
-	for _, l := range n.route[s.first:s.last] {
-		c := n.links[l].nominal
-		better := bound >= 0 && n.slacks[l].tight && !n.slacks[bound].tight
-		if c < bandwidth || c == bandwidth && better {
-			bound, bandwidth = l, c
+	if engines := uint64(n.dma.Engines) * uint64(n.dma.Bandwidth); source != none && engines <= bandwidth {
+		return ^source, engines
+	}
+	best := 0
+	for at, l := range links {
+		if n.slacks[l].nominal != bandwidth {
+			continue
+		}
+		if fit := n.fit(links[k], l)*len(links) - max(at-k, k-at); fit > best {
+			bound, best = l, fit
 		}
 	}
 	return bound, bandwidth
+}
+
+// fit is how well one of the narrowest links of a segment suits as the bound of another link: best when it is known as
+// one; if the other is as narrow itself, a tight link comes next. Of those that fit alike the nearest is taken, which
+// most of the segments over that link will have in common.
+func (n *Network) fit(l, bound int32) int {
+	x, y := &n.slacks[l], &n.slacks[bound]
+	switch {
+	case slices.Contains(x.bounds, bound):
+		return 3
+	case y.tight && x.nominal == y.nominal:
+		return 2
+	}
+	return 1
 }
 
 // tighten makes the segments over a link, and the flows that are on them at present, care about it.
@@ -78,7 +100,7 @@ func (n *Network) tighten(l int32) {
 	}
 	for _, i := range x.segments {
 		s := &n.segments[i]
-		n.bind(s, s.tight+int32(slices.Index(n.route[s.tight:s.last], l)))
+		n.bind(s, l)
 	}
 	for _, f := range flows {
 		n.enterLink(f, l, n.segments[n.flows[f].segment].peak.rate)
@@ -87,8 +109,9 @@ func (n *Network) tighten(l int32) {
 	n.planDepartures()
 }
 
-// bind counts the k-th link of the route, which belongs to the segment, among the segment's tight ones.
-func (n *Network) bind(s *segment, k int32) {
+// bind counts a link of the segment among its tight ones.
+func (n *Network) bind(s *segment, l int32) {
+	k := s.tight + int32(slices.Index(n.route[s.tight:s.last], l))
 	n.route[s.tight], n.route[k] = n.route[k], n.route[s.tight]
 	s.tight++
 }
