@@ -28,7 +28,7 @@ from torchemu._binding import go
 pytest_plugins = ["pytester"]
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCED = re.compile(r"^(<!-- \w+\.py -->\n)?```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^(<!-- [\w./]+ -->\n)?```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)")
 TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
 

@@ -211,7 +211,7 @@ class Launch(Launched):
         what = f"argument {name} of kernel {self.kernel.name!r}"
         if t.world is not self.context.world:
             raise RuntimeError(f"{what} belongs to another World, or to one that is closed")
-        if not t.device.is_sip or t.device.index != self.context.rank:
+        if not t.device.is_sip or t.device.index not in (None, self.context.rank):
             own = f"a kernel of rank {self.context.rank} uses tensors on its own device"
             raise ValueError(f"{what} is on {t.device}; {own}")
         if not t.is_contiguous():
