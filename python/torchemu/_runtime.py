@@ -47,7 +47,6 @@ class World:
         self.pids = itertools.count(_FIRST_PID)  # of ranks, as processes; no process of the system has such a one
         self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
         self.recordings = 0  # in the making
-        self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
         self.is_open = True
