@@ -397,7 +397,10 @@ def strided_view(input: Tensor, shape: Sequence[int], steps: Sequence[int], offs
 
 def detach(input: Tensor) -> Tensor:
     """The same elements as a tensor that gradients do not flow through."""
-    return aliased(input, input._shape, input._steps(), input._offset)
+    t = aliased(input, input._shape, input._steps(), input._offset)
+    if input._versions is not None:
+        t._versions = input._versions
+    return t
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
