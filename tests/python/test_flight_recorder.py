@@ -216,6 +216,25 @@ def test_messages_and_groups(open_world: OpenWorld, monkeypatch: pytest.MonkeyPa
     ]
 
 
+def test_collectives_of_objects(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those that their bytes go through."""
+    open_world("sips2")
+    monkeypatch.setenv(SIZE, "100")
+
+    def program(rank: int) -> None:
+        dist.init_process_group("nccl")
+        dist.all_gather_object([None, None], {"rank": rank})
+        dist.broadcast_object_list([rank], 1)
+        whole = dumped()
+        check_schema(whole)
+        names = [e["profiling_name"] for e in whole["entries"]]
+        assert set(names) == {"nccl:all_gather", "nccl:broadcast"}
+        assert names.index("nccl:broadcast") > 0 and names[0] == "nccl:all_gather"
+        assert [e["collective_seq_id"] for e in whole["entries"]] == list(range(1, len(names) + 1))
+
+    on_ranks(2, program)
+
+
 @pytest.mark.parametrize("backend", ["nccl", "gloo"])
 def test_messages_in_one_go(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
     """With NCCL they share a number, and an entry follows that ends with them; with gloo each is by itself."""
