@@ -33,7 +33,7 @@ class Message:
 
 
 def programs(seed: int, ranks: int) -> tuple[list[list[Any]], list[list[np.ndarray]]]:
-    """For each rank what it posts, in an order: messages to send, or (source, tag, length) to receive; and what arrives.
+    """For each rank what it posts, in order: messages to send, or (source, tag, length) to receive; and what arrives.
 
     A rank posts what it sends and what it receives in orders of their own, shuffled but for messages of one pair and
     tag, which meet in order; their lengths may differ.
