@@ -411,11 +411,15 @@ def test_what_a_pass_has_used_is_free() -> None:
         kept.append(weakref.ref(w))
         return y * w
 
-    y = step(step(x))
+    alive: list[list[bool]] = []
+    between = step(x)
+    between.register_hook(lambda g: alive.append([ref() is not None for ref in kept]))
+    y = step(between)
     gc.disable()
     try:
         assert all(ref() is not None for ref in kept)
         y.sum().backward()
+        assert alive == [[True, False]], "the second step's is free as soon as it has run"
         assert all(ref() is None for ref in kept)
     finally:
         gc.enable()

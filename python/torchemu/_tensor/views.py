@@ -60,8 +60,8 @@ def view_op(name: str) -> Op:
     return Op(name, never, no_flops)
 
 
-VIEW, AS_STRIDED, PERMUTE, EXPAND, SQUEEZE, ALIAS, VIEW_DTYPE = map(
-    view_op, ("view", "as_strided", "permute", "expand", "squeeze", "alias", "view_dtype")
+VIEW, AS_STRIDED, PERMUTE, EXPAND, SQUEEZE, VIEW_DTYPE = map(
+    view_op, ("view", "as_strided", "permute", "expand", "squeeze", "view_dtype")
 )
 CLONE = Op("clone", lambda x, order: np.array(x, order=order), no_flops)
 
