@@ -43,6 +43,7 @@ def test_leaves_and_results() -> None:
     assert node.name() == "AccumulateGrad" and node.variable is x and output == 0 and number == (None, 0)
     assert torch.var_mean(y, 0)[1].output_nr == 1
     assert x.requires_grad_(False) is x and not x.requires_grad
+    assert y.requires_grad_() is y and not y.is_leaf
 
 
 def test_recording_can_be_turned_off() -> None:
@@ -85,6 +86,11 @@ MISUSES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "integers": (lambda: torch.ones(2, dtype=torch.int64, requires_grad=True), RuntimeError, NOT_FLOATS),
     "integers afterwards": (lambda: torch.arange(2).requires_grad_(), RuntimeError, NOT_FLOATS),
     "integers assigned": (lambda: setattr(torch.arange(2), "requires_grad", True), RuntimeError, NOT_FLOATS),
+    "no leaf, though it does": (
+        lambda: setattr(leaf(2) * 1, "requires_grad", True),
+        RuntimeError,
+        "you can only change requires_grad flags of leaf variables.$",
+    ),
     "no leaf": (
         lambda: setattr(leaf(2) * 1, "requires_grad", False),
         RuntimeError,

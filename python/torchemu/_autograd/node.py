@@ -94,7 +94,7 @@ class Node:
         for output, target in (self._retaining or {}).items():
             tensor, grad = target(), grads[output]
             if tensor is not None and grad is not None:
-                meta_of(tensor).grad = grad.detach()
+                meta_of(tensor).grad = grad.clone()
 
     def replaced(self, grads: list[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the results after the prehooks."""
