@@ -114,11 +114,15 @@ class Pass:
 
     def _found(self, node: Node, grads: list[Tensor | None]) -> Sequence[Any]:
         """The gradients of a node's operands; none where nobody wants them."""
-        node.before(grads)
-        if self._wanted is not None:
+        if self._wanted is None:
+            node.before(grads)
+        elif self._wanted.goes_on(node):
+            self._wanted.capture(node, grads)  # as PyTorch has it: hooks count only where a pass ends
+            node.before(grads)
+        else:
+            node.before(grads)
             self._wanted.capture(node, grads)
-            if not self._wanted.goes_on(node):
-                return ()
+            return ()
         grads = node.replaced(grads)
         found = node.after(node.apply(grads, self._record), grads)
         if not self._keep:

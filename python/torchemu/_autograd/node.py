@@ -41,7 +41,7 @@ class Node:
         return type(self).__name__
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{type(self).__name__} object at {id(self):#x}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -143,6 +143,10 @@ class AccumulateGrad(Node):
         super().__init__((), ())
         self.number = float("inf")  # as soon as the gradient is complete
         self.variable = variable
+
+    def name(self) -> str:
+        """With PyTorch's namespace."""
+        return f"torch::autograd::{type(self).__name__}"
 
     def before(self, grads: list[Tensor | None]) -> None:
         """Calls the hooks of the leaf."""
