@@ -40,7 +40,8 @@ def test_leaves_and_results() -> None:
     assert y.requires_grad and not y.is_leaf and y.grad_fn.name() == "MulBackward0"
     assert type(y.grad_fn).__name__ == "MulBackward0" and "MulBackward0" in repr(y.grad_fn)
     (node, output), number = y.grad_fn.next_functions
-    assert node.name() == "torch::autograd::AccumulateGrad" and node.variable is x and output == 0 and number == (None, 0)
+    assert node.name() == "torch::autograd::AccumulateGrad"
+    assert node.variable is x and output == 0 and number == (None, 0)
     assert torch.var_mean(y, 0)[1].output_nr == 1
     assert x.requires_grad_(False) is x and not x.requires_grad
     assert y.requires_grad_() is y and not y.is_leaf
