@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchemu import _settings, _streams
-from torchemu._autograd import state
+from torchemu._autograd import anomaly, state
 from torchemu._autograd.node import AccumulateGrad, Node
 from torchemu._autograd.variable import Edge, Metadata, metadata_of
 from torchemu._streams import Stream
@@ -124,7 +124,7 @@ class Pass:
             self._wanted.capture(node, grads)
             return ()
         grads = node.replaced(grads)
-        found = node.after(node.apply(grads, self._record), grads)
+        found = node.after(anomaly.applied(node, grads, self._record), grads)
         if not self._keep:
             node.release()
         return found

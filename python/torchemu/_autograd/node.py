@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ class Node:
         self.number: float = state.next_number()
         self.stream = _streams.current()
         self.metadata: dict[Any, Any] = {}
+        if state.current().anomaly.on:
+            self.metadata["traceback_"] = traceback.format_stack()
         self._before: Hooks | None = None
         self._after: Hooks | None = None
         self._output_hooks: dict[int, Hooks] | None = None
