@@ -5,6 +5,7 @@ import (
 
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
 // Transfer is one rank's access to the memory of others, in which those have no part: what a device does that loads
@@ -30,14 +31,14 @@ func (b *Backend) Transfer(c Caller, t Transfer) (*torchemu.Event, error) {
 			return nil, err
 		}
 	}
-	a := &access{Transfer: t, backend: b, rank: c.Rank, site: c.Site, left: len(t.Peers)}
-	_, _, issued := b.launch(host)
+	a := &access{Transfer: t, backend: b, rank: c.Rank, site: c.Site, stream: c.Stream.Number, left: len(t.Peers)}
+	a.number, a.called, a.issued = b.launch(host)
 	a.after = torchemu.Unfinished(c.Stream.Tail())
 	a.event = torchemu.NewEvent(a)
 	a.event.Settle()
 	host.Issued(a.event)
 	c.Stream.Wait(a.event)
-	torchemu.AfterAll(a.after, func(latest sim.Time) { a.begin(max(issued, latest)) })
+	torchemu.AfterAll(a.after, func(latest sim.Time) { a.begin(max(a.issued, latest)) })
 	return a.event, nil
 }
 
@@ -47,6 +48,10 @@ type access struct {
 	backend *Backend
 	rank    int
 	site    Site
+	stream  int    // its number in the rank
+	number  uint64 // in recordings
+	called  sim.Time
+	issued  sim.Time
 	event   *torchemu.Event
 	after   []*torchemu.Event
 	left    int // messages that have not arrived
@@ -89,7 +94,21 @@ func (a *access) Delivered(now sim.Time, _ uint64) {
 	b.Log = append(b.Log, &Record{
 		Name: a.verb(), Algorithm: "p2p", Ranks: 2, Bytes: a.Bytes * int64(len(a.Peers)), Start: a.start, End: now, unicast: true,
 	})
+	a.record(now)
 	a.event.Finish(now)
+}
+
+// record records the access as a program of the rank's device, which loads or stores: the peers have no part in it.
+func (a *access) record(now sim.Time) {
+	b := a.backend
+	if r := &b.World.Trace; r.Wants(a.rank, a.called) {
+		r.Activity(trace.Activity{
+			Rank: a.rank, Kind: trace.Kernel, Name: "symm_mem::" + a.verb(), Number: a.number,
+			Track:  trace.Track{Kind: trace.StreamTrack, ID: a.stream, Name: fmt.Sprintf("stream %d", a.stream)},
+			Called: a.called, Issued: a.issued, Start: a.start, End: now, Bytes: a.Bytes * int64(len(a.Peers)),
+			Site: b.Sites.Text(a.site),
+		})
+	}
 }
 
 func (a *access) verb() string {

@@ -7,6 +7,7 @@ import (
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
 // An access takes as long as the message that moves its bytes; from several peers at once as long as the slowest of
@@ -59,5 +60,35 @@ func TestAccessesOfNoSuchRank(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "does not exist") {
 			t.Errorf("peer %d: %v", peer, err)
 		}
+	}
+}
+
+// A recording has an access as a program of the rank that does it, as long as in the log.
+func TestRecordingsHaveAccesses(t *testing.T) {
+	c := newCluster(t, "default", distributed.Options{})
+	rec := c.record(trace.Collectives)
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		if p.ID != 1 {
+			return nil
+		}
+		host, err := c.Rank(1)
+		if err != nil {
+			return err
+		}
+		e, err := c.Transfer(distributed.Caller{Rank: 1, Stream: host.Stream()}, distributed.Transfer{Peers: []int{0, 2}, Bytes: 512, Writes: true})
+		if err != nil {
+			return err
+		}
+		return p.Wait(e)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.Activities) != 1 {
+		t.Fatalf("%d activities, want 1", len(rec.Activities))
+	}
+	a, r := rec.Activities[0], c.Log[0]
+	if a.Rank != 1 || a.Name != "symm_mem::put" || a.Bytes != 1024 || a.Start != r.Start || a.End != r.End || a.Issued != a.Start {
+		t.Errorf("recorded %+v, logged %+v", a, r)
 	}
 }

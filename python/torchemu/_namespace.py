@@ -25,6 +25,8 @@ from torchemu._settings import get_default_device, get_default_dtype, set_defaul
 from torchemu._streams import Event, Stream
 from torchemu._tensor import *
 from torchemu._tensor.memory import old_types
+from torchemu._unsupported import UnsupportedNameError
+from torchemu.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from torchemu.dtypes import dtype
 from torchemu.errors import OutOfMemoryError
 from torchemu.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -61,6 +63,8 @@ __all__ = [
     "inf",
     "inference_mode",
     "initial_seed",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_complex",
     "is_floating_point",
     "is_grad_enabled",
@@ -154,6 +158,7 @@ def numel(input: _tensor.Tensor) -> int:  # noqa: A002 (PyTorch's name)
 
 
 _DTYPES = {name: d for d in dtypes.ALL for name in d.names}
+_COMPLEX = ("cdouble", "cfloat", "chalf", "complex32", "complex64", "complex128")
 _OTHERS = ("__version__", "__all__", *__all__)
 
 NAMES: dict[str, Any] = {**_DTYPES, **old_types("cpu"), **{name: globals()[name] for name in _OTHERS}}
@@ -166,6 +171,11 @@ def __getattr__(name: str) -> Any:
         return _runtime.current_world().spec
     if name == "default_generator":
         return _tensor.generator.default_generator()
+    if name in _COMPLEX:
+        raise UnsupportedNameError(
+            f"torch.{name} is not supported: tensors are of real numbers. Keep real and imaginary parts in a last "
+            "dimension of 2, as torch.view_as_real does; collectives that add take them so"
+        )
     raise AttributeError(f"torchemu has no {name!r}")
 
 

@@ -45,3 +45,23 @@ def unsupported_attributes(name: str, instead: str) -> Callable[[str], NoReturn]
         raise unsupported(f"{name}.{attribute}", instead)
 
     return getattr_of_module
+
+
+def unsupported_names(module: str, names: str, instead: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module of which PyTorch has more: a class for a name in capitals, else a function, that
+    say so when they are used.
+
+    Args:
+        module: what PyTorch's users call it.
+        names: what is missing, separated by spaces.
+        instead: why, or what to use.
+    """
+    missing = frozenset(names.split())
+
+    def getattr_of_module(attribute: str) -> Any:
+        if attribute not in missing:
+            raise AttributeError(f"module {module!r} has no attribute {attribute!r}")
+        make = unsupported_class if attribute[0].isupper() else unsupported_function
+        return make(f"{module}.{attribute}", instead)
+
+    return getattr_of_module

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -147,3 +147,128 @@ def test_errors(program: str) -> None:
     ours = _failure(torchemu, program)
     assert ours == _failure(pytorch, program)
     assert ours[0] != "nothing"
+
+
+# -- what happens when
+
+
+def hooks_in_order(torch: Any) -> Any:
+    x, log = torch.ones(2, requires_grad=True), []
+    y = x * 2
+    y.register_hook(lambda g: (log.append("first"), g * 2)[1])
+    y.retain_grad()
+    y.register_hook(lambda g: (log.append("second"), g * 3)[1])
+    y.grad_fn.register_prehook(lambda grads: log.append(("before", grads[0].tolist())))
+    y.grad_fn.register_hook(lambda found, grads: log.append(("after", found[0].tolist(), grads[0].tolist())))
+    x.register_hook(lambda g: log.append(("leaf", g.tolist())))
+    x.register_post_accumulate_grad_hook(lambda t: log.append(("added", t.grad.tolist())))
+    y.sum().backward()
+    return log, y.grad.tolist(), x.grad.tolist()
+
+
+def hooks_and_writes(torch: Any) -> Any:
+    x, log = torch.ones(2, 2, requires_grad=True), []
+    y = x * 1
+    y.register_hook(lambda g: log.append(("y", g.tolist())))
+    v = y[0]
+    v.register_hook(lambda g: log.append(("v", g.tolist())))
+    v.mul_(2)
+    v.register_hook(lambda g: log.append(("v, written", g.tolist())))
+    (v * 3 + y.sum()).sum().backward()
+    return log, x.grad.tolist()
+
+
+def hooks_of_inputs(torch: Any) -> Any:
+    x, log = torch.ones(2, requires_grad=True), []
+    y = x * 2
+    y.register_hook(lambda g: g * 5)
+    x.register_hook(lambda g: g * 7)
+    x.register_post_accumulate_grad_hook(lambda t: log.append("added"))
+    grads = torch.autograd.grad((y * 3).sum(), [y, x, y])
+    return [g.tolist() for g in grads], x.grad, log
+
+
+def a_hook_that_removes_itself(torch: Any) -> Any:
+    x, log, handles = torch.ones(2, requires_grad=True), [], []
+    y = x * 2
+    handles.append(y.register_hook(lambda g: (log.append(1), handles[0].remove())[0]))
+    y.register_hook(lambda g: log.append(2))
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    return log
+
+
+def which_grad_is_kept(torch: Any) -> Any:
+    x = torch.ones(3, requires_grad=True)
+    x.grad = torch.zeros(3)
+    given = x.grad
+    (x * 2).sum().backward()
+    same = given is x.grad
+    (x * x).sum().backward(create_graph=True)
+    return same, given.tolist(), x.grad is given, x.grad.requires_grad
+
+
+def inputs_of_backward(torch: Any) -> Any:
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    z = x * 2
+    (z * w).sum().backward(inputs=[z])
+    return x.grad, w.grad, z.grad.tolist()
+
+
+def a_buffer_of_results(torch: Any) -> Any:
+    x, whole = torch.ones(3, requires_grad=True), torch.zeros(2, 3)
+    whole[0] = x
+    first = whole.grad_fn.name()
+    whole[1] = x * 2
+    whole.retain_grad()
+    (whole * whole).sum().backward()
+    return first, whole.grad_fn.name(), x.grad.tolist(), whole.grad.tolist()
+
+
+def parts_from_parts(torch: Any) -> Any:
+    x = torch.arange(3.0, requires_grad=True)
+    y = x * 1
+    y[0] = y[1] * 2
+    y[1] = y[0]
+    z = y.clone()
+    z[:] = z.flip(0)
+    (y * torch.tensor([1.0, 10, 100]) + z).sum().backward()
+    return x.grad.tolist(), y.tolist(), z.tolist()
+
+
+def data_is_changed(torch: Any) -> Any:
+    x = torch.ones(2, 2, requires_grad=True)
+    x.data[0] = 5
+    y = (x * x).sum()
+    x.data.mul_(3)
+    y.backward()
+    return x.grad.tolist(), x._version
+
+
+def packed_tensors(torch: Any) -> Any:
+    x, log = torch.ones(3, requires_grad=True), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (log.append(tuple(t.shape)), t * 1)[1], lambda t: t * 2):
+        y = (x * x).exp()
+    y.sum().backward()
+    return log, [round(v, 4) for v in x.grad.tolist()]
+
+
+SCENARIOS = (
+    hooks_in_order,
+    hooks_and_writes,
+    hooks_of_inputs,
+    a_hook_that_removes_itself,
+    which_grad_is_kept,
+    inputs_of_backward,
+    a_buffer_of_results,
+    parts_from_parts,
+    data_is_changed,
+    packed_tensors,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_scenarios(scenario: Callable[[Any], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert scenario(torchemu) == scenario(pytorch)

@@ -55,7 +55,7 @@ def test_over_one_dimension(name: str, dim: int, keepdim: bool) -> None:
 
 
 def test_of_nothing() -> None:
-    for fn in (torch.sum, lambda x: x.sum(1), lambda x: x.mean(1), lambda x: x.cumsum(0), lambda x: x.softmax(0)):
+    for fn in (torch.sum, lambda x: x.sum(1), lambda x: x.mean(1), lambda x: x.cumprod(0), lambda x: x.softmax(0)):
         check(fn, normal(0, 3))
 
 
@@ -63,6 +63,7 @@ def test_of_nothing() -> None:
 def test_products_with_zeros(values: list[float]) -> None:
     check(torch.prod, values)
     check(lambda x: x.prod(0), np.array([values, values[::-1]], float))
+    check(lambda x: x.cumprod(0), values)
 
 
 def test_equal_largest_elements_share_the_gradient() -> None:
@@ -112,6 +113,7 @@ ALONG: dict[str, Callable[..., Any]] = {
     "softmax of the first": lambda x: x.softmax(0),
     "log_softmax": lambda x: x.log_softmax(1),
     "cumsum": lambda x: x.cumsum(1),
+    "cumprod": lambda x: x.cumprod(1),
     "cummax": lambda x: torch.cummax(x, 1),
     "cummin": lambda x: torch.cummin(x, 0),
     "diff": lambda x: x.diff(),
@@ -130,7 +132,7 @@ def test_along_a_dimension(name: str) -> None:
 
 
 def test_along_no_dimension() -> None:
-    for fn in (lambda x: x.softmax(0), lambda x: x.log_softmax(0), lambda x: x.cumsum(0), lambda x: torch.sort(x, 0)):
+    for fn in (lambda x: x.softmax(0), lambda x: x.log_softmax(0), lambda x: x.cumsum(0), lambda x: x.cumprod(0)):
         check(fn, normal())
 
 
@@ -194,6 +196,8 @@ PRODUCTS: dict[str, tuple[Any, ...]] = {
     "tensordot of none": (lambda a, b: torch.tensordot(a, b, dims=0), (2,), (3,)),
     "cross": (torch.cross, (2, 3), (2, 3)),
     "trace": (torch.trace, (3, 4)),
+    "kron": (torch.kron, (2, 3), (3, 2)),
+    "kron with a vector": (torch.kron, (2, 3), (2,)),
 }
 
 

@@ -250,7 +250,7 @@ def test_memory_in_traces(tmp_path: Path) -> None:
     prof.export_chrome_trace(f"t{rank}.json")
     with open(f"t{rank}.json") as file:
         events = json.load(file)["traceEvents"]
-    print(rank, *(e["args"]["bytes"] for e in events if e["ph"] == "C" and e["name"] == "memory in use"))
+    print(rank, *(e["args"]["bytes"] for e in events if e["ph"] == "C" and e["name"] == "memory allocated"))
     """
     program = written(tmp_path, BEGIN + "    os.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + text)
     sizes = [blocks(4000 * (r + 1)) for r in range(2)]

@@ -200,6 +200,20 @@ def bandwidth(block: Block, folder: Path) -> None:
         subprocess.run([*command, *arguments], cwd=ROOT / "benches", check=True)
 
 
+def training(block: Block, folder: Path) -> None:
+    """A program, and the commands below it."""
+    written(folder, block.text, "train.py")
+    run, report = commands(block_of("training.md", "torchemu run"), "torchemu")
+    losses = [float(line.split()[-1]) for line in printed(run).splitlines()]
+    assert len(losses) == 3 and all(1 < loss < 5 for loss in losses)
+    assert "overlap" in printed(report) or "exposed" in printed(report)
+
+
+def shown_above(block: Block, folder: Path) -> None:
+    """The commands that another check runs."""
+    assert block_of(block.page, "import ")
+
+
 CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "make bench"): make,
     ("README.md", "ccl_allreduce.py on default"): table_of_bench,
@@ -215,6 +229,8 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("deadlock.md", "DeadlockError: "): message,
     ("mismatch.md", "MismatchError: "): message,
     ("traces.md", "torchemu run"): run_script,
+    ("training.md", "import os"): training,
+    ("training.md", "torchemu run"): shown_above,
     ("traces.md", "with torch.profiler"): profiling,
     ("traces.md", "python benches/"): bandwidth,
 }
@@ -235,4 +251,4 @@ def test_example(page: str, beginning: str, tmp_path: Path, monkeypatch: pytest.
 
 def test_programs_in_docs_are_whole() -> None:
     """A fenced Python block of docs without a program's name above it is one that is checked here."""
-    assert {b.page for b in BLOCKS if b.language == "python"} == {"README.md", "running.md"}
+    assert {b.page for b in BLOCKS if b.language == "python"} == {"README.md", "running.md", "training.md"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import torchemu as torch
 import torchemu.distributed as dist
 from torchemu._C import _distributed_c10d as c10d
 from torchemu._waiting import host_time, reach
-from torchemu.errors import DeadlockError, MismatchError
+from torchemu.errors import DeadlockError, DistBackendError, MismatchError
 
 SCHEMA: dict[str, type | tuple[type, ...]] = {
     "frames": list,
@@ -216,6 +217,25 @@ def test_messages_and_groups(open_world: OpenWorld, monkeypatch: pytest.MonkeyPa
     ]
 
 
+def test_collectives_of_objects(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those that their bytes go through."""
+    open_world("sips2")
+    monkeypatch.setenv(SIZE, "100")
+
+    def program(rank: int) -> None:
+        dist.init_process_group("nccl")
+        dist.all_gather_object([None, None], {"rank": rank})
+        dist.broadcast_object_list([rank], 1)
+        whole = dumped()
+        check_schema(whole)
+        names = [e["profiling_name"] for e in whole["entries"]]
+        assert set(names) == {"nccl:all_gather", "nccl:broadcast"}
+        assert names.index("nccl:broadcast") > 0 and names[0] == "nccl:all_gather"
+        assert [e["collective_seq_id"] for e in whole["entries"]] == list(range(1, len(names) + 1))
+
+    on_ranks(2, program)
+
+
 @pytest.mark.parametrize("backend", ["nccl", "gloo"])
 def test_messages_in_one_go(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
     """With NCCL they share a number, and an entry follows that ends with them; with gloo each is by itself."""
@@ -385,6 +405,25 @@ def test_files_of_a_hang(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch,
     states = [[e["state"] for e in one["entries"]] for one in whole]
     waiting = ["completed", "started", "scheduled"]
     assert states == [waiting, waiting, ["completed"], waiting]
+
+
+def test_files_of_a_timeout(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    open_world("default")
+    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
+
+    def program(rank: int) -> None:
+        dist.init_process_group("nccl", timeout=timedelta(milliseconds=5))
+        if rank == 1:
+            reach(50 * MILLISECOND)
+        t = torch.ones(4)
+        dist.all_reduce(t)
+        t.tolist()
+
+    found = failures(2, program)
+    assert DistBackendError in {type(e) for e in found.values()}
+    first, second = files(tmp_path)
+    assert [(e["state"], e["timeout_ms"]) for e in first["entries"]] == [("started", 5)]
+    assert [e["state"] for e in second["entries"]] in ([], ["scheduled"], ["started"])
 
 
 def test_no_files_of_other_failures(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

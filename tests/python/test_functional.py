@@ -308,7 +308,6 @@ class TestGroups:
                 (lambda: funcol.permute_tensor(t, [0, 0], mesh["a"]), ValueError, r"each of the ranks 0 to 1 once, not \[0, 0\]"),  # noqa: E501
                 (lambda: funcol.reduce_scatter_tensor_coalesced([t], "sum", [], mesh["a"]), AssertionError, r"Length of scatter_dim \(0\) must equal length of inputs \(1\)"),  # noqa: E501
                 (lambda: funcol.all_reduce_inplace(t, async_op=True), AssertionError, "Can't remap async version"),
-                (lambda: funcol.all_gather_tensor_autograd(t, 0, mesh["a"]), NotImplementedError, "_autograd is not supported"),  # noqa: E501
             ]:  # fmt: skip
                 with pytest.raises(kind, match=text):
                     call()

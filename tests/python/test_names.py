@@ -23,7 +23,6 @@ UNSUPPORTED: dict[str, dict[str, Callable[[Any], Any]]] = {
     "torch.distributed": {
         **dict.fromkeys(
             [
-                "BuiltinCommHookType",
                 "GradBucket",
                 "Logger",
                 "ProcessGroupGloo",

@@ -197,7 +197,7 @@ class TestCrossEntropy:
             (lambda: F.cross_entropy(z, z.long()), "RuntimeError", "Expected floating point type for target with class probabilities, got Long"),  # noqa: E501
             (lambda: F.cross_entropy(z, z, ignore_index=2), "RuntimeError", "ignore_index is not supported for floating point target"),  # noqa: E501
             (lambda: F.cross_entropy(torch.ones(2, 3, 4, 5), torch.ones(2, 4, 6).long()), "RuntimeError", "size mismatch (got input: [2, 3, 4, 5] , target: [2, 4, 6]"),  # noqa: E501
-            (lambda: F.nll_loss(z[0], classes), "RuntimeError", "0D or 1D target tensor expected, multi-target not supported"),  # noqa: E501
+            (lambda: F.nll_loss(z[0], classes), "ValueError", "For 1D input, 1D target must have size 1, but got target size: 4"),  # noqa: E501
         ]  # fmt: skip
         for call, kind, text in wanted:
             assert refused(call) == (kind, text)

@@ -24,7 +24,6 @@ from torchemu.profiler import (
     schedule,
     tensorboard_trace_handler,
 )
-from torchemu.profiler._recording import known
 
 LAUNCH = 4.0  # microseconds that the default topology's host takes for a call
 
@@ -69,7 +68,7 @@ def test_start_and_stop_can_be_repeated() -> None:
         getattr(torch.ones(8), operation)()
         prof.stop()
     assert kernels(prof)[-1] == "abs" and "neg" not in kernels(prof)
-    assert known(torch._runtime.current().world).making == 0  # type: ignore[attr-defined]
+    assert torch._runtime.current().world.recordings == 0  # type: ignore[attr-defined]
 
 
 def test_stop_waits_for_the_device() -> None:
@@ -106,7 +105,7 @@ def test_an_exception_leaves_no_profile_behind() -> None:
             raise KeyError
         if rank == 1:
             dist.all_reduce(torch.ones(8))
-        return known(torch._runtime.current().world).making  # type: ignore[attr-defined]
+        return torch._runtime.current().world.recordings  # type: ignore[attr-defined]
 
     assert on_ranks(2, program)[1] == 0
 

@@ -127,6 +127,46 @@ def test_exchange_of_sizes_on_the_device(n: int) -> None:
     on_group(n, program)
 
 
+@pytest.mark.parametrize("experts", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_exchange_with_experts(n: int, experts: int) -> None:
+    """Row i that rank s has for expert e of rank d is 1000 s + 100 d + 10 e + i."""
+    counts = np.random.default_rng([n, experts]).integers(0, 4, (n, n, experts))
+
+    def rows(s: int, d: int, e: int) -> list[float]:
+        return [1000.0 * s + 100 * d + 10 * e + i for i in range(counts[s, d, e])]
+
+    def program(rank: int) -> None:
+        given = [row for d in range(n) for e in range(experts) for row in rows(rank, d, e)]
+        out = torch.full((4 * n * experts, 1), -1.0)
+        about = torch.zeros(2, n * experts, dtype=torch.int64)
+        splits = torch.tensor(counts[rank].reshape(-1))
+        ops.symm_mem.all_to_all_vdev_2d(torch.tensor(given).reshape(-1, 1), out, splits, about, "0")
+        blocks = [rows(s, rank, e) for e in range(experts) for s in range(n)]
+        want = [row for block in blocks for row in block]
+        assert out.flatten().tolist() == want + [-1.0] * (4 * n * experts - len(want))
+        sizes = [len(block) for block in blocks]
+        assert about.tolist() == [sizes, [sum(sizes[:i]) for i in range(len(sizes))]]
+
+    on_group(n, program)
+
+
+def test_misuse_of_exchanges() -> None:
+    def program(rank: int) -> None:
+        two, about = torch.tensor([1, 1]), torch.zeros(2, 2, dtype=torch.int64)
+        for exchange in (ops.symm_mem.all_to_all_vdev, ops.symm_mem.all_to_all_vdev_2d):
+            with pytest.raises(RuntimeError, match="out has 1 rows, but 2 come"):
+                exchange(torch.ones(2, 1), torch.ones(1, 1), two, about, "0")
+            with pytest.raises(RuntimeError, match="the input has 1 rows, but 2 are to be sent"):
+                exchange(torch.ones(1, 1), torch.ones(2, 1), two, about, "0")
+        with pytest.raises(RuntimeError, match="3 splits are not for 2 ranks"):
+            ops.symm_mem.all_to_all_vdev_2d(torch.ones(2, 1), torch.ones(2, 1), torch.tensor([1, 1, 0]), about, "0")
+        with pytest.raises(NotImplementedError, match="with major_align is not supported: pad the rows"):
+            ops.symm_mem.all_to_all_vdev_2d(torch.ones(2, 1), torch.ones(2, 1), two, about, "0", 8)
+
+    on_group(2, program)
+
+
 def test_words() -> None:
     def program(rank: int) -> None:
         t = torch.zeros(6, dtype=torch.uint32)
@@ -166,7 +206,7 @@ def test_misuse_of_collectives() -> None:
             (lambda: ops.symm_mem.multimem_all_reduce_(t, "sum", "0"), RuntimeError, "multicast support is required"),
             (lambda: ops.symm_mem.multimem_all_gather_out(t, "0", t), RuntimeError, "must have multicast support"),
             (lambda: ops.symm_mem.nvshmem_put(t, 0), NotImplementedError, "there is no NVSHMEM"),
-            (lambda: ops.symm_mem.all_to_all_vdev_2d(t), NotImplementedError, "use all_to_all_vdev"),
+            (lambda: ops.symm_mem.all_to_all_vdev_2d_offset(t), NotImplementedError, "use all_to_all_vdev_2d"),
             (lambda: symm_mem.get_mem_pool("cuda"), NotImplementedError, "use _symmetric_memory.empty"),
         ]
         for call, kind, text in cases:

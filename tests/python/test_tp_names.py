@@ -81,7 +81,7 @@ def test_megatron_itself_wins(tmp_path: Path) -> None:
     program = (
         "import os\nfrom megatron.core import parallel_state\nprint(parallel_state.__name__, parallel_state.WHO)\n"
     )
-    (tmp_path / "megatron" / "other").mkdir(parents=True)
+    (tmp_path / "megatron" / "core").mkdir(parents=True)
     file = written(tmp_path, "from megatron.core import parallel_state\nprint(parallel_state.__name__)\n")
     assert lines(launch("--nproc-per-node", "2", file)) == ["torchemu.compat.megatron.core.parallel_state"] * 2
     written(tmp_path / "megatron" / "core", "")

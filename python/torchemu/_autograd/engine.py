@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchemu import _settings, _streams
-from torchemu._autograd import state
+from torchemu._autograd import anomaly, state
 from torchemu._autograd.node import AccumulateGrad, Node
 from torchemu._autograd.variable import Edge, Metadata, metadata_of
 from torchemu._streams import Stream
@@ -114,13 +114,17 @@ class Pass:
 
     def _found(self, node: Node, grads: list[Tensor | None]) -> Sequence[Any]:
         """The gradients of a node's operands; none where nobody wants them."""
-        node.before(grads)
-        if self._wanted is not None:
+        if self._wanted is None:
+            node.before(grads)
+        elif self._wanted.goes_on(node):
+            self._wanted.capture(node, grads)  # as PyTorch has it: hooks count only where a pass ends
+            node.before(grads)
+        else:
+            node.before(grads)
             self._wanted.capture(node, grads)
-            if not self._wanted.goes_on(node):
-                return ()
+            return ()
         grads = node.replaced(grads)
-        found = node.after(node.apply(grads, self._record), grads)
+        found = node.after(anomaly.applied(node, grads, self._record), grads)
         if not self._keep:
             node.release()
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ class Node:
         self.number: float = state.next_number()
         self.stream = _streams.current()
         self.metadata: dict[Any, Any] = {}
+        if state.current().anomaly.on:
+            self.metadata["traceback_"] = traceback.format_stack()
         self._before: Hooks | None = None
         self._after: Hooks | None = None
         self._output_hooks: dict[int, Hooks] | None = None
@@ -41,7 +44,7 @@ class Node:
         return type(self).__name__
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{type(self).__name__} object at {id(self):#x}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -94,7 +97,7 @@ class Node:
         for output, target in (self._retaining or {}).items():
             tensor, grad = target(), grads[output]
             if tensor is not None and grad is not None:
-                meta_of(tensor).grad = grad.detach()
+                meta_of(tensor).grad = grad.clone()
 
     def replaced(self, grads: list[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the results after the prehooks."""
@@ -143,6 +146,10 @@ class AccumulateGrad(Node):
         super().__init__((), ())
         self.number = float("inf")  # as soon as the gradient is complete
         self.variable = variable
+
+    def name(self) -> str:
+        """With PyTorch's namespace."""
+        return f"torch::autograd::{type(self).__name__}"
 
     def before(self, grads: list[Tensor | None]) -> None:
         """Calls the hooks of the leaf."""

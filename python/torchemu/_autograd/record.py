@@ -59,6 +59,8 @@ def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params:
 
 def record_view(op: Op, view: Tensor, base: Tensor, params: Sequence[Any]) -> None:
     """The same for a view."""
+    if base._versions is not None:
+        view._versions = base._versions
     if not wants_grad(base):
         return
     record(op, (view,), (base,), params)

@@ -21,6 +21,18 @@ SECOND_TIME = (
 )
 
 
+_HINTS = {
+    False: (
+        "enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    ),
+    True: (
+        "the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
+        "was changed in there or anywhere later. Good luck!"
+    ),
+}
+
+
 class Saved:
     """A tensor that is kept for the backward pass, and must not be written until then.
 
@@ -66,7 +78,7 @@ class Saved:
         return (
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[{place}.{t.dtype.title}Tensor {list(t._shape)}]{whose} is at version {version_of(t)}; expected version "
-            f"{self._version} instead."
+            f"{self._version} instead. Hint: {_HINTS[state.current().anomaly.on]}"
         )
 
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from torchemu._rank_local import RankLocal
+
+
+class Anomaly(NamedTuple):
+    """Whether anomalies of backward passes are detected, and whether NaN is one; see torch.autograd.anomaly_mode."""
+
+    on: bool
+    check_nan: bool
 
 
 class State:
@@ -15,6 +22,7 @@ class State:
         recorded: how many nodes it has recorded.
         saved_hooks: what packs and unpacks the tensors that recorded functions keep, the innermost last.
         no_saved_hooks: why there may be none, for each block that says so.
+        anomaly: whether anomalies are detected.
         passes: for each backward pass that it is in, the innermost last, what is to be called at its end.
     """
 
@@ -22,6 +30,7 @@ class State:
         self.recorded = 0
         self.saved_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.no_saved_hooks: list[str] = []
+        self.anomaly = Anomaly(False, True)
         self.passes: list[list[Callable[[], Any]]] = []
 
 

@@ -35,8 +35,7 @@ def set_requires_grad(self: Tensor, wanted: bool) -> None:
                 " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
                 "var_no_grad = var.detach()."
             )
-            raise RuntimeError(text)
-        return
+        raise RuntimeError(text)
     if wanted and not self.dtype.is_floating_point:
         raise RuntimeError(NOT_FLOATS)
     if wanted:
@@ -49,11 +48,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Says whether the tensor's gradient is wanted.
 
     Raises:
-        RuntimeError: it is no leaf, or not of floats.
+        RuntimeError: it is not of floats; or it is no leaf, and requires one.
     """
     if requires_grad and not self.dtype.is_floating_point:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    set_requires_grad(self, requires_grad)
+    if not requires_grad or is_leaf(self):
+        set_requires_grad(self, requires_grad)
     return self
 
 

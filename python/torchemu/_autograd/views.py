@@ -77,6 +77,10 @@ class CopySlices(Node):
             part.copy_(first)
         return [whole, *others]
 
+    def name(self) -> str:
+        """With PyTorch's namespace."""
+        return f"torch::autograd::{type(self).__name__}"
+
     def release(self) -> None:
         """Lets go what the call keeps."""
         self._call.release()

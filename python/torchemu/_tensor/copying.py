@@ -233,4 +233,5 @@ def data(input: Tensor) -> Tensor:
     """``input.data``: the tensor without its gradients. Writes into it are not noticed by those."""
     t = detach(input)
     t._versions = Versions(0)
+    t._storage.tracked = True  # so that views of it count their writes there too
     return t

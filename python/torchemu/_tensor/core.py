@@ -366,8 +366,6 @@ def aliased(
     v = aliased_to(t._storage, kind or t.dtype, t.device, shape, strides, offset)
     if t.name:
         v.name = t.name
-    if t._storage.tracked and t._versions is not None:
-        v._versions = t._versions
     return v
 
 

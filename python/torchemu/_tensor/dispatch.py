@@ -163,7 +163,8 @@ def _op_view(
 ) -> Tensor:
     """A view of base: another shape and strides on the same storage. It looks at no element and costs nothing."""
     view = aliased(base, shape, strides, offset, kind)
-    view._base = base if base._base is None else base._base
+    root = base._base
+    view._base = base if root is None else root
     if base._storage.tracked:
         record.record_view(op, view, base, params)
     return view

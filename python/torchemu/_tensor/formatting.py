@@ -119,7 +119,7 @@ def _suffixes(t: Tensor) -> list[str]:
     elif t.dtype not in (default, dtypes.int64, dtypes.bool_):
         suffixes.append(f"dtype={t.dtype!r}")
     if t.grad_fn is not None:
-        suffixes.append(f"grad_fn=<{t.grad_fn.name()}>")
+        suffixes.append(f"grad_fn=<{type(t.grad_fn).__name__}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
     return suffixes

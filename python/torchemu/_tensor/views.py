@@ -60,8 +60,8 @@ def view_op(name: str) -> Op:
     return Op(name, never, no_flops)
 
 
-VIEW, AS_STRIDED, PERMUTE, EXPAND, SQUEEZE, ALIAS, VIEW_DTYPE = map(
-    view_op, ("view", "as_strided", "permute", "expand", "squeeze", "alias", "view_dtype")
+VIEW, AS_STRIDED, PERMUTE, EXPAND, SQUEEZE, VIEW_DTYPE = map(
+    view_op, ("view", "as_strided", "permute", "expand", "squeeze", "view_dtype")
 )
 CLONE = Op("clone", lambda x, order: np.array(x, order=order), no_flops)
 
@@ -397,7 +397,10 @@ def strided_view(input: Tensor, shape: Sequence[int], steps: Sequence[int], offs
 
 def detach(input: Tensor) -> Tensor:
     """The same elements as a tensor that gradients do not flow through."""
-    return aliased(input, input._shape, input._steps(), input._offset)
+    t = aliased(input, input._shape, input._steps(), input._offset)
+    if input._versions is not None:
+        t._versions = input._versions
+    return t
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:

@@ -3,14 +3,17 @@
 from torchemu._autograd.api import backward, grad
 from torchemu._autograd.function import Function
 from torchemu._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from torchemu.autograd import function, graph
+from torchemu.autograd import anomaly_mode, function, graph
+from torchemu.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from torchemu.autograd.gradcheck import gradcheck
 from torchemu.autograd.variable import Variable
 
 __all__ = [
     "Function",
     "Variable",
+    "anomaly_mode",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "function",
     "grad",
@@ -18,5 +21,6 @@ __all__ = [
     "graph",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]

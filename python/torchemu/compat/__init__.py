@@ -40,7 +40,8 @@ def _is_installed(package: str) -> bool:
     spec = importlib.machinery.PathFinder.find_spec(package)
     if spec is None or spec.submodule_search_locations is None:
         return False
-    return importlib.machinery.PathFinder.find_spec(_GIVE_WAY[package], [*spec.submodule_search_locations]) is not None
+    within = importlib.machinery.PathFinder.find_spec(_GIVE_WAY[package], [*spec.submodule_search_locations])
+    return within is not None and within.origin is not None
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

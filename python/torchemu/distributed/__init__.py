@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging as logging
 import sys as sys
 import traceback as traceback
@@ -43,6 +44,7 @@ from torchemu.distributed._options import (
 )
 from torchemu.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torchemu.distributed.distributed_c10d import (
+    _DEFAULT_FIRST_BUCKET_BYTES,
     Backend,
     BackendConfig,
     GroupMember,
@@ -51,8 +53,11 @@ from torchemu.distributed.distributed_c10d import (
     ReduceOp,
     Work,
     _all_gather_base,
+    _broadcast_coalesced,
     _coalescing_manager,
+    _get_process_group_name,
     _make_nccl_premul_sum,
+    _rank_not_in_group,
     _reduce_scatter_base,
     _time_estimator,
     all_gather,
@@ -122,6 +127,7 @@ from torchemu.errors import DistBackendError, DistError, DistNetworkError, DistS
 
 __all__ = [
     "BACKENDS",
+    "_DEFAULT_FIRST_BUCKET_BYTES",
     "AllToAllOptions",
     "AllreduceCoalescedOptions",
     "AllreduceOptions",
@@ -159,8 +165,11 @@ __all__ = [
     "TCPStore",
     "Work",
     "_all_gather_base",
+    "_broadcast_coalesced",
     "_coalescing_manager",
+    "_get_process_group_name",
     "_make_nccl_premul_sum",
+    "_rank_not_in_group",
     "_reduce_scatter_base",
     "_time_estimator",
     "algorithms",
@@ -243,3 +252,5 @@ __all__ = [
 ]
 
 sys.modules[__name__].__class__ = CallableModule
+
+importlib.import_module("torchemu._C")  # programs that have imported torch.distributed say torch._C._distributed_c10d

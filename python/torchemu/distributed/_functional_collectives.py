@@ -12,7 +12,7 @@ from typing import Any
 
 import torchemu
 from torchemu._tensor import Tensor
-from torchemu._unsupported import unsupported_function
+from torchemu.distributed import _gradients
 from torchemu.distributed import distributed_c10d as c10d
 from torchemu.distributed._async_tensor import AsyncCollectiveTensor
 from torchemu.distributed._groups import find_by_name, groups
@@ -30,12 +30,16 @@ def wait_tensor(tensor: Tensor) -> Tensor:
 
 def all_reduce(self: Tensor, reduceOp: str, group: Ranks, tag: str = "") -> Tensor:  # noqa: N803 (PyTorch's name)
     """The reduction over all ranks."""
+    if _gradients.wants_gradient(self):
+        return _gradients.AllReduce.apply("all_reduce", _reduction(reduceOp), _group(group, tag), self)
     output = self.clone()
     return _filled(output, c10d.all_reduce(output, _reduction(reduceOp), _group(group, tag), async_op=True))
 
 
 def broadcast(self: Tensor, src: int, group: Ranks, tag: str = "") -> Tensor:
     """The tensor of the group rank src."""
+    if _gradients.wants_gradient(self):
+        return _gradients.Broadcast.apply(src, _group(group, tag), self)
     output = self.clone()
     return _filled(output, c10d.broadcast(output, group=_group(group, tag), async_op=True, group_src=src))
 
@@ -43,6 +47,8 @@ def broadcast(self: Tensor, src: int, group: Ranks, tag: str = "") -> Tensor:
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Ranks, tag: str = "") -> Tensor:
     """All ranks' tensors, one after another along a dimension."""
     ranks = _group(group, tag)
+    if _gradients.wants_gradient(self):
+        return _along(_gradients.AllGatherTensor.apply(ranks, None, self), gather_dim, ranks.size())
     output, work = _gather(self, ranks)
     return _along(_filled(output, work), gather_dim, ranks.size())
 
@@ -56,7 +62,10 @@ def reduce_scatter_tensor(
 ) -> Tensor:
     """This rank's part, cut along a dimension, of the reduction over all ranks."""
     ranks = _group(group, tag)
-    output, work = _reduce_part(_for_scatter(self, scatter_dim, ranks.size()), reduceOp, ranks)
+    given = _for_scatter(self, scatter_dim, ranks.size())
+    if _gradients.wants_gradient(self):
+        return _gradients.ReduceScatterTensor.apply("reduce_scatter_tensor", _reduction(reduceOp), ranks, given)
+    output, work = _reduce_part(given, reduceOp, ranks)
     return _filled(output, work)
 
 
@@ -79,6 +88,9 @@ def all_to_all_single(
     given = self.contiguous()
     rows = given.shape[0] if output_split_sizes is None else sum(output_split_sizes)
     output = torchemu.empty((rows, *given.shape[1:]), dtype=given.dtype, device=given.device)
+    if _gradients.wants_gradient(self):
+        splits = (output_split_sizes, input_split_sizes)
+        return _gradients.AllToAllSingle.apply(_group(group, tag), output, splits, given)
     work = c10d.all_to_all_single(
         output, given, output_split_sizes, input_split_sizes, _group(group, tag), async_op=True
     )
@@ -213,10 +225,10 @@ def _refuse_async(async_op: bool) -> None:
         raise AssertionError("Can't remap async version of inplace op to functional collective")
 
 
-_NO_AUTOGRAD = "torchemu does not record gradients; use the function without _autograd"
-all_gather_tensor_autograd = unsupported_function("all_gather_tensor_autograd", _NO_AUTOGRAD)
-reduce_scatter_tensor_autograd = unsupported_function("reduce_scatter_tensor_autograd", _NO_AUTOGRAD)
-all_to_all_single_autograd = unsupported_function("all_to_all_single_autograd", _NO_AUTOGRAD)
+all_gather_tensor_autograd = all_gather_tensor
+reduce_scatter_tensor_autograd = reduce_scatter_tensor
+all_to_all_single_autograd = all_to_all_single
+"""The names under which PyTorch had these through which gradients go, when they did not through the others."""
 
 
 # -- what they are made of

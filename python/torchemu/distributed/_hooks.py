@@ -66,6 +66,12 @@ _NAMES = {
     "gather_single": HookOpName.GATHER,
 }
 
+
+def is_known(name: str) -> bool:
+    """Whether hooks know operations of the name."""
+    return name in _NAMES
+
+
 _ROOTED = ("broadcast", "reduce", "scatter", "gather", "gather_single")
 _IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce")
 

@@ -12,6 +12,7 @@ from torchemu._handles import Handle
 from torchemu._tensor import Tensor
 from torchemu._tensor.core import aliased_to
 from torchemu.distributed._groups import ProcessGroup
+from torchemu.distributed._hooks import is_known
 from torchemu.distributed._work import Work
 
 
@@ -75,8 +76,9 @@ def _issue_hooked(
         outs, ins = map(_text, tensors)
         return Work(go.Issue(group.handle, context.stream, site, True, call, outs, ins), outputs, on_host)
 
-    name, _, _, root = call.split("|")
-    work = group.hooks.around(group, start, name, int(root), tensors, async_op)
+    name, kind, _, root = call.split("|")
+    told = name if is_known(name) else kind  # collectives of objects are those that their bytes go through
+    work = group.hooks.around(group, start, told, int(root), tensors, async_op)
     if not async_op:
         work.synchronize()
     return work if async_op else None
@@ -143,6 +145,11 @@ def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | N
     """Issues a collective of one tensor out and one in, where there are any, and blocks the host until it has ended."""
     outs, ins = ([] if t is None else [t] for t in (out, given))
     context = _runtime.current()
+    if group.hooks is not None and group.hooks.estimator is None:
+        hooked = _issue_hooked(group, call, (outs, ins), True, [], True)
+        assert hooked is not None
+        context.wait(hooked._event.number)
+        return
     site = context.world.site()
     work = Handle(go.Issue(group.handle, context.stream, site, True, call, _text(outs), _text(ins)))
     context.wait(work.number)

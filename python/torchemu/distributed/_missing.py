@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from types import SimpleNamespace
 from typing import Any, NewType, NoReturn
 
@@ -18,7 +19,6 @@ def _class(name: str, instead: str) -> Any:
     return unsupported_class(f"torch.distributed.{name}", instead)
 
 
-BuiltinCommHookType = _class("BuiltinCommHookType", _DDP)
 GradBucket = _class("GradBucket", _DDP)
 Logger = _class("Logger", _DDP)
 Reducer = _class("Reducer", _DDP)
@@ -26,8 +26,28 @@ Reducer = _class("Reducer", _DDP)
 _MADE_BY = "process groups are made by init_process_group and new_group"
 
 
-class ProcessGroupNCCL:
-    """The group of PyTorch's NCCL backend. Nothing is an instance of it; its options may be given and mean nothing."""
+class BuiltinCommHookType(enum.Enum):
+    """The communication hooks that are built into PyTorch's DistributedDataParallel."""
+
+    ALLREDUCE = 1
+    FP16_COMPRESS = 2
+
+
+class _OfBackend(type):
+    """Whose instances are process groups of a backend: those that _get_backend gives."""
+
+    backend: str
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        from torchemu.distributed._groups import ProcessGroup
+
+        return isinstance(instance, ProcessGroup) and cls.backend in instance.backend
+
+
+class ProcessGroupNCCL(metaclass=_OfBackend):
+    """What groups of backend nccl are. Its options may be given and mean nothing."""
+
+    backend = "nccl"
 
     Options = BackendOptions
     NCCLConfig = SimpleNamespace
@@ -36,8 +56,10 @@ class ProcessGroupNCCL:
         raise unsupported("torch.distributed.ProcessGroupNCCL", _MADE_BY)
 
 
-class ProcessGroupGloo:
-    """The group of PyTorch's Gloo backend. Nothing is an instance of it."""
+class ProcessGroupGloo(metaclass=_OfBackend):
+    """What groups of backend gloo are."""
+
+    backend = "gloo"
 
     def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         raise unsupported("torch.distributed.ProcessGroupGloo", _MADE_BY)

@@ -63,7 +63,7 @@ def new_group(
     if use_local_synchronization and whole.rank() not in chosen:
         return None
     mine = groups.get()
-    members = tuple(whole.shared.members[r] for r in chosen)
+    members = tuple(map(whole.shared.members.__getitem__, chosen))
     name = mine.name_of(members) if use_local_synchronization else mine.next_name()
     return _made(whole, name, chosen, group_desc, timeout=timeout, backend=backend, device_id=device_id)
 
@@ -80,7 +80,7 @@ def _checked_ranks(whole: ProcessGroup, ranks: Iterable[int] | None, sort_ranks:
         raise ValueError(
             "the new group's world size should be less or equal to the world size set by init_process_group"
         )
-    if any(not 0 <= r < whole.size() for r in chosen):
+    if chosen and not (min(chosen) >= 0 and max(chosen) < whole.size()):
         raise ValueError(
             f"The new group's rank should be within the world_size set by init_process_group, which is {whole.size()}; "
             f"got {chosen}"
@@ -104,7 +104,7 @@ def _made(
     label = f"{name} ({description})" if description else name
     shared = None
     if ranks:
-        shared = shared_membership(name, tuple(whole.shared.members[r] for r in ranks), label)
+        shared = shared_membership(name, tuple(map(whole.shared.members.__getitem__, ranks)), label)
     if shared is None or whole.rank() not in ranks:
         return NON_GROUP_MEMBER
     group = ProcessGroup(shared, ranks, name, description or "undefined", kind)

@@ -58,9 +58,25 @@ from torchemu.distributed._groups import find_by_name as _resolve_process_group
 from torchemu.distributed._groups import get_world_size as _get_group_size
 from torchemu.distributed._groups import is_outside as _rank_not_in_group
 from torchemu.distributed._groups import warn_outsider as _warn_not_in_group
+from torchemu.distributed._internals import (
+    _DEFAULT_FIRST_BUCKET_BYTES,
+    _broadcast_coalesced,
+    _canonicalize_group_rank,
+    _check_valid_timeout,
+    _find_pg_by_ranks_and_tag,
+    _get_global_rank,
+    _get_group_size_by_name,
+    _get_object_coll_device,
+    _get_pg_default_device,
+    _get_process_group_store,
+    _group_or_default_group,
+    _object_to_tensor,
+    _tensor_to_object,
+)
 from torchemu.distributed._lifecycle import abort_process_group as _abort_process_group
 from torchemu.distributed._lifecycle import default_store as _get_default_store
 from torchemu.distributed._lifecycle import destroy_process_group, init_process_group, is_initialized
+from torchemu.distributed._missing import GroupName, ProcessGroupGloo, ProcessGroupNCCL
 from torchemu.distributed._new_groups import (
     SHRINK_ABORT,
     SHRINK_DEFAULT,
@@ -77,6 +93,18 @@ from torchemu.distributed._objects import (
     recv_object_list,
     scatter_object_list,
     send_object_list,
+)
+from torchemu.distributed._options import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
 )
 from torchemu.distributed._p2p import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from torchemu.distributed._reduce_op import ReduceOp, _make_nccl_premul_sum, reduce_op, supports_complex
@@ -98,14 +126,28 @@ from torchemu.errors import DistStoreError
 __all__ = [
     "SHRINK_ABORT",
     "SHRINK_DEFAULT",
+    "_DEFAULT_FIRST_BUCKET_BYTES",
+    "AllToAllOptions",
+    "AllgatherOptions",
+    "AllreduceCoalescedOptions",
+    "AllreduceOptions",
     "Backend",
     "BackendConfig",
+    "BarrierOptions",
+    "BroadcastOptions",
     "DistStoreError",
+    "GatherOptions",
     "GroupMember",
+    "GroupName",
     "P2POp",
     "PrefixStore",
     "ProcessGroup",
+    "ProcessGroupGloo",
+    "ProcessGroupNCCL",
     "ReduceOp",
+    "ReduceOptions",
+    "ReduceScatterOptions",
+    "ScatterOptions",
     "Store",
     "Work",
     "_CoalescingManager",
@@ -113,15 +155,27 @@ __all__ = [
     "_TimeEstimator",
     "_abort_process_group",
     "_all_gather_base",
+    "_broadcast_coalesced",
+    "_canonicalize_group_rank",
+    "_check_valid_timeout",
     "_coalescing_manager",
+    "_find_pg_by_ranks_and_tag",
     "_get_default_group",
     "_get_default_store",
     "_get_default_timeout",
+    "_get_global_rank",
     "_get_group_size",
+    "_get_group_size_by_name",
+    "_get_object_coll_device",
+    "_get_pg_default_device",
+    "_get_process_group_store",
+    "_group_or_default_group",
     "_make_nccl_premul_sum",
+    "_object_to_tensor",
     "_rank_not_in_group",
     "_reduce_scatter_base",
     "_resolve_process_group",
+    "_tensor_to_object",
     "_time_estimator",
     "_warn_not_in_group",
     "_world",

@@ -2,9 +2,13 @@
 
 # ruff: noqa: F403 (torchemu.nn.modules.__all__ says what there is)
 
+from torchemu._unsupported import unsupported_names
 from torchemu.nn import functional, init, modules, parallel, parameter, utils
+from torchemu.nn._missing import INSTEAD, MODULES
 from torchemu.nn.modules import *
 from torchemu.nn.parameter import Buffer, Parameter
 
 __all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parallel", "parameter", "utils"]
 __all__ += modules.__all__
+
+__getattr__ = unsupported_names("torch.nn", MODULES, INSTEAD)

@@ -10,6 +10,8 @@ from torchemu._grad_mode import no_grad
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import eye
 from torchemu._tensor.generator import Generator
+from torchemu._unsupported import unsupported_names
+from torchemu.nn._missing import INITIAL_VALUES, INSTEAD
 
 _GAINS = {
     **dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d", "sigmoid"), 1.0),
@@ -168,3 +170,6 @@ def kaiming_normal_(
 ) -> Tensor:
     """Normal numbers with a standard deviation of the nonlinearity's gain/√inputs, or outputs in the mode fan_out."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+__getattr__ = unsupported_names("torch.nn.init", INITIAL_VALUES, INSTEAD)

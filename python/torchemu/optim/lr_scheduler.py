@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torchemu._unsupported import unsupported_names
+from torchemu.nn._missing import INSTEAD, SCHEDULES
 from torchemu.nn.modules._members import _typename
 from torchemu.optim.optimizer import Optimizer
 
@@ -415,3 +417,6 @@ class SequentialLR(LRScheduler):
         vars(self).update({key: value for key, value in state_dict.items() if key != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
+
+
+__getattr__ = unsupported_names("torch.optim.lr_scheduler", SCHEDULES, INSTEAD)

@@ -16,6 +16,24 @@ from torchemu.tp import _state
 
 Ranks = tuple[int, ...]
 
+SIZES = (
+    "tensor_model_parallel_size",
+    "pipeline_model_parallel_size",
+    "virtual_pipeline_model_parallel_size",
+    "context_parallel_size",
+    "hierarchical_context_parallel_sizes",
+    "hybrid_context_parallel",
+    "expert_model_parallel_size",
+    "gtp_remat_size",
+    "expert_gtp_remat_size",
+    "num_distributed_optimizer_instances",
+    "expert_tensor_parallel_size",
+    "order",
+    "rank_offset",
+    "local_world_size",
+)
+"""The arguments that decide which ranks form groups."""
+
 _WITH_GLOO = (
     _state.DATA,
     _state.DATA_WITH_CONTEXT,
@@ -83,7 +101,7 @@ def initialize(sizes: Mapping[str, Any], choices: Choices) -> None:
     """Makes the groups that the running rank is in. Every rank makes its own, in the same order.
 
     Args:
-        sizes: as tp.Config in JSON.
+        sizes: by their names in SIZES; those that are left out are as usual.
         choices: what else changes the groups.
 
     Raises:
@@ -105,7 +123,7 @@ def initialize(sizes: Mapping[str, Any], choices: Choices) -> None:
         make(f"hierarchical context parallel {i}", level.get(mine, ())) for i, level in enumerate(everyone.levels)
     ]
     state.hybrid = {size: make(f"hybrid {size}", part.get(mine, ())) for size, part in sorted(everyone.hybrid.items())}
-    state.virtual_size = sizes["virtual_pipeline_model_parallel_size"] or None
+    state.virtual_size = sizes.get("virtual_pipeline_model_parallel_size")
     state.virtual_rank = None if state.virtual_size is None else 0
     _state.replace(state)
 

@@ -128,27 +128,15 @@ def initialize_model_parallel(
         AssertionError: there is no default process group, or the groups exist; sizes that contradict each other;
             another backend.
     """
-    backend = pipeline_model_parallel_comm_backend
-    assert backend in (None, "nccl", "ucc"), f'"{backend}" backend for PP communication is currently not supported'
-    sizes = {
-        "tensor_model_parallel_size": tensor_model_parallel_size,
-        "pipeline_model_parallel_size": pipeline_model_parallel_size,
-        "virtual_pipeline_model_parallel_size": virtual_pipeline_model_parallel_size or 0,
-        "context_parallel_size": context_parallel_size,
-        "hierarchical_context_parallel_sizes": hierarchical_context_parallel_sizes,
-        "hybrid_context_parallel": hybrid_context_parallel,
-        "expert_model_parallel_size": expert_model_parallel_size,
-        "expert_tensor_parallel_size": expert_tensor_parallel_size or 0,
-        "gtp_remat_size": gtp_remat_size,
-        "expert_gtp_remat_size": expert_gtp_remat_size,
-        "num_distributed_optimizer_instances": num_distributed_optimizer_instances,
-        "order": order,
-        "rank_offset": rank_offset,
-        "local_world_size": local_world_size or 0,
-    }
+    given = {name: value for name, value in locals().items() if name in _initialize.SIZES and value is not None}
     timeout = timedelta(minutes=distributed_timeout_minutes)
     choices = (get_embedding_ranks, get_position_embedding_ranks, timeout, create_gloo_process_groups)
-    _initialize.initialize(sizes, _initialize.Choices(*choices))
+    _check_backend(pipeline_model_parallel_comm_backend)
+    _initialize.initialize(given, _initialize.Choices(*choices))
+
+
+def _check_backend(backend: str | None) -> None:
+    assert backend in (None, "nccl", "ucc"), f'"{backend}" backend for PP communication is currently not supported'
 
 
 def is_initialized() -> bool:

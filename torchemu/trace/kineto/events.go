@@ -26,7 +26,7 @@ func (o *writer) host(arrows bool) {
 func (o *writer) memory() {
 	for _, m := range o.rec.Memory {
 		if m.Rank == o.rank {
-			e := o.begin("C", "", "memory in use")
+			e := o.begin("C", "", "memory allocated")
 			e.num("pid", int64(o.rank))
 			e.time("ts", m.From)
 			e.nested("args")

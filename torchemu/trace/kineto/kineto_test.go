@@ -294,7 +294,7 @@ func TestMemoryIsACounterOfTheDevice(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d %s %v", e.Name, e.PID, e.TS, e.Args))
 		}
 	}
-	want := []string{"memory in use 1 1.000000 map[bytes:512]", "memory in use 1 2.000000 map[bytes:0]"}
+	want := []string{"memory allocated 1 1.000000 map[bytes:512]", "memory allocated 1 2.000000 map[bytes:0]"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -299,7 +299,7 @@ func TestMemory(t *testing.T) {
 	}
 	s := read(t, written(t, rec))
 	for counter, want := range map[string]string{
-		"rank 0 on n0.s0/memory in use": "1000=99", "rank 1 on n0.s1/memory in use": "1000=1024 3000=0",
+		"rank 0 on n0.s0/memory allocated": "1000=99", "rank 1 on n0.s1/memory allocated": "1000=1024 3000=0",
 	} {
 		if got := strings.Join(s.levels[counter], " "); got != want {
 			t.Errorf("%s: %q, want %q of %v", counter, got, want, s.levels)

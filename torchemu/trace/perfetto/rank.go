@@ -46,7 +46,7 @@ func (o *writer) memory(process uint64, rank int, rec *trace.Recording) {
 			continue
 		}
 		if track == 0 {
-			track = o.counter(process, "memory in use", "bytes")
+			track = o.counter(process, "memory allocated", "bytes")
 		}
 		next := i + 1
 		for next < len(rec.Memory) && rec.Memory[next].Rank != rank {

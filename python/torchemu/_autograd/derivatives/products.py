@@ -114,6 +114,21 @@ def _ordered(t: Tensor, places: Sequence[int]) -> Tensor:
     return t.permute([places.index(i) for i in range(len(places))])
 
 
+def _kron(call: Call, grad: Tensor) -> list[Any]:
+    """Each dimension of the result counts an index of the first operand, and within it one of the second."""
+    a, b = call[0], call[1]
+    n = len(grad._shape)
+    first, second = ((1,) * (n - len(t._shape)) + t._shape for t in (a, b))
+    parts = grad.reshape([size for pair in zip(first, second, strict=True) for size in pair])
+    wide_a = a.reshape([size for m in first for size in (m, 1)])
+    wide_b = b.reshape([size for m in second for size in (1, m)])
+    of_a, of_b = list(range(1, 2 * n, 2)), list(range(0, 2 * n, 2))
+    return [
+        (parts * wide_b).sum(of_a).reshape(a._shape) if call.needs[0] else None,
+        (parts * wide_a).sum(of_b).reshape(b._shape) if call.needs[1] else None,
+    ]
+
+
 def _cross_first(call: Call, grad: Tensor) -> Tensor:
     return linalg.cross(call[1], grad, call.params[0])
 
@@ -134,5 +149,6 @@ DERIVATIVES: dict[Op, Derivative] = {
     linalg.ADDR: _added(lambda g, b: g @ b, lambda g, a: g.mT @ a),
     linalg.EINSUM: Joint(_einsum, EVERYTHING),
     linalg.TENSORDOT: Joint(_tensordot, EVERYTHING),
+    linalg.KRON: Joint(_kron, EVERYTHING),
     linalg.CROSS: Derivative(Partial(_cross_first, 1), Partial(_cross_second, 0)),
 }

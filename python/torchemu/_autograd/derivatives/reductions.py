@@ -162,6 +162,26 @@ def _cumsum(call: Call, grad: Tensor) -> Tensor:
     return grad.flip(axis).cumsum(axis).flip(axis) if grad._shape else grad
 
 
+def _cumprod_backward(grad: Array, x: Array, axis: int) -> Array:
+    """From the last element to the first: each part of the sum is the one behind times an element, which may be 0."""
+    if not x.ndim:
+        return grad.copy()
+    g, numbers = np.moveaxis(wide(grad), axis, 0), np.moveaxis(wide(x), axis, 0)
+    found = np.empty_like(g)
+    behind = np.zeros_like(g[:1])
+    for k in range(len(g) - 1, -1, -1):
+        behind = g[k] + (numbers[k + 1] * behind if k + 1 < len(g) else 0)
+        found[k] = behind
+    before = np.ones_like(numbers)
+    np.multiply.accumulate(numbers[:-1], axis=0, out=before[1:])
+    return np.moveaxis(found * before, 0, axis).copy()
+
+
+CUMPROD_BACKWARD = Op(
+    "cumprod_backward", _cumprod_backward, lambda outputs, inputs: 4 * flop_per_input(outputs, inputs)
+)
+
+
 def _diff(call: Call, grad: Tensor) -> Tensor:
     n, axis = call.params
     if not grad._shape[axis]:
@@ -208,6 +228,7 @@ DERIVATIVES: dict[Op, Derivative] = {
         Partial(lambda c, g: _op(LOG_SOFTMAX_BACKWARD, (g, c.result), c.params[0]), RESULT)
     ),
     reductions.CUMSUM: Derivative(Partial(_cumsum)),
+    reductions.CUMPROD: Derivative(Partial(lambda c, g: _op(CUMPROD_BACKWARD, (g, c[0].to(g.dtype)), c.params[0]), 0)),
     reductions.DIFF: Derivative(Partial(_diff)),
     extremes.AMAX: Derivative(Partial(_extreme, 0, RESULT)),
     extremes.AMIN: Derivative(Partial(_extreme, 0, RESULT)),

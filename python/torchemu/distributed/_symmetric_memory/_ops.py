@@ -11,6 +11,7 @@ from torchemu._tensor.dispatch import not_implemented
 from torchemu._unsupported import unsupported_function
 from torchemu.distributed import _functional_collectives as functional
 from torchemu.distributed._groups import find_by_name
+from torchemu.distributed._symmetric_memory._exchanges import all_to_all_vdev, all_to_all_vdev_2d
 from torchemu.distributed._symmetric_memory._handle import _SymmetricMemory
 from torchemu.distributed._symmetric_memory._handle import rendezvous as _rendezvous
 from torchemu.distributed._symmetric_memory._peers import is_symmetric
@@ -247,45 +248,8 @@ def fused_matmul_reduce_scatter(
     return functional.reduce_scatter_tensor(A @ B, reduce_op, scatter_dim, group_name)
 
 
-# -- exchanges whose sizes are on the device
-
-
-def all_to_all_vdev(
-    input: Tensor,  # noqa: A002
-    out: Tensor,
-    in_splits: Tensor,
-    out_splits_offsets: Tensor,
-    group_name: str,
-) -> None:
-    """Sends in_splits[r] rows of the input to rank r.
-
-    Args:
-        input, out: rows; out has room for what comes.
-        in_splits: int64, of a number for each rank.
-        out_splits_offsets: int64, of 2 × ranks: filled with how many rows came from each rank, and where they are.
-
-    Raises:
-        RuntimeError: out has no room; the numbers do not fit the input.
-    """
-    group = find_by_name(group_name)
-    received = torchemu.empty_like(in_splits)
-    functional.c10d.all_to_all_single(received, in_splits, group=group)
-    given, taken = _numbers(in_splits), _numbers(received)
-    if sum(taken) > out.shape[0]:
-        raise RuntimeError(f"all_to_all_vdev: out has {out.shape[0]} rows, but {sum(taken)} come")
-    functional.c10d.all_to_all_single(out[: sum(taken)], input[: sum(given)], taken, given, group)
-    starts = [sum(taken[:rank]) for rank in range(len(taken))]
-    out_splits_offsets.copy_(torchemu.tensor([taken, starts], dtype=torchemu.int64, device=out.device))
-
-
-def _numbers(t: Tensor) -> list[int]:
-    """The elements, as soon as they are known: on a device the host would not see them at all."""
-    numbers: list[int] = t._read().tolist()
-    return numbers
-
-
 _NVSHMEM = "there is no NVSHMEM on the emulated fabric; use views of peers' memory, and signals"
-_VDEV = "use all_to_all_vdev, or torch.distributed.all_to_all_single with the split sizes"
+_OFFSETS = "use all_to_all_vdev_2d, or torch.distributed.all_to_all_single with the split sizes"
 
 
 def _unsupported(name: str, instead: str) -> Callable[..., Any]:
@@ -317,7 +281,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fused_all_gather_matmul": fused_all_gather_matmul,
     "fused_matmul_reduce_scatter": fused_matmul_reduce_scatter,
     "all_to_all_vdev": all_to_all_vdev,
-    **{name: _unsupported(name, _VDEV) for name in ("all_to_all_vdev_2d", "all_to_all_vdev_2d_offset")},
+    "all_to_all_vdev_2d": all_to_all_vdev_2d,
+    "all_to_all_vdev_2d_offset": _unsupported("all_to_all_vdev_2d_offset", _OFFSETS),
     **{
         name: _unsupported(name, "scale the matrices and use the one without scaled")
         for name in ("fused_all_gather_scaled_matmul", "fused_scaled_matmul_reduce_scatter")

@@ -114,7 +114,9 @@ def _check_shapes(scores: Tensor, target: Tensor) -> None:
     if not scores._shape:
         raise RuntimeError("input tensor should be 1D or 2D")
     if scores.dim() == 1:
-        if target.numel() != 1 or target.dim() > 1:
+        if target.dim() == 1 and target.numel() != 1:
+            raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.numel()}")
+        if target.dim() > 1:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
         return
     if not target._shape or scores._shape[0] != target._shape[0]:

@@ -7,12 +7,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from torchemu._unsupported import unsupported
+from torchemu.nn.modules._backward_hooks import BackwardHooks
 from torchemu.utils.hooks import Hooks, RemovableHandle, registered
 
 
 class Calls:
     """The part of Module that is called."""
 
+    _backward_hooks: Hooks
+    _backward_pre_hooks: Hooks
     _forward_hooks: Hooks
     _forward_hooks_with_kwargs: OrderedDict[int, bool]
     _forward_hooks_always_called: OrderedDict[int, bool]
@@ -24,12 +28,18 @@ class Calls:
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not (self._forward_pre_hooks or self._forward_hooks):
+        backward = self._backward_hooks or self._backward_pre_hooks
+        if not (self._forward_pre_hooks or self._forward_hooks or backward):
             return self.forward(*args, **kwargs)
         called: set[int] = set()
         try:
             args, kwargs = self._before_forward(args, kwargs)
-            return self._after_forward(args, kwargs, self.forward(*args, **kwargs), called)
+            if not backward:
+                return self._after_forward(args, kwargs, self.forward(*args, **kwargs), called)
+            own, before = (list(hooks.values()) for hooks in (self._backward_hooks, self._backward_pre_hooks))
+            watched = BackwardHooks(self, own, before)
+            args = watched.entered(args)
+            return watched.returned(self._after_forward(args, kwargs, self.forward(*args, **kwargs), called))
         except Exception:
             self._after_failure(args, kwargs, called)
             raise
@@ -109,6 +119,30 @@ class Calls:
         """
         tables = (self._forward_hooks, self._forward_hooks_with_kwargs, self._forward_hooks_always_called)
         return _registered(hook, tables, (with_kwargs, always_call), prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """hook(module, grad_input, grad_output) is called in each backward pass, when the gradients of the positional
+        arguments are there; what it returns, unless None, are those gradients instead.
+
+        Args:
+            hook: the function. Both its tuples have None for what is no tensor.
+            prepend: before the hooks that are there.
+        """
+        return registered(self._backward_hooks, hook, prepend=prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """hook(module, grad_output) is called in each backward pass, when the gradients of the results are there; what
+        it returns, unless None, are those gradients instead.
+
+        Args:
+            hook: the function.
+            prepend: before the hooks that are there.
+        """
+        return registered(self._backward_pre_hooks, hook, prepend=prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Not supported."""
+        raise unsupported("torch.nn.Module.register_backward_hook", "use register_full_backward_hook")
 
 
 def _registered(

@@ -1,5 +1,7 @@
 """torch.nn.utils: what is done with gradients and parameters all together."""
 
+from torchemu._unsupported import unsupported_names
+from torchemu.nn._missing import INSTEAD, OF_PARAMETERS
 from torchemu.nn.utils import clip_grad, convert_parameters
 from torchemu.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from torchemu.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
@@ -14,3 +16,5 @@ __all__ = [
     "parameters_to_vector",
     "vector_to_parameters",
 ]
+
+__getattr__ = unsupported_names("torch.nn.utils", OF_PARAMETERS, INSTEAD)
