@@ -1,7 +1,6 @@
 package pybind
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -88,7 +87,7 @@ func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, 
 	}
 	handle = register(l)
 	l.event, err = s.object.Program(torchemu.Program{
-		Name: fmt.Sprintf("kernel %q", name), Uses: uses, Report: l.report,
+		Name: name, Uses: uses, Report: l.report,
 		Start: func(sim.Time) { l.start(handle) },
 	})
 	if err != nil {

@@ -325,3 +325,12 @@ def test_a_bench_shows_kernels_beside_the_built_in_algorithms(capsys: pytest.Cap
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("all_reduce")]
     assert [words[1] for words in lines] == ["ring"] * 3 + ["kernel_ring"] * 3 + ["kernel_two_shot"] * 3
     assert [words[3] for words in lines] == ["64", "8192", "2097152"] * 3
+
+
+def test_shards_of_a_single_worker_are_no_ranks() -> None:
+    with world_of(2, "defaults: {algorithm: mine, world_size: 4}\n" + named("ring.py:all_reduce").partition("\n")[2]):
+        dist.init_process_group()
+        t = torch.zeros(1, 4, dp=torch.DPPolicy(pe="column_wise", num_cubes=1, num_pes=4))
+        with pytest.raises(ValueError, match=r'kernel "mine" of ccl\.yaml runs on ranks, not on the shards'):
+            dist.all_reduce(t)
+            t.numpy()

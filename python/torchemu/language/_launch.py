@@ -51,7 +51,7 @@ class Kernel:
         Raises:
             RuntimeError: outside of kernels, where it is launched.
         """
-        if not isinstance(_program.greenlet.getcurrent(), _program.Program):
+        if _program.running() is None:
             raise RuntimeError(f"kernel {self.name!r} is launched with a grid: {self.name}[1](...)")
         self.function(*args, **kwargs)
 
@@ -62,9 +62,12 @@ class Kernel:
         """Puts the kernel on this rank's current stream.
 
         Raises:
+            RuntimeError: it is called in a kernel.
             TypeError: the arguments are not the function's, or not such as kernels have.
             ValueError: a tensor is not contiguous, or not on the rank's device; the grid is too large.
         """
+        if _program.running() is not None:
+            raise RuntimeError(f"a kernel cannot launch another one: call its function, {self.name}(...)")
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         context = _runtime.current()

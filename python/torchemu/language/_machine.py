@@ -12,7 +12,7 @@ import numpy as np
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu.language._program import Killed, Program
+from torchemu.language._program import Killed, Program, running
 from torchemu.language._symmetric import Heap
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Machine:
 
     def refuse_waits(self) -> None:
         """Raises RuntimeError inside of a kernel: its host's operations are not its to wait for."""
-        if isinstance(greenlet.getcurrent(), Program):
+        if running() is not None:
             raise RuntimeError("a kernel cannot wait for operations of its host: it uses torchemu.language only")
 
     def expect(self, number: int, program: Program, compute: Callable[[], object]) -> None:

@@ -1,0 +1,299 @@
+"""What misuse of kernels becomes: exceptions, deadlocks and races with their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_worlds import run, world_of
+
+import torchemu
+import torchemu as torch
+import torchemu.language as tl
+from torchemu._waiting import host_time
+from torchemu.multiprocessing import ProcessRaisedException
+
+WORLDS = [1, 2, 3, 4, 8, 16]
+
+
+def failure(program: Callable[[int], None], ranks: int = 1) -> str:
+    """The text that a spawn fails with."""
+    with pytest.raises(ProcessRaisedException) as caught:
+        run(ranks, program)
+    return str(caught.value)
+
+
+@torchemu.kernel
+def nothing(*args: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("grid", "error"),
+    [(0, ValueError), (-1, ValueError), ("1", TypeError), (True, TypeError), ((1, 2), TypeError), (10_000, ValueError)],
+)
+def test_bad_grids(grid: Any, error: type[Exception]) -> None:
+    with world_of(1), pytest.raises(error, match="grid"):
+        nothing[grid]()
+
+
+@pytest.mark.parametrize("argument", [object(), {"a": 1}, np.zeros(3), b"x"])
+def test_bad_arguments(argument: Any) -> None:
+    with world_of(1), pytest.raises(TypeError, match="argument args of kernel 'nothing' is of type"):
+        nothing[1](argument)
+
+
+def test_tensors_that_a_kernel_cannot_have() -> None:
+    with world_of(2):
+        with pytest.raises(ValueError, match="cpu"):
+            nothing[1](torch.zeros(3, device="cpu"))
+        with pytest.raises(ValueError, match="on ahbm:1"):
+            nothing[1](torch.zeros(3, device=1))
+        with pytest.raises(ValueError, match="not contiguous"):
+            nothing[1](torch.zeros(3, 4).t())
+        x = torch.zeros(3)
+    with world_of(1), pytest.raises(RuntimeError, match="another World"):
+        nothing[1](x)
+
+
+def test_wrong_signatures() -> None:
+    @torchemu.kernel
+    def two(a: Any, b: int) -> None:
+        pass
+
+    with world_of(1):
+        with pytest.raises(TypeError, match="missing a required argument"):
+            two[1](torch.zeros(1))
+        with pytest.raises(RuntimeError, match=r"launched with a grid: two\[1\]"):
+            two(1, 2)
+        with pytest.raises(ValueError, match="all_reduce, all_gather, reduce_scatter"):
+            torchemu.kernel(collective="broadcast")
+    with pytest.raises(RuntimeError, match="only inside of a kernel"):
+        tl.rank()
+
+
+BROKEN: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "beyond a tensor": (lambda p: tl.load(p + 6, 8), r"ValueError: .* reach beyond .*8 after that"),
+    "in no window": (lambda p: tl.load(p + (1 << 40), 1), "ValueError: .*is in no window"),
+    "on no rank": (lambda p: p.on(1), "ValueError: rank 1 is not one of 0 to 0"),
+    "wrong dtype": (lambda p: tl.store(p, tl.zeros(4, torch.float16)), "TypeError: a tile of torch.float16 cannot be"),
+    "scratch overflow": (lambda p: tl.zeros(1 << 20), "MemoryError: a tile of 4194304 bytes .*of its 1048576 bytes 0"),
+    "no word": (lambda p: tl.signal(p), "TypeError: word must be of int32 or int64, not torch.float32"),
+    "no pointer": (lambda p: tl.load(7, 1), "TypeError: pointer must be a pointer, .*not int"),
+    "negative": (lambda p: tl.load(p, -1), "ValueError: n must be 0 or more"),
+    "shapes": (lambda p: tl.load(p, 2) + tl.load(p, 3), "ValueError: .*broadcast"),
+    "truth": (lambda p: bool(tl.load(p, 2) > 1), "TypeError: what a tile has is known only when"),
+    "host": (lambda p: torch.zeros(2).all().item() or tensor_wait(), "RuntimeError: a kernel cannot wait"),
+    "raise": (lambda p: 1 // 0, "ZeroDivisionError"),
+    "launch": (lambda p: nothing[1](), "RuntimeError: a kernel cannot launch another one"),
+}
+
+
+def tensor_wait() -> None:
+    from torchemu import _waiting
+
+    _waiting.reach(1)
+
+
+@pytest.mark.parametrize("mistake", BROKEN)
+def test_an_exception_in_a_kernel_names_it_and_its_line(mistake: str) -> None:
+    operation, text = BROKEN[mistake]
+
+    @torchemu.kernel
+    def broken(p: Any) -> None:
+        operation(p)
+
+    with world_of(1):
+        x = torch.zeros(8)
+        broken[1](x)
+        with pytest.raises(torchemu.errors.KernelError, match=rf"(?s)kernel 'broken' on rank 0 failed at .*{text}"):
+            x.tolist()
+        y = torch.ones(8)
+        nothing[1](y)  # the device goes on
+        assert y.tolist() == [1.0] * 8
+
+
+def test_an_exception_on_one_rank_ends_the_others() -> None:
+    @torchemu.kernel
+    def one_fails(words: Any) -> None:
+        if tl.rank() == 2:
+            raise ValueError("not today")
+        tl.wait(words, tl.GE, 1)
+
+    def rank(r: int) -> None:
+        words = tl.symmetric_empty(1, dtype=torch.int64)
+        one_fails[1](words)
+        words.tolist()
+
+    text = failure(rank, 4)
+    assert "Process 2" in text
+    assert "not today" in text
+    assert "kernel 'one_fails' on rank 2 failed at" in text
+
+
+def test_a_deadlock_names_kernel_rank_address_values_and_line() -> None:
+    @torchemu.kernel
+    def stuck(words: Any) -> None:
+        if tl.rank() == 1:
+            tl.signal(words.on(0), 1)
+        if tl.rank() == 0:
+            tl.wait(words, tl.EQ, 3)
+
+    def rank(r: int) -> None:
+        words = tl.symmetric_empty(1, dtype=torch.int64)
+        stuck[1](words)
+        words.tolist()
+
+    text = failure(rank, 2)
+    assert "deadlock at simulated time" in text
+    assert 'kernel "stuck" on rank 0 at test_kernel_misuse.py:' in text
+    assert "to be EQ 3; it is 1" in text
+
+
+def test_a_wait_for_equality_that_is_overshot_is_the_cause() -> None:
+    @torchemu.kernel
+    def overshot(words: Any) -> None:
+        tl.signal(words.on(1 - tl.rank()), 2)
+        tl.sync()
+        tl.wait(words, tl.EQ, 1)
+
+    def rank(r: int) -> None:
+        words = tl.symmetric_empty(1, dtype=torch.int64)
+        overshot[1](words)
+        words.tolist()
+
+    with pytest.raises(ProcessRaisedException, match="likely cause: EQ wait overshot"):
+        run(2, rank, check=False)
+
+
+def test_a_race_is_an_error_that_names_both_accesses() -> None:
+    @torchemu.kernel
+    def racy(out: Any, x: Any, words: Any, n: int) -> None:
+        following = (tl.rank() + 1) % tl.world_size()
+        tl.put_nbi(out.on(following), x, n)
+        tl.store(x, tl.load(out, n))  # nobody says that it has come
+        tl.drain()
+
+    def rank(r: int) -> None:
+        out, words = tl.symmetric_empty(33), tl.symmetric_empty(1, dtype=torch.int64)
+        racy[1](out, torch.zeros(33), words, 33)
+        out.tolist()
+
+    text = failure(rank, 2)
+    assert "RaceError" in text
+    lines = racy.function.__code__.co_firstlineno
+    assert f"test_kernel_misuse.py:{lines + 3}" in text
+    assert f"test_kernel_misuse.py:{lines + 4}" in text
+    assert "missing: no signal, barrier or event leads from" in text
+
+
+def test_a_store_that_was_not_drained_before_its_signal() -> None:
+    @torchemu.kernel
+    def undrained(out: Any, words: Any, n: int, drain: bool) -> None:
+        peer = 1 - tl.rank()
+        tl.store(out.on(peer), tl.full(n, 1.0))
+        if drain:
+            tl.drain()
+        tl.signal(words.on(peer), 1)
+        tl.wait(words, tl.GE, 1)
+        tl.load(out, n)
+
+    def rank(drain: bool) -> Callable[[int], None]:
+        def program(r: int) -> None:
+            out, words = tl.symmetric_empty(1024), tl.symmetric_empty(1, dtype=torch.int64)
+            undrained[1](out, words, 1024, drain)
+            out.tolist()
+
+        return program
+
+    run(2, rank(True))
+    with pytest.raises(ProcessRaisedException, match="drain the store pipe"):
+        run(2, rank(False))
+
+
+def test_kernels_that_hosts_order_do_not_race() -> None:
+    """A barrier of the hosts, or a collective on the streams, between two kernels."""
+
+    @torchemu.kernel
+    def give(out: Any, x: Any, n: int) -> None:
+        tl.put(out.on((tl.rank() + 1) % tl.world_size()), x, n)
+
+    @torchemu.kernel
+    def take(x: Any, out: Any, n: int) -> None:
+        tl.store(x, tl.load(out, n))
+
+    def rank(between: str) -> Callable[[int], None]:
+        def program(r: int) -> None:
+            torch.distributed.init_process_group()
+            out, x = tl.symmetric_empty(64), torch.full((64,), float(r))
+            give[1](out, x, 64)
+            if between == "barrier":
+                out.wait()
+                torch.distributed.barrier()
+            elif between == "collective":
+                torch.distributed.all_reduce(torch.zeros(4))
+            take[1](x, out, 64)
+            assert x.tolist() == [float((r - 1) % 4)] * 64 or between == "nothing"
+
+        return program
+
+    run(4, rank("barrier"))
+    run(4, rank("collective"))
+    with pytest.raises(ProcessRaisedException, match="RaceError"):
+        run(4, rank("nothing"))
+
+
+def test_ranks_must_ask_for_the_same_symmetric_memory() -> None:
+    def rank(r: int) -> None:
+        tl.symmetric_empty(4 + r)
+
+    text = failure(rank, 2)
+    assert "MismatchError" in text
+    assert "asks for float32[5]" in text
+    assert "float32[4]" in text
+
+
+def test_ctrl_c_in_a_kernel() -> None:
+    @torchemu.kernel
+    def interrupted(words: Any) -> None:
+        if tl.rank() == 1:
+            raise KeyboardInterrupt
+        tl.wait(words, tl.GE, 1)
+
+    def rank(r: int) -> None:
+        words = tl.symmetric_empty(1, dtype=torch.int64)
+        interrupted[1](words)
+        words.tolist()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(2, rank)
+    run(2, lambda r: nothing[1](torch.zeros(1)))
+
+
+def test_results_do_not_depend_on_the_run() -> None:
+    """The same program, the same simulated times; with --reorder others, and the same results."""
+
+    @torchemu.kernel
+    def gather(out: Any, x: Any, words: Any, n: int) -> None:
+        for peer in range(tl.world_size()):
+            tl.put_signal_nbi(out.on(peer) + tl.rank() * n, x, n, words.on(peer))
+        tl.wait(words, tl.GE, tl.world_size())
+
+    def once(reorder: int | None) -> int:
+        ends = []
+
+        def rank(r: int) -> None:
+            out, words = tl.symmetric_empty(4 * 8), tl.symmetric_empty(1, dtype=torch.int64)
+            gather[1](out, torch.full((8,), float(r)), words, 8)
+            assert out.tolist() == [float(i) for i in range(4) for _ in range(8)]
+            ends.append(host_time())
+
+        run(4, rank, reorder=reorder)
+        return max(ends)
+
+    assert once(None) == once(None)
+    times = {once(seed) for seed in range(6)}
+    assert times == {once(seed) for seed in range(6)}
+    assert len(times) > 1
