@@ -121,11 +121,13 @@ func parseWindows(text string) ([]*prim.Window, error) {
 // start submits the task. It follows what its host had heard of when it issued it, and what operations between ranks have
 // made sure of since.
 func (l *launch) start(handle int64) {
+	if l.event != nil && l.event.Done() { // it was abandoned
+		return
+	}
 	l.task.Since = max(l.heard, l.machine.world.backend.Synchronized())
 	job, err := l.machine.Submit(l.task)
 	if err != nil {
-		l.event.Fail(err, l.machine.Now())
-		return
+		panic(err) // cannot be: the rank exists, and the blocks were counted
 	}
 	l.job = job
 	l.machine.jobs[job] = handle

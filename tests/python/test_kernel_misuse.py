@@ -297,3 +297,34 @@ def test_results_do_not_depend_on_the_run() -> None:
     times = {once(seed) for seed in range(6)}
     assert times == {once(seed) for seed in range(6)}
     assert len(times) > 1
+
+
+def test_a_world_goes_on_after_a_failure() -> None:
+    """What ranks have counted, and the memory that they share, begins anew."""
+
+    @torchemu.kernel
+    def meet(out: Any, fail: bool) -> None:
+        words = tl.workspace("words", 1, torch.int64)
+        if fail and tl.rank() == 1:
+            tl.signal(words.on(0))
+            raise ValueError("once")
+        tl.sync()
+        tl.signal(words.on((tl.rank() + 1) % tl.world_size()))
+        tl.wait(words, tl.EQ, tl.call_number())
+        tl.store(out, tl.full(4, tl.call_number()))
+
+    def rank(r: int, fail: bool) -> None:
+        out = torch.zeros(4)
+        meet[1](out, False)
+        meet[1](out, fail)
+        if r == 0 and fail:
+            tl.symmetric_empty(3)
+        assert out.tolist() == [2.0] * 4
+        assert tl.symmetric_empty(4).tolist() == [0.0] * 4
+
+    with world_of(3, check=False):
+        torch.multiprocessing.spawn(rank, (False,), nprocs=3)
+    with world_of(3, check=False):
+        with pytest.raises(ProcessRaisedException, match="once"):
+            torch.multiprocessing.spawn(rank, (True,), nprocs=3)
+        torch.multiprocessing.spawn(rank, (False,), nprocs=3)

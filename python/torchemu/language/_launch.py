@@ -120,7 +120,7 @@ class Launched:
 
     def count(self) -> None:
         """Gives it its number."""
-        self.number = self.machine.count(self.kernel.place, self.ranks, self.rank)
+        self.number = self.machine.count(self.kernel, self.ranks, self.rank)
 
     def call(self) -> None:
         """Runs the function, in a program."""
@@ -136,7 +136,7 @@ class Launched:
 
     def barrier(self, block: int) -> int:
         """The barrier of the programs of one number on all ranks."""
-        return self.machine.barrier(self.ranks, block)
+        return self.machine.barrier(self.kernel, self.ranks, block)
 
     def report(self, error: BaseException) -> str:
         """What the host gets to know of an exception."""
