@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from torchemu._waiting import host_time
 from torchemu.multiprocessing import ProcessRaisedException
 
 WORLDS = [1, 2, 3, 4, 8, 16]
+
+dist = torch.distributed
 
 
 def failure(program: Callable[[int], None], ranks: int = 1) -> str:
@@ -213,36 +216,54 @@ def test_a_store_that_was_not_drained_before_its_signal() -> None:
         run(2, rank(False))
 
 
-def test_kernels_that_hosts_order_do_not_race() -> None:
-    """A barrier of the hosts, or a collective on the streams, between two kernels."""
+@torchemu.kernel
+def give(out: Any, x: Any, n: int) -> None:
+    tl.put(out.on((tl.rank() + 1) % tl.world_size()), x, n)
 
-    @torchemu.kernel
-    def give(out: Any, x: Any, n: int) -> None:
-        tl.put(out.on((tl.rank() + 1) % tl.world_size()), x, n)
 
-    @torchemu.kernel
-    def take(x: Any, out: Any, n: int) -> None:
-        tl.store(x, tl.load(out, n))
+@torchemu.kernel
+def take(x: Any, out: Any, n: int) -> None:
+    tl.store(x, tl.load(out, n))
 
-    def rank(between: str) -> Callable[[int], None]:
-        def program(r: int) -> None:
-            torch.distributed.init_process_group()
-            out, x = tl.symmetric_empty(64), torch.full((64,), float(r))
-            give[1](out, x, 64)
-            if between == "barrier":
-                out.wait()
-                torch.distributed.barrier()
-            elif between == "collective":
-                torch.distributed.all_reduce(torch.zeros(4))
-            take[1](x, out, 64)
-            assert x.tolist() == [float((r - 1) % 4)] * 64 or between == "nothing"
 
-        return program
+def exchange_messages(rank: int) -> None:
+    others = [p for p in range(4) if p != rank]
+    works = [dist.isend(torch.zeros(1), p) for p in others]
+    for p in others:
+        dist.recv(torch.zeros(1), p)
+    for work in works:
+        work.wait()
 
-    run(4, rank("barrier"))
-    run(4, rank("collective"))
-    with pytest.raises(ProcessRaisedException, match="RaceError"):
-        run(4, rank("nothing"))
+
+BETWEEN: dict[str, Callable[[int, Any], object]] = {
+    "a barrier of the group": lambda r, meeting: dist.barrier(),
+    "messages to and from all": lambda r, meeting: exchange_messages(r),
+    "a barrier of the hosts": lambda r, meeting: meeting.wait(),
+    "a collective": lambda r, meeting: dist.all_reduce(torch.zeros(4)),
+    "nothing": lambda r, meeting: None,
+}
+
+
+@pytest.mark.parametrize(
+    ("between", "reads", "ordered"),
+    [(how, True, how != "nothing") for how in BETWEEN] + [("a collective", False, True), ("nothing", False, False)],
+)
+def test_what_orders_two_kernels(between: str, reads: bool, ordered: bool) -> None:
+    """Hosts that meet after they have waited for the first one, or a collective on the streams."""
+
+    def program(r: int, meeting: Any) -> None:
+        dist.init_process_group()
+        out, x = tl.symmetric_empty(64), torch.full((64,), float(r))
+        give[1](out, x, 64)
+        if reads:
+            out.wait()
+        BETWEEN[between](r, meeting)
+        take[1](x, out, 64)
+        x.wait()
+
+    expected = contextlib.nullcontext() if ordered else pytest.raises(ProcessRaisedException, match="RaceError")
+    with world_of(4), expected:
+        torch.multiprocessing.spawn(program, (torch.multiprocessing.Barrier(4),), nprocs=4)
 
 
 def test_ranks_must_ask_for_the_same_symmetric_memory() -> None:
