@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT
 
 PAGE = ROOT / "docs" / "kernels.md"
-FILE = re.compile(r"<!-- ([\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
+FILE = re.compile(r"<!-- file: ([\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
 CONSOLE = re.compile(r"```console\n(.*?)```\n", re.DOTALL)
 COMMANDS = {"python": [sys.executable], "torchemu": [sys.executable, "-m", "torchemu"]}
 
