@@ -38,10 +38,9 @@ type KernelRun interface {
 	Cancel()                               // ends them; nobody is told
 }
 
-// kernel is the name of the kernel that is to run the collective; "" where an algorithm does, as it does for the shards of
-// a single worker.
+// kernel is the name of the kernel that is to run the collective; "" where an algorithm does.
 func (m *meeting) kernel() string {
-	if m.single != nil || m.group.backend.Kernels == nil || m.call.name == barrier {
+	if m.group.backend.Kernels == nil || m.call.name == barrier {
 		return ""
 	}
 	return m.group.backend.Options.Kernels[m.collective]
@@ -49,6 +48,9 @@ func (m *meeting) kernel() string {
 
 // startKernel runs the collective as device programs, on copies of its data.
 func (m *meeting) startKernel(name string) error {
+	if m.single != nil {
+		return fmt.Errorf("%s: kernel %q of ccl.yaml runs on ranks, not on the shards of a single worker: choose an algorithm for these", m.call.name, name)
+	}
 	if m.sizes != nil {
 		return fmt.Errorf("%s: the ranks' blocks differ in size, which kernel %q of ccl.yaml cannot have: its blocks are equal", m.call.name, name)
 	}

@@ -192,10 +192,14 @@ func PrimAddress(window int64, rank, offset int) (address int64, err error) {
 }
 
 // PrimOnRank is the same offset as that of an address in the memory of another rank.
-func PrimOnRank(address int64, rank int) (other int64, err error) {
+func PrimOnRank(machine, address int64, rank int) (other int64, err error) {
 	defer guard(&err)
-	if rank < 0 || rank >= 1<<18 {
-		return 0, raise("ValueError", "there is no rank %d", rank)
+	m, err := machineOf(machine)
+	if err != nil {
+		return 0, err
+	}
+	if rank < 0 || rank >= m.World() {
+		return 0, raise("ValueError", "rank %d is not one of 0 to %d", rank, m.World()-1)
 	}
 	return int64(prim.Addr(address).On(rank)), nil
 }

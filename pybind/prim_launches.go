@@ -1,7 +1,6 @@
 package pybind
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -88,7 +87,7 @@ func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, 
 	}
 	handle = register(l)
 	l.event, err = s.object.Program(torchemu.Program{
-		Name: fmt.Sprintf("kernel %q", name), Uses: uses, Report: l.report,
+		Name: name, Uses: uses, Report: l.report,
 		Start: func(sim.Time) { l.start(handle) },
 	})
 	if err != nil {
@@ -122,11 +121,13 @@ func parseWindows(text string) ([]*prim.Window, error) {
 // start submits the task. It follows what its host had heard of when it issued it, and what operations between ranks have
 // made sure of since.
 func (l *launch) start(handle int64) {
+	if l.event != nil && l.event.Done() { // it was abandoned
+		return
+	}
 	l.task.Since = max(l.heard, l.machine.world.backend.Synchronized())
 	job, err := l.machine.Submit(l.task)
 	if err != nil {
-		l.event.Fail(err, l.machine.Now())
-		return
+		panic(err) // cannot be: the rank exists, and the blocks were counted
 	}
 	l.job = job
 	l.machine.jobs[job] = handle

@@ -1,6 +1,8 @@
 package torchemu
 
 import (
+	"fmt"
+
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -170,13 +172,17 @@ func (a *activity) Follows() *Event { return a.after }
 
 // String names the activity and what it waits for. It implements Reason.
 func (a *activity) String() string {
-	if a.after == nil && a.report != nil {
-		return a.name + a.report().On
+	name := a.name
+	if a.report != nil {
+		name = fmt.Sprintf("kernel %q", a.name)
 	}
-	if a.after == nil {
-		return a.name
+	switch {
+	case a.after != nil:
+		return name + ", which follows " + a.after.Reason().String()
+	case a.report != nil:
+		return name + a.report().On
 	}
-	return a.name + ", which follows " + a.after.Reason().String()
+	return name
 }
 
 // Suspect is what is probably wrong if the activity never ends.

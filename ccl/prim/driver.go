@@ -133,13 +133,12 @@ func (c *Context) UseScratch(memory []byte) error {
 	if len(memory) != s.limit {
 		return fmt.Errorf("%d bytes for a scratch memory of %d", len(memory), s.limit)
 	}
-	copy(memory, s.bytes)
-	s.bytes = memory
+	if len(s.bytes) == 0 || &s.bytes[0] != &memory[0] {
+		copy(memory, s.bytes)
+		s.bytes = memory
+	}
 	return nil
 }
-
-// HasScratch says whether all of the PE's scratch memory is there.
-func (c *Context) HasScratch() bool { return len(c.pe.scratchMemory().bytes) == c.pe.scratch.limit }
 
 // ScratchStart is the address of the PE's scratch memory.
 func (c *Context) ScratchStart() Addr { return c.pe.scratchMemory().start }

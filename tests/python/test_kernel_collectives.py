@@ -241,6 +241,16 @@ def races(out, source, n, op):
     tl.put_nbi(out.on((tl.rank() + 1) % tl.world_size()), source, n)
     tl.store(out, tl.load(source, n))
 
+@torchemu.kernel(collective="all_reduce")
+def fails_first(out, source, n, op):
+    words = tl.workspace("words", 1, torchemu.int64)
+    for peer in range(tl.world_size()):
+        tl.signal(words.on(peer))
+    if n == 1 and tl.rank() == 1:
+        raise ValueError("the first time")
+    tl.wait(words, tl.EQ, tl.world_size() * tl.call_number())
+    tl.store(out, tl.full(n, 5.0))
+
 @torchemu.kernel(collective="all_gather")
 def gathers(out, source, n, op):
     pass
@@ -325,3 +335,26 @@ def test_a_bench_shows_kernels_beside_the_built_in_algorithms(capsys: pytest.Cap
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("all_reduce")]
     assert [words[1] for words in lines] == ["ring"] * 3 + ["kernel_ring"] * 3 + ["kernel_two_shot"] * 3
     assert [words[3] for words in lines] == ["64", "8192", "2097152"] * 3
+
+
+def test_shards_of_a_single_worker_are_no_ranks() -> None:
+    with world_of(2, "defaults: {algorithm: mine, world_size: 4}\n" + named("ring.py:all_reduce").partition("\n")[2]):
+        dist.init_process_group()
+        t = torch.zeros(1, 4, dp=torch.DPPolicy(pe="column_wise", num_cubes=1, num_pes=4))
+        with pytest.raises(ValueError, match=r'kernel "mine" of ccl\.yaml runs on ranks, not on the shards'):
+            dist.all_reduce(t)
+            t.numpy()
+
+
+def test_a_collective_works_again_after_it_has_failed(wrong: Path) -> None:
+    def program(rank: int) -> np.ndarray:
+        with pytest.raises(torchemu.errors.KernelError, match="the first time"):
+            t = torch.zeros(1)
+            dist.all_reduce(t)
+            t.numpy()
+        t = torch.zeros(3)
+        dist.all_reduce(t)
+        return t.numpy()
+
+    got, _ = results(3, own(wrong, "fails_first"), program, check=False)
+    assert [g.tolist() for g in got] == [[5.0] * 3] * 3

@@ -15,8 +15,8 @@ import pytest
 from conftest import ROOT
 
 PAGE = ROOT / "docs" / "kernels.md"
-FILE = re.compile(r"<!-- ([\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
-CONSOLE = re.compile(r"```console\n(.*?)```\n", re.DOTALL)
+FILE = re.compile(r"<!-- file: ([\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
+CONSOLE = re.compile(r"```shell-session\n(.*?)```\n", re.DOTALL)
 COMMANDS = {"python": [sys.executable], "torchemu": [sys.executable, "-m", "torchemu"]}
 
 
@@ -36,7 +36,7 @@ def printed(command: str, folder: Path) -> str:
 
 def answered(block: re.Match[str], folder: Path) -> str:
     commands = [line for line in block[1].splitlines() if line.startswith("$ ")]
-    return "```console\n" + "".join(f"{c}\n{printed(c[2:], folder)}" for c in commands) + "```\n"
+    return "```shell-session\n" + "".join(f"{c}\n{printed(c[2:], folder)}" for c in commands) + "```\n"
 
 
 def test_kernel_docs(request: pytest.FixtureRequest, tmp_path: Path) -> None:

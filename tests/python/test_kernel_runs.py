@@ -159,3 +159,9 @@ def test_ctrl_c_ends_a_kernel_that_never_ends(tmp_path: Path) -> None:
     _, errors = child.communicate(timeout=30)
     assert child.returncode != 0
     assert "KeyboardInterrupt" in errors
+
+
+def test_kernels_are_in_traces(program: Path, tmp_path: Path) -> None:
+    done = torchemu_run("--trace", str(tmp_path / "t.json"), str(program), "careful")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "t.json").read_text().count('"name":"shift"') == 4

@@ -45,6 +45,7 @@ class Member(Launched):
         """Ends the collective for all its members."""
         go.PrimEnd(program.handle, self.report(error))
         self.machine.kill(lambda launch: isinstance(launch, Member) and launch.run == self.run)
+        self.machine.restart(self.kernel)
 
     def look(self) -> None:
         """Lets go of it when its program has ended, as it has."""

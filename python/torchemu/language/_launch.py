@@ -51,7 +51,7 @@ class Kernel:
         Raises:
             RuntimeError: outside of kernels, where it is launched.
         """
-        if not isinstance(_program.greenlet.getcurrent(), _program.Program):
+        if _program.running() is None:
             raise RuntimeError(f"kernel {self.name!r} is launched with a grid: {self.name}[1](...)")
         self.function(*args, **kwargs)
 
@@ -62,9 +62,12 @@ class Kernel:
         """Puts the kernel on this rank's current stream.
 
         Raises:
+            RuntimeError: it is called in a kernel.
             TypeError: the arguments are not the function's, or not such as kernels have.
             ValueError: a tensor is not contiguous, or not on the rank's device; the grid is too large.
         """
+        if _program.running() is not None:
+            raise RuntimeError(f"a kernel cannot launch another one: call its function, {self.name}(...)")
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         context = _runtime.current()
@@ -117,7 +120,7 @@ class Launched:
 
     def count(self) -> None:
         """Gives it its number."""
-        self.number = self.machine.count(self.kernel.place, self.ranks, self.rank)
+        self.number = self.machine.count(self.kernel, self.ranks, self.rank)
 
     def call(self) -> None:
         """Runs the function, in a program."""
@@ -133,7 +136,7 @@ class Launched:
 
     def barrier(self, block: int) -> int:
         """The barrier of the programs of one number on all ranks."""
-        return self.machine.barrier(self.ranks, block)
+        return self.machine.barrier(self.kernel, self.ranks, block)
 
     def report(self, error: BaseException) -> str:
         """What the host gets to know of an exception."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu.language._program import Killed, Program
+from torchemu.language._program import Killed, Program, running
 from torchemu.language._symmetric import Heap
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class Machine:
         self._lines: dict[tuple[types.CodeType, int], int] = {}
         self.heap = Heap()
         self.kernels: dict[str, Kernel] = {}
-        self._counts: dict[object, int] = {}
-        self._shared: dict[object, int] = {}
+        self._counts: dict[tuple[Any, ...], int] = {}
+        self._shared: dict[tuple[Any, ...], int] = {}
         self._due: dict[int, tuple[Program, Callable[[], object]]] = {}
         self.end_line: int = go.PrimLine(self.handle, "the end of its function")
         self._scratch_bytes: int = go.PrimScratchBytes(self.handle)
@@ -64,27 +64,34 @@ class Machine:
             known = self._lines[place] = go.PrimLine(self.handle, text)
         return known
 
-    def count(self, kernel: object, ranks: tuple[int, ...], rank: int) -> int:
+    def count(self, kernel: Kernel, ranks: tuple[int, ...], rank: int) -> int:
         """Notes a rank's launch of a kernel among some ranks, and returns its number: 1, 2, …"""
-        key = (kernel, ranks, rank)
+        key = (kernel.place, ranks, rank)
         self._counts[key] = self._counts.get(key, 0) + 1
         return self._counts[key]
 
-    def barrier(self, ranks: tuple[int, ...], block: int) -> int:
-        """The core's barrier of the programs of one number on some ranks."""
+    def barrier(self, kernel: Kernel, ranks: tuple[int, ...], block: int) -> int:
+        """The core's barrier of a kernel's programs of one number on some ranks."""
         members = ",".join(map(str, ranks))
-        return self._once((ranks, block), lambda: go.PrimBarrier(self.handle, f"of programs {block}", members, "phase"))
+        name = f"of kernel {kernel.name}"
+        return self._once((kernel.place, ranks, block), lambda: go.PrimBarrier(self.handle, name, members, "phase"))
 
     def workspace(self, key: tuple[Any, ...], name: str, nbytes: int) -> int:
-        """A window on the ranks that are second in the key."""
+        """A window on the ranks that are second in the key, after the kernel's place."""
         members = ",".join(map(str, key[1]))
         return self._once(key, lambda: go.PrimAllocate(self.handle, name, members, nbytes))
 
-    def queue(self, key: object, name: str, ends: tuple[int, int], slots: int, nbytes: int) -> int:
-        """A queue from one rank to another."""
+    def queue(self, key: tuple[Any, ...], name: str, ends: tuple[int, int], slots: int, nbytes: int) -> int:
+        """A queue from one rank to another, for a key that begins with the kernel's place."""
         return self._once(key, lambda: go.PrimQueue(self.handle, name, *ends, slots, nbytes))
 
-    def _once(self, key: object, make: Callable[[], int]) -> int:
+    def restart(self, kernel: Kernel) -> None:
+        """Forgets what launches of a kernel have counted and share, when some have failed and none runs."""
+        for known in (self._counts, self._shared):
+            for key in [k for k in known if k[0] == kernel.place]:
+                del known[key]
+
+    def _once(self, key: tuple[Any, ...], make: Callable[[], int]) -> int:
         """What was made for the first who asked with the key."""
         if key not in self._shared:
             self._shared[key] = make()
@@ -92,7 +99,7 @@ class Machine:
 
     def refuse_waits(self) -> None:
         """Raises RuntimeError inside of a kernel: its host's operations are not its to wait for."""
-        if isinstance(greenlet.getcurrent(), Program):
+        if running() is not None:
             raise RuntimeError("a kernel cannot wait for operations of its host: it uses torchemu.language only")
 
     def expect(self, number: int, program: Program, compute: Callable[[], object]) -> None:
@@ -112,11 +119,12 @@ class Machine:
             _runtime.switch_to(before)
 
     def abandon(self, why: str) -> None:
-        """Ends all launches with an error."""
+        """Ends all launches with an error. What ranks have counted and share begins anew."""
         go.PrimAbandon(self.handle, why)
         self.kill(lambda launch: True)
         self.launches.clear()
-        self._due.clear()
+        for forgotten in (self._due, self._counts, self._shared, self.heap.calls, self.heap.open):
+            forgotten.clear()
 
     def kill(self, chosen: Callable[[Launched], bool]) -> None:
         """Ends the programs of some launches, but for the running one."""

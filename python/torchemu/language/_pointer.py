@@ -6,6 +6,7 @@ from typing import Any
 
 from torchemu import dtypes
 from torchemu._binding import go
+from torchemu.language._program import current
 
 
 class Pointer:
@@ -29,7 +30,8 @@ class Pointer:
         """
         if not 0 <= rank < len(self._ranks):
             raise ValueError(f"rank {rank} is not one of 0 to {len(self._ranks) - 1}")
-        return Pointer(go.PrimOnRank(self.address, self._ranks[rank]), self.dtype, self._ranks)
+        machine = current().machine.handle
+        return Pointer(go.PrimOnRank(machine, self.address, self._ranks[rank]), self.dtype, self._ranks)
 
     def __add__(self, elements: int) -> Pointer:
         if not hasattr(elements, "__index__"):

@@ -89,10 +89,16 @@ def current() -> Program:
     Raises:
         RuntimeError: none is: this is not a kernel.
     """
-    program = greenlet.getcurrent()
-    if not isinstance(program, Program):
+    program = running()
+    if program is None:
         raise RuntimeError("this can be used only inside of a kernel: a launched function with @torchemu.kernel")
     return program
+
+
+def running() -> Program | None:
+    """The program that is running; None outside of kernels."""
+    program = greenlet.getcurrent()
+    return program if isinstance(program, Program) else None
 
 
 class _Piece(weakref.ref):
