@@ -53,7 +53,11 @@ def check_place(group: ProcessGroup, parameter: str, *tensors: Tensor) -> None:
         ValueError: the device of another rank.
     """
     rank = _runtime.current().rank
+    seen: tuple[object, object] = (None, None)
     for t in tensors:
+        if t._storage is seen[0] and t.device is seen[1]:
+            continue  # another part of the last tensor
+        seen = t._storage, t.device
         if t.world is not group.world:
             raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
         on_sip = t.device.is_sip
