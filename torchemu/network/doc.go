@@ -39,10 +39,10 @@
 //
 // A link whose flows could all go at their peaks at once constrains nobody. Only when the peaks add up to more than
 // the bandwidth (the link is contended) are rates computed, once for each instant at which flows came or went and
-// after all of these, by progressive filling over the flows that are connected through contended links.
+// after all of these, by progressive filling. It looks only at flows over links on which something is new since the last
+// filling: see maxmin.go. Links that cannot be full before others are full are left out altogether: see slack.go.
 //
-// Links that cannot be full before others are full are left out altogether: see slack.go. Flows for which an equal
-// share of each of their contended links would do have their peaks without further ado, and connect nothing.
+// The flows that share links have one event together, for the first of them to finish.
 //
 // A flow that has all its links to itself, which is the common case in collectives, is no more than a reservation:
 // its end is known at the start, one event delivers it, and the reservation lapses by itself. It is made a member of

@@ -30,6 +30,16 @@ func (n *Network) Leftover() string {
 	if free != len(n.flows) {
 		return fmt.Sprintf("%d of %d flows are free", free, len(n.flows))
 	}
+	if d := &n.departures; len(d.heap) > 0 || d.event != 0 {
+		return fmt.Sprintf("%d flows have yet to depart, at %v", len(d.heap), d.planned)
+	}
+	free = 0
+	for seat := n.freeSeat; seat != none; seat = n.queued[seat].next {
+		free++
+	}
+	if free != len(n.queued) {
+		return fmt.Sprintf("%d of %d seats are free", free, len(n.queued))
+	}
 	if len(n.changed) > 0 {
 		return fmt.Sprintf("links %v have changed", n.changed)
 	}

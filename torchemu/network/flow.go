@@ -11,7 +11,7 @@ type flow struct {
 	event   sim.EventID // delivery of a flow that holds its links alone, or 0
 	segment int32
 	engine  int32 // the DMA engine that it occupies, or none
-	next    int32 // in the list of those that wait for a DMA engine, or of free slots
+	next    int32 // in the list of free slots
 }
 
 // hold is who uses a link.

@@ -39,6 +39,8 @@ type Network struct {
 	freeFlow int32
 
 	sources  []source
+	queued   []waiting
+	freeSeat int32 // first of queued that is free, or none
 	sourceOf map[topology.DeviceID]int32
 	engines  []sim.Time // when each DMA engine of each source is free; busy while that is not known
 
@@ -79,6 +81,7 @@ func New(e *sim.Engine, t *topology.Topology) *Network {
 		linkOf:    make([]int32, t.NumLinks()),
 		freeFlow:  none,
 		freePair:  none,
+		freeSeat:  none,
 		sourceOf:  make(map[topology.DeviceID]int32),
 		sharing:   sharing{departures: departures{planned: busy}, filling: filling{shift: mostShift}},
 	}
@@ -91,18 +94,18 @@ func New(e *sim.Engine, t *topology.Topology) *Network {
 // Send starts a message of the given number of bytes (0 or more) along p. When it has arrived, s.Delivered is called
 // with the token. A message without bytes needs no DMA engine and no link: it arrives after [Network.Alpha].
 func (n *Network) Send(p PathID, bytes int64, s Sink, token uint64) {
-	f := n.newFlow(int32(p), bytes, s, token)
 	now := n.engine.Now()
-	if bytes == 0 {
-		n.engine.At(now+n.Alpha(p), flowPriority, (*delivery)(n), uint64(f))
+	if bytes <= 0 {
+		n.engine.At(now+n.Alpha(p), flowPriority, (*delivery)(n), uint64(n.newFlow(int32(p), bytes, s, token)))
 		return
 	}
 	src := n.segments[p].source
 	engine := n.freeEngine(src, now)
 	if engine == none {
-		n.enqueue(src, f)
+		n.enqueue(src, waiting{sink: s, token: token, bytes: bytes, segment: int32(p)})
 		return
 	}
+	f := n.newFlow(int32(p), bytes, s, token)
 	n.flows[f].engine = engine
 	n.begin(f, now)
 }

@@ -7,8 +7,18 @@ import (
 
 // source is a PE's queue of messages that wait for a DMA engine.
 type source struct {
-	head, tail int32    // flows; none when empty
+	head, tail int32    // of Network.queued; none when empty
 	wake       sim.Time // when it was last planned to serve the queue
+}
+
+// waiting is a message in a queue. It is no flow yet: there may be thousands for each one that flows, and what is
+// known of flows is looked at so often that it should fit the cache.
+type waiting struct {
+	sink    Sink
+	token   uint64
+	bytes   int64
+	segment int32
+	next    int32 // in the queue, or in the list of free seats
 }
 
 // wake is the event that serves a source's queue.
@@ -44,16 +54,33 @@ func (n *Network) idleEngine(src int32, now sim.Time) int32 {
 	return none
 }
 
-func (n *Network) enqueue(src, f int32) {
-	s := &n.sources[src]
-	n.flows[f].next = none
-	if s.head == none {
-		s.head = f
+func (n *Network) enqueue(src int32, w waiting) {
+	s, seat := &n.sources[src], n.freeSeat
+	if seat == none {
+		seat = int32(len(n.queued))
+		n.queued = append(n.queued, waiting{})
 	} else {
-		n.flows[s.tail].next = f
+		n.freeSeat = n.queued[seat].next
 	}
-	s.tail = f
+	w.next = none
+	n.queued[seat] = w
+	if s.head == none {
+		s.head = seat
+	} else {
+		n.queued[s.tail].next = seat
+	}
+	s.tail = seat
 	n.plan(src)
+}
+
+// dequeue takes the first message of a queue.
+func (n *Network) dequeue(s *source) waiting {
+	seat := s.head
+	w := n.queued[seat]
+	s.head = w.next
+	n.queued[seat] = waiting{next: n.freeSeat} // without a sink, whose memory it would keep alive
+	n.freeSeat = seat
+	return w
 }
 
 // plan sees to it that the queue is served when the first engine becomes free. Flows that share links do that
@@ -84,8 +111,8 @@ func (n *Network) serve(src int32, now sim.Time) {
 			n.plan(src)
 			return
 		}
-		f := s.head
-		s.head = n.flows[f].next
+		w := n.dequeue(s)
+		f := n.newFlow(w.segment, w.bytes, w.sink, w.token)
 		n.flows[f].engine = engine
 		n.begin(f, now)
 	}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,16 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
             "split_with_sizes expects split_sizes to sum exactly to "
             f"{n} (input tensor's size at dimension {axis}), but got split_sizes={list(sizes)}"
         )
-    ends = itertools.accumulate(map(int, sizes))
-    views = [part(input, axis, end - int(s), int(s)) for end, s in zip(ends, sizes, strict=True)]
-    return _together("SplitBackward0", views)
+    return _together("SplitBackward0", list(_parts(input, axis, sizes)))
+
+
+def _parts(t: Tensor, axis: int, sizes: Iterable[Any]) -> Iterator[Tensor]:
+    """part() for sizes that follow one another."""
+    shape, steps, begin = list(t._shape), t._steps(), 0
+    for length in map(int, sizes):
+        shape[axis] = length
+        yield _op_view(NARROW, t, shape, steps, t._offset + begin * steps[axis], axis, begin, length)
+        begin += length
 
 
 def _together(name: str, views: list[Tensor]) -> tuple[Tensor, ...]:

@@ -54,7 +54,11 @@ def check_place(group: ProcessGroup, parameter: str, *tensors: Tensor) -> None:
     """
     context = _runtime.current()
     own = context.rank - (context.node.start if context.node is not None else 0)
+    seen: tuple[object, object] = (None, None)
     for t in tensors:
+        if t._storage is seen[0] and t.device is seen[1]:
+            continue  # another part of the last tensor
+        seen = t._storage, t.device
         if t.world is not group.world:
             raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
         if not ((t.device.is_sip and group.takes_devices) or (t.device.is_host and group.takes_hosts)):
