@@ -6,6 +6,10 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 
+class UnsupportedNameError(NotImplementedError, AttributeError):
+    """Of a name that modules do not have: for who asks whether they do, as for any other."""
+
+
 def unsupported(name: str, instead: str) -> NotImplementedError:
     """The error that a use of it raises.
 

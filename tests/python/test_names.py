@@ -13,6 +13,7 @@ import pytest
 from conftest import OpenWorld
 from ranks import on_ranks
 
+import torchemu as torch
 import torchemu.distributed as dist
 import torchemu.multiprocessing as mp
 
@@ -23,7 +24,6 @@ UNSUPPORTED: dict[str, dict[str, Callable[[Any], Any]]] = {
     "torch.distributed": {
         **dict.fromkeys(
             [
-                "GradBucket",
                 "Logger",
                 "ProcessGroupGloo",
                 "ProcessGroupNCCL",
@@ -121,6 +121,13 @@ def test_the_names_of_modules_are_modules() -> None:
     for name in ("algorithms", "autograd", "constants", "device_mesh", "distributed_c10d", "rpc", "utils"):
         assert isinstance(getattr(dist, name), types.ModuleType)
         assert importlib.import_module(f"torchemu.distributed.{name}") is getattr(dist, name)
+
+
+def test_complex_numbers_say_that_they_are_not_there() -> None:
+    for name in ("complex32", "complex64", "complex128", "cfloat", "cdouble", "chalf"):
+        assert not hasattr(torch, name)
+        with pytest.raises(NotImplementedError, match=f"torch.{name} is not supported: tensors are of real numbers"):
+            getattr(torch, name)
 
 
 class TestDebugLevel:

@@ -331,6 +331,15 @@ def test_missing_module() -> None:
     assert outcome.err.startswith("[rank0]: ImportError: No module named no_such_module\n===")
 
 
+def test_missing_part_of_torch(tmp_path: Path) -> None:
+    outcome = launch(written(tmp_path, "import torch.nothing"))
+    assert outcome.status == 1
+    message = "ModuleNotFoundError: No module named 'torch.nothing'"
+    assert f"[rank0]: {message}\n[rank0]: torch is torchemu here, which has no such module\n" in outcome.err
+    assert f"  error     : {message}\n" in outcome.err
+    assert launch(written(tmp_path, "try: import torch.nothing\nexcept ImportError: pass")).status == 0
+
+
 def test_what_a_process_prints_and_answers(tmp_path: Path) -> None:
     text = """
         import sys

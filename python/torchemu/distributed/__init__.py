@@ -21,9 +21,9 @@ from torchemu.distributed._debug import (
     set_debug_level_from_env,
 )
 from torchemu.distributed._decorator import CallableModule
+from torchemu.distributed._grad_bucket import GradBucket
 from torchemu.distributed._missing import (
     BuiltinCommHookType,
-    GradBucket,
     GroupName,
     Logger,
     ProcessGroupGloo,

@@ -19,7 +19,6 @@ def _class(name: str, instead: str) -> Any:
     return unsupported_class(f"torch.distributed.{name}", instead)
 
 
-GradBucket = _class("GradBucket", _DDP)
 Logger = _class("Logger", _DDP)
 Reducer = _class("Reducer", _DDP)
 

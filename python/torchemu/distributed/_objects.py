@@ -172,6 +172,7 @@ def send_object_list(
     device: Any = None,
     group_dst: int | None = None,
     use_batch: bool = False,
+    weights_only: bool = False,
 ) -> None:
     """Sends the objects in a list, and blocks the host until they have arrived.
 
@@ -179,7 +180,7 @@ def send_object_list(
         object_list: anything that can be pickled.
         dst: the receiver, as a number in the default group, or group_dst, as one in the group.
         group: the ranks; None is the default group.
-        device, use_batch: mean nothing here.
+        device, use_batch, weights_only: mean nothing here.
 
     Raises:
         as send does; ValueError also when the list is empty.

@@ -10,7 +10,7 @@ from torchemu._tensor.creation import empty
 
 MIB = 1 << 20
 FIRST_LIMIT = MIB
-"""Bytes of the bucket that is reduced first: it is small, so that the first reduction starts early."""
+"""Bytes of the bucket that is reduced first, unless the program says: it is small, so that it starts early."""
 
 
 def assigned(params: Sequence[Tensor], order: Sequence[int], limits: Sequence[int]) -> list[list[int]]:

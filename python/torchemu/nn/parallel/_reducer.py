@@ -13,8 +13,8 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.elementwise import mul
 from torchemu._tensor.from_data import tensor
 from torchemu.autograd.variable import Variable
-from torchemu.distributed import ProcessGroup, all_reduce, broadcast
-from torchemu.nn.parallel._buckets import FIRST_LIMIT, Bucket, assigned
+from torchemu.distributed import GradBucket, ProcessGroup, all_reduce, broadcast
+from torchemu.nn.parallel._buckets import Bucket, assigned
 
 _UNFINISHED = (
     "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
@@ -50,18 +50,28 @@ class Reducer:
     Args:
         named: the parameters with their names.
         group: the ranks.
-        limit: bytes of a bucket.
+        limits: bytes of the first bucket, and of the others.
         find_unused: look in each forward pass which parameters get no gradient, and do without them.
         as_views: let the gradients be the parts of the buckets, instead of copying them to and fro.
+
+    Attributes:
+        hook: what reduces a bucket and returns a future of the result, called with a GradBucket; None: the reducer
+            itself, by the mean.
     """
 
     def __init__(
-        self, named: Sequence[tuple[str, Tensor]], group: ProcessGroup, limit: int, find_unused: bool, as_views: bool
+        self,
+        named: Sequence[tuple[str, Tensor]],
+        group: ProcessGroup,
+        limits: Sequence[int],
+        find_unused: bool,
+        as_views: bool,
     ) -> None:
         self._names, self._params = [name for name, _ in named], [p for _, p in named]
-        self._group, self._limits = group, (FIRST_LIMIT, limit)
+        self._group, self._limits = group, limits
         self._find_unused, self._as_views = find_unused, as_views
         self._share = 1 / group.size()
+        self.hook: Any = None
         order = range(len(self._params))
         self._make_buckets(assigned(self._params, order, self._limits)[::-1])
         self._arrivals: list[int] = []  # in the first backward pass; afterwards buckets are made in this order
@@ -146,8 +156,7 @@ class Reducer:
             self._put(self._params[number], bucket.views[slot])
         bucket.missing -= 1
         while self._next < len(self.buckets) and not self.buckets[self._next].missing:
-            due = self.buckets[self._next]
-            due.work = all_reduce(due.flat, group=self._group, async_op=True)
+            self._issue(self._next)
             self._next += 1
             if self._next == len(self.buckets):
                 self._all_issued()
@@ -156,12 +165,25 @@ class Reducer:
         grad = p.grad
         if grad is None:
             view.zero_()
-        elif grad is view:
+        elif self.hook is None and grad is view:
             grad.mul_(self._share)
-        else:
+        elif self.hook is None:
             mul(grad, self._share, out=view)
-            if self._as_views:
-                p.grad = view
+        elif grad is not view:
+            view.copy_(grad)
+        if grad is not None and self._as_views:
+            p.grad = view
+
+    def _issue(self, number: int) -> None:
+        """Has a bucket reduced."""
+        bucket = self.buckets[number]
+        if self.hook is None:
+            bucket.work = all_reduce(bucket.flat, group=self._group, async_op=True)
+            return
+        params = [self._params[i] for i in bucket.numbers]
+        last = number == len(self.buckets) - 1
+        with no_grad():
+            bucket.work = self.hook(GradBucket(number, bucket.flat, bucket.views, params, last))
 
     def _all_issued(self) -> None:
         if self._find_unused:
@@ -174,11 +196,19 @@ class Reducer:
         """Waits for the reductions, and gives the parameters their gradients."""
         self._expecting = self._started = False
         for bucket in self.buckets:
-            bucket.work.wait()
+            result = bucket.work.wait()
             bucket.work = None
+            if self.hook is not None:
+                self._adopt(bucket, result[0] if isinstance(result, list) else result)
             for number, view in zip(bucket.numbers, bucket.views, strict=True):
                 self._take(number, view)
         self._used.clear()
+
+    @no_grad()
+    def _adopt(self, bucket: Bucket, result: Tensor) -> None:
+        """Takes over what a hook has made of a bucket."""
+        if result is not bucket.flat:
+            bucket.flat.copy_(result)
 
     @no_grad()
     def _take(self, number: int, view: Tensor) -> None:

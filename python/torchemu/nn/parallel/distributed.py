@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torchemu import _settings
@@ -12,10 +14,11 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.from_data import tensor
 from torchemu._tensor.joining import cat
 from torchemu._unsupported import unsupported
-from torchemu.distributed import ProcessGroup, all_gather_into_tensor, broadcast
+from torchemu.distributed import GradBucket, ProcessGroup, all_gather_into_tensor, broadcast
 from torchemu.distributed._groups import resolved
+from torchemu.futures import Future
 from torchemu.nn.modules.module import Module
-from torchemu.nn.parallel._buckets import MIB
+from torchemu.nn.parallel._buckets import FIRST_LIMIT, MIB
 from torchemu.nn.parallel._reducer import Reducer
 
 __all__ = ["DistributedDataParallel"]
@@ -99,7 +102,7 @@ class DistributedDataParallel(Module):
         broadcast_buffers: before each forward pass, make the buffers those of rank 0.
         init_sync: check the parameters' shapes, and make parameters and buffers those of rank 0.
         process_group: the ranks; None: the default group.
-        bucket_cap_mb: how many MiB a bucket has, 25 if None; the first has 1.
+        bucket_cap_mb: how many MiB a bucket has; None: 25, and the first bucket 1.
         find_unused_parameters: look in each forward pass which parameters get no gradient, and do without them.
         check_reduction: means nothing.
         gradient_as_bucket_view: let gradients be the parts of the buckets, instead of copying them to and fro.
@@ -154,7 +157,8 @@ class DistributedDataParallel(Module):
             _check_same([p for _, p in named], self.process_group)
             _kept_in_step([*self._synced(module.named_parameters()), *self._buffers_in_step()], self.process_group)
         finds = find_unused_parameters or static_graph
-        self.reducer = Reducer(named, self.process_group, self.bucket_bytes_cap, finds, gradient_as_bucket_view)
+        limits = (FIRST_LIMIT if bucket_cap_mb is None else self.bucket_bytes_cap, self.bucket_bytes_cap)
+        self.reducer = Reducer(named, self.process_group, limits, finds, gradient_as_bucket_view)
 
     def _synced(self, named: Any) -> list[Tensor]:
         return [t for name, t in named if name not in self.parameters_to_ignore]
@@ -190,9 +194,33 @@ class DistributedDataParallel(Module):
         """Not supported."""
         raise unsupported("DistributedDataParallel.join", "give every rank as many batches as the others")
 
-    def register_comm_hook(self, state: object, hook: Any) -> None:
-        """Not supported."""
-        raise unsupported("DistributedDataParallel.register_comm_hook", "gradients are averaged by all_reduce")
+    def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
+        """Has a function reduce the buckets, in the place of the mean.
+
+        Args:
+            state: its first argument.
+            hook: called as hook(state, bucket) with a torch.distributed.GradBucket whose gradients are complete on
+                this rank; returns a torch.futures.Future of what they are to become.
+
+        Raises:
+            TypeError: no function. ValueError: annotations that do not fit. RuntimeError: there is a hook already.
+        """
+        _check_hook(hook)
+        if self.reducer.hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self.reducer.hook = functools.partial(hook, state)
+
+
+def _check_hook(hook: Any) -> None:
+    if not callable(hook):
+        raise TypeError("Communication hook must be callable.")
+    signature = inspect.signature(hook)
+    parameters = list(signature.parameters.values())
+    if len(parameters) > 1 and parameters[1].annotation not in (inspect.Parameter.empty, GradBucket, "GradBucket"):
+        raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+    wanted = (inspect.Signature.empty, Future, Future[Tensor], "Future[Tensor]")
+    if signature.return_annotation not in wanted:
+        raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
 
 
 def _check_supported(others: dict[str, Any]) -> None:

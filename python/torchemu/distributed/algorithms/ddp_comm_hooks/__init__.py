@@ -1,0 +1,5 @@
+"""torch.distributed.algorithms.ddp_comm_hooks: how DistributedDataParallel may average gradients."""
+
+from torchemu.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+__all__ = ["default_hooks"]
