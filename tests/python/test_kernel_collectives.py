@@ -192,6 +192,23 @@ def test_time_is_the_schedules_and_the_stated_overhead(ranks: int, n: int) -> No
     assert least <= got <= least + steps * TRANSFERS * local + 3 * signal + 2 * local
 
 
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+@pytest.mark.parametrize("n", [1 << 10, 1 << 16])
+@pytest.mark.parametrize("kernel", ["one_shot", "two_shot"])
+def test_time_of_shots(kernel: str, ranks: int, n: int) -> None:
+    """A shot loads what it reduces, of every rank, and stores the result: transfers within a PE's memory, of the whole
+    vector or of a share. It takes a sync and the acknowledgement at its end too."""
+    x = np.ones((ranks, n), np.float32)
+
+    def time(ccl: str) -> float:
+        _, line = results(ranks, ccl, all_reduce(x), check=False)
+        return line["end"] - line["start"]
+
+    least, got = time(f"defaults: {{algorithm: {kernel}}}\n"), time(named(ALL_REDUCES[kernel]))
+    local, signal = transfer(ranks, (n if kernel == "one_shot" else n // ranks) * 4)
+    assert least <= got <= least + (ranks + 1) * local + 3 * signal
+
+
 def transfer(ranks: int, nbytes: int) -> tuple[int, int]:
     """How long a transfer within a PE's memory and a signal to the next rank take, measured with a kernel each."""
     import torchemu.language as tl

@@ -204,3 +204,27 @@ def test_kernels_without_interlock_need_flags() -> None:
         without[1](out, x, 64)
         with pytest.raises(torchemu.errors.RaceError, match=r"store by kernel \"without\".*test_kernels\.py:\d+"):
             out.tolist()
+
+
+def test_launches_among_the_ranks_of_a_group() -> None:
+    """Ranks, symmetric memory, workspaces and syncs are the group's."""
+
+    @torchemu.kernel
+    def gather(out: Any, x: Any) -> None:
+        words = tl.workspace("words", 1, torch.int64)
+        tl.sync()
+        for peer in range(tl.world_size()):
+            tl.put_signal(out.on(peer) + tl.rank(), x, 1, words.on(peer))
+        tl.wait(words, tl.GE, tl.world_size() * tl.call_number())
+
+    def rank(r: int) -> None:
+        torch.distributed.init_process_group()
+        groups = [torch.distributed.new_group(ranks) for ranks in ([0, 3, 4], [1, 2])]
+        mine = groups[r in (1, 2)]
+        out = tl.symmetric_empty(3, group=mine)
+        gather[1, mine](out, torch.full((1,), float(r)))
+        assert out.tolist() == ([0.0, 3.0, 4.0] if mine is groups[0] else [1.0, 2.0, 0.0])
+        with pytest.raises(TypeError, match="among the ranks of a process group, not of -100"):
+            gather[1, groups[mine is groups[0]]](out, out)
+
+    run(5, rank)

@@ -16,6 +16,7 @@ from torchemu.language._machine import Machine, machine_of
 from torchemu.language._pointer import Pointer
 
 if TYPE_CHECKING:
+    from torchemu.distributed import ProcessGroup
     from torchemu.language._program import Program
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
@@ -40,10 +41,13 @@ class Kernel:
         self.place = (code.co_filename, code.co_firstlineno, code.co_qualname)
         self._signature = inspect.signature(function)
 
-    def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
-        """What launches the kernel, with so many programs on this rank: each on a PE of its own."""
-        blocks = _blocks(grid)
-        return functools.partial(self._launch, blocks)
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        """What launches the kernel, with so many programs on this rank, each on a PE of its own: ``kernel[4]``; or
+        among the ranks of a process group: ``kernel[4, group]``."""
+        group = None
+        if isinstance(grid, tuple) and len(grid) == 2:
+            grid, group = grid
+        return functools.partial(self._launch, _blocks(grid), group)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Calls the function from another kernel.
@@ -58,20 +62,21 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kernel {self.name!r}>"
 
-    def _launch(self, blocks: int, *args: Any, **kwargs: Any) -> None:
+    def _launch(self, blocks: int, group: ProcessGroup | None, *args: Any, **kwargs: Any) -> None:
         """Puts the kernel on this rank's current stream.
 
         Raises:
             RuntimeError: it is called in a kernel.
             TypeError: the arguments are not the function's, or not such as kernels have.
-            ValueError: a tensor is not contiguous, or not on the rank's device; the grid is too large.
+            ValueError: a tensor is not contiguous, or not on the rank's device; the grid is too large; the rank is no
+                member of the group.
         """
         if _program.running() is not None:
             raise RuntimeError(f"a kernel cannot launch another one: call its function, {self.name}(...)")
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         context = _runtime.current()
-        Launch(machine_of(context.world), context, self, bound).start(blocks)
+        Launch(machine_of(context.world), context, self, ranks_of(context, group), bound).start(blocks)
 
 
 def kernel(
@@ -153,9 +158,13 @@ class Launch(Launched):
     """A launch on a stream."""
 
     def __init__(
-        self, machine: Machine, context: _runtime.Context, kernel: Kernel, bound: inspect.BoundArguments
+        self,
+        machine: Machine,
+        context: _runtime.Context,
+        kernel: Kernel,
+        ranks: tuple[int, ...],
+        bound: inspect.BoundArguments,
     ) -> None:
-        ranks = ranks_of(context)
         super().__init__(machine, context, kernel, ranks, ranks.index(context.rank))
         self._bound: inspect.BoundArguments | None = bound
         self._tensors: list[Tensor] = []
@@ -244,12 +253,23 @@ class Launch(Launched):
         self._windows.clear()
 
 
-def ranks_of(context: _runtime.Context) -> tuple[int, ...]:
-    """Those that a launch of a rank is among: the default group's, or else all that were spawned with it."""
-    group = context.of_ranks()
-    if group is not None:
-        return tuple(group.ranks)
-    return tuple(range(context.tasks.nprocs)) if context.tasks is not None else (context.rank,)
+def ranks_of(context: _runtime.Context, group: Any = None) -> tuple[int, ...]:
+    """Those that a launch of a rank is among: the group's; or the default group's, or else all that were spawned.
+
+    Raises:
+        TypeError, ValueError: it is no process group, or the rank is no member.
+    """
+    if group is None:
+        group = context.of_ranks()
+        if group is not None:
+            return tuple(group.ranks)
+        return tuple(range(context.tasks.nprocs)) if context.tasks is not None else (context.rank,)
+    ranks = getattr(group, "ranks", None)
+    if ranks is None:
+        raise TypeError(f"a kernel is launched among the ranks of a process group, not of {group!r}")
+    if context.rank not in ranks:
+        raise ValueError(f"rank {context.rank} is not a member of the group, whose members are {list(ranks)}")
+    return tuple(ranks)
 
 
 def _blocks(grid: Any) -> int:

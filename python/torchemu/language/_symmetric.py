@@ -47,10 +47,10 @@ class Heap:
     windows: weakref.WeakKeyDictionary[Storage, int] = field(default_factory=weakref.WeakKeyDictionary)
 
 
-def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None) -> Tensor:
+def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = None) -> Tensor:
     """A tensor of zeros in symmetric memory: the ranks' n-th calls of this give tensors at one place on each, which
-    kernels of the other ranks reach with ``pointer.on(rank)``. All ranks call it, with the same size and dtype. The
-    memory stays until the World is closed.
+    kernels of the other ranks reach with ``pointer.on(rank)``. All ranks call it, or those of a process group, with the
+    same size and dtype. The memory stays until the World is closed.
 
     Raises:
         MismatchError: another rank has asked for something else.
@@ -62,7 +62,7 @@ def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None) -> Tensor:
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
     kind = _settings.dtype_or_default(dtype)
     context = _runtime.current()
-    machine, ranks = machine_of(context.world), ranks_of(context)
+    machine, ranks = machine_of(context.world), ranks_of(context, group)
     window = _joined(machine.heap, machine.handle, ranks, context.rank, (kind.name, shape), kind.itemsize)
     storage = Storage(context.world, None, math.prod(shape) * kind.itemsize)
     number = go.PrimWindowTensor(window, context.rank, kind.name, as_text(shape))
