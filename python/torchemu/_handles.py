@@ -47,8 +47,8 @@ def hold(owner: object, world: World | None, handle: int, memory: object = None)
         release_gone()
 
 
-def release_gone() -> None:
-    """Releases the handles whose objects are gone."""
+def release_gone(most: int = _LOOKED_AT) -> None:
+    """Releases the handles whose objects are gone; of those whose memory may still be in use, looks at so many."""
     while _gone:
         held = _gone[0]
         if held.memory is not None:
@@ -57,7 +57,7 @@ def release_gone() -> None:
             go.Release(held.handle)
         _held.discard(held)
         _gone.popleft()
-    for _ in range(min(len(_leaving), _LOOKED_AT)):
+    for _ in range(min(len(_leaving), most)):
         if _still_used(_leaving[0]):
             _leaving.rotate(-1)
         else:
