@@ -313,9 +313,10 @@ def test_states(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     on_ranks(2, program)
 
 
-def test_parts_and_json(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_and_json(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     open_world("sips2")
     monkeypatch.setenv(SIZE, "10")
+    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
 
     def program(rank: int) -> None:
         dist.init_process_group()
@@ -332,6 +333,9 @@ def test_parts_and_json(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) 
         assert text == whole
         assert text["entries"][1]["input_dtypes"] == ["BFloat16"]
         assert json.loads(c10d._dump_fr_trace_json(onlyActive=True))["entries"] == text["entries"][1:]
+        c10d._dump_fr_trace_file(rank, includeStackTraces=False, backend="nccl")
+        (written,) = pickle.loads((tmp_path / f"rank_{rank}").read_bytes())["entries"][1:]
+        assert written["input_dtypes"] == ["BFloat16"] and "frames" not in written
 
     on_ranks(2, program)
 
@@ -424,6 +428,15 @@ def test_files_of_a_timeout(open_world: OpenWorld, monkeypatch: pytest.MonkeyPat
     first, second = files(tmp_path)
     assert [(e["state"], e["timeout_ms"]) for e in first["entries"]] == [("started", 5)]
     assert [e["state"] for e in second["entries"]] in ([], ["scheduled"], ["started"])
+
+
+def test_files_that_cannot_be_written(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The failure stays what it is."""
+    open_world("default")
+    monkeypatch.setenv(FILE, str(tmp_path / "nowhere" / "rank_"))
+    with pytest.warns(UserWarning, match="the flight recorder's files cannot be written: .*nowhere"):
+        found = failures(4, mismatch)
+    assert {type(e) for e in found.values()} == {MismatchError}
 
 
 def test_no_files_of_other_failures(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

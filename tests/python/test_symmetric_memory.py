@@ -129,6 +129,31 @@ def test_signals_hand_elements_on() -> None:
     assert on_group(5, program) == [0, 1, 3, 6, 10]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_order_does_not_depend_on_who_runs_when(open_world: OpenWorld, seed: int) -> None:
+    """A ring of partial sums, written into neighbours' memory between barriers, under random schedules of ranks."""
+    n = 6
+    world = open_world(SIXTY_FOUR)
+    world.schedule, world.seed = "random", seed
+
+    def program(rank: int) -> list[float]:
+        t, hdl = symmetric([float(rank), 0.0])
+        right = hdl.get_buffer((rank + 1) % n, (2,), torch.float32)
+        hdl.barrier()
+        total = t[:1].clone()
+        for _ in range(n - 1):
+            right[1:].copy_(t[:1])
+            hdl.barrier()
+            t[:1].copy_(t[1:])
+            total += t[:1]
+            hdl.barrier()
+        dist.all_reduce(t)
+        hdl.barrier()
+        return [*total.tolist(), *hdl.get_buffer(0, (1,), torch.float32).tolist()]
+
+    assert on_group(n, program) == [[15, 15]] * n
+
+
 def test_signals_of_channels_and_of_several_rounds() -> None:
     def program(rank: int) -> list[float]:
         t, hdl = symmetric([0.0])

@@ -33,6 +33,7 @@ from torchemu.distributed import (
 )
 from torchemu.distributed._flight_recorder import FlightRecorderHook
 from torchemu.distributed._flight_recorder import dump_trace as _dump_fr_trace
+from torchemu.distributed._flight_recorder import dump_trace_file as _dump_fr_trace_file
 from torchemu.distributed._flight_recorder import dump_trace_json as _dump_fr_trace_json
 from torchemu.distributed._flight_recorder import reset_trace as _reset_fr_trace
 from torchemu.distributed._hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
@@ -81,6 +82,7 @@ __all__ = [
     "Work",
     "_SymmetricMemory",
     "_dump_fr_trace",
+    "_dump_fr_trace_file",
     "_dump_fr_trace_json",
     "_dump_nccl_trace",
     "_dump_nccl_trace_json",

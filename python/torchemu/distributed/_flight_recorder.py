@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 import types
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -372,8 +373,11 @@ class _Files:
         if not any(isinstance(f.exception, (DeadlockError, MismatchError, DistBackendError)) for f in failures):
             return
         self._let_devices_end()
-        for recorder, prefix in self.recorders:
-            recorder.write(prefix)
+        try:
+            for recorder, prefix in self.recorders:
+                recorder.write(prefix)
+        except OSError as error:
+            warnings.warn(f"the flight recorder's files cannot be written: {error}", stacklevel=2)
 
     def _let_devices_end(self) -> None:
         """Lets what devices are in the middle of come to its end, so that the ranks' files agree on it."""
@@ -428,6 +432,7 @@ def dump_trace(
     includeCollectives: bool | None = None,  # noqa: N803 (PyTorch's names)
     includeStackTraces: bool | None = None,  # noqa: N803
     onlyActive: bool | None = None,  # noqa: N803
+    backend: str = "gloo",
 ) -> bytes:
     """What this rank issued last, pickled.
 
@@ -435,6 +440,7 @@ def dump_trace(
         includeCollectives: with the operations; None is true.
         includeStackTraces: with the places that they were called from; None is true.
         onlyActive: without those that have ended; None is false.
+        backend: means nothing: a rank has one recorder.
     """
     return pickle.dumps(_dumped(includeCollectives, includeStackTraces is not False, onlyActive))
 
@@ -442,6 +448,7 @@ def dump_trace(
 def dump_trace_json(
     includeCollectives: bool | None = None,  # noqa: N803
     onlyActive: bool | None = None,  # noqa: N803
+    backend: str = "gloo",
 ) -> bytes:
     """As dump_trace, in JSON: without places, and with 0 for what has not happened."""
     dumped = _dumped(includeCollectives, False, onlyActive)
@@ -451,7 +458,23 @@ def dump_trace_json(
     return json.dumps(dumped, sort_keys=True, separators=(",", ":")).encode()
 
 
-def reset_trace() -> None:
+def dump_trace_file(
+    rank: int,
+    includeCollectives: bool | None = None,  # noqa: N803
+    includeStackTraces: bool | None = None,  # noqa: N803
+    onlyActive: bool | None = None,  # noqa: N803
+    backend: str = "gloo",
+) -> None:
+    """As dump_trace, to the file of a rank, which TORCH_FR_DUMP_TEMP_FILE and its number name.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with open(f"{_first_of(_FILE) or _DEFAULT_FILE}{rank}", "wb") as file:
+        file.write(dump_trace(includeCollectives, includeStackTraces, onlyActive))
+
+
+def reset_trace(backend: str = "gloo") -> None:
     """Forgets what this rank issued."""
     recorder = _recorder.get()
     if recorder is not None:
