@@ -255,3 +255,35 @@ def test_memory_in_traces(tmp_path: Path) -> None:
     program = written(tmp_path, BEGIN + "    os.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + text)
     sizes = [blocks(4000 * (r + 1)) for r in range(2)]
     assert lines(launch("--nproc-per-node", "2", program)) == [f"{r} {n} {2 * n} 0 512" for r, n in enumerate(sizes)]
+
+
+def test_programs_that_need_neither_compilers_nor_mixed_precision(tmp_path: Path) -> None:
+    text = """
+    import torch.nn as nn
+    from torch.cuda.amp import GradScaler
+    model = torch.compile(nn.Linear(2, 1), mode="max-autotune")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = GradScaler(enabled=False)
+    @torch.compile
+    def loss_of(x):
+        return model(x).sum()
+    @torch.compile(dynamic=True)
+    def twice(x):
+        return 2 * x
+    before = model.weight.tolist()
+    with torch.autocast("cuda", dtype=torch.bfloat16, enabled=False), torch.amp.autocast("cuda", enabled=False):
+        loss = loss_of(torch.ones(3, 2))
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    torch.testing.assert_close(model.weight, torch.tensor(before) - twice(0.15))
+    assert scaler.get_scale() == 1.0 and not scaler.is_enabled() and scaler.state_dict() == {}
+    for use in (lambda: torch.autocast("cuda"), torch.amp.GradScaler, torch.cuda.amp.autocast):
+        try:
+            use()
+        except NotImplementedError as error:
+            print(str(error).split(":")[0])
+    """
+    out = lines(launch("--nproc-per-node", "1", written(tmp_path, BEGIN + text)))
+    assert out == ["torch.amp.GradScaler is not supported", *["torch.autocast is not supported"] * 2]
