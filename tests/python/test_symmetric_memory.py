@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -109,6 +111,23 @@ def test_groups_of_some_ranks() -> None:
         assert total.tolist() == [rank + (rank + 2) % 4] * 2
 
     on_group(4, program)
+
+
+def test_memory_that_nobody_uses_any_more_is_free() -> None:
+    kept: list[Any] = []
+
+    def program(rank: int) -> None:
+        for _ in range(3):
+            t, hdl = symmetric(np.zeros(1000), torch.float32)
+            hdl.barrier()
+            hdl.get_buffer((rank + 1) % 2, (1000,), torch.float32).sum()
+            hdl.barrier()
+            kept.append(weakref.ref(t._storage))
+        del t, hdl
+
+    on_group(2, program)
+    gc.collect()
+    assert len(kept) == 6 and not any(storage() for storage in kept)
 
 
 # -- order
