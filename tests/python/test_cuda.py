@@ -287,3 +287,50 @@ def test_programs_that_need_neither_compilers_nor_mixed_precision(tmp_path: Path
     """
     out = lines(launch("--nproc-per-node", "1", written(tmp_path, BEGIN + text)))
     assert out == ["torch.amp.GradScaler is not supported", *["torch.autocast is not supported"] * 2]
+
+
+def test_all_of_torch_distributed_on_several_nodes(tmp_path: Path) -> None:
+    """What makes tensors itself makes them on the rank's own device, whatever its number."""
+    text = """
+    torch.cuda.set_device(local)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", local))
+    size = dist.get_world_size()
+    dist.barrier()
+    dist.barrier(device_ids=[local])
+    everything = [None] * size
+    dist.all_gather_object(everything, rank)
+    assert everything == list(range(size))
+    told = [rank]
+    dist.broadcast_object_list(told, src=size - 1)
+    assert told == [size - 1]
+    mine = [None]
+    dist.scatter_object_list(mine, [f"for {r}" for r in range(size)] if rank == 1 else None, src=1)
+    assert mine == [f"for {rank}"]
+    gathered = [None] * size if rank == 0 else None
+    dist.gather_object(rank, gathered)
+    assert rank or gathered == everything
+    if rank == 0:
+        dist.send_object_list([{"a": 1}], dst=size - 1)
+    if rank == size - 1:
+        dist.recv_object_list(told, src=0)
+        assert told == [{"a": 1}]
+    t = torch.full((2,), rank, device="cuda")
+    request = dist.isend(t, (rank + 1) % size)
+    other = torch.empty_like(t)
+    assert dist.recv(other, (rank - 1) % size) == (rank - 1) % size
+    request.wait()
+    assert other.tolist() == [(rank - 1) % size] * 2 and other.device == torch.device("cuda", local)
+    node = dist.new_group(list(range(rank - local, rank - local + 2)), use_local_synchronization=True)
+    dist.all_reduce(t, group=node)
+    assert t.tolist() == [2 * (rank - local) + 1] * 2
+    with dist._coalescing_manager(device=t.device):
+        for part in (t, other):
+            dist.all_reduce(part)
+    torch.save(t, f"t{rank}.pt")
+    assert torch.load(f"t{rank}.pt", map_location=f"cuda:{local}").device == t.device
+    stream = torch.cuda.Stream(local)
+    stream.wait_stream(torch.cuda.current_stream(local))
+    torch.cuda.synchronize(local)
+    """
+    program = written(tmp_path, BEGIN + "    os.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + text)
+    assert launch("--nnodes", "3", "--nproc-per-node", "2", program) == Outcome(0, "", "")
