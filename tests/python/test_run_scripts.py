@@ -54,7 +54,7 @@ def on_two_nodes(recorded: Path) -> list[str]:
     return ["--nnodes", "2", flag, str(int(ranks) // 2), *rest]
 
 
-@pytest.mark.parametrize("recorded", filter(on_two_nodes, RECORDED), ids=lambda file: file.stem)
+@pytest.mark.parametrize("recorded", [file for file in RECORDED if on_two_nodes(file)], ids=lambda file: file.stem)
 def test_nodes_change_nothing(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But what the environment says of them."""
     monkeypatch.chdir(SCRIPTS)
