@@ -91,5 +91,8 @@ func (g *ProcessGroup) EstimateMessage(from, to int, bytes int64) (sim.Time, err
 		}
 	}
 	n := g.backend.World.Network
+	if err := n.CheckCopy(bytes); err != nil {
+		return 0, err
+	}
 	return n.Uncontended(n.Path(g.devices[from], g.devices[to]), bytes), nil
 }

@@ -26,6 +26,9 @@ func (b *Backend) Transfer(c Caller, t Transfer) (*torchemu.Event, error) {
 	if err := host.Alive(); err != nil {
 		return nil, err
 	}
+	if err := b.World.Network.CheckCopy(t.Bytes); err != nil {
+		return nil, err
+	}
 	for _, peer := range t.Peers {
 		if _, err := b.World.Rank(peer); err != nil {
 			return nil, err

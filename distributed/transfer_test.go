@@ -1,6 +1,7 @@
 package distributed_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -49,6 +50,18 @@ func TestAnAccessTakesAsLongAsItsMessages(t *testing.T) {
 		}
 		if c.Engine.Now() != want+slowest {
 			t.Errorf("%s ended at %v, want %v", test.name, c.Engine.Now(), want+slowest)
+		}
+	}
+}
+
+func TestAccessesOfTooLittleAndTooMuch(t *testing.T) {
+	c := newCluster(t, "default", distributed.Options{})
+	for _, bytes := range []int64{-1, math.MinInt64, math.MaxInt64} {
+		if _, err := c.Transfer(distributed.Caller{}, distributed.Transfer{Peers: []int{1}, Bytes: bytes}); err == nil {
+			t.Errorf("an access of %d bytes is no error", bytes)
+		}
+		if _, err := c.group.EstimateMessage(0, 1, bytes); err == nil {
+			t.Errorf("an estimate of a message of %d bytes is no error", bytes)
 		}
 	}
 }

@@ -26,6 +26,7 @@ from torchemu._streams import Event, Stream
 from torchemu._tensor import *
 from torchemu._tensor.memory import old_types
 from torchemu._unsupported import UnsupportedNameError
+from torchemu.amp import autocast
 from torchemu.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from torchemu.dtypes import dtype
 from torchemu.errors import OutOfMemoryError
@@ -45,7 +46,9 @@ __all__ = [
     "World",
     "ahbm",
     "are_deterministic_algorithms_enabled",
+    "autocast",
     "autograd",
+    "compile",
     "device",
     "distributed",
     "dtype",
@@ -140,6 +143,11 @@ def set_float32_matmul_precision(precision: str) -> None:
     """
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"float32_matmul_precision must be highest, high or medium, not {precision!r}")
+
+
+def compile(model: Any = None, **options: Any) -> Any:  # noqa: A001 (PyTorch's name)
+    """The function or module as it is, or a decorator that leaves it so: what it does is the same."""
+    return (lambda function: function) if model is None else model
 
 
 def is_storage(obj: Any) -> bool:

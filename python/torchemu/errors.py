@@ -8,7 +8,13 @@ class DeadlockError(RuntimeError):
 
 
 class MismatchError(RuntimeError):
-    """Ranks of a process group met in collectives that do not fit together."""
+    """Ranks of a process group met in collectives that do not fit together. On ranks whose debug level is DETAIL the
+    text begins as PyTorch's does there."""
+
+    def __init__(self, text: str) -> None:
+        from torchemu.distributed import _debug
+
+        super().__init__(_debug.told(text))
 
 
 class RaceError(RuntimeError):

@@ -11,6 +11,8 @@ from conftest import OpenWorld
 from gradients import check
 
 import torchemu as torch
+from torchemu._autograd.derivative import EVERYTHING, Derivative, Joint, Partial
+from torchemu._tensor.dispatch import Op, _op, _op_several
 from torchemu.nn import functional
 
 
@@ -202,3 +204,33 @@ def test_an_operation_without_derivative_says_so_when_it_is_needed(name: str) ->
     with pytest.raises(NotImplementedError, match=f"derivative for {name} is not implemented"):
         y.sum().backward()
     assert x.grad is None
+
+
+# -- operations that others add
+
+SQUARED_ERROR = Op(
+    "squared_error",
+    lambda x, y, scale: scale * (x - y) ** 2,
+    derivative=Derivative(
+        Partial(lambda call, grad: grad * 2 * call.params[0] * (call[0] - call[1]), 0, 1),
+        Partial(lambda call, grad: grad * 2 * call.params[0] * (call[1] - call[0]), 0, 1),
+    ),
+)
+
+
+def _sum_and_product(call: Any, of_sum: Any, of_product: Any) -> list[Any]:
+    zeros = torch.zeros(call.shape(0), dtype=call.about(0).dtype)
+    first, second = (zeros if g is None else g for g in (of_sum, of_product))
+    return [first + second * call[1], first + second * call[0]]
+
+
+SUM_AND_PRODUCT = Op("sum_and_product", lambda x, y: (x + y, x * y), derivative=Joint(_sum_and_product, EVERYTHING))
+
+
+def test_operations_with_derivatives_of_their_own() -> None:
+    check(lambda x, y: _op(SQUARED_ERROR, (x, y), 3.0), normal(2, 3), normal(3, seed=2))
+    kinds = (torch.float64, torch.float64)
+    both = lambda x, y: _op_several(SUM_AND_PRODUCT, (x, y), kinds=kinds)  # noqa: E731
+    check(both, normal(4), normal(4, seed=2))
+    check(lambda x, y: both(x, y)[1], normal(4), normal(4, seed=2))
+    assert _op(SQUARED_ERROR, (torch.ones(2, requires_grad=True), 3.0), 1).grad_fn.name() == "SquaredErrorBackward0"

@@ -375,6 +375,36 @@ def test_graphs_are_no_circles() -> None:
         gc.enable()
 
 
+def tensors_alive() -> int:
+    return sum(issubclass(type(o), Tensor) for o in gc.get_objects())
+
+
+def test_training_leaves_nothing_behind() -> None:
+    x = torch.ones(3, 4)
+    weights = [leaf(4, 5), leaf(5, 2)]
+
+    def step() -> None:
+        whole = torch.zeros(3, 5)
+        whole[:, 1:] = (x @ weights[0]).tanh()[:, 1:]
+        loss = (whole @ weights[1]).softmax(1)[:, 0].log().mean()
+        loss.backward()
+        with torch.no_grad():
+            for w in weights:
+                w.sub_(w.grad, alpha=0.1)
+                w.grad = None
+
+    gc.collect()
+    gc.disable()
+    try:
+        step()
+        before = tensors_alive()
+        for _ in range(5):
+            step()
+        assert tensors_alive() == before
+    finally:
+        gc.enable()
+
+
 # -- copies
 
 

@@ -263,6 +263,17 @@ def test_a_kept_result_is_seen_with_its_history_and_is_no_circle() -> None:
         gc.enable()
 
 
+def test_arguments_that_are_not_kept_are_free() -> None:
+    x = leaf(2)
+    between = x * 3
+    gone = weakref.ref(between)
+    y = function(lambda ctx, t, n: t * n, lambda ctx, g: (g, None)).apply(between, 2)
+    del between
+    assert gone() is None
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
 # -- results that are arguments, and views
 
 

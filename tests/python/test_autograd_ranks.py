@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conftest import OpenWorld
-from ranks import on_ranks
+from ranks import failures, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
@@ -56,6 +56,24 @@ def test_passes_of_ranks_do_not_mix() -> None:
     for rank, (grad, order) in enumerate(answers):
         assert grad == [sum(2.0**r for r in range(4))] * 3
         assert order == [str(layer) for layer in range(rank, -1, -1)]
+
+
+def test_a_rank_that_fails_in_its_pass_leaves_the_others_alone() -> None:
+    """Those that wait for it in the middle of theirs are unwound, each with its own mode and stream."""
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        x = torch.ones(3, requires_grad=True)
+        y = Reduced.apply(x * 2)
+        if rank == 1:
+            y.register_hook(lambda g: 1 / 0)
+        with torch.cuda.stream(torch.cuda.Stream()):
+            y.sum().backward()
+
+    errors = failures(3, program)
+    assert isinstance(errors[1], ZeroDivisionError)
+    assert torch.is_grad_enabled() and torch.cuda.current_stream() == torch.cuda.default_stream()
+    test_passes_of_ranks_do_not_mix()
 
 
 def test_modes_belong_to_ranks() -> None:

@@ -255,3 +255,82 @@ def test_memory_in_traces(tmp_path: Path) -> None:
     program = written(tmp_path, BEGIN + "    os.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + text)
     sizes = [blocks(4000 * (r + 1)) for r in range(2)]
     assert lines(launch("--nproc-per-node", "2", program)) == [f"{r} {n} {2 * n} 0 512" for r, n in enumerate(sizes)]
+
+
+def test_programs_that_need_neither_compilers_nor_mixed_precision(tmp_path: Path) -> None:
+    text = """
+    import torch.nn as nn
+    from torch.cuda.amp import GradScaler
+    model = torch.compile(nn.Linear(2, 1), mode="max-autotune")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = GradScaler(enabled=False)
+    @torch.compile
+    def loss_of(x):
+        return model(x).sum()
+    @torch.compile(dynamic=True)
+    def twice(x):
+        return 2 * x
+    before = model.weight.tolist()
+    with torch.autocast("cuda", dtype=torch.bfloat16, enabled=False), torch.amp.autocast("cuda", enabled=False):
+        loss = loss_of(torch.ones(3, 2))
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    torch.testing.assert_close(model.weight, torch.tensor(before) - twice(0.15))
+    assert scaler.get_scale() == 1.0 and not scaler.is_enabled() and scaler.state_dict() == {}
+    for use in (lambda: torch.autocast("cuda"), torch.amp.GradScaler, torch.cuda.amp.autocast):
+        try:
+            use()
+        except NotImplementedError as error:
+            print(str(error).split(":")[0])
+    """
+    out = lines(launch("--nproc-per-node", "1", written(tmp_path, BEGIN + text)))
+    assert out == ["torch.amp.GradScaler is not supported", *["torch.autocast is not supported"] * 2]
+
+
+def test_all_of_torch_distributed_on_several_nodes(tmp_path: Path) -> None:
+    """What makes tensors itself makes them on the rank's own device, whatever its number."""
+    text = """
+    torch.cuda.set_device(local)
+    dist.init_process_group("nccl", device_id=torch.device("cuda", local))
+    size = dist.get_world_size()
+    dist.barrier()
+    dist.barrier(device_ids=[local])
+    everything = [None] * size
+    dist.all_gather_object(everything, rank)
+    assert everything == list(range(size))
+    told = [rank]
+    dist.broadcast_object_list(told, src=size - 1)
+    assert told == [size - 1]
+    mine = [None]
+    dist.scatter_object_list(mine, [f"for {r}" for r in range(size)] if rank == 1 else None, src=1)
+    assert mine == [f"for {rank}"]
+    gathered = [None] * size if rank == 0 else None
+    dist.gather_object(rank, gathered)
+    assert rank or gathered == everything
+    if rank == 0:
+        dist.send_object_list([{"a": 1}], dst=size - 1)
+    if rank == size - 1:
+        dist.recv_object_list(told, src=0)
+        assert told == [{"a": 1}]
+    t = torch.full((2,), rank, device="cuda")
+    request = dist.isend(t, (rank + 1) % size)
+    other = torch.empty_like(t)
+    assert dist.recv(other, (rank - 1) % size) == (rank - 1) % size
+    request.wait()
+    assert other.tolist() == [(rank - 1) % size] * 2 and other.device == torch.device("cuda", local)
+    node = dist.new_group(list(range(rank - local, rank - local + 2)), use_local_synchronization=True)
+    dist.all_reduce(t, group=node)
+    assert t.tolist() == [2 * (rank - local) + 1] * 2
+    with dist._coalescing_manager(device=t.device):
+        for part in (t, other):
+            dist.all_reduce(part)
+    torch.save(t, f"t{rank}.pt")
+    assert torch.load(f"t{rank}.pt", map_location=f"cuda:{local}").device == t.device
+    stream = torch.cuda.Stream(local)
+    stream.wait_stream(torch.cuda.current_stream(local))
+    torch.cuda.synchronize(local)
+    """
+    program = written(tmp_path, BEGIN + "    os.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + text)
+    assert launch("--nnodes", "3", "--nproc-per-node", "2", program) == Outcome(0, "", "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -351,6 +353,20 @@ def test_as_a_module() -> None:
         model.load_state_dict(model.state_dict())
 
     on_ranks(2, program)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_in_step_too(copied: Callable[[Any], Any]) -> None:
+    def program(rank: int) -> list[float]:
+        dist.init_process_group("nccl")
+        model = DDP(nn.Linear(1, 1, bias=False))
+        other = copied(model)
+        for each in (model, other):
+            each(torch.full((1, 1), rank + 1.0)).sum().backward()
+        assert other.module.weight is not model.module.weight
+        return [each.module.weight.grad.item() for each in (model, other)]
+
+    assert on_ranks(2, program) == [[1.5, 1.5]] * 2
 
 
 def test_misuse() -> None:

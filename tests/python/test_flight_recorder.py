@@ -1,94 +1,27 @@
-"""The flight recorder: what PyTorch's fr_trace is to find in the files, checked against the published schema."""
+"""The flight recorder: what a rank has kept, checked against the published schema."""
 
 from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import OpenWorld
-from ranks import SIXTY_FOUR, failures, on_ranks
+from flight import FILE, MILLISECOND, SIZE, check_schema, dumped, entries
+from ranks import SIXTY_FOUR, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
 from torchemu._C import _distributed_c10d as c10d
 from torchemu._waiting import host_time, reach
-from torchemu.errors import DeadlockError, DistBackendError, MismatchError
-
-SCHEMA: dict[str, type | tuple[type, ...]] = {
-    "frames": list,
-    "record_id": int,
-    "pg_id": int,
-    "process_group": tuple,
-    "thread_name": str,
-    "thread_id": str,
-    "collective_seq_id": int,
-    "p2p_seq_id": int,
-    "op_id": int,
-    "profiling_name": str,
-    "time_created_ns": int,
-    "input_sizes": list,
-    "input_dtypes": list,
-    "output_sizes": list,
-    "output_dtypes": list,
-    "state": str,
-    "time_discovered_started_ns": (int, type(None)),
-    "time_discovered_completed_ns": (int, type(None)),
-    "retired": bool,
-    "timeout_ms": int,
-    "is_p2p": bool,
-}
-"""The fields of an entry in version 2.10, as PyTorch 2.11 writes them, and their types."""
-
-MILLISECOND = 10**9
-SIZE, FILE = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
 
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (SIZE, FILE, "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"):
         monkeypatch.delenv(name, raising=False)
-
-
-def dumped(**options: bool) -> dict[str, Any]:
-    """What the running rank has recorded."""
-    whole: dict[str, Any] = pickle.loads(c10d._dump_fr_trace(**options))
-    return whole
-
-
-def entries() -> list[dict[str, Any]]:
-    """The operations of it."""
-    return list(dumped()["entries"])
-
-
-def check_schema(whole: dict[str, Any]) -> None:
-    """Fails unless a dump is what PyTorch would write."""
-    assert set(whole) == {"version", "pg_config", "comm_lib_version", "pg_status", "entries"}
-    assert whole["version"] == "2.10"
-    for config in whole["pg_config"].values():
-        assert set(config) == {"name", "desc", "ranks"}
-        assert config["ranks"] == str(json.loads(config["ranks"]))
-    for entry in whole["entries"]:
-        assert set(entry) == set(SCHEMA)
-        for name, kind in SCHEMA.items():
-            assert isinstance(entry[name], kind), name
-        for frame in entry["frames"]:
-            assert {k: type(v) for k, v in frame.items()} == {"name": str, "filename": str, "line": int}
-        check_times(entry)
-
-
-def check_times(entry: dict[str, Any]) -> None:
-    """Fails unless state and times agree."""
-    created, began = entry["time_created_ns"], entry["time_discovered_started_ns"]
-    ended = entry["time_discovered_completed_ns"]
-    assert entry["state"] == ("completed" if ended is not None else "started" if began is not None else "scheduled")
-    assert entry["retired"] == (ended is not None)
-    assert began is None or created <= began
-    assert ended is None or (began is not None and began <= ended)
 
 
 def test_off_records_nothing_and_looks_at_nothing(open_world: OpenWorld) -> None:
@@ -217,6 +150,39 @@ def test_messages_and_groups(open_world: OpenWorld, monkeypatch: pytest.MonkeyPa
     ]
 
 
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_blocks_of_several_sizes(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    """NCCL has a collective for each block, and one for all of them together, with one number."""
+    open_world("default")
+    monkeypatch.setenv(SIZE, "100")
+
+    def program(rank: int) -> None:
+        dist.init_process_group(backend)
+        blocks = [torch.ones(r + 1, 2) for r in range(3)]
+        dist.all_gather(blocks, blocks[rank].clone())
+        dist.reduce_scatter(torch.empty(rank + 1, 2), blocks)
+        dist.barrier()
+        whole = dumped()
+        check_schema(whole)
+        *found, last = whole["entries"]
+        assert (last["collective_seq_id"], last["state"]) == (3, "completed")
+        shown = [(e["profiling_name"], e["input_sizes"], e["output_sizes"], e["collective_seq_id"]) for e in found]
+        each = [[[r + 1, 2]] for r in range(3)]
+        several = [[r + 1, 2] for r in range(3)]
+        if backend == "gloo":
+            own = each[rank]
+            assert shown == [("gloo:all_gather", own, several, 1), ("gloo:reduce_scatter", several, own, 2)]
+            return
+        assert shown == [
+            *[("nccl:_broadcast_oop", size, size, 1) for size in each], ("nccl:ALLGATHER_coalesced", [], [], 1),
+            *[("nccl:_reduce_oop", size, size, 2) for size in each], ("nccl:REDUCE_SCATTER_coalesced", [], [], 2),
+        ]  # fmt: skip
+        assert [e["op_id"] for e in whole["entries"]] == [1, 2, 3, 3, 4, 5, 6, 6, 7]
+        assert all(e["state"] == "completed" for e in found)
+
+    on_ranks(3, program)
+
+
 def test_collectives_of_objects(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are those that their bytes go through."""
     open_world("sips2")
@@ -313,9 +279,10 @@ def test_states(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     on_ranks(2, program)
 
 
-def test_parts_and_json(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_and_json(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     open_world("sips2")
     monkeypatch.setenv(SIZE, "10")
+    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
 
     def program(rank: int) -> None:
         dist.init_process_group()
@@ -332,6 +299,9 @@ def test_parts_and_json(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) 
         assert text == whole
         assert text["entries"][1]["input_dtypes"] == ["BFloat16"]
         assert json.loads(c10d._dump_fr_trace_json(onlyActive=True))["entries"] == text["entries"][1:]
+        c10d._dump_fr_trace_file(rank, includeStackTraces=False, backend="nccl")
+        (written,) = pickle.loads((tmp_path / f"rank_{rank}").read_bytes())["entries"][1:]
+        assert written["input_dtypes"] == ["BFloat16"] and "frames" not in written
 
     on_ranks(2, program)
 
@@ -347,96 +317,6 @@ def test_recording_takes_no_simulated_time(open_world: OpenWorld, monkeypatch: p
     monkeypatch.setenv(SIZE, "10")
     open_world("default")
     assert on_ranks(4, program) == without
-
-
-def files(folder: Path) -> list[dict[str, Any]]:
-    """The dumps that were written, by rank."""
-    found = sorted(folder.iterdir(), key=lambda path: int(path.name.removeprefix("rank_")))
-    whole = [pickle.loads(path.read_bytes()) for path in found]
-    for one in whole:
-        check_schema(one)
-    return whole
-
-
-def mismatch(rank: int) -> None:
-    """Rank 2 calls something else."""
-    dist.init_process_group("nccl")
-    dist.barrier()
-    if rank == 2:
-        dist.broadcast(torch.ones(4), 0)
-    else:
-        dist.all_reduce(torch.ones(4))
-    dist.barrier()
-
-
-def hang(rank: int) -> None:
-    """Rank 2 calls nothing more."""
-    dist.init_process_group("nccl")
-    dist.barrier()
-    if rank != 2:
-        dist.all_reduce(torch.ones(4))
-        dist.barrier()
-
-
-@pytest.mark.parametrize("settings", [(SIZE, FILE), (FILE,), ("TORCH_NCCL_DEBUG_INFO_TEMP_FILE",)])
-def test_files_of_a_mismatch(
-    open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: tuple[str, ...]
-) -> None:
-    open_world("default")
-    for name in settings:
-        monkeypatch.setenv(name, "50" if name == SIZE else str(tmp_path / "rank_"))
-    assert {type(e) for e in failures(4, mismatch).values()} == {MismatchError}
-    whole = files(tmp_path)
-    assert len(whole) == 4
-    names = [[e["profiling_name"] for e in one["entries"]][:2] for one in whole]
-    wrong = ["nccl:barrier", "nccl:broadcast"]
-    right = ["nccl:barrier", "nccl:all_reduce"]
-    assert names == [right, right, wrong, right]
-    assert all(one["entries"][0]["state"] == "completed" for one in whole)
-    assert all(one["entries"][1]["state"] != "completed" for one in whole)
-
-
-def test_files_of_a_hang(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The rank that others wait for has a file too, though it has ended long before."""
-    open_world("default")
-    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
-    assert {type(e) for e in failures(4, hang).values()} == {DeadlockError}
-    whole = files(tmp_path)
-    states = [[e["state"] for e in one["entries"]] for one in whole]
-    waiting = ["completed", "started", "scheduled"]
-    assert states == [waiting, waiting, ["completed"], waiting]
-
-
-def test_files_of_a_timeout(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    open_world("default")
-    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
-
-    def program(rank: int) -> None:
-        dist.init_process_group("nccl", timeout=timedelta(milliseconds=5))
-        if rank == 1:
-            reach(50 * MILLISECOND)
-        t = torch.ones(4)
-        dist.all_reduce(t)
-        t.tolist()
-
-    found = failures(2, program)
-    assert DistBackendError in {type(e) for e in found.values()}
-    first, second = files(tmp_path)
-    assert [(e["state"], e["timeout_ms"]) for e in first["entries"]] == [("started", 5)]
-    assert [e["state"] for e in second["entries"]] in ([], ["scheduled"], ["started"])
-
-
-def test_no_files_of_other_failures(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    open_world("default")
-    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
-
-    def program(rank: int) -> None:
-        dist.init_process_group()
-        dist.barrier()
-        raise ValueError("the program's own")
-
-    assert {type(e) for e in failures(2, program).values()} == {ValueError}
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_size_that_is_no_number(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,22 +345,3 @@ def test_attached_by_hand(open_world: OpenWorld) -> None:
         assert [(e["profiling_name"], e["collective_seq_id"]) for e in entries()] == [("nccl:all_reduce", 2)]
 
     on_ranks(2, program)
-
-
-@pytest.mark.parametrize(
-    ("program", "text"), [(mismatch, "COLLECTIVE_TYPE_MISMATCH"), (hang, "Not all ranks joining collective")]
-)
-def test_what_pytorch_finds_in_them(
-    open_world: OpenWorld,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    program: Callable[[int], None],
-    text: str,
-) -> None:
-    fr_trace = pytest.importorskip("torch.distributed.flight_recorder.fr_trace")
-    open_world("default")
-    monkeypatch.setenv(FILE, str(tmp_path / "rank_"))
-    failures(4, program)
-    fr_trace.main([str(tmp_path), "--prefix", "rank_"])
-    assert text in caplog.text

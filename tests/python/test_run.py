@@ -59,6 +59,15 @@ def test_variables_of_each_rank(tmp_path: Path) -> None:
     assert got == ["0 0 0 0 0 4 2 2", "1 1 0 0 1 4 2 2", "2 0 1 1 2 4 2 2", "3 1 1 1 3 4 2 2"]
 
 
+def test_what_else_torchrun_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    names = "OMP_NUM_THREADS TORCHELASTIC_USE_AGENT_STORE TORCH_NCCL_ASYNC_ERROR_HANDLING"
+    assert shown(tmp_path, "--nproc-per-node", "2", names=names) == ["1 True 1"] * 2
+    assert "OMP_NUM_THREADS" not in os.environ
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert shown(tmp_path, "--nproc-per-node", "2", names="OMP_NUM_THREADS") == ["3", "3"]
+
+
 def test_meeting_place(tmp_path: Path) -> None:
     names = "MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID ROLE_NAME"
     assert shown(tmp_path, "--nproc-per-node=1", names=names) == ["127.0.0.1 29500 none default"]

@@ -46,6 +46,22 @@ def test_no_schedule_of_many_changes_it(recorded: Path, monkeypatch: pytest.Monk
         prints_the_same(recorded, "--virtual-clock", "--schedule", policy, "--schedule-seed", str(seed))
 
 
+def on_two_nodes(recorded: Path) -> list[str]:
+    """The arguments that start a program with half of its ranks on each of two nodes; none where that cannot be."""
+    flag, ranks, *rest = started(recorded)
+    if flag != "--nproc-per-node" or int(ranks) % 2 or recorded.stem == "environment":
+        return []
+    return ["--nnodes", "2", flag, str(int(ranks) // 2), *rest]
+
+
+@pytest.mark.parametrize("recorded", [file for file in RECORDED if on_two_nodes(file)], ids=lambda file: file.stem)
+def test_nodes_change_nothing(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But what the environment says of them."""
+    monkeypatch.chdir(SCRIPTS)
+    outcome = launch(*on_two_nodes(recorded))
+    assert (outcome.status, outcome.err, outcome.out) == (0, "", recorded.read_text())
+
+
 def test_every_script_is_recorded() -> None:
     programs = {p.stem for p in SCRIPTS.glob("*.py") if p.read_text().startswith("# ")}
     programs |= {p.parent.name for p in SCRIPTS.glob("*/__main__.py")}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -111,6 +113,23 @@ def test_groups_of_some_ranks() -> None:
     on_group(4, program)
 
 
+def test_memory_that_nobody_uses_any_more_is_free() -> None:
+    kept: list[Any] = []
+
+    def program(rank: int) -> None:
+        for _ in range(3):
+            t, hdl = symmetric(np.zeros(1000), torch.float32)
+            hdl.barrier()
+            hdl.get_buffer((rank + 1) % 2, (1000,), torch.float32).sum()
+            hdl.barrier()
+            kept.append(weakref.ref(t._storage))
+        del t, hdl
+
+    on_group(2, program)
+    gc.collect()
+    assert len(kept) == 6 and not any(storage() for storage in kept)
+
+
 # -- order
 
 
@@ -127,6 +146,31 @@ def test_signals_hand_elements_on() -> None:
         return float(t.item())
 
     assert on_group(5, program) == [0, 1, 3, 6, 10]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_order_does_not_depend_on_who_runs_when(open_world: OpenWorld, seed: int) -> None:
+    """A ring of partial sums, written into neighbours' memory between barriers, under random schedules of ranks."""
+    n = 6
+    world = open_world(SIXTY_FOUR)
+    world.schedule, world.seed = "random", seed
+
+    def program(rank: int) -> list[float]:
+        t, hdl = symmetric([float(rank), 0.0])
+        right = hdl.get_buffer((rank + 1) % n, (2,), torch.float32)
+        hdl.barrier()
+        total = t[:1].clone()
+        for _ in range(n - 1):
+            right[1:].copy_(t[:1])
+            hdl.barrier()
+            t[:1].copy_(t[1:])
+            total += t[:1]
+            hdl.barrier()
+        dist.all_reduce(t)
+        hdl.barrier()
+        return [*total.tolist(), *hdl.get_buffer(0, (1,), torch.float32).tolist()]
+
+    assert on_group(n, program) == [[15, 15]] * n
 
 
 def test_signals_of_channels_and_of_several_rounds() -> None:

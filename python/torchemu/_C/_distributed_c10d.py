@@ -31,10 +31,11 @@ from torchemu.distributed import (
     set_debug_level,
     set_debug_level_from_env,
 )
-from torchemu.distributed._flight_recorder import FlightRecorderHook
-from torchemu.distributed._flight_recorder import dump_trace as _dump_fr_trace
-from torchemu.distributed._flight_recorder import dump_trace_json as _dump_fr_trace_json
-from torchemu.distributed._flight_recorder import reset_trace as _reset_fr_trace
+from torchemu.distributed._flight_files import FlightRecorderHook
+from torchemu.distributed._flight_files import dump_trace as _dump_fr_trace
+from torchemu.distributed._flight_files import dump_trace_file as _dump_fr_trace_file
+from torchemu.distributed._flight_files import dump_trace_json as _dump_fr_trace_json
+from torchemu.distributed._flight_files import reset_trace as _reset_fr_trace
 from torchemu.distributed._hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
 from torchemu.distributed._options import AllgatherOptions
 from torchemu.distributed._symmetric_memory import is_nvshmem_available as _is_nvshmem_available
@@ -81,6 +82,7 @@ __all__ = [
     "Work",
     "_SymmetricMemory",
     "_dump_fr_trace",
+    "_dump_fr_trace_file",
     "_dump_fr_trace_json",
     "_dump_nccl_trace",
     "_dump_nccl_trace_json",

@@ -17,12 +17,9 @@ def applied(node: Node, grads: list[Tensor | None], again: bool) -> Sequence[Any
     Raises:
         RuntimeError: a gradient is NaN, and that is looked for.
     """
-    mode = state.current().anomaly
-    if not mode.on:
-        return node.apply(grads, again)
     try:
         found = node.apply(grads, again)
-        if mode.check_nan:
+        if state.current().anomaly.check_nan:
             _check(node, found)
     except Exception:
         warnings.warn(_where(node), stacklevel=2)

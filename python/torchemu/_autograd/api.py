@@ -54,7 +54,7 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], check: bool = True) 
         grad = _initial(t, given)
         if given is not None and check:
             _check_shape(t, grad, i)
-        roots.append((edge, fitting(grad, expected(edge), edge.node.name(), i)))
+        roots.append((edge, fitting(grad, expected(edge), edge.node, i)))
     return roots
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torchemu._autograd.derivative import RESULT, Derivative
 from torchemu._autograd.node import Node, outputs_of
 from torchemu._autograd.saved import Packed, Saved, save
-from torchemu._autograd.variable import Edge, Metadata, metadata_of
+from torchemu._autograd.variable import Edge, Metadata
 from torchemu._tensor.core import Tensor
 
 if TYPE_CHECKING:
@@ -33,12 +33,14 @@ class Call(Node):
         super().__init__(edges, ())
         self.op, self.params = op, params
         self.needs = [edge is not None for edge in edges]
-        self.operands = [metadata_of(t) if isinstance(t, Tensor) else None for t in operands]
         derivative = op.derivative
-        self._uses = set() if derivative is None else derivative.uses(self.needs)
-        self._kept = [
-            (save(t) if i in self._uses else None) if isinstance(t, Tensor) else t for i, t in enumerate(operands)
-        ]
+        self._uses = frozenset() if derivative is None else derivative.uses(self.needs)
+        self.operands: list[Metadata | None] = []
+        self._kept: list[Any] = []
+        for i, t in enumerate(operands):
+            of_tensor = isinstance(t, Tensor)
+            self.operands.append(Metadata(t._shape, t.dtype, t.device) if of_tensor else None)
+            self._kept.append((save(t) if i in self._uses else None) if of_tensor else t)
         self._results: list[Saved | Packed] = []
 
     def returned(self, results: Sequence[Tensor]) -> None:
@@ -81,9 +83,10 @@ class Call(Node):
         derivative: Derivative | None = self.op.derivative
         if derivative is None:
             raise NotImplementedError(f"derivative for {self.op.name} is not implemented")
-        if all(grad is None for grad in grads):
-            return [None] * len(self.edges)
-        return derivative.gradients(self, grads)
+        for grad in grads:
+            if grad is not None:
+                return derivative.gradients(self, grads)
+        return [None] * len(self.edges)
 
     def release(self) -> None:
         """Lets go the operands and results."""

@@ -37,15 +37,23 @@ class Derivative:
     An operation that writes into a tensor has that, as it was before, as its first operand.
     """
 
-    __slots__ = ("partials",)
+    __slots__ = ("_known", "partials")
 
     def __init__(self, *partials: Partial) -> None:
         self.partials = partials
+        self._known: dict[tuple[bool, ...], frozenset[int]] = {}  # what uses returns
 
-    def uses(self, needs: Sequence[bool]) -> set[int]:
+    def uses(self, needs: Sequence[bool]) -> frozenset[int]:
         """What the formulas of the operands whose gradients are needed look at."""
+        key = tuple(needs)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = frozenset(_written_out(self._used(key), len(key)))
+        return known
+
+    def _used(self, needs: Sequence[bool]) -> set[int]:
         pairs = zip(self.partials, needs, strict=False)
-        return _written_out({used for partial, needed in pairs if needed for used in partial.uses}, len(needs))
+        return {used for partial, needed in pairs if needed for used in partial.uses}
 
     def gradients(self, call: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradients of the operands, None where none is needed or there is none."""
@@ -70,9 +78,8 @@ class Joint(Derivative):
         super().__init__()
         self._formula, self._uses = formula, uses
 
-    def uses(self, needs: Sequence[bool]) -> set[int]:
-        """What the formula looks at."""
-        return _written_out(set(self._uses), len(needs))
+    def _used(self, needs: Sequence[bool]) -> set[int]:
+        return set(self._uses)
 
     def gradients(self, call: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradients of the operands."""

@@ -68,7 +68,8 @@ class Pass:
         self._awaited: dict[Node, int] = {}
         self._ready: list[tuple[float, int, Node]] = []
         self._made_ready = 0
-        self._stream = _streams.current()
+        self._stream = self._at = _streams.current()
+        self._careful = state.current().anomaly.on
         self._streams_of_leaves: dict[Stream, None] = {}
 
     def run(self, roots: Sequence[tuple[Edge, Tensor]]) -> None:
@@ -105,7 +106,8 @@ class Pass:
 
     def _step(self, node: Node) -> None:
         """Runs a node, on the stream that it was recorded on."""
-        if node.stream is not _streams.current():
+        if node.stream is not self._at:
+            self._at = node.stream
             _streams.set_stream(node.stream)
         if isinstance(node, AccumulateGrad):
             self._streams_of_leaves[node.stream] = None
@@ -114,30 +116,36 @@ class Pass:
 
     def _found(self, node: Node, grads: list[Tensor | None]) -> Sequence[Any]:
         """The gradients of a node's operands; none where nobody wants them."""
-        if self._wanted is None:
+        wanted = self._wanted
+        goes_on = wanted is None or wanted.goes_on(node)
+        if wanted is not None and goes_on:
+            wanted.capture(node, grads)  # as PyTorch has it: hooks count only where a pass ends
+        if node.hooked:
             node.before(grads)
-        elif self._wanted.goes_on(node):
-            self._wanted.capture(node, grads)  # as PyTorch has it: hooks count only where a pass ends
-            node.before(grads)
-        else:
-            node.before(grads)
-            self._wanted.capture(node, grads)
+        if wanted is not None and not goes_on:
+            wanted.capture(node, grads)
             return ()
-        grads = node.replaced(grads)
-        found = node.after(anomaly.applied(node, grads, self._record), grads)
+        if node.hooked:
+            grads = node.replaced(grads)
+        found = anomaly.applied(node, grads, self._record) if self._careful else node.apply(grads, self._record)
+        if node.hooked:
+            found = node.after(found, grads)
         if not self._keep:
             node.release()
         return found
 
     def _hand_on(self, node: Node, found: Sequence[Any]) -> None:
+        awaited, stream = self._awaited, node.stream
         for at, (edge, grad) in enumerate(zip(node.edges, found, strict=False)):
             if edge is None:
                 continue
-            self._add(edge, None if grad is None else fitting(grad, expected(edge), node.name(), at))
-            _follow(edge.node.stream, node.stream)
-            self._awaited[edge.node] -= 1
-            if not self._awaited[edge.node]:
-                self._push(edge.node)
+            target = edge.node
+            self._add(edge, None if grad is None else fitting(grad, expected(edge), node, at))
+            if target.stream is not stream:
+                _follow(target.stream, stream)
+            awaited[target] -= 1
+            if not awaited[target]:
+                self._push(target)
 
 
 def _dependencies(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
@@ -170,14 +178,14 @@ def _follow(stream: Stream, other: Stream) -> None:
 
 def expected(edge: Edge) -> Metadata:
     """What a gradient that goes there has to look like."""
-    node = edge.node
-    about = metadata_of(node.variable) if isinstance(node, AccumulateGrad) else node.outputs[edge.output]
+    node, output = edge
+    about = metadata_of(node.variable) if isinstance(node, AccumulateGrad) else node.outputs[output]
     assert about is not None  # what is no tensor has no edge
     return about
 
 
-def fitting(grad: Any, about: Metadata, function: str, at: int) -> Tensor:
-    """A gradient as that of its tensor: summed to its shape and converted.
+def fitting(grad: Any, about: Metadata, node: Node, at: int) -> Tensor:
+    """A gradient as that of its tensor: summed to its shape and converted. It is the node's for its operand at.
 
     Raises:
         RuntimeError: it is none.
@@ -187,13 +195,15 @@ def fitting(grad: Any, about: Metadata, function: str, at: int) -> Tensor:
     if grad._shape != about.shape:
         if not _expands(about.shape, grad._shape):
             raise RuntimeError(
-                f"Function {function} returned an invalid gradient at index {at} - got {list(grad._shape)} but "
+                f"Function {node.name()} returned an invalid gradient at index {at} - got {list(grad._shape)} but "
                 f"expected shape compatible with {list(about.shape)}"
             )
         grad = summed(grad, about.shape)
     if grad.dtype is not about.dtype:
         grad = grad.to(about.dtype)
-    return grad if grad.device == about.device else grad.to(about.device, non_blocking=True)
+    if grad.device is about.device or grad.device == about.device:
+        return grad
+    return grad.to(about.device, non_blocking=True)
 
 
 def _expands(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

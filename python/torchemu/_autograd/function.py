@@ -89,6 +89,7 @@ class BackwardFunction(Node, FunctionCtx):
             self._wrapped(t, i, _among(t, inputs)) if isinstance(t, Tensor) else t for i, t in enumerate(results)
         ])  # fmt: skip
         self._dirty = self._non_differentiable = ()
+        self._first = None
         if self._recorded:
             self._saved = [None if t is None else self._kept(t, i, wrapped) for i, t in enumerate(self._to_save)]
         self._to_save = ()

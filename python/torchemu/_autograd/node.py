@@ -25,19 +25,24 @@ class Node:
         number: nodes with higher numbers are recorded later, and come first in a backward pass.
         stream: where its gradients are calculated: as the function was.
         metadata: the program's own.
+        hooked: whether there may be hooks.
     """
 
     def __init__(self, edges: Sequence[Edge | None], outputs: Sequence[Metadata | None]) -> None:
-        self.edges, self.outputs = tuple(edges), outputs
-        self.number: float = state.next_number()
+        own = state.current()
+        own.recorded += 1
+        self.edges, self.outputs = edges, outputs
+        self.number: float = own.recorded
         self.stream = _streams.current()
         self.metadata: dict[Any, Any] = {}
-        if state.current().anomaly.on:
+        if own.anomaly.on:
             self.metadata["traceback_"] = traceback.format_stack()
-        self._before: Hooks | None = None
-        self._after: Hooks | None = None
-        self._output_hooks: dict[int, Hooks] | None = None
-        self._retaining: dict[int, weakref.ref[Tensor]] | None = None
+
+    hooked = False
+    _before: Hooks | None = None
+    _after: Hooks | None = None
+    _output_hooks: dict[int, Hooks] | None = None
+    _retaining: dict[int, weakref.ref[Tensor]] | None = None
 
     def name(self) -> str:
         """What messages call it."""
@@ -65,22 +70,26 @@ class Node:
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Calls fn(gradients of the operands, gradients of the results) whenever it has run. What fn returns, unless
         None, takes the place of the former."""
+        self.hooked = True
         self._after = OrderedDict() if self._after is None else self._after
         return registered(self._after, fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Calls fn(gradients of the results) whenever it is about to run; a result takes their place."""
+        self.hooked = True
         self._before = OrderedDict() if self._before is None else self._before
         return registered(self._before, fn)
 
     def hooks_of_output(self, output: int) -> Hooks:
         """The hooks of the tensor that is one of the results."""
+        self.hooked = True
         if self._output_hooks is None:
             self._output_hooks = {}
         return self._output_hooks.setdefault(output, OrderedDict())
 
     def retain(self, output: int, t: Tensor) -> None:
         """Leaves the gradient of a result in that tensor's grad."""
+        self.hooked = True
         if self._retaining is None:
             self._retaining = {}
         self._retaining[output] = weakref.ref(t)
@@ -145,6 +154,7 @@ class AccumulateGrad(Node):
     def __init__(self, variable: Tensor) -> None:
         super().__init__((), ())
         self.number = float("inf")  # as soon as the gradient is complete
+        self.hooked = True  # the leaf may have some
         self.variable = variable
 
     def name(self) -> str:

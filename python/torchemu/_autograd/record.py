@@ -45,10 +45,12 @@ def _edges(operands: Sequence[Any]) -> list[Edge | None]:
 
 def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params: Sequence[Any]) -> None:
     """Makes the results, new tensors, those of a recorded call, if gradients are wanted of an operand."""
-    if not _settings.current().gradients or not any(t.dtype.is_floating_point for t in results):
+    if not _settings.current().gradients:
         return
     edges = _edges(operands)
-    if not any(edges):
+    if edges.count(None) == len(edges):
+        return
+    if not any(t.dtype.is_floating_point for t in results):
         return
     call = call_of(op)(op, edges, operands, params)
     call.returned(results)

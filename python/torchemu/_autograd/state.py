@@ -40,10 +40,3 @@ _STATE: RankLocal[State] = RankLocal(State)
 def current() -> State:
     """The running rank's."""
     return _STATE.get()
-
-
-def next_number() -> int:
-    """The number of a node: later ones are higher."""
-    state = _STATE.get()
-    state.recorded += 1
-    return state.recorded

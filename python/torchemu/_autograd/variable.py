@@ -130,12 +130,10 @@ def wants_grad(t: Tensor) -> bool:
 
 def edge_of(t: Tensor) -> Edge | None:
     """Where t's gradient goes; None if t requires none."""
-    meta = current_meta(t)
+    meta = t._autograd if t._base is None else current_meta(t)
     if meta is None or not meta.requires_grad:
         return None
-    if meta.node is not None:
-        return Edge(meta.node, meta.output)
-    return Edge(accumulator_of(t), 0)
+    return Edge(meta.node or accumulator_of(t), meta.output)
 
 
 def accumulator_of(t: Tensor) -> AccumulateGrad:

@@ -194,7 +194,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     if not input._storage.has_settled():
         return copy_(input, adopted(input.world, number, input.dtype, input.device))
     if input._storage.stays:
-        dispatch._op_in_place(FILL, (input,), (), number)
+        dispatch._op_in_place(FILL, input, (), number)
         return input
     full = adopted(input.world, np.full(input._shape, number), input.dtype, input.device)
     return copy_(input, full)

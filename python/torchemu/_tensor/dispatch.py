@@ -170,17 +170,16 @@ def _op_view(
     return view
 
 
-def _op_in_place(op: Op, targets: Outputs, operands: Inputs, *params: Any) -> None:
+def _op_in_place(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None:
     """Runs an operation that writes into the array of an existing tensor, which comes before those of its operands."""
     _, arrays, tracked = read(operands) if operands else (None, [], False)
-    (target,) = targets
     check_writable(target)
     call = None
     if tracked or target._storage.tracked:
         call = record.before_write(op, target, (target, *operands), params)
         arrays = read(operands)[1]  # that may have been an operation
     quietly(op.compute, target._write(), *arrays, *params)
-    _done(op, targets, operands, params)
+    _done(op, (target,), operands, params)
     written(target, call)
 
 

@@ -257,7 +257,7 @@ def _scattered(name: str, t: Tensor, dim: int, index: Tensor, source: Any, combi
         )
     _check_places(name, t, axis, index, source if isinstance(source, Tensor) else None)
     if index.numel():
-        _op_in_place(SCATTER if combine is None else SCATTER_REDUCE, (t,), (index, source), axis, combine)
+        _op_in_place(SCATTER if combine is None else SCATTER_REDUCE, t, (index, source), axis, combine)
     return t
 
 
@@ -294,7 +294,7 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         RuntimeError: a shape or dtype does not fit, or an index is out of bounds.
     """
     axis = _check_rows("index_add_", self, dim, index, source)
-    _op_in_place(INDEX_ADD, (self,), (index, source), axis, alpha)
+    _op_in_place(INDEX_ADD, self, (index, source), axis, alpha)
     return self
 
 
@@ -305,7 +305,7 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
         as index_add_.
     """
     axis = _check_rows("index_copy_", self, dim, index, source)
-    _op_in_place(INDEX_COPY, (self,), (index, source), axis)
+    _op_in_place(INDEX_COPY, self, (index, source), axis)
     return self
 
 
@@ -314,7 +314,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     axis = axis_of(dim, len(self._shape))
     _check_index("index_fill_", index)
     _check_bounds("index_fill_", index, _size(self, axis), negative=True)
-    _op_in_place(INDEX_COPY, (self,), (index, value), axis)
+    _op_in_place(INDEX_COPY, self, (index, value), axis)
     return self
 
 

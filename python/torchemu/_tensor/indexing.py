@@ -244,7 +244,7 @@ def put(self: Tensor, keys: tuple[Any, ...], value: Any, op: Op) -> None:
     source = value if isinstance(value, Tensor) else _as_value(self, value)
     source = _without_leading_ones(source, len(source._shape) if source.numel() != 1 else 0)
     try:
-        _translated(lambda: _op_in_place(op, (part,), (source, *prepared)))
+        _translated(lambda: _op_in_place(op, part, (source, *prepared)))
     except ValueError as error:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(source._shape)} cannot be broadcast to indexing result: "
@@ -313,7 +313,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """
     _check_mask("masked_fill_", mask)
     _check_single("masked_fill_", value)
-    _op_in_place(MASKED_FILL, (self,), (mask.expand(self._shape), value))
+    _op_in_place(MASKED_FILL, self, (mask.expand(self._shape), value))
     return self
 
 
@@ -342,7 +342,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     _check_mask("masked_scatter_", mask)
     if source.numel() < int(mask.expand(self._shape).sum()):
         raise RuntimeError("masked_scatter: Number of elements of source < number of ones in mask")
-    _op_in_place(MASKED_SCATTER, (self,), (mask, source))
+    _op_in_place(MASKED_SCATTER, self, (mask, source))
     return self
 
 

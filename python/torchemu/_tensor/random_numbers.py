@@ -97,7 +97,7 @@ def uniform_(
         drawn = source.uniform(n, digits)
         return drawn * drawn.dtype.type(high - low) + drawn.dtype.type(low)
 
-    _op_in_place(UNIFORM, (self,), (), numbers)
+    _op_in_place(UNIFORM, self, (), numbers)
     return self
 
 
@@ -117,7 +117,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
         drawn = source.normal(n, self.dtype.name) if blocks else source.single_normals(n)
         return drawn * drawn.dtype.type(std) + drawn.dtype.type(mean)
 
-    _op_in_place(NORMAL, (self,), (), numbers)
+    _op_in_place(NORMAL, self, (), numbers)
     return self
 
 
@@ -137,7 +137,7 @@ def random_(
     source, n = _generator(generator), self.numel()
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    _op_in_place(RANDOM, (self,), (), lambda: _integers(source, n, low, high, many))
+    _op_in_place(RANDOM, self, (), lambda: _integers(source, n, low, high, many))
     return self
 
 
@@ -167,7 +167,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     def numbers() -> Array:
         return source.uniform(n, 53).reshape(self._shape) < converted(np.asarray(chance), np.dtype(np.float64))
 
-    _op_in_place(BERNOULLI, (self,), (), numbers)
+    _op_in_place(BERNOULLI, self, (), numbers)
     return self
 
 
@@ -181,7 +181,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None 
     source, n = _generator(generator), self.numel()
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    _op_in_place(EXPONENTIAL, (self,), (), lambda: -np.log1p(-source.uniform(n, 53)) / lambd)
+    _op_in_place(EXPONENTIAL, self, (), lambda: -np.log1p(-source.uniform(n, 53)) / lambd)
     return self
 
 
@@ -189,7 +189,7 @@ def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Gen
     """Fills the tensor with numbers whose logarithms are normal."""
     _check_float("log_normal", self)
     source, n = _generator(generator), self.numel()
-    _op_in_place(LOG_NORMAL, (self,), (), lambda: np.exp(source.single_normals(n) * std + mean))
+    _op_in_place(LOG_NORMAL, self, (), lambda: np.exp(source.single_normals(n) * std + mean))
     return self
 
 
@@ -259,7 +259,7 @@ def _permutation(source: Generator, n: int) -> Array:
 
 def _permute(t: Tensor, *, generator: Generator | None = None) -> Tensor:
     source, n = _generator(generator), t.numel()
-    _op_in_place(RANDOM, (t,), (), lambda: _permutation(source, n))
+    _op_in_place(RANDOM, t, (), lambda: _permutation(source, n))
     return t
 
 

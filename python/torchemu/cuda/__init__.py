@@ -7,7 +7,7 @@ from typing import Any
 from torchemu import ahbm
 from torchemu._tensor.memory import old_types
 from torchemu._unsupported import unsupported_class, unsupported_function
-from torchemu.cuda import memory, nvtx
+from torchemu.cuda import amp, memory, nvtx
 from torchemu.cuda._devices import (
     can_device_access_peer,
     device,
@@ -50,6 +50,7 @@ from torchemu.random import set_rng_state as _set_rng_state
 __all__ = [
     "CUDAGraph",
     "OutOfMemoryError",
+    "amp",
     "can_device_access_peer",
     "device",
     "device_of",

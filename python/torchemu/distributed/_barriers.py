@@ -6,7 +6,7 @@ import warnings
 from datetime import timedelta
 from typing import Any
 
-from torchemu import _runtime
+from torchemu import _runtime, ahbm
 from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._tensor import Tensor, empty
@@ -59,7 +59,7 @@ def barrier(
 
 def _token(group: ProcessGroup) -> Tensor:
     if group.token is None:
-        group.token = empty(1, dtype="uint8", device=_runtime.current().rank)
+        group.token = empty(1, dtype="uint8", device=ahbm.own_device())
     return group.token
 
 
@@ -135,7 +135,7 @@ def _report(group: ProcessGroup) -> None:
 
 def _message(group: ProcessGroup, sending: bool, peer: int, tag: int) -> Handle:
     """One side of a message that says nothing but that it is there. The group's watchdog does not look after it."""
-    token = empty(1, dtype="uint8", device=_runtime.current().rank)
+    token = empty(1, dtype="uint8", device=ahbm.own_device())
     group.watch(0)
     try:
         return Handle(post(group, sending, peer, tag, token))

@@ -6,6 +6,7 @@ import enum
 import logging
 import os
 import pdb
+import re
 import sys
 from collections import Counter
 
@@ -30,6 +31,11 @@ def _of_environment() -> DebugLevel:
     return DebugLevel[name.upper()]
 
 
+_MISMATCH = re.compile(
+    r"ranks \d+ and \d+ disagree on (?P<aspects>.*) in collective #(?P<number>\d+) of .*:\n"
+    r"  rank (?P<a>\d+) calls (?P<of_a>.*?)( at .*)?\n"
+    r"  rank (?P<b>\d+) calls (?P<of_b>.*?)( at .*)?\n"
+)
 _level = RankLocal(_of_environment)
 _passed: RankLocal[Counter[tuple[str, int]]] = RankLocal(Counter)
 
@@ -37,6 +43,21 @@ _passed: RankLocal[Counter[tuple[str, int]]] = RankLocal(Counter)
 def get_debug_level() -> DebugLevel:
     """This rank's level; at first what TORCH_DISTRIBUTED_DEBUG says."""
     return _level.get()
+
+
+def told(mismatch: str) -> str:
+    """The text of a MismatchError: at the level DETAIL, behind what PyTorch says then."""
+    found = _MISMATCH.match(mismatch)
+    if found is None or get_debug_level() is not DebugLevel.DETAIL:
+        return mismatch
+
+    def running(rank: str) -> str:
+        fingerprint = f"SequenceNumber={found['number']}, {found['of_' + rank]}"
+        return f"Rank {found[rank]} is running collective: CollectiveFingerPrint({fingerprint})"
+
+    both = f"{running('a')}, but {running('b')}"
+    aspects = f"Collectives differ in the following aspects: {found['aspects']}"
+    return f"Detected mismatch between collectives on ranks. {both}. {aspects}\n{mismatch}"
 
 
 def set_debug_level(level: DebugLevel) -> None:

@@ -1,14 +1,7 @@
-"""The flight recorder: what each rank issued last, for torch.distributed.flight_recorder.fr_trace to compare.
-
-A rank records when TORCH_FR_BUFFER_SIZE (or TORCH_NCCL_TRACE_BUFFER_SIZE) says how many operations to keep, or when
-TORCH_FR_DUMP_TEMP_FILE (or TORCH_NCCL_DEBUG_INFO_TEMP_FILE) says where to write them. Its file, of that name with the
-rank's number behind it, is written when a spawn fails by a deadlock, a mismatch or a timeout. Times are simulated.
-"""
+"""The flight recorder: what each rank issued last, in the schema that PyTorch's fr_trace reads. Times are simulated."""
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 import sys
 import types
@@ -19,30 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu._rank_local import RankLocal
 from torchemu._tensor import Tensor
 from torchemu._waiting import host_time, milliseconds
 from torchemu.distributed._backends import Backend
-from torchemu.distributed._hooks import Operation, Watcher, attach, check_as_asked_for, detach
-from torchemu.errors import DeadlockError, DistBackendError, MismatchError
+from torchemu.distributed._hooks import Operation, Watcher, attach
 
 if TYPE_CHECKING:
-    from torchemu._tasks import Failure, Tasks
     from torchemu.distributed._groups import ProcessGroup
     from torchemu.distributed._work import Work
 
 VERSION = "2.10"
 """Of the schema: PyTorch 2.11's."""
 
-DEFAULT_SIZE = 2000
-"""How many operations are kept where the environment does not say it."""
-
-_SIZE = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
-_FILE = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
-_DEFAULT_FILE = "/tmp/comm_lib_trace_rank_"
 _FRAMES = 64  # of a call that are kept, from the innermost one
 _NANOSECOND = 1000  # picoseconds
-_GRACE = 10**12  # picoseconds for the ranks that are late when one fails, to issue what can be compared
 
 _NAMES = {
     "all_reduce_coalesced": "allreduce_coalesced",
@@ -53,6 +36,9 @@ _NAMES = {
     "gather_single": "gather",
 }
 """What PyTorch's recorder calls operations, where it is not what programs call them."""
+
+_TOGETHER = {"all_gather": "ALLGATHER_coalesced", "reduce_scatter": "REDUCE_SCATTER_coalesced"}
+"""What it calls those whose blocks may have several sizes, after its entries for the blocks."""
 
 _TYPES = {
     "float16": "Half",
@@ -73,6 +59,9 @@ _TYPES = {
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }
+
+_Sides = tuple[list[Tensor], list[Tensor]]
+"""What a rank gives, and what it receives."""
 
 Frames = list[tuple[types.CodeType, int]]
 """The places of a call, from the innermost one: code, and offset in it."""
@@ -140,6 +129,7 @@ class FlightRecorder(Watcher):
         self._rank = _runtime.current().rank
         self._entries: deque[_Entry] = deque(maxlen=size)
         self._open: deque[_Entry] = deque(maxlen=size)  # those that may not have ended
+        self._last: list[_Entry] = []  # of the operation that was added last
         self._recorded = 0
         self._groups: dict[str, _Numbers] = {}
         self._config: dict[str, dict[str, str]] = {}
@@ -154,13 +144,19 @@ class FlightRecorder(Watcher):
     def before(self, group: ProcessGroup, operation: Operation) -> None:
         """Adds an operation, instead of the oldest one where there is no more room."""
         self._retire()
-        entry = _Entry(self._described(group, operation), _frames())
-        self._entries.append(entry)
-        self._open.append(entry)
+        numbers, frames = self._groups[group.group_name], _frames()
+        numbers.p2p += operation.is_message and not numbers.in_batch
+        self._last = []
+        for name, tensors in _recorded(group, operation):
+            numbers.operations += name not in _TOGETHER.values()
+            self._last.append(_Entry(self._about(group, name, tensors, operation.is_message), frames))
+        self._entries.extend(self._last)
+        self._open.extend(self._last)
 
     def after(self, operation: Operation, work: Work) -> None:
         """Notes the work of the operation that was added last."""
-        self._open[-1].work = work
+        for entry in self._last:
+            entry.work = work
 
     def batch(self, group: ProcessGroup, begins: bool) -> None:
         """Messages in one go have one number, and after them comes an entry for all, where the backend is nccl: gloo
@@ -188,15 +184,7 @@ class FlightRecorder(Watcher):
         while self._open and self._open[0].look():
             self._open.popleft()
 
-    def _described(self, group: ProcessGroup, operation: Operation) -> dict[str, Any]:
-        numbers = self._groups[group.group_name]
-        numbers.operations += 1
-        numbers.p2p += operation.is_message and not numbers.in_batch
-        return self._about(group, _name(group, operation), _sides(operation), operation.is_message)
-
-    def _about(
-        self, group: ProcessGroup, name: str, tensors: tuple[list[Tensor], list[Tensor]], is_message: bool
-    ) -> dict[str, Any]:
+    def _about(self, group: ProcessGroup, name: str, tensors: _Sides, is_message: bool) -> dict[str, Any]:
         numbers, (ins, outs) = self._groups[group.group_name], tensors
         seq = go.NextSeq(group.handle, self._rank) + (not is_message)
         if not is_message:
@@ -279,7 +267,23 @@ def _library(group: ProcessGroup, tensors: Sequence[Tensor]) -> str:
     return Backend.GLOO if on_host and Backend.GLOO in group.backend else Backend.NCCL
 
 
-def _sides(operation: Operation) -> tuple[list[Tensor], list[Tensor]]:
+def _recorded(group: ProcessGroup, operation: Operation) -> list[tuple[str, _Sides]]:
+    """The entries of an operation: one. With a list of blocks of several sizes, one for each block, as NCCL does it,
+    and one for them together."""
+    if operation.name not in _TOGETHER or _library(group, operation.ins) == Backend.GLOO:
+        return [(_name(group, operation), _sides(operation))]
+    gathers = operation.name == "all_gather"
+    many, own = (operation.outs, operation.ins[0]) if gathers else (operation.ins, operation.outs[0])
+    if len({t.shape for t in many}) < 2:
+        return [(_name(group, operation), _sides(operation))]
+    each: list[tuple[str, _Sides]] = []
+    for rank, block in enumerate(many):
+        other = own if rank == group.rank() else block
+        each.append(("_broadcast_oop", ([other], [block])) if gathers else ("_reduce_oop", ([block], [other])))
+    return [*each, (_TOGETHER[operation.name], ([], []))]
+
+
+def _sides(operation: Operation) -> _Sides:
     """What the rank gives and receives: an operation in place has its tensors on both sides."""
     if operation.name == "barrier":
         return [], []
@@ -316,143 +320,3 @@ def _frame(code: types.CodeType, offset: int) -> dict[str, Any]:
     """A place, as PyTorch shows it."""
     line = next((n for begin, end, n in code.co_lines() if n is not None and begin <= offset < end), 0)
     return {"name": code.co_name, "filename": code.co_filename, "line": line}
-
-
-# -- where a rank has it
-
-
-def _first_of(names: Sequence[str]) -> str | None:
-    return next((os.environ[name] for name in names if name in os.environ), None)
-
-
-def _size_asked_for() -> int:
-    """How many operations the environment wants to be kept; 0 for no recorder.
-
-    Raises:
-        RuntimeError: it says no number.
-    """
-    text = _first_of(_SIZE)
-    if text is None:
-        return 0 if _first_of(_FILE) is None else DEFAULT_SIZE
-    try:
-        return max(int(text), 0)
-    except ValueError:
-        raise RuntimeError(f"Invalid value for environment variable: {_SIZE[0]}: {text!r} is no number") from None
-
-
-def _make() -> FlightRecorder | None:
-    size = _size_asked_for()
-    return _installed(size) if size else None
-
-
-def _installed(size: int) -> FlightRecorder:
-    """A new recorder of the running rank, which writes its file when the rank's spawn fails."""
-    recorder, tasks = FlightRecorder(size), _runtime.current().tasks
-    if tasks is not None:
-        if _Files not in tasks.shared:
-            tasks.shared[_Files] = _Files(tasks)
-        tasks.shared[_Files].recorders.append((recorder, _first_of(_FILE) or _DEFAULT_FILE))
-    return recorder
-
-
-class _Files:
-    """The files of one spawn's ranks, which are written when it fails.
-
-    Attributes:
-        recorders: with what their files' names begin.
-    """
-
-    def __init__(self, tasks: Tasks) -> None:
-        self.recorders: list[tuple[FlightRecorder, str]] = []
-        self._world = tasks.world
-        tasks.when_failed.append(self._write)
-        tasks.grace = _GRACE if tasks.grace is None else tasks.grace
-
-    def _write(self, failures: Sequence[Failure]) -> None:
-        if not any(isinstance(f.exception, (DeadlockError, MismatchError, DistBackendError)) for f in failures):
-            return
-        self._let_devices_end()
-        for recorder, prefix in self.recorders:
-            recorder.write(prefix)
-
-    def _let_devices_end(self) -> None:
-        """Lets what devices are in the middle of come to its end, so that the ranks' files agree on it."""
-        timer = go.Timer(self._world.handle, 0, _GRACE)
-        while not go.Await(self._world.handle, 0, timer):
-            pass
-        go.Release(timer)
-
-
-_recorder: RankLocal[FlightRecorder | None] = RankLocal(_make)
-
-
-def watch_as_asked_for(group: ProcessGroup) -> None:
-    """Looks at what this rank issues to a new group as the environment asks: records it, checks it for NaN."""
-    recorder = _recorder.get()
-    if recorder is not None:
-        recorder.join(group)
-    check_as_asked_for(group)
-
-
-class FlightRecorderHook:
-    """Records what a rank issues to a group that is not recorded anyhow: ``FlightRecorderHook.attach(group)``."""
-
-    def __init__(self, group: ProcessGroup) -> None:
-        self._group = group
-
-    @staticmethod
-    def attach(pg: ProcessGroup, global_ranks: Sequence[int] = ()) -> FlightRecorderHook:
-        """Records what this rank issues to the group from now on.
-
-        Args:
-            global_ranks: means nothing here: the group knows.
-        """
-        recorder = _recorder.get()
-        if recorder is None:
-            recorder = _installed(DEFAULT_SIZE)
-            _recorder.set(recorder)
-        recorder.join(pg)
-        return FlightRecorderHook(pg)
-
-    def remove(self) -> None:
-        """Records no more."""
-        detach(self._group, FlightRecorder)
-
-
-def _dumped(collectives: bool | None, frames: bool, only_active: bool | None) -> dict[str, Any]:
-    recorder = _recorder.get() or FlightRecorder(0)
-    return recorder.dump(collectives is not False, frames, bool(only_active))
-
-
-def dump_trace(
-    includeCollectives: bool | None = None,  # noqa: N803 (PyTorch's names)
-    includeStackTraces: bool | None = None,  # noqa: N803
-    onlyActive: bool | None = None,  # noqa: N803
-) -> bytes:
-    """What this rank issued last, pickled.
-
-    Args:
-        includeCollectives: with the operations; None is true.
-        includeStackTraces: with the places that they were called from; None is true.
-        onlyActive: without those that have ended; None is false.
-    """
-    return pickle.dumps(_dumped(includeCollectives, includeStackTraces is not False, onlyActive))
-
-
-def dump_trace_json(
-    includeCollectives: bool | None = None,  # noqa: N803
-    onlyActive: bool | None = None,  # noqa: N803
-) -> bytes:
-    """As dump_trace, in JSON: without places, and with 0 for what has not happened."""
-    dumped = _dumped(includeCollectives, False, onlyActive)
-    for entry in dumped.get("entries", []):
-        for key in ("time_discovered_started_ns", "time_discovered_completed_ns"):
-            entry[key] = entry[key] or 0
-    return json.dumps(dumped, sort_keys=True, separators=(",", ":")).encode()
-
-
-def reset_trace() -> None:
-    """Forgets what this rank issued."""
-    recorder = _recorder.get()
-    if recorder is not None:
-        recorder.reset()

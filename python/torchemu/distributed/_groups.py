@@ -16,7 +16,7 @@ from torchemu._binding import go
 from torchemu._device import ACCELERATORS, CPU, device
 from torchemu._rank_local import RankLocal
 from torchemu._waiting import picoseconds
-from torchemu.distributed import _backends, _flight_recorder
+from torchemu.distributed import _backends, _flight_files
 from torchemu.distributed._group_methods import GroupMethods
 from torchemu.distributed._work import FOR_EVER
 from torchemu.errors import MismatchError
@@ -93,7 +93,7 @@ class ProcessGroup(GroupMethods):
         self.hooks: Hooks | None = None
         self.alive = True
         if not self.sharded:
-            _flight_recorder.watch_as_asked_for(self)
+            _flight_files.watch_as_asked_for(self)
 
     def of_another_rank(self) -> ProcessGroup:
         """The same group as another rank knows it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu import _runtime
+from torchemu import ahbm
 from torchemu._tensor import Tensor, tensor, zeros
 from torchemu.distributed._exchanges import check_gather_list
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
@@ -110,7 +110,7 @@ def broadcast_object_list(
     sizes = _numbers([len(d) for d in data] if mine else [0] * len(object_list))
     _broadcast(ranks, root, sizes)
     lengths = sizes.tolist()
-    out = tensor(np.concatenate(data), device=_here()) if mine else _room(sum(lengths))
+    out = tensor(np.concatenate(data), device=ahbm.own_device()) if mine else _room(sum(lengths))
     _broadcast(ranks, root, out)
     if not mine:
         object_list[:] = _objects(out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
@@ -154,7 +154,7 @@ def scatter_object_list(
     longest = _numbers([max(map(len, data), default=0)])
     _scatter_step(ranks, "broadcast", root, longest, longest if data else None)
     room = int(longest.item())
-    padded = tensor(np.concatenate([_padded_array(d, room) for d in data]), device=_here()) if data else None
+    padded = tensor(np.concatenate([_padded_array(d, room) for d in data]), device=ahbm.own_device()) if data else None
     out, size = _room(room), _numbers([0])
     _scatter_step(ranks, "scatter", root, out, padded)
     _scatter_step(ranks, "scatter", root, size, _numbers([len(d) for d in data]) if data else None)
@@ -193,7 +193,7 @@ def send_object_list(
     peer = group_rank_of(ranks, dst, group_dst)
     data = [_pickled(o) for o in object_list]
     send(_numbers([len(d) for d in data]), group=ranks, group_dst=peer)
-    send(tensor(np.concatenate(data), device=_here()), group=ranks, group_dst=peer)
+    send(tensor(np.concatenate(data), device=ahbm.own_device()), group=ranks, group_dst=peer)
 
 
 def recv_object_list(
@@ -249,11 +249,6 @@ def _root(group: ProcessGroup, global_rank: int | None, group_rank: int | None) 
     return group_rank_of(group, global_rank, group_rank)
 
 
-def _here() -> int:
-    """This rank's device."""
-    return _runtime.current().rank
-
-
 def _pickled(obj: Any) -> np.ndarray:
     return np.frombuffer(pickle.dumps(obj), np.uint8)
 
@@ -264,11 +259,11 @@ def _objects(data: Tensor, starts: Sequence[int], sizes: Sequence[int]) -> list[
 
 
 def _numbers(values: Sequence[int]) -> Tensor:
-    return tensor(np.array(values, np.int64), device=_here())
+    return tensor(np.array(values, np.int64), device=ahbm.own_device())
 
 
 def _room(size: int) -> Tensor:
-    return zeros(size, dtype="uint8", device=_here())
+    return zeros(size, dtype="uint8", device=ahbm.own_device())
 
 
 def _padded_array(data: np.ndarray, size: int) -> np.ndarray:
@@ -276,11 +271,11 @@ def _padded_array(data: np.ndarray, size: int) -> np.ndarray:
 
 
 def _padded(data: np.ndarray, size: int) -> Tensor:
-    return tensor(_padded_array(data, size), device=_here())
+    return tensor(_padded_array(data, size), device=ahbm.own_device())
 
 
 def _all_sizes(group: ProcessGroup, operation: str, size: int) -> list[int]:
     """All ranks' sizes."""
-    out = zeros(group.size(), dtype="int64", device=_here())
+    out = zeros(group.size(), dtype="int64", device=ahbm.own_device())
     finish(group, f"{operation}|all_gather||0", out, _numbers([size]))
     return out.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,4 +55,7 @@ class Launch:
             "TORCHELASTIC_MAX_RESTARTS": 0,
         }
         names = {"MASTER_ADDR": self.master_addr, "ROLE_NAME": self.role, "TORCHELASTIC_RUN_ID": self.run_id}
-        return {**{name: str(number) for name, number in numbers.items()}, **names}
+        switches = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}
+        if self.nproc > 1:
+            switches["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
+        return {**{name: str(number) for name, number in numbers.items()}, **names, **switches}

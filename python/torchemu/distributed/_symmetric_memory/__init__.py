@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torchemu
-from torchemu import _settings
+from torchemu import _settings, dtypes
 from torchemu._tensor import Tensor
 from torchemu._unsupported import unsupported_function
 from torchemu.distributed._groups import ProcessGroup, find_by_name
@@ -49,7 +49,8 @@ def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
         raise RuntimeError("SymmetricMemory does not support device type cpu")
     settings.get().allocated = True
     shape = size[0] if len(size) == 1 and isinstance(size[0], Sequence) else size
-    return _peers.make_symmetric(torchemu.empty(tuple(shape), dtype=dtype, device=where))
+    kind = dtypes.parse(torchemu.get_default_dtype() if dtype is None else dtype)
+    return _peers.allocated(tuple(shape), kind, where)
 
 
 def is_symm_mem_tensor(tensor: Tensor) -> bool:

@@ -18,11 +18,11 @@ from torchemu._binding import go
 from torchemu._device import device
 from torchemu._handles import Handle
 from torchemu._rank_local import RankLocal
-from torchemu._tensor import Tensor, empty, zeros
+from torchemu._tensor import Tensor, empty
 from torchemu._tensor.storage import Storage
 from torchemu.distributed._groups import ProcessGroup, shared_membership
 from torchemu.distributed._issue import refuse_shards
-from torchemu.distributed._symmetric_memory._peers import PeerStorage, is_symmetric, make_symmetric, settle_own, view
+from torchemu.distributed._symmetric_memory._peers import PeerStorage, SymmetricStorage, allocated, settle_own, view
 from torchemu.distributed._work import wait_on_host
 
 PAD_SIZE = 9216
@@ -42,14 +42,12 @@ class Settings:
         backend: the allocator's name.
         pad_size: of later signal pads, in bytes.
         allocated: whether there has been symmetric memory.
-        handles: by group and the id of a tensor's storage, with the storage's tensor.
         met: how many rendezvous there have been, by group.
     """
 
     backend: str = BACKENDS[0]
     pad_size: int = PAD_SIZE
     allocated: bool = False
-    handles: dict[tuple[str, int], _SymmetricMemory] = field(default_factory=dict)
     met: Counter[str] = field(default_factory=Counter)
 
 
@@ -271,15 +269,15 @@ def rendezvous(t: Tensor, group: ProcessGroup) -> _SymmetricMemory:
         NotImplementedError: the group is that of a single worker.
     """
     refuse_shards(group, "rendezvous")
-    if not is_symmetric(t):
+    storage = t._storage
+    if not isinstance(storage, SymmetricStorage):
         raise RuntimeError(
             "Pointer not within any SymmetricMemory allocation, is the tensor allocated from SymmetricMemory?"
         )
-    mine = settings.get()
-    key = (group.group_name, id(t._storage))
-    if key not in mine.handles:
-        mine.handles[key] = _met(t, group)
-    return mine.handles[key]
+    if group.group_name not in storage.handles:
+        storage.handles[group.group_name] = _met(t, group)
+    handle: _SymmetricMemory = storage.handles[group.group_name]
+    return handle
 
 
 def _met(t: Tensor, group: ProcessGroup) -> _SymmetricMemory:
@@ -287,7 +285,7 @@ def _met(t: Tensor, group: ProcessGroup) -> _SymmetricMemory:
     mine = settings.get()
     mine.met[group.group_name] += 1
     name = f"symmetric memory {mine.met[group.group_name]} of group {group.group_name}"
-    pad = make_symmetric(zeros(mine.pad_size // _SLOT, dtype="uint32", device=t.device))
+    pad = allocated((mine.pad_size // _SLOT,), dtypes.parse("uint32"), t.device)
     table = _table(name, group.size())
     table.entries[group.rank()] = (t, pad)
     _wait_for_all(shared_membership(name, group.shared.members, name).handle, t.device)

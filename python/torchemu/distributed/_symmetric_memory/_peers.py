@@ -6,6 +6,7 @@ to the rank that runs it, and one that writes one sends a message there; the ran
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,6 +22,20 @@ from torchemu._tensor import Tensor, dispatch, kernels
 from torchemu._tensor.core import aliased_to
 from torchemu._tensor.storage import Handle, Storage
 from torchemu.dtypes import dtype
+
+
+class SymmetricStorage(Storage):
+    """This rank's memory, which others may have access to.
+
+    Attributes:
+        handles: what the rank knows of the others' memory after a rendezvous, by group.
+    """
+
+    __slots__ = ("handles",)
+
+    def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
+        super().__init__(world, owner, nbytes)
+        self.handles: dict[str, Any] = {}
 
 
 class PeerStorage(Storage):
@@ -108,17 +123,19 @@ def _access(t: Tensor, outputs: tuple[Tensor, ...], writes: bool) -> None:
     kernels.ends(outputs, end)
 
 
-def make_symmetric(t: Tensor) -> Tensor:
-    """Notes that a new tensor of this rank is one that others may have access to."""
-    if t.world.peers is None:
-        t.world.peers = Peers()
-    t.world.peers.allocated.add(t._storage)
-    return t
+def allocated(shape: Sequence[int], kind: dtype, where: device) -> Tensor:
+    """A tensor of zeros of this rank, which others may have access to."""
+    world = _runtime.current().world
+    if world.peers is None:
+        world.peers = Peers()
+    storage = SymmetricStorage.zeros(world, kind, math.prod(shape))
+    world.peers.allocated.add(storage)
+    return view(storage, tuple(shape), kind, 0, where)
 
 
 def is_symmetric(t: Tensor) -> bool:
     """Whether others may have access to the tensor, or it is a view of a peer's."""
-    return _is_far(t) or (t.world.peers is not None and t._storage in t.world.peers.allocated)
+    return isinstance(t._storage, (SymmetricStorage, PeerStorage))
 
 
 def settle_own() -> None:

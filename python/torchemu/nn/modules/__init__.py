@@ -2,8 +2,9 @@
 
 # ruff: noqa: F403 (each module's __all__ says what there is)
 
-from torchemu.nn.modules import activation, container, dropout, linear, loss, normalization, sparse
+from torchemu.nn.modules import activation, attention, container, dropout, linear, loss, normalization, sparse
 from torchemu.nn.modules.activation import *
+from torchemu.nn.modules.attention import *
 from torchemu.nn.modules.container import *
 from torchemu.nn.modules.dropout import *
 from torchemu.nn.modules.linear import *
@@ -14,6 +15,7 @@ from torchemu.nn.modules.sparse import *
 
 __all__ = ["Module"]
 __all__ += activation.__all__
+__all__ += attention.__all__
 __all__ += container.__all__
 __all__ += dropout.__all__
 __all__ += linear.__all__

@@ -141,7 +141,7 @@ class DistributedDataParallel(Module):
         self.process_group = _group_of(process_group, device_mesh)
         self.module, self.dim, self.output_device = module, dim, output_device
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", []))
-        named = [(n, p) for n, p in module.named_parameters() if p.requires_grad and n not in self.parameters_to_ignore]
+        named = self._named()
         if not named:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
@@ -156,9 +156,27 @@ class DistributedDataParallel(Module):
         if init_sync:
             _check_same([p for _, p in named], self.process_group)
             _kept_in_step([*self._synced(module.named_parameters()), *self._buffers_in_step()], self.process_group)
-        finds = find_unused_parameters or static_graph
-        limits = (FIRST_LIMIT if bucket_cap_mb is None else self.bucket_bytes_cap, self.bucket_bytes_cap)
-        self.reducer = Reducer(named, self.process_group, limits, finds, gradient_as_bucket_view)
+        self._first_bucket = FIRST_LIMIT if bucket_cap_mb is None else self.bucket_bytes_cap
+        self._make_reducer(named)
+
+    def _make_reducer(self, named: Sequence[tuple[str, Tensor]]) -> None:
+        limits = (self._first_bucket, self.bucket_bytes_cap)
+        finds = self.find_unused_parameters or self.static_graph
+        self.reducer = Reducer(named, self.process_group, limits, finds, self.gradient_as_bucket_view)
+
+    def _named(self) -> list[tuple[str, Tensor]]:
+        """The parameters whose gradients are averaged."""
+        named = self.module.named_parameters()
+        return [(n, p) for n, p in named if p.requires_grad and n not in self.parameters_to_ignore]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in ("process_group", "reducer")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.process_group = resolved(None)  # as in PyTorch, copies are of the default group
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self._make_reducer(self._named())
 
     def _synced(self, named: Any) -> list[Tensor]:
         return [t for name, t in named if name not in self.parameters_to_ignore]
