@@ -177,6 +177,15 @@ func (w *Window) Free() {
 	}
 }
 
+// Forget frees the window for good: what is under way is still recognised, but its addresses are of no window any more.
+func (w *Window) Forget() {
+	w.Free()
+	order := func(o *Window, offset uint64) int { return cmp.Compare(o.offset, offset) }
+	if i, found := slices.BinarySearchFunc(w.machine.windows, w.offset, order); found {
+		w.machine.windows = slices.Delete(w.machine.windows, i, i+1)
+	}
+}
+
 // Freed says whether the window has been freed.
 func (w *Window) Freed() bool { return w.freed }
 

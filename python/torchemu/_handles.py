@@ -31,7 +31,7 @@ class Held(weakref.ref):
 
 _gone: deque[Held] = deque()  # whose objects are gone
 _leaving: deque[Held] = deque()  # of these, the ones whose memory an operation of the core may still use
-_LOOKED_AT = 16  # of those, at a time: programs that issue much and wait late have thousands
+_LOOKED_AT = 16  # of those, at least, at a time: programs that issue much and wait late have thousands
 _held: set[Held] = set()
 
 
@@ -49,6 +49,7 @@ def hold(owner: object, world: World | None, handle: int, memory: object = None)
 
 def release_gone() -> None:
     """Releases the handles whose objects are gone."""
+    many = _LOOKED_AT + 2 * len(_gone)  # or those that come in bursts would pile up
     while _gone:
         held = _gone[0]
         if held.memory is not None:
@@ -57,7 +58,7 @@ def release_gone() -> None:
             go.Release(held.handle)
         _held.discard(held)
         _gone.popleft()
-    for _ in range(min(len(_leaving), _LOOKED_AT)):
+    for _ in range(min(len(_leaving), many)):
         if _still_used(_leaving[0]):
             _leaving.rotate(-1)
         else:
