@@ -83,8 +83,8 @@ func (r *collectiveRun) ended(k *member, err error) {
 // finish lets go of everything.
 func (r *collectiveRun) finish() {
 	r.over = true
-	r.in.Free()
-	r.out.Free()
+	r.in.Forget()
+	r.out.Forget()
 	for _, k := range r.members {
 		forget(k.handle)
 	}

@@ -159,7 +159,7 @@ func (l *launch) cancel() {
 
 func (l *launch) free() {
 	for _, w := range l.windows {
-		w.Free()
+		w.Forget()
 	}
 }
 

@@ -176,7 +176,7 @@ func (k *checker) settle() {
 	over := &access{origin: &origin{what: "an earlier run"}, moment: at, kind: writes}
 	for _, w := range k.machine.windows {
 		for _, r := range w.Ranks {
-			w.regions[r].settle(over)
+			w.on(r).settle(over)
 		}
 	}
 	for _, r := range k.machine.ranks {

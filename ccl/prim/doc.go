@@ -5,6 +5,9 @@
 // run as a coroutine: it issues operations, which take effect later, and parks when it waits. Nothing spins, so a
 // wait that nothing can satisfy ends the run with a [DeadlockError] that names it.
 //
+// Programs in another language are driven from outside: [Machine.Advance] says whose turn it is, an operation that is not
+// over leaves its program [Context.Blocked], and [Context.Compute] is an instruction whose result the driver makes.
+//
 // # Memory
 //
 // All memory has one 64-bit address space ([Addr]). A window ([Machine.Allocate]) lies at the same offset on each of
@@ -28,8 +31,10 @@
 //     a word that was set, the last set and what was added since; for one that is only added to, all of them.
 //   - An [Event] and a received message come after the operation that completes them; a message that is sent into
 //     the same slot again after it was received.
+//   - With [Task.Interlock], an instruction comes after all earlier ones that share bytes of the scratch memory with it,
+//     unless both only read them.
 //   - A task starts after the tasks before it on its workers and after those it was told to follow; their pipes have
-//     run empty, but what they sent may still be under way.
+//     run empty, but what they sent may still be under way. It also comes after what had ended by [Task.Since].
 //
 // # Time
 //

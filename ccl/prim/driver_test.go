@@ -324,3 +324,27 @@ func TestAttachAll(t *testing.T) {
 		}
 	}
 }
+
+// What is under way to a window that is forgotten is reported; its addresses are of no window, and others stay theirs.
+func TestForgottenWindows(t *testing.T) {
+	m := machine(t, 2, prim.Options{Check: true})
+	before, w, after := window(t, m, 512), window(t, m, 512), window(t, m, 512)
+	write(t, m, before.At(0, 0), []byte("hello"))
+	m.Launch("late", func(c *prim.Context) error {
+		if c.Rank() == 0 {
+			c.Put(w.At(1, 0), before.At(0, 0), 5)
+			c.Put(after.At(1, 0), before.At(0, 0), 5)
+			w.Forget()
+			w.Forget()
+			c.Quiet()
+		}
+		return nil
+	})
+	wantKind(t, m.Run(), prim.FreedWindow)
+	if _, err := m.Read(w.At(1, 0), 1); err == nil {
+		t.Error("the window can still be read")
+	}
+	if got := read(t, m, after.At(1, 0), 5); string(got) != "hello" {
+		t.Errorf("the window after it has %q", got)
+	}
+}

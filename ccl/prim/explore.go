@@ -240,7 +240,7 @@ func (x *orders) state() uint64 {
 	h := uint64(1)
 	for _, w := range x.windows {
 		for _, r := range w.Ranks {
-			for _, v := range w.regions[r].bytes {
+			for _, v := range w.on(r).bytes {
 				h = mix(h, uint64(v))
 			}
 		}

@@ -16,7 +16,8 @@ type Window struct {
 
 	machine *Machine
 	offset  uint64
-	regions []*region // by rank of the machine; nil for those that are not members
+	first   int       // the lowest member
+	regions []*region // by rank from the first on; nil for those that are not members
 	freed   bool
 }
 
@@ -58,7 +59,7 @@ func (m *Machine) Allocate(name string, ranks []int, bytes int) (*Window, error)
 		if err != nil {
 			return nil, fmt.Errorf("window %q: %w", name, err)
 		}
-		w.regions[r].storage, w.regions[r].bytes = s, s.Writable()
+		w.on(r).storage, w.on(r).bytes = s, s.Writable()
 	}
 	m.windows = append(m.windows, w)
 	return w, nil
@@ -74,8 +75,8 @@ func (m *Machine) Attach(name string, rank int, data []byte) (*Window, error) {
 		return nil, fmt.Errorf("window %q: %d bytes cannot be attached", name, len(data))
 	}
 	w := m.newWindow(name, []int{rank}, len(data))
-	w.regions[rank].bytes = data
-	m.check.hostWrites(place{w.regions[rank], 0, len(data)})
+	w.on(rank).bytes = data
+	m.check.hostWrites(place{w.on(rank), 0, len(data)})
 	m.windows = append(m.windows, w)
 	return w, nil
 }
@@ -92,9 +93,9 @@ func (m *Machine) AttachAll(name string, ranks []int, data [][]byte, written boo
 	}
 	w := m.newWindow(name, ranks, n)
 	for i, r := range ranks {
-		w.regions[r].bytes = data[i]
+		w.on(r).bytes = data[i]
 		if written {
-			m.check.hostWrites(place{w.regions[r], 0, n})
+			m.check.hostWrites(place{w.on(r), 0, n})
 		}
 	}
 	m.windows = append(m.windows, w)
@@ -106,10 +107,11 @@ func (m *Machine) room() int { return max(0, scratchBit-3*Granule-int(m.used)) }
 
 // newWindow makes a window whose regions have no bytes yet, at the next free offset.
 func (m *Machine) newWindow(name string, ranks []int, bytes int) *Window {
-	w := &Window{Name: name, Ranks: slices.Clone(ranks), Bytes: bytes, machine: m, offset: m.used, regions: make([]*region, len(m.ranks))}
+	w := &Window{Name: name, Ranks: slices.Clone(ranks), Bytes: bytes, machine: m, offset: m.used, first: slices.Min(ranks)}
+	w.regions = make([]*region, slices.Max(ranks)-w.first+1)
 	m.used += uint64((bytes/Granule + 2) * Granule) // with a gap, so that who runs over the end is in no window
 	for _, r := range ranks {
-		w.regions[r] = &region{name: fmt.Sprintf("window %q", name), rank: r, start: address(r, w.offset), window: w}
+		w.regions[r-w.first] = &region{name: fmt.Sprintf("window %q", name), rank: r, start: address(r, w.offset), window: w}
 	}
 	return w
 }
@@ -132,16 +134,24 @@ func (m *Machine) checkDomain(name string, ranks []int) error {
 // HostWrote notes that the host may have written all of a window, from outside.
 func (w *Window) HostWrote() {
 	for _, r := range w.Ranks {
-		w.machine.check.hostWrites(place{w.regions[r], 0, w.Bytes})
+		w.machine.check.hostWrites(place{w.on(r), 0, w.Bytes})
 	}
 }
 
 // Storage is the memory of a rank that is a member; nil when it was attached. It has to be written in place.
-func (w *Window) Storage(rank int) *tensor.Storage { return w.regions[rank].storage }
+func (w *Window) Storage(rank int) *tensor.Storage { return w.on(rank).storage }
 
 // Has says whether a rank is one of the window's.
 func (w *Window) Has(rank int) bool {
-	return rank >= 0 && rank < len(w.regions) && w.regions[rank] != nil
+	return w.on(rank) != nil
+}
+
+// on is the memory of a rank; nil when that is no member.
+func (w *Window) on(rank int) *region {
+	if rank < w.first || rank-w.first >= len(w.regions) {
+		return nil
+	}
+	return w.regions[rank-w.first]
 }
 
 // At is the address of a byte of the window in the memory of a rank, which must be a member.
@@ -159,11 +169,20 @@ func (w *Window) Free() {
 	}
 	w.freed = true
 	for _, r := range w.Ranks {
-		w.machine.check.freed(w.regions[r])
-		if s := w.regions[r].storage; s != nil {
+		w.machine.check.freed(w.on(r))
+		if s := w.on(r).storage; s != nil {
 			s.Release()
 		}
-		w.regions[r].bytes = nil
+		w.on(r).bytes = nil
+	}
+}
+
+// Forget frees the window for good: what is under way is still recognised, but its addresses are of no window any more.
+func (w *Window) Forget() {
+	w.Free()
+	order := func(o *Window, offset uint64) int { return cmp.Compare(o.offset, offset) }
+	if i, found := slices.BinarySearchFunc(w.machine.windows, w.offset, order); found {
+		w.machine.windows = slices.Delete(w.machine.windows, i, i+1)
 	}
 }
 
@@ -217,7 +236,7 @@ func (m *Machine) regionOf(a Addr) *region {
 	if i < 0 || a.Offset() > m.windows[i].offset+uint64(m.windows[i].Bytes) {
 		return nil
 	}
-	return m.windows[i].regions[rank]
+	return m.windows[i].on(rank)
 }
 
 // Write puts bytes into memory from outside, before programs run or between runs.

@@ -79,7 +79,7 @@ func (q *Queue) post(s *sending) {
 	m, k := s.pe.machine, q.sent%len(q.slots)
 	q.sent++
 	knows := m.check.union(s.known.clone(), q.knows)
-	slot := q.window.regions[q.To]
+	slot := q.window.on(q.To)
 	at := place{slot, k * q.SlotBytes, k*q.SlotBytes + s.src.hi - s.src.lo}
 	msg := &message{origin: s.origin, to: q.To, posted: s.issue, clock: knows, dst: at}
 	msg.data = m.take(s.src, s.origin, s.issue, s.known)
@@ -133,7 +133,7 @@ func (q *Queue) hand(r *receiving) {
 	r.event.value = int64(x.bytes)
 	knows := m.check.union(r.known.clone(), x.knows)
 	n := min(x.bytes, r.dst.hi-r.dst.lo)
-	data := m.take(place{q.window.regions[q.To], k * q.SlotBytes, k*q.SlotBytes + n}, r.origin, r.issue, knows)
+	data := m.take(place{q.window.on(q.To), k * q.SlotBytes, k*q.SlotBytes + n}, r.origin, r.issue, knows)
 	m.carrier.send(r.pe.device, r.pe.device, n, m.effect(r.origin, func() {
 		m.put(place{r.dst.region, r.dst.lo, r.dst.lo + n}, data, r.origin, nil, r.issue, knows)
 		r.event.clock = knows

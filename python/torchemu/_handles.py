@@ -31,7 +31,7 @@ class Held(weakref.ref):
 
 _gone: deque[Held] = deque()  # whose objects are gone
 _leaving: deque[Held] = deque()  # of these, the ones whose memory an operation of the core may still use
-_LOOKED_AT = 4  # of those, at a time: programs that issue much and wait late have thousands
+_LOOKED_AT = 4  # of those, at least, at a time: programs that issue much and wait late have thousands
 _held: set[Held] = set()
 
 
@@ -47,8 +47,10 @@ def hold(owner: object, world: World | None, handle: int, memory: object = None)
         release_gone()
 
 
-def release_gone(most: int = _LOOKED_AT) -> None:
-    """Releases the handles whose objects are gone; of those whose memory may still be in use, looks at so many."""
+def release_gone(least: int = _LOOKED_AT) -> None:
+    """Releases the handles whose objects are gone. Of those whose memory may still be in use it looks at so many or
+    more: those that come in bursts must not pile up."""
+    many = least + 2 * len(_gone)
     while _gone:
         held = _gone[0]
         if held.memory is not None:
@@ -57,7 +59,7 @@ def release_gone(most: int = _LOOKED_AT) -> None:
             go.Release(held.handle)
         _held.discard(held)
         _gone.popleft()
-    for _ in range(min(len(_leaving), most)):
+    for _ in range(min(len(_leaving), many)):
         if _still_used(_leaving[0]):
             _leaving.rotate(-1)
         else:

@@ -27,7 +27,11 @@ from torchemu._binding import go
 
 pytest_plugins = ["pytester"]
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WITH_TESTS_OF_THEIR_OWN = ("kernels.md", "simpler.md")
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WITH_TESTS_OF_THEIR_OWN),
+]
 FENCED = re.compile(r"^(<!-- [\w./]+ -->\n)?```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)")
 TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
@@ -214,6 +218,42 @@ def shown_above(block: Block, folder: Path) -> None:
     assert block_of(block.page, "import ")
 
 
+def program(block: Block, folder: Path) -> None:
+    """A program for as many ranks as its page runs it with, or for four."""
+    ranks = re.search(r"--nproc-per-node (\d+)", (ROOT / "docs" / block.page).read_text())
+    written(folder, block.text, "program.py")
+    outcome = launch("--nproc-per-node", ranks[1] if ranks else "4", "program.py")
+    assert (outcome.status, outcome.err) == (0, "")
+
+
+def tp_table(block: Block, folder: Path) -> None:
+    """Rows of what tp_mlp.py prints."""
+    shown = block.text.splitlines()
+    degree = shown[-1].split()[0]
+    command = [sys.executable, ROOT / "benches" / "tp_mlp.py", "--tp", degree]
+    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line for line in rows if "both" not in line] == shown
+
+
+def tp_options(block: Block, folder: Path) -> None:
+    """Options of the benches of tensor parallelism, which have tests of their own."""
+    for arguments in commands(block, "python"):
+        bench = Path(arguments[0]).stem
+        command = [sys.executable, "-c", f"import sys, {bench} as b; b._parser().parse_args(sys.argv[1:])"]
+        subprocess.run([*command, *arguments[1:]], cwd=ROOT / "benches", check=True)
+
+
+def dumps(block: Block, folder: Path) -> None:
+    """Commands that record, and then read what was recorded; PyTorch's part is not run."""
+    (folder / "dumps").mkdir()
+    written(folder, "import torch.distributed as dist\ndist.init_process_group()\ndist.recv(1)\n", "train.py")
+    (variable,) = re.findall(r"^(\w+)=(\S+) torchemu run", block.text)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(*variable)
+        assert launch("--nproc-per-node", "4", "train.py").status == 1
+    assert sorted(p.name for p in (folder / "dumps").iterdir()) == [f"rank_{r}" for r in range(4)]
+
+
 CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "make bench"): make,
     ("README.md", "ccl_allreduce.py on default"): table_of_bench,
@@ -233,6 +273,14 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("training.md", "torchemu run"): shown_above,
     ("traces.md", "with torch.profiler"): profiling,
     ("traces.md", "python benches/"): bandwidth,
+    ("tensor-parallel.md", "import os"): program,
+    ("tensor-parallel.md", "torchemu run"): run_script,
+    ("tensor-parallel.md", "2048 "): tp_table,
+    ("tensor-parallel.md", "python benches/tp_mlp"): tp_options,
+    ("tensor-parallel.md", "python benches/tp_transformer"): tp_options,
+    ("symmetric-memory.md", "import torch"): program,
+    ("flight-recorder.md", "TORCH_FR_DUMP_TEMP_FILE"): dumps,
+    ("flight-recorder.md", "import pickle"): program,
 }
 """What is done with each block: page and beginning."""
 
@@ -247,8 +295,3 @@ def test_every_example_is_checked() -> None:
 def test_example(page: str, beginning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     CHECKS[page, beginning](block_of(page, beginning), tmp_path)
-
-
-def test_programs_in_docs_are_whole() -> None:
-    """A fenced Python block of docs without a program's name above it is one that is checked here."""
-    assert {b.page for b in BLOCKS if b.language == "python"} == {"README.md", "running.md", "training.md"}

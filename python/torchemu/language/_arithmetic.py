@@ -108,8 +108,7 @@ def sigmoid(x: Tile) -> Tile:
 def where(condition: Tile, a: Operand, b: Operand) -> Tile:
     """a where the condition holds, else b."""
     kind = _common(a, b)
-    arrays = lambda c, x, y: np.where(c, x, y)  # noqa: E731
-    return _elementwise("where", arrays, (condition, a, b), kind, (_raw, _calculated(kind), _calculated(kind)))
+    return _elementwise("where", np.where, (condition, a, b), kind, (_raw, _calculated(kind), _calculated(kind)))
 
 
 def sum(x: Tile, axis: int | None = None) -> Tile:  # noqa: A001 (the language's name)

@@ -62,9 +62,16 @@ def workspace(name: str, n: int, dtype: dtypes.dtype = dtypes.float32) -> Pointe
 
 def queue(name: str, source: int, target: int, slots: int, n: int, dtype: dtypes.dtype = dtypes.float32) -> Queue:
     """A queue of the kernel's own from one rank to another, of so many slots for n elements each. It is there from its
-    first use on."""
+    first use on.
+
+    Raises:
+        ValueError: there is no such rank; there are no slots, or nothing fits into them.
+    """
     program = current()
     launch, kind = program.launch, dtypes.parse(dtype)
+    for end in (source, target):
+        if not 0 <= end < len(launch.ranks):
+            raise ValueError(f"rank {end} is not one of 0 to {len(launch.ranks) - 1}")
     ends = launch.ranks[source], launch.ranks[target]
     key = (launch.kernel.place, launch.ranks, name, ends, slots, count(n), kind)
     handle = program.machine.queue(key, name, ends, slots, n * kind.itemsize)
