@@ -246,7 +246,8 @@ def tp_options(block: Block, folder: Path) -> None:
 def dumps(block: Block, folder: Path) -> None:
     """Commands that record, and then read what was recorded; PyTorch's part is not run."""
     (folder / "dumps").mkdir()
-    written(folder, "import torch.distributed as dist\ndist.init_process_group()\ndist.recv(1)\n", "train.py")
+    hangs = "dist.recv(torch.zeros(1), (dist.get_rank() + 1) % 4)"
+    written(folder, f"import torch\nimport torch.distributed as dist\ndist.init_process_group()\n{hangs}\n", "train.py")
     (variable,) = re.findall(r"^(\w+)=(\S+) torchemu run", block.text)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv(*variable)
