@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu import _handles
@@ -73,6 +73,20 @@ class World:
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
         return json.loads(go.Collectives(self.handle, first))
+
+    def add_faults(self, faults: str | Iterable[Mapping[str, Any]]) -> None:
+        """Lets things go wrong at simulated times.
+
+        Args:
+            faults: a YAML file, or the entries of one, such as ``{"kill": 2, "at": 3e6}``; times are in nanoseconds.
+
+        Raises:
+            OSError, ValueError: it cannot be read; what is wrong in it, all at once.
+        """
+        if isinstance(faults, str):
+            go.LoadFaults(self.handle, faults)
+        elif entries := [dict(fault) for fault in faults]:
+            go.AddFaults(self.handle, json.dumps({"faults": entries}))  # JSON is YAML
 
     @property
     def is_here(self) -> bool:

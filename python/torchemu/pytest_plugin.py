@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def distributed(
     seed: int = 0,
     isolate: Collection[str] = ("megatron",),
     virtual_clock: bool = False,
+    faults: str | Sequence[Mapping[str, Any]] = (),
 ) -> Callable[..., Any]:
     """A decorator: the test runs once a rank, each time as in a process of its own that torchrun has started.
 
@@ -71,6 +72,7 @@ def distributed(
         seed: of the ranks' random numbers.
         isolate: installed packages of which each rank has its own modules, too; () for none. By default, megatron.
         virtual_clock: let the module time tell simulated time.
+        faults: what goes wrong, and when: a YAML file, or its entries, such as ``{"kill": 2, "at": 3e6}``.
 
     Raises:
         TypeError: the test is a coroutine, a generator or a class.
@@ -78,7 +80,7 @@ def distributed(
     """
     if world_size is not None and world_size < 1:
         raise ValueError(f"world_size must be at least 1, not {world_size}")
-    setting = (world_size, topology, ccl, seed, isolate, virtual_clock)
+    setting = (world_size, topology, ccl, seed, isolate, virtual_clock, faults)
     return _decorated(setting) if function is None else _decorated(setting)(function)
 
 
