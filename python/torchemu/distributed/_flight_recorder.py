@@ -202,9 +202,9 @@ class FlightRecorder(Watcher):
             "profiling_name": f"{_library(group, ins or outs)}:{name}",
             "time_created_ns": host_time() // _NANOSECOND,
             "input_sizes": _sizes(ins),
-            "input_dtypes": [_type(t) for t in ins],
+            "input_dtypes": _types(ins),
             "output_sizes": _sizes(outs),
-            "output_dtypes": [_type(t) for t in outs],
+            "output_dtypes": _types(outs),
             "timeout_ms": milliseconds(group.timeout),
             "is_p2p": is_message,
         }
@@ -301,8 +301,9 @@ def _sizes(tensors: Sequence[Tensor]) -> list[list[int]]:
     return shapes
 
 
-def _type(t: Tensor) -> str:
-    return _TYPES.get(t.dtype.name, t.dtype.name)
+def _types(tensors: Sequence[Tensor]) -> list[str]:
+    """The dtype for each of _sizes."""
+    return [_TYPES.get(t.dtype.name, t.dtype.name) for t in tensors[: len(_sizes(tensors))]]
 
 
 def _frames() -> Frames:
