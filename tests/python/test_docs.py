@@ -214,6 +214,54 @@ def shown_above(block: Block, folder: Path) -> None:
     assert block_of(block.page, "import ")
 
 
+def flight_recorder(block: Block, folder: Path) -> None:
+    """A run that fails leaves a file for each rank; PyTorch's reader of them is no part of this."""
+    dump, read = block.text.splitlines()
+    variable, _, rest = dump.partition(" ")
+    name, _, value = variable.partition("=")
+    (folder / "dumps").mkdir()
+    written(folder, TRAIN + "    if dist.get_rank() < 3: dist.barrier()\n", "train.py")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(name, value)
+        assert launch(*shlex.split(rest)[2:]).status == 1
+    assert sorted(file.name for file in (folder / "dumps").iterdir()) == [f"rank_{r}" for r in range(4)]
+    assert read == "python -m torch.distributed.flight_recorder.fr_trace dumps"
+
+
+def recorded(block: Block, folder: Path) -> None:
+    """Lines that stand in a program."""
+    written(folder, textwrap.dedent(TRAIN) + block.text, "train.py")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TORCH_FR_BUFFER_SIZE", "10")
+        outcome = launch("--nproc-per-node", "1", "train.py", "cuda")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.count("nccl:all_reduce [[1000]] completed") == 3
+
+
+def runs_alone(block: Block, folder: Path) -> None:
+    """A program that says nothing."""
+    outcome = launch("--nproc-per-node", "8", written(folder, block.text))
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
+
+
+def bench_of_layers(block: Block, folder: Path) -> None:
+    """The table is a part of what the command above prints; so are its options."""
+    (arguments,) = commands(block_of("tensor-parallel.md", "python benches/tp_mlp.py"), "python")
+    command = [sys.executable, str(ROOT / arguments[0])]
+    shown = subprocess.run([*command, "--tp", "4"], check=True, capture_output=True, text=True).stdout
+    for line in block.text.splitlines():
+        assert line in shown.splitlines()
+
+
+def options_of_bench(block: Block, folder: Path) -> None:
+    """What a comment says of options, and the options themselves."""
+    (arguments,) = commands(block, "python")
+    command = [sys.executable, str(ROOT / arguments[0]), "--help"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for option in re.findall(r"--[\w-]+", block.text):
+        assert option in said
+
+
 CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "make bench"): make,
     ("README.md", "ccl_allreduce.py on default"): table_of_bench,
@@ -231,6 +279,14 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("traces.md", "torchemu run"): run_script,
     ("training.md", "import os"): training,
     ("training.md", "torchemu run"): shown_above,
+    ("flight-recorder.md", "TORCH_FR_DUMP_TEMP_FILE"): flight_recorder,
+    ("flight-recorder.md", "import pickle"): recorded,
+    ("symmetric-memory.md", "import torch"): runs_alone,
+    ("tensor-parallel.md", "import os"): runs_alone,
+    ("tensor-parallel.md", "torchemu run"): run_script,
+    ("tensor-parallel.md", "python benches/tp_mlp.py"): options_of_bench,
+    ("tensor-parallel.md", "2048 → 8192"): bench_of_layers,
+    ("tensor-parallel.md", "python benches/tp_transformer.py"): options_of_bench,
     ("traces.md", "with torch.profiler"): profiling,
     ("traces.md", "python benches/"): bandwidth,
 }
@@ -251,4 +307,5 @@ def test_example(page: str, beginning: str, tmp_path: Path, monkeypatch: pytest.
 
 def test_programs_in_docs_are_whole() -> None:
     """A fenced Python block of docs without a program's name above it is one that is checked here."""
-    assert {b.page for b in BLOCKS if b.language == "python"} == {"README.md", "running.md", "training.md"}
+    pages = {page for page, beginning in CHECKS if beginning.startswith("import")}
+    assert {b.page for b in BLOCKS if b.language == "python"} == pages
