@@ -374,3 +374,28 @@ class TestAttention:
             lambda: F.scaled_dot_product_attention(torch.ones(4, 2, 2), torch.ones(3, 2, 2), torch.ones(3, 2, 2))
         )
         assert (kind, text[:35]) == ("RuntimeError", "The size of tensor a (4) must match")
+
+
+# -- what is no tensor
+
+
+def test_what_is_no_tensor() -> None:
+    x, y = torch.ones(2, 3), [1]
+    wanted: list[tuple[Callable[[Any], Any], str]] = [
+        (lambda y: F.linear(y, x), "linear(): argument 'input' (position 1)"),
+        (lambda y: F.linear(x, y), "linear(): argument 'weight' (position 2)"),
+        (lambda y: F.linear(x, x, y), "linear(): argument 'bias' (position 3)"),
+        (lambda y: F.embedding(x.long(), y), "embedding(): argument 'weight' (position 1)"),
+        (lambda y: F.layer_norm(y, (3,)), "layer_norm(): argument 'input' (position 1)"),
+        (lambda y: F.layer_norm(x, (3,), y), "layer_norm(): argument 'weight' (position 3)"),
+        (lambda y: F.layer_norm(x, (3,), None, y), "layer_norm(): argument 'bias' (position 4)"),
+        (lambda y: F.rms_norm(y, (3,)), "rms_norm(): argument 'input' (position 1)"),
+        (lambda y: F.rms_norm(x, (3,), y), "rms_norm(): argument 'weight' (position 3)"),
+        (lambda y: F.cross_entropy(y, x), "cross_entropy_loss(): argument 'input' (position 1)"),
+        (lambda y: F.cross_entropy(x, y), "cross_entropy_loss(): argument 'target' (position 2)"),
+        (lambda y: F.cross_entropy(x, x, y), "cross_entropy_loss(): argument 'weight' (position 3)"),
+        (lambda y: F.dropout(y), "dropout(): argument 'input' (position 1)"),
+        (lambda y: F.silu(y), "silu(): argument 'input' (position 1)"),
+    ]
+    for call, text in wanted:
+        assert refused(lambda call=call: call(y)) == ("TypeError", f"{text} must be Tensor, not list")

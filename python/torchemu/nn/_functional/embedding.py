@@ -14,6 +14,7 @@ from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op, bytes_of, flop_p
 from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import norm, wide
 from torchemu._unsupported import unsupported
+from torchemu.nn._functional.arguments import check_tensor
 
 Array = np.ndarray
 
@@ -80,11 +81,12 @@ def embedding(
     Raises:
         IndexError: there is no such row. RuntimeError: the table is no matrix, or the indices are no integers.
         AssertionError: padding_idx is no row. NotImplementedError: sparse is given.
+        TypeError: not a tensor.
     """
     if sparse:
         raise unsupported("torch.nn.functional.embedding(sparse=True)", "its gradients are dense")
-    if not isinstance(input, Tensor):
-        raise TypeError(f"embedding(): argument 'indices' (position 2) must be Tensor, not {type(input).__name__}")
+    check_tensor("embedding", "weight", 1, weight)
+    check_tensor("embedding", "indices", 2, input)
     rows = weight._shape[0] if weight._shape else 0
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise AssertionError("Padding_idx must be within num_embeddings")

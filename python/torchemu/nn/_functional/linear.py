@@ -12,6 +12,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op
 from torchemu._tensor.product_cost import linear_traffic
 from torchemu._tensor.reductions import wide
+from torchemu.nn._functional.arguments import check_optional, check_tensor
 
 Array = np.ndarray
 
@@ -69,8 +70,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         bias: what broadcasts to (…, out_features): as a rule (out_features).
 
     Raises:
-        RuntimeError: the shapes do not fit, or the dtypes differ.
+        RuntimeError: the shapes do not fit, or the dtypes differ. TypeError: not a tensor.
     """
+    check_tensor("linear", "input", 1, input)
+    check_tensor("linear", "weight", 2, weight)
+    check_optional("linear", "bias", 3, bias)
     _check(input, weight)
     if bias is not None:
         _check_bias(input, weight, bias)
