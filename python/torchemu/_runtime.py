@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from torchemu.distributed._symmetric_memory._peers import Peers
 
 DEFAULT_TOPOLOGY = "default"
-_FIRST_PID = 1 << 22  # the first number that Linux gives to no process
+FIRST_PID = 1 << 22
+"""The first number that Linux gives to no process."""
 PACKAGE = os.path.dirname(__file__) + os.sep
 """Where this package's files are: frames of them are not the program's."""
 
@@ -44,7 +45,7 @@ class World:
         self.room_for: Callable[[int], None] | None = None
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
-        self.pids = itertools.count(_FIRST_PID)  # of ranks, as processes; no process of the system has such a one
+        self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
         self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
         self.recordings = 0  # in the making
         self.main = Context(self, rank=0)
