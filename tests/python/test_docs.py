@@ -262,6 +262,16 @@ def options_of_bench(block: Block, folder: Path) -> None:
         assert option in said
 
 
+def benches_of_layers(block: Block, folder: Path) -> None:
+    """Both run, here with less to do."""
+    less = {"tp_mlp.py": ["--hidden", "16", "--tokens", "16"], "tp_transformer.py": ["--steps", "2"]}
+    for arguments in commands(block, "python"):
+        command = [sys.executable, str(ROOT / arguments[0]), *arguments[1:], *less.pop(Path(arguments[0]).name)]
+        shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert {line.split()[0] for line in shown.splitlines()} >= {"1", "2", "4", "8"}
+    assert not less
+
+
 CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "make bench"): make,
     ("README.md", "ccl_allreduce.py on default"): table_of_bench,
@@ -269,6 +279,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "[rank0]: Traceback"): stuck,
     ("README.md", "import numpy as np"): user_bench,
     ("README.md", ".venv/bin/torchemu bench"): presets,
+    ("README.md", ".venv/bin/python benches/tp_mlp.py"): benches_of_layers,
     ("README.md", "system: {sips"): topology,
     ("README.md", "defaults: {algorithm"): ccl,
     ("running.md", "torchrun "): run_script,
