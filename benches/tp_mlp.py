@@ -91,12 +91,24 @@ def _parser() -> argparse.ArgumentParser:
     usual = Options()
     parser = argparse.ArgumentParser(description="Time and utilisation of a tensor-parallel MLP, h → 4h → h.")
     add = parser.add_argument
-    add("--tp", type=_positive, nargs="+", default=usual.tp, metavar="N", help="ranks; 1 2 4 8")
-    add("--hidden", type=_positive, default=usual.hidden, metavar="H", help="the hidden size; 2048")
-    add("--tokens", type=_positive, default=usual.tokens, help="of the input; 1024")
-    add("--dtype", choices=tuple(DTYPES), default=usual.dtype, help="bfloat16")
+    add(
+        "--tp",
+        type=_positive,
+        nargs="+",
+        default=usual.tp,
+        metavar="N",
+        help="numbers of ranks to try (default: 1 2 4 8)",
+    )
+    add("--hidden", type=_positive, default=usual.hidden, metavar="H", help="the hidden size (default: 2048)")
+    add("--tokens", type=_positive, default=usual.tokens, metavar="N", help="of the input (default: 1024)")
+    add("--dtype", choices=tuple(DTYPES), default=usual.dtype, help="(default: bfloat16)")
     add("--sequence-parallel", action="store_true", help="divide the tokens outside of the layers, too")
-    add("--topology", default="default", metavar="NAME|FILE", help="a preset, with as many SIPs as ranks, or a file")
+    add(
+        "--topology",
+        default="default",
+        metavar="NAME|FILE",
+        help="a preset, resized to the ranks, or a file (default: default)",
+    )
     add("--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
     return parser
 

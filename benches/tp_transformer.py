@@ -20,6 +20,15 @@ AGREEMENT = {"float64": 1e-10, "float32": 1e-4, "bfloat16": 5e-2}
 """By how much losses may differ. Roundings of 2⁻⁵³ and 2⁻²⁴ grow a thousandfold or so in some hundred steps; those of
 bfloat16 are of activations only, since its parameters have copies in float32."""
 
+SIZES = {
+    "heads": "of attention",
+    "layers": "of the model",
+    "vocabulary": "tokens that there are",
+    "sequence": "tokens of a text",
+    "batch": "texts of a step",
+}
+"""Options that are numbers, and what of."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -112,14 +121,26 @@ def _parser() -> argparse.ArgumentParser:
     usual = Options()
     parser = argparse.ArgumentParser(description="Trains a small GPT in several divisions and compares the losses.")
     add = parser.add_argument
-    add("--tp", type=_positive, nargs="+", default=usual.tp, metavar="N", help="ranks; 1 2 4 8")
-    add("--steps", type=_positive, default=usual.steps, help="of Adam; 50")
-    add("--dtype", choices=tuple(AGREEMENT), default=usual.dtype, help="float64")
-    add("--hidden", type=_positive, default=usual.hidden, metavar="H", help="the hidden size; 64")
-    for name in ("heads", "layers", "vocabulary", "sequence", "batch"):
+    add(
+        "--tp",
+        type=_positive,
+        nargs="+",
+        default=usual.tp,
+        metavar="N",
+        help="numbers of ranks to compare (default: 1 2 4 8)",
+    )
+    add("--steps", type=_positive, default=usual.steps, metavar="N", help="of Adam (default: 50)")
+    add("--dtype", choices=tuple(AGREEMENT), default=usual.dtype, help="(default: float64)")
+    add("--hidden", type=_positive, default=usual.hidden, metavar="H", help="the hidden size (default: 64)")
+    for name, what in SIZES.items():
         default = getattr(usual, name)
-        add(f"--{name}", type=_positive, default=default, metavar="N", help=str(default))
-    add("--topology", default="default", metavar="NAME|FILE", help="a preset, with as many SIPs as ranks, or a file")
+        add(f"--{name}", type=_positive, default=default, metavar="N", help=f"{what} (default: {default})")
+    add(
+        "--topology",
+        default="default",
+        metavar="NAME|FILE",
+        help="a preset, resized to the ranks, or a file (default: default)",
+    )
     add("--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
     return parser
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from torchemu.distributed._symmetric_memory._peers import Peers
 
 DEFAULT_TOPOLOGY = "default"
-_FIRST_PID = 1 << 22  # the first number that Linux gives to no process
+FIRST_PID = 1 << 22
+"""The first number that Linux gives to no process."""
 PACKAGE = os.path.dirname(__file__) + os.sep
 """Where this package's files are: frames of them are not the program's."""
 
@@ -72,7 +73,7 @@ class World:
         self.strictness = strictness or Strictness()
         self.programs: DevicePrograms | None = None  # None before the first
         self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
-        self.pids = itertools.count(_FIRST_PID)  # of ranks, as processes; no process of the system has such a one
+        self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
         self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
         self.recordings = 0  # in the making
         self.main = Context(self, rank=0)
@@ -118,6 +119,20 @@ class World:
     def collectives(self, first: int = 0) -> list[dict[str, Any]]:
         """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
         return json.loads(go.Collectives(self.handle, first))
+
+    def add_faults(self, faults: str | Iterable[Mapping[str, Any]]) -> None:
+        """Lets things go wrong at simulated times.
+
+        Args:
+            faults: a YAML file, or the entries of one, such as ``{"kill": 2, "at": 3e6}``; times are in nanoseconds.
+
+        Raises:
+            OSError, ValueError: it cannot be read; what is wrong in it, all at once.
+        """
+        if isinstance(faults, str):
+            go.LoadFaults(self.handle, faults)
+        elif entries := [dict(fault) for fault in faults]:
+            go.AddFaults(self.handle, json.dumps({"faults": entries}))  # JSON is YAML
 
     @property
     def is_here(self) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def distributed(
     virtual_clock: bool = False,
     check: bool = True,
     reorder: int | None = None,
+    faults: str | Sequence[Mapping[str, Any]] = (),
 ) -> Callable[..., Any]:
     """A decorator: the test runs once a rank, each time as in a process of its own that torchrun has started.
 
@@ -75,6 +76,7 @@ def distributed(
         virtual_clock: let the module time tell simulated time.
         check: let the test fail when device programs access memory in no order.
         reorder: the seed by which what device programs do is moved where no rule orders it; None moves nothing.
+        faults: what goes wrong, and when: a YAML file, or its entries, such as ``{"kill": 2, "at": 3e6}``.
 
     Raises:
         TypeError: the test is a coroutine, a generator or a class.
@@ -82,7 +84,7 @@ def distributed(
     """
     if world_size is not None and world_size < 1:
         raise ValueError(f"world_size must be at least 1, not {world_size}")
-    setting = (world_size, topology, ccl, seed, isolate, virtual_clock, check, reorder)
+    setting = (world_size, topology, ccl, seed, isolate, virtual_clock, check, reorder, faults)
     return _decorated(setting) if function is None else _decorated(setting)(function)
 
 

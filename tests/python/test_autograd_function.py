@@ -11,7 +11,7 @@ import pytest
 from conftest import OpenWorld
 
 import torchemu as torch
-from torchemu.autograd import Function, gradcheck
+from torchemu.autograd import Function, gradcheck, gradgradcheck
 from torchemu.autograd.function import once_differentiable
 
 Tensor = torch.Tensor
@@ -437,14 +437,37 @@ def test_gradcheck_sees_wrong_gradients() -> None:
     x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
     assert gradcheck(torch.sin, (x,))
     wrong = function(lambda ctx, x: x * x, lambda ctx, g: g * 2.001)
-    with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"):
+    with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0") as caught:
         gradcheck(wrong.apply, x)
+    assert "analytical:tensor([[2.0010, 0.0000],\n        [0.0000, 2.0010]], dtype=torch.float64)" in str(caught.value)
     assert not gradcheck(wrong.apply, x, raise_exception=False)
     forgotten = function(lambda ctx, x: x * x, lambda ctx, g: None)
     assert not gradcheck(forgotten.apply, x, raise_exception=False)
     with pytest.raises(ValueError, match="gradcheck expects at least one input tensor to require gradient"):
         gradcheck(torch.sin, torch.ones(2))
     assert not gradcheck(lambda a: a.detach() * 3, x, raise_exception=False)
+
+
+def test_gradcheck_of_what_it_cannot_check() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision"):
+        assert gradcheck(torch.sin, x, eps=1e-2, atol=1e-2, check_undefined_grad=False, fast_mode=True)
+    with pytest.raises(NotImplementedError, match="gradcheck of batched gradients or in forward mode"):
+        gradcheck(torch.sin, x, check_forward_ad=True)
+
+
+def test_gradgradcheck() -> None:
+    x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([[0.5], [3.0]], dtype=torch.float64, requires_grad=True)
+    assert gradgradcheck(lambda a, n, b: (a**3 * b, (a * b).sum() * n), (x, 2, y))
+    assert gradgradcheck(torch.sin, x, grad_outputs=torch.tensor([1.0, -1.0], dtype=torch.float64))
+    # d(x²) is right as long as x² is not differentiated again: what was saved has forgotten where it comes from.
+    once = function(
+        lambda ctx, x: (ctx.save_for_backward(x), x * x)[1], lambda ctx, g: g * 2 * ctx.saved_tensors[0].detach()
+    )
+    assert gradcheck(once.apply, x) and not gradgradcheck(once.apply, x, raise_exception=False)
+    with pytest.raises(ValueError, match="expects at least one input tensor to require gradient"):
+        gradgradcheck(torch.sin, x.detach())
 
 
 def test_gradcheck_of_several_inputs_and_outputs() -> None:

@@ -32,7 +32,7 @@ PAGES = [
     ROOT / "README.md",
     *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WITH_TESTS_OF_THEIR_OWN),
 ]
-FENCED = re.compile(r"^(<!-- [\w./]+ -->\n)?```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^(<!-- \w+\.py -->\n)?```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)")
 TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
 
@@ -218,41 +218,62 @@ def shown_above(block: Block, folder: Path) -> None:
     assert block_of(block.page, "import ")
 
 
-def program(block: Block, folder: Path) -> None:
-    """A program for as many ranks as its page runs it with, or for four."""
-    ranks = re.search(r"--nproc-per-node (\d+)", (ROOT / "docs" / block.page).read_text())
-    written(folder, block.text, "program.py")
-    outcome = launch("--nproc-per-node", ranks[1] if ranks else "4", "program.py")
-    assert (outcome.status, outcome.err) == (0, "")
-
-
-def tp_table(block: Block, folder: Path) -> None:
-    """Rows of what tp_mlp.py prints."""
-    shown = block.text.splitlines()
-    degree = shown[-1].split()[0]
-    command = [sys.executable, ROOT / "benches" / "tp_mlp.py", "--tp", degree]
-    rows = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert [line for line in rows if "both" not in line] == shown
-
-
-def tp_options(block: Block, folder: Path) -> None:
-    """Options of the benches of tensor parallelism, which have tests of their own."""
-    for arguments in commands(block, "python"):
-        bench = Path(arguments[0]).stem
-        command = [sys.executable, "-c", f"import sys, {bench} as b; b._parser().parse_args(sys.argv[1:])"]
-        subprocess.run([*command, *arguments[1:]], cwd=ROOT / "benches", check=True)
-
-
-def dumps(block: Block, folder: Path) -> None:
-    """Commands that record, and then read what was recorded; PyTorch's part is not run."""
+def flight_recorder(block: Block, folder: Path) -> None:
+    """A run that fails leaves a file for each rank; PyTorch's reader of them is no part of this."""
+    dump, read = block.text.splitlines()
+    variable, _, rest = dump.partition(" ")
+    name, _, value = variable.partition("=")
     (folder / "dumps").mkdir()
-    hangs = "dist.recv(torch.zeros(1), (dist.get_rank() + 1) % 4)"
-    written(folder, f"import torch\nimport torch.distributed as dist\ndist.init_process_group()\n{hangs}\n", "train.py")
-    (variable,) = re.findall(r"^(\w+)=(\S+) torchemu run", block.text)
+    written(folder, TRAIN + "    if dist.get_rank() < 3: dist.barrier()\n", "train.py")
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv(*variable)
-        assert launch("--nproc-per-node", "4", "train.py").status == 1
-    assert sorted(p.name for p in (folder / "dumps").iterdir()) == [f"rank_{r}" for r in range(4)]
+        environment.setenv(name, value)
+        assert launch(*shlex.split(rest)[2:]).status == 1
+    assert sorted(file.name for file in (folder / "dumps").iterdir()) == [f"rank_{r}" for r in range(4)]
+    assert read == "python -m torch.distributed.flight_recorder.fr_trace dumps"
+
+
+def recorded(block: Block, folder: Path) -> None:
+    """Lines that stand in a program."""
+    written(folder, textwrap.dedent(TRAIN) + block.text, "train.py")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TORCH_FR_BUFFER_SIZE", "10")
+        outcome = launch("--nproc-per-node", "1", "train.py", "cuda")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.count("nccl:all_reduce [[1000]] completed") == 3
+
+
+def runs_alone(block: Block, folder: Path) -> None:
+    """A program that says nothing."""
+    outcome = launch("--nproc-per-node", "8", written(folder, block.text))
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
+
+
+def bench_of_layers(block: Block, folder: Path) -> None:
+    """The table is a part of what the command above prints; so are its options."""
+    (arguments,) = commands(block_of("tensor-parallel.md", "python benches/tp_mlp.py"), "python")
+    command = [sys.executable, str(ROOT / arguments[0])]
+    shown = subprocess.run([*command, "--tp", "4"], check=True, capture_output=True, text=True).stdout
+    for line in block.text.splitlines():
+        assert line in shown.splitlines()
+
+
+def options_of_bench(block: Block, folder: Path) -> None:
+    """What a comment says of options, and the options themselves."""
+    (arguments,) = commands(block, "python")
+    command = [sys.executable, str(ROOT / arguments[0]), "--help"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for option in re.findall(r"--[\w-]+", block.text):
+        assert option in said
+
+
+def benches_of_layers(block: Block, folder: Path) -> None:
+    """Both run, here with less to do."""
+    less = {"tp_mlp.py": ["--hidden", "16", "--tokens", "16"], "tp_transformer.py": ["--steps", "2"]}
+    for arguments in commands(block, "python"):
+        command = [sys.executable, str(ROOT / arguments[0]), *arguments[1:], *less.pop(Path(arguments[0]).name)]
+        shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert {line.split()[0] for line in shown.splitlines()} >= {"1", "2", "4", "8"}
+    assert not less
 
 
 CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
@@ -262,6 +283,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "[rank0]: Traceback"): stuck,
     ("README.md", "import numpy as np"): user_bench,
     ("README.md", ".venv/bin/torchemu bench"): presets,
+    ("README.md", ".venv/bin/python benches/tp_mlp.py"): benches_of_layers,
     ("README.md", "system: {sips"): topology,
     ("README.md", "defaults: {algorithm"): ccl,
     ("running.md", "torchrun "): run_script,
@@ -272,16 +294,16 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("traces.md", "torchemu run"): run_script,
     ("training.md", "import os"): training,
     ("training.md", "torchemu run"): shown_above,
+    ("flight-recorder.md", "TORCH_FR_DUMP_TEMP_FILE"): flight_recorder,
+    ("flight-recorder.md", "import pickle"): recorded,
+    ("symmetric-memory.md", "import torch"): runs_alone,
+    ("tensor-parallel.md", "import os"): runs_alone,
+    ("tensor-parallel.md", "torchemu run"): run_script,
+    ("tensor-parallel.md", "python benches/tp_mlp.py"): options_of_bench,
+    ("tensor-parallel.md", "2048 → 8192"): bench_of_layers,
+    ("tensor-parallel.md", "python benches/tp_transformer.py"): options_of_bench,
     ("traces.md", "with torch.profiler"): profiling,
     ("traces.md", "python benches/"): bandwidth,
-    ("tensor-parallel.md", "import os"): program,
-    ("tensor-parallel.md", "torchemu run"): run_script,
-    ("tensor-parallel.md", "2048 "): tp_table,
-    ("tensor-parallel.md", "python benches/tp_mlp"): tp_options,
-    ("tensor-parallel.md", "python benches/tp_transformer"): tp_options,
-    ("symmetric-memory.md", "import torch"): program,
-    ("flight-recorder.md", "TORCH_FR_DUMP_TEMP_FILE"): dumps,
-    ("flight-recorder.md", "import pickle"): program,
 }
 """What is done with each block: page and beginning."""
 
@@ -296,3 +318,9 @@ def test_every_example_is_checked() -> None:
 def test_example(page: str, beginning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     CHECKS[page, beginning](block_of(page, beginning), tmp_path)
+
+
+def test_programs_in_docs_are_whole() -> None:
+    """A fenced Python block of docs without a program's name above it is one that is checked here."""
+    pages = {page for page, beginning in CHECKS if beginning.startswith("import")}
+    assert {b.page for b in BLOCKS if b.language == "python"} == pages

@@ -111,6 +111,14 @@ def test_files_that_cannot_be_written(open_world: OpenWorld, monkeypatch: pytest
     assert {type(e) for e in found.values()} == {MismatchError}
 
 
+def test_no_files_without_a_name(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    open_world("default")
+    monkeypatch.setenv(SIZE, "50")
+    monkeypatch.setattr("torchemu.distributed._flight_files._DEFAULT_FILE", str(tmp_path / "rank_"))
+    failures(4, mismatch)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_files_of_other_failures(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     open_world("default")
     monkeypatch.setenv(FILE, str(tmp_path / "rank_"))

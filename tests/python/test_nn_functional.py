@@ -92,6 +92,11 @@ class TestLinear:
         check(F.linear, lambda x, w: x @ w, [normal(1, 5, 4), normal(2, 4)])
         check(F.linear, lambda x, w: x @ w, [normal(1, 4), normal(2, 4)])
 
+    @pytest.mark.parametrize(("outputs", "inputs"), [(0, 4), (3, 0), (0, 0)])
+    def test_no_features(self, outputs: int, inputs: int) -> None:
+        arrays = [normal(1, 5, inputs), normal(2, outputs, inputs), normal(3, outputs)]
+        check(F.linear, lambda x, w, b: x @ w.T + b, arrays)
+
     def test_views_and_second_derivatives(self) -> None:
         x, w = (
             torch.from_numpy(normal(1, 4, 5)).t().requires_grad_(),
@@ -127,6 +132,7 @@ class TestLinear:
             ((ones(2, 3), ones(4, 3), ones(3)), "The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 1.  Target sizes: [2, 4].  Tensor sizes: [3]"),  # noqa: E501
             ((ones(2, 5, 3), ones(4, 3), ones(3)), "The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 1.  Target sizes: [10, 4].  Tensor sizes: [3]"),  # noqa: E501
             ((ones(2, 3), ones(4, 3), ones(4).half()), "self and mat2 must have the same dtype, but got Half and Float"),  # noqa: E501
+            ((ones(2, 3), ones(2, 4, 3)), "t() expects a tensor with <= 2 dimensions, but self is 3D"),
             ((ones(()), ones(4, 3)), "both arguments to linear need to be at least 1D, but they are 0D and 2D"),
         ]  # fmt: skip
         for args, text in wanted:
@@ -149,6 +155,26 @@ class TestEmbedding:
         assert w.grad is not None
         np.testing.assert_allclose(w.grad.numpy(), [[0, 0], [1, 1], [1, 1]], rtol=1e-15)
 
+    @pytest.mark.parametrize("norm_type", [2.0, 1.0, math.inf])
+    @pytest.mark.parametrize("name", ["float64", "bfloat16"])
+    def test_rows_that_are_used_are_scaled_down(self, norm_type: float, name: str) -> None:
+        table = normal(1, 4, 3) * [[1], [0.01], [1], [1]]
+        w = torch.from_numpy(table.astype(NUMPY[name])).requires_grad_()
+        before = w.detach().double().numpy().copy()
+        got = F.embedding(torch.tensor([[2, 0], [1, 2]]), w, max_norm=0.5, norm_type=norm_type)
+        norms = np.linalg.norm(before, norm_type, axis=1, keepdims=True)
+        want = np.where((norms > 0.5) & ([[True], [True], [True], [False]]), before * 0.5 / (norms + 1e-7), before)
+        np.testing.assert_allclose(w.detach().double().numpy(), want, rtol=1e-14 if name == "float64" else 2**-8)
+        assert torch.equal(got, w[torch.tensor([[2, 0], [1, 2]])])
+        got.sum().backward()
+        assert w.grad is not None and w.grad[:, 0].tolist() == [1, 1, 2, 0]
+
+    def test_a_table_that_was_saved_must_not_be_scaled(self) -> None:
+        w = torch.ones(2, 3, requires_grad=True)
+        product = w * w
+        F.embedding(torch.tensor([1]), w, max_norm=1.0)
+        assert "modified by an inplace operation" in refused(product.sum().backward)[1]
+
     def test_gradients_of_short_floats_are_rounded_once(self) -> None:
         w = torch.zeros(2, 1, dtype=torch.float16).requires_grad_()
         grads = np.full((4096, 1), 1.0, np.float16)
@@ -167,6 +193,9 @@ class TestEmbedding:
         assert m.weight[1].tolist() == [0, 0, 0] and m(torch.tensor([[4]])).tolist() == [[m.weight[4].tolist()]]
         frozen = nn.Embedding.from_pretrained(torch.ones(2, 3))
         assert not frozen.weight.requires_grad and frozen.num_embeddings == 2
+        short = nn.Embedding(2, 3, max_norm=1.0, norm_type=1.0)
+        assert repr(short) == "Embedding(2, 3, max_norm=1.0, norm_type=1.0)"
+        assert short(torch.tensor([0, 1])).abs().sum(1).max().item() <= 1.001
 
     def test_misuse(self) -> None:
         w = torch.ones(3, 2)
@@ -178,11 +207,11 @@ class TestEmbedding:
             (lambda: F.embedding(torch.tensor([1]), w, padding_idx=3), "AssertionError", "Padding_idx must be within num_embeddings"),  # noqa: E501
             (lambda: F.embedding([1], w), "TypeError", "embedding(): argument 'indices' (position 2) must be Tensor, not list"),  # type: ignore[arg-type]  # noqa: E501
             (lambda: nn.Embedding(3, 2, padding_idx=5), "AssertionError", "padding_idx must be within num_embeddings"),
+            (lambda: F.embedding(torch.tensor([1]), w, sparse=True), "NotImplementedError", "torch.nn.functional.embedding(sparse=True) is not supported: its gradients are dense"),  # noqa: E501
+            (lambda: nn.Embedding(3, 2, sparse=True), "NotImplementedError", "torch.nn.Embedding(sparse=True) is not supported: its gradients are dense"),  # noqa: E501
         ]  # fmt: skip
         for call, kind, text in wanted:
             assert refused(call) == (kind, text)
-        for call in (lambda: F.embedding(torch.tensor([1]), w, sparse=True), lambda: nn.Embedding(3, 2, max_norm=1.0)):
-            assert refused(call)[0] == "NotImplementedError"
 
 
 class TestNormalization:
@@ -345,3 +374,28 @@ class TestAttention:
             lambda: F.scaled_dot_product_attention(torch.ones(4, 2, 2), torch.ones(3, 2, 2), torch.ones(3, 2, 2))
         )
         assert (kind, text[:35]) == ("RuntimeError", "The size of tensor a (4) must match")
+
+
+# -- what is no tensor
+
+
+def test_what_is_no_tensor() -> None:
+    x, y = torch.ones(2, 3), [1]
+    wanted: list[tuple[Callable[[Any], Any], str]] = [
+        (lambda y: F.linear(y, x), "linear(): argument 'input' (position 1)"),
+        (lambda y: F.linear(x, y), "linear(): argument 'weight' (position 2)"),
+        (lambda y: F.linear(x, x, y), "linear(): argument 'bias' (position 3)"),
+        (lambda y: F.embedding(x.long(), y), "embedding(): argument 'weight' (position 1)"),
+        (lambda y: F.layer_norm(y, (3,)), "layer_norm(): argument 'input' (position 1)"),
+        (lambda y: F.layer_norm(x, (3,), y), "layer_norm(): argument 'weight' (position 3)"),
+        (lambda y: F.layer_norm(x, (3,), None, y), "layer_norm(): argument 'bias' (position 4)"),
+        (lambda y: F.rms_norm(y, (3,)), "rms_norm(): argument 'input' (position 1)"),
+        (lambda y: F.rms_norm(x, (3,), y), "rms_norm(): argument 'weight' (position 3)"),
+        (lambda y: F.cross_entropy(y, x), "cross_entropy_loss(): argument 'input' (position 1)"),
+        (lambda y: F.cross_entropy(x, y), "cross_entropy_loss(): argument 'target' (position 2)"),
+        (lambda y: F.cross_entropy(x, x, y), "cross_entropy_loss(): argument 'weight' (position 3)"),
+        (lambda y: F.dropout(y), "dropout(): argument 'input' (position 1)"),
+        (lambda y: F.silu(y), "silu(): argument 'input' (position 1)"),
+    ]
+    for call, text in wanted:
+        assert refused(lambda call=call: call(y)) == ("TypeError", f"{text} must be Tensor, not list")

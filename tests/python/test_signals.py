@@ -171,3 +171,47 @@ def test_a_program_ends_what_it_has_spawned(tmp_path: Path) -> None:
         print(child.exitcode)
     """
     assert lines(ranks(tmp_path, text, nproc=1)) == ["-9", "process 1 terminated with signal SIGTERM -15"]
+
+
+@pytest.mark.parametrize("call", ["os.kill(0, signal.SIGTERM)", "os.killpg(0, 15)", "os.killpg(os.getpgrp(), 15)"])
+def test_a_process_group_is_the_ranks(tmp_path: Path, call: str) -> None:
+    text = f"""
+    import torch.distributed as dist
+    dist.init_process_group()
+    if rank == 1:
+        {call}
+    dist.barrier()
+    print("goes on")
+    """
+    outcome = ranks(tmp_path, text)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "  rank      : 1 (local_rank: 1)\n  exitcode  : -15\n" in outcome.err
+    for r in (0, 2):
+        assert f"rank {r}: Signal 15 (SIGTERM) received by PID {(1 << 22) + r}\n" in outcome.err
+    assert ranks(tmp_path, "\n    os.kill(0, 0)\n    print('all are there')").out.count("all are there") == 3
+
+
+PSUTIL = """
+    import os
+
+    class Process:
+        def __init__(self, pid=None):
+            self.pid = os.getpid() if pid is None else pid
+            assert os.path.exists(f"/proc/{self.pid}"), "no such process"
+"""
+
+
+def test_psutil_takes_a_ranks_number_for_the_process(tmp_path: Path) -> None:
+    written(tmp_path, PSUTIL, "site-packages/psutil.py")
+    text = f"""
+    sys.path.insert(0, {str(tmp_path / "site-packages")!r})
+    import psutil
+    assert psutil.Process(os.getpid()).pid == psutil.Process().pid == os.getppid()
+    assert psutil.Process(1).pid == 1
+    """
+    try:
+        assert ranks(tmp_path, text) == Outcome(0, "", "")
+        with pytest.raises(AssertionError, match="no such process"):
+            sys.modules["psutil"].Process(1 << 22)
+    finally:
+        sys.modules.pop("psutil", None)

@@ -9,11 +9,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchemu import _streams
+from torchemu import _runtime, _streams
 from torchemu._autograd import state
 from torchemu._autograd.variable import Edge, Hooks, Metadata, meta_of, metadata_of
 from torchemu._tensor.core import Tensor
 from torchemu.utils.hooks import RemovableHandle, registered
+
+
+def _place() -> list[str]:
+    """Where the program is, as tracebacks show it: without the frames of torchemu, and of what runs programs."""
+    frames = [f for f in traceback.extract_stack() if not f.filename.startswith((_runtime.PACKAGE, "<frozen"))]
+    return traceback.format_list(frames)
 
 
 class Node:
@@ -36,7 +42,7 @@ class Node:
         self.stream = _streams.current()
         self.metadata: dict[Any, Any] = {}
         if own.anomaly.on:
-            self.metadata["traceback_"] = traceback.format_stack()
+            self.metadata["traceback_"] = _place()
 
     hooked = False
     _before: Hooks | None = None

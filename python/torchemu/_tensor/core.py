@@ -363,7 +363,9 @@ def aliased(
     t: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int, kind: dtypes.dtype | None = None
 ) -> Tensor:
     """A view of t's storage. The offset is that of the storage; strides and it count elements."""
-    v = aliased_to(t._storage, kind or t.dtype, t.device, shape, strides, offset)
+    v = object.__new__(Tensor)  # as aliased_to: views are many, and calls cost
+    v._storage, v.dtype, v.device = t._storage, kind or t.dtype, t.device
+    v._shape, v._strides, v._offset = tuple(shape), tuple(strides), offset
     if t.name:
         v.name = t.name
     return v

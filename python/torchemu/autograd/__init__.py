@@ -5,7 +5,7 @@ from torchemu._autograd.function import Function
 from torchemu._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from torchemu.autograd import anomaly_mode, function, graph
 from torchemu.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
-from torchemu.autograd.gradcheck import gradcheck
+from torchemu.autograd.gradcheck import gradcheck, gradgradcheck
 from torchemu.autograd.variable import Variable
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "function",
     "grad",
     "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "no_grad",

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from torchemu import dtypes
 from torchemu._autograd.api import grad as gradients_of
 from torchemu._tensor.core import Tensor
+from torchemu._tensor.from_data import tensor
+from torchemu._tensor.random_numbers import randn_like
+from torchemu._unsupported import unsupported
 
-__all__ = ["GradcheckError", "gradcheck"]
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
     """A gradient is not what finite differences say."""
+
+
+class _Limits(NamedTuple):
+    """How much elements are changed, and how far both Jacobians may be apart, and those of two backward passes."""
+
+    eps: float
+    atol: float
+    rtol: float
+    nondet_tol: float
 
 
 def gradcheck(
@@ -26,6 +40,14 @@ def gradcheck(
     rtol: float = 1e-3,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
 ) -> bool:
     """Whether the gradients of func at the inputs are what small changes of single elements say.
 
@@ -36,20 +58,21 @@ def gradcheck(
         atol, rtol: how far both may be apart: \\|a - n\\| ≤ atol + rtol·\\|n\\|.
         raise_exception: raise instead of returning False.
         nondet_tol: how far the gradients of two backward passes may be apart.
+        check_batched_grad, check_batched_forward_grad, check_forward_ad: not supported.
+        check_undefined_grad, check_grad_dtypes, check_backward_ad, fast_mode, masked: mean nothing here: all elements
+            are changed, and gradients always have the dtypes of what they are of.
 
     Raises:
-        GradcheckError: they are not. ValueError: no input requires a gradient.
+        GradcheckError: they are not. ValueError: no input requires a gradient. NotImplementedError: not supported.
     """
+    if check_batched_grad or check_batched_forward_grad or check_forward_ad:
+        raise unsupported("gradcheck of batched gradients or in forward mode", "there are backward passes only")
     given = tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)
-    checked = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
-    if not checked:
-        raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
-            "requires_grad=True."
-        )
+    limits, checked = _Limits(eps, atol, rtol, nondet_tol), _checked(given)
+    _warn_of_others(given)
     try:
         for at, t in enumerate(checked):
-            _check_input(func, given, t, at, eps, (atol, rtol), nondet_tol)
+            _check_input(func, given, t, at, limits)
     except GradcheckError:
         if raise_exception:
             raise
@@ -57,29 +80,108 @@ def gradcheck(
     return True
 
 
-def _check_input(
+def gradgradcheck(
     func: Callable[..., Any],
-    given: tuple[Any, ...],
-    t: Tensor,
-    at: int,
-    eps: float,
-    tolerances: tuple[float, float],
-    nondet_tol: float,
-) -> None:
-    atol, rtol = tolerances
-    expected = _numerical(func, given, t, eps)
-    for output, numerical in enumerate(expected):
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """The same for the gradients themselves: whether their gradients are what small changes say.
+
+    Args:
+        func, inputs, eps, atol, rtol, raise_exception, nondet_tol: as for gradcheck.
+        grad_outputs: the gradients of what func returns; None: random ones.
+        check_batched_grad, check_fwd_over_rev: not supported.
+        gen_non_contig_grad_outputs, check_undefined_grad, check_grad_dtypes, check_rev_over_rev, fast_mode, masked:
+            mean nothing here.
+
+    Raises:
+        GradcheckError: they are not. ValueError: no input requires a gradient. NotImplementedError: not supported.
+    """
+    given = tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)
+    _checked(given)
+    if grad_outputs is None:
+        seeds = tuple(randn_like(y) for y in _outputs(func, given))
+    else:
+        seeds = tuple(grad_outputs) if isinstance(grad_outputs, Sequence) else (grad_outputs,)
+    seeds = tuple(seed.detach().requires_grad_() for seed in seeds)
+
+    def gradients(*both: Any) -> tuple[Tensor, ...]:
+        arguments = both[: len(given)]
+        outputs = _outputs(func, arguments)
+        pairs = [(y, g) for y, g in zip(outputs, both[len(given) :], strict=True) if y.requires_grad]
+        ys, gs = [y for y, _ in pairs], [g for _, g in pairs]
+        found = gradients_of(ys, _checked(arguments), gs, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(
+        gradients,
+        (*given, *seeds),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+    )
+
+
+def _checked(given: Sequence[Any]) -> list[Tensor]:
+    """The inputs that require gradients.
+
+    Raises:
+        ValueError: there are none.
+    """
+    found = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
+    if not found:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
+        )
+    return found
+
+
+def _warn_of_others(given: Sequence[Any]) -> None:
+    for i, t in enumerate(given):
+        if isinstance(t, Tensor) and t.requires_grad and t.dtype is not dtypes.float64:
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+
+
+def _check_input(func: Callable[..., Any], given: tuple[Any, ...], t: Tensor, at: int, limits: _Limits) -> None:
+    """Raises:
+    GradcheckError: the gradients of that input are others, or differ from one backward pass to the next.
+    """
+    for output, numerical in enumerate(_numerical(func, given, t, limits.eps)):
         analytical = _analytical(func, given, t, output)
         again = _analytical(func, given, t, output)
-        if analytical.size and np.abs(analytical - again).max() > nondet_tol:
+        if analytical.size and np.abs(analytical - again).max() > limits.nondet_tol:
             raise GradcheckError(
                 "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
                 "gives different values."
             )
-        if not np.allclose(analytical, numerical, rtol, atol, equal_nan=True):
+        if not np.allclose(analytical, numerical, limits.rtol, limits.atol, equal_nan=True):
+            texts = [tensor(jacobian, dtype=t.dtype, device="cpu") for jacobian in (numerical, analytical)]
             raise GradcheckError(
                 f"Jacobian mismatch for output {output} with respect to input {at},\n"
-                f"numerical:{numerical}\nanalytical:{analytical}\n"
+                f"numerical:{texts[0]}\nanalytical:{texts[1]}\n"
             )
 
 

@@ -59,12 +59,12 @@ def _make() -> FlightRecorder | None:
 
 
 def _installed(size: int) -> FlightRecorder:
-    """A new recorder of the running rank, which writes its file when the rank's spawn fails."""
-    recorder, tasks = FlightRecorder(size), _runtime.current().tasks
-    if tasks is not None:
+    """A new recorder of the running rank. Where the environment names a file it is written when the spawn fails."""
+    recorder, tasks, prefix = FlightRecorder(size), _runtime.current().tasks, _first_of(_FILE)
+    if tasks is not None and prefix:
         if _Files not in tasks.shared:
             tasks.shared[_Files] = _Files(tasks)
-        tasks.shared[_Files].recorders.append((recorder, _first_of(_FILE) or _DEFAULT_FILE))
+        tasks.shared[_Files].recorders.append((recorder, prefix))
     return recorder
 
 

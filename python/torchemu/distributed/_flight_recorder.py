@@ -63,11 +63,11 @@ _TYPES = {
 _Sides = tuple[list[Tensor], list[Tensor]]
 """What a rank gives, and what it receives."""
 
-Frames = list[tuple[types.CodeType, int]]
+Frames = tuple[tuple[types.CodeType, int], ...]
 """The places of a call, from the innermost one: code, and offset in it."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Entry:
     """An operation. ``about`` is what PyTorch's schema has of it, but for times and state."""
 
@@ -133,6 +133,7 @@ class FlightRecorder(Watcher):
         self._recorded = 0
         self._groups: dict[str, _Numbers] = {}
         self._config: dict[str, dict[str, str]] = {}
+        self._calls: dict[tuple[int, ...], Frames] = {}  # one of each: calls come from the same places again and again
 
     def join(self, group: ProcessGroup) -> None:
         """Records what the rank issues to a group from now on."""
@@ -144,7 +145,7 @@ class FlightRecorder(Watcher):
     def before(self, group: ProcessGroup, operation: Operation) -> None:
         """Adds an operation, instead of the oldest one where there is no more room."""
         self._retire()
-        numbers, frames = self._groups[group.group_name], _frames()
+        numbers, frames = self._groups[group.group_name], self._frames()
         numbers.p2p += operation.is_message and not numbers.in_batch
         self._last = []
         for name, tensors in _recorded(group, operation):
@@ -169,8 +170,8 @@ class FlightRecorder(Watcher):
             numbers.in_batch = True
             return
         numbers.in_batch = False
-        last = self._open[-1].work if self._open else None
-        entry = _Entry(self._about(group, "coalesced", ([], []), True), _frames(), last)
+        last = self._last[-1].work if self._last else None
+        entry = _Entry(self._about(group, "coalesced", ([], []), True), self._frames(), last)
         self._entries.append(entry)
         self._open.append(entry)
 
@@ -183,6 +184,11 @@ class FlightRecorder(Watcher):
         """Lets go of the works of those that have ended, from the oldest one."""
         while self._open and self._open[0].look():
             self._open.popleft()
+
+    def _frames(self) -> Frames:
+        places = _places()
+        key = tuple([number for code, offset in places for number in (id(code), offset)])
+        return self._calls.setdefault(key, places)
 
     def _about(self, group: ProcessGroup, name: str, tensors: _Sides, is_message: bool) -> dict[str, Any]:
         numbers, (ins, outs) = self._groups[group.group_name], tensors
@@ -202,9 +208,9 @@ class FlightRecorder(Watcher):
             "profiling_name": f"{_library(group, ins or outs)}:{name}",
             "time_created_ns": host_time() // _NANOSECOND,
             "input_sizes": _sizes(ins),
-            "input_dtypes": [_type(t) for t in ins],
+            "input_dtypes": _types(ins),
             "output_sizes": _sizes(outs),
-            "output_dtypes": [_type(t) for t in outs],
+            "output_dtypes": _types(outs),
             "timeout_ms": milliseconds(group.timeout),
             "is_p2p": is_message,
         }
@@ -301,19 +307,20 @@ def _sizes(tensors: Sequence[Tensor]) -> list[list[int]]:
     return shapes
 
 
-def _type(t: Tensor) -> str:
-    return _TYPES.get(t.dtype.name, t.dtype.name)
+def _types(tensors: Sequence[Tensor]) -> list[str]:
+    """The dtype for each of _sizes."""
+    return [_TYPES.get(t.dtype.name, t.dtype.name) for t in tensors[: len(_sizes(tensors))]]
 
 
-def _frames() -> Frames:
+def _places() -> Frames:
     """Where the program called, without this package's frames."""
     frame: types.FrameType | None = sys._getframe(1)
-    places: Frames = []
+    places: list[tuple[types.CodeType, int]] = []
     while frame is not None and len(places) < _FRAMES:
         if not frame.f_code.co_filename.startswith(_runtime.PACKAGE):
             places.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
-    return places
+    return tuple(places)
 
 
 def _frame(code: types.CodeType, offset: int) -> dict[str, Any]:

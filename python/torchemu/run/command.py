@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 
 from torchemu import _runtime, compat
-from torchemu._binding import go
 from torchemu._tasks import Failure, Tasks
 from torchemu.profiler._run import traced
 from torchemu.run import fabric, failures, flags
@@ -108,7 +107,7 @@ class _Run:
                 strictness = flags.strictness(options)
                 world = stack.enter_context(_runtime.opened(self._topology, options.ccl, strictness))
                 if self._options.faults:
-                    go.LoadFaults(world.handle, self._options.faults)
+                    world.add_faults(self._options.faults)
             world.schedule, world.seed = schedule, seed
             if fabric.is_preset(self._options.topology):
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)

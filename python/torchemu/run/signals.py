@@ -29,23 +29,54 @@ _FIRM = (signal.SIGKILL, signal.SIGSTOP)
 
 def install(stack: contextlib.ExitStack) -> None:
     """Makes ranks look like processes that can be told apart and killed, until the stack is closed."""
-    replace(stack, os, "getpid", _number(os.getpid, lambda context: context.pid))
-    replace(stack, os, "getppid", _number(os.getppid, _number_of_parent))
+    psutil = _Psutil()
+    stack.callback(psutil.leave)
+    replace(stack, os, "getpid", _number(os.getpid, lambda context: context.pid, psutil))
+    replace(stack, os, "getppid", _number(os.getppid, _number_of_parent, psutil))
     replace(stack, os, "kill", _kill(os.kill))
+    replace(stack, os, "killpg", _killpg(os.killpg))
     replace(stack, os, "abort", _to_itself(os.abort, signal.SIGABRT))
     replace(stack, signal, "raise_signal", _to_itself(signal.raise_signal))
     _Handlers().install(stack)
 
 
-def _number(real: Callable[[], int], own: Callable[[_runtime.Context], int]) -> Callable[[], int]:
+def _number(real: Callable[[], int], own: Callable[[_runtime.Context], int], psutil: _Psutil) -> Callable[[], int]:
     """Programs see numbers of ranks; libraries that are everybody's see that of the process."""
 
     @functools.wraps(real)
     def call() -> int:
-        ours = current() is not None and is_program_file(sys._getframe(1).f_code.co_filename)
-        return own(_runtime.current()) if ours else real()
+        if current() is None or not is_program_file(sys._getframe(1).f_code.co_filename):
+            return real()
+        psutil.meet()
+        return own(_runtime.current())
 
     return call
+
+
+class _Psutil:
+    """psutil, where a program uses it: a rank's number stands for the process there, for no other has it."""
+
+    def __init__(self) -> None:
+        self._undo: Callable[[], None] | None = None
+
+    def meet(self) -> None:
+        """Teaches it, once it is loaded."""
+        kind = getattr(sys.modules.get("psutil"), "Process", None)
+        if kind is None or self._undo is not None:
+            return
+        real = kind.__init__
+
+        @functools.wraps(real)
+        def init(self: Any, pid: int | None = None) -> None:
+            real(self, None if pid is not None and pid >= _runtime.FIRST_PID else pid)
+
+        kind.__init__ = init
+        self._undo = functools.partial(setattr, kind, "__init__", real)
+
+    def leave(self) -> None:
+        """Makes it as it was."""
+        if self._undo is not None:
+            self._undo()
 
 
 def _number_of_parent(context: _runtime.Context) -> int:
@@ -56,6 +87,9 @@ def _number_of_parent(context: _runtime.Context) -> int:
 def _kill(real: Callable[[int, int], None]) -> Callable[[int, int], None]:
     @functools.wraps(real)
     def kill(pid: int, sig: int, /) -> None:
+        if current() is not None and pid in (0, -1, -os.getpgrp()):
+            _deliver_to_all(sig)
+            return
         target = _found(pid) if current() is not None else None
         if target is None or target.process is None:
             real(pid, sig)
@@ -63,6 +97,26 @@ def _kill(real: Callable[[int, int], None]) -> Callable[[int, int], None]:
             _deliver(target, sig)
 
     return kill
+
+
+def _killpg(real: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    @functools.wraps(real)
+    def killpg(pgid: int, signal: int, /) -> None:
+        if current() is not None and pgid in (0, os.getpgrp()):
+            _deliver_to_all(signal)
+        else:
+            real(pgid, signal)
+
+    return killpg
+
+
+def _deliver_to_all(number: int) -> None:
+    """To a rank's process group: itself, last, and the ranks that were spawned with it."""
+    own = _runtime.current()
+    assert own.tasks is not None
+    for context in (*(c for c in own.tasks.contexts if c is not own), own):
+        if number:
+            _deliver(context, number)
 
 
 def _to_itself(real: Callable[..., None], *fixed: int) -> Callable[..., None]:

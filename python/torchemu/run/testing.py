@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,14 +35,15 @@ class Setting:
     virtual_clock: bool
     check: bool
     reorder: int | None
+    faults: str | Sequence[Mapping[str, Any]]
 
 
 def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Calls a test function once a rank.
 
     Raises:
-        What the first rank to fail raised, with a note that says which one it was. OSError or ValueError: the topology
-        or the ccl.yaml is wrong, or does not fit.
+        What the first rank to fail raised, with a note that says which one it was. OSError or ValueError: the topology,
+        the ccl.yaml or the faults are wrong, or do not fit.
     """
     __tracebackhide__ = True
     with contextlib.ExitStack() as stack:
@@ -71,7 +72,10 @@ def _opened(stack: contextlib.ExitStack, setting: Setting) -> tuple[Launch, _run
     launch = Launch(nproc=sips, nnodes=size // sips) if full else Launch(nproc=size)
     strictness = _runtime.Strictness(setting.check, setting.reorder)
     topology = stack.enter_context(fabric.fitting(setting.topology, launch.nnodes, launch.nproc))
-    return launch, stack.enter_context(_runtime.opened(topology, setting.ccl, strictness))
+    world = stack.enter_context(_runtime.opened(topology, setting.ccl, strictness))
+    if setting.faults:
+        world.add_faults(setting.faults)
+    return launch, world
 
 
 class _Call:

@@ -34,6 +34,9 @@ SIZES = (
 )
 """The arguments that decide which ranks form groups."""
 
+COUNTS = frozenset(name for name in SIZES if name.endswith(("_size", "_instances")))
+"""Those of them that count ranks, stages or instances."""
+
 _WITH_GLOO = (
     _state.DATA,
     _state.DATA_WITH_CONTEXT,

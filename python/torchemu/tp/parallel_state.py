@@ -6,6 +6,7 @@ such group; ranks are numbers in the default process group unless something else
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -124,7 +125,8 @@ def initialize_model_parallel(
 
     Raises:
         RuntimeError: the number of ranks is not divisible by the sizes; interleaving without a pipeline; an order that
-            lacks a kind.
+            lacks a kind; a size below 1.
+        TypeError: a size that is no integer.
         AssertionError: there is no default process group, or the groups exist; sizes that contradict each other;
             another backend.
     """
@@ -132,7 +134,23 @@ def initialize_model_parallel(
     timeout = timedelta(minutes=distributed_timeout_minutes)
     choices = (get_embedding_ranks, get_position_embedding_ranks, timeout, create_gloo_process_groups)
     _check_backend(pipeline_model_parallel_comm_backend)
+    given |= {name: _counted(name, value) for name, value in given.items() if name in _initialize.COUNTS}
     _initialize.initialize(given, _initialize.Choices(*choices))
+
+
+def _counted(name: str, value: Any) -> int:
+    """How many.
+
+    Raises:
+        TypeError: it is no integer. RuntimeError: it is below 1.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if number < 1:
+        raise RuntimeError(f"{name} is {number}: it must be at least 1")
+    return number
 
 
 def _check_backend(backend: str | None) -> None:

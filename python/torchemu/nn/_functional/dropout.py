@@ -11,6 +11,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op, _op_several
 from torchemu._tensor.generator import Generator, default_generator
 from torchemu._tensor.reductions import wide
+from torchemu.nn._functional.arguments import check_tensor
 
 Array = np.ndarray
 
@@ -44,10 +45,11 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         inplace: store the result in the input.
 
     Raises:
-        ValueError: p is no probability. RuntimeError: of integers.
+        ValueError: p is no probability. RuntimeError: of integers. TypeError: not a tensor.
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    check_tensor("dropout", "input", 1, input)
     if not training or p == 0 or not input.numel():
         return input
     if not input.dtype.is_floating_point:

@@ -8,10 +8,13 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._autograd.derivative import Derivative, Partial
+from torchemu._grad_mode import no_grad
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op, bytes_of, flop_per_input, no_flops
-from torchemu._tensor.reductions import wide
+from torchemu._tensor.promotion import promote_types
+from torchemu._tensor.reductions import norm, wide
 from torchemu._unsupported import unsupported
+from torchemu.nn._functional.arguments import check_tensor
 
 Array = np.ndarray
 
@@ -67,29 +70,44 @@ def embedding(
         input: int64 or int32, of any shape (…).
         weight: the table, (rows, columns).
         padding_idx: a row that gets no gradient.
-        max_norm, sparse: not supported.
-        norm_type: of max_norm.
+        max_norm: rows that are used and have a larger norm are scaled down to it first, in the table itself.
+        norm_type: which norm.
         scale_grad_by_freq: divide the gradient of each row by how often it is used.
+        sparse: not supported.
 
     Returns:
         (…, columns).
 
     Raises:
         IndexError: there is no such row. RuntimeError: the table is no matrix, or the indices are no integers.
-        AssertionError: padding_idx is no row. NotImplementedError: max_norm or sparse is given.
+        AssertionError: padding_idx is no row. NotImplementedError: sparse is given.
+        TypeError: not a tensor.
     """
-    if max_norm is not None or sparse:
-        raise unsupported("torch.nn.functional.embedding(max_norm=…, sparse=True)", "its gradients are dense")
-    if not isinstance(input, Tensor):
-        raise TypeError(f"embedding(): argument 'indices' (position 2) must be Tensor, not {type(input).__name__}")
+    if sparse:
+        raise unsupported("torch.nn.functional.embedding(sparse=True)", "its gradients are dense")
+    check_tensor("embedding", "weight", 1, weight)
+    check_tensor("embedding", "indices", 2, input)
     rows = weight._shape[0] if weight._shape else 0
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise AssertionError("Padding_idx must be within num_embeddings")
     if weight.dim() != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(input, rows)
+    if max_norm is not None:
+        _scale_down(weight, input, max_norm, norm_type)
     padding = -1 if padding_idx is None else padding_idx % rows
     return _op(EMBEDDING, (weight, input), padding, scale_grad_by_freq)
+
+
+@no_grad()
+def _scale_down(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
+    """Makes the norms of the rows that are used at most max_norm."""
+    used = indices.reshape(-1).long().unique()
+    table = weight.detach()
+    numbers = table.index_select(0, used)
+    norms = norm(numbers, norm_type, 1, True, dtype=promote_types(weight.dtype, dtypes.float32))
+    factors = (max_norm / (norms + 1e-7)).masked_fill(norms <= max_norm, 1)
+    table.index_copy_(0, used, (numbers * factors).to(weight.dtype))
 
 
 def _check_indices(indices: Tensor, rows: int) -> None:

@@ -12,14 +12,15 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op
 from torchemu._tensor.product_cost import linear_traffic
 from torchemu._tensor.reductions import wide
+from torchemu.nn._functional.arguments import check_optional, check_tensor
 
 Array = np.ndarray
 
 
 def _linear(bias: Array | None, x: Array, weight: Array) -> Array:
     """Short floats are multiplied and summed, bias included, as float32."""
-    rows = wide(x).reshape(-1, x.shape[-1])
-    product = np.matmul(rows, wide(weight).T)
+    rows = math.prod(x.shape[:-1])  # -1 would be any number where there are no features
+    product = np.matmul(wide(x).reshape(rows, x.shape[-1]), wide(weight).T)
     if bias is not None:
         product += wide(bias)
     return product.reshape(x.shape[:-1] + weight.shape[:-1])
@@ -40,8 +41,9 @@ def _grad_of_input(call: Any, grad: Tensor) -> Tensor:
 
 
 def _grad_of_weight(call: Any, grad: Tensor) -> Tensor:
-    rows = grad.reshape(-1, *call.shape(2)[:-1])
-    return rows.t() @ call[1].reshape(-1, call.shape(2)[-1])
+    *batch, features = call.shape(1)
+    rows = math.prod(batch)
+    return grad.reshape(rows, *call.shape(2)[:-1]).t() @ call[1].reshape(rows, features)
 
 
 LINEAR = Op(
@@ -68,8 +70,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         bias: what broadcasts to (…, out_features): as a rule (out_features).
 
     Raises:
-        RuntimeError: the shapes do not fit, or the dtypes differ.
+        RuntimeError: the shapes do not fit, or the dtypes differ. TypeError: not a tensor.
     """
+    check_tensor("linear", "input", 1, input)
+    check_tensor("linear", "weight", 2, weight)
+    check_optional("linear", "bias", 3, bias)
     _check(input, weight)
     if bias is not None:
         _check_bias(input, weight, bias)
@@ -81,6 +86,8 @@ def _check(x: Tensor, weight: Tensor) -> None:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {x.dim()}D and {weight.dim()}D"
         )
+    if weight.dim() > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.dim()}D")
     if x.dtype is not weight.dtype:
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {x.dtype.title} != {weight.dtype.title}"

@@ -14,6 +14,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op, _op_several, bytes_of, flop_per_input
 from torchemu._tensor.pointwise import Domain, Pointwise, pointwise
 from torchemu._tensor.reductions import log_softmax, wide
+from torchemu.nn._functional.arguments import check_optional, check_tensor
 from torchemu.nn._reduction import chosen, reduced
 
 Array = np.ndarray
@@ -178,7 +179,11 @@ def cross_entropy(
 
     Raises:
         IndexError: a target is no class. ValueError, RuntimeError: shapes, dtypes or numbers that do not fit.
+        TypeError: not a tensor.
     """
+    check_tensor("cross_entropy_loss", "input", 1, input)
+    check_tensor("cross_entropy_loss", "target", 2, target)
+    check_optional("cross_entropy_loss", "weight", 3, weight)
     how = chosen(size_average, reduce, reduction)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")

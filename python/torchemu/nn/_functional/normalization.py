@@ -13,6 +13,7 @@ from torchemu._autograd.derivative import RESULT, Joint
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op_several, flop_per_input, not_implemented
 from torchemu._tensor.reductions import wide
+from torchemu.nn._functional.arguments import check_optional, check_tensor
 
 Array = np.ndarray
 
@@ -105,8 +106,11 @@ def layer_norm(
         eps: keeps the divisor from zero.
 
     Raises:
-        RuntimeError: the shapes do not fit. NotImplementedError: of integers.
+        RuntimeError: the shapes do not fit. NotImplementedError: of integers. TypeError: not a tensor.
     """
+    check_tensor("layer_norm", "input", 1, input)
+    check_optional("layer_norm", "weight", 3, weight)
+    check_optional("layer_norm", "bias", 4, bias)
     shape = tuple(normalized_shape)
     _check(input, shape, {"weight": weight, "bias": bias}, "*, ")
     if not input.dtype.is_floating_point:
@@ -190,8 +194,10 @@ def rms_norm(
         eps: keeps the divisor from zero; None: the smallest step of the dtype that is calculated with.
 
     Raises:
-        RuntimeError: the shapes do not fit. NotImplementedError: of integers.
+        RuntimeError: the shapes do not fit. NotImplementedError: of integers. TypeError: not a tensor.
     """
+    check_tensor("rms_norm", "input", 1, input)
+    check_optional("rms_norm", "weight", 3, weight)
     shape = tuple(normalized_shape)
     _check(input, shape, {"weight": weight}, "*")
     if not input.dtype.is_floating_point:

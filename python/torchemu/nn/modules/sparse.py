@@ -22,8 +22,8 @@ class Embedding(Module):
     Args:
         num_embeddings, embedding_dim: the number of rows and their length.
         padding_idx: the row that gets no gradient, and is zero at first.
-        max_norm: not supported, but None.
-        norm_type: of max_norm.
+        max_norm: rows that are used and have a larger norm are scaled down to it; None: they are not.
+        norm_type: which norm.
         scale_grad_by_freq: divide the gradient of each row by how often it was used.
         sparse: not supported, but False.
         device, dtype: of the table.
@@ -32,7 +32,7 @@ class Embedding(Module):
         weight: (num_embeddings, embedding_dim), at first normal.
 
     Raises:
-        AssertionError: padding_idx is no row. NotImplementedError: max_norm or sparse.
+        AssertionError: padding_idx is no row. NotImplementedError: sparse.
     """
 
     def __init__(
@@ -50,10 +50,8 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if max_norm is not None or sparse:
-            raise unsupported(
-                "torch.nn.Embedding(max_norm=…, sparse=True)", "gradients are dense, rows stay as they are"
-            )
+        if sparse:
+            raise unsupported("torch.nn.Embedding(sparse=True)", "its gradients are dense")
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx = _row(padding_idx, num_embeddings)
         self.max_norm, self.norm_type = max_norm, norm_type
@@ -85,6 +83,10 @@ class Embedding(Module):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
         return text + (", scale_grad_by_freq=True" if self.scale_grad_by_freq else "")
 
     @classmethod

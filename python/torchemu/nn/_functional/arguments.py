@@ -1,0 +1,23 @@
+"""What functions of layers are given: tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchemu._tensor.core import Tensor
+
+
+def check_tensor(function: str, argument: str, position: int, value: Any) -> None:
+    """Raises:
+    TypeError: it is something else.
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{function}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
+
+
+def check_optional(function: str, argument: str, position: int, value: Any) -> None:
+    """As check_tensor, but None will do."""
+    if value is not None:
+        check_tensor(function, argument, position, value)
