@@ -171,7 +171,17 @@ func (m *machine) standing(j *prim.Job) torchemu.Standing {
 	if j == nil || j.Ended() {
 		return torchemu.Standing{}
 	}
-	return torchemu.Standing{On: " " + strings.Join(j.Standing(), "; and "), Cause: m.Cause()}
+	return torchemu.Standing{On: " " + strings.Join(j.Standing(), "; and "), Cause: m.Cause(m.later)}
+}
+
+// later names a launch that is on a stream of a rank and has not started.
+func (m *machine) later(rank int) string {
+	for _, a := range m.active {
+		if l, ok := a.(*launch); ok && l.job == nil && l.stream.Rank().ID == rank {
+			return l.task.Name
+		}
+	}
+	return ""
 }
 
 func launchOf(handle int64) (*launch, error) {

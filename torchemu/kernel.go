@@ -180,14 +180,22 @@ func (a *activity) String() string {
 	case a.after != nil:
 		return name + ", which follows " + a.after.Reason().String()
 	case a.report != nil:
-		return name + a.report().On
+		if on := a.report().On; on != "" {
+			return name + ", which" + on
+		}
 	}
 	return name
 }
 
-// Suspect is what is probably wrong if the activity never ends.
+// Suspect is what is probably wrong if the activity, or the device program that it follows, never ends.
 func (a *activity) Suspect() string {
-	if a.after != nil || a.report == nil {
+	if a.after != nil {
+		if before, ok := a.after.Reason().(*activity); ok {
+			return before.Suspect()
+		}
+		return ""
+	}
+	if a.report == nil {
 		return ""
 	}
 	return a.report().Cause

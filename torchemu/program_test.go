@@ -56,7 +56,7 @@ func TestProgramsOnAStream(t *testing.T) {
 	wantEnd(t, "first", first, 28*us)
 	wantEnd(t, "after", after, 29*us)
 	wantEnd(t, "on another stream, with the same tensor", other, 30*us)
-	if !recorded.Settled() || first.Reason().String() != `kernel "p" waits` {
+	if !recorded.Settled() || first.Reason().String() != `kernel "p", which waits` {
 		t.Errorf("settled %v; %q", recorded.Settled(), first.Reason())
 	}
 }

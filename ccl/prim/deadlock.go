@@ -65,7 +65,7 @@ func (m *Machine) deadlock() *DeadlockError {
 			d.Queued = append(d.Queued, Queued{Task: j.Name, Workers: j.Workers, Behind: m.ahead(j)})
 		}
 	}
-	d.Cause = m.cause()
+	d.Cause = m.Cause(nil)
 	return d
 }
 
@@ -84,9 +84,6 @@ func (j *Job) Standing() []string {
 	}
 	return lines
 }
-
-// Cause names the mistake that looks most like what programs wait for; "" for none.
-func (m *Machine) Cause() string { return m.cause() }
 
 // standing is what a program waits for.
 func (c *Context) standing() Blocked {
@@ -113,9 +110,11 @@ func (m *Machine) ahead(j *Job) []string {
 	return list
 }
 
-// cause names the mistake that looks most like this.
-func (m *Machine) cause() string {
-	for _, find := range []func() string{m.overshotCause, m.groupCause, m.dispatchCause, m.skippedCause} {
+// Cause names the mistake that looks most like what programs wait for; "" for none. later, if there is one, names a
+// kernel that is to be submitted on a rank when those that it has have ended.
+func (m *Machine) Cause(later func(rank int) string) string {
+	dispatch := func() string { return m.dispatchCause(later) }
+	for _, find := range []func() string{m.overshotCause, m.groupCause, dispatch, m.skippedCause} {
 		if text := find(); text != "" {
 			return text
 		}
@@ -171,14 +170,25 @@ func (m *Machine) split(g *Job) (busy, held []int) {
 }
 
 // dispatchCause is a kernel that waits while tasks that could signal it are behind it or its like.
-func (m *Machine) dispatchCause() string {
+func (m *Machine) dispatchCause(later func(rank int) string) string {
 	for _, c := range m.live {
-		w := c.Rank()
-		if c.word() == nil || len(m.ranks[w].queue) < 2 {
+		next := m.behind(c.Rank(), later)
+		if c.word() == nil || next == "" || next == c.job.Name {
 			continue
 		}
-		return fmt.Sprintf("send and wait in separate dispatches: kernel %q waits on worker %d, and task %q, which may be what sends, is queued behind it; put both into one kernel, or submit the sending one first",
-			c.job.Name, w, m.ranks[w].queue[1].Name)
+		return fmt.Sprintf("send and wait in separate dispatches: kernel %q waits on rank %d, and %q, which may be what sends, is queued behind it; put both into one kernel, or start the sending one first",
+			c.job.Name, c.Rank(), next)
+	}
+	return ""
+}
+
+// behind names what a rank is to run next; "" for nothing.
+func (m *Machine) behind(rank int, later func(rank int) string) string {
+	switch q := m.ranks[rank].queue; {
+	case len(q) > 1:
+		return q[1].Name
+	case later != nil:
+		return later(rank)
 	}
 	return ""
 }

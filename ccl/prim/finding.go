@@ -2,6 +2,7 @@ package prim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -90,12 +91,9 @@ func (m *Machine) Findings() []Finding { return m.found }
 
 // find keeps a finding that is new.
 func (m *Machine) report(f Finding) {
-	key := pair{kind: f.Kind, first: f.First.site}
-	key.kernels[0] = f.First.name
-	if f.Second.origin != nil {
-		key.second, key.kernels[1] = f.Second.site, f.Second.name
-	}
-	if m.seen[key] || len(m.found) == maxFindings {
+	m.explain(f)
+	key := f.pair()
+	if m.seen[key] || m.seen[key.turned()] || len(m.found) == maxFindings {
 		return
 	}
 	if m.seen == nil {
@@ -103,6 +101,35 @@ func (m *Machine) report(f Finding) {
 	}
 	m.seen[key] = true
 	m.found = append(m.found, f)
+}
+
+// pair is which two lines of which kernels a finding is about.
+func (f *Finding) pair() pair {
+	key := pair{kind: f.Kind, first: f.First.site}
+	key.kernels[0] = f.First.name
+	if f.HasSecond() {
+		key.second, key.kernels[1] = f.Second.site, f.Second.name
+	}
+	return key
+}
+
+// turned is the pair in the other order: it depends on the run which of the two came first.
+func (p pair) turned() pair {
+	p.first, p.second = p.second, p.first
+	p.kernels[0], p.kernels[1] = p.kernels[1], p.kernels[0]
+	return p
+}
+
+// explain drops what nobody has been told of yet: that a read found unwritten memory, when the finding is that the read
+// came too early.
+func (m *Machine) explain(f Finding) {
+	if !f.HasSecond() {
+		return
+	}
+	news := slices.DeleteFunc(m.found[m.told:], func(x Finding) bool {
+		return x.Kind == UnwrittenRead && x.First.origin == f.First.origin
+	})
+	m.found = m.found[:m.told+len(news)]
 }
 
 func (k *checker) report(f Finding) { k.machine.report(f) }
@@ -113,7 +140,7 @@ func (m *Machine) late(p place, o *origin) {
 		return
 	}
 	m.report(Finding{Kind: FreedWindow, Where: p.at(p.lo), First: end{o, p.lo, p.hi},
-		Missing: "the window is freed before this is over: Quiet at the sender, or a barrier of all its users, is missing before the free"})
+		Missing: "the window is freed before this is over: a quiet at the sender, or a barrier of all its users, is missing before the free"})
 }
 
 // at names a byte of a region.
@@ -168,15 +195,18 @@ func plainKind(a, b *access) Kind {
 	return UnorderedRead
 }
 
-// samePE says what would order two operations of one PE.
+// samePE says what would order two operations of one PE, as the program has them.
 func samePE(a, b *access) string {
+	if a.number > b.number {
+		a, b = b, a
+	}
 	if a.pipe != b.pipe && a.pipe != Scalar && b.pipe != Scalar {
-		return fmt.Sprintf("the %v pipe does not wait for the %v pipe: SetFlag and WaitFlag between them, or PipeBarrier", b.pipe, a.pipe)
+		return fmt.Sprintf("the %v pipe does not wait for the %v pipe: a flag from one to the other is missing, or a pipe barrier", b.pipe, a.pipe)
 	}
 	if a.pipe != Scalar {
-		return fmt.Sprintf("the program does not wait for its %v pipe: PipeBarrier", a.pipe)
+		return fmt.Sprintf("the program does not wait for its %v pipe: a pipe barrier, which drains it, is missing between the two", a.pipe)
 	}
-	return fmt.Sprintf("the %s may not be over: Quiet, or a wait for its event", a.what)
+	return fmt.Sprintf("the %s may not be over: a quiet is missing, or a wait for its event", a.what)
 }
 
 // overtaken says how a signal overtakes a write.
@@ -185,9 +215,9 @@ func overtaken(write, other *access) string {
 	if o := other.pe.heardOf(write.rank()); o != nil {
 		signal = fmt.Sprintf("the %s at %v", o.what, o.site)
 	}
-	how := "Fence or Quiet between the two, or PutSignal"
+	how := "a fence or a quiet is missing between the two, or one put with signal instead of them"
 	if write.pipe == Store {
-		how = "PipeBarrier before the signal to drain the store pipe, and Fence where deliveries may be reordered"
+		how = "a pipe barrier to drain the store pipe is missing before the signal, and a fence too where deliveries may be reordered"
 	}
 	return fmt.Sprintf("rank %d knows by %s that the %s was issued, but not that it has landed: %s", other.rank(), signal, write.what, how)
 }
@@ -195,7 +225,7 @@ func overtaken(write, other *access) string {
 // wordRace is about a word that is signalled and also accessed in other ways.
 func wordRace(a, b *access) (Kind, string) {
 	if a.kind == reads || b.kind == reads {
-		return UnorderedRead, "a signalled word is read without waiting for it: Wait, Test or Fetch"
+		return UnorderedRead, "a word that is signalled is read like data: a wait, a test or a fetch is missing"
 	}
 	return RowReused, fmt.Sprintf("rank %d's %s and rank %d's %s are in no order, so that one of them may be lost: "+
 		"clear a word only when no signal to it can be under way", a.rank(), a.what, b.rank(), b.what)

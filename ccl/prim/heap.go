@@ -193,7 +193,7 @@ func (w *Window) Freed() bool { return w.freed }
 func (m *Machine) find(a Addr, n int) (place, error) {
 	r := m.regionOf(a)
 	if r == nil {
-		return place{}, fmt.Errorf("%v is in no window", a)
+		return place{}, fmt.Errorf("%v is in no window: there is no memory any more, or never was", a)
 	}
 	lo := int(a - r.start)
 	if n < 0 || n > r.size()-lo {

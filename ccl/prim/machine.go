@@ -47,6 +47,7 @@ type Machine struct {
 	freeSlot []uint64
 	buffers  buffers
 	internal internal
+	polls    polls
 	found    []Finding
 	seen     map[pair]bool // what is in found
 	told     int           // findings that a run has returned
@@ -155,7 +156,7 @@ func (k *rank) scratchOf(block int) *region {
 func (p *pe) scratchMemory() *region {
 	if p.scratch == nil {
 		p.scratch = &region{
-			name: fmt.Sprintf("the scratch memory of rank %d", p.rank), rank: p.rank,
+			name: "the scratch memory", rank: p.rank,
 			start: address(p.rank, scratchBit|uint64(p.block)<<blockShift),
 			limit: int(p.machine.Topology.Compute().Scratch),
 		}

@@ -308,7 +308,7 @@ func TestFreedWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := wantKind(t, x.Run(), prim.FreedWindow)
-	wantReport(t, f, "traffic after free", `window "brief" of rank 1`, "put by kernel \"late\" on rank 0 at operation_test.go:", "Quiet at the sender")
+	wantReport(t, f, "traffic after free", `window "brief" of rank 1`, "put by kernel \"late\" on rank 0 at operation_test.go:", "a quiet at the sender")
 	if _, err := x.Read(w.At(1, 0), 1); err == nil || !w.Freed() {
 		t.Error("the window can still be read")
 	}

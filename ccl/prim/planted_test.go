@@ -85,7 +85,7 @@ func TestPlanted(t *testing.T) {
 	})
 	t.Run("notify before the drain", func(t *testing.T) {
 		f := wantKind(t, (&pull{noDrain: true}).run(t, 4), prim.SignalOvertakes)
-		wantReport(t, f, "signal overtakes its data", "store by", "load by", "PipeBarrier before the signal to drain the store pipe")
+		wantReport(t, f, "signal overtakes its data", "store by", "load by", "a pipe barrier to drain the store pipe is missing before the signal")
 	})
 	t.Run("window reused without a phase", func(t *testing.T) {
 		f := wantKind(t, (&pull{rounds: 2}).run(t, 4), prim.WindowReused)
@@ -110,6 +110,43 @@ func TestPlanted(t *testing.T) {
 		err := (&pull{equal: true, rounds: 2}).run(t, 2)
 		wantReport(t, wantKind(t, err, prim.Overshoot), "EQ wait overshot", "wait with GE")
 	})
+}
+
+// What a program's own pipes get wrong is told in the program's order, whichever had its effect first.
+func TestOwnPipesInTheProgramsOrder(t *testing.T) {
+	x := newLab(t, 1, prim.Options{Check: true})
+	x.Launch("own", func(c *prim.Context) error {
+		a := c.Tile(0, n)
+		c.Fill(a, 1)
+		c.SetFlag(prim.Vector, prim.Store, 0)
+		c.WaitFlag(prim.Vector, prim.Store, 0)
+		c.Store(x.at(0, 0), a)
+		c.Load(c.Tile(n, n), x.at(0, 0)) // earlier than the store, which waits for the vector pipe
+		return nil
+	})
+	f := wantKind(t, x.Run(), prim.UnorderedRead)
+	wantReport(t, f, "load by kernel", "missing: the load pipe does not wait for the store pipe: a flag from one to the other")
+}
+
+// A read that came too early found unwritten memory: it is one mistake, and one finding, of two ranks alike.
+func TestOneMistakeIsOneFinding(t *testing.T) {
+	m := machine(t, 2, prim.Options{Check: true})
+	slot, words := window(t, m, n), window(t, m, 8)
+	m.Launch("push", func(c *prim.Context) error {
+		a, peer := c.Tile(0, n), 1-c.Rank()
+		c.Fill(a, 1)
+		c.PipeBarrier(prim.AllPipes)
+		c.Store(slot.At(peer, 0), a)
+		c.Signal(prim.I32(words.At(peer, 0)), prim.Add, 1)
+		c.Wait(prim.I32(words.At(c.Rank(), 0)), prim.GE, 1)
+		c.Load(c.Tile(n, n), slot.At(c.Rank(), 0))
+		return nil
+	})
+	err := m.Run()
+	wantKind(t, err, prim.SignalOvertakes)
+	if len(m.Findings()) != 1 {
+		t.Errorf("%d findings, want 1:\n%v", len(m.Findings()), err)
+	}
 }
 
 // A counter that two ranks bump, and a wait for it to be 1: whether that ends depends on the times. One order passes,

@@ -254,7 +254,7 @@ func (m *Machine) drive(resume func(c *Context)) error {
 // settle ends a run: what comes next knows all of it. After an error nothing comes next.
 func (m *Machine) settle(err error) {
 	if err != nil {
-		m.live, m.jobs, m.ready, m.due = nil, nil, nil, nil
+		m.live, m.jobs, m.ready, m.due, m.polls = nil, nil, nil, nil, polls{}
 		for _, k := range m.ranks {
 			k.queue = nil
 		}

@@ -127,6 +127,8 @@ func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
 		m.check.signalled(s, o, at, knows, old, value)
 		s.word.save(value)
 		m.wake(s.word)
+	} else if m.inVain(o, s.word, func() { m.apply(s, o, at, knows) }) {
+		return
 	}
 	if s.reply != nil {
 		s.reply(old, m.check.heard(s.word, knows))
@@ -189,6 +191,9 @@ func (m *Machine) wake(p place) {
 	}
 	clear(p.waiters[len(left):])
 	p.region.waiters = left
+	if p.window != nil {
+		m.polls.changed()
+	}
 }
 
 // String is what is waited for.
@@ -208,20 +213,27 @@ func (c *Context) WaitAll(words []Word, cmp Cmp, value int64) {
 }
 
 // Test says whether a word of the own rank compares so with a value now. If it does, the program goes on after the
-// signals that made it so. It takes the latency of the memory.
+// signals that made it so. It takes the latency of the memory; when nothing at all has changed for very long, the time
+// until something does. So a loop around it that nothing can end is a deadlock.
 func (c *Context) Test(w Word, cmp Cmp, value int64) bool {
 	p := c.wordAt(w)
 	o := c.origin("test", Scalar)
 	x := &waiter{place: p, cmp: cmp, value: value, event: &Event{}, by: o}
-	e, m := &Event{}, c.machine()
-	m.carrier.after(m.memoryLatency(), m.effect(o, func() {
-		if !m.lost(p, o) && cmp.Holds(p.load(), value) {
-			e.value, e.clock = 1, m.check.satisfied(x)
-		}
-		m.finish(e)
-	}))
-	c.await(e, blockage{site: o.site, what: func() string { return "a test of " + x.String() }})
+	c.machine().look(x)
+	c.await(x.event, blockage{site: o.site, word: x, what: func() string { return "a test of " + x.String() }})
 	return c.result == 1
+}
+
+// look completes a test with what its word is by then.
+func (m *Machine) look(x *waiter) {
+	m.carrier.after(m.memoryLatency(), m.effect(x.by, func() {
+		if !m.lost(x.place, x.by) && x.cmp.Holds(x.load(), x.value) {
+			x.event.value, x.event.clock = 1, m.check.satisfied(x)
+		} else if m.inVain(x.by, x.place, func() { m.look(x) }) {
+			return
+		}
+		m.finish(x.event)
+	}))
 }
 
 // FetchAdd adds to a word of any rank and returns its old value.

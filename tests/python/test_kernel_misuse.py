@@ -169,7 +169,7 @@ def test_a_deadlock_names_kernel_rank_address_values_and_line() -> None:
 
     text = failure(rank, 2)
     assert "deadlock at simulated time" in text
-    assert 'kernel "stuck" on rank 0 at test_kernel_misuse.py:' in text
+    assert 'kernel "stuck", which on rank 0 at test_kernel_misuse.py:' in text
     assert "to be EQ 3; it is 1" in text
 
 
@@ -187,6 +187,23 @@ def test_a_wait_for_equality_that_is_overshot_is_the_cause() -> None:
 
     with pytest.raises(ProcessRaisedException, match="likely cause: EQ wait overshot"):
         run(2, rank, check=False)
+
+
+def test_polling_for_ever_is_a_deadlock() -> None:
+    @torchemu.kernel
+    def polls(words: Any) -> None:
+        while tl.rank() == 0 and not tl.test(words, tl.GE, 1):
+            pass
+
+    def rank(r: int) -> None:
+        words = tl.symmetric_empty(1, dtype=torch.int64)
+        polls[1](words)
+        words.tolist()
+
+    text = failure(rank, 2)
+    assert 'kernel "polls", which on rank 0 at test_kernel_misuse.py:' in text
+    assert "a test of the word at rank 0" in text
+    assert "to be GE 1; it is 0" in text
 
 
 def test_a_race_is_an_error_that_names_both_accesses() -> None:
@@ -309,6 +326,24 @@ def test_ctrl_c_in_a_kernel() -> None:
     with pytest.raises(KeyboardInterrupt):
         run(2, rank)
     run(2, lambda r: nothing[1](torch.zeros(1)))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_is_no_exception_ends_a_kernel_too(error: type[BaseException]) -> None:
+    @torchemu.kernel
+    def leaves(x: Any) -> None:
+        raise error
+
+    with world_of(1):
+        x = torch.zeros(4)
+        leaves[1](x)
+        with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else torchemu.errors.KernelError):
+            x.tolist()
+        with pytest.raises(torchemu.errors.KernelError, match=error.__name__):
+            x.tolist()
+        y = torch.ones(4)
+        nothing[1](y)
+        assert y.tolist() == [1.0] * 4
 
 
 def test_results_do_not_depend_on_the_run() -> None:

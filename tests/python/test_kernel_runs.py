@@ -124,7 +124,7 @@ def test_a_deadlock_outside_of_a_spawn() -> None:
     with world_of(1):
         words = tl.symmetric_empty(3, dtype=torch.int32)
         forever[1](words)
-        stuck = r'kernel "forever" on rank 0 at test_kernel_runs\.py:\d+ waits for the word .* NE 0; it is 0'
+        stuck = r'kernel "forever", which on rank 0 at test_kernel_runs\.py:\d+ waits for the word .* NE 0; it is 0'
         for _ in range(2):
             with pytest.raises(DeadlockError, match=stuck):
                 words.tolist()

@@ -94,7 +94,7 @@ def test_notify_before_the_drain(tmp_path: Path, open_world: OpenWorld) -> None:
     drained = "    pipe_barrier(PIPE_ALL)\n"
     text = race(open_world, lambda: without(DRAIN, tmp_path, DRAIN.removesuffix(drained)))
     assert 'signal overtakes its data: window "d" of rank' in text
-    assert "PipeBarrier before the signal to drain the store pipe" in text
+    assert "a pipe barrier to drain the store pipe is missing before the signal" in text
 
 
 def test_window_used_again(tmp_path: Path, open_world: OpenWorld) -> None:

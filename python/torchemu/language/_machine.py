@@ -155,13 +155,15 @@ class Machine:
     def _resume(self, program: Program, *thrown: BaseException) -> None:
         _runtime.switch_to(program.launch.context)
         program.parent = greenlet.getcurrent()
-        if thrown:
-            program.throw(*thrown)
-        else:
-            program.switch()
-        if program.dead:
-            self._programs.pop(program.handle, None)
-            program.launch.look()
+        try:
+            if thrown:
+                program.throw(*thrown)
+            else:
+                program.switch()
+        finally:
+            if program.dead:
+                self._programs.pop(program.handle, None)
+                program.launch.look()
 
     def _compute(self, number: int) -> None:
         program, compute = self._due.pop(number)

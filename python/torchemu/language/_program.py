@@ -75,10 +75,12 @@ class Program(greenlet.greenlet):
         try:
             self.launch.call()
             self.finish()
-        except Killed:
+        except (Killed, greenlet.GreenletExit):
             return
-        except Exception as error:
+        except BaseException as error:
             self.launch.failed(self, error)
+            if isinstance(error, KeyboardInterrupt):
+                raise
             return
         go.PrimEnd(self.handle, "")
 

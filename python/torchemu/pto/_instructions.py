@@ -137,11 +137,8 @@ def TWAIT(signal: Signal, value: int, cmp: WaitCmp) -> None:
 
 
 def TTEST(signal: Signal, value: int, cmp: WaitCmp) -> bool:
-    """Whether a word of the own chip, or each of several, compares so with the value now.
-
-    Raises:
-        DeadlockError: the kernel has asked this 262,144 times in a row, and in vain.
-    """
+    """Whether a word of the own chip, or each of several, compares so with the value now. A kernel that asks for ever
+    what nobody will change is a deadlock, as with TWAIT."""
     return all(_test(signal.ptr.addr + i * _WORD_BYTES, value, cmp) for i in range(signal.count))
 
 

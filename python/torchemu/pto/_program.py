@@ -12,10 +12,6 @@ import greenlet
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu.errors import DeadlockError
-
-_PATIENCE = 1 << 18
-"""Tests in a row, for some 26 ms of simulated time: a kernel that polls for so long polls for ever."""
 
 
 class Program(greenlet.greenlet):
@@ -37,7 +33,6 @@ class Program(greenlet.greenlet):
         self.name, self.machine, self.handle = name, machine, handle
         self.error: Exception | None = None
         self._lines, self._body = lines, body
-        self._vain = 0  # tests in a row that were in vain
 
     def _run(self) -> None:
         try:
@@ -48,27 +43,13 @@ class Program(greenlet.greenlet):
 
     def operate(self, door: Callable[..., Any], *args: Any) -> None:
         """Calls an operation of the core at the kernel's line; returns when the kernel may go on."""
-        self._vain = 0
         if door(self.handle, self._line(), *args):
             self.parent.switch()
 
     def test(self, door: Callable[..., Any], *args: Any) -> bool:
-        """Calls an operation that looks whether something is so, and returns what it finds.
-
-        Raises:
-            DeadlockError: it has found that it is not too many times in a row, without doing anything else.
-        """
-        vain = self._vain
+        """Calls an operation that looks whether something is so, and returns what it finds."""
         self.operate(door, *args)
-        if go.PrimResult(self.handle):
-            return True
-        self._vain = vain + 1
-        if self._vain < _PATIENCE:
-            return False
-        raise DeadlockError(
-            f"deadlock: kernel {self.name} has tested signals {_PATIENCE} times in a row, and in vain; "
-            "with TWAIT instead of TTEST the report would say who waits for whom"
-        )
+        return bool(go.PrimResult(self.handle))
 
     def _line(self) -> int:
         """The number of the line in the kernel that called into torchemu."""
