@@ -144,7 +144,7 @@ func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, o
 
 // awaitData holds the start back until what other operations are to put into the tensors is in place.
 func (m *meeting) awaitData(events []*torchemu.Event) {
-	for _, e := range torchemu.Unfinished(events...) {
+	for _, e := range events {
 		if e.Settled() {
 			continue
 		}
@@ -221,9 +221,10 @@ func (m *meeting) startSchedule() error {
 // they end.
 func (m *meeting) moveTime(size int) {
 	ready := make([]sim.Time, len(m.parts))
-	for i, p := range m.parts {
+	for i := range m.parts {
+		p := &m.parts[i]
 		ready[i] = p.ready
-		if len(torchemu.Unfinished(p.after...)) > 0 {
+		if p.after = torchemu.Unfinished(p.after...); len(p.after) > 0 {
 			ready[i] = ccl.NotReady
 		}
 	}
@@ -239,7 +240,7 @@ func (m *meeting) moveTime(size int) {
 			continue
 		}
 		p := &m.parts[i]
-		torchemu.AfterAll(torchemu.Unfinished(p.after...), func(latest sim.Time) {
+		torchemu.AfterAll(p.after, func(latest sim.Time) {
 			at := max(p.ready, latest)
 			m.began(i, at)
 			run.Join(i, at)
