@@ -47,6 +47,17 @@ func (r Resolved) For(c Collective) string {
 	return r.Algorithm
 }
 
+// Others are the algorithms, or Auto, of all collectives but all_reduce and those that a kernel runs.
+func (r Resolved) Others() map[Collective]string {
+	others := map[Collective]string{}
+	for c := range collectives {
+		if c != AllReduce && r.kernels[c].Name == "" {
+			others[c] = r.For(c)
+		}
+	}
+	return others
+}
+
 // LoadConfig reads a ccl.yaml; the one that is built in when file is empty. A *[schema.Error] lists everything that is
 // wrong in the file.
 func LoadConfig(file string) (*Config, error) {

@@ -11,9 +11,10 @@ import (
 
 // Options are the choices of ccl.yaml that a backend follows.
 type Options struct {
-	Algorithm     string // a collective algorithm's name, or ccl.Auto
+	Algorithm     string // an all_reduce algorithm's name, or ccl.Auto; other collectives take their namesake, if any
 	AccumulateF32 bool   // keep float32 between the steps of a reduction
 
+	Chosen  map[ccl.Collective]string // algorithms' names, or ccl.Auto, where Algorithm is not to decide
 	Kernels map[ccl.Collective]string // device programs that run a collective instead of an algorithm
 }
 

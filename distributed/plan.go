@@ -1,6 +1,7 @@
 package distributed
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -72,19 +73,19 @@ func (p *planner) schedule(a ccl.Algorithm, l ccl.Layout, bytes int64) *ccl.Sche
 	return s
 }
 
-// algorithm follows ccl.yaml. The name there is an all_reduce algorithm's; the other collectives take the algorithm
-// of the same name when they have one and leave the choice to the Tuner otherwise.
+// algorithm is the one that the call or ccl.yaml names, and otherwise the Tuner's choice.
 func (p *planner) algorithm(key planKey, l ccl.Layout) (ccl.Algorithm, error) {
-	b := p.backend
-	if key.algorithm != "" {
-		return ccl.Lookup(key.collective, key.algorithm)
+	o := p.backend.Options
+	name := cmp.Or(key.algorithm, o.Chosen[key.collective])
+	if name != "" && name != ccl.Auto {
+		return ccl.Lookup(key.collective, name)
 	}
-	if b.Options.Algorithm != ccl.Auto {
-		if a, err := ccl.Lookup(key.collective, b.Options.Algorithm); err == nil {
+	if name == "" && o.Algorithm != ccl.Auto {
+		if a, err := ccl.Lookup(key.collective, o.Algorithm); err == nil {
 			return a, nil
 		}
 	}
-	return b.tuner.Select(key.collective, l, p.devices, key.elems, key.elemSize)
+	return p.backend.tuner.Select(key.collective, l, p.devices, key.elems, key.elemSize)
 }
 
 // layoutOf says what an algorithm may know of where ranks are: which share a node (or, all inside one SIP, a cube),

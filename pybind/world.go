@@ -56,10 +56,11 @@ func ResizeWorld(handle int64, topologyName, cclFile string) (err error) {
 func (w *world) furnish(config *ccl.Config) (err error) {
 	settings := config.Resolve(w.Topology.SIPs())
 	options := distributed.Options{
-		Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32, Kernels: kernelsOf(settings),
+		Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32, Chosen: settings.Others(),
+		Kernels: kernelsOf(settings),
 	}
 	if options.Kernels[ccl.AllReduce] != "" {
-		options.Algorithm = ccl.Auto // for the other collectives
+		options.Algorithm = ccl.Auto
 	}
 	if w.backend, err = distributed.NewBackend(w.World, options); err != nil {
 		return err

@@ -276,6 +276,13 @@ def benches_of_layers(block: Block, folder: Path) -> None:
     assert not less
 
 
+def kernel(block: Block, folder: Path) -> None:
+    """It does what its name says."""
+    calls = "x = torch.arange(8.0, device='cuda')\nout = torch.empty_like(x)\ndouble[1](out, x, 8)\nprint(out.tolist())\n"
+    outcome = launch("--nproc-per-node", "1", written(folder, f"import torch\n{block.text}{calls}"))
+    assert (outcome.out, outcome.err) == (f"{[2.0 * i for i in range(8)]}\n", "")
+
+
 CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "make bench"): make,
     ("README.md", "ccl_allreduce.py on default"): table_of_bench,
@@ -286,6 +293,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", ".venv/bin/python benches/tp_mlp.py"): benches_of_layers,
     ("README.md", "system: {sips"): topology,
     ("README.md", "defaults: {algorithm"): ccl,
+    ("README.md", "import torchemu.language"): kernel,
     ("running.md", "torchrun "): run_script,
     ("running.md", "import torchemu"): test_file,
     ("faults.md", "faults:"): faults,
