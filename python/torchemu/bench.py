@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torchemu
 from torchemu import _report, _runtime, compat
-from torchemu.profiler._run import traced
+from torchemu.profiler._run import reader, traced
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ def run(file: str | Path, topology: str = _runtime.DEFAULT_TOPOLOGY, ccl: str = 
         print()
         print(_report.table(world.collectives()))
     if trace.path:
-        print(f"\ntrace written to {trace.path}; open it in Perfetto")
+        print(f"\ntrace written to {trace.path}; open it in {reader(trace.path)}")
 
 
 @contextlib.contextmanager
