@@ -11,6 +11,7 @@ in float64 up to 1e-10. The exit status is 1 when they are not, or when ranks ha
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -178,4 +179,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # Before NumPy is loaded: threads that share such small products mostly wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(main())

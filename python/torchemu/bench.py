@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torchemu
 from torchemu import _report, _runtime, compat
-from torchemu.profiler._run import traced
+from torchemu.profiler._run import reader, traced
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ def run(
     print()
     print(_report.table(lines))
     if trace.path:
-        print(f"\ntrace written to {trace.path}; open it in Perfetto")
+        print(f"\ntrace written to {trace.path}; open it in {reader(trace.path)}")
 
 
 def _collectives_of(file: str | Path, setting: tuple[Any, ...], trace: Trace) -> list[dict[str, Any]]:

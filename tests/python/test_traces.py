@@ -377,6 +377,15 @@ def test_bench_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert str(tmp_path / "trace") in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("name", "reader"), [("t.json", "Perfetto"), ("t.et", "ASTRA-sim")])
+def test_bench_says_what_opens_a_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, reader: str
+) -> None:
+    bench = written(tmp_path, "def run(torch):\n    torch.ones(8).sum()\n", "some_bench.py")
+    assert cli.main(["bench", str(bench), "--trace", str(tmp_path / name)]) == 0
+    assert f"trace written to {tmp_path / name}; open it in {reader}\n" in capsys.readouterr().out
+
+
 def test_levels(run: Any) -> None:
     small, middle, large = (len(perfetto(run(f"{n}.pftrace", n)[0]).slices) for n in ("collective", "step", "link"))
     assert small < middle < large

@@ -31,6 +31,11 @@ def form(path: str) -> str:
     return _SINGLE.get(Path(path.removesuffix(".gz")).suffix, "kineto")
 
 
+def reader(path: str) -> str:
+    """What opens a trace that is written to a path."""
+    return "ASTRA-sim" if form(path) == "chakra" else "Perfetto"
+
+
 @contextlib.contextmanager
 def traced(world: _runtime.World, path: str, level: str = "", profiled_only: bool = False) -> Iterator[None]:
     """Writes a trace of what is run in a with block, also when that fails; without a path, nothing.
@@ -108,4 +113,4 @@ def _write(world: _runtime.World, recording: Recording, path: str, first: int) -
     Path(path, RUN_FILE).write_text(json.dumps(about))
 
 
-__all__ = ["LEVELS", "RUN_FILE", "form", "prepare", "traced"]
+__all__ = ["LEVELS", "RUN_FILE", "form", "prepare", "reader", "traced"]
