@@ -193,7 +193,7 @@ func (w *Window) Freed() bool { return w.freed }
 func (m *Machine) find(a Addr, n int) (place, error) {
 	r := m.regionOf(a)
 	if r == nil {
-		return place{}, fmt.Errorf("%v is in no window: there is no memory any more, or never was", a)
+		return place{}, m.nowhere(a)
 	}
 	lo := int(a - r.start)
 	if n < 0 || n > r.size()-lo {
@@ -201,6 +201,15 @@ func (m *Machine) find(a Addr, n int) (place, error) {
 	}
 	r.grow(lo + n)
 	return place{r, lo, lo + n}, nil
+}
+
+// nowhere says what is wrong with an address that is in no region.
+func (m *Machine) nowhere(a Addr) error {
+	if w := m.windowAt(a.Offset()); w != nil && a.Rank() >= 0 && !a.isScratch() {
+		return fmt.Errorf("%v is in no window: window %q is memory of rank %s only; what other ranks reach is symmetric memory",
+			a, w.Name, numbers(w.Ranks))
+	}
+	return fmt.Errorf("%v is in no window: there is no memory any more, or never was", a)
 }
 
 // grow makes sure that scratch memory has its first n bytes: most programs use little of it.
@@ -229,14 +238,22 @@ func (m *Machine) regionOf(a Addr) *region {
 	if a.isScratch() {
 		return m.ranks[rank].scratchOf(int(a.Offset()&^scratchBit) >> blockShift)
 	}
-	i, found := slices.BinarySearchFunc(m.windows, a.Offset(), func(w *Window, o uint64) int { return cmp.Compare(w.offset, o) })
+	if w := m.windowAt(a.Offset()); w != nil {
+		return w.on(rank)
+	}
+	return nil
+}
+
+// windowAt is the window at an offset; nil when there is none.
+func (m *Machine) windowAt(offset uint64) *Window {
+	i, found := slices.BinarySearchFunc(m.windows, offset, func(w *Window, o uint64) int { return cmp.Compare(w.offset, o) })
 	if !found {
 		i--
 	}
-	if i < 0 || a.Offset() > m.windows[i].offset+uint64(m.windows[i].Bytes) {
+	if i < 0 || offset > m.windows[i].offset+uint64(m.windows[i].Bytes) {
 		return nil
 	}
-	return m.windows[i].on(rank)
+	return m.windows[i]
 }
 
 // Write puts bytes into memory from outside, before programs run or between runs.

@@ -333,7 +333,7 @@ func TestWrongUse(t *testing.T) {
 	x := newLab(t, 2, prim.Options{})
 	small, _ := x.Allocate("small", []int{1}, 100)
 	for about, k := range map[string]func(c *prim.Context){
-		"is in no window":                 func(c *prim.Context) { c.Load(c.Tile(0, 4), small.At(1, 0).On(0)) },
+		"is memory of rank 1 only":        func(c *prim.Context) { c.Load(c.Tile(0, 4), small.At(1, 0).On(0)) },
 		"reach beyond window \"small\"":   func(c *prim.Context) { c.Load(c.Tile(0, 101), small.At(1, 0)) },
 		"a tile of 1 bytes at 1048576":    func(c *prim.Context) { c.Tile(1<<20, 1) },
 		"scratch memory +0 is in no":      func(c *prim.Context) { c.Load(prim.Tile{Addr: c.Tile(0, 1).Addr + 1<<32, Bytes: 1}, x.at(0, 0)) },

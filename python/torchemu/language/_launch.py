@@ -146,12 +146,16 @@ class Launched:
     def report(self, error: BaseException) -> str:
         """What the host gets to know of an exception."""
         shown = traceback.TracebackException.from_exception(error)
-        own = (_runtime.PACKAGE + "language", _runtime.PACKAGE + "_binding")
-        shown.stack[:] = [frame for frame in shown.stack if not frame.filename.startswith(own)]
+        shown.stack[:] = [frame for frame in shown.stack if not _is_internal(frame.filename)]
         where = f" at {shown.stack[-1].filename}:{shown.stack[-1].lineno}" if shown.stack else ""
         what = "".join(shown.format_exception_only()).strip()
         text = "".join(shown.format()).rstrip()
         return f"kernel {self.kernel.name!r} on rank {self.rank} failed{where}: {what}\n{text}"
+
+
+def _is_internal(file: str) -> bool:
+    """Whether a file is of this package, and no kernel that it ships."""
+    return file.startswith(_runtime.PACKAGE) and not file.startswith(_runtime.PACKAGE + "kernels")
 
 
 class Launch(Launched):
