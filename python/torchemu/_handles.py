@@ -31,7 +31,7 @@ class Held(weakref.ref):
 
 _gone: deque[Held] = deque()  # whose objects are gone
 _leaving: deque[Held] = deque()  # of these, the ones whose memory an operation of the core may still use
-_LOOKED_AT = 4  # of those, at least, at a time: programs that issue much and wait late have thousands
+_IN_VAIN = 2  # so many of those are asked about for nothing: programs that issue much and wait late have thousands
 _held: set[Held] = set()
 
 
@@ -47,10 +47,9 @@ def hold(owner: object, world: World | None, handle: int, memory: object = None)
         release_gone()
 
 
-def release_gone(least: int = _LOOKED_AT) -> None:
-    """Releases the handles whose objects are gone. Of those whose memory may still be in use it looks at so many or
-    more: those that come in bursts must not pile up."""
-    many = least + 2 * len(_gone)
+def release_gone(in_vain: int = _IN_VAIN) -> None:
+    """Releases the handles whose objects are gone. Of those whose memory may still be in use it looks at one after
+    another until so many are."""
     while _gone:
         held = _gone[0]
         if held.memory is not None:
@@ -59,9 +58,12 @@ def release_gone(least: int = _LOOKED_AT) -> None:
             go.Release(held.handle)
         _held.discard(held)
         _gone.popleft()
-    for _ in range(min(len(_leaving), many)):
+    for _ in range(len(_leaving)):
         if _still_used(_leaving[0]):
             _leaving.rotate(-1)
+            in_vain -= 1
+            if not in_vain:
+                break
         else:
             _leaving.popleft()
 

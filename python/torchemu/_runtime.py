@@ -170,7 +170,7 @@ class World:
         self.abandon_programs("the World is closed")
         go.CloseWorld(self.handle)
         self.is_open = False
-        _handles.release_gone(least=sys.maxsize)  # nothing of this World uses memory any more
+        _handles.release_gone(in_vain=sys.maxsize)  # nothing of this World uses memory any more
 
 
 def call_site() -> str:
