@@ -48,6 +48,7 @@ func (r *run) prepare(l Launch) {
 	r.left = append(r.left[:0], r.wiring.steps...)
 	r.joined = append(r.joined[:0], make([]bool, s.World)...)
 	r.running, r.absent = s.World, s.World
+	r.joining = r.joining[:0]
 	r.steps, r.edges, r.edgeStart, r.next = s.Steps, s.Edges, s.EdgeStart, r.wiring.next
 	r.volumes.fit(&l)
 	r.sizes = [2]int64{int64(l.ElemSize), int64(l.PartialSize)}
@@ -83,6 +84,9 @@ func (r *run) Join(rank int, at sim.Time) {
 // Handle is the moment at which a rank joins, or, with the argument begin, at which those that joined begin.
 func (r *run) Handle(now sim.Time, rank uint64) {
 	if rank == begin {
+		if r.running == 0 {
+			return // the last ranks to join found all that was sent to them, and the launch ended with that
+		}
 		r.sendFirst(now)
 	} else {
 		r.join(uint32(rank), now)

@@ -353,6 +353,40 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
+// A launch may end at the moment at which its last rank joins, when all that is sent to that rank has arrived before. Two
+// launches that are in flight at once afterwards are two all the same.
+func TestALaunchThatEndsWhenItsLastRankJoins(t *testing.T) {
+	topo := preset(t, "default")
+	a, err := ccl.Lookup(ccl.Broadcast, "direct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := launch(a.Build(ccl.Layout{World: 3}, 0), 9, 8, firstPEs(topo)[:3])
+	alone := newFabric(topo).time(l)
+
+	f := newFabric(topo)
+	late := l
+	late.Ready = []sim.Time{0, 0, sim.Millisecond}
+	done := make(finished, 3)
+	f.executor.Start(late, done)
+	f.engine.Run(1 << 20)
+	if done[2] != sim.Millisecond {
+		t.Fatalf("the late rank was done at %v, want %v", done[2], sim.Millisecond)
+	}
+	first, second := make(finished, 3), make(finished, 3)
+	f.executor.Start(l, first)
+	then := l
+	then.Ready = slices.Repeat([]sim.Time{3 * sim.Millisecond}, 3)
+	f.executor.Start(then, second)
+	f.engine.Run(1 << 20)
+	if want := sim.Millisecond + alone; slices.Max(first) != want {
+		t.Errorf("the first launch was done at %v, want %v", first, want)
+	}
+	if want := 3*sim.Millisecond + alone; slices.Max(second) != want {
+		t.Errorf("the second launch was done at %v, want %v", second, want)
+	}
+}
+
 func shuffled(devices []topology.DeviceID) []topology.DeviceID {
 	list := slices.Clone(devices)
 	rand.New(rand.NewPCG(9, 1)).Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })

@@ -148,6 +148,7 @@ class TestAll:
         m.tied = shared.weight
         assert [n for n, _ in m.named_modules()] == ["", "0", "1", "1.1"]
         assert [n for n, _ in m.named_modules(remove_duplicate=False)] == ["", "0", "1", "1.0", "1.1", "2"]
+        assert len(list(m.modules())) == 4 and len(list(m.modules(remove_duplicate=False))) == 6
         assert [n for n, _ in m.named_children()] == ["0", "1"] and list(m.children()) == [shared, m[1]]
         assert [n for n, _ in m.named_parameters()] == ["tied", "0.bias"]
         every = ["tied", "0.weight", "0.bias", "1.0.weight", "1.0.bias", "2.weight", "2.bias"]

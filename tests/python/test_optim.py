@@ -176,6 +176,8 @@ class TestAdam:
         ]
         for (options, text), kind in itertools.product(wanted, (optim.Adam, optim.AdamW)):
             assert refused(lambda kind=kind, options=options: kind([p], **options)) == ("ValueError", text)
+        text = "AdamW.__init__() got an unexpected keyword argument 'decoupled_weight_decay'"
+        assert refused(lambda: optim.AdamW([p], decoupled_weight_decay=True)) == ("TypeError", text)  # type: ignore[call-arg]
 
 
 class TestOptimizer:
@@ -392,3 +394,42 @@ class TestClipping:
             "TypeError",
             "expected torch.Tensor, but got: list",
         )
+
+
+# -- what all optimizers share
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
+def test_ways_that_there_are_not(kind: Any) -> None:
+    p = nn.Parameter(torch.ones(2))
+    text = "an optimizer with differentiable=True is not supported: no gradients go through its steps"
+    assert refused(lambda: kind([p], differentiable=True)) == ("NotImplementedError", text)
+    text = "`fused` and `foreach` cannot be `True` together."
+    assert refused(lambda: kind([p], fused=True, foreach=True)) == ("RuntimeError", text)
+    text = "`fused` does not support `differentiable`"
+    assert refused(lambda: kind([p], fused=True, differentiable=True)) == ("RuntimeError", text)
+
+
+def test_hooks_of_states() -> None:
+    optimizer, seen = optim.SGD([nn.Parameter(torch.ones(2))], lr=0.5), []
+
+    def other(number: int) -> Any:
+        def hook(of: Any, state_dict: Any) -> Any:
+            seen.append((number, of is optimizer, state_dict.get("extra")))
+            return {**state_dict, "extra": number}
+
+        return hook
+
+    optimizer.register_state_dict_pre_hook(lambda of: seen.append(("before", of is optimizer)))
+    optimizer.register_state_dict_post_hook(other(1))
+    handle = optimizer.register_state_dict_post_hook(other(2), prepend=True)
+    saved = optimizer.state_dict()
+    assert seen == [("before", True), (2, True, None), (1, True, 2)] and saved["extra"] == 1
+    handle.remove()
+    seen.clear()
+    optimizer.register_load_state_dict_pre_hook(
+        lambda _, state: {**state, "param_groups": [{**state["param_groups"][0], "lr": 0.25}]}
+    )
+    optimizer.register_load_state_dict_post_hook(lambda of: seen.append(of.param_groups[0]["lr"]))
+    optimizer.load_state_dict(saved)
+    assert seen == [0.25] and saved["param_groups"][0]["lr"] == 0.5

@@ -13,7 +13,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import zeros
 from torchemu._tensor.dispatch import Op
 from torchemu._tensor.reductions import wide
-from torchemu.optim.optimizer import Array, Optimizer, ParamsT, evaluated, like, read_and_written, update
+from torchemu.optim.optimizer import Array, Optimizer, ParamsT, check_ways, evaluated, like, read_and_written, update
 
 __all__ = ["Adam", "AdamW"]
 
@@ -65,11 +65,12 @@ class Adam(Optimizer):
         weight_decay: as above.
         amsgrad: the largest v so far in the place of v.
         maximize: go up and not down.
-        foreach, capturable, differentiable, fused: mean nothing here.
+        foreach, capturable, fused: mean nothing here.
+        differentiable: not supported.
         decoupled_weight_decay: p becomes p·(1 - lr·weight_decay) first, and g is the gradient.
 
     Raises:
-        ValueError: a number that cannot be.
+        ValueError: a number that cannot be. RuntimeError: fused and foreach. NotImplementedError: differentiable.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         _check(lr, betas, eps, weight_decay)
+        check_ways(differentiable, foreach, fused)
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
         defaults |= {"maximize": maximize, "foreach": foreach, "capturable": capturable}
         defaults |= {"differentiable": differentiable, "fused": fused}
@@ -137,7 +139,7 @@ class AdamW(Adam):
         params: tensors, or groups.
         lr, betas, eps, amsgrad: those of Adam.
         weight_decay: p becomes p·(1 - lr·weight_decay) first.
-        options: the others of Adam.
+        maximize, foreach, capturable, differentiable, fused: those of Adam.
     """
 
     def __init__(
@@ -148,6 +150,13 @@ class AdamW(Adam):
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
-        **options: Any,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, decoupled_weight_decay=True, **options)
+        options: dict[str, Any] = {"maximize": maximize, "foreach": foreach, "capturable": capturable}
+        options |= {"differentiable": differentiable, "fused": fused, "decoupled_weight_decay": True}
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)

@@ -16,6 +16,7 @@ from torchemu._grad_mode import enable_grad, no_grad
 from torchemu._tensor import dispatch
 from torchemu._tensor.conversion import quietly
 from torchemu._tensor.core import Tensor
+from torchemu._unsupported import unsupported
 from torchemu.nn.modules._members import _typename
 from torchemu.nn.modules.module import zero_
 from torchemu.utils.hooks import Hooks, RemovableHandle, registered
@@ -60,6 +61,10 @@ class Optimizer:
     def _set_hooks(self) -> None:
         self._optimizer_step_pre_hooks: Hooks = OrderedDict()
         self._optimizer_step_post_hooks: Hooks = OrderedDict()
+        self._optimizer_state_dict_pre_hooks: Hooks = OrderedDict()
+        self._optimizer_state_dict_post_hooks: Hooks = OrderedDict()
+        self._optimizer_load_state_dict_pre_hooks: Hooks = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks: Hooks = OrderedDict()
         self._stepped = False  # since a scheduler looked
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -130,6 +135,29 @@ class Optimizer:
         """hook(optimizer, args, kwargs) is called after each step."""
         return registered(self._optimizer_step_post_hooks, hook)
 
+    def register_state_dict_pre_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
+        """hook(optimizer) is called before state_dict."""
+        return registered(self._optimizer_state_dict_pre_hooks, hook, prepend=prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """hook(optimizer, state_dict) is called at the end of state_dict; it may return another dict."""
+        return registered(self._optimizer_state_dict_post_hooks, hook, prepend=prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """hook(optimizer, state_dict) is called before load_state_dict; it may return another dict."""
+        return registered(self._optimizer_load_state_dict_pre_hooks, hook, prepend=prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
+        """hook(optimizer) is called at the end of load_state_dict."""
+        return registered(self._optimizer_load_state_dict_post_hooks, hook, prepend=prepend)
+
+    def _replaced(self, hooks: Hooks, state_dict: dict[str, Any]) -> dict[str, Any]:
+        """The dict, or what hooks return in its place."""
+        for hook in tuple(hooks.values()):
+            other = hook(self, state_dict)
+            state_dict = state_dict if other is None else other
+        return state_dict
+
     def _before_step(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         for hook in tuple(self._optimizer_step_pre_hooks.values()):
             result = hook(self, args, kwargs)
@@ -146,6 +174,8 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """The state and the groups, in which parameters are numbers in the order of the groups."""
+        for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
         numbers: dict[int, int] = {}
         for group in self.param_groups:
             for p in group["params"]:
@@ -155,7 +185,7 @@ class Optimizer:
             for group in self.param_groups
         ]
         state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        return self._replaced(self._optimizer_state_dict_post_hooks, {"state": state, "param_groups": groups})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over what state_dict returned, for parameters in the same order.
@@ -163,6 +193,7 @@ class Optimizer:
         Raises:
             ValueError: the groups, or their sizes, are others.
         """
+        state_dict = self._replaced(self._optimizer_load_state_dict_pre_hooks, dict(state_dict))
         saved = copy.deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -182,6 +213,8 @@ class Optimizer:
             self.state[key if p is None else p] = _cast(value, p)
         for old, new in zip(saved, self.param_groups, strict=True):
             new.update({k: v for k, v in old.items() if k not in ("params", "param_names")})
+        for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
@@ -245,6 +278,18 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return call
+
+
+def check_ways(differentiable: bool, foreach: bool | None, fused: bool | None) -> None:
+    """Raises:
+    RuntimeError: ways of calculating a step that exclude each other. NotImplementedError: gradients through steps.
+    """
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    if differentiable:
+        raise unsupported("an optimizer with differentiable=True", "no gradients go through its steps")
 
 
 def evaluated(closure: Callable[[], Any] | None) -> Any:

@@ -9,7 +9,7 @@ from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op
 from torchemu._tensor.reductions import wide
-from torchemu.optim.optimizer import Array, Optimizer, ParamsT, evaluated, like, read_and_written, update
+from torchemu.optim.optimizer import Array, Optimizer, ParamsT, check_ways, evaluated, like, read_and_written, update
 
 __all__ = ["SGD"]
 
@@ -44,10 +44,11 @@ class SGD(Optimizer):
         lr: the learning rate.
         momentum, dampening, weight_decay, nesterov: as above.
         maximize: go up and not down.
-        foreach, differentiable, fused: mean nothing here.
+        foreach, fused: mean nothing here.
+        differentiable: not supported.
 
     Raises:
-        ValueError: a number that cannot be.
+        ValueError: a number that cannot be. RuntimeError: fused and foreach. NotImplementedError: differentiable.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class SGD(Optimizer):
                 raise ValueError(f"Invalid {name}: {value}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_ways(differentiable, foreach, fused)
         defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
         defaults |= {"nesterov": nesterov, "maximize": maximize, "foreach": foreach}
         super().__init__(params, defaults | {"differentiable": differentiable, "fused": fused})

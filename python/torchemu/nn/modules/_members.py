@@ -270,9 +270,9 @@ class Members:
             if module is not None:
                 yield from module.named_modules(memo, _joined(prefix, name), remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        """The module itself and all below it, each once."""
-        return (module for _, module in self.named_modules())
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """The module itself and all below it, each once unless remove_duplicate is False."""
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly below, each once, with their names."""
