@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Sequence
 
 import torch
@@ -49,8 +50,10 @@ def device_range(text: str, fewest: int = 2, most: int = 16) -> list[int]:
     Raises:
         ValueError: it is none, or not of so many chips.
     """
-    first, _, last = text.partition("-")
-    devices = list(range(int(first), int(last or first) + 1))
+    found = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    if found is None:
+        raise ValueError(f"-d {text}: want a range of chips, such as 0-3")
+    devices = list(range(int(found[1]), int(found[2] or found[1]) + 1))
     if not fewest <= len(devices) <= most:
         raise ValueError(f"-d {text}: {len(devices)} chips; want {fewest} to {most}")
     return devices

@@ -268,6 +268,10 @@ def fails_first(out, source, n, op):
     tl.wait(words, tl.EQ, tl.world_size() * tl.call_number())
     tl.store(out, tl.full(n, 5.0))
 
+@torchemu.kernel
+def alone(out, n):
+    pass
+
 @torchemu.kernel(collective="all_gather")
 def gathers(out, source, n, op):
     pass
@@ -311,7 +315,14 @@ def test_mistakes_in_a_collective(wrong: Path, function: str, text: str) -> None
     [
         ("missing.py:f", "kernel 'mine' of the ccl config: there is no file .*missing.py"),
         ("wrong.py:nothing", "wrong.py has no function nothing"),
-        ("wrong.py:plain", r"plain of .*wrong.py is no kernel: it needs @torchemu.kernel\(collective='all_reduce'\)"),
+        (
+            "wrong.py:plain",
+            r"plain of .*wrong.py is no collective: it needs @torchemu.kernel\(collective='all_reduce'\)",
+        ),
+        (
+            "wrong.py:alone",
+            r"alone of .*wrong.py is no collective: it needs @torchemu.kernel\(collective='all_reduce'\)",
+        ),
         ("wrong.py:gathers", "is a kernel for all_gather, not for all_reduce"),
         ("wrong.py", r"algorithms.mine.kernel: must be a Python file and a function in it, such as"),
         ("broken.py:f", "broken.py cannot be loaded: SyntaxError"),

@@ -311,6 +311,32 @@ def test_ranks_must_ask_for_the_same_symmetric_memory() -> None:
     assert "float32[4]" in text
 
 
+@pytest.mark.parametrize("world", [2, 3])
+def test_ranks_must_ask_for_the_same_workspace(world: int) -> None:
+    """Sizes may differ from launch to launch, and from one ask to the next, but not among ranks."""
+
+    @torchemu.kernel
+    def asks(x: Any, n: int, last: int) -> None:
+        here = [tl.workspace("slots", n), tl.workspace("slots", n), tl.workspace("slots", 2 * n)]
+        assert here[0] == here[1] != here[2]
+        tl.sync()
+        tl.workspace("last", last)
+
+    def rank(differ: int) -> Callable[[int], None]:
+        def program(r: int) -> None:
+            x = torch.zeros(1)
+            for n in (3, 4, 3):
+                asks[2](x, n, 1)
+            asks[2](x, 5, 7 + differ * r)
+            x.wait()
+
+        return program
+
+    run(world, rank(0), reorder=1)
+    with pytest.raises(ProcessRaisedException, match=r"memory 'last' of kernel 'asks': rank . asks for .* elements of"):
+        run(world, rank(1))
+
+
 def test_ctrl_c_in_a_kernel() -> None:
     @torchemu.kernel
     def interrupted(words: Any) -> None:

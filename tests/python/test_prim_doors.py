@@ -176,6 +176,29 @@ def test_a_deadlock_names_kernel_rank_line_and_word() -> None:
             run(m, body)
 
 
+def test_traffic_after_a_free_is_named() -> None:
+    with machine(2, check=True) as m:
+        kept = go.PrimAllocate(m, "kept", "0,1", 512)
+        brief = go.PrimAllocate(m, "brief", "0,1", 512)
+        write(m, go.PrimAddress(kept, 0, 0), np.ones(64, np.float32))
+
+        def body(p: int) -> Program:
+            put = go.PrimLine(m, "late.py:4")
+            yield go.PrimPut(p, put, go.PrimAddress(brief, 1, 64), go.PrimAddress(kept, 0, 0), 256, False, 0, 0, 0, 0)
+            go.PrimFree(brief)
+
+        go.PrimSubmit(m, "late", "0", 1, False, "")
+        with pytest.raises(RaceError) as caught:
+            run(m, body)
+            go.PrimSettle(m, False)
+    assert str(caught.value) == (
+        'traffic after free: window "brief" of rank 1, byte 64\n'
+        '  put_nbi by kernel "late" on rank 0 at late.py:4, bytes 64 to 320\n'
+        "  missing: the window is freed before this is over: a quiet at the sender, or a barrier of all its users, is "
+        "missing before the free"
+    )
+
+
 def test_queues_and_atomics() -> None:
     with machine(2, check=True) as m:
         w = window(m, 2, 1024)

@@ -65,9 +65,9 @@ def load(collective: str, name: str, file: str, function: str) -> Kernel:
     found = getattr(_module(path, what), function, None)
     if found is None:
         raise ValueError(f"{what}: {file} has no function {function}")
-    if not isinstance(found, Kernel):
+    if not isinstance(found, Kernel) or found.collective is None:
         raise ValueError(
-            f"{what}: {function} of {file} is no kernel: it needs @torchemu.kernel(collective={collective!r})"
+            f"{what}: {function} of {file} is no collective: it needs @torchemu.kernel(collective={collective!r})"
         )
     if found.collective != collective:
         raise ValueError(f"{what}: {function} of {file} is a kernel for {found.collective}, not for {collective}")

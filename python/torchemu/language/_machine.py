@@ -12,6 +12,7 @@ import numpy as np
 
 from torchemu import _runtime
 from torchemu._binding import go
+from torchemu.errors import MismatchError
 from torchemu.language._program import Killed, Program, running
 from torchemu.language._symmetric import Heap
 
@@ -44,6 +45,7 @@ class Machine:
         self.kernels: dict[str, Kernel] = {}
         self._counts: dict[tuple[Any, ...], int] = {}
         self._shared: dict[tuple[Any, ...], int] = {}
+        self._asked: dict[tuple[Any, ...], tuple[int, str, int]] = {}  # first, by the latest launch that has
         self._due: dict[int, tuple[Program, Callable[[], object]]] = {}
         self.end_line: int = go.PrimLine(self.handle, "the end of its function")
         self._scratch_bytes: int = go.PrimScratchBytes(self.handle)
@@ -85,9 +87,26 @@ class Machine:
         """A queue from one rank to another, for a key that begins with the kernel's place."""
         return self._once(key, lambda: go.PrimQueue(self.handle, name, *ends, slots, nbytes))
 
+    def agree(self, launch: Launched, block: int, name: str, what: str) -> None:
+        """Compares what a rank asks for with a name with what the first rank has, in the launch of the same number.
+
+        Raises:
+            MismatchError: they differ.
+        """
+        key = (launch.kernel.place, launch.ranks, block, name)
+        number, first, rank = self._asked.get(key, (0, what, launch.index))
+        if number < launch.number:
+            self._asked[key] = launch.number, what, launch.index
+        elif number == launch.number and first != what:
+            raise MismatchError(
+                f"memory {name!r} of kernel {launch.kernel.name!r}: rank {launch.index} asks for {what}, "
+                f"and rank {rank} for {first}. All must ask for the same."
+            )
+
     def restart(self, kernel: Kernel) -> None:
         """Forgets what launches of a kernel have counted and share, when some have failed and none runs."""
-        for known in (self._counts, self._shared):
+        tables: tuple[dict[tuple[Any, ...], Any], ...] = (self._counts, self._shared, self._asked)
+        for known in tables:
             for key in [k for k in known if k[0] == kernel.place]:
                 del known[key]
 
@@ -123,7 +142,7 @@ class Machine:
         go.PrimAbandon(self.handle, why)
         self.kill(lambda launch: True)
         self.launches.clear()
-        for forgotten in (self._due, self._counts, self._shared, self.heap.calls, self.heap.open):
+        for forgotten in (self._due, self._counts, self._shared, self._asked, self.heap.calls, self.heap.open):
             forgotten.clear()
 
     def kill(self, chosen: Callable[[Launched], bool]) -> None:

@@ -41,6 +41,7 @@ class Program(greenlet.greenlet):
         super().__init__(self._body)
         self.machine, self.launch, self.handle = machine, launch, handle
         self.block, self.blocks = block, blocks
+        self._agreed: set[str] = set()
         self.scratch = Scratch(machine.scratch_of(launch.rank, block), handle)
 
     def call(self, function: Callable[..., bool], *args: Any) -> None:
@@ -64,6 +65,16 @@ class Program(greenlet.greenlet):
         while frame.f_back is not None and frame.f_code.co_filename.startswith(_LANGUAGE):
             frame = frame.f_back
         return self.machine.line(frame.f_code, frame.f_lineno)
+
+    def agree(self, name: str, what: str) -> None:
+        """Makes sure that the ranks ask for the same when they first ask for something with a name.
+
+        Raises:
+            MismatchError: another one has asked for something else.
+        """
+        if name not in self._agreed:
+            self._agreed.add(name)
+            self.machine.agree(self.launch, self.block, name, what)
 
     def finish(self) -> None:
         """Lets all that the program has started come to its end."""

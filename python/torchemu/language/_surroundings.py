@@ -51,10 +51,12 @@ def workspace(name: str, n: int, dtype: dtypes.dtype = dtypes.float32) -> Pointe
     among these ranks: for what asks with the same name, number and type of elements.
 
     Raises:
+        MismatchError: another rank has asked for something else with the name, in the same launch.
         ValueError: memory has run out, or n is not positive.
     """
     program = current()
     launch, kind = program.launch, dtypes.parse(dtype)
+    program.agree(name, f"{n} elements of {kind.name}")
     key = (launch.kernel.place, launch.ranks, name, count(n), kind)
     window = program.machine.workspace(key, f"workspace {name} of kernel {launch.kernel.name}", n * kind.itemsize)
     return Pointer(go.PrimAddress(window, launch.rank, 0), kind, launch.ranks)
