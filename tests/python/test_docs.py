@@ -278,7 +278,7 @@ def benches_of_layers(block: Block, folder: Path) -> None:
 
 def kernel(block: Block, folder: Path) -> None:
     """It does what its name says."""
-    calls = "x = torch.arange(8.0, device='cuda')\nout = torch.empty_like(x)\ndouble[1](out, x, 8)\nprint(out.tolist())\n"
+    calls = "x = torch.arange(8.0)\nout = torch.empty_like(x)\ndouble[1](out, x, 8)\nprint(out.tolist())\n"
     outcome = launch("--nproc-per-node", "1", written(folder, f"import torch\n{block.text}{calls}"))
     assert (outcome.out, outcome.err) == (f"{[2.0 * i for i in range(8)]}\n", "")
 
