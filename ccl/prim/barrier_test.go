@@ -53,6 +53,7 @@ func TestBarriersInAllOrders(t *testing.T) {
 		{2, 5, true, barrierKinds},
 		{3, 2, false, []prim.BarrierKind{prim.PhaseBarrier, prim.CreditBarrier}},
 		{3, 3, false, barrierKinds[1:2]},
+		{3, 2, true, []prim.BarrierKind{prim.SenseBarrier, prim.CreditBarrier}},
 	} {
 		for _, kind := range c.kinds {
 			x, err := prim.Explore(sips(t, c.ranks), c.ranks, prim.Options{Reorder: c.reorder}, 1<<18, meet(kind, c.rounds, false))

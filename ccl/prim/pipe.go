@@ -129,7 +129,7 @@ func (p *pe) setFlag(f *flag, knows clock) {
 
 func (c *Context) flag(from, to Pipe, id int) *flag {
 	if from >= AllPipes || to >= AllPipes || from == to || id < 0 || id >= flags {
-		c.fail("flag %d from pipe %d to %d: there are flags 0 to %d between two pipes", id, from, to, flags-1)
+		c.fail("flag %d from the %v pipe to the %v pipe: there are flags 0 to %d between two pipes", id, from, to, flags-1)
 	}
 	name := flagName{from, to, id}
 	f := c.pe.flags[name]

@@ -12,10 +12,6 @@ var looks = map[string]func(x *lab, c *prim.Context) bool{
 	"test of two": func(x *lab, c *prim.Context) bool {
 		return c.Test(x.word(0, 1), prim.EQ, 1) || c.Test(x.word(0, 0), prim.EQ, 1)
 	},
-	"test and load": func(x *lab, c *prim.Context) bool {
-		c.Load(c.Tile(0, n), x.at(0, 0))
-		return c.Test(x.word(0, 0), prim.EQ, 1)
-	},
 }
 
 // Two blocks poll for what nobody brings: both are in the report.
