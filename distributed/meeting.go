@@ -251,6 +251,7 @@ func (m *meeting) moveTime(size int) {
 // began notes when a member's device starts.
 func (m *meeting) began(member int, at sim.Time) {
 	m.parts[member].ready = at
+	m.parts[member].after = nil // it has ended; a chain would keep all that ever was in it
 	m.parts[member].work.start = at
 	m.record.Start = max(m.record.Start, at)
 }
