@@ -12,14 +12,36 @@ import (
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
-// Each of these follows one that has not ended when it is issued. Who holds the last does not hold the others.
+// Each of these follows one that had not ended when it was issued. Who holds the last does not hold the others.
 func TestACollectiveLetsGoOfWhatItFollowed(t *testing.T) {
 	c := newCluster(t, "default", distributed.Options{})
+	letsGo(t, c, func(p *multiprocessing.Process) (*distributed.Work, error) {
+		return c.group.AllReduce(me(p), ramp(4, p.ID), tensor.Sum)
+	})
+}
+
+func TestAMessageLetsGoOfWhatItFollowed(t *testing.T) {
+	c := newCluster(t, "default", distributed.Options{})
+	x := make([]*tensor.Tensor, c.group.Size())
+	for rank := range x {
+		x[rank] = ramp(4, rank)
+	}
+	letsGo(t, c, func(p *multiprocessing.Process) (*distributed.Work, error) {
+		if p.ID%2 == 0 {
+			return c.group.Send(me(p), p.ID+1, 0, x[p.ID])
+		}
+		return c.group.Recv(me(p), p.ID-1, 0, x[p.ID])
+	})
+}
+
+// letsGo issues a hundred operations on each rank, of which one has always not ended.
+func letsGo(t *testing.T, c cluster, issue func(p *multiprocessing.Process) (*distributed.Work, error)) {
+	t.Helper()
 	early := make([]weak.Pointer[torchemu.Event], c.group.Size())
 	last := make([]*distributed.Work, c.group.Size())
 	err := c.spawn(func(p *multiprocessing.Process) error {
 		for i := range 100 {
-			w, err := c.group.AllReduce(me(p), ramp(4, p.ID), tensor.Sum)
+			w, err := issue(p)
 			if err != nil {
 				return err
 			}

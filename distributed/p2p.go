@@ -49,7 +49,8 @@ type letter struct {
 	number   uint64            // in recordings
 	called   sim.Time          // when the host began to issue it
 	ready    sim.Time
-	other    *letter // the other side, once they have met
+	reached  sim.Time // when the device can start, as far as known
+	other    *letter  // the other side, once they have met
 }
 
 // Source is the group rank that a receive got its message from, once it is done.
@@ -99,6 +100,7 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	}
 	l.site = c.Site
 	l.number, l.called, l.ready = g.backend.launch(host)
+	l.reached = l.ready
 	l.data = pendingOn([]*tensor.Tensor{l.tensor})
 	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
 	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
@@ -207,11 +209,21 @@ func (l *letter) meet(other *letter) error {
 	})
 	after := torchemu.Unfinished(append(send.after, recv.after...)...)
 	torchemu.AfterAll(after, func(latest sim.Time) {
+		send.letGo()
+		recv.letGo()
 		if !send.work.Done() && !recv.work.Done() {
 			send.transmit(recv, max(latest, send.ready, recv.ready))
 		}
 	})
 	return nil
+}
+
+// letGo forgets what the letter followed, which has ended: a chain would keep all that ever was in it.
+func (l *letter) letGo() {
+	for _, e := range l.after {
+		l.reached = max(l.reached, e.At())
+	}
+	l.after, l.data = nil, nil
 }
 
 func failed(e *torchemu.Event) bool { return e.Err() != nil }

@@ -45,7 +45,7 @@ func (w *Work) Began() (at sim.Time, reached bool) {
 // follows is when the host issued the operation, and what had to end before the device could start it.
 func (w *Work) follows() (issued sim.Time, after []*torchemu.Event) {
 	if w.letter != nil {
-		return w.letter.ready, w.letter.after
+		return w.letter.reached, w.letter.after
 	}
 	if w.meeting == nil { // of a single worker's shards
 		return w.start, nil
