@@ -40,6 +40,7 @@ func Algorithms(c Collective) []Algorithm {
 	case AllGather:
 		return []Algorithm{
 			allGatherRing(),
+			allGatherBidirectionalRing(),
 			allGatherRecursive(),
 			allGatherDirect(),
 			allGatherHierarchical(),
@@ -47,6 +48,7 @@ func Algorithms(c Collective) []Algorithm {
 	case ReduceScatter:
 		return []Algorithm{
 			reduceScatterRing(),
+			reduceScatterBidirectionalRing(),
 			reduceScatterRecursive(),
 			reduceScatterDirect(),
 			reduceScatterHierarchical(),

@@ -35,8 +35,8 @@ func TestAlgorithmNames(t *testing.T) {
 		ccl.AllReduce: {
 			"ring", "bidirectional_ring", "halving_doubling", "double_binary_tree", "one_shot", "two_shot", "torus_2d", "hierarchical",
 		},
-		ccl.AllGather:     {"ring", "recursive", "direct", "hierarchical"},
-		ccl.ReduceScatter: {"ring", "recursive", "direct", "hierarchical"},
+		ccl.AllGather:     {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical"},
+		ccl.ReduceScatter: {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical"},
 		ccl.Broadcast:     {"binomial", "chain", "direct"},
 		ccl.ReduceToRoot:  {"binomial", "chain", "direct"},
 		ccl.Gather:        {"binomial", "direct"},
@@ -70,7 +70,7 @@ func TestLookup(t *testing.T) {
 	}
 	for _, name := range []string{"", "Ring", "auto", "one_shot"} {
 		_, err := ccl.Lookup(ccl.AllGather, name)
-		want := fmt.Sprintf("unknown all_gather algorithm %q: choose one of direct, hierarchical, recursive, ring", name)
+		want := fmt.Sprintf("unknown all_gather algorithm %q: choose one of bidirectional_ring, direct, hierarchical, recursive, ring", name)
 		if err == nil || err.Error() != want {
 			t.Errorf("got error %v, want %s", err, want)
 		}

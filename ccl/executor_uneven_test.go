@@ -28,7 +28,8 @@ func withSizes(s *ccl.Schedule, sizes []int, devices []topology.DeviceID) ccl.La
 	return l
 }
 
-// unevenBytes is what each step sends: it follows every block on its way, and names it s·World+d in an AllToAll.
+// unevenBytes is what each step sends: it follows every block on its way, and names it s·World+d in an AllToAll. Of the
+// Sub chunks of a block the first ones are the longer.
 func unevenBytes(s *ccl.Schedule, sizes []int) []int64 {
 	at := make([]map[int]int, s.World) // which block is where
 	for r := range at {
@@ -57,7 +58,7 @@ func unevenBytes(s *ccl.Schedule, sizes []int) []int64 {
 			step := s.Steps[i]
 			for place := step.Lo; place < step.Hi; place++ {
 				c := s.Chunk(place)
-				bytes[i] += 4 * int64(sizes[before[step.Src][c]])
+				bytes[i] += 4 * int64((sizes[before[step.Src][c]]+s.Sub-1-c%s.Sub)/s.Sub)
 				at[step.Dst][c] = before[step.Src][c]
 			}
 		}

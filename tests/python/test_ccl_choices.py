@@ -28,8 +28,8 @@ CALLS: dict[str, Callable[[int], object]] = {
     "all_to_all": lambda r: dist.all_to_all(parts(), parts()),
 }
 ALGORITHMS = {
-    "all_gather": "ring recursive direct hierarchical",
-    "reduce_scatter": "ring recursive direct hierarchical",
+    "all_gather": "ring bidirectional_ring recursive direct hierarchical",
+    "reduce_scatter": "ring bidirectional_ring recursive direct hierarchical",
     "broadcast": "chain binomial direct",
     "reduce": "chain binomial direct",
     "gather": "binomial direct",
