@@ -1,7 +1,5 @@
 package ccl
 
-import "slices"
-
 // allReduceBidirectionalRing sends the first half of the vector round the ring one way and the second half the other
 // way, so that links that carry both ways at once are used both ways.
 func allReduceBidirectionalRing() Algorithm {
@@ -11,10 +9,7 @@ func allReduceBidirectionalRing() Algorithm {
 		shape:      func(l Layout, _ int) (blocks, sub int) { return 2 * l.World, 1 },
 		steps: func(l Layout, _ int) phase {
 			n := l.World
-			up := everyRank(n)
-			down := slices.Clone(up)
-			slices.Reverse(down)
-			return together(ringBothWays(up, parts(0, n, 1)), ringBothWays(down, parts(n, n, 1)))
+			return together(ringBothWays(everyRank(n), parts(0, n, 1)), ringBothWays(everyRankDown(n), parts(n, n, 1)))
 		},
 	}
 }

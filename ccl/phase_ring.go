@@ -1,7 +1,5 @@
 package ccl
 
-import "slices"
-
 // ringReduceScatter leaves member i with the reduction of part i. Each part travels once round the ring and gathers
 // the members' values on its way, so it starts at the member after its owner.
 func ringReduceScatter(members []int, owned []part) phase {
@@ -29,9 +27,7 @@ func halvesOfBlocks(l Layout, _ int) (blocks, sub int) { return l.World, 2 }
 // bothWaysRound lets a ring work on the first halves of the ranks' blocks and another one, the other way round, on the
 // second halves.
 func bothWaysRound(n int, ring func(members []int, owned []part) phase) phase {
-	up := everyRank(n)
-	down := slices.Clone(up)
-	slices.Reverse(down)
+	up, down := everyRank(n), everyRankDown(n)
 	halves := parts(0, 2*n, 1)
 	first, second := make([]part, n), make([]part, n)
 	for i := range n {

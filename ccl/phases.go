@@ -1,5 +1,7 @@
 package ccl
 
+import "slices"
+
 // A phase is a piece of an algorithm: rounds of steps that algorithms combine with chain, together and lanes.
 // Several phases that work on different chunks, or on different ranks, can share rounds.
 type phase struct {
@@ -136,5 +138,12 @@ func everyRank(world int) []int {
 	for r := range ranks {
 		ranks[r] = r
 	}
+	return ranks
+}
+
+// everyRankDown lists the ranks of a world from the last one on.
+func everyRankDown(world int) []int {
+	ranks := everyRank(world)
+	slices.Reverse(ranks)
 	return ranks
 }
