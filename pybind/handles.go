@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -23,6 +24,7 @@ var table = struct {
 type world struct {
 	*torchemu.World
 	backend *distributed.Backend
+	config  *ccl.Config
 	about   string // JSON for Describe
 	thread  int
 }

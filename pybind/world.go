@@ -23,8 +23,8 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	w := &world{World: torchemu.NewWorld(topo), thread: unix.Gettid()}
-	if err := w.furnish(config); err != nil {
+	w := &world{World: torchemu.NewWorld(topo), config: config, thread: unix.Gettid()}
+	if err := w.furnish(); err != nil {
 		return 0, err
 	}
 	return register(w), nil
@@ -32,7 +32,7 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 
 // ResizeWorld gives an idle World another topology with as many SIPs or more. Its ranks, streams and tensors stay; groups
 // that are made from now on are on the new fabric.
-func ResizeWorld(handle int64, topologyName, cclFile string) (err error) {
+func ResizeWorld(handle int64, topologyName string) (err error) {
 	defer guard(&err)
 	w, err := worldOf(handle)
 	if err != nil {
@@ -42,19 +42,15 @@ func ResizeWorld(handle int64, topologyName, cclFile string) (err error) {
 	if err != nil {
 		return err
 	}
-	config, err := ccl.LoadConfig(cclFile)
-	if err != nil {
-		return err
-	}
 	if err := w.Resize(topo); err != nil {
 		return raise("RuntimeError", "%v", err)
 	}
-	return w.furnish(config)
+	return w.furnish()
 }
 
 // furnish makes what serves the World's present topology.
-func (w *world) furnish(config *ccl.Config) (err error) {
-	settings := config.Resolve(w.Topology.SIPs())
+func (w *world) furnish() (err error) {
+	settings := w.config.Resolve(w.Topology.SIPs())
 	options := distributed.Options{
 		Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32, Chosen: settings.Others(),
 		Kernels: kernelsOf(settings),
@@ -65,7 +61,7 @@ func (w *world) furnish(config *ccl.Config) (err error) {
 	if w.backend, err = distributed.NewBackend(w.World, options); err != nil {
 		return err
 	}
-	w.about, err = describe(w.Topology, config, settings)
+	w.about, err = describe(w.Topology, w.config, settings)
 	return err
 }
 

@@ -66,7 +66,6 @@ class World:
     ) -> None:
         self.source = os.fspath(topology)
         self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
-        self._ccl_file = os.fspath(ccl)
         self.room_for: Callable[[int], None] | None = None
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
@@ -98,7 +97,7 @@ class World:
         Raises:
             RuntimeError: something is under way, faults are set, or it is being recorded.
         """
-        go.ResizeWorld(self.handle, topology, self._ccl_file)
+        go.ResizeWorld(self.handle, topology)
         self.programs = None  # those were on the old fabric
         self._describe()
 
