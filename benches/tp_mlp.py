@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from parallel_models import flags
+
 DTYPES = {"bfloat16": "f16_tflops", "float16": "f16_tflops", "float32": "f32_tflops"}
 """And where the topology says what a PE does with them."""
 
@@ -81,35 +83,16 @@ def show(table: Sequence[tuple[Any, ...]]) -> None:
         print("{:>3}  {:<8} {:>11.3f} {:>13.3f} {:>13.3f} {:>8.2f}".format(*row), flush=True)
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     usual = Options()
     parser = argparse.ArgumentParser(description="Time and utilisation of a tensor-parallel MLP, h → 4h → h.")
     add = parser.add_argument
-    add(
-        "--tp",
-        type=_positive,
-        nargs="+",
-        default=usual.tp,
-        metavar="N",
-        help="numbers of ranks to try (default: 1 2 4 8)",
-    )
-    add("--hidden", type=_positive, default=usual.hidden, metavar="H", help="the hidden size (default: 2048)")
-    add("--tokens", type=_positive, default=usual.tokens, metavar="N", help="of the input (default: 1024)")
+    flags.add_degrees(parser, usual.tp, "try")
+    add("--hidden", type=flags.positive, default=usual.hidden, metavar="H", help="the hidden size (default: 2048)")
+    add("--tokens", type=flags.positive, default=usual.tokens, metavar="N", help="of the input (default: 1024)")
     add("--dtype", choices=tuple(DTYPES), default=usual.dtype, help="(default: bfloat16)")
     add("--sequence-parallel", action="store_true", help="divide the tokens outside of the layers, too")
-    add(
-        "--topology",
-        default="default",
-        metavar="NAME|FILE",
-        help="a preset, resized to the ranks, or a file (default: default)",
-    )
-    add("--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
+    flags.add_fabric(parser)
     return parser
 
 

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from parallel_models import flags
+
 AGREEMENT = {"float64": 1e-10, "float32": 1e-4, "bfloat16": 5e-2}
 """By how much losses may differ. Roundings of 2⁻⁵³ and 2⁻²⁴ grow a thousandfold or so in some hundred steps; those of
 bfloat16 are of activations only, since its parameters have copies in float32."""
@@ -112,37 +114,18 @@ def run(torch: Any, options: Options | None = None) -> None:
     assert comparison.all_agree, "losses differ"
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     usual = Options()
     parser = argparse.ArgumentParser(description="Trains a small GPT in several divisions and compares the losses.")
     add = parser.add_argument
-    add(
-        "--tp",
-        type=_positive,
-        nargs="+",
-        default=usual.tp,
-        metavar="N",
-        help="numbers of ranks to compare (default: 1 2 4 8)",
-    )
-    add("--steps", type=_positive, default=usual.steps, metavar="N", help="of Adam (default: 50)")
+    flags.add_degrees(parser, usual.tp, "compare")
+    add("--steps", type=flags.positive, default=usual.steps, metavar="N", help="of Adam (default: 50)")
     add("--dtype", choices=tuple(AGREEMENT), default=usual.dtype, help="(default: float64)")
-    add("--hidden", type=_positive, default=usual.hidden, metavar="H", help="the hidden size (default: 64)")
+    add("--hidden", type=flags.positive, default=usual.hidden, metavar="H", help="the hidden size (default: 64)")
     for name, what in SIZES.items():
         default = getattr(usual, name)
-        add(f"--{name}", type=_positive, default=default, metavar="N", help=f"{what} (default: {default})")
-    add(
-        "--topology",
-        default="default",
-        metavar="NAME|FILE",
-        help="a preset, resized to the ranks, or a file (default: default)",
-    )
-    add("--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
+        add(f"--{name}", type=flags.positive, default=default, metavar="N", help=f"{what} (default: {default})")
+    flags.add_fabric(parser)
     return parser
 
 

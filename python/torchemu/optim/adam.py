@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import zeros
 from torchemu._tensor.dispatch import Op
 from torchemu._tensor.reductions import wide
-from torchemu.optim.optimizer import Array, Optimizer, ParamsT, check_ways, evaluated, like, read_and_written, update
+from torchemu.optim.optimizer import Array, ParamsT, PerParameter, check_ways, like, read_and_written, update
 
 __all__ = ["Adam", "AdamW"]
 
@@ -51,7 +50,7 @@ def _store(target: Array, numbers: Array) -> None:
 STEP = Op("adam", _adam, lambda outputs, inputs: 16 * outputs[0].numel(), traffic=read_and_written)
 
 
-class Adam(Optimizer):
+class Adam(PerParameter):
     """Adam, one kernel a parameter.
 
     With g = gradient + weight_decay·p, m = β₁·m + (1-β₁)·g and v = β₂·v + (1-β₂)·g², p becomes
@@ -95,15 +94,6 @@ class Adam(Optimizer):
         defaults |= {"maximize": maximize, "foreach": foreach, "capturable": capturable}
         defaults |= {"differentiable": differentiable, "fused": fused}
         super().__init__(params, defaults | {"decoupled_weight_decay": decoupled_weight_decay})
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters; returns what the closure, if one is given, returns."""
-        loss = evaluated(closure)
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    self._update(p, group)
-        return loss
 
     def _update(self, p: Tensor, group: dict[str, Any]) -> None:
         state = self.state[p]

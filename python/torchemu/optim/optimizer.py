@@ -292,6 +292,23 @@ def check_ways(differentiable: bool, foreach: bool | None, fused: bool | None) -
         raise unsupported("an optimizer with differentiable=True", "no gradients go through its steps")
 
 
+class PerParameter(Optimizer):
+    """An optimizer that changes each parameter by its own gradient."""
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes the parameters; returns what the closure, if one is given, returns."""
+        loss = evaluated(closure)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self._update(p, group)
+        return loss
+
+    def _update(self, p: Tensor, group: dict[str, Any]) -> None:
+        """Changes a parameter, which has a gradient."""
+        raise NotImplementedError
+
+
 def evaluated(closure: Callable[[], Any] | None) -> Any:
     """What the closure returns, gradients being recorded in it."""
     if closure is None:

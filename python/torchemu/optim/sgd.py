@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op
 from torchemu._tensor.reductions import wide
-from torchemu.optim.optimizer import Array, Optimizer, ParamsT, check_ways, evaluated, like, read_and_written, update
+from torchemu.optim.optimizer import Array, ParamsT, PerParameter, check_ways, like, read_and_written, update
 
 __all__ = ["SGD"]
 
@@ -33,7 +32,7 @@ def _sgd(p: Array, *arrays: Any) -> None:
 STEP = Op("sgd", _sgd, lambda outputs, inputs: 6 * outputs[0].numel(), traffic=read_and_written)
 
 
-class SGD(Optimizer):
+class SGD(PerParameter):
     """Gradient descent, one kernel a parameter.
 
     With g = gradient + weight_decay·p and, where there is momentum, v = momentum·v + (1 - dampening)·g (at first
@@ -78,15 +77,6 @@ class SGD(Optimizer):
         defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
         defaults |= {"nesterov": nesterov, "maximize": maximize, "foreach": foreach}
         super().__init__(params, defaults | {"differentiable": differentiable, "fused": fused})
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters; returns what the closure, if one is given, returns."""
-        loss = evaluated(closure)
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    self._update(p, group)
-        return loss
 
     def _update(self, p: Tensor, group: dict[str, Any]) -> None:
         if not group["momentum"]:

@@ -57,7 +57,7 @@ def _told() -> Iterator[None]:
 def _launch(options: argparse.Namespace, program: Program) -> Launch:
     """How many ranks; without numbers, one for each SIP of the topology, or one for a program that is one host."""
     nodes, sips = fabric.shape(options.topology)
-    if program.is_one_host():
+    if not options.nproc_per_node and program.is_one_host():
         nodes = sips = 1
     return Launch(
         nproc=options.nproc_per_node or sips,
