@@ -273,9 +273,10 @@ class Context:
         self.node, self.device = node, self.rank - node.start
 
     def of_ranks(self) -> ProcessGroup | None:
-        """The default group, where spawned ranks can have it too: a single worker's shards are not ranks to spawn."""
+        """The default group, where spawned ranks can have it too: a single worker's shards are not ranks to spawn,
+        and a group that is not on the fabric belongs to who made it."""
         group = self.group or self.inherited
-        return None if group is None or group.sharded else group
+        return None if group is None or group.sharded or not group.handle else group
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
@@ -326,6 +327,11 @@ def switch_to(context: Context | None) -> Context | None:
 def running() -> Context | None:
     """The context of the running rank; None outside of any."""
     return _context
+
+
+def present() -> Context | None:
+    """The context of the running rank; None where no World is open."""
+    return _context if _context is not None or _world is None else _world.main
 
 
 def process() -> Process | None:

@@ -25,8 +25,6 @@ UNSUPPORTED: dict[str, dict[str, Callable[[Any], Any]]] = {
         **dict.fromkeys(
             [
                 "Logger",
-                "ProcessGroupGloo",
-                "ProcessGroupNCCL",
                 "Reducer",
             ],
             lambda cls: cls(),
@@ -123,10 +121,10 @@ def test_the_names_of_modules_are_modules() -> None:
         assert importlib.import_module(f"torchemu.distributed.{name}") is getattr(dist, name)
 
 
-def test_complex_numbers_say_that_they_are_not_there() -> None:
-    for name in ("complex32", "complex64", "complex128", "cfloat", "cdouble", "chalf"):
+def test_complex32_says_that_it_is_not_there() -> None:
+    for name in ("complex32", "chalf"):
         assert not hasattr(torch, name)
-        with pytest.raises(NotImplementedError, match=f"torch.{name} is not supported: tensors are of real numbers"):
+        with pytest.raises(NotImplementedError, match=r"torch.complex32 is not supported: use complex64"):
             getattr(torch, name)
 
 

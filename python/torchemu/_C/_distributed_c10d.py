@@ -31,6 +31,7 @@ from torchemu.distributed import (
     set_debug_level,
     set_debug_level_from_env,
 )
+from torchemu.distributed._backend_groups import Backend
 from torchemu.distributed._flight_files import FlightRecorderHook
 from torchemu.distributed._flight_files import dump_trace as _dump_fr_trace
 from torchemu.distributed._flight_files import dump_trace_file as _dump_fr_trace_file
@@ -38,6 +39,7 @@ from torchemu.distributed._flight_files import dump_trace_json as _dump_fr_trace
 from torchemu.distributed._flight_files import reset_trace as _reset_fr_trace
 from torchemu.distributed._hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
 from torchemu.distributed._options import AllgatherOptions
+from torchemu.distributed._plugged import DistributedBackendOptions as _DistributedBackendOptions
 from torchemu.distributed._symmetric_memory import is_nvshmem_available as _is_nvshmem_available
 from torchemu.distributed._symmetric_memory._handle import _SymmetricMemory
 from torchemu.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
@@ -54,6 +56,7 @@ __all__ = [
     "AllgatherOptions",
     "AllreduceCoalescedOptions",
     "AllreduceOptions",
+    "Backend",
     "BarrierOptions",
     "BroadcastOptions",
     "BuiltinCommHookType",
@@ -80,6 +83,7 @@ __all__ = [
     "Store",
     "TCPStore",
     "Work",
+    "_DistributedBackendOptions",
     "_SymmetricMemory",
     "_dump_fr_trace",
     "_dump_fr_trace_file",

@@ -11,6 +11,7 @@ from datetime import timedelta as timedelta
 
 import torchemu as torch  # noqa: F401 (PyTorch's package has all these names too)
 from torchemu.distributed import algorithms, autograd, c10d_logger, config, logging_handlers, remote_device, rpc, utils
+from torchemu.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
 from torchemu.distributed._backends import BACKENDS, is_available
 from torchemu.distributed._debug import (
     DebugLevel,
@@ -26,8 +27,6 @@ from torchemu.distributed._missing import (
     BuiltinCommHookType,
     GroupName,
     Logger,
-    ProcessGroupGloo,
-    ProcessGroupNCCL,
     RankType,
     Reducer,
 )

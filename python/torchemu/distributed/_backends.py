@@ -1,16 +1,18 @@
-"""Backends: their names. All of them are the emulated fabric."""
+"""Backends: their names. Those that are built in are all the emulated fabric."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from torchemu.distributed._registry import BackendType, Plugin, known, register
 from torchemu.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 
 BACKENDS = ("ahbm", "nccl", "gloo")
-"""The backend names that are accepted. All are the emulated fabric."""
+"""The names of the backends that are built in. All are the emulated fabric."""
 
 _NOT_BUILT_IN = {
     "mpi": "Distributed package doesn't have MPI built in. MPI is only included if you build PyTorch from source on a "
@@ -20,7 +22,40 @@ _NOT_BUILT_IN = {
 }
 
 
-class Backend(str):
+class _OfRank(type):
+    """Gives Backend what the running rank knows of backends: also the names that its program has registered."""
+
+    def __getattr__(cls, name: str) -> str:
+        if name.isupper() and name.lower() in known().names:
+            return name.lower()
+        raise AttributeError(f"type object 'Backend' has no attribute {name!r}")
+
+    @property
+    def backend_list(cls) -> list[str]:
+        """All names."""
+        return known().names
+
+    @property
+    def default_device_backend_map(cls) -> dict[str, str]:
+        """The backend that each type of device has unless a program says another."""
+        return known().by_device
+
+    @property
+    def backend_capability(cls) -> dict[str, list[str]]:
+        """The types of devices that each backend is for."""
+        return known().capability
+
+    @property
+    def backend_type_map(cls) -> dict[str, BackendType]:
+        """The kind of each backend."""
+        return known().types
+
+    @property
+    def _plugins(cls) -> dict[str, Plugin]:
+        return known().plugins
+
+
+class Backend(str, metaclass=_OfRank):
     """The names of backends: ``Backend("NCCL")`` is ``Backend.NCCL`` is ``"nccl"``."""
 
     __slots__ = ()
@@ -33,16 +68,7 @@ class Backend(str):
     UCC = "ucc"
     MPI = "mpi"
 
-    backend_list = [UNDEFINED, AHBM, GLOO, NCCL, XCCL, UCC, MPI]  # noqa: RUF012 (PyTorch's name and type)
-    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "ahbm": AHBM}  # noqa: RUF012
-    backend_capability = {  # noqa: RUF012
-        AHBM: ["cpu", "cuda", "ahbm"],
-        GLOO: ["cpu", "cuda"],
-        NCCL: ["cuda"],
-        XCCL: ["xpu"],
-        UCC: ["cpu", "cuda"],
-        MPI: ["cpu", "cuda"],
-    }
+    _BackendPlugin = Plugin
 
     def __new__(cls, name: str) -> str:  # type: ignore[misc]
         """The name as PyTorch writes it."""
@@ -51,9 +77,24 @@ class Backend(str):
         return name.lower()
 
     @classmethod
-    def register_backend(cls, name: str, func: Any, extended_api: bool = False, devices: Any = None) -> None:
-        """Not supported: every backend is the emulated fabric."""
-        raise NotImplementedError(f"register_backend({name!r}) is not supported: every backend is the emulated fabric")
+    def register_backend(
+        cls,
+        name: str,
+        func: Callable[..., Any],
+        extended_api: bool = False,
+        devices: str | Sequence[str] | None = None,
+    ) -> None:
+        """Makes a backend known, on this rank and those that it spawns: groups of this name are what func makes.
+
+        Args:
+            name: also becomes an attribute, in capitals.
+            func: called as ``func(store, rank, size, timeout)``. It returns a ProcessGroup, which is the group then,
+                or what serves tensors on the backend's devices: a ProcessGroupGloo, a
+                torch._C._distributed_c10d.Backend.
+            extended_api: it is called with DistributedBackendOptions and pg_options instead.
+            devices: the types of devices that the backend is for; None is "cpu" and "cuda", with a warning.
+        """
+        register(name, Plugin(func, extended_api), devices)
 
 
 class BackendConfig:
@@ -119,11 +160,16 @@ def checked(backend: str | None) -> str:
     """
     name = Backend(Backend.AHBM if backend is None else backend)
     for part in BackendConfig(name).device_backend_map.values():
-        if part in _NOT_BUILT_IN:
+        if part in _NOT_BUILT_IN and not _is_there(part):
             raise RuntimeError(_NOT_BUILT_IN[part])
-        if part not in BACKENDS:
-            raise AssertionError(f"Unknown backend type {part}; choose one of {', '.join(BACKENDS)}")
+        if not _is_there(part):
+            choices = [*BACKENDS, *map(str.lower, known().plugins)]
+            raise AssertionError(f"Unknown backend type {part}; choose one of {', '.join(choices)}")
     return name
+
+
+def _is_there(name: str) -> bool:
+    return name in BACKENDS or known().plugin(name) is not None
 
 
 def default_timeout(backend: str) -> timedelta:
@@ -173,7 +219,7 @@ def is_xccl_available() -> bool:
 def is_backend_available(backend: str) -> bool:
     """Whether a backend of this name, or all of a list of pairs, can be used."""
     names = _pairs(backend.lower()).values() if ":" in backend else [backend.lower()]
-    return all(name in BACKENDS for name in names)
+    return all(map(_is_there, names))
 
 
 def is_torchelastic_launched() -> bool:

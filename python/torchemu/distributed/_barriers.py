@@ -17,6 +17,9 @@ from torchemu.distributed._issue import issue
 from torchemu.distributed._p2p import post
 from torchemu.distributed._work import Work, wait_on_host
 
+_BARRIER = "barrier|all_reduce|max|0"
+"""What the core is told of one."""
+
 
 def barrier(
     group: ProcessGroup | None = None,
@@ -47,8 +50,10 @@ def barrier(
     if ranks.sharded:
         _runtime.current().wait_for_all()  # one host is all of the ranks
         return None
+    if ranks.carrier is not None:
+        return ranks.carrier.collective(_BARRIER, [], [], async_op)
     token = [_token(ranks)]
-    work = issue(ranks, "barrier|all_reduce|max|0", token, token, True, [], on_host=True)
+    work = issue(ranks, _BARRIER, token, token, True, [], on_host=True)
     assert work is not None
     work.limit = timeout
     if async_op:
@@ -82,7 +87,7 @@ def monitored_barrier(
     ranks = member(group, "monitored_barrier")
     if ranks is None:
         return
-    if ranks.backend == _backends.Backend.NCCL:
+    if ranks.backend == _backends.Backend.NCCL or ranks.carrier is not None:
         raise ValueError("monitored_barrier is only implemented for GLOO backend.")
     limit = _limit(timeout, ranks)
     if ranks.sharded:

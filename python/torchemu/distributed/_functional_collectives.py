@@ -15,7 +15,8 @@ from torchemu._tensor import Tensor
 from torchemu.distributed import _gradients
 from torchemu.distributed import distributed_c10d as c10d
 from torchemu.distributed._async_tensor import AsyncCollectiveTensor
-from torchemu.distributed._groups import find_by_name, groups
+from torchemu.distributed._groups import find_by_name
+from torchemu.distributed._membership import groups
 from torchemu.distributed._work import Work
 from torchemu.distributed.device_mesh import DeviceMesh
 

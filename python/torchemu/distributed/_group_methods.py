@@ -22,8 +22,10 @@ from torchemu.distributed._reduce_op import ReduceOp
 from torchemu.distributed._work import Work
 
 if TYPE_CHECKING:
+    from torchemu.distributed._carrier import Carrier
     from torchemu.distributed._groups import ProcessGroup
     from torchemu.distributed._hooks import Hooks
+    from torchemu.distributed._registry import BackendType
 
 _NO_TIMEOUT = timedelta()
 
@@ -83,8 +85,6 @@ class GroupMethods:
         handle: int
         hooks: Hooks | None
         backend: str
-        group_name: str
-        group_desc: str
 
         def _self(self) -> ProcessGroup: ...
     else:
@@ -323,27 +323,62 @@ class GroupMethods:
 
     def _get_sequence_number_for_group(self) -> int:
         """How many collectives this rank has issued to the group."""
+        carrier = self._self().carrier
+        if carrier is not None:
+            return carrier.any_backend()._get_sequence_number_for_group()
         return go.NextSeq(self.handle, _runtime.current().rank)
 
-    def _get_backend(self, device: Any) -> ProcessGroup:
-        """What does the group's operations on a device: the group itself.
+    def _get_backend(self, device: Any) -> Any:
+        """What does the group's operations on a device: the group itself, or what is registered for such devices.
 
         Raises:
             RuntimeError: its backend is for other devices.
         """
         group, kind = self._self(), str(device).partition(":")[0]
+        if group.carrier is not None:
+            return group.carrier.backend(kind)
         if not (group.takes_hosts if kind == "cpu" else group.takes_devices):
             raise RuntimeError(f"No backend type associated with device type {kind}")
         return group
 
+    def _register_backend(self, device: Any, backend_type: BackendType, backend: Any = None) -> None:
+        """Makes a backend do the operations on a type of device, for a group that a program has made.
+
+        Raises:
+            TypeError: not a backend.
+            RuntimeError: the group is on the fabric.
+        """
+        from torchemu.distributed._backend_groups import Backend
+
+        if not isinstance(backend, (Backend, GroupMethods)) and backend is not None:
+            raise TypeError(
+                "_register_backend(): incompatible function arguments. The following argument types are supported:\n"
+                "    1. (self: torch._C._distributed_c10d.ProcessGroup, device: torch.device, backend_type: "
+                "c10d::ProcessGroup::BackendType, backend: c10d::Backend | None = None) -> None\n\n"
+                f"Invoked with: {self!r}, {device!r}, {backend_type!r}, {backend!r}"
+            )
+        self._own_carrier("_register_backend").register(str(device).partition(":")[0], backend_type, backend)
+
+    def _set_default_backend(self, backend_type: BackendType) -> None:
+        """Says which kind of backend the group is called after."""
+        self._own_carrier("_set_default_backend").prefer(backend_type)
+
+    def _own_carrier(self, method: str) -> Carrier:
+        carrier = self._self().carrier
+        if carrier is None:
+            raise RuntimeError(f"ProcessGroup.{method} is for groups that a program makes: this one is on the fabric")
+        return carrier
+
     def _get_backend_name(self) -> str:
-        return self.backend
+        return self._self().name()
 
     @property
     def _device_types(self) -> list[device]:
         from torchemu.distributed._backends import BackendConfig
 
-        return [device(kind) for kind in BackendConfig(self.backend).device_backend_map]
+        carrier = self._self().carrier
+        kinds = BackendConfig(self.backend).device_backend_map if carrier is None else carrier.kinds
+        return [device(kind) for kind in kinds]
 
     @property
     def options(self) -> BackendOptions:
@@ -372,13 +407,19 @@ class GroupMethods:
         """Does nothing: works always know their duration."""
 
     def _set_group_name(self, name: str) -> None:
-        self.group_name = name
+        self._self()._name = name
 
     def _set_group_desc(self, description: str) -> None:
-        self.group_desc = description
+        self._self()._description = description
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Does nothing: collectives are always numbered."""
+
+    def _wait_for_pending_works(self) -> None:
+        """Does nothing: hooks are called when works are issued."""
 
     def _has_hooks(self) -> bool:
-        return self.hooks is not None
+        return self.hooks is not None and bool(self.hooks.watchers)
 
     def split_group(
         self,

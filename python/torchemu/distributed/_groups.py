@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._device import ACCELERATORS, CPU, device
-from torchemu._rank_local import RankLocal
 from torchemu._waiting import picoseconds
 from torchemu.distributed import _backends, _flight_files
+from torchemu.distributed._backends import Backend
+from torchemu.distributed._carrier import Carrier, checked_place
 from torchemu.distributed._group_methods import GroupMethods
+from torchemu.distributed._hooks import Hooks
+from torchemu.distributed._membership import Membership, groups
+from torchemu.distributed._registry import BackendType
 from torchemu.distributed._work import FOR_EVER
-from torchemu.errors import MismatchError
 
 if TYPE_CHECKING:
     from torchemu._tensor import Tensor
     from torchemu.distributed._coalescing import Collected
-    from torchemu.distributed._hooks import Hooks
     from torchemu.distributed.store import Store
 
 NON_GROUP_MEMBER = -100
@@ -33,33 +32,15 @@ NON_GROUP_MEMBER = -100
 _NOT_INITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
 
 
-@dataclass(frozen=True)
-class Membership:
-    """What the ranks of a process group have in common.
-
-    Attributes:
-        world: where it is.
-        handle: the Go core's group.
-        members: numbers in the World, by group rank.
-        sharded: the members are the shards that a single worker's tensors have on the PEs of one SIP.
-        maker, site: the rank that was the first to make the group, and where.
-    """
-
-    world: _runtime.World
-    handle: int
-    members: tuple[int, ...]
-    sharded: bool = False
-    maker: int = 0
-    site: str = ""
-
-    @functools.cached_property
-    def index(self) -> dict[int, int]:
-        """Group ranks by numbers in the World: one table for all members, of which there may be thousands."""
-        return {member: i for i, member in enumerate(self.members)}
-
-
 class ProcessGroup(GroupMethods):
     """Ranks that meet in collectives, as one of them knows the group.
+
+    Programs get groups from init_process_group and new_group. One that they make themselves, of this class or one of
+    their own, has a rank and a size only: its class says how collectives are done, or backends that are registered for
+    types of devices do them.
+
+    Args:
+        place: rank and size, perhaps after a store that the members share.
 
     Attributes:
         ranks: the members' numbers in the default group, by group rank.
@@ -75,31 +56,76 @@ class ProcessGroup(GroupMethods):
         alive: not destroyed.
     """
 
-    def __init__(self, shared: Membership, ranks: Sequence[int], name: str, description: str, backend: str) -> None:
+    store: Store | None
+    _place: tuple[int, int] | None  # rank and size of a group that a program has made; None on the fabric
+
+    BackendType = BackendType
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = BackendType
+
+    def __init__(self, *place: Any) -> None:
+        store, rank, size = checked_place("ProcessGroup", place)
+        context = _runtime.current()
+        self._begin(Hooks(Carrier(self)))
+        self._place, self.store = (rank, size), store
+        self.join(Membership(context.world, 0, (context.rank,)), range(size), "", "", Backend.UNDEFINED)
+
+    @classmethod
+    def over(cls, shared: Membership, ranks: Sequence[int], name: str, description: str, backend: str) -> ProcessGroup:
+        """The group of some ranks of the default group, whose collectives the fabric does."""
+        group = cls.__new__(cls)
+        group._begin(None)
+        group.join(shared, ranks, name, description, backend)
+        if not group.sharded:
+            _flight_files.watch_as_asked_for(group)
+        return group
+
+    def _begin(self, hooks: Hooks | None) -> None:
+        self.hooks = hooks
+        self._place = None
+        self._bound_device: Any = None
+        self.coalescing: Collected | None = None
+        self.token: Tensor | None = None
+        self.store = None
+        self.monitored = 0
+        self.alive = True
+
+    def join(self, shared: Membership, ranks: Sequence[int], name: str, description: str, backend: str) -> None:
+        """Makes it the group of some ranks of the default group."""
         self.world, self.handle, self.sharded = shared.world, shared.handle, shared.sharded
         self.shared = shared
         self.index = shared.index
         self.ranks = tuple(ranks)
-        self.group_name, self.group_desc, self.backend = name, description, backend
-        kinds = _backends.BackendConfig(backend).device_backend_map
+        self._name, self._description, self.backend = name, description, backend
+        kinds = [CPU, *ACCELERATORS] if self._place else _backends.BackendConfig(backend).device_backend_map
         self.takes_hosts = CPU in kinds
         self.takes_devices = any(kind in kinds for kind in ACCELERATORS)
         self._timeout = _backends.default_timeout(backend)
-        self._bound_device: Any = None
-        self.coalescing: Collected | None = None
-        self.token: Tensor | None = None
-        self.store: Store | None = None
-        self.monitored = 0
-        self.hooks: Hooks | None = None
-        self.alive = True
-        if not self.sharded:
-            _flight_files.watch_as_asked_for(self)
 
     def of_another_rank(self) -> ProcessGroup:
         """The same group as another rank knows it."""
-        twin = ProcessGroup(self.shared, self.ranks, self.group_name, self.group_desc, self.backend)
+        twin = ProcessGroup.over(self.shared, self.ranks, self.group_name, self.group_desc, self.backend)
         twin.timeout, twin._bound_device, twin.store = self.timeout, self._bound_device, self.store
         return twin
+
+    @property
+    def group_name(self) -> str:
+        """The same on all ranks."""
+        return self._name
+
+    @property
+    def group_desc(self) -> str:
+        """What the program says it is for."""
+        return self._description
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether it was made by init_process_group or one of the functions that make groups, and not destroyed."""
+        return self.alive and self.backend != Backend.UNDEFINED
+
+    @property
+    def carrier(self) -> Carrier | None:
+        """Who does the collectives of a group that is not on the fabric."""
+        return None if self.hooks is None else self.hooks.carrier
 
     @property
     def bound_device_id(self) -> Any:
@@ -114,15 +140,17 @@ class ProcessGroup(GroupMethods):
 
     def size(self) -> int:
         """The number of ranks."""
-        return len(self.ranks)
+        return len(self.ranks) if self._place is None else self._place[1]
 
     def rank(self) -> int:
         """This rank's number in the group; a single worker is 0."""
+        if self._place is not None:
+            return self._place[0]
         return 0 if self.sharded else self.index.get(_runtime.current().rank, -1)
 
     def name(self) -> str:
         """The name of the backend."""
-        return self.backend
+        return self.backend if self.carrier is None else self.carrier.name()
 
     @property
     def timeout(self) -> timedelta:
@@ -141,11 +169,13 @@ class ProcessGroup(GroupMethods):
 
     def watch(self, limit: int) -> None:
         """Makes what this rank issues from now on fail after so many picoseconds; 0 is never."""
-        if not self.sharded:
+        if self.handle and not self.sharded:
             go.SetTimeout(self.handle, _runtime.current().rank, limit if 0 < limit < FOR_EVER else 0)
 
     def get_group_store(self) -> Store:
         """A store that the members share."""
+        if self._place is not None and self.store is not None:
+            return self.store
         from torchemu.distributed._lifecycle import default_store
         from torchemu.distributed.store import PrefixStore
 
@@ -154,78 +184,15 @@ class ProcessGroup(GroupMethods):
     def abort(self) -> None:
         """Ends, with an error, what ranks have issued to the group and what waits for this rank to join it, and leaves
         the group."""
-        go.AbortGroup(self.handle, _runtime.current().rank)
+        if self.carrier is not None:
+            self.carrier.abort()
+        else:
+            go.AbortGroup(self.handle, _runtime.current().rank)
         self.alive = False
 
     def shutdown(self) -> None:
         """Leaves the group."""
         self.alive = False
-
-
-@dataclass
-class Groups:
-    """The process groups of one rank.
-
-    Attributes:
-        by_name: those that this rank is in.
-        count: how many have a number for a name, also of those that it is not in.
-        era: how often there was a default group; names are the same on all ranks within one era.
-        alike: how many groups of the same ranks have no number for a name.
-        inherited: the default group is that of the program which spawned the rank.
-    """
-
-    by_name: dict[str, ProcessGroup] = field(default_factory=dict)
-    count: int = 0
-    era: int = 0
-    alike: Counter[tuple[int, ...]] = field(default_factory=Counter)
-    inherited: bool = False
-
-    def next_name(self) -> str:
-        """The name of the next group that all ranks of the default group make."""
-        self.count += 1
-        return str(self.count - 1)
-
-    def name_of(self, members: tuple[int, ...]) -> str:
-        """The name of the next group that only its members make."""
-        self.alike[members] += 1
-        return f"{'_'.join(map(str, members))}#{self.alike[members]}"
-
-    def clear(self) -> None:
-        """Forgets all groups."""
-        for group in self.by_name.values():
-            group.alive = False
-        self.by_name.clear()
-        self.count, self.inherited = 0, False
-
-
-groups: RankLocal[Groups] = RankLocal(Groups)
-"""Those of the running rank."""
-
-
-def shared_membership(name: str, members: tuple[int, ...], label: str) -> Membership:
-    """What ranks have in common that make a group of this name; they must agree on its members.
-
-    Raises:
-        MismatchError: they do not.
-    """
-    context = _runtime.current()
-    kept = context.own if context.tasks is None else context.tasks.shared
-    key = (Membership, groups.get().era, name)
-    found = kept.get(key)
-    if found is None:
-        number = int(name) if name.isdecimal() else len(kept)
-        handle = go.NewGroup(context.world.handle, number, label, ",".join(map(str, members)))
-        site = _runtime.call_site()
-        found = kept[key] = Membership(context.world, handle, members, maker=context.rank, site=site)
-    if found.members != members:
-        low, high = sorted((context.rank, found.maker))
-        raise MismatchError(
-            f"ranks {low} and {high} disagree on the members of process group {label}:\n"
-            f"  rank {found.maker} makes it of ranks {list(found.members)} at {found.site}\n"
-            f"  rank {context.rank} makes it of ranks {list(members)} at {_runtime.call_site()}\n"
-            "All ranks of the world, not only the members, must make the same groups in the same order."
-        )
-    return found
 
 
 # -- the default group
@@ -391,7 +358,7 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 
 def _registered(group: Any) -> ProcessGroup:
-    if not isinstance(group, ProcessGroup) or not group.alive:
+    if not isinstance(group, ProcessGroup) or not group.is_registered:
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
     return group
 
@@ -436,7 +403,7 @@ def get_backend(group: ProcessGroup | None = None) -> str:
     """
     if is_outside(group):
         raise ValueError("Invalid process group specified")
-    if group is not None and not (isinstance(group, ProcessGroup) and group.alive):
+    if group is not None and not (isinstance(group, ProcessGroup) and group.is_registered):
         raise ValueError(
             f"Process group {group} is not initialized in the world group map. Please initialize the group first."
         )

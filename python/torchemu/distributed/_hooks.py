@@ -15,6 +15,7 @@ from torchemu._tensor import Tensor, isnan
 from torchemu.distributed._work import Work
 
 if TYPE_CHECKING:
+    from torchemu.distributed._carrier import Carrier
     from torchemu.distributed._groups import ProcessGroup
 
 
@@ -169,11 +170,13 @@ class Hooks:
     Attributes:
         watchers: by who they are for.
         estimator: who works out how long operations would take, which then are not issued; None for nobody.
+        carrier: who does the operations of a group that is not on the fabric; None for one that is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, carrier: Carrier | None = None) -> None:
         self.watchers: dict[object, Watcher] = {}
         self.estimator: Estimator | None = None
+        self.carrier = carrier
         self._numbers = itertools.count()
 
     def around(
@@ -267,7 +270,8 @@ def set_estimator(group: ProcessGroup, estimator: Estimator | None) -> None:
 
 
 def _forget_idle(group: ProcessGroup) -> None:
-    if group.hooks is not None and not group.hooks.watchers and group.hooks.estimator is None:
+    hooks = group.hooks
+    if hooks is not None and not hooks.watchers and hooks.estimator is None and hooks.carrier is None:
         group.hooks = None
 
 

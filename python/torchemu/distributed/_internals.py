@@ -20,9 +20,9 @@ from torchemu.distributed._groups import (
     get_global_rank,
     global_rank_of,
     group_rank_of,
-    groups,
     resolved,
 )
+from torchemu.distributed._membership import groups
 from torchemu.distributed.store import Store
 
 _DEFAULT_FIRST_BUCKET_BYTES = 1 << 20

@@ -66,6 +66,8 @@ def _issue_hooked(
 ) -> Work | None:
     """As issue, with those told who look at what the group does: they want a work in any case."""
     assert group.hooks is not None
+    if group.hooks.carrier is not None:
+        return group.hooks.carrier.collective(call, *tensors, async_op)
     context = _runtime.current()
     if group.hooks.estimator is not None:
         group.hooks.estimator.collective(group, call, *map(_text, tensors))
@@ -144,6 +146,9 @@ def joined(parts: Sequence[Tensor]) -> Sequence[Tensor]:
 def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | None) -> None:
     """Issues a collective of one tensor out and one in, where there are any, and blocks the host until it has ended."""
     outs, ins = ([] if t is None else [t] for t in (out, given))
+    if group.carrier is not None:
+        group.carrier.collective(call, outs, ins, async_op=False)
+        return
     context = _runtime.current()
     if group.hooks is not None and group.hooks.estimator is None:
         hooked = _issue_hooked(group, call, (outs, ins), True, [], True)

@@ -7,17 +7,15 @@ from typing import Any
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu.distributed import _backends
+from torchemu.distributed import _backends, _plugged
 from torchemu.distributed._groups import (
-    Membership,
     ProcessGroup,
     current_default,
     default_group,
-    groups,
     is_outside,
     set_default,
-    shared_membership,
 )
+from torchemu.distributed._membership import Membership, groups, shared_membership
 from torchemu.distributed.rendezvous import rendezvous
 from torchemu.distributed.store import FileStore, PrefixStore, Store
 
@@ -48,12 +46,14 @@ def init_process_group(
     also make their own. Any other world size is a single worker whose tensors are sharded over the PEs of a SIP.
 
     Args:
-        backend: "ahbm", "nccl", "gloo" or pairs such as "cpu:gloo,cuda:nccl"; all are the emulated fabric.
+        backend: "ahbm", "nccl", "gloo" or pairs such as "cpu:gloo,cuda:nccl"; all are the emulated fabric. Or what
+            the program has registered with Backend.register_backend.
         init_method: a URL by which the ranks find each other; see rendezvous. Without it they know each other.
         timeout: how long an operation may take.
         world_size, rank: need not be given; they must be this rank's.
         store: what the ranks share besides; instead of init_method, and with world_size and rank.
-        group_name, pg_options: mean nothing here.
+        group_name: means nothing here.
+        pg_options: for a backend of the program's own.
         device_id: the device of this rank: kept as bound_device_id.
 
     Raises:
@@ -71,7 +71,10 @@ def init_process_group(
         store, rank, world_size = next(rendezvous(init_method, rank, world_size, timeout=limit))
         store = PrefixStore("default_pg", store)
     mine.clear()
-    group = _default_group_of(_runtime.current(), world_size, rank, name)
+    if _plugged.is_plugged(name):
+        group = _plugged_group(_runtime.current(), (world_size, rank, name, limit), pg_options, store)
+    else:
+        group = _default_group_of(_runtime.current(), world_size, rank, name)
     group.timeout, group.bound_device_id, group.store = limit, device_id, store
     set_default(group)
     mine.by_name[group.group_name] = group
@@ -93,7 +96,29 @@ def _default_group_of(context: _runtime.Context, world_size: int, rank: int, bac
     shared = find(context, world_size, rank)
     mine = groups.get()
     mine.era += 1
-    return ProcessGroup(shared, range(len(shared.members)), mine.next_name(), "default_pg", backend)
+    return ProcessGroup.over(shared, range(len(shared.members)), mine.next_name(), "default_pg", backend)
+
+
+def _plugged_group(
+    context: _runtime.Context, asked: tuple[int, int, str, timedelta], options: Any, store: Store | None
+) -> ProcessGroup:
+    """The default group that the program's own backend makes. It may have any size: only the backend has to do with it.
+
+    Args:
+        asked: world size, rank, backend and timeout, as init_process_group has them.
+    """
+    world_size, rank, backend, timeout = asked
+    if rank == -1:
+        rank = context.rank
+    if world_size == -1:
+        world_size = context.world.world_size if context.tasks is None else context.tasks.nprocs
+    first = context.rank - rank  # members of other numbers than their ranks are taken to be next to each other
+    members = tuple(range(first, first + world_size))
+    mine = groups.get()
+    mine.era += 1
+    share = PrefixStore("default_pg", FileStore(_STORE)) if store is None else store
+    name = mine.next_name()
+    return _plugged.Plan(backend, rank, members, None, name, "default_pg", timeout, options, share).make()
 
 
 def _membership_of_main(context: _runtime.Context, world_size: int, rank: int) -> Membership:
@@ -154,5 +179,6 @@ def abort_process_group(group: ProcessGroup | None = None) -> None:
     """Leaves a group as destroy_process_group does, and ends what ranks wait for in it with an error."""
     leaving = default_group() if group is None else group
     if isinstance(leaving, ProcessGroup) and leaving.alive:
-        go.AbortGroup(leaving.handle, _runtime.current().rank)
+        leaving.abort()
+        leaving.alive = True
     destroy_process_group(group)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from torchemu import _runtime
-from torchemu._binding import go
-from torchemu.distributed import _backends
+from torchemu.distributed import _backends, _plugged
 from torchemu.distributed._groups import (
     NON_GROUP_MEMBER,
     ProcessGroup,
@@ -16,11 +16,11 @@ from torchemu.distributed._groups import (
     get_process_group_ranks,
     get_rank,
     get_world_size,
-    groups,
     resolved,
     set_default,
-    shared_membership,
 )
+from torchemu.distributed._lifecycle import default_store
+from torchemu.distributed._membership import groups, shared_membership
 
 SHRINK_DEFAULT = 0
 """shrink_group leaves alone what was issued to the old group."""
@@ -45,7 +45,7 @@ def new_group(
         ranks: of the default group; None is all.
         timeout: how long an operation may take.
         backend: None is that of the default group.
-        pg_options: means nothing here.
+        pg_options: for a backend of the program's own.
         use_local_synchronization: only the members call it; others that do get None.
         group_desc: what it is for, for messages.
         device_id: kept as bound_device_id.
@@ -65,7 +65,8 @@ def new_group(
     mine = groups.get()
     members = tuple(map(whole.shared.members.__getitem__, chosen))
     name = mine.name_of(members) if use_local_synchronization else mine.next_name()
-    return _made(whole, name, chosen, group_desc, timeout=timeout, backend=backend, device_id=device_id)
+    asked = Asked(timeout, backend, device_id, pg_options)
+    return _made(whole, name, chosen, group_desc, asked)
 
 
 def _checked_ranks(whole: ProcessGroup, ranks: Iterable[int] | None, sort_ranks: bool) -> list[int]:
@@ -88,28 +89,35 @@ def _checked_ranks(whole: ProcessGroup, ranks: Iterable[int] | None, sort_ranks:
     return chosen
 
 
-def _made(
-    parent: ProcessGroup,
-    name: str,
-    ranks: Sequence[int],
-    description: str | None,
-    timeout: timedelta | None = None,
-    backend: str | None = None,
-    device_id: Any = None,
-) -> Any:
-    """The group of some ranks of the default group; what is None is as in the parent."""
-    kind = parent.backend if backend is None else _backends.checked(backend)
-    limit = _backends.checked_timeout(timeout, kind)
+@dataclass(frozen=True)
+class Asked:
+    """What a program says of a new group; what is None is as in the group that it is made of."""
+
+    timeout: timedelta | None = None
+    backend: str | None = None
+    device_id: Any = None
+    options: Any = None
+
+
+def _made(parent: ProcessGroup, name: str, ranks: Sequence[int], description: str | None, asked: Asked) -> Any:
+    """The group of some ranks of the default group."""
+    kind = parent.backend if asked.backend is None else _backends.checked(asked.backend)
+    limit = _backends.checked_timeout(asked.timeout, kind)
     whole = default_group()
-    label = f"{name} ({description})" if description else name
-    shared = None
-    if ranks:
-        shared = shared_membership(name, tuple(map(whole.shared.members.__getitem__, ranks)), label)
-    if shared is None or whole.rank() not in ranks:
-        return NON_GROUP_MEMBER
-    group = ProcessGroup(shared, ranks, name, description or "undefined", kind)
-    group.timeout = limit
-    group.bound_device_id = parent.bound_device_id if device_id is None else device_id
+    members = tuple(map(whole.shared.members.__getitem__, ranks))
+    if _plugged.is_plugged(kind):
+        if whole.rank() not in ranks:
+            return NON_GROUP_MEMBER
+        about = (description or "undefined", limit, asked.options, default_store())
+        group = _plugged.Plan(kind, list(ranks).index(whole.rank()), members, ranks, name, *about).make()
+    else:
+        label = f"{name} ({description})" if description else name
+        shared = shared_membership(name, members, label) if ranks else None
+        if shared is None or whole.rank() not in ranks:
+            return NON_GROUP_MEMBER
+        group = ProcessGroup.over(shared, ranks, name, description or "undefined", kind)
+        group.timeout = limit
+    group.bound_device_id = parent.bound_device_id if asked.device_id is None else asked.device_id
     groups.get().by_name[name] = group
     return group
 
@@ -206,7 +214,7 @@ def split_group(
         return None
     ranks = [parent.ranks[r] for r in mine[0]]
     name = groups.get().name_of(tuple(parent.shared.members[r] for r in mine[0]))
-    return _made(parent, name, ranks, group_desc or f"{parent.group_desc}:split", timeout=timeout)
+    return _made(parent, name, ranks, group_desc or f"{parent.group_desc}:split", Asked(timeout))
 
 
 def _check_part(parent: ProcessGroup, part: Sequence[int]) -> None:
@@ -244,7 +252,7 @@ def shrink_group(
     excluded = _checked_exclusion(old, ranks_to_exclude, shrink_flags)
     kept = [i for i in range(old.size()) if i not in excluded]
     if shrink_flags == SHRINK_ABORT:
-        go.AbortGroup(old.handle, _runtime.current().rank)
+        old.abort()
     mine = groups.get()
     members = tuple(old.shared.members[i] for i in kept)
     is_default = old is default_group()
@@ -252,7 +260,7 @@ def shrink_group(
     shared = shared_membership(name, members, name)
     ranks = range(len(kept)) if is_default else [old.ranks[i] for i in kept]
     description = "default:shrunken" if is_default else f"{old.group_name}:shrunk"
-    new = ProcessGroup(shared, ranks, name, description, old.backend)
+    new = ProcessGroup.over(shared, ranks, name, description, old.backend)
     new.timeout, new.bound_device_id, new.store = old.timeout, old.bound_device_id, old.store
     _replace(old, new)
     return new

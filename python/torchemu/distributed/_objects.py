@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from torchemu import ahbm
+from torchemu._device import CPU
 from torchemu._tensor import Tensor, tensor, zeros
+from torchemu.distributed._backends import BackendConfig
 from torchemu.distributed._exchanges import check_gather_list
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
 from torchemu.distributed._issue import finish, refuse_shards
@@ -38,8 +40,8 @@ def all_gather_object(
     data = _pickled(obj)
     sizes = _all_sizes(ranks, "all_gather_object", len(data))
     longest = max(sizes)
-    out = _room(ranks.size() * longest)
-    finish(ranks, "all_gather_object|all_gather||0", out, _padded(data, longest))
+    out = _room(ranks, ranks.size() * longest)
+    finish(ranks, "all_gather_object|all_gather||0", out, _padded(ranks, data, longest))
     object_list[: ranks.size()] = _objects(out, [r * longest for r in range(ranks.size())], sizes)
 
 
@@ -71,9 +73,9 @@ def gather_object(
     data = _pickled(obj)
     sizes = _all_sizes(ranks, "gather_object", len(data))
     longest = max(sizes)
-    out = _room(ranks.size() * longest) if ranks.rank() == root else None
+    out = _room(ranks, ranks.size() * longest) if ranks.rank() == root else None
     call = f"gather_object|gather||{root}"
-    finish(ranks, call, out, _padded(data, longest))
+    finish(ranks, call, out, _padded(ranks, data, longest))
     if out is not None and object_gather_list is not None:
         starts = [r * longest for r in range(ranks.size())]
         object_gather_list[: ranks.size()] = _objects(out, starts, sizes)
@@ -107,10 +109,10 @@ def broadcast_object_list(
     root = _root(ranks, src, group_src)
     mine = ranks.rank() == root
     data = [_pickled(o) for o in object_list] if mine else []
-    sizes = _numbers([len(d) for d in data] if mine else [0] * len(object_list))
+    sizes = _numbers(ranks, [len(d) for d in data] if mine else [0] * len(object_list))
     _broadcast(ranks, root, sizes)
     lengths = sizes.tolist()
-    out = tensor(np.concatenate(data), device=ahbm.own_device()) if mine else _room(sum(lengths))
+    out = tensor(np.concatenate(data), device=_device(ranks)) if mine else _room(ranks, sum(lengths))
     _broadcast(ranks, root, out)
     if not mine:
         object_list[:] = _objects(out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
@@ -151,13 +153,13 @@ def scatter_object_list(
         if scatter_object_input_list is None or len(scatter_object_input_list) != ranks.size():
             raise ValueError(f"scatter_object_input_list must have an object for each of {ranks.size()} ranks")
         data = [_pickled(o) for o in scatter_object_input_list]
-    longest = _numbers([max(map(len, data), default=0)])
+    longest = _numbers(ranks, [max(map(len, data), default=0)])
     _scatter_step(ranks, "broadcast", root, longest, longest if data else None)
     room = int(longest.item())
-    padded = tensor(np.concatenate([_padded_array(d, room) for d in data]), device=ahbm.own_device()) if data else None
-    out, size = _room(room), _numbers([0])
+    padded = tensor(np.concatenate([_padded_array(d, room) for d in data]), device=_device(ranks)) if data else None
+    out, size = _room(ranks, room), _numbers(ranks, [0])
     _scatter_step(ranks, "scatter", root, out, padded)
-    _scatter_step(ranks, "scatter", root, size, _numbers([len(d) for d in data]) if data else None)
+    _scatter_step(ranks, "scatter", root, size, _numbers(ranks, [len(d) for d in data]) if data else None)
     scatter_object_output_list[0] = _objects(out, [0], [int(size.item())])[0]
 
 
@@ -192,8 +194,8 @@ def send_object_list(
         raise ValueError("object_list must not be empty")
     peer = group_rank_of(ranks, dst, group_dst)
     data = [_pickled(o) for o in object_list]
-    send(_numbers([len(d) for d in data]), group=ranks, group_dst=peer)
-    send(tensor(np.concatenate(data), device=ahbm.own_device()), group=ranks, group_dst=peer)
+    send(_numbers(ranks, [len(d) for d in data]), group=ranks, group_dst=peer)
+    send(tensor(np.concatenate(data), device=_device(ranks)), group=ranks, group_dst=peer)
 
 
 def recv_object_list(
@@ -224,10 +226,10 @@ def recv_object_list(
         return -1
     if not object_list:
         raise ValueError("object_list must not be empty")
-    sizes = _numbers([0] * len(object_list))
+    sizes = _numbers(ranks, [0] * len(object_list))
     sender = recv(sizes, src, ranks, group_src=group_src)
     lengths = sizes.tolist()
-    out = _room(sum(lengths))
+    out = _room(ranks, sum(lengths))
     recv(out, sender, ranks)
     object_list[:] = _objects(out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
     return sender
@@ -258,24 +260,31 @@ def _objects(data: Tensor, starts: Sequence[int], sizes: Sequence[int]) -> list[
     return [pickle.loads(seen.data[start : start + size]) for start, size in zip(starts, sizes, strict=True)]
 
 
-def _numbers(values: Sequence[int]) -> Tensor:
-    return tensor(np.array(values, np.int64), device=ahbm.own_device())
+def _device(group: ProcessGroup) -> Any:
+    """Where objects are on their way: for a group that is not on the fabric, in the host's memory if it takes that."""
+    if group.carrier is None or CPU not in BackendConfig(group.backend).device_backend_map:
+        return ahbm.own_device()
+    return CPU
 
 
-def _room(size: int) -> Tensor:
-    return zeros(size, dtype="uint8", device=ahbm.own_device())
+def _numbers(group: ProcessGroup, values: Sequence[int]) -> Tensor:
+    return tensor(np.array(values, np.int64), device=_device(group))
+
+
+def _room(group: ProcessGroup, size: int) -> Tensor:
+    return zeros(size, dtype="uint8", device=_device(group))
 
 
 def _padded_array(data: np.ndarray, size: int) -> np.ndarray:
     return np.pad(data, (0, size - len(data)))
 
 
-def _padded(data: np.ndarray, size: int) -> Tensor:
-    return tensor(_padded_array(data, size), device=ahbm.own_device())
+def _padded(group: ProcessGroup, data: np.ndarray, size: int) -> Tensor:
+    return tensor(_padded_array(data, size), device=_device(group))
 
 
 def _all_sizes(group: ProcessGroup, operation: str, size: int) -> list[int]:
     """All ranks' sizes."""
-    out = zeros(group.size(), dtype="int64", device=ahbm.own_device())
-    finish(group, f"{operation}|all_gather||0", out, _numbers([size]))
+    out = zeros(group.size(), dtype="int64", device=_device(group))
+    finish(group, f"{operation}|all_gather||0", out, _numbers(group, [size]))
     return out.tolist()

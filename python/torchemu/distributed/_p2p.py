@@ -59,8 +59,7 @@ def send(
         return
     peer = group_rank_of(ranks, dst, group_dst)
     _check_not_self(ranks, peer, "destination")
-    message = _checked_post(ranks, True, peer, tag, tensor)
-    _runtime.current().wait(message._event.number)
+    _wait_for(ranks, _checked_post(ranks, True, peer, tag, tensor))
 
 
 def recv(
@@ -90,8 +89,16 @@ def recv(
     peer = _source(ranks, src, group_src)
     _check_not_self(ranks, peer, "source")
     message = _checked_post(ranks, False, peer, tag, tensor)
-    _runtime.current().wait(message._event.number)
-    return get_global_rank(ranks, message.source_rank())
+    _wait_for(ranks, message)
+    return get_global_rank(ranks, message._source_rank() if peer == _ANY_SOURCE else peer)
+
+
+def _wait_for(group: ProcessGroup, message: Work) -> None:
+    """Blocks the host until the message has arrived, or as long as the work of a program's own backend does."""
+    if group.carrier is None:
+        _runtime.current().wait(message._event.number)
+    else:
+        message.wait()
 
 
 def isend(
@@ -149,6 +156,8 @@ def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tenso
     check_place(group, "tensor", tensor)
     if group.hooks is None:
         return Work(post(group, sending, peer, tag, tensor), [tensor])
+    if group.hooks.carrier is not None:
+        return group.hooks.carrier.message(sending, peer, tag, tensor)
     if group.hooks.estimator is not None:
         group.hooks.estimator.message(group, sending, peer, tensor.nbytes)
         return NotIssued([tensor], peer if peer >= 0 else group.rank())

@@ -122,6 +122,14 @@ def core_name(op: RedOpType | ReduceOp | str, kind: dtype) -> str:
     return name
 
 
+def reduction_of(name: str) -> RedOpType | ReduceOp:
+    """The reduction of the Go core's name."""
+    kind, _, factor = name.partition(":")
+    if factor:
+        return ReduceOp(RedOpType.PREMUL_SUM, float(factor))
+    return next(op for op, known in _CORE_NAMES.items() if known == kind)
+
+
 def _unusual(op: Any, kind: dtype) -> str:
     if isinstance(op, ReduceOp):
         return core_name(op.op, kind) if op.factor is None else _with_factor(op.factor, kind)

@@ -15,7 +15,8 @@ FOR_EVER = 1 << 61
 
 
 class Work:
-    """An operation that a rank has issued.
+    """An operation that a rank has issued. A program's own backend returns works of a subclass, which says itself how
+    to wait for them; what it leaves to this class belongs to an operation that never ends.
 
     Attributes:
         limit: how long wait() waits; None is for ever.
@@ -23,15 +24,16 @@ class Work:
 
     __slots__ = ("__weakref__", "_event", "_looks", "_on_host", "_outputs", "_waited", "limit")
 
-    def __init__(self, handle: int, outputs: list[Any], on_host: bool = False) -> None:
+    def __init__(self, handle: int = 0, outputs: list[Any] | None = None, on_host: bool = False) -> None:
         """Takes over a handle. Programs get works from collectives that they call with async_op=True.
 
         Args:
-            handle: of the Go core's work.
+            handle: of the Go core's work; without one this is the work of a program's own.
             outputs: what the operation writes.
             on_host: wait() blocks the host, and not only the current stream: a barrier's does.
         """
-        self._event, self._outputs, self._on_host = Handle(handle), outputs, on_host
+        self._event = Handle(handle or _never())
+        self._outputs, self._on_host = outputs, on_host or not handle
         self._looks = Looks()
         self._waited = False
         self.limit: timedelta | None = None
@@ -86,15 +88,31 @@ class Work:
         return None
 
     def result(self) -> list[Any]:
-        """The tensors that the operation writes."""
+        """The tensors that the operation writes.
+
+        Raises:
+            RuntimeError: the work is a program's own, which has not said it.
+        """
+        if self._outputs is None:
+            raise RuntimeError("result() not implemented.")
         return self._outputs
 
     def get_future(self) -> futures.Future[list[Any]]:
-        """A future of the tensors that the operation writes."""
+        """A future of the tensors that the operation writes.
+
+        Raises:
+            RuntimeError: the work is a program's own, which has none.
+        """
+        if self._outputs is None:
+            raise RuntimeError("Work::getFuture not implemented.")
         return futures.issued(self._outputs, self._event)
 
     def source_rank(self) -> int:
         """The group rank that a receive from any rank got its message from."""
+        if self._outputs is None:
+            raise RuntimeError(
+                "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
+            )
         return go.Source(self._event.number)
 
     def _source_rank(self) -> int:
@@ -127,6 +145,12 @@ class IllegalWork(Work):
 
 
 _OF_WORK = frozenset(name for name in vars(Work) if callable(vars(Work)[name]) and not name.startswith("__"))
+
+
+def _never() -> int:
+    """What never ends."""
+    text = f"a Work at {_runtime.call_site()}, of a class that does not say how to wait for it"
+    return go.NewSignal(_runtime.current().world.handle, text)
 
 
 def wait_on_host(waitable: int, limit: timedelta, message: str) -> None:

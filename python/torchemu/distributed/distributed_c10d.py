@@ -6,6 +6,7 @@ import warnings
 from datetime import timedelta
 from typing import Any
 
+from torchemu.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
 from torchemu.distributed._backends import (
     Backend,
     BackendConfig,
@@ -50,7 +51,6 @@ from torchemu.distributed._groups import (
     get_rank,
     get_world_size,
     group,
-    groups,
     resolved,
 )
 from torchemu.distributed._groups import default_group as _get_default_group
@@ -76,7 +76,8 @@ from torchemu.distributed._internals import (
 from torchemu.distributed._lifecycle import abort_process_group as _abort_process_group
 from torchemu.distributed._lifecycle import default_store as _get_default_store
 from torchemu.distributed._lifecycle import destroy_process_group, init_process_group, is_initialized
-from torchemu.distributed._missing import GroupName, ProcessGroupGloo, ProcessGroupNCCL
+from torchemu.distributed._membership import groups
+from torchemu.distributed._missing import GroupName
 from torchemu.distributed._new_groups import (
     SHRINK_ABORT,
     SHRINK_DEFAULT,
