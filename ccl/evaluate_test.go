@@ -20,12 +20,12 @@ type reduction struct {
 	wide bool
 }
 
-// reductions lists all that are defined.
+// reductions lists all that are defined. Complex numbers are not among them: who has some gives their parts.
 func reductions() []reduction {
 	var list []reduction
 	for op := tensor.Sum; op <= tensor.BXor; op++ {
 		for _, d := range dtype.All() {
-			if op.Check(d) == nil {
+			if op.Check(d) == nil && !d.IsComplex() {
 				list = append(list, reduction{op, d, false}, reduction{op, d, true})
 			}
 		}

@@ -114,6 +114,7 @@ func (m *meeting) disagreement(r, i, rs, is int) error {
 		Site:      b.Sites.Text(m.parts[r].site), OtherSite: b.Sites.Text(m.parts[i].site),
 		Differ: "the number of elements",
 		Right:  fmt.Sprintf("Rank %d must make room for just what rank %d gives.", rank, other),
+		Calls:  []Fingerprint{m.fingerprintOf(r), m.fingerprintOf(i)},
 	}
 }
 
@@ -121,10 +122,11 @@ func (m *meeting) disagreement(r, i, rs, is int) error {
 func (m *meeting) moveData() error {
 	inputs := make([][]byte, len(m.parts))
 	for i, p := range m.parts {
-		inputs[i] = multiplied(contents(p.in), m.call.dtype, p.factor)
+		inputs[i] = multiplied(contents(p.in), m.scalars.dtype, p.factor)
 	}
 	results, err := m.schedule.Evaluate(ccl.Values{
-		Op: m.op, DType: m.call.dtype, AccumulateF32: m.group.backend.Options.AccumulateF32, Inputs: inputs, Sizes: m.sizes,
+		Op: m.op, DType: m.scalars.dtype, AccumulateF32: m.group.backend.Options.AccumulateF32,
+		Inputs: inputs, Sizes: m.scalars.sizes,
 	})
 	if err != nil {
 		return err

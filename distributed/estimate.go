@@ -21,12 +21,15 @@ func (g *ProcessGroup) Estimate(rank int, o Operation) (sim.Time, error) {
 		return 0, err
 	}
 	n := g.Size()
-	launch := ccl.Launch{ElemSize: o.dtype().Size(), Devices: g.devices, Ready: make([]sim.Time, n)}
-	launch.Elems, launch.Sizes = o.whole(n)
+	elems, sizes := o.whole(n)
+	s := scalarsOf(o.dtype(), elems, sizes)
+	launch := ccl.Launch{
+		Elems: s.elems, Sizes: s.sizes, ElemSize: s.dtype.Size(), Devices: g.devices, Ready: make([]sim.Time, n),
+	}
 	if launch.Schedule, err = g.plan(planKey{o.Collective, o.Root, launch.Elems, launch.ElemSize, o.Algorithm}); err != nil {
 		return 0, err
 	}
-	launch.PartialSize = ccl.PartialSize(o.dtype(), g.backend.Options.AccumulateF32)
+	launch.PartialSize = ccl.PartialSize(s.dtype, g.backend.Options.AccumulateF32)
 	return g.backend.idle(launch)
 }
 

@@ -56,11 +56,12 @@ func (m *meeting) startKernel(name string) error {
 	}
 	m.record = m.newRecord(name)
 	k := KernelCall{
-		Name: name, Collective: m.collective, Op: m.op, DType: m.call.dtype, Elems: m.elems, Ranks: m.group.Members, Done: m.kernelDone,
+		Name: name, Collective: m.collective, Op: m.op, DType: m.scalars.dtype, Elems: m.scalars.elems,
+		Ranks: m.group.Members, Done: m.kernelDone,
 	}
 	size := m.call.dtype.Size()
 	for _, p := range m.parts {
-		k.In = append(k.In, slices.Clone(multiplied(contents(p.in), m.call.dtype, p.factor)))
+		k.In = append(k.In, slices.Clone(multiplied(contents(p.in), m.scalars.dtype, p.factor)))
 		k.Out = append(k.Out, make([]byte, numels(p.out)*size))
 	}
 	m.results = k.Out

@@ -33,6 +33,7 @@ type meeting struct {
 	// Once all have joined:
 	sizes    []int // elements of each block; nil when they are equal
 	elems    int   // of all blocks together
+	scalars  scalars
 	schedule *ccl.Schedule
 	record   *Record
 	trace    *trace.Call // nil until it is asked for
@@ -74,7 +75,7 @@ func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) 
 		delete(m.group.open, m.seq)
 	}
 	if theirs := callOf(o); m.broken == nil && theirs != m.call {
-		m.fail(m.mismatch(member, c.Site, theirs))
+		m.fail(m.mismatch(member, c.Site, o))
 	}
 	if m.broken != nil {
 		return nil, m.broken
@@ -175,6 +176,7 @@ func (m *meeting) follow(after []*torchemu.Event) {
 func (m *meeting) start() {
 	err := m.measure()
 	if err == nil {
+		m.scalars = scalarsOf(m.call.dtype, m.elems, m.sizes)
 		if name := m.kernel(); name != "" && m.algorithm == "" {
 			err = m.startKernel(name)
 		} else {
@@ -196,9 +198,9 @@ func (m *meeting) newRecord(algorithm string) *Record {
 
 // startSchedule runs an algorithm: its data now, its time from each member's readiness on.
 func (m *meeting) startSchedule() error {
-	size := m.call.dtype.Size()
+	size := m.scalars.dtype.Size()
 	var err error
-	if m.schedule, err = m.group.plan(planKey{m.collective, m.root, m.elems, size, m.algorithm}); err != nil {
+	if m.schedule, err = m.group.plan(planKey{m.collective, m.root, m.scalars.elems, size, m.algorithm}); err != nil {
 		return err
 	}
 	if err := m.moveData(); err != nil {
@@ -230,8 +232,8 @@ func (m *meeting) moveTime(size int) {
 	}
 	b := m.group.backend
 	run := b.executor.Start(ccl.Launch{
-		Schedule: m.schedule, Elems: m.elems, Sizes: m.sizes, ElemSize: size,
-		PartialSize: ccl.PartialSize(m.call.dtype, b.Options.AccumulateF32),
+		Schedule: m.schedule, Elems: m.scalars.elems, Sizes: m.scalars.sizes, ElemSize: size,
+		PartialSize: ccl.PartialSize(m.scalars.dtype, b.Options.AccumulateF32),
 		Devices:     m.group.devices, Ready: ready, Observer: m.observer(),
 	}, m)
 	for i := range m.parts {
@@ -287,13 +289,15 @@ func (m *meeting) fail(err error) {
 	}
 }
 
-func (m *meeting) mismatch(member int, site Site, c call) error {
+func (m *meeting) mismatch(member int, site Site, o *Operation) error {
+	c := callOf(o)
 	return &MismatchError{
 		Group: m.group.Name, Seq: m.seq,
 		Rank: m.group.Members[m.first], Other: m.group.Members[member],
 		Call: m.call.String(), OtherCall: c.String(),
 		Site: m.group.backend.Sites.Text(m.parts[m.first].site), OtherSite: m.group.backend.Sites.Text(site),
 		Differ: "the " + strings.Join(m.call.differences(c), " and the "), Right: m.call.right(c),
+		Calls: []Fingerprint{m.fingerprintOf(m.first), m.fingerprint(member, c, o.In, o.Out)},
 	}
 }
 

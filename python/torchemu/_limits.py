@@ -10,7 +10,7 @@ from torchemu import _settings, dtypes
 
 
 class finfo:  # noqa: N801 (PyTorch's name)
-    """The limits of a float type; None is the default dtype.
+    """The limits of a float type, or of a complex type's parts; None is the default dtype.
 
     Attributes:
         bits, eps, max, min, tiny, smallest_normal, resolution: as NumPy's finfo has them.
@@ -22,6 +22,7 @@ class finfo:  # noqa: N801 (PyTorch's name)
 
     def __init__(self, dtype: dtypes.dtype | None = None) -> None:
         kind = _settings.dtype_or_default(dtype)
+        kind = kind.to_real()
         if not kind.is_floating_point:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle {kind!r}")
         about = ml_dtypes.finfo(kind.numpy)

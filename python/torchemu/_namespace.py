@@ -103,7 +103,7 @@ def is_tensor(obj: Any) -> bool:
 
 
 def is_complex(input: _tensor.Tensor) -> bool:  # noqa: A002 (PyTorch's name)
-    """False: there are no complex dtypes."""
+    """Whether the tensor is of complex numbers."""
     return input.dtype.is_complex
 
 
@@ -166,7 +166,6 @@ def numel(input: _tensor.Tensor) -> int:  # noqa: A002 (PyTorch's name)
 
 
 _DTYPES = {name: d for d in dtypes.ALL for name in d.names}
-_COMPLEX = ("cdouble", "cfloat", "chalf", "complex32", "complex64", "complex128")
 _OTHERS = ("__version__", "__all__", *__all__)
 
 NAMES: dict[str, Any] = {**_DTYPES, **old_types("cpu"), **{name: globals()[name] for name in _OTHERS}}
@@ -179,11 +178,8 @@ def __getattr__(name: str) -> Any:
         return _runtime.current_world().spec
     if name == "default_generator":
         return _tensor.generator.default_generator()
-    if name in _COMPLEX:
-        raise UnsupportedNameError(
-            f"torch.{name} is not supported: tensors are of real numbers. Keep real and imaginary parts in a last "
-            "dimension of 2, as torch.view_as_real does; collectives that add take them so"
-        )
+    if name in ("chalf", "complex32"):
+        raise UnsupportedNameError(dtypes.NO_COMPLEX32)
     raise AttributeError(f"torchemu has no {name!r}")
 
 

@@ -18,16 +18,21 @@ class Category(enum.IntEnum):
     BOOL = 0
     INTEGER = 1
     FLOAT = 2
+    COMPLEX = 3
+
+
+NUMBERS = (bool, int, float, complex, np.generic)
+"""What counts as a number beside tensors."""
 
 
 class dtype:  # noqa: N801 (PyTorch's name)
     """An element type. There is one object for each, so ``is`` compares."""
 
-    is_complex = False
-
-    def __init__(self, name: str, names: list[str], itemsize: int, is_floating_point: bool) -> None:
+    def __init__(self, name: str, names: list[str], itemsize: int, is_floating_point: bool, real: str) -> None:
         self.name, self.names, self.itemsize, self.is_floating_point = name, names, itemsize, is_floating_point
-        self.category = Category.FLOAT if is_floating_point else Category(name != "bool")
+        self.is_complex = real != name
+        self.category = Category.COMPLEX if self.is_complex else Category(2 * is_floating_point or name != "bool")
+        self._real = real
         self.is_signed = name != "bool" and not name.startswith("uint")
         self.title = _TITLES.get(name, name.capitalize())
         self.zero_dim = ZeroDim(self)
@@ -58,9 +63,28 @@ class dtype:  # noqa: N801 (PyTorch's name)
         """Whether it is a float of eight bits, with which nobody calculates."""
         return self.is_floating_point and self.itemsize == 1
 
+    @property
+    def is_inexact(self) -> bool:
+        """Whether it is of floating-point numbers, real or complex."""
+        return self.category >= Category.FLOAT
+
     def to_real(self) -> dtype:
         """The dtype of the parts of a complex number; of others, itself."""
-        return self
+        return _BY_NAME[self._real]
+
+    def to_complex(self) -> dtype:
+        """The dtype of complex numbers with parts of this one, or at least as wide; of a complex one, itself.
+
+        Raises:
+            RuntimeError: of integers, bool and float8. NotImplementedError: of float16, which would be complex32.
+        """
+        if self.is_complex:
+            return self
+        if self is float16:
+            raise NotImplementedError(NO_COMPLEX32)
+        if not self.is_floating_point or self.is_float8:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.title}")
+        return complex128 if self is float64 else complex64
 
 
 class ZeroDim:
@@ -83,18 +107,28 @@ _TITLES = {
     "bfloat16": "BFloat16",
     "float32": "Float",
     "float64": "Double",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
 }
 """What PyTorch's messages call them; the rest by their own names, capitalized."""
 
-ALL = tuple(dtype(d["name"], d["names"], d["size"], d["float"]) for d in json.loads(go.DTypes()))
+NO_COMPLEX32 = "torch.complex32 is not supported: use complex64, whose parts are float32"
+
+ALL = tuple(dtype(d["name"], d["names"], d["size"], d["float"], d["real"]) for d in json.loads(go.DTypes()))
 """All element types, in the Go core's order."""
 
 _BY_NAME = {name: d for d in ALL for name in d.names}
-_BY_PYTHON_TYPE: dict[Any, dtype] = {float: _BY_NAME["float64"], int: _BY_NAME["int64"], bool: _BY_NAME["bool"]}
+_BY_PYTHON_TYPE: dict[Any, dtype] = {
+    complex: _BY_NAME["complex128"],
+    float: _BY_NAME["float64"],
+    int: _BY_NAME["int64"],
+    bool: _BY_NAME["bool"],
+}
 
 
 def parse(name: str | type | dtype | None) -> dtype:
-    """The dtype of a name ("f16", "float16", "torch.float16", …) or of float, int or bool; None is float32."""
+    """The dtype of a name ("f16", "float16", "torch.float16", …), or of complex, float, int or bool; None is
+    float32."""
     if isinstance(name, dtype):
         return name
     if name is None:
@@ -131,3 +165,4 @@ def of_numpy(array: np.ndarray) -> dtype:
 
 bool_, uint8, int8, int16, int32, int64 = (_BY_NAME[n] for n in ("bool", "uint8", "int8", "int16", "int32", "int64"))
 float16, bfloat16, float32, float64 = (_BY_NAME[n] for n in ("float16", "bfloat16", "float32", "float64"))
+complex64, complex128 = _BY_NAME["complex64"], _BY_NAME["complex128"]

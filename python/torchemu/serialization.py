@@ -27,6 +27,8 @@ from torchemu._tensor.storage import Storage
 File = str | os.PathLike[str] | BinaryIO
 
 _TITLES = {
+    "complex128": "ComplexDouble",
+    "complex64": "ComplexFloat",
     "float64": "Double",
     "float32": "Float",
     "float16": "Half",

@@ -17,6 +17,7 @@ from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import wide
 
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+_TOLERANCES |= {"complex64": _TOLERANCES["float32"], "complex128": _TOLERANCES["float64"]}
 """rtol and atol, where none are given; other dtypes must be equal."""
 
 
@@ -95,7 +96,7 @@ def _compare(check: _Check, actual: Any, expected: Any, where: str) -> None:
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, bool | int | float | np.generic)
+    return isinstance(x, dtypes.NUMBERS)
 
 
 def _is_sequence(x: Any) -> bool:
@@ -138,7 +139,7 @@ def _compare_mappings(check: _Check, actual: Mapping[Any, Any], expected: Mappin
 def _compare_numbers(check: _Check, actual: Any, expected: Any, where: str) -> None:
     if check.dtype and type(actual) is not type(expected) and not isinstance(actual, np.generic):
         raise check.failed(f"The (d)types do not match: {type(actual)} != {type(expected)}.", where)
-    wide_kinds = [dtypes.float64 if isinstance(x, float) else dtypes.int64 for x in (actual, expected)]
+    wide_kinds = [dtypes.float64 if isinstance(x, float | complex) else dtypes.int64 for x in (actual, expected)]
     rtol, atol = check.tolerances(*wide_kinds)
     if quietly(close, np.asarray(actual), np.asarray(expected), rtol, atol, check.equal_nan):
         return
@@ -185,11 +186,11 @@ def _compare_attributes(check: _Check, actual: Tensor, expected: Tensor, where: 
 def _differences(a: np.ndarray, b: np.ndarray, near: np.ndarray, rtol: float, atol: float) -> str:
     """How many elements differ, and by how much at most: calculated in their own dtype."""
     kind = promote_types(dtypes.of_numpy(a), dtypes.of_numpy(b))
-    number = kind.numpy if kind.is_floating_point else np.dtype(np.int64)
-    ratio = number if kind.is_floating_point else np.dtype(np.float32)
+    number = kind.numpy if kind.is_inexact else np.dtype(np.int64)
+    ratio = kind.to_real().numpy if kind.is_inexact else np.dtype(np.float32)
     a, b = converted(a, number), converted(b, number)
-    absolute = np.where(near, number.type(0), np.abs(a - b))
-    relative = np.where(near, ratio.type(0), converted(absolute, ratio) / np.abs(converted(b, ratio)))
+    absolute = np.where(near, 0, np.abs(a - b)).astype(ratio if kind.is_inexact else number)
+    relative = np.where(near, ratio.type(0), converted(absolute, ratio) / converted(np.abs(b), ratio))
     if not near.ndim:
         return (
             f"Scalars are not {_wish(rtol, atol)}!\n\nExpected {b.item()} but got {a.item()}.\n"

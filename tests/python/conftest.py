@@ -35,8 +35,13 @@ NUMPY = {
     "bfloat16": ml_dtypes.bfloat16,
     "float32": np.float32,
     "float64": np.float64,
+    "complex64": np.complex64,
+    "complex128": np.complex128,
 }
 """NumPy's types of torch's dtypes, in the core's order."""
+
+REAL = [name for name in NUMPY if "complex" not in name]
+"""The dtypes of real numbers."""
 
 
 def same(array: Any, want: Any) -> bool:

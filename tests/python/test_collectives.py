@@ -17,11 +17,13 @@ dist = torch.distributed
 ALGORITHMS = ["ring", "halving_doubling", "double_binary_tree", "one_shot", "hierarchical"]
 INTEGERS = [n for n in NUMPY if "int" in n]
 FLOATS = [n for n in NUMPY if "float" in n]
+PARTS = {"complex64": "float32", "complex128": "float64"}
 ARITHMETIC = ["sum", "prod", "min", "max"]
 BITWISE = ["band", "bor", "bxor"]
 CASES = [
-    *((d, op) for d in NUMPY for op in ARITHMETIC),
+    *((d, op) for d in ["bool", *INTEGERS, *FLOATS] for op in ARITHMETIC),
     *((d, "avg") for d in [*INTEGERS, *FLOATS]),
+    *((d, op) for d in PARTS for op in ["sum", "avg"]),
     *((d, op) for d in ["bool", *INTEGERS] for op in BITWISE),
 ]
 UFUNCS: dict[str, Any] = {
@@ -39,6 +41,8 @@ N = 37  # odd, and no multiple of any world size below
 
 def inputs(name: str, op: str, ranks: int, n: int = N) -> np.ndarray:
     """A row of elements for each rank. Every partial result of a float type is exact; integers wrap."""
+    if name in PARTS:
+        return inputs(PARTS[name], op, ranks, 2 * n).view(NUMPY[name])
     rng = np.random.default_rng(len(name) + 10 * len(op) + 100 * ranks)
     kind = np.dtype(NUMPY[name])
     if name == "bool":
@@ -53,6 +57,8 @@ def inputs(name: str, op: str, ranks: int, n: int = N) -> np.ndarray:
 def reduced(rows: np.ndarray, name: str, op: str) -> np.ndarray:
     """What all_reduce must give, calculated by NumPy in the type itself, or exactly for floats."""
     kind = np.dtype(NUMPY[name])
+    if name in PARTS:
+        return reduced(rows.view(NUMPY[PARTS[name]]), PARTS[name], op).view(kind)
     if name == "bool" and op in ("sum", "prod"):
         return (np.any if op == "sum" else np.all)(rows, axis=0)
     if name not in FLOATS:

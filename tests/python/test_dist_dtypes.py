@@ -16,10 +16,12 @@ import torchemu.distributed as dist
 
 INTEGERS = [name for name in NUMPY if "int" in name]
 FLOATS = [name for name in NUMPY if "float" in name]
+PARTS = {"complex64": "float32", "complex128": "float64"}
 OPS = {
     **{name: ["sum", "product", "min", "max", "avg", "band", "bor", "bxor"] for name in INTEGERS},
     **{name: ["sum", "product", "min", "max", "avg"] for name in FLOATS},
     "bool": ["sum", "product", "min", "max", "band", "bor", "bxor"],
+    **{name: ["sum", "avg"] for name in PARTS},
 }
 UFUNCS = {
     "sum": np.add, "avg": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum,
@@ -31,7 +33,10 @@ WIDTH = 3
 
 def given(name: str, op: str, ranks: int) -> np.ndarray:
     """A row for each rank. Whatever the order, floats lose nothing: at most four ranks have something to add or to
-    multiply with at each place. Integers wrap."""
+    multiply with at each place. Integers wrap. Complex numbers have such parts."""
+    if name in PARTS:
+        real, imag = given(PARTS[name], op, ranks), given(PARTS[name], op, ranks)[:, ::-1]
+        return np.stack([real, imag], -1).view(NUMPY[name])[..., 0]
     rng = np.random.default_rng([ranks, *name.encode(), *op.encode()])
     kind, shape = np.dtype(NUMPY[name]), (ranks, WIDTH * ranks)
     if name == "bool":
@@ -46,7 +51,9 @@ def given(name: str, op: str, ranks: int) -> np.ndarray:
 
 
 def reduced(rows: np.ndarray, name: str, op: str) -> np.ndarray:
-    """What NumPy says: in the type itself, or exactly and then rounded once."""
+    """What NumPy says: in the type itself, or exactly and then rounded once; of complex numbers part by part."""
+    if name in PARTS:
+        return reduced(np.ascontiguousarray(rows).view(NUMPY[PARTS[name]]), PARTS[name], op).view(rows.dtype)
     if name == "bool":
         ufunc = {"sum": np.logical_or, "product": np.logical_and}.get(op, UFUNCS[op])
         return ufunc.reduce(rows, axis=0)
@@ -96,7 +103,7 @@ def ends_of(call: Callable[..., torch.Tensor], rows: np.ndarray, total: np.ndarr
 def test_every_op_of_every_dtype(open_world: OpenWorld, call: Callable[..., torch.Tensor], ranks: int) -> None:
     open_world(SIXTY_FOUR)
     cases = {(name, op): given(name, op, ranks) for name in OPS for op in OPS[name]}
-    assert len(cases) == 8 * 8 + 6 * 5 + 7  # of integers, floats and bool
+    assert len(cases) == 8 * 8 + 6 * 5 + 7 + 2 * 2  # of integers, floats, bool and complex numbers
 
     def program(rank: int) -> Arrays:
         dist.init_process_group()

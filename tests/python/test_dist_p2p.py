@@ -25,7 +25,7 @@ def filled(value: float, *shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("kind", NUMPY)
 def test_every_dtype_arrives_unchanged(open_world: OpenWorld, kind: str) -> None:
     open_world("sips2")
-    raw = np.random.default_rng(7).integers(0, 2 if kind == "bool" else 256, 15 * 8, np.uint8)
+    raw = np.random.default_rng(7).integers(0, 2 if kind == "bool" else 256, 15 * 16, np.uint8)
     sent = raw.view(NUMPY[kind])[:15].reshape(3, 5)
 
     def program(rank: int) -> Any:

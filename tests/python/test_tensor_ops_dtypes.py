@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import NUMPY, OpenWorld, same
+from conftest import NUMPY, REAL, OpenWorld, same
 from ranks import on_ranks
 from tensor_oracle import FLOATS, INTEGERS, numbers, tensor, wrapped
 
@@ -123,8 +123,8 @@ def test_ranks_have_settings_of_their_own() -> None:
 # -- conversion
 
 
-@pytest.mark.parametrize("target", NUMPY)
-@pytest.mark.parametrize("source", NUMPY)
+@pytest.mark.parametrize("target", REAL)
+@pytest.mark.parametrize("source", REAL)
 def test_conversions(source: str, target: str) -> None:
     x = tensor([0, 1, 2, 3, 6, 96], source)  # which all types have exactly
     converted = x.to(getattr(torch, target))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import NUMPY, OpenWorld
+from conftest import REAL, OpenWorld
 from tensor_oracle import FLOATS, INTEGERS, ULP, assert_near, indices, numbers, tensor, wrapped
 
 import torchemu as torch
@@ -150,7 +150,7 @@ def test_variances(correction: int) -> None:
 # -- extremes
 
 
-@pytest.mark.parametrize("kind", [n for n in NUMPY if "float8" not in n and n != "bool"])
+@pytest.mark.parametrize("kind", [n for n in REAL if "float8" not in n and n != "bool"])
 def test_extremes(kind: str) -> None:
     t = some((3, 4, 2), kind)
     for dim in range(3):
@@ -262,7 +262,7 @@ def test_scans() -> None:
 # -- sorting
 
 
-@pytest.mark.parametrize("kind", [n for n in NUMPY if "float8" not in n])
+@pytest.mark.parametrize("kind", [n for n in REAL if "float8" not in n])
 @pytest.mark.parametrize("descending", [False, True])
 def test_sorting_keeps_the_order_of_equals(kind: str, descending: bool) -> None:
     t = some((4, 9), kind)

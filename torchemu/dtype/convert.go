@@ -14,7 +14,9 @@ import (
 //   - to an integer from a float: truncation towards zero, then the low bits as from a 64-bit integer, so that -1.0
 //     is 255 as a u8. Where an x86-64 answers "integer indefinite" so does Convert: NaN, infinities and values beyond
 //     64 bits give 1<<63 (whose low bits are 0), and for I32 values beyond 32 bits give -1<<31;
-//   - to Bool: 1 for everything that is not zero, NaN included; from Bool: 0 or 1.
+//   - to Bool: 1 for everything that is not zero, NaN included; from Bool: 0 or 1;
+//   - from a complex type to another: part by part; to Bool: whether a part is not zero; to the rest: that of the real
+//     part; to a complex type from the rest: with an imaginary part of 0.
 func Convert(dst []byte, to DType, src []byte, from DType) {
 	n := elements(src, from)
 	if m := elements(dst, to); n != m {
@@ -23,6 +25,8 @@ func Convert(dst []byte, to DType, src []byte, from DType) {
 	switch {
 	case to == from && to != Bool:
 		copy(dst, src)
+	case to.IsComplex() || from.IsComplex():
+		convertComplex(dst, to, src, from)
 	case from == F64 || from.class() != float:
 		convertWide(dst, to, src, from)
 	default:

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/torchemu/torchemu/torchemu/dtype"
@@ -162,8 +163,12 @@ func castInteger(to, from dtype.DType, x number) uint64 {
 	return wrapped.Uint64() & mask
 }
 
-// samples is raw elements of d: the edges of the type and random ones; all of them if they are few.
+// samples is raw elements of d: the edges of the type and random ones; all of them if they are few. Complex ones have
+// every sample of a part, and 0, as one part and random ones as the other.
 func samples(d dtype.DType, random *rand.Rand) []byte {
+	if d.IsComplex() {
+		return complexSamples(d.Real(), random)
+	}
 	var raw []byte
 	add := func(w uint64) {
 		raw = append(raw, binary.LittleEndian.AppendUint64(nil, w)[:d.Size()]...)
@@ -206,6 +211,16 @@ func samples(d dtype.DType, random *rand.Rand) []byte {
 	return raw
 }
 
+func complexSamples(part dtype.DType, random *rand.Rand) (raw []byte) {
+	parts := samples(part, random)
+	at := func(i int) []byte { return parts[i*part.Size():][:part.Size()] }
+	n, zero := len(parts)/part.Size(), make([]byte, part.Size())
+	for i := range n {
+		raw = slices.Concat(raw, at(i), at(random.IntN(n)), at(random.IntN(n)), at(i), at(i), zero, zero, at(i))
+	}
+	return raw
+}
+
 func TestConvertEveryPairOfTypes(t *testing.T) {
 	const seed = 3
 	random := rand.New(rand.NewPCG(seed, 4))
@@ -227,6 +242,9 @@ func TestConvertEveryPairOfTypes(t *testing.T) {
 }
 
 func checkCast(all []*format, to, from dtype.DType, in, out []byte) error {
+	if to.IsComplex() || from.IsComplex() {
+		return checkComplexCast(all, to, from, in, out)
+	}
 	x := meaning(all, from, in)
 	want, ok := cast(all, to, from, x)
 	if !ok {
@@ -239,6 +257,31 @@ func checkCast(all []*format, to, from dtype.DType, in, out []byte) error {
 		return fmt.Errorf("%v %#x (%v) to %v: got %#x, want %#x", from, word(in), x.value, to, got, want)
 	}
 	return nil
+}
+
+// checkComplexCast comes down to casts of parts; a real number has an imaginary part of 0.
+func checkComplexCast(all []*format, to, from dtype.DType, in, out []byte) error {
+	part := from.Real()
+	re, im := in[:part.Size()], make([]byte, part.Size())
+	if from.IsComplex() {
+		im = in[part.Size():]
+	}
+	if to == dtype.Bool {
+		isZero := true
+		for _, raw := range [][]byte{re, im} {
+			x := meaning(all, part, raw)
+			isZero = isZero && !x.nan && x.inf == 0 && x.value.Sign() == 0
+		}
+		if want := map[bool]byte{true: 0, false: 1}[isZero]; out[0] != want {
+			return fmt.Errorf("%v % x to bool: got %d, want %d", from, in, out[0], want)
+		}
+		return nil
+	}
+	half := to.Real().Size()
+	if err := checkCast(all, to.Real(), part, re, out[:half]); err != nil || !to.IsComplex() {
+		return err
+	}
+	return checkCast(all, to.Real(), part, im, out[half:])
 }
 
 func TestConvertLongAndOddLengths(t *testing.T) {

@@ -9,6 +9,8 @@
 //     formats); what would round beyond 448, infinities included, becomes NaN;
 //   - F8E5M2: 5 exponent bits, 2 mantissa bits, largest value 57344, with infinities.
 //
+// The complex types are C64 and C128, two F32 or F64 each; what reduces them does so part by part ([DType.Real]).
+//
 // NaN stays NaN with its sign, and comes out quiet. F16 and F8E5M2 keep as much of the payload's top as fits, which
 // is what the F16C instructions do; F8E4M3 has one NaN only and no payload.
 //

@@ -9,7 +9,8 @@ import (
 // DType is the element type of a tensor. The zero value is Invalid.
 type DType uint8
 
-// The element types. Bool is one byte, 0 or 1; when read any other byte counts as 1.
+// The element types. Bool is one byte, 0 or 1; when read any other byte counts as 1. A complex number is two floats one
+// after the other, the real part first.
 const (
 	Invalid DType = iota
 	Bool
@@ -27,6 +28,8 @@ const (
 	BF16
 	F32
 	F64
+	C64
+	C128
 )
 
 // class is the arithmetic family of a type.
@@ -38,6 +41,7 @@ const (
 	unsigned
 	signed
 	float
+	complexes
 )
 
 // traits has one row a type, in the order of the constants. The names are, in this order: the short one, torch's,
@@ -63,12 +67,14 @@ var traits = [...]struct {
 	BF16:    {float, 2, []string{"bf16", "bfloat16"}},
 	F32:     {float, 4, []string{"f32", "float32", "float", "fp32"}},
 	F64:     {float, 8, []string{"f64", "float64", "double", "fp64"}},
+	C64:     {complexes, 8, []string{"c64", "complex64", "cfloat"}},
+	C128:    {complexes, 16, []string{"c128", "complex128", "cdouble"}},
 }
 
 // All returns every type but Invalid, in the order of the constants.
 func All() []DType {
 	all := make([]DType, 0, len(traits)-1)
-	for d := Bool; d <= F64; d++ {
+	for d := Bool; d <= C128; d++ {
 		all = append(all, d)
 	}
 	return all
@@ -95,7 +101,7 @@ func shortNames() string {
 }
 
 // Valid says whether d is one of the types of [All].
-func (d DType) Valid() bool { return Invalid < d && d <= F64 }
+func (d DType) Valid() bool { return Invalid < d && d <= C128 }
 
 // Size is the number of bytes of an element; 0 for Invalid.
 func (d DType) Size() int {
@@ -105,7 +111,7 @@ func (d DType) Size() int {
 	return traits[d].size
 }
 
-// String is the short name: f16, bf16, f8e4m3, f8e5m2, f32, f64, i8…i64, u8…u64, bool.
+// String is the short name: f16, bf16, f8e4m3, f8e5m2, f32, f64, c64, c128, i8…i64, u8…u64, bool.
 func (d DType) String() string {
 	if !d.Valid() {
 		return fmt.Sprintf("invalid dtype %d", uint8(d))
@@ -136,11 +142,26 @@ func (d DType) class() class {
 	return traits[d].class
 }
 
-// IsFloat says whether d is a floating-point type.
+// IsFloat says whether d is a floating-point type; the complex ones are not.
 func (d DType) IsFloat() bool { return d.class() == float }
 
 // IsInteger says whether d is a signed or unsigned integer; Bool is not.
 func (d DType) IsInteger() bool { return d.class() == signed || d.class() == unsigned }
 
-// IsSigned says whether d has negative values: the signed integers and the floats.
-func (d DType) IsSigned() bool { return d.class() == signed || d.class() == float }
+// IsSigned says whether d has negative values, in some part: the signed integers, the floats and the complex types.
+func (d DType) IsSigned() bool { return d.class() >= signed }
+
+// IsComplex says whether d is a type of complex numbers.
+func (d DType) IsComplex() bool { return d.class() == complexes }
+
+// Real is the type of the two parts of a complex number, and d itself of other types. Elements of d are, byte for byte,
+// d.Size()/d.Real().Size() times as many of it.
+func (d DType) Real() DType {
+	switch d {
+	case C64:
+		return F32
+	case C128:
+		return F64
+	}
+	return d
+}

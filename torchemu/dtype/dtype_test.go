@@ -15,6 +15,7 @@ func TestParse(t *testing.T) {
 		"u8": dtype.U8, "uint8": dtype.U8, "i8": dtype.I8, "short": dtype.I16, "int": dtype.I32, "long": dtype.I64,
 		"i64": dtype.I64, "int64": dtype.I64, "uint16": dtype.U16, "u32": dtype.U32, "uint64": dtype.U64,
 		"float": dtype.F32, "f32": dtype.F32, "double": dtype.F64, "F64": dtype.F64, " Float32 ": dtype.F32,
+		"c64": dtype.C64, "cfloat": dtype.C64, "torch.complex64": dtype.C64, "cdouble": dtype.C128, "complex128": dtype.C128,
 	} {
 		if got, err := dtype.Parse(name); err != nil || got != want {
 			t.Errorf("Parse(%q) = %v, %v; want %v", name, got, err, want)
@@ -23,7 +24,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseUnknownListsTheNames(t *testing.T) {
-	for _, name := range []string{"", "torch.", "invalid", "f17", "float 16", "int128"} {
+	for _, name := range []string{"", "torch.", "invalid", "f17", "float 16", "int128", "complex32", "complex"} {
 		d, err := dtype.Parse(name)
 		if err == nil || d != dtype.Invalid {
 			t.Fatalf("Parse(%q) = %v, %v; want an error", name, d, err)
@@ -58,6 +59,8 @@ func TestTraits(t *testing.T) {
 		{dtype.BF16, "bf16", "bfloat16", 2, true, false, true},
 		{dtype.F32, "f32", "float32", 4, true, false, true},
 		{dtype.F64, "f64", "float64", 8, true, false, true},
+		{dtype.C64, "c64", "complex64", 8, false, false, true},
+		{dtype.C128, "c128", "complex128", 16, false, false, true},
 	} {
 		d := want.d
 		if d.String() != want.short || d.Name() != want.name || d.Size() != want.size ||
@@ -69,7 +72,7 @@ func TestTraits(t *testing.T) {
 
 func TestAllIsEveryTypeOnceWithNamesThatParseBack(t *testing.T) {
 	all := dtype.All()
-	if len(all) != 15 {
+	if len(all) != 17 {
 		t.Fatalf("%d types", len(all))
 	}
 	for i, d := range all {
@@ -87,8 +90,26 @@ func TestAllIsEveryTypeOnceWithNamesThatParseBack(t *testing.T) {
 	}
 }
 
+func TestPartsOfComplexTypes(t *testing.T) {
+	for _, d := range dtype.All() {
+		want := d
+		switch d {
+		case dtype.C64:
+			want = dtype.F32
+		case dtype.C128:
+			want = dtype.F64
+		}
+		if d.Real() != want || d.IsComplex() != (want != d) || d.IsComplex() && d.Size() != 2*want.Size() {
+			t.Errorf("%v: parts of %v, complex %v, %d bytes", d, d.Real(), d.IsComplex(), d.Size())
+		}
+	}
+	if d := dtype.Invalid; d.Real() != d || d.IsComplex() {
+		t.Errorf("the invalid type has parts of %v, complex %v", d.Real(), d.IsComplex())
+	}
+}
+
 func TestInvalidHasNoTraits(t *testing.T) {
-	for _, d := range []dtype.DType{dtype.Invalid, dtype.F64 + 1, 255} {
+	for _, d := range []dtype.DType{dtype.Invalid, dtype.C128 + 1, 255} {
 		if d.Valid() || d.Size() != 0 || d.IsFloat() || d.IsInteger() || d.IsSigned() || d.Names() != nil || !strings.Contains(d.String(), "invalid") {
 			t.Errorf("dtype %d: %v %d", uint8(d), d, d.Size())
 		}

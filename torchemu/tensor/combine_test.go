@@ -28,10 +28,11 @@ func TestCombineEveryOperationAndType(t *testing.T) {
 		a, b := operands(d, rand.New(rand.NewPCG(seed, uint64(d))))
 		dst := make([]byte, len(a))
 		tensor.Combine(op, d, dst, a, b)
-		for i := 0; i < len(dst); i += d.Size() {
-			x, y, got := word(a[i:i+d.Size()]), word(b[i:i+d.Size()]), word(dst[i:i+d.Size()])
-			if want := reduced(op, d, x, y); got != want {
-				t.Fatalf("seed %d, element %d: %#x ⊕ %#x = %#x, want %#x", seed, i/d.Size(), x, y, got, want)
+		part := d.Real()
+		for i := 0; i < len(dst); i += part.Size() {
+			x, y, got := word(a[i:i+part.Size()]), word(b[i:i+part.Size()]), word(dst[i:i+part.Size()])
+			if want := reduced(op, part, x, y); got != want {
+				t.Fatalf("seed %d, element %d: %#x ⊕ %#x = %#x, want %#x", seed, i/part.Size(), x, y, got, want)
 			}
 		}
 	})
@@ -45,9 +46,10 @@ func TestCombineIsCommutative(t *testing.T) {
 		ab, ba := make([]byte, len(a)), make([]byte, len(a))
 		tensor.Combine(op, d, ab, a, b)
 		tensor.Combine(op, d, ba, b, a)
-		for i := 0; i < len(a); i += d.Size() {
-			at := func(raw []byte) uint64 { return word(raw[i : i+d.Size()]) }
-			if at(ab) != at(ba) && !(isNaN(d, at(a)) && isNaN(d, at(b))) {
+		part := d.Real()
+		for i := 0; i < len(a); i += part.Size() {
+			at := func(raw []byte) uint64 { return word(raw[i : i+part.Size()]) }
+			if at(ab) != at(ba) && !(isNaN(part, at(a)) && isNaN(part, at(b))) {
 				t.Fatalf("seed %d: %#x and %#x give %#x, the other way round %#x", seed, at(a), at(b), at(ab), at(ba))
 			}
 		}
@@ -72,8 +74,8 @@ func TestCombineShortUnalignedAliased(t *testing.T) {
 				a[i], b[i] = byte(random.Uint32()), byte(random.Uint32())
 			}
 			want := make([]byte, 0, len(a))
-			for i := 0; i < len(a); i += d.Size() {
-				want = appendWord(want, d, reduced(op, d, word(a[i:i+d.Size()]), word(b[i:i+d.Size()])))
+			for part, i := d.Real(), 0; i < len(a); i += part.Size() {
+				want = appendWord(want, part, reduced(op, part, word(a[i:i+part.Size()]), word(b[i:i+part.Size()])))
 			}
 			checkPlaces(t, op, d, a, b, want)
 		}

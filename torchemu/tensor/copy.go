@@ -130,8 +130,10 @@ func copyRows(dst, src plane) {
 		copyRow = rowCopier(raw[uint16](dst.bytes), raw[uint16](src.bytes), row)
 	case 4:
 		copyRow = rowCopier(raw[uint32](dst.bytes), raw[uint32](src.bytes), row)
-	default:
+	case 8:
 		copyRow = rowCopier(raw[uint64](dst.bytes), raw[uint64](src.bytes), row)
+	default:
+		copyRow = rowCopier(raw[[2]uint64](dst.bytes), raw[[2]uint64](src.bytes), row)
 	}
 	eachRow(outer, dst.layout.Offset, src.layout.Offset, copyRow)
 }
@@ -149,7 +151,7 @@ func eachRow(outer []axis, a, b int, f func(a, b int)) {
 }
 
 // rowCopier returns what copies the row that starts at position d of dst and s of src.
-func rowCopier[T unsignedInt](dst, src []T, row axis) func(d, s int) {
+func rowCopier[T unsignedInt | [2]uint64](dst, src []T, row axis) func(d, s int) {
 	if row.size == 1 || row.a == 1 && row.b == 1 {
 		return func(d, s int) { copy(dst[d:d+row.size], src[s:s+row.size]) }
 	}

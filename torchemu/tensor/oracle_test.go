@@ -183,8 +183,13 @@ func infinite(isSum bool, a, b float64) float64 {
 
 // operands returns two vectors of elements of d: every pair of 8-bit codes; for wider types every pair of values that
 // are special, then random pairs. The words of wide types are meant to be hostile: few or many bits set, extremes,
-// infinities, quiet and signalling NaNs, subnormals, both zeros.
+// infinities, quiet and signalling NaNs, subnormals, both zeros. Of complex types they are the parts.
 func operands(d dtype.DType, random *rand.Rand) (a, b []byte) {
+	if d.IsComplex() {
+		a, b = operands(d.Real(), random)
+		n := len(a) / d.Size() * d.Size()
+		return a[:n], b[:n]
+	}
 	special := specials(d)
 	for _, x := range special {
 		for _, y := range special {

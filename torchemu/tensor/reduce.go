@@ -57,11 +57,14 @@ func (op ReduceOp) String() string {
 	return opNames[op][0]
 }
 
-// Check says whether the operation is defined on a type: the bitwise ones on integers and bool, avg on all but bool.
+// Check says whether the operation is defined on a type: the bitwise ones on integers and bool, avg on all but bool, and
+// on complex types only sum and avg.
 func (op ReduceOp) Check(d dtype.DType) error {
 	switch {
 	case int(op) >= len(opNames) || !d.Valid():
 		return fmt.Errorf("cannot reduce %v by %v", d, op)
+	case op != Sum && op != Avg && d.IsComplex():
+		return fmt.Errorf("reduce op %v is not defined on %v: want a real dtype, or one of sum, avg", op, d)
 	case op >= BAnd && d.IsFloat():
 		return fmt.Errorf("reduce op %v is not defined on %v: want an integer dtype or bool", op, d)
 	case op == Avg && d == dtype.Bool:
@@ -74,6 +77,7 @@ func (op ReduceOp) Check(d dtype.DType) error {
 // b, but must not overlap them otherwise.
 //
 //   - Floats of up to 32 bits are combined in float32, then rounded once to d; F64 in float64.
+//   - Complex numbers are combined part by part.
 //   - Integers wrap. On Bool sum, max and bor are "or"; prod, min and band are "and"; bxor is "xor".
 //   - Avg combines as Sum; see [Finish].
 //   - Min and Max give NaN when an operand is NaN, and -0 is less than +0. So every ⊕ is commutative bit for bit,
@@ -89,7 +93,7 @@ func Combine(op ReduceOp, d dtype.DType, dst, a, b []byte) {
 	if len(a) != len(dst) || len(b) != len(dst) || len(dst)%d.Size() != 0 {
 		panic(fmt.Sprintf("tensor: Combine of %d and %d bytes into %d bytes of %v", len(a), len(b), len(dst), d))
 	}
-	kernels[op][d](dst, a, b)
+	kernels[op][d.Real()](dst, a, b)
 }
 
 // CombineF32 is [Combine] on float32 values: what partial sums kept in float32 need.
@@ -99,13 +103,13 @@ func CombineF32(op ReduceOp, dst, a, b []float32) {
 
 // Finish turns the combined elements of d in data into the result of a reduction over world ranks. Avg divides:
 // floats of up to 32 bits in float32 with one rounding to d, F64 in float64, integers truncate towards zero. The other
-// operations are finished already. It panics when world < 1 or op is not defined on d.
+// operations are finished already. Complex numbers are finished part by part. It panics when world < 1 or op is not defined on d.
 func Finish(op ReduceOp, d dtype.DType, data []byte, world int) {
 	if err := op.Check(d); err != nil || world < 1 || len(data)%d.Size() != 0 {
 		panic(fmt.Sprintf("tensor: Finish of %v of %d bytes of %v over %d ranks", op, len(data), d, world))
 	}
 	if op == Avg {
-		divide(d, data, world)
+		divide(d.Real(), data, world)
 	}
 }
 

@@ -117,7 +117,7 @@ func (t *Tensor) Numel() int { return t.layout.numel() }
 // IsContiguous says whether the elements lie one after another in row-major order.
 func (t *Tensor) IsContiguous() bool { return t.layout.isContiguous() }
 
-// At returns the element at an index, one number a dimension, as a float64. It panics when the index is none.
+// At returns the element at an index, one number a dimension, as a float64: of a complex one the real part. It panics when the index is none.
 func (t *Tensor) At(index ...int) float64 {
 	at, ok := t.layout.at(index)
 	if !ok {

@@ -50,8 +50,10 @@ def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params:
     edges = _edges(operands)
     if edges.count(None) == len(edges):
         return
-    if not any(t.dtype.is_floating_point for t in results):
+    if not any(t.dtype.is_inexact for t in results):
         return
+    for t in results:
+        refuse_complex(t, op.name)
     call = call_of(op)(op, edges, operands, params)
     call.returned(results)
     for output, t in enumerate(results):
@@ -79,6 +81,17 @@ def record_views(name: str, views: Sequence[Tensor]) -> None:
             view._autograd.origin = _ONE_OF_SEVERAL.format(i, name)
 
 
+def refuse_complex(result: Tensor, function: str) -> None:
+    """Raises:
+    NotImplementedError: gradients are wanted of an operand of a function whose result is complex.
+    """
+    if result.dtype.is_complex:
+        raise NotImplementedError(
+            f"{function}(): gradients of complex tensors are not supported: use torch.no_grad() or detach() where none "
+            "are needed, and else calculate with real and imaginary parts in tensors of their own"
+        )
+
+
 # -- writes
 
 
@@ -88,12 +101,13 @@ def before_write(op: Op, target: Tensor, operands: Sequence[Any], params: Sequen
     Raises:
         RuntimeError: the tensor is one that operations may not write into.
     """
-    if not _settings.current().gradients or not target.dtype.is_floating_point:
+    if not _settings.current().gradients or not target.dtype.is_inexact:
         return None
     check_write(target)
     edges = _edges(operands)
     if not any(edges):
         return None
+    refuse_complex(target, op.name)
     if op.derivative is not None and 0 in op.derivative.uses([edge is not None for edge in edges]):
         operands = (target.detach().clone(), *operands[1:])
     return call_of(op)(op, edges, operands, params)

@@ -8,6 +8,7 @@ Each module has the functions of a family, which ``__all__`` of this package gat
 from torchemu._shape import Size
 from torchemu._tensor import (
     comparing,
+    complex_numbers,
     creation,
     elementwise,
     extremes,
@@ -27,6 +28,7 @@ from torchemu._tensor import (
     views,
 )
 from torchemu._tensor.comparing import *
+from torchemu._tensor.complex_numbers import *
 from torchemu._tensor.core import HOST_READS as HOST_READS
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import *
@@ -49,6 +51,7 @@ from torchemu._tensor.views import *
 
 __all__ = ["Generator", "Size", "Tensor"]
 __all__ += comparing.__all__
+__all__ += complex_numbers.__all__
 __all__ += creation.__all__
 __all__ += elementwise.__all__
 __all__ += extremes.__all__

@@ -23,17 +23,16 @@ __all__ = [
 def close(a: Array, b: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
     """|a - b| ≤ atol + rtol·|b|, element by element; infinities are close to themselves only."""
     a, b = np.asarray(wide(a)), np.asarray(wide(b))
-    if a.dtype.kind not in "f" and b.dtype.kind not in "f":
+    if a.dtype.kind not in "fc" and b.dtype.kind not in "fc":
         distance = np.where(a > b, a.astype(object) - b, b.astype(object) - a) if a.dtype.kind == "u" else None
         if distance is None:
             distance = np.abs(a.astype(np.float64) - b.astype(np.float64))
     else:
         distance = np.abs(a - b)
-    near = np.isfinite(b.astype(np.float64)) & (
-        distance.astype(np.float64) <= atol + rtol * np.abs(b.astype(np.float64))
-    )
+    size = np.abs(b if b.dtype.kind == "c" else b.astype(np.float64))
+    near = np.isfinite(size) & (distance.astype(np.float64) <= atol + rtol * size)
     result = np.asarray(near | (a == b))
-    if equal_nan and a.dtype.kind == "f":
+    if equal_nan and a.dtype.kind in "fc":
         result |= np.isnan(a) & np.isnan(b)
     return result
 

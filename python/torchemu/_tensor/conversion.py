@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from torchemu import dtypes
+
 _HALF = np.dtype(np.float16)
 _EXTENSION = "V"  # the kind of the types of ml_dtypes
 _MANY = 4096  # elements
@@ -41,13 +43,15 @@ def quietly(function: Callable[..., Any], *args: Any) -> Any:
 def converted(array: np.ndarray, kind: np.dtype) -> np.ndarray:
     """The elements as another dtype; the array itself if it has that one.
 
-    Floats become integers by truncation, and what does not fit keeps its low bits, as go/dtype.Convert has it. To be
-    called quietly.
+    Of complex numbers only the real part becomes a real number; floats become integers by truncation, and what does not
+    fit keeps its low bits, as go/dtype.Convert has it. To be called quietly.
     """
     return array if array.dtype == kind else _cast(array, kind)
 
 
 def _cast(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    if array.dtype.kind == "c" and kind.kind not in "cb":
+        return converted(array.real, kind)
     if array.dtype == _HALF and array.size > _MANY:
         array = np.take(_widened_halves(), array.view(np.uint16))
     if kind.kind == _EXTENSION and array.itemsize > 2:
@@ -83,6 +87,21 @@ def _odd(array: np.ndarray) -> np.ndarray:
     bits = near.view(np.uint32)
     between = np.isfinite(back) & (exact != back)
     return np.where(between, (bits - (back > exact)) | 1, bits).astype(np.uint32).view(np.float32)
+
+
+def check_number(value: Any, kind: dtypes.dtype) -> None:
+    """Raises:
+    RuntimeError: the value, to be stored as that dtype, is a complex number, and the dtype is real.
+    """
+    lossy = isinstance(value, complex | np.complexfloating) and value.imag != 0
+    if lossy and not kind.is_complex and kind is not dtypes.bool_:
+        raise RuntimeError(f"value cannot be converted to type {_c_name(kind)} without overflow")
+
+
+def _c_name(kind: dtypes.dtype) -> str:
+    if kind.is_floating_point:
+        return {"float32": "float", "float64": "double"}.get(kind.name, f"c10::{kind.title}")
+    return "int" if kind is dtypes.int32 else f"{kind.name}_t"
 
 
 @functools.cache

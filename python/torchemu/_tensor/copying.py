@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torchemu._autograd.variable import Versions, version_of
 from torchemu._binding import go
 from torchemu._device import device
 from torchemu._tensor import dispatch
-from torchemu._tensor.conversion import converted, quietly
+from torchemu._tensor.conversion import check_number, converted, quietly
 from torchemu._tensor.core import Tensor, adopted
 from torchemu._tensor.kernels import launch_copy
 from torchemu._tensor.storage import SMALL
@@ -27,7 +28,15 @@ FILL = dispatch.Op("fill_", np.copyto, dispatch.no_flops)
 
 def cast(input: Tensor, kind: dtypes.dtype) -> Tensor:
     """The elements as another dtype; the tensor itself if it has that one."""
-    return input if input.dtype is kind else dispatch._op(TO, (input,), kind.numpy, kind=kind)
+    if input.dtype is kind:
+        return input
+    _warn_of_lost_parts(input, kind)
+    return dispatch._op(TO, (input,), kind.numpy, kind=kind)
+
+
+def _warn_of_lost_parts(source: Tensor, kind: dtypes.dtype) -> None:
+    if source.dtype.is_complex and kind.category < dtypes.Category.COMPLEX and kind is not dtypes.bool_:
+        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=3)
 
 
 def to(
@@ -66,7 +75,7 @@ def _target(target: tuple[Any, ...]) -> tuple[Any, dtypes.dtype | None, tuple[An
     first, *rest = target
     if isinstance(first, Tensor):
         return first.device, first.dtype, tuple(rest)
-    if isinstance(first, dtypes.dtype) or (isinstance(first, type) and first in (bool, int, float)):
+    if isinstance(first, dtypes.dtype) or (isinstance(first, type) and first in (bool, int, float, complex)):
         return None, dtypes.parse(first), tuple(rest)
     if rest and (rest[0] is None or isinstance(rest[0], dtypes.dtype)):
         return first, rest[0], tuple(rest[1:])
@@ -120,7 +129,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         RuntimeError: the shapes do not fit, or src is of another World.
     """
     if not isinstance(src, Tensor):
-        if isinstance(src, bool | int | float | np.generic):
+        if isinstance(src, dtypes.NUMBERS):
             return fill_(input, src)
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     if src.world is not input.world:
@@ -128,6 +137,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     src._storage.settle()
     dispatch.check_writable(input)
     _check_expandable(input, src)
+    _warn_of_lost_parts(src, input.dtype)
     call = None
     if input._storage.tracked or src._storage.tracked:
         call = record.before_write(COPY, input, (input, src), ())
@@ -182,7 +192,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
     Raises:
         TypeError: the value is no number.
-        RuntimeError: it is a tensor with dimensions, or an integer of more than 64 bits.
+        RuntimeError: it is a tensor with dimensions, an integer of more than 64 bits, or complex where the tensor is
+            real.
     """
     if isinstance(value, Tensor):
         if value._shape:
@@ -190,6 +201,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions."
             )
         return copy_(input, value)
+    check_number(value, input.dtype)
     number = quietly(converted, scalar(value, "fill_"), input.dtype.numpy)
     if not input._storage.has_settled():
         return copy_(input, adopted(input.world, number, input.dtype, input.device))
@@ -207,7 +219,7 @@ def scalar(value: Any, function: str) -> np.ndarray:
         TypeError: it is none.
         RuntimeError: it is an integer of more than 64 bits.
     """
-    if not isinstance(value, bool | int | float | np.generic):
+    if not isinstance(value, dtypes.NUMBERS):
         raise TypeError(f"{function}(): argument 'value' must be a number or a Tensor, not {type(value).__name__}")
     array = np.asarray(value)
     if array.dtype == object:

@@ -13,6 +13,7 @@ from torchemu import _memory_use, _runtime, dtypes
 from torchemu._device import device
 from torchemu._placement import WHOLE, DPPolicy
 from torchemu._shape import Size, row_major
+from torchemu._tensor.conversion import check_number
 from torchemu._tensor.storage import Handle, Storage, reach_of
 
 if TYPE_CHECKING:
@@ -275,16 +276,21 @@ class Tensor(Operators):
         return array.item()
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._real_item(dtypes.float64))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._real_item(dtypes.int64))
+
+    def _real_item(self, kind: dtypes.dtype) -> Any:
+        number = self.item()
+        check_number(number, kind)
+        return number.real
 
     def __complex__(self) -> complex:
         return complex(self.item())
 
     def __index__(self) -> int:
-        if self.dtype.is_floating_point or self.numel() != 1:
+        if self.dtype.is_inexact or self.numel() != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
@@ -300,7 +306,7 @@ class Tensor(Operators):
         return bool(self)
 
     def __contains__(self, value: Any) -> bool:
-        if not isinstance(value, Tensor | int | float | np.generic):
+        if not isinstance(value, (Tensor, *dtypes.NUMBERS)):
             raise RuntimeError(
                 f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}."
             )

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from torchemu import _memory_use, _runtime, _settings, dtypes
+from torchemu._autograd import record
 from torchemu._binding import go
 from torchemu._device import device as Device  # noqa: N812 (device is an argument's name)
 from torchemu._placement import DPPolicy
 from torchemu._shape import dims
 from torchemu._tensor import promotion
-from torchemu._tensor.conversion import converted, quietly
+from torchemu._tensor.conversion import check_number, converted, quietly
 from torchemu._tensor.copying import copy_, scalar
 from torchemu._tensor.core import Tensor, adopted
-from torchemu._tensor.dispatch import Op, _done, never, no_flops
+from torchemu._tensor.dispatch import Op, _done, never, no_flops, not_implemented
 from torchemu._tensor.storage import SMALL, Storage
 from torchemu._tensor.views import as_strided
 
@@ -106,6 +107,7 @@ def finished(t: Tensor, rest: dict[str, Any], op: Op | None = None) -> Tensor:
     if rest.get("out") is not None:
         return copy_(rest["out"], t)
     if rest.get("requires_grad"):
+        record.refuse_complex(t, "requires_grad_")
         if not t.dtype.is_floating_point:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad_()
@@ -179,6 +181,7 @@ def _filled(
     shape: tuple[int, ...], value: Any, natural: dtypes.dtype, function: str, options: dict[str, Any]
 ) -> Tensor:
     kind, where, rest = options_of(function, options)
+    check_number(value, kind or natural)
     number = quietly(converted, scalar(value, function), (kind or natural).numpy)
     t = allocated(shape, kind or natural, where)
     t._read()[...] = number  # nobody else has this memory yet
@@ -283,6 +286,8 @@ def arange(*bounds: Any, end: Any = None, start: Any = 0, step: Any = 1, **optio
     bounds = tuple(b.item() if isinstance(b, Tensor | np.generic) else b for b in bounds)
     first, last, by = _bounds(bounds, step)
     kind, where, rest = options_of("arange", options)
+    if kind is not None and kind.is_complex:
+        raise not_implemented("arange_cpu", kind)
     whole = builtins.all(isinstance(b, int) for b in (first, last, by))
     n = max(-((first - last) // by), 0) if whole else math.ceil((last - first) / by)
     values = first + np.arange(n) * by
@@ -296,6 +301,8 @@ def _bounds(bounds: tuple[Any, ...], step: Any) -> tuple[Any, Any, Any]:
         raise TypeError(f"arange() takes from 1 to 3 numbers, not {len(bounds)}")
     first, last = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
     by = bounds[2] if len(bounds) == 3 else step
+    for bound in (first, last, by):
+        check_number(bound, dtypes.float64)
     if by == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(first) and math.isfinite(last)):
@@ -308,23 +315,38 @@ def _bounds(bounds: tuple[Any, ...], step: Any) -> tuple[Any, Any, Any]:
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     """So many numbers from start to end, with both, at equal distances; the options are those of zeros."""
     kind, where, rest = options_of("linspace", options)
-    kind = kind or _settings.current().dtype
-    return finished(of_array(_spread(float(start), float(end), steps, kind), kind, where), rest, LINSPACE)
+    ends, kind = _ends(start, end, kind)
+    return finished(of_array(_spread(*ends, steps, kind), kind, where), rest, LINSPACE)
 
 
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Tensor:
     """The powers of base with the exponents of linspace."""
     kind, where, rest = options_of("logspace", options)
-    kind = kind or _settings.current().dtype
-    exponents = _spread(float(start), float(end), steps, kind)
+    ends, kind = _ends(start, end, kind)
+    exponents = _spread(*ends, steps, kind)
     return finished(of_array(np.power(base, exponents), kind, where), rest, LINSPACE)
 
 
-def _spread(start: float, end: float, steps: int, kind: dtypes.dtype) -> np.ndarray:
+def _ends(start: Any, end: Any, kind: dtypes.dtype | None) -> tuple[tuple[Any, Any], dtypes.dtype]:
+    """The numbers, and the dtype: by default the default one, or that with such parts."""
+    complex_ = builtins.any(
+        isinstance(x, complex) or (isinstance(x, Tensor) and x.dtype.is_complex) for x in (start, end)
+    )
+    number = complex if complex_ else float
+    ends = number(start), number(end)
+    if kind is None:
+        default = _settings.current().dtype
+        return ends, default.to_complex() if complex_ else default
+    check_number(ends[0], kind)
+    check_number(ends[1], kind)
+    return ends, kind
+
+
+def _spread(start: Any, end: Any, steps: int, kind: dtypes.dtype) -> np.ndarray:
     """Calculated from the nearer end, so that both are met."""
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative, not {steps}")
-    number: Any = np.float32 if kind.numpy == np.float32 else np.float64
+    number: Any = kind.numpy.type if kind.is_complex or kind is dtypes.float32 else np.float64
     step = number((end - start) / (steps - 1)) if steps > 1 else number(0)
     i = np.arange(steps)
     up, down = number(start) + step * i.astype(number), number(end) - step * (steps - 1 - i).astype(number)

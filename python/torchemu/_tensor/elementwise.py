@@ -21,6 +21,7 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "angle",
     "arccos",
     "arccosh",
     "arcsin",
@@ -71,6 +72,7 @@ __all__ = [
     "isnan",
     "isneginf",
     "isposinf",
+    "isreal",
     "lcm",
     "le",
     "less",
@@ -180,7 +182,7 @@ def _check_tensor(function: str, value: Any, argument: str = "input", position: 
 
 _FLOATS, _ONLY_FLOATS, _NUMBERS, _INTEGERS = Domain.FLOATS, Domain.ONLY_FLOATS, Domain.NUMBERS, Domain.INTEGERS
 _ONLY_INTEGERS = Domain.ONLY_INTEGERS
-_ANY, _BOOL = Domain.ANY, Result.BOOL
+_ANY, _BOOL, _REAL = Domain.ANY, Result.BOOL, Result.REAL
 
 
 def _itself(x: np.ndarray) -> np.ndarray:
@@ -205,73 +207,75 @@ def _relu(x: np.ndarray) -> np.ndarray:
 
 # -- one operand
 
-abs = _unary("abs", np.abs, _NUMBERS)
-neg = _unary("neg", np.negative, _NUMBERS, refusal=_NEG_OF_BOOL)
-positive = _unary("positive", _itself, _NUMBERS)
+abs = _unary("abs", np.abs, _NUMBERS, _REAL, on_complex=True)
+angle = _unary("angle", numerics.angle, _FLOATS, _REAL, on_complex=np.angle)
+neg = _unary("neg", np.negative, _NUMBERS, refusal=_NEG_OF_BOOL, on_complex=True)
+positive = _unary("positive", _itself, _NUMBERS, on_complex=True)
 sign = _unary("sign", numerics.sign, on_integers=_sign_of_integers)
-sgn = _unary("sgn", numerics.sign, on_integers=_sign_of_integers)
-square = _unary("square", np.square, _ANY, on_integers=lambda x: x * x)
-reciprocal = _unary("reciprocal", np.reciprocal, _FLOATS)
-sqrt = _unary("sqrt", np.sqrt, _FLOATS)
-rsqrt = _unary("rsqrt", numerics.rsqrt, _FLOATS)
-exp = _unary("exp", np.exp, _FLOATS)
-exp2 = _unary("exp2", np.exp2, _FLOATS)
-expm1 = _unary("expm1", np.expm1, _FLOATS)
-log = _unary("log", np.log, _FLOATS)
-log2 = _unary("log2", np.log2, _FLOATS)
-log10 = _unary("log10", np.log10, _FLOATS)
-log1p = _unary("log1p", np.log1p, _FLOATS)
-sin = _unary("sin", np.sin, _FLOATS)
-cos = _unary("cos", np.cos, _FLOATS)
-tan = _unary("tan", np.tan, _FLOATS)
-asin = _unary("asin", np.arcsin, _FLOATS)
-acos = _unary("acos", np.arccos, _FLOATS)
-atan = _unary("atan", np.arctan, _FLOATS)
-sinh = _unary("sinh", np.sinh, _FLOATS)
-cosh = _unary("cosh", np.cosh, _FLOATS)
-tanh = _unary("tanh", np.tanh, _FLOATS)
-asinh = _unary("asinh", np.arcsinh, _FLOATS)
-acosh = _unary("acosh", np.arccosh, _FLOATS)
-atanh = _unary("atanh", np.arctanh, _FLOATS)
+sgn = _unary("sgn", numerics.sign, on_integers=_sign_of_integers, on_complex=numerics.complex_sign)
+square = _unary("square", np.square, _ANY, on_integers=lambda x: x * x, on_complex=True)
+reciprocal = _unary("reciprocal", np.reciprocal, _FLOATS, on_complex=True)
+sqrt = _unary("sqrt", np.sqrt, _FLOATS, on_complex=True)
+rsqrt = _unary("rsqrt", numerics.rsqrt, _FLOATS, on_complex=True)
+exp = _unary("exp", np.exp, _FLOATS, on_complex=True)
+exp2 = _unary("exp2", np.exp2, _FLOATS, on_complex=True)
+expm1 = _unary("expm1", np.expm1, _FLOATS, on_complex=True)
+log = _unary("log", np.log, _FLOATS, on_complex=True)
+log2 = _unary("log2", np.log2, _FLOATS, on_complex=True)
+log10 = _unary("log10", np.log10, _FLOATS, on_complex=True)
+log1p = _unary("log1p", np.log1p, _FLOATS, on_complex=True)
+sin = _unary("sin", np.sin, _FLOATS, on_complex=True)
+cos = _unary("cos", np.cos, _FLOATS, on_complex=True)
+tan = _unary("tan", np.tan, _FLOATS, on_complex=True)
+asin = _unary("asin", np.arcsin, _FLOATS, on_complex=True)
+acos = _unary("acos", np.arccos, _FLOATS, on_complex=True)
+atan = _unary("atan", np.arctan, _FLOATS, on_complex=True)
+sinh = _unary("sinh", np.sinh, _FLOATS, on_complex=True)
+cosh = _unary("cosh", np.cosh, _FLOATS, on_complex=True)
+tanh = _unary("tanh", np.tanh, _FLOATS, on_complex=True)
+asinh = _unary("asinh", np.arcsinh, _FLOATS, on_complex=True)
+acosh = _unary("acosh", np.arccosh, _FLOATS, on_complex=True)
+atanh = _unary("atanh", np.arctanh, _FLOATS, on_complex=True)
 deg2rad = _unary("deg2rad", np.deg2rad, _FLOATS)
 rad2deg = _unary("rad2deg", np.rad2deg, _FLOATS)
-sigmoid = _unary("sigmoid", numerics.sigmoid, _FLOATS)
+sigmoid = _unary("sigmoid", numerics.sigmoid, _FLOATS, on_complex=True)
 erf = _unary("erf", numerics.erf, _FLOATS)
 erfc = _unary("erfc", numerics.erfc, _FLOATS)
 erfinv = _unary("erfinv", numerics.erfinv, _FLOATS)
 lgamma = _unary("lgamma", numerics.lgamma, _FLOATS)
 relu = _unary("relu", _relu, _NUMBERS, refusal="Boolean inputs not supported for relu")
-silu = _unary("silu", numerics.silu, _ONLY_FLOATS)
+silu = _unary("silu", numerics.silu, _ONLY_FLOATS, on_complex=True)
 floor = _unary("floor", np.floor, _NUMBERS, on_integers=_itself)
 ceil = _unary("ceil", np.ceil, _NUMBERS, on_integers=_itself)
 trunc = _unary("trunc", np.trunc, _NUMBERS, on_integers=_itself)
 frac = _unary("frac", numerics.frac, _ONLY_FLOATS)
-isnan = _unary("isnan", np.isnan, _ANY, _BOOL, on_integers=_never)
-isinf = _unary("isinf", np.isinf, _ANY, _BOOL, on_integers=_never)
-isfinite = _unary("isfinite", np.isfinite, _ANY, _BOOL, on_integers=_always)
+isnan = _unary("isnan", np.isnan, _ANY, _BOOL, on_integers=_never, on_complex=True)
+isinf = _unary("isinf", np.isinf, _ANY, _BOOL, on_integers=_never, on_complex=True)
+isreal = _unary("isreal", _always, _ANY, _BOOL, on_complex=np.isreal)
+isfinite = _unary("isfinite", np.isfinite, _ANY, _BOOL, on_integers=_always, on_complex=True)
 isposinf = _unary("isposinf", np.isposinf, _ANY, _BOOL, on_integers=_never)
 isneginf = _unary("isneginf", np.isneginf, _ANY, _BOOL, on_integers=_never)
 signbit = _unary("signbit", np.signbit, _ANY, _BOOL, on_integers=lambda x: x < 0)
-logical_not = _unary("logical_not", np.logical_not, _ANY, _BOOL)
+logical_not = _unary("logical_not", np.logical_not, _ANY, _BOOL, on_complex=True)
 bitwise_not = _unary("bitwise_not", np.invert, _INTEGERS)
 
 
 # -- two operands
 
-_add = _binary("add", np.add)
-_sub = _binary("sub", np.subtract, _NUMBERS, refusal=_SUB_OF_BOOLS, no_bool_operand=_SUB_OF_BOOL)
-mul = _binary("mul", np.multiply)
-_div = _binary("div", np.true_divide, _FLOATS)
+_add = _binary("add", np.add, on_complex=True)
+_sub = _binary("sub", np.subtract, _NUMBERS, refusal=_SUB_OF_BOOLS, no_bool_operand=_SUB_OF_BOOL, on_complex=True)
+mul = _binary("mul", np.multiply, on_complex=True)
+_div = _binary("div", np.true_divide, _FLOATS, on_complex=True)
 floor_divide = _binary("floor_divide", np.floor_divide, _NUMBERS, on_integers=numerics.floor_divide)
 _div_trunc = _binary("div_trunc", lambda x, y: np.trunc(x / y), _NUMBERS, on_integers=numerics.truncated_divide)
 remainder = _binary("remainder", np.remainder, _NUMBERS, on_integers=numerics.remainder)
 fmod = _binary("fmod", np.fmod, _NUMBERS, on_integers=numerics.fmod)
-pow = _binary("pow", numerics.power, _NUMBERS, on_integers=numerics.integer_power)
+pow = _binary("pow", numerics.power, _NUMBERS, on_integers=numerics.integer_power, on_complex=True)
 atan2 = _binary("atan2", np.arctan2, _FLOATS, numbers=False)
 hypot = _binary("hypot", np.hypot, _ONLY_FLOATS, numbers=False)
 copysign = _binary("copysign", np.copysign, _FLOATS)
 nextafter = _binary("nextafter", np.nextafter, _ONLY_FLOATS, numbers=False)
-logaddexp = _binary("logaddexp", np.logaddexp, _ONLY_FLOATS, numbers=False)
+logaddexp = _binary("logaddexp", np.logaddexp, _ONLY_FLOATS, numbers=False, on_complex=numerics.complex_logaddexp)
 logaddexp2 = _binary("logaddexp2", np.logaddexp2, _ONLY_FLOATS, numbers=False)
 xlogy = _binary("xlogy", numerics.xlogy, _FLOATS)
 maximum = _binary("maximum", np.maximum, numbers=False)
@@ -280,15 +284,15 @@ fmax = _binary("fmax", np.fmax, numbers=False)
 fmin = _binary("fmin", np.fmin, numbers=False)
 gcd = _binary("gcd", np.gcd, _ONLY_INTEGERS, numbers=False)
 lcm = _binary("lcm", np.lcm, _ONLY_INTEGERS, numbers=False)
-eq = _binary("eq", np.equal, _ANY, _BOOL)
-ne = _binary("ne", np.not_equal, _ANY, _BOOL)
+eq = _binary("eq", np.equal, _ANY, _BOOL, on_complex=True)
+ne = _binary("ne", np.not_equal, _ANY, _BOOL, on_complex=True)
 lt = _binary("lt", np.less, _ANY, _BOOL)
 le = _binary("le", np.less_equal, _ANY, _BOOL)
 gt = _binary("gt", np.greater, _ANY, _BOOL)
 ge = _binary("ge", np.greater_equal, _ANY, _BOOL)
-logical_and = _binary("logical_and", np.logical_and, _ANY, _BOOL, numbers=False)
-logical_or = _binary("logical_or", np.logical_or, _ANY, _BOOL, numbers=False)
-logical_xor = _binary("logical_xor", np.logical_xor, _ANY, _BOOL, numbers=False)
+logical_and = _binary("logical_and", np.logical_and, _ANY, _BOOL, numbers=False, on_complex=True)
+logical_or = _binary("logical_or", np.logical_or, _ANY, _BOOL, numbers=False, on_complex=True)
+logical_xor = _binary("logical_xor", np.logical_xor, _ANY, _BOOL, numbers=False, on_complex=True)
 bitwise_and = _binary("bitwise_and", np.bitwise_and, _INTEGERS)
 bitwise_or = _binary("bitwise_or", np.bitwise_or, _INTEGERS)
 bitwise_xor = _binary("bitwise_xor", np.bitwise_xor, _INTEGERS)
@@ -296,9 +300,14 @@ bitwise_left_shift = _binary("bitwise_left_shift", np.left_shift, _ONLY_INTEGERS
 bitwise_right_shift = _binary("bitwise_right_shift", np.right_shift, _ONLY_INTEGERS)
 
 SCALED = {
-    "add": Pointwise("add", lambda x, y, alpha: x + y * alpha),
+    "add": Pointwise("add", lambda x, y, alpha: x + y * alpha, on_complex=True),
     "sub": Pointwise(
-        "sub", lambda x, y, alpha: x - y * alpha, _NUMBERS, refusal=_SUB_OF_BOOLS, no_bool_operand=_SUB_OF_BOOL
+        "sub",
+        lambda x, y, alpha: x - y * alpha,
+        _NUMBERS,
+        on_complex=True,
+        refusal=_SUB_OF_BOOLS,
+        no_bool_operand=_SUB_OF_BOOL,
     ),
 }
 
@@ -311,7 +320,9 @@ def scaled(name: str, operands: tuple[Any, Any], alpha: Any) -> tuple[Any, ...]:
     kind = op.plan(tuple(map(promotion.key, operands))).kind
     if isinstance(alpha, bool) and kind.category is not Category.BOOL:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, float) and not kind.is_floating_point:
+    if isinstance(alpha, complex) and not kind.is_complex:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if isinstance(alpha, float) and not kind.is_inexact:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     return op, operands, alpha
 
@@ -379,6 +390,7 @@ true_divide = div
 
 
 _WITHOUT_TWIN = [
+    "angle",
     "div_trunc",
     "fmax",
     "fmin",
@@ -387,6 +399,7 @@ _WITHOUT_TWIN = [
     "isnan",
     "isneginf",
     "isposinf",
+    "isreal",
     "logaddexp",
     "logaddexp2",
     "maximum",
@@ -409,6 +422,8 @@ def in_place() -> dict[str, Callable[..., Tensor]]:
 
 def _into(op: Pointwise) -> Callable[..., Tensor]:
     def method(self: Tensor, *other: Any) -> Tensor:
+        if op is UNARY["abs"] and self.dtype.is_complex:
+            raise RuntimeError("In-place abs is not supported for complex tensors.")
         return pointwise_into(self, op, (self, *other))
 
     return method

@@ -11,6 +11,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._tensor import return_types
+from torchemu._tensor.complex_refusals import check_not_complex
 from torchemu._tensor.core import Tensor, axis_of
 from torchemu._tensor.dispatch import Op, _op, _op_several, flop_per_input, not_implemented
 from torchemu._tensor.elementwise import maximum, minimum
@@ -84,6 +85,7 @@ def _check_not_empty(name: str, t: Tensor, axes: Axes) -> None:
 
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The largest of all elements, or along dimensions; NaN is largest."""
+    check_not_complex("amax", input.dtype)
     axes = axes_of(dim, len(input._shape))
     _check_not_empty("amax", input, axes)
     return _op(AMAX, (input,), axes, keepdim)
@@ -91,6 +93,7 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
 
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The smallest of all elements, or along dimensions; NaN is smallest."""
+    check_not_complex("amin", input.dtype)
     axes = axes_of(dim, len(input._shape))
     _check_not_empty("amin", input, axes)
     return _op(AMIN, (input,), axes, keepdim)
@@ -98,6 +101,7 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """amin and amax."""
+    check_not_complex("aminmax", input.dtype)
     return return_types.aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim))
 
 
@@ -114,6 +118,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 
 
 def _chosen(name: str, op: Op, of_all: Op, t: Tensor, dim: int | None, keepdim: bool) -> Any:
+    check_not_complex(f"{name}_all" if dim is None else name, t.dtype)
     if dim is None:
         _check_not_empty(name, t, None)
         return _op(of_all, (t,), None, False)
@@ -134,6 +139,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def _where_chosen(name: str, op: Op, t: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    check_not_complex(name, t.dtype)
     axis = None if dim is None else axis_of(dim, len(t._shape))
     if axis is None and 0 in t._shape:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
@@ -162,6 +168,7 @@ CUMMIN = Op("cummin", _running(np.less_equal, np.minimum), flop_per_input)
 
 def cummax(input: Tensor, dim: int) -> Any:
     """The largest up to each element of a dimension, and where it is."""
+    check_not_complex("cummax", input.dtype)
     return return_types.cummax(
         *_op_several(CUMMAX, (input,), axis_of(dim, len(input._shape)), kinds=(input.dtype, None))
     )
@@ -169,6 +176,7 @@ def cummax(input: Tensor, dim: int) -> Any:
 
 def cummin(input: Tensor, dim: int) -> Any:
     """The smallest up to each element of a dimension, and where it is."""
+    check_not_complex("cummin", input.dtype)
     return return_types.cummin(
         *_op_several(CUMMIN, (input,), axis_of(dim, len(input._shape)), kinds=(input.dtype, None))
     )

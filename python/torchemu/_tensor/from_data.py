@@ -32,6 +32,8 @@ def tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> 
     else:
         array = _array_of(data)
         kind = kind or _natural(array, data)
+        if array.dtype.kind == "c" and not isinstance(data, np.ndarray):
+            _check_real(kind)
         if not isinstance(data, np.ndarray | np.generic):
             _check_range(array, kind)
     t = of_array(array, kind, where)
@@ -54,6 +56,16 @@ def _array_of(data: Any) -> np.ndarray:
     if array.dtype == object and array.size and builtins.all(isinstance(x, int) for x in array.flat):
         raise ValueError("Overflow when unpacking long long: an integer has more than 64 bits")
     return array
+
+
+def _check_real(kind: dtypes.dtype) -> None:
+    """Raises:
+    TypeError: the dtype is one of real numbers, and those that it is for are complex.
+    """
+    if kind.is_floating_point:
+        raise TypeError("must be real number, not complex")
+    if kind.category is dtypes.Category.INTEGER:
+        raise TypeError("'complex' object cannot be interpreted as an integer")
 
 
 def _check_range(array: np.ndarray, kind: dtypes.dtype) -> None:
@@ -81,11 +93,14 @@ def _without_tensors(data: Any) -> Any:
 
 
 def _natural(array: np.ndarray, data: Any) -> dtypes.dtype:
-    """The dtype of a tensor of the data: the default one for Python's floats and for nothing at all."""
+    """The dtype of a tensor of the data: the default one for Python's floats and for nothing at all, and for Python's
+    complex numbers that with such parts."""
     if isinstance(data, np.ndarray | np.generic):
         return dtypes.of_numpy(array)
     if array.dtype == np.float64 and not isinstance(_leaf(data), np.float64):
         return _settings.current().dtype
+    if array.dtype == np.complex128 and not isinstance(_leaf(data), np.complex128):
+        return _settings.current().dtype.to_complex()
     return dtypes.of_numpy(array)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._tensor.conversion import converted
+from torchemu._tensor.complex_refusals import check_not_complex
+from torchemu._tensor.conversion import check_number, converted
 from torchemu._tensor.core import Tensor, axis_of
 from torchemu._tensor.dispatch import (
     Inputs,
@@ -229,6 +230,8 @@ def scatter_reduce_(
 ) -> Tensor:
     """self[index[i][j]][j] combined with src[i][j] by reduce ("sum", "prod", "amax", "amin"), for dim 0, and so on."""
     combine = _combination(reduce)
+    if combine in (np.maximum, np.minimum):
+        check_not_complex(f"scatter_reduce {reduce}", self.dtype)
     if not include_self:
         neutral: dict[np.ufunc, Any] = {np.add: 0, np.multiply: 1}
         _scattered("scatter", self, dim, index, neutral.get(combine, _worst(self, combine)), None)
@@ -250,6 +253,7 @@ def _combination(reduce: str) -> np.ufunc:
 
 
 def _scattered(name: str, t: Tensor, dim: int, index: Tensor, source: Any, combine: np.ufunc | None) -> Tensor:
+    check_number(source, t.dtype)
     axis = axis_of(dim, len(t._shape))
     if isinstance(source, Tensor) and source.dtype is not t.dtype:
         raise RuntimeError(

@@ -11,7 +11,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._shape import selected
-from torchemu._tensor.conversion import converted
+from torchemu._tensor.conversion import check_number, converted
 from torchemu._tensor.copying import copy_, fill_
 from torchemu._tensor.core import Tensor, waits
 from torchemu._tensor.dispatch import Op, _op, _op_in_place, _op_view, gathered, no_flops, scattered
@@ -147,7 +147,7 @@ def _narrowed(t: Tensor, keys: list[Any]) -> tuple[Tensor, list[Any]]:
 
 def _checked(k: Tensor) -> Tensor:
     """An index tensor. How much a mask selects the host has to wait for."""
-    if k.dtype.category is dtypes.Category.FLOAT:
+    if k.dtype.is_inexact:
         raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, not {k.dtype!r}")
     if k.dtype in (dtypes.bool_, dtypes.uint8):
         k.wait()
@@ -220,14 +220,15 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         target = _part(self, plain)
     if isinstance(value, Tensor):
         copy_(target, _without_leading_ones(value, len(target._shape)))
-    elif isinstance(value, bool | int | float | np.generic):
+    elif isinstance(value, dtypes.NUMBERS):
         fill_(target, value)
     else:
         copy_(target, _as_value(self, value))
 
 
 def _as_value(t: Tensor, value: Any) -> Tensor:
-    if isinstance(value, bool | int | float | np.generic | list | tuple | Array):
+    check_number(value, t.dtype)
+    if isinstance(value, (*dtypes.NUMBERS, list, tuple, Array)):
         return t.new_tensor(value)
     raise TypeError(f"can't assign a {type(value).__name__} to a {t.type()}")
 
@@ -298,7 +299,8 @@ def _check_mask(name: str, mask: Any) -> None:
         raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {kind}")
 
 
-def _check_single(name: str, value: Any) -> None:
+def _check_single(name: str, value: Any, target: Tensor) -> None:
+    check_number(value, target.dtype)
     if isinstance(value, Tensor) and value._shape:
         raise RuntimeError(
             f"{name} only supports a 0-dimensional value tensor, but got tensor with {len(value._shape)} dimension(s)."
@@ -312,7 +314,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
         RuntimeError: the mask is not of bool, or its shape does not fit.
     """
     _check_mask("masked_fill_", mask)
-    _check_single("masked_fill_", value)
+    _check_single("masked_fill_", value, self)
     _op_in_place(MASKED_FILL, self, (mask.expand(self._shape), value))
     return self
 
@@ -327,7 +329,7 @@ MASKED_FILLED = Op("masked_fill", _masked_filled, no_flops)
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """masked_fill_ into a copy; the tensor broadcasts too."""
     _check_mask("masked_fill", mask)
-    _check_single("masked_fill", value)
+    _check_single("masked_fill", value, self)
     if self._shape != mask._shape:
         broadcast_shapes(self._shape, mask._shape)
     return _op(MASKED_FILLED, (self, mask, value))

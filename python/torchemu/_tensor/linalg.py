@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu._tensor.complex_numbers import conj
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
 from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented, stored
@@ -388,7 +389,11 @@ def trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 
 
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product of two vectors, of which the first is conjugate."""
+    return dot(conj(input), other)
+
+
 # -- the same under other names
 
-vdot = dot
 ger = outer

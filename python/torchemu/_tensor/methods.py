@@ -11,6 +11,7 @@ from torchemu import dtypes
 from torchemu._autograd import derivatives, tensor_methods
 from torchemu._tensor import (
     comparing,
+    complex_numbers,
     copying,
     creation,
     elementwise,
@@ -34,6 +35,7 @@ from torchemu._tensor.pointwise import Pointwise, pointwise, pointwise_into
 
 _FUNCTIONS: dict[Any, str] = {  # module → those of its functions that are methods of the same name
     comparing: "allclose equal isclose",
+    complex_numbers: "adjoint conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg",
     copying: "copy_ cpu cuda fill_ to type_as zero_",
     creation: "new_empty new_empty_strided new_full new_ones new_zeros",
     from_data: "new_tensor",
@@ -86,6 +88,8 @@ _CASTS = {
     "bfloat16": dtypes.bfloat16,
     "float": dtypes.float32,
     "double": dtypes.float64,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
 }
 
 
@@ -134,7 +138,7 @@ def _operators() -> dict[str, Callable[..., Any]]:
 
 
 def _usable(other: Any) -> bool:
-    return isinstance(other, Tensor | int | float | np.generic)
+    return isinstance(other, (Tensor, *dtypes.NUMBERS))
 
 
 def _operator(op: Pointwise) -> Callable[..., Any]:
@@ -185,12 +189,13 @@ def _special() -> dict[str, Any]:
         "__rmatmul__": lambda self, other: linalg.matmul(other, self),
         "__setitem__": indexing.setitem,
         "T": property(views.reversed_dimensions, doc="The dimensions in reverse order."),
-        "H": property(views.t, doc="A matrix transposed."),
+        "H": property(complex_numbers.conjugate_matrix, doc="A matrix transposed, and conjugate."),
         "mT": property(views.last_two_swapped, doc="Each matrix transposed."),
-        "mH": property(views.last_two_swapped, doc="Each matrix transposed."),
+        "mH": property(complex_numbers.adjoint, doc="Each matrix transposed, and conjugate."),
         "data": property(copying.data, copying.set_data, doc="The tensor without its gradients."),
         "is_floating_point": lambda self: self.dtype.is_floating_point,
-        "is_complex": lambda self: False,
+        "chalf": _chalf,
+        "is_complex": lambda self: self.dtype.is_complex,
         "is_signed": lambda self: self.dtype.is_signed,
         "is_same_size": lambda self, other: self._shape == other._shape,
         "is_shared": lambda self: True,
@@ -201,8 +206,8 @@ def _special() -> dict[str, Any]:
         "layout": views.strided,
         "nelement": Tensor.numel,
         "ndimension": Tensor.dim,
-        "real": property(_itself, doc="The tensor itself."),
-        "conj": _itself,
+        "real": property(complex_numbers.real, complex_numbers.set_real, doc="The real parts; they are a view."),
+        "imag": property(complex_numbers.imag, complex_numbers.set_imag, doc="The imaginary parts; they are a view."),
         "type": memory.type_,
         "where": _where,
         "split_with_sizes": parts.split,
@@ -213,8 +218,12 @@ def _itself(self: Tensor) -> Tensor:
     return self
 
 
+def _chalf(self: Tensor, memory_format: Any = None) -> Tensor:
+    raise NotImplementedError(dtypes.NO_COMPLEX32)
+
+
 def _invert(self: Tensor) -> Tensor:
-    if self.dtype.is_floating_point:
+    if self.dtype.is_inexact:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return elementwise.bitwise_not(self)
 

@@ -18,6 +18,24 @@ def sign(x: Array) -> Array:
     return np.where(np.isnan(x), 0, np.sign(x)).astype(x.dtype)
 
 
+def complex_sign(x: Array) -> Array:
+    """x/|x|, the number of magnitude 1 in the direction of x; 0 for 0."""
+    size = np.abs(x)
+    return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype, copy=False)
+
+
+def angle(x: Array) -> Array:
+    """π for negative numbers, NaN for NaN, 0 otherwise."""
+    return np.where(np.isnan(x), x, np.where(x < 0, x.dtype.type(math.pi), x.dtype.type(0)))
+
+
+def complex_logaddexp(x: Array, y: Array) -> Array:
+    """log(eˣ + eʸ), without overflow."""
+    first = x.real >= y.real
+    more, less = np.where(first, x, y), np.where(first, y, x)
+    return more + np.log1p(np.exp(less - more))
+
+
 def rsqrt(x: Array) -> Array:
     """1/√x."""
     return 1 / np.sqrt(x)
@@ -227,7 +245,7 @@ def integer_power(x: Array, y: Array | int) -> Array:
 
 def power(x: Array, y: Array | float) -> Array:
     """xʸ of floats."""
-    return np.multiply(x, x) if isinstance(y, int | float) and y == 2 else np.power(x, y)
+    return np.multiply(x, x) if isinstance(y, int | float | complex) and y == 2 else np.power(x, y)
 
 
 def xlogy(x: Array, y: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._tensor import return_types
+from torchemu._tensor.complex_refusals import check_not_complex
 from torchemu._tensor.core import Tensor, axis_of, waits
 from torchemu._tensor.dispatch import Op, _op, _op_several, flop_per_input
 from torchemu._tensor.reductions import Array, wide
@@ -71,6 +72,7 @@ TOPK, KTHVALUE = Op("topk", _topk, flop_per_input), Op("kthvalue", _kth, flop_pe
 
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements of a dimension in order, and where they were; equal ones keep their order."""
+    check_not_complex("sort", input.dtype)
     axis = axis_of(dim, len(input._shape))
     return return_types.sort(*_op_several(SORT, (input,), axis, descending, kinds=(input.dtype, dtypes.int64)))
 
@@ -82,6 +84,7 @@ def msort(input: Tensor) -> Tensor:
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices that sort a dimension; those of equal elements keep their order."""
+    check_not_complex("sort", input.dtype)
     return _op(ARGSORT, (input,), axis_of(dim, len(input._shape)), descending, kind=dtypes.int64)
 
 
@@ -91,6 +94,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     Raises:
         RuntimeError: there are not so many.
     """
+    check_not_complex("topk", input.dtype)
     axis = axis_of(dim, len(input._shape))
     if not 0 <= k <= (input._shape[axis] if input._shape else 1):
         raise RuntimeError(f"selected index k out of range: {k} of {list(input._shape)} along dimension {axis}")
@@ -103,6 +107,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     Raises:
         RuntimeError: there are not so many.
     """
+    check_not_complex("kthvalue", input.dtype)
     axis = axis_of(dim, len(input._shape))
     if not 1 <= k <= (input._shape[axis] if input._shape else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}: {k}")
@@ -111,6 +116,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, the lower one of two; with dim, that along it and where it is."""
+    check_not_complex("median", input.dtype)
     if dim is None:
         flat = input.reshape(-1)
         if not flat._shape[0]:
@@ -149,6 +155,7 @@ UNIQUE_CONSECUTIVE = Op("unique_consecutive", _unique_consecutive, flop_per_inpu
 
 
 def _distinct(op: Op, t: Tensor, dim: int | None, inverse: bool, counts: bool) -> Any:
+    check_not_complex("unique", t.dtype)
     axis = None if dim is None else axis_of(dim, len(t._shape))
     results = _op_several(op, (t,), axis, kinds=(t.dtype, dtypes.int64, dtypes.int64))
     chosen = [results[0], *([results[1]] if inverse else []), *([results[2]] if counts else [])]
@@ -192,6 +199,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     Raises:
         RuntimeError: not a vector of non-negative integers, or not as many weights.
     """
+    check_not_complex("bincount", input.dtype)
     if len(input._shape) != 1 or input.dtype.is_floating_point or (input._read() < 0).any():
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
@@ -213,6 +221,7 @@ HISTC = Op("histc", _histc, flop_per_input)
 
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements fall in each of so many equal intervals from min to max; both 0: of the elements."""
+    check_not_complex("histc", input.dtype)
     low, high = float(min), float(max)
     if low == high and input.numel():
         low, high = float(input.amin()), float(input.amax())
@@ -247,6 +256,7 @@ def searchsorted(
     """Before which of the sorted elements each value belongs; after equal ones with right."""
     kind = dtypes.int32 if out_int32 else dtypes.int64
     values = input if isinstance(input, Tensor) else sorted_sequence.new_tensor(input)
+    check_not_complex("searchsorted_out", sorted_sequence.dtype, values.dtype)
     return _op(SEARCHSORTED, (sorted_sequence, values), right or side == "right", kind=kind)
 
 

@@ -71,7 +71,7 @@ def _nan_to_num(x: np.ndarray, nan: float, posinf: float | None, neginf: float |
     return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
-NAN_TO_NUM = Pointwise("nan_to_num", _nan_to_num, on_integers=lambda x, *_: x.copy())
+NAN_TO_NUM = Pointwise("nan_to_num", _nan_to_num, on_integers=lambda x, *_: x.copy(), on_complex=True)
 
 
 def nan_to_num(
@@ -86,7 +86,7 @@ def nan_to_num(
 
 def finite_bounds(t: Tensor, nan: float, posinf: float | None, neginf: float | None) -> tuple[Any, ...]:
     """The numbers that nan_to_num puts in."""
-    if not t.dtype.is_floating_point:
+    if not t.dtype.is_inexact:
         return nan, posinf, neginf
     limits = finfo(t.dtype)
     return nan, limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
@@ -99,9 +99,9 @@ CLAMPS = {
     (False, True): Pointwise("clamp", np.minimum, Domain.NUMBERS),
     (True, True): Pointwise("clamp", lambda x, low, high: np.minimum(np.maximum(x, low), high), Domain.NUMBERS),
 }
-ADDCMUL = Pointwise("addcmul", lambda x, a, b, value: x + a * b * value)
-ADDCDIV = Pointwise("addcdiv", lambda x, a, b, value: x + a / b * value, Domain.ONLY_FLOATS)
-LERP = Pointwise("lerp", numerics.lerp, Domain.ONLY_FLOATS)
+ADDCMUL = Pointwise("addcmul", lambda x, a, b, value: x + a * b * value, on_complex=True)
+ADDCDIV = Pointwise("addcdiv", lambda x, a, b, value: x + a / b * value, Domain.ONLY_FLOATS, on_complex=True)
+LERP = Pointwise("lerp", numerics.lerp, Domain.ONLY_FLOATS, on_complex=True)
 
 
 def clamping(input: Tensor, min: Any, max: Any) -> tuple[Any, ...]:
@@ -143,7 +143,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     return pointwise(LERP, (input, end, weight))
 
 
-WHERE = Pointwise("where", lambda a, b, chosen: np.where(chosen, a, b))
+WHERE = Pointwise("where", lambda a, b, chosen: np.where(chosen, a, b), on_complex=True)
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:

@@ -1,7 +1,8 @@
 """Which dtype an operation on operands of several dtypes has.
 
-Operands give way by category: floats before integers before bool. Among those of one category tensors with dimensions
-count first, then tensors without, then Python numbers; the later decide only where their category is higher.
+Operands give way by category: complex numbers before floats before integers before bool. Among those of one category
+tensors with dimensions count first, then tensors without, then Python numbers; the later decide only where their
+category is higher.
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ def _promoted(a: dtype, b: dtype) -> dtype:
         raise RuntimeError(f"Promotion for Float8 Types is not supported, {pair}")
     if a.is_floating_point and b.is_floating_point:
         return dtypes.float32 if a.itemsize == b.itemsize else max(a, b, key=lambda d: d.itemsize)
-    if a.is_floating_point or b.is_floating_point:
+    complex_ = a.is_complex or b.is_complex
+    if (a.is_floating_point or b.is_floating_point) and not complex_:
         return a if a.is_floating_point else b
     if a.name in _NARROW_UNSIGNED or b.name in _NARROW_UNSIGNED:
         raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, {pair}")
+    if complex_:
+        return dtypes.complex128 if dtypes.float64 in (a.to_real(), b.to_real()) else dtypes.complex64
     if dtypes.uint8 in (a, b) and dtypes.int8 in (a, b):
         return dtypes.int16
     return max(a, b, key=lambda d: (d.category, d.itemsize, d.is_signed))
@@ -66,6 +70,8 @@ def key(operand: Any) -> Any:
         return int
     if isinstance(operand, float | np.floating):
         return float
+    if isinstance(operand, complex | np.complexfloating):
+        return complex
     raise TypeError(f"expected a Tensor or a number, not {type(operand).__name__}")
 
 
@@ -86,14 +92,18 @@ def of_keys(keys: tuple[Any, ...]) -> dtype:
 def _of_number(kind: type) -> dtype:
     if kind is float:
         return _settings.current().dtype
+    if kind is complex:
+        return _settings.current().dtype.to_complex()
     return dtypes.int64 if kind is int else dtypes.bool_
 
 
 def _combined(first: dtype | None, second: dtype | None) -> dtype | None:
-    """The first, unless the second is of a higher category."""
+    """The first, unless the second is of a higher category; the complex kin of a float where that is complex."""
     if first is None or second is None:
         return first or second
-    if first.is_floating_point:
+    if second.is_complex and not first.is_complex:
+        return first.to_complex() if first.is_floating_point else second
+    if first.is_inexact:
         return first
     if first.category is Category.BOOL or second.is_floating_point:
         return promote_types(first, second)
@@ -101,9 +111,9 @@ def _combined(first: dtype | None, second: dtype | None) -> dtype | None:
 
 
 def depends_on_default(keys: tuple[Any, ...]) -> bool:
-    """Whether what the rank has set as default dtype decides: a Python float is the only float."""
-    return float in keys and not any(
-        d.is_floating_point for k in keys for d in [getattr(k, "dtype", k)] if isinstance(d, dtype)
+    """Whether what the rank has set as default dtype decides: a Python number is the only float or complex number."""
+    return (float in keys or complex in keys) and not any(
+        d.is_inexact for k in keys for d in [getattr(k, "dtype", k)] if isinstance(d, dtype)
     )
 
 

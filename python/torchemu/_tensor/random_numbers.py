@@ -12,6 +12,8 @@ import numpy as np
 
 from torchemu import _settings, dtypes
 from torchemu._shape import dims
+from torchemu._tensor.complex_numbers import view_as_real
+from torchemu._tensor.complex_refusals import check_not_complex
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import allocated, as_options, finished, options_of
@@ -89,6 +91,9 @@ def uniform_(
     low, high = more.pop("from", from_), to
     if more:
         raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(more))}'")
+    if self.dtype.is_complex:
+        uniform_(view_as_real(self), low, high, generator=generator)
+        return self
     digits, source, n = _check_float("uniform", self), _generator(generator), self.numel()
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
@@ -102,11 +107,14 @@ def uniform_(
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fills the tensor with normal numbers.
+    """Fills the tensor with normal numbers; a complex one with parts of this mean and half the variance.
 
     Raises:
         NotImplementedError: the dtype is not a float type. RuntimeError: std is negative.
     """
+    if self.dtype.is_complex:
+        normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
+        return self
     _check_float("normal", self)
     source, n = _generator(generator), self.numel()
     blocks = n >= 16 and self.is_contiguous()
@@ -130,6 +138,7 @@ def random_(
     Raises:
         RuntimeError: the interval is empty.
     """
+    check_not_complex("random_kernel", self.dtype)
     low, high = (0, from_) if to is None else (from_ or 0, to)
     many = _MANY
     if high is None:
@@ -159,6 +168,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     Raises:
         RuntimeError: p is no probability.
     """
+    check_not_complex("bernoulli", self.dtype)
     source, n = _generator(generator), self.numel()
     chance = p._read() if isinstance(p, Tensor) else p
     if not (np.all(np.asarray(chance) >= 0) and np.all(np.asarray(chance) <= 1)):
@@ -258,6 +268,7 @@ def _permutation(source: Generator, n: int) -> Array:
 
 
 def _permute(t: Tensor, *, generator: Generator | None = None) -> Tensor:
+    check_not_complex("randperm", t.dtype)
     source, n = _generator(generator), t.numel()
     _op_in_place(RANDOM, t, (), lambda: _permutation(source, n))
     return t
@@ -311,6 +322,8 @@ def multinomial(
     Raises:
         RuntimeError: the elements are no weights, or too few are positive to draw so many without replacement.
     """
+    if input.dtype.is_complex:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.title}")
     weights = input._read().astype(np.float64)
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu._tensor.complex_refusals import check_not_complex
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
 from torchemu._tensor.dispatch import Op, _op, _op_several, flop_per_input, not_implemented, stored
@@ -99,7 +100,7 @@ MEAN = Op("mean", _mean, flop_per_input)
 
 
 def _summed(op: Op, t: Tensor, dim: Any, keepdim: bool, dtype: Any, out: Tensor | None) -> Tensor:
-    kind = dtypes.parse(dtype) if dtype is not None else t.dtype if t.dtype.is_floating_point else dtypes.int64
+    kind = dtypes.parse(dtype) if dtype is not None else t.dtype if t.dtype.is_inexact else dtypes.int64
     if kind.is_float8:
         raise not_implemented(f"{op.name}_cpu", kind)
     return stored(op, _op(op, (t,), axes_of(dim, len(t._shape)), keepdim, kind.arithmetic, kind=kind), out)
@@ -119,7 +120,12 @@ def sum(
 
 
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum, NaN being nothing."""
+    """The sum, NaN being nothing.
+
+    Raises:
+        RuntimeError: of complex numbers.
+    """
+    check_not_complex("nansum", input.dtype)
     return _summed(NANSUM, input, dim, keepdim, dtype, None)
 
 
@@ -143,7 +149,7 @@ def mean(
         NotImplementedError: of integers, unless a float dtype is given.
     """
     kind = dtypes.parse(dtype) if dtype is not None else input.dtype
-    if not kind.is_floating_point:
+    if not kind.is_inexact:
         what = "Input dtype" if dtype is None else "Optional dtype"
         raise NotImplementedError(
             f"mean(): could not infer output dtype. {what} must be either a floating point or complex dtype. "
@@ -202,11 +208,19 @@ def _truth(t: Tensor) -> dtypes.dtype:
 
 
 def _var(x: Array, axes: Axes, correction: float, keep: bool, root: bool) -> Array:
+    if x.dtype.kind == "c":
+        return _var_complex(x, axes, correction, keep, root)
     numbers = wide(x)
     n = count(x.shape, axes)
     centre = np.sum(numbers, axis=axes, keepdims=True) / numbers.dtype.type(n)
     squares = np.sum(np.square(numbers - centre), axis=axes, keepdims=keep)
     variance = squares / numbers.dtype.type(builtins.max(n - correction, 0))
+    return np.sqrt(variance) if root else variance
+
+
+def _var_complex(x: Array, axes: Axes, correction: float, keep: bool, root: bool) -> Array:
+    """The sum of the parts' variances."""
+    variance = _var(x.real, axes, correction, keep, False) + _var(x.imag, axes, correction, keep, False)
     return np.sqrt(variance) if root else variance
 
 
@@ -223,7 +237,7 @@ def _variance(
 ) -> tuple[Any, ...]:
     if isinstance(dim, bool):  # var(unbiased)
         dim, unbiased = None, dim
-    if not t.dtype.is_floating_point:
+    if not t.dtype.is_inexact:
         name = "std" if root else "var"
         raise NotImplementedError(f"{name} only support floating point and complex dtypes. Got: {t.dtype.title}")
     degrees = float(unbiased) if correction is None else float(correction)
@@ -239,7 +253,8 @@ def var(
     correction: float | None = None,
 ) -> Tensor:
     """The variance over all elements or over dimensions: the squares' sum divided by their number less correction."""
-    return _op(VAR, (input,), *_variance(input, dim, unbiased, correction, keepdim, root=False))
+    params = _variance(input, dim, unbiased, correction, keepdim, root=False)
+    return _op(VAR, (input,), *params, kind=input.dtype.to_real())
 
 
 def std(
@@ -251,7 +266,8 @@ def std(
     correction: float | None = None,
 ) -> Tensor:
     """The standard deviation: the root of var."""
-    return _op(VAR, (input,), *_variance(input, dim, unbiased, correction, keepdim, root=True))
+    params = _variance(input, dim, unbiased, correction, keepdim, root=True)
+    return _op(VAR, (input,), *params, kind=input.dtype.to_real())
 
 
 def var_mean(
@@ -264,7 +280,7 @@ def var_mean(
 ) -> tuple[Tensor, ...]:
     """var and mean."""
     params = _variance(input, dim, unbiased, correction, keepdim, root=False)
-    return _op_several(VAR_MEAN, (input,), *params, kinds=(input.dtype, input.dtype))
+    return _op_several(VAR_MEAN, (input,), *params, kinds=(input.dtype.to_real(), input.dtype))
 
 
 def std_mean(
@@ -277,7 +293,7 @@ def std_mean(
 ) -> tuple[Tensor, ...]:
     """std and mean."""
     params = _variance(input, dim, unbiased, correction, keepdim, root=True)
-    return _op_several(VAR_MEAN, (input,), *params, kinds=(input.dtype, input.dtype))
+    return _op_several(VAR_MEAN, (input,), *params, kinds=(input.dtype.to_real(), input.dtype))
 
 
 # -- norms
@@ -308,14 +324,14 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
         NotImplementedError: of integers, or the nuclear norm.
     """
     source = input if dtype is None else input.to(dtypes.parse(dtype))
-    if not source.dtype.is_floating_point:
+    if not source.dtype.is_inexact:
         raise NotImplementedError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {source.dtype.title}"
         )
     if p == "nuc":
         raise NotImplementedError("norm(p='nuc') is not supported: it needs a singular value decomposition")
     power = 2.0 if p in ("fro", None) else float(p)
-    return _op(NORM, (source,), power, axes_of(dim, len(source._shape)), keepdim)
+    return _op(NORM, (source,), power, axes_of(dim, len(source._shape)), keepdim, kind=source.dtype.to_real())
 
 
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
@@ -328,7 +344,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 def _logsumexp(x: Array, axes: Axes, keep: bool) -> Array:
     numbers = wide(x)
-    top = np.max(numbers, axis=axes, keepdims=True, initial=-np.inf)
+    top = np.max(numbers.real, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(numbers - top), axis=axes, keepdims=True)) + top
     return total if keep else total.reshape(np.sum(numbers, axis=axes).shape).copy()
@@ -365,7 +381,7 @@ SOFTMAX, LOG_SOFTMAX = (
 
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """log Σ eˣ along dimensions, without overflow."""
-    source = input if input.dtype.is_floating_point else input.to(dtypes.float32)
+    source = input if input.dtype.is_inexact else input.to(dtypes.float32)
     return _op(LOGSUMEXP, (source,), axes_of(dim, len(source._shape)), keepdim)
 
 
@@ -415,7 +431,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def _accumulated(op: Op, t: Tensor, dim: int, dtype: Any) -> Tensor:
-    kind = dtypes.parse(dtype) if dtype is not None else t.dtype if t.dtype.is_floating_point else dtypes.int64
+    kind = dtypes.parse(dtype) if dtype is not None else t.dtype if t.dtype.is_inexact else dtypes.int64
     return _op(op, (t,), axis_of(dim, len(t._shape)), kind.arithmetic, kind=kind)
 
 

@@ -28,7 +28,7 @@ var (
 	dtypes = map[string]string{
 		"bool": "Bool", "u8": "Byte", "u16": "UInt16", "u32": "UInt32", "u64": "UInt64", "i8": "Char", "i16": "Short",
 		"i32": "Int", "i64": "Long", "f8e4m3": "Float8_e4m3fn", "f8e5m2": "Float8_e5m2", "f16": "Half",
-		"bf16": "BFloat16", "f32": "Float", "f64": "Double",
+		"bf16": "BFloat16", "f32": "Float", "f64": "Double", "c64": "ComplexFloat", "c128": "ComplexDouble",
 	}
 )
 
