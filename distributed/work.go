@@ -65,9 +65,10 @@ type MismatchError struct {
 	Seq             uint64
 	Rank, Other     int
 	Call, OtherCall string
-	Site, OtherSite string // "" when not known
-	Differ          string // what they differ in: "the dtype"
-	Right           string // what would be right, in a sentence
+	Site, OtherSite string        // "" when not known
+	Differ          string        // what they differ in: "the dtype"
+	Right           string        // what would be right, in a sentence
+	Calls           []Fingerprint // of Rank and Other; nil for messages
 }
 
 func (e *MismatchError) Error() string {

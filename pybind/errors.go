@@ -15,7 +15,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 )
 
-// separator stands between the exception's name and the message.
+// separator stands between the exception's name, the message, and what else there is.
 const separator = "\x1f"
 
 // fault is an error for which Python is to raise the named exception.
@@ -34,8 +34,17 @@ func guard(err *error) {
 		*err = raise("InternalError", "%v\n%s", v, debug.Stack())
 	}
 	if *err != nil {
-		*err = errors.New(exceptionOf(*err) + separator + strings.ToValidUTF8((*err).Error(), "\uFFFD"))
+		*err = errors.New(exceptionOf(*err) + separator + strings.ToValidUTF8((*err).Error()+details(*err), "\uFFFD"))
 	}
+}
+
+// details are what else the exception is to know of the error, behind a separator; "" for nothing.
+func details(err error) string {
+	var mismatch *distributed.MismatchError
+	if errors.As(err, &mismatch) && mismatch.Calls != nil {
+		return separator + mismatch.Details()
+	}
+	return ""
 }
 
 func exceptionOf(err error) string {

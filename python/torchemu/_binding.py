@@ -12,11 +12,12 @@ from typing import Any
 from torchemu import errors
 from torchemu._core import pybind
 
-_SEPARATOR = "\x1f"  # between the exception's name and its message; see pybind/errors.go
+SEPARATOR = "\x1f"
+"""Between an exception's name, its message, and what else there is; see pybind/errors.go."""
 
 
 def _translated(error: RuntimeError) -> BaseException:
-    name, separator, message = str(error).partition(_SEPARATOR)
+    name, separator, message = str(error).partition(SEPARATOR)
     if not separator:
         return error
     kind: type[BaseException] = getattr(errors, name, getattr(builtins, name, RuntimeError))

@@ -6,11 +6,13 @@ import enum
 import logging
 import os
 import pdb
-import re
 import sys
 from collections import Counter
 
+from torchemu import _runtime
+from torchemu._binding import SEPARATOR
 from torchemu._rank_local import RankLocal
+from torchemu.distributed import _fingerprints
 
 log = logging.getLogger("torch.distributed")
 """PyTorch's logger of this package."""
@@ -31,11 +33,6 @@ def _of_environment() -> DebugLevel:
     return DebugLevel[name.upper()]
 
 
-_MISMATCH = re.compile(
-    r"ranks \d+ and \d+ disagree on (?P<aspects>.*) in collective #(?P<number>\d+) of .*:\n"
-    r"  rank (?P<a>\d+) calls (?P<of_a>.*?)( at .*)?\n"
-    r"  rank (?P<b>\d+) calls (?P<of_b>.*?)( at .*)?\n"
-)
 _level = RankLocal(_of_environment)
 _passed: RankLocal[Counter[tuple[str, int]]] = RankLocal(Counter)
 
@@ -46,18 +43,16 @@ def get_debug_level() -> DebugLevel:
 
 
 def told(mismatch: str) -> str:
-    """The text of a MismatchError: at the level DETAIL, behind what PyTorch says then."""
-    found = _MISMATCH.match(mismatch)
-    if found is None or get_debug_level() is not DebugLevel.DETAIL:
-        return mismatch
+    """The text of a MismatchError: at the level DETAIL, behind what PyTorch says then.
 
-    def running(rank: str) -> str:
-        fingerprint = f"SequenceNumber={found['number']}, {found['of_' + rank]}"
-        return f"Rank {found[rank]} is running collective: CollectiveFingerPrint({fingerprint})"
-
-    both = f"{running('a')}, but {running('b')}"
-    aspects = f"Collectives differ in the following aspects: {found['aspects']}"
-    return f"Detected mismatch between collectives on ranks. {both}. {aspects}\n{mismatch}"
+    Args:
+        mismatch: the text, and behind a separator what is known of the calls, where anything is.
+    """
+    text, _, details = mismatch.partition(SEPARATOR)
+    if not details or get_debug_level() is not DebugLevel.DETAIL:
+        return text
+    found = _fingerprints.mismatch(details, _runtime.current().rank)
+    return f"{found}\n{text}" if found else text
 
 
 def set_debug_level(level: DebugLevel) -> None:

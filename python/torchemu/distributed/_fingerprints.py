@@ -1,0 +1,125 @@
+"""What PyTorch says of collectives that do not fit together, where the debug level is DETAIL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torchemu import dtypes
+
+_OP_TYPES = {
+    "broadcast": "BROADCAST",
+    "all_reduce": "ALLREDUCE",
+    "all_reduce_coalesced": "ALLREDUCE_COALESCED",
+    "reduce": "REDUCE",
+    "all_gather": "ALLGATHER",
+    "all_gather_into_tensor": "_ALLGATHER_BASE",
+    "all_gather_coalesced": "ALLGATHER_COALESCED",
+    "gather": "GATHER",
+    "scatter": "SCATTER",
+    "reduce_scatter": "REDUCE_SCATTER",
+    "reduce_scatter_tensor": "_REDUCE_SCATTER_BASE",
+    "all_to_all": "ALLTOALL",
+    "all_to_all_single": "ALLTOALL_BASE",
+    "barrier": "BARRIER",
+    "all_gather_object": "ALLGATHER",
+    "gather_object": "ALLGATHER",
+    "broadcast_object_list": "BROADCAST",
+    "scatter_object_list": "BROADCAST",
+}
+"""PyTorch's names of the operations; collectives of objects begin with one of their sizes."""
+
+_WITHOUT_TENSORS = {
+    "ALLREDUCE_COALESCED",
+    "ALLGATHER_COALESCED",
+    "ALLTOALL",
+    "ALLTOALL_BASE",
+    "BARRIER",
+}
+"""Of these it compares no tensors."""
+
+_OPTIONS = (
+    "TensorOptions(dtype=float (default), device=cpu, layout=Strided (default), requires_grad=false (default), "
+    "pinned_memory=false (default), memory_format=(nullopt))"
+)
+"""How it prints a device type. The core does not know what a program calls its devices."""
+
+
+class Fingerprint(NamedTuple):
+    """What is compared of a rank's call."""
+
+    rank: int
+    number: int
+    operation: str
+    shape: tuple[int, ...]
+    dtypes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if not self.dtypes:
+            return f"CollectiveFingerPrint(SequenceNumber={self.number}OpType={self.operation})"
+        return (
+            f"CollectiveFingerPrint(SequenceNumber={self.number}, OpType={self.operation}, "
+            f"TensorShape=[{', '.join(map(str, self.shape))}], TensorDtypes={' '.join(self.dtypes)}, "
+            f"TensorDeviceTypes={self.devices})"
+        )
+
+    @property
+    def devices(self) -> str:
+        """The device type of each tensor."""
+        return " ".join([_OPTIONS] * len(self.dtypes))
+
+    def differences(self, other: Fingerprint) -> str:
+        """What differs, as PyTorch lists it."""
+        pairs = [
+            ("  Op type: ", self.operation, other.operation),
+            ("  Tensor Tensor shapes: ", " ".join(map(str, self.shape)), " ".join(map(str, other.shape))),
+            ("  Tensor Tensor dtypes: ", " ".join(self.dtypes), " ".join(other.dtypes)),
+            ("  Tensor Tensor devices: ", self.devices, other.devices),
+        ]
+        return "".join(f"{name}{mine}vs {theirs}" for name, mine, theirs in pairs if mine != theirs)
+
+
+def mismatch(details: str, rank: int) -> str:
+    """PyTorch's text for a rank of the group, which names its own call first; "" where it would find nothing.
+
+    Args:
+        details: of the core's MismatchError, as JSON: the collective's number, and two ranks' calls.
+        rank: in the World; any rank that is not one of the two gets the text of the first.
+    """
+    found = json.loads(details)
+    mine, other = (_of(call, found["number"]) for call in sorted(found["calls"], key=lambda c: c["world"] != rank))
+    aspects = mine.differences(other)
+    return aspects and (
+        f"Detected mismatch between collectives on ranks. Rank {mine.rank} is running collective: {mine}, but "
+        f"Rank {other.rank} is running collective: {other}.Collectives differ in the following aspects: {aspects}"
+    )
+
+
+def _of(call: dict[str, Any], number: int) -> Fingerprint:
+    operation = _OP_TYPES.get(call["name"], call["name"].upper())
+    if operation in _WITHOUT_TENSORS:
+        return Fingerprint(call["rank"], number, operation, (), ())
+    if call["name"].endswith(("_object", "_object_list")):
+        return Fingerprint(call["rank"], number, operation, _sizes(call), ("Long",))
+    kind = dtypes.parse(call["dtype"])
+    shape = _shape(operation, call)
+    if kind.is_complex:  # PyTorch hands the parts on
+        kind, shape = kind.to_real(), (*shape, 2)
+    title = kind.title
+    return Fingerprint(
+        call["rank"], number, operation, shape, (title, title) if "SCATTER_BASE" in operation else (title,)
+    )
+
+
+def _shape(operation: str, call: dict[str, Any]) -> tuple[int, ...]:
+    """Of the tensor that is compared: what a rank itself gives, or gets where all is given by one or comes in parts."""
+    own, others = call["inputs"], call["outputs"]
+    if operation in ("BROADCAST", "SCATTER", "REDUCE_SCATTER"):
+        own, others = others, own
+    return tuple((own or others)[0])
+
+
+def _sizes(call: dict[str, Any]) -> Sequence[int]:
+    """Of the tensor with objects' sizes: one for each in a list that is broadcast, else one."""
+    return tuple(call["outputs"][0]) if call["name"] == "broadcast_object_list" else (1,)
