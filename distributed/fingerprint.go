@@ -30,11 +30,11 @@ func (m *meeting) fingerprintOf(member int) Fingerprint {
 }
 
 func shapes(list []*tensor.Tensor) [][]int {
-	texts := make([][]int, len(list))
+	all := make([][]int, len(list))
 	for i, t := range list {
-		texts[i] = t.Shape()
+		all[i] = append([]int{}, t.Shape()...) // JSON's [] and not null where there are no dimensions
 	}
-	return texts
+	return all
 }
 
 // Details is the mismatch for programs: the collective's number, and what both ranks called.

@@ -396,29 +396,3 @@ def test_ranks_that_do_not_fit_together(open_world: OpenWorld, call: Callable[[i
     for error in found.values():
         assert type(error) is MismatchError
         assert all(f"rank {r} calls " in str(error) for r in (0, 1)) and __file__ in str(error)
-
-
-@pytest.mark.parametrize("level", ["OFF", "INFO", "DETAIL"])
-def test_mismatches_at_each_debug_level(open_world: OpenWorld, level: str) -> None:
-    """PyTorch finds them at the level DETAIL only, and then begins with these words."""
-    open_world("sips2")
-
-    def program(rank: int) -> None:
-        dist.set_debug_level(dist.DebugLevel[level])
-        dist.init_process_group()
-        dist.barrier()
-        dist.all_reduce(f32(2 + rank))
-        dist.barrier()
-
-    calls = [f"SequenceNumber=1, all_reduce of {2 + r} float32 elements, op sum" for r in (0, 1)]
-    running = [f"Rank {r} is running collective: CollectiveFingerPrint({calls[r]})" for r in (0, 1)]
-    begin = (
-        "Detected mismatch between collectives on ranks. {}, but {}. Collectives differ in the following aspects: the "
-    )
-    orders = [begin.format(*running), begin.format(*reversed(running))]
-    for error in failures(2, program).values():
-        assert type(error) is MismatchError
-        text = str(error)
-        assert text.startswith(tuple(orders)) == (level == "DETAIL")
-        own = text.split("number of elements\n", 1)[1] if level == "DETAIL" else text
-        assert own.startswith("ranks 0 and 1 disagree on the number of elements in collective #1")
