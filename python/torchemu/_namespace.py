@@ -26,7 +26,8 @@ from torchemu._streams import Event, Stream
 from torchemu._tensor import *
 from torchemu._tensor.memory import old_types
 from torchemu._unsupported import UnsupportedNameError
-from torchemu.amp import autocast
+from torchemu.amp import autocast, switches
+from torchemu.amp.switches import *
 from torchemu.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from torchemu.dtypes import dtype
 from torchemu.errors import OutOfMemoryError
@@ -95,6 +96,7 @@ __all__ = [
     "use_deterministic_algorithms",
 ]
 __all__ += _tensor.__all__
+__all__ += switches.__all__
 
 
 def is_tensor(obj: Any) -> bool:

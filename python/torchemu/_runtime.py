@@ -262,6 +262,7 @@ class Context:
         self.parent = parent
         self.process = process
         self.children: list[Children] = []
+        self.casts = False  # whether operations convert their operands; see torchemu._tensor.autocasting
         self.in_kernel = False  # whether what runs now is a program of a chip that the rank drives; see torchemu.pto
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu._rank_local
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from torchemu import _runtime
 from torchemu._autograd.derivative import RESULT, Derivative
 from torchemu._autograd.node import Node, outputs_of
 from torchemu._autograd.saved import Packed, Saved, save
@@ -85,8 +86,17 @@ class Call(Node):
             raise NotImplementedError(f"derivative for {self.op.name} is not implemented")
         for grad in grads:
             if grad is not None:
-                return derivative.gradients(self, grads)
+                return self._gradients(derivative, grads)
         return [None] * len(self.edges)
+
+    def _gradients(self, derivative: Derivative, grads: list[Tensor | None]) -> Sequence[Any]:
+        """As the derivative has them, in the dtypes of the call even where autocast is on."""
+        context = _runtime.current()
+        before, context.casts = context.casts, False
+        try:
+            return derivative.gradients(self, grads)
+        finally:
+            context.casts = before
 
     def release(self) -> None:
         """Lets go the operands and results."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.complex_refusals import check_not_complex
 from torchemu._tensor.conversion import check_number, converted
 from torchemu._tensor.core import Tensor, axis_of
@@ -358,8 +359,9 @@ def out_of_place(method: Any) -> Callable[..., Tensor]:
     return call
 
 
-scatter, scatter_add, scatter_reduce = map(out_of_place, (scatter_, scatter_add_, scatter_reduce_))
-index_add, index_copy, index_fill = map(out_of_place, (index_add_, index_copy_, index_fill_))
+scatter, scatter_reduce = map(out_of_place, (scatter_, scatter_reduce_))
+index_add, index_fill = map(out_of_place, (index_add_, index_fill_))
+scatter_add, index_copy = map(castable, map(out_of_place, (scatter_add_, index_copy_)))
 
 
 # -- in another order

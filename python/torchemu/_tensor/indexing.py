@@ -11,6 +11,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._shape import selected
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.conversion import check_number, converted
 from torchemu._tensor.copying import copy_, fill_
 from torchemu._tensor.core import Tensor, waits
@@ -264,6 +265,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return self
 
 
+@castable
 def index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """index_put_ into a copy."""
     return index_put_(self.clone(), indices, values, accumulate)

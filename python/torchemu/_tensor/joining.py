@@ -12,6 +12,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._shape import dims as shape_of
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
 from torchemu._tensor.dispatch import Op, _op, no_flops, stored
@@ -74,6 +75,7 @@ def _common(tensors: Sequence[Tensor]) -> dtypes.dtype:
     return functools.reduce(promote_types, [t.dtype for t in tensors])
 
 
+@castable
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
     """The tensors one after another along a dimension. Empty vectors count for nothing.
 
@@ -103,6 +105,7 @@ def _check_sizes(tensors: list[Tensor], axis: int) -> None:
                 )
 
 
+@castable
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors, all of one shape, side by side along a new dimension."""
     given = _list("stack", tensors)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.complex_numbers import conj
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
@@ -128,6 +129,7 @@ def _check_inner(name: str, a: Tensor, b: Tensor, what: str = "mat1 and mat2") -
         raise RuntimeError(f"{name}: {what} shapes cannot be multiplied ({shapes})")
 
 
+@castable
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of matrices or vectors; dimensions before the last two broadcast.
 
@@ -150,6 +152,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     return stored(MATMUL, _op(MATMUL, (input, other)), out)
 
 
+@castable
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
     _check("mm", (input, mat2), (2, 2))
@@ -157,6 +160,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     return stored(MATMUL, _op(MATMUL, (input, mat2)), out)
 
 
+@castable
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two stacks of matrices."""
     _check("bmm", (input, mat2), (3, 3))
@@ -173,6 +177,7 @@ def _check_batches(name: str, a: Tensor, b: Tensor) -> None:
         )
 
 
+@castable
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
     _check("mv", (input, vec), (2, 1))
@@ -180,6 +185,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return _op(MATMUL, (input, vec))
 
 
+@castable
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The inner product of two vectors."""
     for t in (input, tensor):
@@ -188,6 +194,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return matmul(input, tensor)
 
 
+@castable
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The inner products along the last dimensions; a number multiplies."""
     if not input._shape or not other._shape:
@@ -211,6 +218,7 @@ def _common(a: Tensor, b: Tensor) -> dtypes.dtype:
     return promote_types(a.dtype, b.dtype)
 
 
+@castable
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·(mat1 @ mat2)."""
     _check("addmm", (mat1, mat2, input), (2, 2, None))
@@ -219,6 +227,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: 
     return _op(ADDMM, (input.expand(target), mat1, mat2), beta, alpha)
 
 
+@castable
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·(mat @ vec)."""
     _check("addmv", (mat, vec, input), (2, 1, None))
@@ -226,12 +235,14 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: fl
     return _op(ADDMV, (input.expand(mat._shape[0]), mat, vec), beta, alpha)
 
 
+@castable
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·outer(vec1, vec2)."""
     _check_vectors("addr", vec1, vec2)
     return _op(ADDR, (input.expand(vec1._shape[0], vec2._shape[0]), vec1, vec2), beta, alpha)
 
 
+@castable
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·bmm(batch1, batch2)."""
     _check("baddbmm", (batch1, batch2, input), (3, 3, None))
@@ -240,6 +251,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, a
     return _op(BADDBMM, (input.expand(target), batch1, batch2), beta, alpha)
 
 
+@castable
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·(the sum of bmm(batch1, batch2) over the stack)."""
     _check("addbmm", (batch1, batch2, input), (3, 3, None))
@@ -274,6 +286,7 @@ def _terms(equation: str) -> list[str]:
 EINSUM = Op("einsum", _einsum, _einsum_flops, MATRIX)
 
 
+@castable
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Einstein's sum: "ij,jk->ik", or the operands each followed by the list of its indices.
 
@@ -339,6 +352,7 @@ def _tensordot_flops(outputs: Outputs, inputs: Inputs) -> int:
 TENSORDOT = Op("tensordot", _tensordot, _tensordot_flops, MATRIX)
 
 
+@castable
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The sum of products along the last and first dims dimensions, or along those of two lists."""
     _check("tensordot", (a, b), (None, None))
@@ -374,6 +388,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return _op(KRON, (input, other), kind=_common(input, other))
 
 
+@castable
 def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The cross products of vectors of three along a dimension."""
     axis = axis_of(dim, len(input._shape))
@@ -382,6 +397,7 @@ def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     return _op(CROSS, (input, other), axis)
 
 
+@castable
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
     if len(input._shape) != 2:
@@ -389,6 +405,7 @@ def trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 
 
+@castable
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product of two vectors, of which the first is conjugate."""
     return dot(conj(input), other)

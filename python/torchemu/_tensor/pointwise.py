@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from torchemu import _settings, dtypes
+from torchemu import _runtime, _settings, dtypes
 from torchemu._autograd import record
 from torchemu._autograd.derivative import Derivative
-from torchemu._tensor import dispatch, promotion
+from torchemu._tensor import autocasting, dispatch, promotion
 from torchemu._tensor.complex_refusals import refused_of_complex
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor
@@ -66,7 +66,7 @@ class Pointwise(dispatch.Op):
         derivative: as for Op.
     """
 
-    __slots__ = ("_domain", "_no_bool_operand", "_on_complex", "_on_integers", "_plans", "_refusal", "_result")
+    __slots__ = ("_domain", "_no_bool_operand", "_on_complex", "_on_integers", "_plans", "_refusal", "_result", "casts")
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class Pointwise(dispatch.Op):
         derivative: Derivative | None = None,
     ) -> None:
         super().__init__(name, compute, derivative=derivative)
+        self.casts = name in autocasting.NAMES
         self._no_bool_operand, self._on_complex = no_bool_operand, compute if on_complex is True else on_complex
         self._domain, self._result, self._on_integers, self._refusal = domain, result, on_integers, refusal
         self._plans: dict[Any, Plan] = {}
@@ -145,6 +146,8 @@ def pointwise(op: Pointwise, operands: tuple[Any, ...], *params: Any) -> Tensor:
         NotImplementedError: the operation is not for these dtypes.
         RuntimeError: the shapes do not broadcast, or the tensors are on different devices.
     """
+    if op.casts and _runtime.current().casts:
+        operands, _ = autocasting.operands(op.name, operands, {})
     plan = op.plan(_keys(op, operands))
     first, arrays, tracked = dispatch.read(operands)
     result = dispatch.wrapped(_computed(plan, arrays, params), plan.kind, first)

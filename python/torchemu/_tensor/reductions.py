@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.complex_refusals import check_not_complex
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor, axis_of
@@ -106,6 +107,7 @@ def _summed(op: Op, t: Tensor, dim: Any, keepdim: bool, dtype: Any, out: Tensor 
     return stored(op, _op(op, (t,), axes_of(dim, len(t._shape)), keepdim, kind.arithmetic, kind=kind), out)
 
 
+@castable
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -129,6 +131,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     return _summed(NANSUM, input, dim, keepdim, dtype, None)
 
 
+@castable
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over all elements or over a dimension; of integers and bool as int64."""
     return _summed(PROD, input, dim, keepdim, dtype, None)
@@ -317,6 +320,7 @@ def _norm(x: Array, p: float, axes: Axes, keep: bool) -> Array:
 NORM = Op("norm", _norm, lambda outputs, inputs: 2 * flop_per_input(outputs, inputs))
 
 
+@castable
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The p-norm of all elements, or along dimensions, taken as one vector.
 
@@ -334,6 +338,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     return _op(NORM, (source,), power, axes_of(dim, len(source._shape)), keepdim, kind=source.dtype.to_real())
 
 
+@castable
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of the difference."""
     return norm(input - other, p)
@@ -385,6 +390,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return _op(LOGSUMEXP, (source,), axes_of(dim, len(source._shape)), keepdim)
 
 
+@castable
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """eˣ / Σ eˣ along a dimension; with a dtype, of the elements converted to it.
 
@@ -394,6 +400,7 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return _normalized(SOFTMAX, "softmax_lastdim_kernel_impl", input, dim, dtype)
 
 
+@castable
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """log of softmax, exact where softmax is tiny."""
     return _normalized(LOG_SOFTMAX, "log_softmax_lastdim_kernel_impl", input, dim, dtype)
@@ -420,11 +427,13 @@ CUMSUM, CUMPROD = (
 )
 
 
+@castable
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The sums up to each element of a dimension; of integers and bool as int64."""
     return _accumulated(CUMSUM, input, dim, dtype)
 
 
+@castable
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The products up to each element of a dimension; of integers and bool as int64."""
     return _accumulated(CUMPROD, input, dim, dtype)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torchemu as torch
 from torchemu._unsupported import unsupported_class, unsupported_function
+from torchemu.amp.autocast_mode import Remembered
 from torchemu.autograd import Function
 
 __all__ = [
@@ -153,14 +154,14 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         check_backward_validity(args)
         ctx.run_function, ctx.args = run_function, Arguments(ctx, args)
-        ctx.state = torch.get_rng_state() if preserve_rng_state else None
+        ctx.state, ctx.autocast = torch.get_rng_state() if preserve_rng_state else None, Remembered()
         with torch.no_grad():
             return run_function(*args)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         leaves = leaves_of(ctx.args.all(), ctx.needs_input_grad[2:])
-        with _replayed(ctx.state), torch.enable_grad():
+        with _replayed(ctx.state), ctx.autocast(), torch.enable_grad():
             outputs = ctx.run_function(*leaves)
         return (None, None, *gradients(outputs, grads, leaves))
 
@@ -184,7 +185,7 @@ class _Repeated(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         leaves = leaves_of(ctx.args.all(), ctx.needs_input_grad[2:])
-        with _replayed(ctx.call.state), ctx.call.contexts[1], torch.enable_grad():
+        with _replayed(ctx.call.state), ctx.call.autocast(), ctx.call.contexts[1], torch.enable_grad():
             outputs = ctx.call.run(leaves)
         return (None, None, *gradients(outputs, grads, leaves))
 
@@ -196,6 +197,7 @@ class _Call:
     Attributes:
         tensors: those.
         state: where random numbers had come to, or None.
+        autocast: how that was.
         contexts: those for the call and for its repetition.
     """
 
@@ -204,6 +206,7 @@ class _Call:
         self.tensors: list[torch.Tensor] = []
         _replaced(self._given, self.tensors.append)
         self.state = torch.get_rng_state() if preserve else None
+        self.autocast = Remembered()
         self.contexts: Contexts = make()
 
     def run(self, tensors: Sequence[torch.Tensor]) -> Any:

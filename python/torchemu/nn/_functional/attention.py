@@ -10,6 +10,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._autograd.derivative import Joint
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import ones
 from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, _op_several, broadcasting
@@ -79,6 +80,7 @@ BACKWARD_WITH_MASK, BACKWARD = (
 ATTENTION = Op("scaled_dot_product_attention", _attention, _flops, MATRIX, derivative=Joint(_gradients, 0, 1, 2, 3))
 
 
+@castable
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchemu._autograd.derivative import Derivative, Partial
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op
 from torchemu._tensor.product_cost import linear_traffic
@@ -61,6 +62,7 @@ LINEAR = Op(
 """Its operands are bias, input and weight. In this order gradients arrive, as in PyTorch: the bias's first."""
 
 
+@castable
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:  # noqa: A002 (PyTorch's name)
     """input @ weightᵀ + bias.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._autograd.derivative import RESULT, Derivative, Partial
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op, _op_several, bytes_of, flop_per_input
 from torchemu._tensor.pointwise import Domain, Pointwise, pointwise
@@ -82,6 +83,7 @@ NLL_LOSS = Op(
 )
 
 
+@castable
 def nll_loss(
     input: Tensor,  # noqa: A002 (PyTorch's name)
     target: Tensor,
@@ -156,6 +158,7 @@ def _check_weight(weight: Tensor | None, classes: int, kind: dtypes.dtype) -> No
         raise RuntimeError(f"expected scalar type {kind.title} but found {weight.dtype.title}")
 
 
+@castable
 def cross_entropy(
     input: Tensor,  # noqa: A002 (PyTorch's name)
     target: Tensor,
@@ -259,6 +262,7 @@ def _check_sizes(x: Tensor, target: Tensor) -> None:
         )
 
 
+@castable
 def mse_loss(
     input: Tensor,  # noqa: A002 (PyTorch's name)
     target: Tensor,
@@ -283,6 +287,7 @@ def mse_loss(
     return _weighted(pointwise(MSE, (input, target)), weight, how)
 
 
+@castable
 def l1_loss(
     input: Tensor,  # noqa: A002 (PyTorch's name)
     target: Tensor,

@@ -10,6 +10,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._autograd.derivative import RESULT, Joint
+from torchemu._tensor.autocasting import castable
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op_several, flop_per_input, not_implemented
 from torchemu._tensor.reductions import wide
@@ -90,6 +91,7 @@ LAYER_NORM = Op(
 )
 
 
+@castable
 def layer_norm(
     input: Tensor,  # noqa: A002 (PyTorch's name)
     normalized_shape: Sequence[int],
