@@ -193,6 +193,11 @@ ON_A_RANK = {
     "wait on None": Row(
         lambda: dist.all_reduce(f32(2)).wait(), AttributeError, "'NoneType' object has no attribute 'wait'"
     ),
+    "all_reduce complex max": Row(
+        lambda: dist.all_reduce(f32(2).cfloat(), ReduceOp.MAX),
+        ValueError,
+        "all_reduce does not support RedOpType.MAX on complex tensors",
+    ),
     "ReduceOp repr": Row(lambda: repr(ReduceOp.SUM)),
     "reduce_op alias": Row(
         lambda: dist.reduce_op.SUM,
@@ -221,7 +226,6 @@ ON_A_RANK = {
 }
 
 ELSEWHERE = {
-    "all_reduce complex max": "there are no complex dtypes",
     "all_reduce sparse layout max": "there are no sparse tensors",
     "all_reduce requires_grad": "there is no autograd",
     "P2POp mixed groups": "test_dist_p2p.py",

@@ -21,6 +21,7 @@ CALLS = [
     if line and not line.startswith("#")
 ]
 TOLERANCES = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "float64": 1e-12}
+TOLERANCES |= {"complex64": 2e-5, "complex128": 1e-12}
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +46,8 @@ def operands(library: Any) -> dict[str, Any]:
     arrays["n"] = np.array([1, np.nan, -np.inf, np.inf, 0, -0.0, 2.5, -2.5, 1e30, -1e-30], np.float32)
     arrays |= {"idx": np.array([2, 0, 1, 1]), "w": np.array([3, 1, 2, 3, 3, 1, 0, 2])}
     arrays |= {"gi": rng.integers(0, 3, (2, 4)), "gj": rng.integers(0, 4, (3, 2))}
+    arrays["z"], arrays["y"], arrays["zc"] = [normal(n, m) + 1j * normal(n, m) for n, m in ((3, 4), (3, 4), (4, 5))]
+    arrays |= {"zv": arrays["z"][0], "zs": np.complex64(1.5 - 2j), "zd": arrays["z"].astype(np.complex128) / 3}
     made = {name: library.tensor(np.array(array)) for name, array in arrays.items()}
     made |= {"h": made["a"].half(), "bf": made["a"].bfloat16(), "h2": made["b"].half(), "bf2": made["b"].bfloat16()}
     return {**made, "torch": library, "inf": np.inf, "nan": np.nan, "np": np}
@@ -85,7 +88,7 @@ def assert_tensors_alike(theirs: Any, ours: Any) -> None:
     assert isinstance(ours, torchemu.Tensor), f"{ours!r} where PyTorch has {theirs!r}"
     assert (repr(ours.dtype), tuple(ours.shape)) == (str(theirs.dtype), tuple(theirs.shape))
     assert ours.is_contiguous() == theirs.is_contiguous()
-    want = (theirs.double() if theirs.dtype.is_floating_point else theirs).numpy()
+    want = (theirs.double() if theirs.dtype.is_floating_point else theirs.resolve_conj()).numpy()
     tolerance = TOLERANCES.get(ours.dtype.name, 0)
     np.testing.assert_allclose(np.asarray(ours).astype(want.dtype), want, rtol=tolerance, atol=tolerance)
 

@@ -158,6 +158,8 @@ _C_NAMES = {
     "bfloat16": "c10::BFloat16",
     "float32": "float",
     "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
     "uint8": "unsigned char",
     "int8": "signed char",
     "int16": "short int",

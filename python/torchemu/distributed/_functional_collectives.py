@@ -17,6 +17,7 @@ from torchemu.distributed import distributed_c10d as c10d
 from torchemu.distributed._async_tensor import AsyncCollectiveTensor
 from torchemu.distributed._groups import find_by_name
 from torchemu.distributed._membership import groups
+from torchemu.distributed._reduce_op import reduction_of
 from torchemu.distributed._work import Work
 from torchemu.distributed.device_mesh import DeviceMesh
 
@@ -31,10 +32,13 @@ def wait_tensor(tensor: Tensor) -> Tensor:
 
 def all_reduce(self: Tensor, reduceOp: str, group: Ranks, tag: str = "") -> Tensor:  # noqa: N803 (PyTorch's name)
     """The reduction over all ranks."""
+    reduction = _reduction(reduceOp)
+    if self.dtype.is_complex and not c10d.supports_complex(reduction_of(reduction)):
+        raise RuntimeError(f"all_reduce: reduce_op {reduction} does not support complex tensors")
     if _gradients.wants_gradient(self):
-        return _gradients.AllReduce.apply("all_reduce", _reduction(reduceOp), _group(group, tag), self)
+        return _gradients.AllReduce.apply("all_reduce", reduction, _group(group, tag), self)
     output = self.clone()
-    return _filled(output, c10d.all_reduce(output, _reduction(reduceOp), _group(group, tag), async_op=True))
+    return _filled(output, c10d.all_reduce(output, reduction, _group(group, tag), async_op=True))
 
 
 def broadcast(self: Tensor, src: int, group: Ranks, tag: str = "") -> Tensor:

@@ -308,7 +308,7 @@ class NanCheckHook(Watcher):
 
 
 def _has_nan(t: Tensor) -> bool:
-    return t.dtype.is_floating_point and t.numel() > 0 and bool(isnan(t).any())
+    return t.dtype.is_inexact and t.numel() > 0 and bool(isnan(t).any())
 
 
 def check_as_asked_for(group: ProcessGroup) -> None:

@@ -106,17 +106,22 @@ _NAMED = {name: name for name in _CORE_NAMES.values()} | {"product": "prod", "me
 _BITWISE = ("band", "bor", "bxor")
 
 
-def core_name(op: RedOpType | ReduceOp | str, kind: dtype) -> str:
-    """The Go core's name of a reduction of elements of that type; see go.Issue.
+def core_name(op: RedOpType | ReduceOp | str, kind: dtype, operation: str = "all_reduce") -> str:
+    """The Go core's name of a reduction of elements of that type, for a collective; see go.Issue.
 
     Raises:
         TypeError: not a reduction. A name such as "sum" is one here, though not in PyTorch.
         RuntimeError: the type has no such reduction.
-        ValueError: PREMUL_SUM without a factor.
+        ValueError: PREMUL_SUM without a factor; all_reduce of complex numbers by what they have not.
     """
+    if isinstance(op, ReduceOp) and op.factor is None:
+        op = op.op
     name = _CORE_NAMES.get(op) if isinstance(op, RedOpType) else None
     if name is None:
         name = _unusual(op, kind)
+    if kind.is_complex and not supports_complex(reduction_of(name)):
+        error = ValueError if operation == "all_reduce" else RuntimeError
+        raise error(f"{operation} does not support {reduction_of(name)} on complex tensors")
     if name in _BITWISE and kind.is_floating_point:
         raise RuntimeError(f"Cannot use ReduceOp.{name.upper()} with non-integral dtype")
     return name
@@ -127,12 +132,13 @@ def reduction_of(name: str) -> RedOpType | ReduceOp:
     kind, _, factor = name.partition(":")
     if factor:
         return ReduceOp(RedOpType.PREMUL_SUM, float(factor))
-    return next(op for op, known in _CORE_NAMES.items() if known == kind)
+    return next(op for op, known in _CORE_NAMES.items() if known == _NAMED[kind])
 
 
 def _unusual(op: Any, kind: dtype) -> str:
     if isinstance(op, ReduceOp):
-        return core_name(op.op, kind) if op.factor is None else _with_factor(op.factor, kind)
+        assert op.factor is not None
+        return _with_factor(op.factor, kind)
     if isinstance(op, str) and op.lower() in _NAMED:
         return _NAMED[op.lower()]
     if op is RedOpType.PREMUL_SUM:
@@ -144,6 +150,6 @@ def _unusual(op: Any, kind: dtype) -> str:
 
 
 def _with_factor(factor: float, kind: dtype) -> str:
-    if not kind.is_floating_point:
+    if not kind.is_inexact:
         raise RuntimeError(f"PreMulSum Data type must be half, float, bfloat16 or double, not {kind.name}")
     return f"premul_sum:{factor!r}"

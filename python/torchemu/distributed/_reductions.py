@@ -119,7 +119,7 @@ def reduce(
     refuse_shards(ranks, "reduce")
     root = group_rank_of(ranks, dst, group_dst)
     check_root(ranks, "reduce", root)
-    name = core_name(op, tensor.dtype)
+    name = core_name(op, tensor.dtype, "reduce")
     check_place(ranks, "tensor", tensor)
     outs = [tensor] if ranks.rank() == root else []
     return issue(ranks, f"reduce|reduce|{name}|{root}", outs, [tensor], async_op, [tensor])
@@ -152,7 +152,7 @@ def reduce_scatter(
     if len(input_list) != ranks.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
     check_blocks("reduce_scatter", input_list, output, ranks.rank())
-    name = core_name(op, output.dtype)
+    name = core_name(op, output.dtype, "reduce_scatter")
     check_place(ranks, "output", output)
     check_place(ranks, "input_list", *input_list)
     call = f"reduce_scatter|reduce_scatter|{name}|0"
@@ -184,7 +184,7 @@ def reduce_scatter_tensor(
         return None
     refuse_shards(ranks, "reduce_scatter_tensor")
     check_scattered_whole(ranks, output, input)
-    name = core_name(op, output.dtype)
+    name = core_name(op, output.dtype, "reduce_scatter")
     check_place(ranks, "output", output)
     check_place(ranks, "input", input)
     if ranks.coalescing is not None:
