@@ -9,6 +9,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,14 @@ class TestProcess:
 
 
 class TestSpawnWithoutJoin:
+    @pytest.fixture
+    def files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Where files go that are nobody's in particular."""
+        folder = tmp_path / "temporary"
+        folder.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+        return folder
+
     @pytest.mark.parametrize("world_size", [1, 2, 7])
     def test_join_later(self, world_size: int) -> None:
         number, event = mp.Value("i", 0), mp.Event()
@@ -255,6 +264,40 @@ class TestSpawnWithoutJoin:
         assert context.pids() == [p.pid for p in context.processes] and len(set(context.pids())) == world_size
         assert [p.exitcode for p in context.processes] == [0] * world_size
         assert context.sentinels == {}
+
+    @pytest.mark.parametrize("nprocs", [0, -1])
+    def test_nobody(self, nprocs: int) -> None:
+        """Nothing is called, so nothing need be callable."""
+        assert mp.spawn(None, nprocs=nprocs) is None  # type: ignore[arg-type]
+        context = mp.spawn(print, nprocs=nprocs, join=False)
+        assert context is not None
+        assert context.join() is True
+        assert context.processes == context.error_files == context.pids() == []
+
+    def test_error_files(self, files: Path) -> None:
+        """A traceback for each rank that raised; not for those that exited, or were unwound."""
+
+        def program(rank: int) -> None:
+            if rank == 1:
+                raise LookupError("gone")
+            if rank == 2:
+                sys.exit(3)
+            mp.Event().wait()
+
+        context = mp.spawn(program, nprocs=4, join=False)
+        assert context is not None
+        assert len(set(context.error_files)) == 4 and not any(files.iterdir())
+        with pytest.raises(mp.ProcessRaisedException) as caught:
+            context.join()
+        assert [str(file) for file in files.iterdir()] == [context.error_files[1]]
+        with open(context.error_files[1], "rb") as file:
+            text = pickle.load(file)
+        assert text.startswith("Traceback") and text.endswith("LookupError: gone\n") and text in str(caught.value)
+
+    def test_no_files_without_a_context(self, files: Path) -> None:
+        with pytest.raises(mp.ProcessRaisedException):
+            mp.spawn(lambda rank: 1 // rank, nprocs=2)
+        assert not any(files.iterdir())
 
     def test_join_returns_when_one_has_ended(self) -> None:
         context = mp.spawn(lambda rank: mp.Event().wait(timeout=3 - rank), nprocs=3, join=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torchemu import dtypes
@@ -120,6 +119,6 @@ def _shape(operation: str, call: dict[str, Any]) -> tuple[int, ...]:
     return tuple((own or others)[0])
 
 
-def _sizes(call: dict[str, Any]) -> Sequence[int]:
+def _sizes(call: dict[str, Any]) -> tuple[int, ...]:
     """Of the tensor with objects' sizes: one for each in a list that is broadcast, else one."""
     return tuple(call["outputs"][0]) if call["name"] == "broadcast_object_list" else (1,)

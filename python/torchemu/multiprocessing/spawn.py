@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from torchemu import _runtime
+from torchemu._tasks import Failure
 from torchemu.multiprocessing._errors import (
     ProcessException,
     ProcessExitedException,
@@ -44,7 +48,7 @@ def spawn(
 
     Args:
         fn, args: what to call, with the rank before the arguments.
-        nprocs: how many ranks.
+        nprocs: how many ranks; none are as good as ended.
         join: false returns a ProcessContext at once; the ranks run whenever this program waits, and to their end when
             it calls join, or ends.
         daemon, start_method: mean nothing here.
@@ -52,7 +56,8 @@ def spawn(
     Raises:
         SpawnException: ranks failed; it carries each with its traceback. A SpawnExitException where the first of them
             called ``sys.exit`` or was ended by a signal.
-        ValueError: nprocs is not positive, or the topology has fewer SIPs.
+        TypeError: nprocs is no integer.
+        ValueError: the topology has fewer SIPs.
     """
     if start_method != "spawn":
         warnings.warn(
@@ -74,14 +79,15 @@ def start_processes(
 ) -> ProcessContext | None:
     """As spawn: however processes would be started, ranks are tasks."""
     get_context(start_method)  # says whether there is such a way
-    if not callable(fn):
-        raise TypeError(f"spawn needs a function to call with each rank, not {fn!r}")
-    if not isinstance(nprocs, int) or isinstance(nprocs, bool):
+    if not isinstance(nprocs, int):
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
     parent = _runtime.current()
-    tasks = tasks_of(parent, fn, tuple(args), nprocs)
+    if nprocs < 1:
+        return None if join else ProcessContext(Ranks(parent, lambda: tasks_of(parent, fn, args, 1)), 0, daemon)
+    tasks = tasks_of(parent, fn, args, nprocs)
     context = ProcessContext(Ranks(parent, lambda: tasks), nprocs, daemon)
     if not join:
+        context.error_files = [_free_name() for _ in range(nprocs)]
         context._ranks.leave_running()
         return context
     context._ranks.advance()
@@ -95,7 +101,8 @@ class ProcessContext:
     Attributes:
         processes: one for each rank.
         sentinels: the ranks that join has not yet seen the end of, by their processes' numbers.
-        error_files: None for each rank: exceptions need no files here.
+        error_files: a name for each rank. Of ranks that raised there is such a file once join has seen it: the
+            traceback, pickled.
     """
 
     def __init__(self, ranks: Ranks, nprocs: int, daemon: bool = False) -> None:
@@ -103,7 +110,7 @@ class ProcessContext:
         ranks.processes = [RankProcess(ranks, rank, f"SpawnProcess-{rank + 1}", daemon) for rank in range(nprocs)]
         self.processes = ranks.processes
         self.sentinels = {process.pid: rank for rank, process in enumerate(ranks.processes)}
-        self.error_files: list[str | None] = [None] * nprocs
+        self.error_files: list[str] = []
 
     def pids(self) -> list[int | None]:
         """The numbers of the ranks' processes."""
@@ -127,10 +134,23 @@ class ProcessContext:
         self._ranks.wait(timeout, lambda: tasks.live < len(self.sentinels))
         if tasks.failures and tasks.ended:
             self.sentinels.clear()
+            self._write(tasks.failures)
             error = error_of(tasks.failures, tasks.exit_codes)
             raise error from error.errors[0].exception
         self.sentinels = {pid: rank for pid, rank in self.sentinels.items() if tasks.exit_codes[rank] is None}
         return not self.sentinels
+
+    def _write(self, failures: list[Failure]) -> None:
+        """Writes the files of ranks that raised, for a program that can know their names."""
+        for failure in failures:
+            if self.error_files and not isinstance(failure.exception, SystemExit):
+                Path(self.error_files[failure.rank]).write_bytes(pickle.dumps(failure.traceback))
+
+
+def _free_name() -> str:
+    """Of a file that does not exist."""
+    with tempfile.NamedTemporaryFile(prefix="pytorch-errorfile-", suffix=".pickle") as file:
+        return file.name
 
 
 class SpawnContext(ProcessContext):
