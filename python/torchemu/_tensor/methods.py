@@ -137,8 +137,11 @@ def _operators() -> dict[str, Callable[..., Any]]:
     return methods
 
 
+_OPERANDS = (Tensor, *dtypes.NUMBERS)
+
+
 def _usable(other: Any) -> bool:
-    return isinstance(other, (Tensor, *dtypes.NUMBERS))
+    return isinstance(other, _OPERANDS)
 
 
 def _operator(op: Pointwise) -> Callable[..., Any]:
