@@ -101,6 +101,15 @@ def test_the_order_of_additions_is_that_of_the_algorithm() -> None:
     assert all(same(g, ((x[0] + x[1]) + x[2]) + x[3]) for g in got)
 
 
+@pytest.mark.parametrize("op", ["sum", "avg"])
+@pytest.mark.parametrize("kernel", ALL_REDUCES)
+def test_complex_numbers_have_the_bits_of_the_schedule(kernel: str, op: str) -> None:
+    x = data(4, 2 * 77, "float32", len(op)).view(np.complex64)
+    got, _ = results(4, named(ALL_REDUCES[kernel]), all_reduce(x, op))
+    want, _ = results(4, f"defaults: {{algorithm: {kernel}}}\n", all_reduce(x, op))
+    assert all(same(g, w) for g, w in zip(got, want, strict=True))
+
+
 @pytest.mark.parametrize("ranks", WORLDS)
 def test_all_gather_and_reduce_scatter(ranks: int) -> None:
     n = 5

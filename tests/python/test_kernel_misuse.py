@@ -91,6 +91,7 @@ BROKEN: dict[str, tuple[Callable[[Any], Any], str]] = {
     "on no rank": (lambda p: p.on(1), "ValueError: rank 1 is not one of 0 to 0"),
     "wrong dtype": (lambda p: tl.store(p, tl.zeros(4, torch.float16)), "TypeError: a tile of torch.float16 cannot be"),
     "scratch overflow": (lambda p: tl.zeros(1 << 20), "MemoryError: a tile of 4194304 bytes .*of its 1048576 bytes 0"),
+    "complex": (lambda p: tl.zeros(4, torch.complex64), "TypeError: a tile of torch.complex64: tiles are of real"),
     "no word": (lambda p: tl.signal(p), "TypeError: word must be of int32 or int64, not torch.float32"),
     "no pointer": (lambda p: tl.load(7, 1), "TypeError: pointer must be a pointer, .*not int"),
     "no queue to there": (lambda p: tl.queue("q", 0, 1, 1, 1), "ValueError: rank 1 is not one of 0 to 0"),

@@ -117,7 +117,13 @@ Operand = Tile | int | float | bool
 
 
 def new_tile(dtype: dtypes.dtype, shape: Sequence[int]) -> Tile:
-    """A tile of undefined elements, of the running program."""
+    """A tile of undefined elements, of the running program.
+
+    Raises:
+        TypeError: of complex numbers, which PEs do not calculate with.
+    """
+    if dtype.is_complex:
+        raise TypeError(f"a tile of {dtype!r}: tiles are of real numbers; give the kernel torch.view_as_real(tensor)")
     return Tile(current(), dtype, tuple(shape))
 
 
