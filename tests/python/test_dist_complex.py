@@ -273,3 +273,23 @@ def test_the_flight_recorder_has_pytorchs_names(open_world: OpenWorld, monkeypat
 
     names = [(["ComplexFloat"], ["ComplexFloat"], [[2, 3]]), (["ComplexDouble"], ["ComplexDouble"], [[2, 3]])]
     assert on_ranks(2, program) == [names] * 2
+
+
+def test_conjugates_cost_nothing_and_are_there_when_the_numbers_are(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> tuple[int, int, int]:
+        dist.init_process_group()
+        z = torch.full((1 << 18,), complex(rank, 1))
+        z.wait()
+        dist.all_reduce(z)
+        issued = host_time()
+        w = z.conj()
+        assert host_time() == issued
+        assert w[0].item() == 1 - 2j
+        seen = host_time()
+        z.wait()
+        return issued, seen, host_time()
+
+    for issued, seen, end in on_ranks(2, program):
+        assert issued < seen == end

@@ -378,33 +378,3 @@ def test_nearly_equal() -> None:
         AssertionError, match=r"Scalars are not close!\n\nExpected 1j but got 2j.\nAbsolute difference: 1.0"
     ):
         torch.testing.assert_close(2j, 1j)
-
-
-# -- gradients
-
-
-def test_gradients_are_refused() -> None:
-    text = "gradients of complex tensors are not supported: use torch.no_grad"
-    z, x = torch.ones(2, dtype=torch.complex64), torch.ones(2, requires_grad=True)
-    calls: list[Callable[[], Any]] = [
-        lambda: z.requires_grad_(),
-        lambda: setattr(z, "requires_grad", True),
-        lambda: torch.zeros(2, dtype=torch.complex64, requires_grad=True),
-        lambda: torch.nn.Parameter(z),
-        lambda: x * 1j,
-        lambda: x + z,
-        lambda: torch.complex(x, x),
-        lambda: x.to(torch.complex64),
-        lambda: z.clone().add_(x),
-        lambda: z.clone().copy_(x),
-        lambda: torch.view_as_complex(x),
-    ]
-    for call in calls:
-        with pytest.raises(NotImplementedError, match=text):
-            call()
-    with pytest.raises(NotImplementedError, match="modules of complex parameters are not supported"):
-        torch.nn.Linear(2, 2).to(torch.complex64)
-    with torch.no_grad():
-        assert (x * 1j).tolist() == [1j, 1j]
-    assert (x.detach() * 1j).tolist() == [1j, 1j] and not z.requires_grad
-    assert torch.nn.Parameter(z, requires_grad=False).dtype is torch.complex64

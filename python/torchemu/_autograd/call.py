@@ -94,6 +94,8 @@ class Call(Node):
         context = _runtime.current()
         before, context.casts = context.casts, False
         try:
+            if derivative.holomorphic and any(g is not None and g.dtype.is_complex for g in grads):
+                return _conjugates(derivative.gradients(self, _conjugates(grads)))
             return derivative.gradients(self, grads)
         finally:
             context.casts = before
@@ -103,6 +105,10 @@ class Call(Node):
         for kept in (*self._kept, *self._results):
             if isinstance(kept, Saved | Packed):
                 kept.release()
+
+
+def _conjugates(grads: Sequence[Any]) -> list[Any]:
+    return [g.conj() if isinstance(g, Tensor) else g for g in grads]
 
 
 @functools.cache

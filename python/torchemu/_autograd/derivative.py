@@ -35,9 +35,16 @@ class Derivative:
     """The partial derivatives of an operation, in the order of its operands; those behind the last have none.
 
     An operation that writes into a tensor has that, as it was before, as its first operand.
+
+    The gradient of a complex number is, as in PyTorch, that of the loss by its real part and i times that by its
+    imaginary part. So a formula of a function with a complex derivative, which multiplies by that, would have to
+    multiply by its conjugate. Instead it is given the conjugates of the gradients, and what it finds is taken conjugate
+    (``Call.apply``): formulas need not know. Those of other functions are in a Wirtinger.
     """
 
     __slots__ = ("_known", "partials")
+
+    holomorphic = True
 
     def __init__(self, *partials: Partial) -> None:
         self.partials = partials
@@ -62,6 +69,14 @@ class Derivative:
             for partial, needed in zip(self.partials, call.needs, strict=False)
         ]
         return found + [None] * (len(call.needs) - len(found))
+
+
+class Wirtinger(Derivative):
+    """The partial derivatives of an operation that has no complex derivative: formulas get gradients as they are."""
+
+    __slots__ = ()
+
+    holomorphic = False
 
 
 class Joint(Derivative):

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchemu import _settings
 from torchemu._autograd.node import Node, outputs_of
-from torchemu._autograd.record import refuse_complex, rewrite
+from torchemu._autograd.record import rewrite
 from torchemu._autograd.saved import Packed, Saved, save
 from torchemu._autograd.variable import (
     AutogradMeta,
@@ -107,9 +107,7 @@ class BackwardFunction(Node, FunctionCtx):
             if self._recorded:
                 self._wrote(t)
             return t
-        if self._recorded and not _among(t, self._non_differentiable):
-            refuse_complex(t, self.name())
-        differentiable = self._recorded and t.dtype.is_floating_point and not _among(t, self._non_differentiable)
+        differentiable = self._recorded and t.dtype.is_inexact and not _among(t, self._non_differentiable)
         if is_input:
             base = t if t._base is None else t._base
             t = t.detach()

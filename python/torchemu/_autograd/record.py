@@ -40,7 +40,7 @@ _ONE_OF_SEVERAL = (
 
 
 def _edges(operands: Sequence[Any]) -> list[Edge | None]:
-    return [edge_of(t) if isinstance(t, Tensor) and t.dtype.is_floating_point else None for t in operands]
+    return [edge_of(t) if isinstance(t, Tensor) and t.dtype.is_inexact else None for t in operands]
 
 
 def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params: Sequence[Any]) -> None:
@@ -52,12 +52,10 @@ def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params:
         return
     if not any(t.dtype.is_inexact for t in results):
         return
-    for t in results:
-        refuse_complex(t, op.name)
     call = call_of(op)(op, edges, operands, params)
     call.returned(results)
     for output, t in enumerate(results):
-        if t.dtype.is_floating_point:
+        if t.dtype.is_inexact:
             set_meta(t, AutogradMeta(True, call, output))
 
 
@@ -81,17 +79,6 @@ def record_views(name: str, views: Sequence[Tensor]) -> None:
             view._autograd.origin = _ONE_OF_SEVERAL.format(i, name)
 
 
-def refuse_complex(result: Tensor, function: str) -> None:
-    """Raises:
-    NotImplementedError: gradients are wanted of an operand of a function whose result is complex.
-    """
-    if result.dtype.is_complex:
-        raise NotImplementedError(
-            f"{function}(): gradients of complex tensors are not supported: use torch.no_grad() or detach() where none "
-            "are needed, and else calculate with real and imaginary parts in tensors of their own"
-        )
-
-
 # -- writes
 
 
@@ -107,7 +94,6 @@ def before_write(op: Op, target: Tensor, operands: Sequence[Any], params: Sequen
     edges = _edges(operands)
     if not any(edges):
         return None
-    refuse_complex(target, op.name)
     if op.derivative is not None and 0 in op.derivative.uses([edge is not None for edge in edges]):
         operands = (target.detach().clone(), *operands[1:])
     return call_of(op)(op, edges, operands, params)
@@ -142,6 +128,10 @@ def after_write(target: Tensor, call: Call | None) -> None:
 def rewrite(target: Tensor, node: Node) -> None:
     """Makes a written tensor the first output of a node; of its base, too, if it is a view."""
     base = target._base
+    if base is not None and target.dtype is not base.dtype:
+        raise NotImplementedError(
+            f"writing into a view of {target.dtype!r} of a tensor of {base.dtype!r} that requires a gradient"
+        )
     before = edge_of(base) if base is not None else None
     count_write(target)
     if base is None:

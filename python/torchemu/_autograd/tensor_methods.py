@@ -9,7 +9,6 @@ from typing import Any
 
 from torchemu._autograd import api
 from torchemu._autograd.node import Node
-from torchemu._autograd.record import refuse_complex
 from torchemu._autograd.variable import current_meta, edge_of, meta_of, version_of, wants_grad
 from torchemu._tensor.core import Tensor
 from torchemu.utils.hooks import RemovableHandle, registered
@@ -27,7 +26,7 @@ def set_requires_grad(self: Tensor, wanted: bool) -> None:
     """``self.requires_grad = wanted``.
 
     Raises:
-        RuntimeError: the tensor is no leaf, or not of floats. NotImplementedError: it is complex.
+        RuntimeError: the tensor is no leaf, or not of floats.
     """
     if not is_leaf(self):
         text = "you can only change requires_grad flags of leaf variables."
@@ -37,9 +36,7 @@ def set_requires_grad(self: Tensor, wanted: bool) -> None:
                 "var_no_grad = var.detach()."
             )
         raise RuntimeError(text)
-    if wanted:
-        refuse_complex(self, "requires_grad_")
-    if wanted and not self.dtype.is_floating_point:
+    if wanted and not self.dtype.is_inexact:
         raise RuntimeError(NOT_FLOATS)
     if wanted:
         self._base = None  # a leaf of its own, even if in the memory of another tensor
@@ -51,11 +48,9 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Says whether the tensor's gradient is wanted.
 
     Raises:
-        RuntimeError: it is not of floats; or it is no leaf, and requires one. NotImplementedError: it is complex.
+        RuntimeError: it is not of floats; or it is no leaf, and requires one.
     """
-    if requires_grad:
-        refuse_complex(self, "requires_grad_")
-    if requires_grad and not self.dtype.is_floating_point:
+    if requires_grad and not self.dtype.is_inexact:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     if not requires_grad or is_leaf(self):
         set_requires_grad(self, requires_grad)

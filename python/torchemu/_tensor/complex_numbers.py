@@ -15,6 +15,7 @@ from torchemu._tensor import views
 from torchemu._tensor.copying import copy_, fill_
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op, _done, _op, _op_view, broadcasting, read, stored, wrapped
+from torchemu._tensor.kernels import follow
 from torchemu._tensor.views import view_op
 
 __all__ = [
@@ -47,7 +48,7 @@ def _polar(size: Array, angle: Array) -> Array:
 
 
 COMPLEX, POLAR = Op("complex", _complex), Op("polar", _polar)
-CONJ = Op("conj", np.conjugate)
+CONJ = Op("conj_physical", np.conjugate)
 VIEW_AS_REAL, VIEW_AS_COMPLEX, PART = map(view_op, ("view_as_real", "view_as_complex", "part"))
 
 
@@ -174,19 +175,29 @@ def _set(part: Tensor, value: Any) -> None:
 
 
 def conj(input: Tensor) -> Tensor:
-    """The conjugates of complex numbers, in new memory (PyTorch's is the same memory, looked at otherwise); a real
-    tensor itself."""
-    return _op(CONJ, (input,)) if input.dtype.is_complex else input
+    """The conjugates of complex numbers, in new memory; a real tensor itself.
+
+    PyTorch's is the same memory, looked at otherwise: so it costs nothing, and is there when the tensor is.
+    """
+    if not input.dtype.is_complex:
+        return input
+    like, (array,), tracked = read((input,))
+    result = wrapped(np.conjugate(array), input.dtype, like)
+    if input._storage.pending:
+        follow(result)
+    if tracked:
+        record.record(CONJ, (result,), (input,), ())
+    return result
 
 
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """conj()."""
-    return stored(CONJ, conj(input), out)
+    """conj(), by a kernel."""
+    return stored(CONJ, _op(CONJ, (input,)) if input.dtype.is_complex else input, out)
 
 
 def conj_physical_(self: Tensor) -> Tensor:
     """conj(), stored in the tensor itself."""
-    return self if not self.dtype.is_complex else copy_(self, conj(self))
+    return self if not self.dtype.is_complex else copy_(self, conj_physical(self))
 
 
 def resolve_conj(input: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from torchemu import _memory_use, _runtime, _settings, dtypes
-from torchemu._autograd import record
 from torchemu._binding import go
 from torchemu._device import device as Device  # noqa: N812 (device is an argument's name)
 from torchemu._placement import DPPolicy
@@ -107,8 +106,7 @@ def finished(t: Tensor, rest: dict[str, Any], op: Op | None = None) -> Tensor:
     if rest.get("out") is not None:
         return copy_(rest["out"], t)
     if rest.get("requires_grad"):
-        record.refuse_complex(t, "requires_grad_")
-        if not t.dtype.is_floating_point:
+        if not t.dtype.is_inexact:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad_()
     if rest.get("name"):

@@ -65,6 +65,11 @@ def launch_copy(output: Tensor, to_host: bool) -> None:
     ends((output,), go.LaunchCopy(_stream(output._storage.world), "", output.nbytes, to_host))
 
 
+def follow(output: Tensor) -> None:
+    """Says that a tensor is there when all has ended that is on the rank's current stream: no kernel fills it."""
+    ends((output,), go.StreamRecord(_stream(output._storage.world)))
+
+
 def _stream(world: _runtime.World) -> int:
     """The running rank's; for a World that is not the current one, that of the World's own program."""
     context = _runtime.current()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class Storage:
         launches, end: the kernel that wrote it last.
         version: how often operations have written into it.
         tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
+        handles: what its rank knows of other ranks' memory after a rendezvous, by group; not there for memory that
+            others have no access to.
     """
 
     __slots__ = (
@@ -65,6 +67,7 @@ class Storage:
         "_handles",
         "_owner",
         "end",
+        "handles",
         "launches",
         "nbytes",
         "pending",
@@ -73,6 +76,8 @@ class Storage:
         "version",
         "world",
     )
+
+    handles: dict[str, Any]
 
     def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
         self.world, self._owner, self.nbytes = world, owner, nbytes

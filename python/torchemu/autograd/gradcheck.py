@@ -140,13 +140,19 @@ def gradgradcheck(
     )
 
 
+def _refuse_complex(tensors: Sequence[Any]) -> None:
+    if any(isinstance(t, Tensor) and t.dtype.is_complex for t in tensors):
+        raise unsupported("gradcheck of complex tensors", "check a function of their parts: see torch.view_as_real")
+
+
 def _checked(given: Sequence[Any]) -> list[Tensor]:
     """The inputs that require gradients.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are none. NotImplementedError: one is complex.
     """
     found = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
+    _refuse_complex(found)
     if not found:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of the them have "
@@ -188,6 +194,7 @@ def _check_input(func: Callable[..., Any], given: tuple[Any, ...], t: Tensor, at
 def _outputs(func: Callable[..., Any], given: tuple[Any, ...]) -> list[Tensor]:
     found = func(*given)
     several = found if isinstance(found, tuple | list) else (found,)
+    _refuse_complex(several)
     return [t for t in several if isinstance(t, Tensor) and t.dtype.is_floating_point]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchemu._autograd.record import refuse_complex
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import empty
 
@@ -16,12 +15,9 @@ def _as_subclass(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
 
     Raises:
         AttributeError: data is no tensor. RuntimeError: it is not of floats, and gradients are wanted.
-        NotImplementedError: it is complex, and gradients are wanted.
     """
     t = empty(0) if data is None else data.detach()
-    if requires_grad:
-        refuse_complex(t, "Parameter")
-    if requires_grad and not t.dtype.is_floating_point:
+    if requires_grad and not t.dtype.is_inexact:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     t.__class__ = cls
     t.requires_grad = requires_grad

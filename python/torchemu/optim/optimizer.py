@@ -318,14 +318,20 @@ def evaluated(closure: Callable[[], Any] | None) -> Any:
 
 
 def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, *params: Any) -> None:
-    """Runs an operation that writes into several tensors; op.compute gets their arrays, then the gradient's."""
+    """Runs an operation that writes into several tensors; op.compute gets their arrays, then the gradient's. A complex
+    parameter is for it two real ones."""
     *_, array = dispatch.read((*targets, grad))[1]
     for t in targets:
         dispatch.check_writable(t)
-    quietly(op.compute, *[t._write() for t in targets], array, *params)
+    quietly(op.compute, *[_parts(t._write()) for t in targets], _parts(array), *params)
     dispatch._done(op, targets, (grad,), params)
     for t in targets:
         record.after_write(t, None)
+
+
+def _parts(array: Array) -> Array:
+    """Complex numbers as their parts, in the same memory."""
+    return array[..., np.newaxis].view(array.real.dtype) if array.dtype.kind == "c" else array
 
 
 def read_and_written(outputs: dispatch.Outputs, inputs: dispatch.Inputs) -> int:

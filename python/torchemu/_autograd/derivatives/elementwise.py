@@ -5,13 +5,14 @@ Where PyTorch finds a gradient by one operation of its own, so do these tables: 
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
 import numpy as np
 
 from torchemu._autograd.call import Call
-from torchemu._autograd.derivative import RESULT, Derivative, Partial
+from torchemu._autograd.derivative import RESULT, Derivative, Partial, Wirtinger
 from torchemu._tensor import numerics
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op
@@ -50,6 +51,7 @@ THRESHOLD_BACKWARD = Pointwise(
 SIGMOID_BACKWARD = Pointwise(
     "sigmoid_backward",
     lambda grad, result: grad * result * (1 - result),
+    on_complex=True,
     derivative=Derivative(
         Partial(lambda c, g: g * c[1] * (1 - c[1]), 1), Partial(lambda c, g: g * c[0] * (1 - 2 * c[1]), 0, 1)
     ),
@@ -57,6 +59,7 @@ SIGMOID_BACKWARD = Pointwise(
 TANH_BACKWARD = Pointwise(
     "tanh_backward",
     lambda grad, result: grad * (1 - result * result),
+    on_complex=True,
     derivative=Derivative(
         Partial(lambda c, g: g * (1 - c[1] * c[1]), 1), Partial(lambda c, g: -2 * g * c[0] * c[1], 0, 1)
     ),
@@ -76,15 +79,32 @@ def _silu_twice(call: Call, grad: Tensor) -> Tensor:
 SILU_BACKWARD: Pointwise = Pointwise(
     "silu_backward",
     _silu_backward,
+    on_complex=True,
     derivative=Derivative(Partial(lambda c, g: pointwise(SILU_BACKWARD, (g, c[1])), 1), Partial(_silu_twice, 0, 1)),
 )
 
+
+def _angle(call: Call, grad: Tensor) -> Tensor:
+    x = call[0]
+    return 1j * grad * x / (x.real**2 + x.imag**2) if x.dtype.is_complex else zeros(call, grad)
+
+
+def _sgn(call: Call, grad: Tensor) -> Tensor:
+    """Only what changes the direction of a complex number changes the result."""
+    x, sign = call[0], call.result
+    if not x.dtype.is_complex:
+        return zeros(call, grad)
+    across = grad - (grad * sign.conj()).real * sign
+    return (across / x.abs()).masked_fill(x == 0, 0)
+
+
 _UNARY: dict[str, Derivative] = {
-    "abs": Derivative(Partial(lambda c, g: g * c[0].sgn(), 0)),
+    "abs": Wirtinger(Partial(lambda c, g: g * c[0].sgn(), 0)),
+    "angle": Wirtinger(Partial(_angle, 0)),
     "neg": Derivative(Partial(lambda c, g: -g)),
     "positive": Derivative(Partial(same)),
     "sign": Derivative(Partial(zeros)),
-    "sgn": Derivative(Partial(zeros)),
+    "sgn": Wirtinger(Partial(_sgn, 0, RESULT)),
     "square": Derivative(Partial(lambda c, g: g * (c[0] * 2.0), 0)),
     "reciprocal": Derivative(Partial(lambda c, g: -g * (c.result * c.result), RESULT)),
     "sqrt": Derivative(Partial(lambda c, g: g / (2 * c.result), RESULT)),
@@ -136,9 +156,11 @@ def _pow_base(call: Call, grad: Tensor) -> Any:
 def _pow_exponent(call: Call, grad: Tensor) -> Any:
     x, exponent, result = call[0], call[1], call.result
     if isinstance(x, Tensor):
-        return grad * where((x == 0) & (exponent >= 0), 0.0, result * x.log())
+        return grad * where((x == 0) & (exponent.real >= 0), 0.0, result * x.to(result.dtype).log())
     if x == 0:
-        return grad * where(exponent >= 0, 0.0, result * -math.inf)
+        return grad * where(exponent.real >= 0, 0.0, result * -math.inf)
+    if result.dtype.is_complex:
+        return grad * (result * cmath.log(x))
     return grad * (result * (math.log(x) if x > 0 else math.nan))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchemu._autograd.call import Call
-from torchemu._autograd.derivative import RESULT, Derivative, Partial
+from torchemu._autograd.derivative import RESULT, Derivative, Partial, Wirtinger
 from torchemu._autograd.derivatives.elementwise import only
 from torchemu._tensor import extremes, ordering, reductions
 from torchemu._tensor.core import Tensor
@@ -219,9 +219,9 @@ DERIVATIVES: dict[Op, Derivative] = {
     reductions.NANSUM: Derivative(Partial(lambda c, g: only(~c[0].isnan(), spread(c, g)), 0)),
     reductions.MEAN: Derivative(Partial(lambda c, g: spread(c, g) / count(c.shape(0), c.params[0]))),
     reductions.PROD: Derivative(Partial(_prod, 0)),
-    reductions.VAR: Derivative(Partial(_var, 0, RESULT)),
-    reductions.VAR_MEAN: Derivative(Partial(_var_mean, 0, RESULT)),
-    reductions.NORM: Derivative(Partial(_norm, 0, RESULT)),
+    reductions.VAR: Wirtinger(Partial(_var, 0, RESULT)),
+    reductions.VAR_MEAN: Wirtinger(Partial(_var_mean, 0, RESULT)),
+    reductions.NORM: Wirtinger(Partial(_norm, 0, RESULT)),
     reductions.LOGSUMEXP: Derivative(Partial(_logsumexp, 0, RESULT)),
     reductions.SOFTMAX: Derivative(Partial(lambda c, g: _op(SOFTMAX_BACKWARD, (g, c.result), c.params[0]), RESULT)),
     reductions.LOG_SOFTMAX: Derivative(

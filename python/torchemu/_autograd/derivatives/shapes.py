@@ -7,10 +7,10 @@ from typing import Any
 
 from torchemu import dtypes
 from torchemu._autograd.call import Call
-from torchemu._autograd.derivative import Derivative, Joint, Partial
+from torchemu._autograd.derivative import RESULT, Derivative, Joint, Partial, Wirtinger
 from torchemu._autograd.derivatives.elementwise import same, zeros
 from torchemu._autograd.views import Geometry, spread
-from torchemu._tensor import copying, joining, parts, views
+from torchemu._tensor import complex_numbers, copying, joining, parts, views
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op
 
@@ -114,4 +114,13 @@ DERIVATIVES: dict[Op, Derivative] = {
     joining.BLOCK_DIAG: Joint(_block_diag),
     joining.TILE: Derivative(Partial(_repeat)),
     joining.REPEAT_INTERLEAVE: Derivative(Partial(_repeat_interleave)),
+    complex_numbers.CONJ: Wirtinger(Partial(lambda c, g: g.conj())),
+    complex_numbers.PART: Wirtinger(Partial(lambda c, g: g * (1j if c.params[0] else 1 + 0j))),
+    complex_numbers.VIEW_AS_REAL: Wirtinger(Partial(lambda c, g: complex_numbers.view_as_complex(g.contiguous()))),
+    complex_numbers.VIEW_AS_COMPLEX: Wirtinger(Partial(lambda c, g: complex_numbers.view_as_real(g))),
+    complex_numbers.COMPLEX: Wirtinger(Partial(lambda c, g: g.real), Partial(lambda c, g: g.imag)),
+    complex_numbers.POLAR: Wirtinger(
+        Partial(lambda c, g: (g * complex_numbers.polar(c[1].new_ones(()), -c[1])).real, 1),
+        Partial(lambda c, g: (g * c.result.conj()).imag, RESULT),
+    ),
 }

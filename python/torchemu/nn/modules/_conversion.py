@@ -66,16 +66,13 @@ class Conversion(Members):
 
         Raises:
             TypeError: the dtype is not one of floats; or other arguments.
-            NotImplementedError: it is complex.
         """
         where, kind = _target(args, device, dtype)
-        if kind is not None and kind.is_complex:
-            raise NotImplementedError("modules of complex parameters are not supported: these have no gradients")
-        if kind is not None and not kind.is_floating_point:
+        if kind is not None and not kind.is_inexact:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
 
         def convert(t: Tensor) -> Tensor:
-            floats = kind if t.dtype.is_floating_point else None
+            floats = kind if t.dtype.is_inexact else None
             return t.to(device=where, dtype=floats, non_blocking=non_blocking)
 
         return self._apply(convert)
