@@ -2,23 +2,41 @@
 
 # ruff: noqa: F403 (each module's __all__ says what there is)
 
-from torchemu.nn.modules import activation, attention, container, dropout, linear, loss, normalization, sparse
+from torchemu.nn.modules import (
+    activation,
+    attention,
+    batchnorm,
+    container,
+    convolution,
+    dropout,
+    linear,
+    loss,
+    normalization,
+    pooling,
+    sparse,
+)
 from torchemu.nn.modules.activation import *
 from torchemu.nn.modules.attention import *
+from torchemu.nn.modules.batchnorm import *
 from torchemu.nn.modules.container import *
+from torchemu.nn.modules.convolution import *
 from torchemu.nn.modules.dropout import *
 from torchemu.nn.modules.linear import *
 from torchemu.nn.modules.loss import *
 from torchemu.nn.modules.module import Module as Module
 from torchemu.nn.modules.normalization import *
+from torchemu.nn.modules.pooling import *
 from torchemu.nn.modules.sparse import *
 
 __all__ = ["Module"]
 __all__ += activation.__all__
 __all__ += attention.__all__
+__all__ += batchnorm.__all__
 __all__ += container.__all__
+__all__ += convolution.__all__
 __all__ += dropout.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += normalization.__all__
+__all__ += pooling.__all__
 __all__ += sparse.__all__

@@ -13,7 +13,7 @@ from torchemu.nn import init
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parameter import Parameter
 
-__all__ = ["LayerNorm", "RMSNorm"]
+__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
 
 Shape = int | Sequence[int]
 
@@ -109,3 +109,50 @@ class RMSNorm(Module):
     def extra_repr(self) -> str:
         """The shape and the options."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """(input - mean)/√(variance + eps)·weight + bias, with the means over groups of channels.
+
+    Args:
+        num_groups: how many.
+        num_channels: of the input; a multiple of it.
+        eps: keeps the divisor from zero.
+        affine: whether there are a weight and a bias, of num_channels, at first ones and zeros.
+        device, dtype: of the parameters.
+
+    Raises:
+        ValueError: the channels cannot be divided.
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        for name in ("weight", "bias"):
+            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if affine else None
+            self.register_parameter(name, made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Makes the weight ones and the bias zeros."""
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same shape."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The sizes and the options."""
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
