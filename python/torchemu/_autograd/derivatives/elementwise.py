@@ -84,6 +84,12 @@ SILU_BACKWARD: Pointwise = Pointwise(
 )
 
 
+def _acosh(call: Call, grad: Tensor) -> Tensor:
+    """The root of x²-1: on the left half of the plane it is not the principal one."""
+    x = call[0]
+    return grad * ((x - 1).rsqrt() * (x + 1).rsqrt() if x.dtype.is_complex else (x * x - 1).rsqrt())
+
+
 def _angle(call: Call, grad: Tensor) -> Tensor:
     x = call[0]
     return 1j * grad * x / (x.real**2 + x.imag**2) if x.dtype.is_complex else zeros(call, grad)
@@ -126,7 +132,7 @@ _UNARY: dict[str, Derivative] = {
     "cosh": Derivative(Partial(lambda c, g: g * c[0].sinh(), 0)),
     "tanh": Derivative(Partial(lambda c, g: pointwise(TANH_BACKWARD, (g, c.result)), RESULT)),
     "asinh": Derivative(Partial(lambda c, g: g * (c[0] * c[0] + 1).rsqrt(), 0)),
-    "acosh": Derivative(Partial(lambda c, g: g * (c[0] * c[0] - 1).rsqrt(), 0)),
+    "acosh": Derivative(Partial(_acosh, 0)),
     "atanh": Derivative(Partial(lambda c, g: g / (1 - c[0] * c[0]), 0)),
     "deg2rad": Derivative(Partial(lambda c, g: g * (math.pi / 180))),
     "rad2deg": Derivative(Partial(lambda c, g: g * (180 / math.pi))),
