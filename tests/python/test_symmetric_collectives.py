@@ -127,26 +127,41 @@ def test_exchange_of_sizes_on_the_device(n: int) -> None:
     on_group(n, program)
 
 
+@pytest.mark.parametrize("align", [None, 1, 3, 8])
 @pytest.mark.parametrize("experts", [1, 2, 3])
 @pytest.mark.parametrize("n", [1, 2, 3, 8])
-def test_exchange_with_experts(n: int, experts: int) -> None:
-    """Row i that rank s has for expert e of rank d is 1000 s + 100 d + 10 e + i."""
+def test_exchange_with_experts(n: int, experts: int, align: int | None) -> None:
+    """Row i that rank s has for expert e of rank d is 1000 s + 100 d + 10 e + i. What comes goes back again."""
     counts = np.random.default_rng([n, experts]).integers(0, 4, (n, n, experts))
+    counts[:, 0, 0] = 0  # nothing for one expert
+    room = 4 * n * experts + 9 * experts
 
     def rows(s: int, d: int, e: int) -> list[float]:
         return [1000.0 * s + 100 * d + 10 * e + i for i in range(counts[s, d, e])]
 
     def program(rank: int) -> None:
         given = [row for d in range(n) for e in range(experts) for row in rows(rank, d, e)]
-        out = torch.full((4 * n * experts, 1), -1.0)
+        out = torch.full((room, 1), -1.0)
         about = torch.zeros(2, n * experts, dtype=torch.int64)
         splits = torch.tensor(counts[rank].reshape(-1))
-        ops.symm_mem.all_to_all_vdev_2d(torch.tensor(given).reshape(-1, 1), out, splits, about, "0")
-        blocks = [rows(s, rank, e) for e in range(experts) for s in range(n)]
-        want = [row for block in blocks for row in block]
-        assert out.flatten().tolist() == want + [-1.0] * (4 * n * experts - len(want))
-        sizes = [len(block) for block in blocks]
-        assert about.tolist() == [sizes, [sum(sizes[:i]) for i in range(len(sizes))]]
+        ops.symm_mem.all_to_all_vdev_2d(torch.tensor(given).reshape(-1, 1), out, splits, about, "0", align)
+        want, sizes, starts, step = np.full(room, -1.0), [], [], align or 1
+        begin = 0
+        for e in range(experts):
+            at = begin
+            for block in (rows(s, rank, e) for s in range(n)):
+                sizes.append(len(block))
+                starts.append(at)
+                want[at : at + len(block)] = block
+                at += len(block)
+            begin = max(-(-at // step) * step, begin + step)  # never without rows
+        np.testing.assert_array_equal(out.flatten().numpy(), want)
+        assert about.tolist() == [sizes, starts]
+        back, told = torch.full((len(given) + 1, 1), -2.0), torch.zeros(2, n * experts, dtype=torch.int64)
+        ops.symm_mem.all_to_all_vdev_2d_offset(out, back, about, told, "0")
+        assert back.flatten().tolist() == [*given, -2.0]
+        counted = counts[rank].reshape(-1)
+        assert told.tolist() == [counted.tolist(), (np.cumsum(counted) - counted).tolist()]
 
     on_group(n, program)
 
@@ -161,8 +176,14 @@ def test_misuse_of_exchanges() -> None:
                 exchange(torch.ones(1, 1), torch.ones(2, 1), two, about, "0")
         with pytest.raises(RuntimeError, match="3 splits are not for 2 ranks"):
             ops.symm_mem.all_to_all_vdev_2d(torch.ones(2, 1), torch.ones(2, 1), torch.tensor([1, 1, 0]), about, "0")
-        with pytest.raises(NotImplementedError, match="with major_align is not supported: pad the rows"):
-            ops.symm_mem.all_to_all_vdev_2d(torch.ones(2, 1), torch.ones(2, 1), two, about, "0", 8)
+        for align in (0, -1):
+            with pytest.raises(RuntimeError, match="major_align must be positive"):
+                ops.symm_mem.all_to_all_vdev_2d(torch.ones(2, 1), torch.ones(2, 1), two, about, "0", align)
+        back = ops.symm_mem.all_to_all_vdev_2d_offset
+        with pytest.raises(RuntimeError, match="in_splits_offsets must be 2D with 2 rows"):
+            back(torch.ones(2, 1), torch.ones(2, 1), two, about, "0")
+        with pytest.raises(RuntimeError, match="the input has 2 rows, but 1 are sent from 2 on"):
+            back(torch.ones(2, 1), torch.ones(2, 1), torch.tensor([[1, 1], [0, 2]]), about, "0")
 
     on_group(2, program)
 
@@ -206,8 +227,7 @@ def test_misuse_of_collectives() -> None:
             (lambda: ops.symm_mem.multimem_all_reduce_(t, "sum", "0"), RuntimeError, "multicast support is required"),
             (lambda: ops.symm_mem.multimem_all_gather_out(t, "0", t), RuntimeError, "must have multicast support"),
             (lambda: ops.symm_mem.nvshmem_put(t, 0), NotImplementedError, "there is no NVSHMEM"),
-            (lambda: ops.symm_mem.all_to_all_vdev_2d_offset(t), NotImplementedError, "use all_to_all_vdev_2d"),
-            (lambda: symm_mem.get_mem_pool("cuda"), NotImplementedError, "use _symmetric_memory.empty"),
+            (lambda: symm_mem.get_mem_pool("cpu"), RuntimeError, "does not support device type cpu"),
         ]
         for call, kind, text in cases:
             with pytest.raises(kind, match=text):

@@ -394,3 +394,72 @@ def test_signal_pads_of_another_size() -> None:
             symm_mem.set_signal_pad_size(-5)
 
     on_group(2, program)
+
+
+class TestPools:
+    """Tensors allocated in a pool of symmetric memory."""
+
+    def test_are_symmetric(self) -> None:
+        def program(rank: int) -> None:
+            pool = symm_mem.get_mem_pool("cuda")
+            with torch.cuda.use_mem_pool(pool):
+                t = torch.tensor(numbers(rank, 6))
+                large = torch.full((1 << 15,), float(rank))
+                result = t * 2
+            outside = torch.ones(6)
+            assert [symm_mem.is_symm_mem_tensor(x) for x in (t, large, result, outside)] == [True, True, True, False]
+            assert symm_mem.is_symm_mem_tensor(result[2:])
+            reduced = ops.symm_mem.one_shot_all_reduce(result, "sum", "0")
+            np.testing.assert_array_equal(reduced.numpy(), 2 * (numbers(0, 6) + numbers(1, 6)))
+            hdl = symm_mem.rendezvous(large, "0")
+            hdl.barrier()
+            theirs = hdl.get_buffer(1 - rank, (1 << 15,), torch.float32)
+            np.testing.assert_array_equal(theirs.numpy(), np.full(1 << 15, 1.0 - rank, np.float32))
+            with pytest.raises(RuntimeError, match="Pointer not within any SymmetricMemory allocation"):
+                symm_mem.rendezvous(outside, "0")
+
+        on_group(2, program)
+
+    def test_one_for_each_rank(self) -> None:
+        def program(rank: int) -> int:
+            pool = symm_mem.get_mem_pool("cuda")
+            assert symm_mem.get_mem_pool(f"cuda:{rank}") is pool
+            return id(pool)
+
+        assert len(set(on_group(3, program))) == 3
+
+    def test_of_the_usual_memory(self) -> None:
+        def program(rank: int) -> None:
+            pool, other = torch.cuda.MemPool(), torch.cuda.MemPool()
+            assert pool.id != other.id
+            with torch.cuda.use_mem_pool(pool):
+                t = torch.ones(4)
+                assert (pool.use_count(), other.use_count()) == (2, 1)
+                with torch.cuda.use_mem_pool(other):
+                    u = torch.ones(5)
+                v = torch.ones(6)
+                host = torch.ones(7, device="cpu")
+            w = torch.ones(8)
+            sizes = [piece["allocated_size"] for piece in pool.snapshot()]
+            assert (sizes, [piece["total_size"] for piece in other.snapshot()]) == ([16, 24], [20])
+            assert not any(symm_mem.is_symm_mem_tensor(x) for x in (t, u, v, w, host))
+            del t
+            assert [piece["segment_pool_id"] for piece in pool.snapshot()] == [pool.id]
+            assert pool.use_count() == 1
+
+        on_group(1, program)
+
+    def test_a_block_that_fails_is_left(self) -> None:
+        def program(rank: int) -> None:
+            with pytest.raises(ZeroDivisionError), torch.cuda.use_mem_pool(symm_mem.get_mem_pool("cuda")):
+                raise ZeroDivisionError
+            assert not symm_mem.is_symm_mem_tensor(torch.ones(1))
+
+        on_group(1, program)
+
+    def test_memory_of_the_host_is_not_in_it(self) -> None:
+        def program(rank: int) -> None:
+            with torch.cuda.use_mem_pool(symm_mem.get_mem_pool("cuda")):
+                assert not symm_mem.is_symm_mem_tensor(torch.ones(3, device="cpu"))
+
+        on_group(1, program)

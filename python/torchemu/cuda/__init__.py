@@ -24,6 +24,7 @@ from torchemu.cuda._devices import (
     is_tf32_supported,
 )
 from torchemu.cuda.memory import (
+    MemPool,
     empty_cache,
     get_allocator_backend,
     get_per_process_memory_fraction,
@@ -41,6 +42,7 @@ from torchemu.cuda.memory import (
     reset_max_memory_cached,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from torchemu.errors import OutOfMemoryError
 from torchemu.random import get_rng_state as _get_rng_state
@@ -49,6 +51,7 @@ from torchemu.random import set_rng_state as _set_rng_state
 
 __all__ = [
     "CUDAGraph",
+    "MemPool",
     "OutOfMemoryError",
     "amp",
     "can_device_access_peer",
@@ -94,6 +97,7 @@ __all__ = [
     "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
+    "use_mem_pool",
 ]
 
 manual_seed_all, seed_all = manual_seed, seed

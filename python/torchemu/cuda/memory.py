@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from torchemu import _memory_use, ahbm
+from torchemu._memory_pools import MemPool as MemPool
+from torchemu._memory_pools import use_mem_pool as use_mem_pool
 
 
 def _use(device: Any) -> _memory_use.Use | None:

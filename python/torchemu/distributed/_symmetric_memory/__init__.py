@@ -11,8 +11,8 @@ from typing import Any
 
 import torchemu
 from torchemu import _settings, dtypes
+from torchemu._memory_pools import Allocator, MemPool
 from torchemu._tensor import Tensor
-from torchemu._unsupported import unsupported_function
 from torchemu.distributed._groups import ProcessGroup, find_by_name
 from torchemu.distributed._symmetric_memory import _handle, _peers
 from torchemu.distributed._symmetric_memory._handle import BACKENDS, _SymmetricMemory, settings
@@ -22,6 +22,7 @@ __all__ = [
     "get",
     "get_backend",
     "get_mem_pool",
+    "get_mempool_allocator",
     "get_signal_pad_size",
     "is_nvshmem_available",
     "is_symm_mem_tensor",
@@ -116,9 +117,27 @@ def get_signal_pad_size() -> int:
     return settings.get().pad_size
 
 
-get_mem_pool = unsupported_function(
-    "torch.distributed._symmetric_memory.get_mem_pool", "torchemu has no memory pools; use _symmetric_memory.empty"
-)
+def get_mempool_allocator(device: Any) -> Allocator:
+    """What makes a torch.cuda.MemPool one of symmetric memory.
+
+    Raises:
+        RuntimeError: the device is the host.
+    """
+    return _SymmetricMemory.get_mempool_allocator(device)
+
+
+def get_mem_pool(device: Any) -> MemPool:
+    """This rank's pool of symmetric memory: what is allocated inside of ``torch.cuda.use_mem_pool(pool)`` is as if it
+    were from empty. All ranks of a group have to allocate alike.
+
+    Raises:
+        RuntimeError: the device is the host.
+    """
+    allocator, mine = get_mempool_allocator(device), settings.get()
+    if mine.pool is None:
+        mine.pool = MemPool(allocator, no_split=True)
+    mine.allocated = True
+    return mine.pool
 
 
 def get(dst: Tensor, hdl: _SymmetricMemory, peer: int, offset: int = 0) -> None:

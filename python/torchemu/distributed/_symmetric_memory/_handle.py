@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from torchemu import _runtime, dtypes
+from torchemu import _runtime, _settings, dtypes
 from torchemu._binding import go
 from torchemu._device import device
 from torchemu._handles import Handle
+from torchemu._memory_pools import Allocator, MemPool
 from torchemu._rank_local import RankLocal
 from torchemu._tensor import Tensor, empty
 from torchemu._tensor.storage import Storage
 from torchemu.distributed._groups import ProcessGroup
 from torchemu.distributed._issue import refuse_shards
 from torchemu.distributed._membership import shared_membership
-from torchemu.distributed._symmetric_memory._peers import PeerStorage, SymmetricStorage, allocated, settle_own, view
+from torchemu.distributed._symmetric_memory._peers import PeerStorage, allocated, handles_of, settle_own, share, view
 from torchemu.distributed._work import wait_on_host
 
 PAD_SIZE = 9216
@@ -43,12 +44,14 @@ class Settings:
         backend: the allocator's name.
         pad_size: of later signal pads, in bytes.
         allocated: whether there has been symmetric memory.
+        pool: what get_mem_pool gives; None before that.
         met: how many rendezvous there have been, by group.
     """
 
     backend: str = BACKENDS[0]
     pad_size: int = PAD_SIZE
     allocated: bool = False
+    pool: MemPool | None = None
     met: Counter[str] = field(default_factory=Counter)
 
 
@@ -95,6 +98,17 @@ class _SymmetricMemory:
     def signal_pad_ptrs(self) -> list[int]:
         """The addresses of the ranks' signal pads."""
         return [pad.data_ptr() for pad in self._pads]
+
+    @staticmethod
+    def get_mempool_allocator(device: Any) -> Allocator:
+        """What lets the others have access to the memory of tensors of a pool.
+
+        Raises:
+            RuntimeError: the device is the host.
+        """
+        if _settings.resolved(device).is_host:
+            raise RuntimeError("SymmetricMemory does not support device type cpu")
+        return share
 
     @staticmethod
     def has_multicast_support(device_type: Any, device_idx: int) -> bool:
@@ -270,14 +284,14 @@ def rendezvous(t: Tensor, group: ProcessGroup) -> _SymmetricMemory:
         NotImplementedError: the group is that of a single worker.
     """
     refuse_shards(group, "rendezvous")
-    storage = t._storage
-    if not isinstance(storage, SymmetricStorage):
+    handles = handles_of(t._storage)
+    if handles is None:
         raise RuntimeError(
             "Pointer not within any SymmetricMemory allocation, is the tensor allocated from SymmetricMemory?"
         )
-    if group.group_name not in storage.handles:
-        storage.handles[group.group_name] = _met(t, group)
-    handle: _SymmetricMemory = storage.handles[group.group_name]
+    if group.group_name not in handles:
+        handles[group.group_name] = _met(t, group)
+    handle: _SymmetricMemory = handles[group.group_name]
     return handle
 
 

@@ -11,7 +11,11 @@ from torchemu._tensor.dispatch import not_implemented
 from torchemu._unsupported import unsupported_function
 from torchemu.distributed import _functional_collectives as functional
 from torchemu.distributed._groups import find_by_name
-from torchemu.distributed._symmetric_memory._exchanges import all_to_all_vdev, all_to_all_vdev_2d
+from torchemu.distributed._symmetric_memory._exchanges import (
+    all_to_all_vdev,
+    all_to_all_vdev_2d,
+    all_to_all_vdev_2d_offset,
+)
 from torchemu.distributed._symmetric_memory._handle import _SymmetricMemory
 from torchemu.distributed._symmetric_memory._handle import rendezvous as _rendezvous
 from torchemu.distributed._symmetric_memory._peers import is_symmetric
@@ -249,7 +253,6 @@ def fused_matmul_reduce_scatter(
 
 
 _NVSHMEM = "there is no NVSHMEM on the emulated fabric; use views of peers' memory, and signals"
-_OFFSETS = "use all_to_all_vdev_2d, or torch.distributed.all_to_all_single with the split sizes"
 
 
 def _unsupported(name: str, instead: str) -> Callable[..., Any]:
@@ -282,7 +285,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fused_matmul_reduce_scatter": fused_matmul_reduce_scatter,
     "all_to_all_vdev": all_to_all_vdev,
     "all_to_all_vdev_2d": all_to_all_vdev_2d,
-    "all_to_all_vdev_2d_offset": _unsupported("all_to_all_vdev_2d_offset", _OFFSETS),
+    "all_to_all_vdev_2d_offset": all_to_all_vdev_2d_offset,
     **{
         name: _unsupported(name, "scale the matrices and use the one without scaled")
         for name in ("fused_all_gather_scaled_matmul", "fused_scaled_matmul_reduce_scatter")

@@ -24,20 +24,6 @@ from torchemu._tensor.storage import Handle, Storage
 from torchemu.dtypes import dtype
 
 
-class SymmetricStorage(Storage):
-    """This rank's memory, which others may have access to.
-
-    Attributes:
-        handles: what the rank knows of the others' memory after a rendezvous, by group.
-    """
-
-    __slots__ = ("handles",)
-
-    def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
-        super().__init__(world, owner, nbytes)
-        self.handles: dict[str, Any] = {}
-
-
 class PeerStorage(Storage):
     """A peer's memory, as one rank has access to it. It knows nothing of what the peer does with it: barriers and
     signals bring order.
@@ -87,11 +73,11 @@ class Peers:
     """The symmetric memory of a World's ranks.
 
     Attributes:
-        allocated: what ranks have of their own.
+        shared: the memory of ranks that others may have access to.
     """
 
     def __init__(self) -> None:
-        self.allocated: weakref.WeakSet[Storage] = weakref.WeakSet()
+        self.shared: weakref.WeakSet[Storage] = weakref.WeakSet()
 
     def launch(self, op: dispatch.Op, outputs: tuple[Tensor, ...], inputs: Sequence[Any]) -> None:
         """Charges an operation that may use peers' memory. One that does and only moves elements is its messages."""
@@ -123,25 +109,35 @@ def _access(t: Tensor, outputs: tuple[Tensor, ...], writes: bool) -> None:
     kernels.ends(outputs, end)
 
 
+def share(storage: Storage) -> None:
+    """Lets others have access to memory of this rank, after a rendezvous."""
+    if storage.world.peers is None:
+        storage.world.peers = Peers()
+    storage.world.peers.shared.add(storage)
+    storage.handles = {}
+
+
+def handles_of(storage: Storage) -> dict[str, Any] | None:
+    """What the rank knows of the others' memory, by group; None for memory that is not shared."""
+    return getattr(storage, "handles", None)
+
+
 def allocated(shape: Sequence[int], kind: dtype, where: device) -> Tensor:
     """A tensor of zeros of this rank, which others may have access to."""
-    world = _runtime.current().world
-    if world.peers is None:
-        world.peers = Peers()
-    storage = SymmetricStorage.zeros(world, kind, math.prod(shape))
-    world.peers.allocated.add(storage)
+    storage = Storage.zeros(_runtime.current().world, kind, math.prod(shape))
+    share(storage)
     return view(storage, tuple(shape), kind, 0, where)
 
 
 def is_symmetric(t: Tensor) -> bool:
     """Whether others may have access to the tensor, or it is a view of a peer's."""
-    return isinstance(t._storage, (SymmetricStorage, PeerStorage))
+    return isinstance(t._storage, PeerStorage) or handles_of(t._storage) is not None
 
 
 def settle_own() -> None:
     """Blocks this rank until what it has issued on its symmetric memory is in place there, for others to read."""
     context = _runtime.current()
-    for storage in list(context.world.peers.allocated) if context.world.peers is not None else []:
+    for storage in list(context.world.peers.shared) if context.world.peers is not None else []:
         if storage.unsettled:
             storage.settle()
 
