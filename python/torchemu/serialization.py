@@ -94,7 +94,7 @@ class _Pickler(_PythonPickler):
 
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
         super().__init__(file, protocol)
-        self.storages: dict[int, tuple[str, Storage]] = {}
+        self.storages: dict[int, tuple[str, Storage, str | None]] = {}
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> None:
         """Writes an object."""
@@ -111,9 +111,12 @@ class _Pickler(_PythonPickler):
         """What is written instead of a storage."""
         if not isinstance(obj, _Stored):
             return None
-        key, storage = self.storages.setdefault(id(obj.storage), (str(len(self.storages)), obj.storage))
-        place = "cpu" if obj.place.is_host else f"cuda:{obj.place.index}"
         title = _TITLES.get(obj.kind.name)
+        new = str(len(self.storages)), obj.storage, title
+        key, storage, known = self.storages.setdefault(id(obj.storage), new)
+        if title != known:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        place = "cpu" if obj.place.is_host else f"cuda:{obj.place.index}"
         name = _named("torch", f"{title}Storage") if title else _named("torch.storage", "UntypedStorage")
         return "storage", name, key, place, storage.nbytes // (obj.kind.itemsize if title else 1)
 
@@ -157,6 +160,9 @@ def save(
         f: a path, or a file open for writing.
         pickle_module: means nothing here.
         pickle_protocol: the version of pickle's format.
+
+    Raises:
+        RuntimeError: two tensors in the same memory have different dtypes.
     """
     pickled = io.BytesIO()
     pickler = _Pickler(pickled, pickle_protocol)
@@ -165,7 +171,7 @@ def save(
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
         _write(archive, f"{name}/data.pkl", pickled.getvalue())
         _write(archive, f"{name}/byteorder", b"little")
-        for key, storage in pickler.storages.values():
+        for key, storage, _ in pickler.storages.values():
             _write(archive, f"{name}/data/{key}", storage.contents())
         _write(archive, f"{name}/version", b"3\n")
 
@@ -196,6 +202,8 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """What a name in the file stands for."""
+        if module == "__builtin__":  # as protocol 2, for Python 2, calls it
+            module = "builtins"
         if module == "torch" and name in _KINDS:
             return _KINDS[name]
         found = _REBUILT.get(f"{module}.{name}")

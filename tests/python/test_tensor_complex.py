@@ -339,9 +339,14 @@ def test_files_pickles_and_copies() -> None:
     for kind in COMPLEX:
         z = torch.from_numpy(noise(kind, 3, 4))
         file = io.BytesIO()
-        torch.save({"z": z, "part": z.real, "row": z[1]}, file)
+        torch.save({"z": z, "row": z[1], "number": 1j, "dtype": z.dtype}, file)
+        with pytest.raises(
+            RuntimeError, match="Cannot save multiple tensors or storages that view the same data as diff"
+        ):
+            torch.save([z, z.real], io.BytesIO())
         loaded = torch.load(file)
-        for name, want in {"z": z, "part": z.real, "row": z[1]}.items():
+        assert (loaded["number"], loaded["dtype"]) == (1j, z.dtype)
+        for name, want in {"z": z, "row": z[1]}.items():
             assert same(loaded[name].numpy(), want.numpy()) and loaded[name].dtype is want.dtype
         for t in (pickle.loads(pickle.dumps(z)), copy.deepcopy(z), z.clone()):
             assert same(t.numpy(), z.numpy()) and t.dtype is z.dtype and t.data_ptr() != z.data_ptr()
