@@ -19,7 +19,7 @@ from traces import Perfetto, Slice, assert_nested, bars, interval, kineto, messa
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu import cli
+from torchemu import cli, dtypes
 from torchemu.profiler._run import traced
 
 RANKS = 8
@@ -148,6 +148,20 @@ def test_what_the_program_calls_things_is_around_what_it_does(run: Any) -> None:
     products = [interval(b) for b in bars(document, "cpu_op") if b["name"] == "aten::matmul"]
     assert len(products) == 3
     assert all(start <= a and b <= end for (start, end), (a, b) in zip(named, products, strict=True))
+
+
+def test_every_dtype_has_pytorchs_name(open_world: OpenWorld, tmp_path: Path) -> None:
+    world = open_world("sips2")
+
+    def moves(rank: int) -> None:
+        dist.init_process_group()
+        for kind in dtypes.ALL:
+            dist.broadcast(torch.ones(2, 3, dtype=kind), 0)
+
+    with traced(world, str(tmp_path / "trace"), ""):
+        on_ranks(2, moves)
+    calls = [b["args"] for b in bars(kineto(tmp_path / "trace" / "rank1.json.gz"), "kernel") if "dtype" in b["args"]]
+    assert [(args["dtype"], args["Out msg nelems"]) for args in calls] == [(kind.title, 6) for kind in dtypes.ALL]
 
 
 def test_collectives_have_their_arguments(run: Any) -> None:
