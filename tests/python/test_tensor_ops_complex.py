@@ -68,6 +68,15 @@ def test_binary(name: str) -> None:
         near(getattr(torch, name)(x, y).numpy(), want, kind, 40)
 
 
+def test_powers_by_roots_and_products() -> None:
+    array = noise("complex128", 50)
+    z = torch.from_numpy(array.copy())
+    for y, want in ((2, array * array), (3, array * array * array), (0.5, np.sqrt(array)), (2 + 0j, array * array)):
+        assert same((z**y).numpy(), want)
+    assert torch.tensor([-2.0 + 0j]).pow(0.5).real.item() == 0
+    near((z**-1.5).numpy(), [complex(v) ** -1.5 for v in array], "complex128", 40)
+
+
 def test_sign_of_zero_and_of_parts() -> None:
     z = torch.tensor([0, -2, 3j, complex(-0.0, -0.0)])
     assert z.sgn().tolist() == [0, -1, 1j, 0]
@@ -110,6 +119,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "sort": (lambda z: z.sort(), RuntimeError, " Sort does not support complex dtypes on CPU"),
     "topk": (lambda z: z.topk(1), RuntimeError, " topk does not support complex dtypes on CPU"),
     "median": (lambda z: z.median(), NotImplementedError, '"median_cpu" not implemented'),
+    "isin": (lambda z: torch.isin(z, z), RuntimeError, "Unsupported input type encountered for isin(): ComplexFloat"),
     "unique": (lambda z: z.unique(), NotImplementedError, '"unique" not implemented'),
     "floor": (lambda z: z.floor(), NotImplementedError, "floor is not supported for complex inputs"),
     "clamp": (lambda z: z.clamp(0, 1), NotImplementedError, "clamp is not supported for complex types"),

@@ -270,7 +270,7 @@ floor_divide = _binary("floor_divide", np.floor_divide, _NUMBERS, on_integers=nu
 _div_trunc = _binary("div_trunc", lambda x, y: np.trunc(x / y), _NUMBERS, on_integers=numerics.truncated_divide)
 remainder = _binary("remainder", np.remainder, _NUMBERS, on_integers=numerics.remainder)
 fmod = _binary("fmod", np.fmod, _NUMBERS, on_integers=numerics.fmod)
-pow = _binary("pow", numerics.power, _NUMBERS, on_integers=numerics.integer_power, on_complex=True)
+pow = _binary("pow", numerics.power, _NUMBERS, on_integers=numerics.integer_power, on_complex=numerics.complex_power)
 atan2 = _binary("atan2", np.arctan2, _FLOATS, numbers=False)
 hypot = _binary("hypot", np.hypot, _ONLY_FLOATS, numbers=False)
 copysign = _binary("copysign", np.copysign, _FLOATS)

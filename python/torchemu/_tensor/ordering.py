@@ -273,5 +273,12 @@ ISIN = Op("isin", _isin)
 
 
 def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
-    """Which elements are among the test elements."""
+    """Which elements are among the test elements.
+
+    Raises:
+        RuntimeError: they are complex.
+    """
+    for t in (elements, test_elements):
+        if isinstance(t, Tensor) and t.dtype.is_complex:
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {t.dtype.title}")
     return _op(ISIN, (elements, test_elements), invert, kind=dtypes.bool_)
