@@ -1,7 +1,10 @@
-"""torch.distributed.algorithms, which is not supported."""
+"""torch.distributed.algorithms: training with different numbers of batches, and communication hooks."""
 
 from torchemu._unsupported import unsupported_attributes
+from torchemu.distributed.algorithms.join import Join, Joinable, JoinHook
+
+__all__ = ["Join", "JoinHook", "Joinable"]
 
 __getattr__ = unsupported_attributes(
-    "torch.distributed.algorithms", "communication hooks and model averaging belong to DistributedDataParallel"
+    "torch.distributed.algorithms", "model averaging and quantization are not there; average parameters by all_reduce"
 )

@@ -10,6 +10,7 @@ from typing import Any
 from torchemu._autograd.node import AccumulateGrad, Node
 from torchemu._grad_mode import no_grad
 from torchemu._tensor.core import Tensor
+from torchemu._tensor.creation import zeros
 from torchemu._tensor.elementwise import mul
 from torchemu._tensor.from_data import tensor
 from torchemu.autograd.variable import Variable
@@ -131,6 +132,23 @@ class Reducer:
         reached = {id(node.variable) for node in _nodes(outputs) if isinstance(node, AccumulateGrad)}
         return [i for i, p in enumerate(self._params) if id(p) not in reached]
 
+    def divide_by(self, count: int) -> None:
+        """Makes the mean that of so many ranks: the others have only zeros to give."""
+        self._share = 1 / count
+
+    def shadow(self) -> None:
+        """Takes part in other ranks' backward pass, with zeros. Gradients here stay as they are."""
+        zeroed = [Bucket(bucket.numbers, self._params) for bucket in self.buckets]
+        for number, bucket in enumerate(zeroed):
+            bucket.flat.zero_()
+            self._issue(bucket, number)
+        if self._find_unused:
+            all_reduce(zeros(len(self._params), dtype="int32", device=self._params[0].device), group=self._group)
+        for bucket in zeroed:
+            bucket.work.wait()
+        if not self._rebuilt:
+            self._arrivals = list(range(len(self._params)))
+
     # -- backward
 
     def _arrived(self, number: int, p: Tensor) -> None:
@@ -156,7 +174,7 @@ class Reducer:
             self._put(self._params[number], bucket.views[slot])
         bucket.missing -= 1
         while self._next < len(self.buckets) and not self.buckets[self._next].missing:
-            self._issue(self._next)
+            self._issue(self.buckets[self._next], self._next)
             self._next += 1
             if self._next == len(self.buckets):
                 self._all_issued()
@@ -174,9 +192,8 @@ class Reducer:
         if grad is not None and self._as_views:
             p.grad = view
 
-    def _issue(self, number: int) -> None:
-        """Has a bucket reduced."""
-        bucket = self.buckets[number]
+    def _issue(self, bucket: Bucket, number: int) -> None:
+        """Has the bucket with this number reduced."""
         if self.hook is None:
             bucket.work = all_reduce(bucket.flat, group=self._group, async_op=True)
             return

@@ -14,8 +14,9 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.from_data import tensor
 from torchemu._tensor.joining import cat
 from torchemu._unsupported import unsupported
-from torchemu.distributed import GradBucket, ProcessGroup, all_gather_into_tensor, broadcast
+from torchemu.distributed import GradBucket, ProcessGroup, ReduceOp, all_gather_into_tensor, all_reduce, broadcast
 from torchemu.distributed._groups import resolved
+from torchemu.distributed.algorithms.join import Join, Joinable, JoinHook
 from torchemu.futures import Future
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parallel._buckets import FIRST_LIMIT, MIB
@@ -27,11 +28,11 @@ _COALESCED = 250 * MIB
 """Bytes of parameters and buffers that are broadcast at once."""
 
 
-def _kept_in_step(tensors: Sequence[Tensor], group: ProcessGroup) -> None:
-    """Makes tensors those of rank 0: many of one dtype in one broadcast."""
+def _kept_in_step(tensors: Sequence[Tensor], group: ProcessGroup, source: int = 0) -> None:
+    """Makes tensors those of one rank: many of one dtype in one broadcast."""
     for part in _parts(tensors):
         flat = cat([t.detach().reshape(-1) for t in part])
-        broadcast(flat, group=group, group_src=0)
+        broadcast(flat, group=group, group_src=source)
         with no_grad():
             for t, piece in zip(part, flat.split([t.numel() for t in part]), strict=True):
                 t.copy_(piece.view(t.shape))
@@ -88,7 +89,7 @@ def _moved(value: Any, where: Any) -> Any:
     return value
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """A module that is trained on every rank of a group, each with a part of the data.
 
     Parameters and buffers begin as those of rank 0. While a backward pass goes on, gradients are averaged over the
@@ -187,10 +188,12 @@ class DistributedDataParallel(Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the module returns."""
         syncs = _settings.current().gradients and self.require_backward_grad_sync
-        if syncs:
+        self._announce()
+        if _settings.current().gradients:
             self.reducer.rebuild()
-        if self.require_forward_param_sync and self.broadcast_buffers:
-            _kept_in_step(self._buffers_in_step(), self.process_group)
+        self._sync_buffers()
+        if self._join_config.enable:
+            self._highest(int(self.require_backward_grad_sync))
         if self.device_ids:
             inputs, kwargs = _moved((inputs, kwargs), self.device)
         output = self.module(*inputs, **kwargs)
@@ -208,9 +211,68 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    def join(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported."""
-        raise unsupported("DistributedDataParallel.join", "give every rank as many batches as the others")
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
+        """A context for ranks with different numbers of batches; see torch.distributed.algorithms.Join.
+
+        Args:
+            divide_by_initial_world_size: divide sums of gradients by the number of all ranks; False: by that of those
+                that have a batch.
+            enable: False: nothing of the kind.
+            throw_on_early_termination: fail on all ranks as soon as one has no batch left.
+        """
+        options = {"divide_by_initial_world_size": divide_by_initial_world_size}
+        return Join([self], enable, throw_on_early_termination, **options)
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """What takes part in the passes of ranks that still have batches."""
+        self._divides_by_all = kwargs.get("divide_by_initial_world_size", True)
+        return _Shadow(self)
+
+    @property
+    def join_device(self) -> Any:
+        """That of the parameters."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """The ranks."""
+        return self.process_group
+
+    def _announce(self) -> None:
+        """Tells ranks that have no batch left that this one has, and learns how many do."""
+        count = Join.notify_join_context(self)
+        if count is not None and not self._divides_by_all:
+            self.reducer.divide_by(int(count.item()))
+
+    def _highest(self, value: int) -> int:
+        """The highest of all ranks' values."""
+        found = tensor(value, device=self.device)
+        all_reduce(found, ReduceOp.MAX, group=self.process_group)
+        return int(found.item())
+
+    def _sync_buffers(self, has_batch: bool = True) -> None:
+        """Makes the buffers those of rank 0; of a rank that has a batch, where some have none."""
+        buffers = self._buffers_in_step() if self.broadcast_buffers else []
+        if buffers and self.require_forward_param_sync:
+            source = self._highest(self.process_group.rank() if has_batch else -1) if self._join_config.enable else 0
+            _kept_in_step(buffers, self.process_group, source)
+
+    def _shadow_pass(self) -> None:
+        """Takes part in a pass of the others, with gradients of zeros."""
+        self.reducer.rebuild()
+        self._sync_buffers(has_batch=False)
+        self.require_forward_param_sync = bool(self._highest(0))
+        if self.require_forward_param_sync:
+            self.reducer.shadow()
+
+    def _adopt_final(self, was_last: bool) -> None:
+        """Makes parameters and buffers those of a rank that had the most batches."""
+        source = self._highest(self.process_group.rank() if was_last else -1)
+        tensors = [*self._synced(self.module.named_parameters()), *self._buffers_in_step()]
+        _kept_in_step(tensors, self.process_group, source)
+        self.reducer.divide_by(self.process_group.size())
 
     def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
         """Has a function reduce the buckets, in the place of the mean.
@@ -227,6 +289,21 @@ class DistributedDataParallel(Module):
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self.reducer.hook = functools.partial(hook, state)
+
+
+class _Shadow(JoinHook):
+    """Takes part in the passes of ranks that still have batches."""
+
+    def __init__(self, ddp: DistributedDataParallel) -> None:
+        self._ddp = ddp
+
+    def main_hook(self) -> None:
+        """A pass."""
+        self._ddp._shadow_pass()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """Parameters become those of a rank that had the most batches."""
+        self._ddp._adopt_final(is_last_joiner)
 
 
 def _check_hook(hook: Any) -> None:
