@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -12,6 +13,11 @@ from torchemu._tensor.creation import empty_like
 from torchemu.nn.modules._members import Members
 
 Convert = Callable[[Tensor], Tensor]
+
+_COMPLEX_MODULES = (
+    "Complex modules are a new feature under active development whose design may change, and some modules might not work "
+    "as expected when using complex tensors as parameters or buffers."
+)
 
 
 def _target(args: tuple[Any, ...], device: Any, dtype: Any) -> tuple[Any, dtypes.dtype | None]:
@@ -70,6 +76,8 @@ class Conversion(Members):
         where, kind = _target(args, device, dtype)
         if kind is not None and not kind.is_inexact:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
+        if kind is not None and kind.is_complex:
+            warnings.warn(_COMPLEX_MODULES, stacklevel=2)
 
         def convert(t: Tensor) -> Tensor:
             floats = kind if t.dtype.is_inexact else None
