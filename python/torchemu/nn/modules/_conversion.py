@@ -15,8 +15,8 @@ from torchemu.nn.modules._members import Members
 Convert = Callable[[Tensor], Tensor]
 
 _COMPLEX_MODULES = (
-    "Complex modules are a new feature under active development whose design may change, and some modules might not work "
-    "as expected when using complex tensors as parameters or buffers."
+    "Complex modules are a new feature under active development whose design may change, and some modules might not "
+    "work as expected when using complex tensors as parameters or buffers."
 )
 
 
