@@ -67,13 +67,14 @@ def selected(keys: tuple[Any, ...], shape: Sequence[int], strides: Sequence[int]
     sizes: list[int] = []
     steps: list[int] = []
     offset = 0
-    dimensions = iter(enumerate(zip(shape, strides, strict=True)))
+    axis = -1
     for key in _spelled_out(keys, len(shape)):
-        if key is None:
+        if key is None:  # with the stride that unsqueeze gives
             sizes.append(1)
-            steps.append(0)
+            steps.append(shape[axis + 1] * strides[axis + 1] if axis + 1 < len(shape) else 1)
             continue
-        axis, (n, stride) = next(dimensions)
+        axis += 1
+        n, stride = shape[axis], strides[axis]
         if isinstance(key, slice):
             chosen = _chosen(key, n)
             sizes.append(len(chosen))

@@ -179,6 +179,20 @@ def test_brackets(key: Any, how: str) -> None:
     assert u[given].reshape(-1).tolist() == [v + 100 for v in got.reshape(-1).tolist()]
 
 
+def test_new_dimensions_have_the_strides_of_unsqueeze() -> None:
+    x = torch.ones(2, 3)
+    for key, strides in [
+        (None, (6, 3, 1)),
+        ((None, None), (6, 6, 3, 1)),
+        ((slice(None), None), (3, 3, 1)),
+        ((..., None), (3, 1, 1)),
+        ((0, None), (3, 1)),
+        ((None, 0), (6, 1)),
+    ]:
+        assert x[key].stride() == strides, key
+    assert x[None].stride() == x.unsqueeze(0).stride() and torch.ones(())[None].stride() == (1,)
+
+
 def test_tensors_as_keys() -> None:
     t = fresh(3, 4)
     assert t[torch.tensor(1)].tolist() == t[1].tolist() and t[torch.tensor(1)].untyped_storage() == t.untyped_storage()
@@ -349,6 +363,7 @@ def test_orders() -> None:
     t = fresh(2, 3)
     assert t.roll(1).tolist() == [[5, 0, 1], [2, 3, 4]] and t.roll(1, 1).tolist() == [[2, 0, 1], [5, 3, 4]]
     assert t.roll((1, -1), (0, 1)).tolist() == [[4, 5, 3], [1, 2, 0]]
+    assert torch.tensor(7).flip(0).item() == torch.tensor(7).flip(-1).item() == 7
     assert t.flip(0).tolist() == torch.flipud(t).tolist() == [[3, 4, 5], [0, 1, 2]]
     assert t.flip(0, 1).tolist() == t.flip((0, 1)).tolist() == [[5, 4, 3], [2, 1, 0]]
     for k in range(-3, 4):

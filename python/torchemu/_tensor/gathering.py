@@ -389,7 +389,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """With dimensions reversed, in a copy."""
     given = dims[0] if len(dims) == 1 and isinstance(dims[0], list | tuple) else dims
-    return _op(FLIP, (input,), tuple(axis_of(d, len(input._shape)) for d in given))
+    axes = tuple(axis_of(d, len(input._shape)) for d in given)
+    return _op(FLIP, (input,), axes if input._shape else ())
 
 
 def flipud(input: Tensor) -> Tensor:
