@@ -249,7 +249,7 @@ func (l *letter) check(recv *letter) error {
 }
 
 func (l *letter) copyTo(recv *letter) {
-	if err := recv.tensor.CopyFrom(l.tensor); err != nil {
+	if err := l.moveTo(recv.tensor); err != nil {
 		now := l.group.backend.World.Engine.Now()
 		l.work.Fail(err, now)
 		recv.work.Fail(err, now)
@@ -257,6 +257,14 @@ func (l *letter) copyTo(recv *letter) {
 	}
 	l.work.Settle()
 	recv.work.Settle()
+}
+
+// moveTo copies the elements, which are as many, in row-major order: shapes may differ.
+func (l *letter) moveTo(t *tensor.Tensor) error {
+	if slices.Equal(l.tensor.Shape(), t.Shape()) {
+		return t.CopyFrom(l.tensor)
+	}
+	return t.Scatter(l.tensor.Gather())
 }
 
 // transmit sends the bytes from a time on that is not past.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -219,6 +220,31 @@ def test_a_group_and_none_are_one_group(open_world: OpenWorld) -> None:
         return t.item()
 
     assert on_ranks(2, program) == [1, 0]
+
+
+@pytest.mark.parametrize("shapes", [((2, 3), (6,)), ((6, 1), (1, 6)), ((2, 3), (3, 2)), ((1,), ()), ((0, 4), (2, 0))])
+@pytest.mark.parametrize("strided", [False, True])
+def test_shapes_of_a_message_may_differ(
+    open_world: OpenWorld, shapes: tuple[tuple[int, ...], tuple[int, ...]], strided: bool
+) -> None:
+    """As in PyTorch, what is sent is elements in order; numbers of elements that differ are an error."""
+    open_world("sips2")
+    sent, taken = shapes
+    values = np.arange(math.prod(sent), dtype=np.float32) + 1
+
+    def program(rank: int) -> list[float]:
+        dist.init_process_group()
+        room = torch.zeros((*(sent if rank == 0 else taken), 2))
+        t = room[..., 0] if strided else room[..., 0].clone()
+        if rank == 0:
+            t.copy_(torch.from_numpy(values.reshape(sent)))
+            dist.send(t, 1)
+        else:
+            dist.recv(t, 0)
+        assert room[..., 1].sum() == 0
+        return list(t.numpy().ravel())
+
+    assert on_ranks(2, program) == [list(values)] * 2
 
 
 def test_messages_that_do_not_fit(open_world: OpenWorld) -> None:

@@ -373,6 +373,32 @@ def test_functions_are_as_before(tmp_path: Path) -> None:
     assert "torch" not in sys.modules
 
 
+def test_event_loops(tmp_path: Path) -> None:
+    """Ranks are in asyncio.run at the same time, each in its own."""
+    text = """
+        import asyncio
+        async def one(n):
+            others_run()
+            await asyncio.sleep(0)
+            others_run()
+            return rank * 10 + n
+        async def all_of_them():
+            loop = asyncio.get_running_loop()
+            found = [await one(0), *await asyncio.gather(one(1), one(2))]
+            assert asyncio.get_running_loop() is loop
+            return found
+        assert asyncio.run(all_of_them()) == [rank * 10, rank * 10 + 1, rank * 10 + 2]
+        others_run()
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError("the loop of another rank")
+    """
+    check(tmp_path, text)
+
+
 # -- threads
 
 
@@ -523,6 +549,28 @@ def test_spawned_ranks_load_the_program_anew(tmp_path: Path) -> None:
     written(tmp_path, "state = []", "library.py")
     outcome = launch("--nproc-per-node", "1", written(tmp_path, text))
     assert lines(outcome) == ["done"]
+
+
+def test_spawned_ranks_have_the_arguments_and_path(tmp_path: Path) -> None:
+    """As the rank that spawns them has them then; what each changes is its own."""
+    text = """
+        import os, sys
+        import torch.multiprocessing as mp
+
+        def work(number, path):
+            assert sys.argv[1:] == ["--steps", "3", "more"] and sys.path == path, (sys.argv, sys.path)
+            assert path[:2] == ["elsewhere", os.path.dirname(__file__)]
+            sys.argv.append(number)
+
+        if __name__ == "__main__":
+            assert sys.argv[1:] == ["--steps", "3"]
+            sys.argv.append("more")
+            sys.path.insert(0, "elsewhere")
+            mp.spawn(work, (list(sys.path),), nprocs=3)
+            mp.Process(target=work, args=(0, list(sys.path))).start()
+    """
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, text), "--steps", "3")
+    assert (outcome.status, outcome.err) == (0, "")
 
 
 def test_spawned_ranks_of_functions_that_cannot_be_pickled(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ class Interpreter:
         self.filters = warnings.filters
         self.showwarning = warnings.showwarning
         self.showwarnmsg = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
+        asyncio = sys.modules.get("_asyncio")
+        self.loop = asyncio._get_running_loop() if asyncio is not None else None
 
     def restore(self) -> None:
         """Puts the state in place."""
@@ -41,6 +43,9 @@ class Interpreter:
         warnings.filters = self.filters
         warnings.showwarning = self.showwarning
         warnings._showwarnmsg_impl = self.showwarnmsg  # type: ignore[attr-defined]
+        asyncio = sys.modules.get("_asyncio")
+        if asyncio is not None:
+            asyncio._set_running_loop(self.loop)
 
     def copy(self) -> Interpreter:
         """What a process has that starts from this state."""
@@ -48,6 +53,7 @@ class Interpreter:
         vars(child).update(vars(self))
         child.argv, child.path, child.filters = list(self.argv), list(self.path), list(self.filters)
         child.environ = dict(self.environ)
+        child.loop = None
         child.root = logging.RootLogger(self.root.level)
         child.root.handlers = list(self.root.handlers)
         child.loggers = logging.Manager(child.root)

@@ -88,6 +88,7 @@ class Isolation:
     ) -> tuple[Callable[..., Any], list[Process]]:
         """What to call in the ranks that a rank spawns to call ``fn(rank, *args)``, and their processes. As with
         PyTorch they load the main program anew, as ``__mp_main__``, and know of its objects what pickle takes there."""
+        parent.interpreter.save()  # its sys.argv and sys.path may be other ones than it started with
         parent.modules.save()
         own = parent.modules.names
         parcels = [Parcel(value, own) for value in (fn, *args)]
