@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import NUMPY, OpenWorld
+from conftest import REAL, OpenWorld
 from tensor_oracle import numbers, wrapped
 
 import torchemu as torch
@@ -173,7 +173,7 @@ def test_old_constructors() -> None:
 
 
 @pytest.mark.parametrize("n", [6, 100_000])
-@pytest.mark.parametrize("name", NUMPY)
+@pytest.mark.parametrize("name", REAL)
 def test_fill(name: str, n: int) -> None:
     t = torch.zeros(n, dtype=getattr(torch, name))
     for value in (1, 1.75, True, np.float32(2), torch.tensor(3)):
