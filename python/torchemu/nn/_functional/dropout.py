@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from torchemu import dtypes
 from torchemu._autograd.derivative import RESULT, Derivative, Partial
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
+from torchemu._tensor.creation import ones
 from torchemu._tensor.dispatch import Op, _op_several
 from torchemu._tensor.generator import Generator, default_generator
 from torchemu._tensor.reductions import wide
@@ -56,3 +59,24 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.title}")
     result = _op_several(DROPOUT, (input,), p, default_generator(), kinds=(input.dtype, dtypes.bool_))[0]
     return input.copy_(result) if inplace else result
+
+
+def _channels(ndim: int) -> Callable[..., Tensor]:
+    name = f"dropout{ndim}d"
+
+    def call(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        check_tensor(name, "input", 1, input)
+        if not training or p == 0 or not input.numel():
+            return input
+        shape = input._shape[: input.dim() - ndim]
+        kept = dropout(ones(shape, dtype=input.dtype, device=input.device), p).view(*shape, *[1] * ndim)
+        return input.mul_(kept) if inplace else input * kept
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"dropout of whole channels, (N, C, …) or (C, …), with {ndim} dimensions each."
+    return call
+
+
+dropout1d, dropout2d, dropout3d = map(_channels, (1, 2, 3))

@@ -8,11 +8,13 @@ from torchemu.nn.modules import (
     batchnorm,
     container,
     convolution,
+    distance,
     dropout,
     linear,
     loss,
     normalization,
     pooling,
+    rectifiers,
     sparse,
 )
 from torchemu.nn.modules.activation import *
@@ -20,12 +22,14 @@ from torchemu.nn.modules.attention import *
 from torchemu.nn.modules.batchnorm import *
 from torchemu.nn.modules.container import *
 from torchemu.nn.modules.convolution import *
+from torchemu.nn.modules.distance import *
 from torchemu.nn.modules.dropout import *
 from torchemu.nn.modules.linear import *
 from torchemu.nn.modules.loss import *
 from torchemu.nn.modules.module import Module as Module
 from torchemu.nn.modules.normalization import *
 from torchemu.nn.modules.pooling import *
+from torchemu.nn.modules.rectifiers import *
 from torchemu.nn.modules.sparse import *
 
 __all__ = ["Module"]
@@ -34,9 +38,11 @@ __all__ += attention.__all__
 __all__ += batchnorm.__all__
 __all__ += container.__all__
 __all__ += convolution.__all__
+__all__ += distance.__all__
 __all__ += dropout.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += normalization.__all__
 __all__ += pooling.__all__
+__all__ += rectifiers.__all__
 __all__ += sparse.__all__

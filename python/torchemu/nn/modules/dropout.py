@@ -6,7 +6,7 @@ from torchemu._tensor.core import Tensor
 from torchemu.nn import functional as F  # noqa: N812 (its usual name)
 from torchemu.nn.modules.module import Module
 
-__all__ = ["Dropout"]
+__all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
 
 
 class Dropout(Module):
@@ -33,3 +33,27 @@ class Dropout(Module):
     def extra_repr(self) -> str:
         """The probability."""
         return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout1d(Dropout):
+    """Dropout of whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same shape."""
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(Dropout):
+    """Dropout of whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same shape."""
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(Dropout):
+    """Dropout of whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same shape."""
+        return F.dropout3d(input, self.p, self.training, self.inplace)

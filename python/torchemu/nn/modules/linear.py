@@ -12,7 +12,7 @@ from torchemu.nn import init
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parameter import Parameter
 
-__all__ = ["Flatten", "Identity", "Linear"]
+__all__ = ["Flatten", "Identity", "Linear", "Unflatten"]
 
 
 class Identity(Module):
@@ -86,3 +86,24 @@ class Flatten(Module):
     def extra_repr(self) -> str:
         """The dimensions."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Makes several dimensions of one.
+
+    Args:
+        dim: the dimension.
+        unflattened_size: what becomes of it; -1: what is left.
+    """
+
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same elements in more dimensions."""
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        """The dimensions."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
