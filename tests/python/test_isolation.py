@@ -573,6 +573,42 @@ def test_spawned_ranks_have_the_arguments_and_path(tmp_path: Path) -> None:
     assert (outcome.status, outcome.err) == (0, "")
 
 
+def test_spawned_ranks_have_copies_of_their_arguments(tmp_path: Path) -> None:
+    """Of all but tensors, which are shared, and what tells ranks of each other."""
+    text = """
+        import numpy as np
+        import torch
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+
+        def work(rank, settings, rows, array, tensors, queue):
+            dist.init_process_group("gloo", world_size=3, rank=rank)
+            settings["rank"] = rank
+            settings["inner"].add(rank)
+            rows.append(rank)
+            array += rank
+            tensors["both"][rank] += 1
+            dist.barrier()
+            assert settings == {"rank": rank, "inner": {rank}} and rows == [rank] and (array == rank).all()
+            queue.put(rank)
+
+        if __name__ == "__main__":
+            shared, queue = torch.zeros(3), mp.Queue()
+            given = {"inner": set()}, [], np.zeros(2), {"both": shared}, queue
+            mp.spawn(work, given, nprocs=3)
+            processes = [mp.Process(target=work, args=(rank, *given)) for rank in range(3)]
+            for process in processes:
+                process.start()
+            for process in processes:
+                process.join()
+            assert [process.exitcode for process in processes] == [0] * 3
+            assert given[:2] == ({"inner": set()}, []) and not given[2].any()
+            assert shared.tolist() == [2.0] * 3 and sorted(queue.get() for _ in range(6)) == [0, 0, 1, 1, 2, 2]
+    """
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, text))
+    assert (outcome.status, outcome.err) == (0, "")
+
+
 def test_spawned_ranks_of_functions_that_cannot_be_pickled(tmp_path: Path) -> None:
     text = """
         import torch.multiprocessing as mp

@@ -85,8 +85,8 @@ class _Call:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], own: Collection[str]
     ) -> None:
         self._function, self._own = function, own
-        self._args = [Parcel(value, own) for value in args]
-        self._kwargs = {name: Parcel(value, own) for name, value in kwargs.items()}
+        self._args = [Parcel(value, own, shared=True) for value in args]
+        self._kwargs = {name: Parcel(value, own, shared=True) for name, value in kwargs.items()}
 
     def __call__(self, rank: int) -> None:
         __tracebackhide__ = True

@@ -1,8 +1,9 @@
 """Handing objects to ranks that have modules of their own.
 
 An object of the program's classes means something else in each rank: there its class is another one, of the same name.
-So it goes there as to another process, by pickle, which names classes and functions and does not copy them. All other
-objects are handed over as they are; tensors always are, like those that PyTorch shares between processes.
+So it goes there as to another process, by pickle, which names classes and functions and does not copy them. What a
+program hands to the processes that it starts goes so in any case: each has a list or an array of its own. Tensors are
+handed over as they are, like those that PyTorch shares between processes.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ class Parcel:
     Args:
         value: the object.
         own: the names of the modules of which each rank has its own.
+        shared: whether it is handed over as it is where none of their classes is in it.
     """
 
-    def __init__(self, value: Any, own: Collection[str]) -> None:
-        self._value = value
+    def __init__(self, value: Any, own: Collection[str], shared: bool = False) -> None:
+        self._value, self._shared = value, shared
         self._kept: list[Any] = []
         self._pickled = self._packed(own)
 
@@ -37,7 +39,7 @@ class Parcel:
             pickler.dump(self._value)
         except Exception:
             return None
-        return file.getvalue() if pickler.names_own else None
+        return None if self._shared and not pickler.names_own else file.getvalue()
 
     def open(self) -> Any:
         """The object for the running rank."""
