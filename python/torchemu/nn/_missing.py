@@ -59,6 +59,6 @@ OF_PARAMETERS = (
 
 PARALLEL = "DistributedDataParallelCPU data_parallel gather parallel_apply replicate scatter "
 
-OPTIMIZERS = "ASGD Adadelta Adafactor Adagrad Adamax LBFGS Muon NAdam RAdam RMSprop Rprop SparseAdam "
+OPTIMIZERS = "ASGD Adafactor Adamax LBFGS Muon NAdam RAdam Rprop SparseAdam "
 
-SCHEDULES = "ChainedScheduler CosineAnnealingWarmRestarts CyclicLR OneCycleLR PolynomialLR ReduceLROnPlateau "
+SCHEDULES = "CyclicLR "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,115 +11,28 @@ from typing import Any
 from torchemu._unsupported import unsupported_names
 from torchemu.nn._missing import INSTEAD, SCHEDULES
 from torchemu.nn.modules._members import _typename
+from torchemu.optim._cycles import CosineAnnealingWarmRestarts, OneCycleLR, PolynomialLR
+from torchemu.optim._plateau import ReduceLROnPlateau
+from torchemu.optim._schedule import LRScheduler
 from torchemu.optim.optimizer import Optimizer
 
 __all__ = [
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
     "LinearLR",
     "MultiStepLR",
     "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
     "SequentialLR",
     "StepLR",
 ]
-
-_UNSAVED = ("optimizer",)
-
-
-class LRScheduler:
-    """Sets the learning rates of an optimizer's groups. A subclass says in ``get_lr`` which.
-
-    Args:
-        optimizer: whose learning rates; those that it has now are the initial ones.
-        last_epoch: the number of the last epoch, to go on; -1: begin.
-
-    Attributes:
-        base_lrs: the initial learning rates of the groups.
-        last_epoch: the number of the epoch, from 0.
-
-    Raises:
-        TypeError: no optimizer. KeyError: last_epoch is given, but the groups have no initial learning rate.
-    """
-
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{_typename(optimizer)} is not an Optimizer")
-        self.optimizer = optimizer
-        for number, group in enumerate(optimizer.param_groups):
-            if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
-            elif "initial_lr" not in group:
-                raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{number}] when resuming scheduler with "
-                    "last_epoch >= 0: load the optimizer's state, or begin with last_epoch=-1"
-                )
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
-        self.last_epoch, self._step_count = last_epoch, 0
-        self._get_lr_called_within_step = False
-        self._last_lr: list[Any] = []
-        optimizer._stepped = False
-        self._begin()
-
-    def _begin(self) -> None:
-        """Sets the first learning rates."""
-        self._step_count, self._is_initial = 0, True
-        self.step()
-        self._is_initial = False
-
-    def get_lr(self) -> list[Any]:
-        """The learning rates of the groups for the epoch last_epoch."""
-        raise NotImplementedError
-
-    def get_last_lr(self) -> list[Any]:
-        """The learning rates that the last step has set."""
-        return self._last_lr
-
-    def step(self, epoch: int | None = None) -> None:
-        """Goes on to the next epoch, or to one that is given, and sets the learning rates."""
-        if self._step_count == 1 and not self.optimizer._stepped:
-            warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the "
-                "opposite order: otherwise the first value of the learning rate schedule is skipped.",
-                stacklevel=2,
-            )
-        self._step_count += 1
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        self._get_lr_called_within_step = True
-        rates = self.get_lr() if epoch is None else self._rates_of_given_epoch()
-        self._get_lr_called_within_step = False
-        for group, rate in zip(self._groups(), rates, strict=True):
-            group["lr"] = rate
-        self._last_lr = [group["lr"] for group in self._groups()]
-
-    def _rates_of_given_epoch(self) -> list[Any]:
-        closed_form = getattr(self, "_get_closed_form_lr", self.get_lr)
-        return closed_form()
-
-    def _groups(self) -> list[dict[str, Any]]:
-        return self.optimizer.param_groups
-
-    def _rates(self) -> list[Any]:
-        return [group["lr"] for group in self._groups()]
-
-    def _scaled(self, factor: float) -> list[Any]:
-        return [rate * factor for rate in self._rates()]
-
-    def _warn_outside_step(self) -> None:
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3
-            )
-
-    def state_dict(self) -> dict[str, Any]:
-        """All about the scheduler but its optimizer."""
-        return {key: value for key, value in vars(self).items() if key not in _UNSAVED}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what state_dict returned."""
-        vars(self).update(state_dict)
 
 
 class _OfFunctions(LRScheduler):
@@ -415,6 +327,49 @@ class SequentialLR(LRScheduler):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over what state_dict returned."""
         vars(self).update({key: value for key, value in state_dict.items() if key != "_schedulers"})
+        for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
+            scheduler.load_state_dict(state)
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedules at once: each changes what the one before has set.
+
+    Args:
+        schedulers: the schedules, of one optimizer.
+        optimizer: that; None: the schedules'.
+
+    Raises:
+        ValueError: no schedule, or they are of different optimizers.
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
+        if len(schedulers) < 1:
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
+        self.optimizer = optimizer or schedulers[0].optimizer
+        for number, scheduler in enumerate(schedulers):
+            if scheduler.optimizer is not self.optimizer:
+                raise ValueError(
+                    f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but got scheduler "
+                    f"{type(scheduler).__name__} at index {number} that is of another"
+                )
+        self._schedulers = list(schedulers)
+        self._last_lr = self._rates()
+
+    def step(self, epoch: int | None = None) -> None:
+        """Goes on to the next epoch."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = self._rates()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Those of the schedules, and the last learning rates."""
+        return {"_schedulers": [scheduler.state_dict() for scheduler in self._schedulers], "_last_lr": self._last_lr}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over what state_dict returned."""
+        self._last_lr = state_dict["_last_lr"]
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
 
