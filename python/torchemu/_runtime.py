@@ -208,9 +208,9 @@ class Process(Protocol):
         """Runs the program of the rank."""
 
     def spawned(
-        self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]
+        self, nprocs: int, call: tuple[Callable[..., Any], *tuple[Any, ...]], forked: bool
     ) -> tuple[Callable[..., Any], Sequence[Process]]:
-        """What to call in ranks that this one spawns to call ``fn(rank, *args)``, and their processes."""
+        """What to call in ranks that this one starts for a call, and their processes; forked ones begin as copies."""
 
 
 class DevicePrograms(Protocol):

@@ -631,6 +631,7 @@ def test_processes_that_a_rank_starts(tmp_path: Path) -> None:
             print("worked", number)
 
         if __name__ == "__main__":
+            mp.set_start_method("spawn")
             state.append("parent")
             for number in range(3):
                 mp.Process(target=work, args=(number,)).start()
@@ -639,6 +640,82 @@ def test_processes_that_a_rank_starts(tmp_path: Path) -> None:
     outcome = launch("--nproc-per-node", "1", written(tmp_path, text))
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out.splitlines() == ["ends ['parent']", "worked 0", "worked 1", "worked 2"]
+
+
+FORKED = """
+    import threading
+    import numpy as np
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    from torch import nn
+
+    print("loaded")
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 1, bias=False)
+        def forward(self, x):
+            return self.layer(x) * scale
+    state, array, scale = [], np.zeros(2), 1
+    model = Net()
+
+    def work(rank, size):
+        dist.init_process_group("gloo", rank=rank, world_size=size)
+        state.append(rank)
+        array[0] = rank
+        with torch.no_grad():
+            model.layer.weight += rank
+        optimizer.param_groups[0]["lr"] += rank
+        tables["rows"].append(rank)
+        dist.barrier()
+        assert state == ["parent", rank] and array.tolist() == [rank, 1] and tables == {"rows": [7, rank]}
+        assert type(model) is Net and optimizer.param_groups[0]["params"][0] is model.layer.weight
+        assert model(torch.ones(2)).item() == 2 * (0.5 + rank) * 3 and optimizer.param_groups[0]["lr"] == 1 + rank
+        assert helped(rank) == rank + 1
+        queue.put(rank)
+
+    if __name__ == "__main__":
+        scale = 3
+        state.append("parent")
+        array[1] = 1
+        queue, tables = mp.Queue(), {"rows": [7]}
+        optimizer = torch.optim.SGD(model.parameters(), lr=1)
+        nn.init.constant_(model.layer.weight, 0.5)
+        lock = threading.Lock()  # nothing pickles it
+        def helped(number):
+            return number + 1
+        START
+        assert sorted([queue.get(), queue.get()]) == [0, 1]
+        assert state == ["parent"] and array.tolist() == [0, 1] and tables == {"rows": [7]}
+        assert model.layer.weight.tolist() == [[0.5, 0.5]] and optimizer.param_groups[0]["lr"] == 1
+"""
+PROCESSES = """processes = [{}.Process(target=work, args=(rank, 2)) for rank in range(2)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()"""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        PROCESSES.format("mp"),
+        PROCESSES.format('mp.get_context("fork")'),
+        'mp.start_processes(work, (2,), 2, start_method="fork")',
+        'mp.set_start_method("fork")\n        mp.start_processes(work, (2,), 2, start_method=mp.get_start_method())',
+    ],
+)
+def test_forked_ranks_know_the_values_of_variables(tmp_path: Path, start: str) -> None:
+    """What the program has set by then, be it behind the guard; what each changes is its own."""
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, FORKED.replace("START", start)))
+    assert (outcome.status, outcome.err, outcome.out) == (0, "", "loaded\n")
+
+
+@pytest.mark.parametrize("start", [PROCESSES.format('mp.get_context("spawn")'), "mp.spawn(work, (2,), 2)"])
+def test_spawned_ranks_do_not(tmp_path: Path, start: str) -> None:
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, FORKED.replace("START", start)))
+    assert "NameError: name 'optimizer' is not defined" in outcome.err
 
 
 def test_failure_of_a_spawned_rank(tmp_path: Path) -> None:

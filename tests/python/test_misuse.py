@@ -112,7 +112,7 @@ def test_wrong_use_of_spawn() -> None:
         (lambda: spawn(print, nprocs=2.0), TypeError, r"nprocs must be an integer, not 2.0"),
         (lambda: spawn(print, nprocs="2"), TypeError, r"nprocs must be an integer"),
         (lambda: spawn("print", nprocs=1), RAISED, r"TypeError: 'str' object is not callable"),
-        (lambda: spawn(print, args=3, nprocs=1), RAISED, r"TypeError: .*must be an iterable, not int"),
+        (lambda: spawn(print, args=3, nprocs=1), TypeError, r"must be an iterable, not int"),
     ]
     for call, kind, text in cases:
         with pytest.raises(kind, match=text):

@@ -10,6 +10,7 @@ from torchemu import _runtime
 from torchemu._rank_local import RankLocal
 from torchemu._tasks import Tasks
 from torchemu.multiprocessing._ranks import RankProcess, Ranks, tasks_of
+from torchemu.multiprocessing._start import get_start_method
 
 
 class Process(RankProcess):
@@ -25,6 +26,8 @@ class Process(RankProcess):
         args, kwargs: the arguments.
         daemon: whether it ends when the program ends.
     """
+
+    _start_method: str | None = None  # that which the program has set
 
     def __init__(
         self,
@@ -66,12 +69,35 @@ class Process(RankProcess):
         return {**self.__dict__, "_ranks": None}
 
 
+class ForkProcess(Process):
+    """One that begins as a copy of the program that starts it."""
+
+    _start_method = "fork"
+
+
+class SpawnProcess(Process):
+    """One that loads the program anew."""
+
+    _start_method = "spawn"
+
+
+class ForkServerProcess(Process):
+    """One that loads the program anew."""
+
+    _start_method = "forkserver"
+
+
+PROCESSES = {kind._start_method: kind for kind in (ForkProcess, SpawnProcess, ForkServerProcess)}
+"""The processes of each way of starting them."""
+
+
 class _Batch(Ranks):
     """Processes that run together."""
 
     def __init__(self, parent: _runtime.Context) -> None:
         super().__init__(parent, self._begin)
         self._reported = 0
+        self._method = "spawn"
 
     def add(self, process: Process) -> None:
         if self.tasks is not None:
@@ -80,12 +106,13 @@ class _Batch(Ranks):
                 "supported: start all first, or wait until all have ended"
             )
         self.leave_running(at_exit=not process.daemon)
+        self._method = process._start_method or get_start_method() or self._method
         process._ranks, process._rank = self, len(self.processes)
         self.processes.append(process)
 
     def _begin(self) -> Tasks:
         calls = [_call_of(process) for process in self.processes]
-        return tasks_of(self.parent, _run_one, (calls,), len(calls), together=False)
+        return tasks_of(self.parent, (_run_one, calls), len(calls), self._method, together=False)
 
     def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
         """Runs them until what is behind the handle has ended, or it is enough, or they have ended. Prints what went
@@ -100,7 +127,7 @@ class _Batch(Ranks):
 
 def _call_of(process: RankProcess) -> Any:
     """What is handed to the rank: the function, by which it finds its own of that name, or a whole process."""
-    if type(process) is Process:
+    if isinstance(process, Process) and type(process) in (Process, *PROCESSES.values()):
         return process._target, process._args, process._kwargs
     return process
 

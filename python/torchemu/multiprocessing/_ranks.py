@@ -85,9 +85,20 @@ class Ranks:
 
 
 def tasks_of(
-    parent: _runtime.Context, fn: Callable[..., Any], args: tuple[Any, ...], nprocs: int, together: bool = True
+    parent: _runtime.Context,
+    call: tuple[Callable[..., Any], *tuple[Any, ...]],
+    nprocs: int,
+    method: str = "spawn",
+    together: bool = True,
 ) -> Tasks:
-    """The ranks that a program spawns to call ``fn(rank, *args)``.
+    """The ranks that a program starts.
+
+    Args:
+        parent: the rank that does.
+        call: what they call, with their number and then the other arguments here.
+        nprocs: how many.
+        method: the way of starting processes.
+        together: whether they are unwound when one of them fails.
 
     Raises:
         RuntimeError: the program is one of several ranks itself.
@@ -102,9 +113,10 @@ def tasks_of(
     if nprocs > world.sips and world.room_for is not None:
         synchronize()
         world.room_for(nprocs)
+    fn, args = call[0], call[1:]
     processes: Sequence[_runtime.Process] = ()
     if parent.process is not None:
-        fn, processes = parent.process.spawned(nprocs, fn, args)
+        fn, processes = parent.process.spawned(nprocs, call, forked=method == "fork")
         args = ()
     return Tasks(parent, _ended_by_interrupts(fn) if together else fn, args, nprocs, processes, together)
 

@@ -1,4 +1,4 @@
-"""How processes would be started. All ways are one here, for ranks are tasks; the names are what programs ask for."""
+"""How processes would be started. All ways are one here, for ranks are tasks, but for what they know at first."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from torchemu._rank_local import RankLocal
 
 _METHODS = ("fork", "spawn", "forkserver")
+_DEFAULT = "fork"
 _STRATEGIES = ("file_descriptor", "file_system")
 _chosen: RankLocal[str | None] = RankLocal(lambda: None)
 _strategy = RankLocal(lambda: _STRATEGIES[0])
@@ -20,6 +21,8 @@ class StartContext:
         self._method = method
 
     def __getattr__(self, name: str) -> Any:
+        if name == "Process":
+            return importlib.import_module(f"{__package__}._process").PROCESSES[self._method]
         return getattr(importlib.import_module(__package__), name)
 
     def get_start_method(self, allow_none: bool = False) -> str:
@@ -33,12 +36,12 @@ class StartContext:
 
 def get_context(method: str | None = None) -> StartContext:
     """The names of this module, for a way of starting processes."""
-    return StartContext(_checked(method or _chosen.get() or "spawn"))
+    return StartContext(_checked(method or _chosen.get() or _DEFAULT))
 
 
 def get_start_method(allow_none: bool = False) -> str | None:
-    """What was set; "spawn" where nothing was."""
-    return _chosen.get() or (None if allow_none else "spawn")
+    """What was set; "fork", Linux's, where nothing was."""
+    return _chosen.get() or (None if allow_none else _DEFAULT)
 
 
 def set_start_method(method: str | None, force: bool = False) -> None:

@@ -77,14 +77,15 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """As spawn: however processes would be started, ranks are tasks."""
+    """As spawn, for any way of starting processes. Those that are forked find the parent's values in the variables of
+    the main program."""
     get_context(start_method)  # says whether there is such a way
     if not isinstance(nprocs, int):
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
     parent = _runtime.current()
     if nprocs < 1:
-        return None if join else ProcessContext(Ranks(parent, lambda: tasks_of(parent, fn, args, 1)), 0, daemon)
-    tasks = tasks_of(parent, fn, args, nprocs)
+        return None if join else ProcessContext(Ranks(parent, lambda: tasks_of(parent, (fn,), 1)), 0, daemon)
+    tasks = tasks_of(parent, (fn, *args), nprocs, start_method)
     context = ProcessContext(Ranks(parent, lambda: tasks), nprocs, daemon)
     if not join:
         context.error_files = [_free_name() for _ in range(nprocs)]

@@ -15,7 +15,7 @@ from torchemu.run.interpreter import Interpreter
 from torchemu.run.modules import Rules, Table
 from torchemu.run.output import Lines
 from torchemu.run.process import Process
-from torchemu.run.transfer import Parcel
+from torchemu.run.transfer import Inheritance, Parcel
 
 ISOLATED = ("megatron",)
 """Installed packages whose modules each rank has for itself: they keep a rank's state in module globals."""
@@ -84,17 +84,24 @@ class Isolation:
         return Lines(target if self._shown(rank) else self._nowhere, f"[rank{rank}]: " if self._prefix else "")
 
     def spawned(
-        self, parent: Process, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]
+        self, parent: Process, nprocs: int, call: tuple[Callable[..., Any], *tuple[Any, ...]], forked: bool
     ) -> tuple[Callable[..., Any], list[Process]]:
-        """What to call in the ranks that a rank spawns to call ``fn(rank, *args)``, and their processes. As with
-        PyTorch they load the main program anew, as ``__mp_main__``, and know of its objects what pickle takes there."""
+        """What to call in the ranks that a rank starts for a call, and their processes; see Process.spawned. As with
+        PyTorch they load the main program anew, as ``__mp_main__``, and know of its objects what pickle takes there;
+        forked ones know the values of its variables, too, and are quiet while they load it."""
         parent.interpreter.save()  # its sys.argv and sys.path may be other ones than it started with
         parent.modules.save()
         own = parent.modules.names
-        parcels = [Parcel(value, own) for value in (fn, *args)]
+        parcels = [Parcel(value, own) for value in call]
+        inherited = Inheritance(vars(sys.modules["__main__"]), own) if forked else None
 
         def child(rank: int) -> None:
-            self._main_again()
+            with contextlib.ExitStack() as quiet:
+                if inherited is not None:
+                    quiet.enter_context(contextlib.redirect_stdout(self._nowhere))
+                self._main_again()
+            if inherited is not None:
+                inherited.put_into(vars(sys.modules["__main__"]))
             function, *arguments = [parcel.open() for parcel in parcels]
             function(rank, *arguments)
 

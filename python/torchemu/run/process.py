@@ -80,7 +80,13 @@ class Process:
                     stream.flush()
 
     def spawned(
-        self, nprocs: int, fn: Callable[..., Any], args: tuple[Any, ...]
+        self, nprocs: int, call: tuple[Callable[..., Any], *tuple[Any, ...]], forked: bool
     ) -> tuple[Callable[..., Any], list[Process]]:
-        """What to call in ranks that this one spawns to call ``fn(rank, *args)``, and their processes."""
-        return self._isolation.spawned(self, nprocs, fn, args)
+        """What to call in ranks that this one starts, and their processes.
+
+        Args:
+            nprocs: how many.
+            call: what they are to call, with the rank and then the other arguments here.
+            forked: whether they begin as copies of this one.
+        """
+        return self._isolation.spawned(self, nprocs, call, forked)

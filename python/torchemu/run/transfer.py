@@ -8,13 +8,16 @@ handed over as they are, like those that PyTorch shares between processes.
 
 from __future__ import annotations
 
+import copy
 import io
 import pickle
 import types
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 _NAMED = (type, types.FunctionType)
+_BETWEEN_RANKS = ("torchemu.multiprocessing", "torchemu.distributed")  # queues, locks, groups: the same for all
+_CODE = (*_NAMED, types.ModuleType, types.BuiltinFunctionType)
 
 
 class Parcel:
@@ -41,11 +44,16 @@ class Parcel:
             return None
         return None if self._shared and not pickler.names_own else file.getvalue()
 
-    def open(self) -> Any:
-        """The object for the running rank."""
+    def open(self, copies: dict[int, Any] | None = None) -> Any:
+        """The object for the running rank.
+
+        Args:
+            copies: of tensors and what is made of them, as copy.deepcopy keeps them, which is to have them; None
+                hands them over as they are.
+        """
         if self._pickled is None:
             return self._value
-        return _Unpickler(io.BytesIO(self._pickled), self._kept).load()
+        return _Unpickler(io.BytesIO(self._pickled), self._kept, copies).load()
 
 
 class _Pickler(pickle.Pickler):
@@ -66,9 +74,35 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
+    def __init__(self, file: io.BytesIO, kept: list[Any], copies: dict[int, Any] | None) -> None:
         super().__init__(file)
-        self._kept = kept
+        self._kept, self._copies = kept, copies
 
     def persistent_load(self, pid: int) -> Any:
-        return self._kept[pid]
+        kept = self._kept[pid]
+        if self._copies is None or type(kept).__module__.startswith(_BETWEEN_RANKS):
+            return kept
+        return copy.deepcopy(kept, self._copies)
+
+
+class Inheritance:
+    """What the main program of a forked process finds in its variables: what the parent's has there by then.
+
+    Its functions, classes and modules are its own, for it is loaded anew; what is only defined in the part that is not,
+    behind ``if __name__ == "__main__"``, is the parent's.
+
+    Args:
+        variables: of the parent's main program.
+        own: as for Parcel.
+    """
+
+    def __init__(self, variables: Mapping[str, Any], own: Collection[str]) -> None:
+        named = {name: value for name, value in variables.items() if not name.startswith("__")}
+        self._code = {name: value for name, value in named.items() if isinstance(value, _CODE)}
+        self._values = {name: Parcel(value, own) for name, value in named.items() if name not in self._code}
+
+    def put_into(self, variables: dict[str, Any]) -> None:
+        """Sets the variables of the running rank's main program, which has been loaded."""
+        variables.update({name: value for name, value in self._code.items() if name not in variables})
+        copies: dict[int, Any] = {}
+        variables.update({name: parcel.open(copies) for name, parcel in self._values.items()})
