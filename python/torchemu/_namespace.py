@@ -29,6 +29,7 @@ from torchemu._unsupported import UnsupportedNameError
 from torchemu.amp import autocast, switches
 from torchemu.amp.switches import *
 from torchemu.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from torchemu.compiler import compile  # noqa: A004 (PyTorch's name)
 from torchemu.dtypes import dtype
 from torchemu.errors import OutOfMemoryError
 from torchemu.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -145,11 +146,6 @@ def set_float32_matmul_precision(precision: str) -> None:
     """
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"float32_matmul_precision must be highest, high or medium, not {precision!r}")
-
-
-def compile(model: Any = None, **options: Any) -> Any:  # noqa: A001 (PyTorch's name)
-    """The function or module as it is, or a decorator that leaves it so: what it does is the same."""
-    return (lambda function: function) if model is None else model
 
 
 def is_storage(obj: Any) -> bool:

@@ -56,6 +56,9 @@ class Module(Calls, Conversion, States):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**_fields(), **state})
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Does nothing: the module runs as it is."""
+
     def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Calls fn(module) with all modules below, children first, and then with the module itself."""
         for module in self.children():

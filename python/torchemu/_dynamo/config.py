@@ -1,0 +1,1 @@
+"""torch._dynamo.config: programs may set anything here; nothing changes."""

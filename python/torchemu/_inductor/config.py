@@ -1,0 +1,1 @@
+"""torch._inductor.config: programs may set anything here; nothing changes."""
