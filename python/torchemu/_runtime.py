@@ -208,9 +208,12 @@ class Process(Protocol):
         """Runs the program of the rank."""
 
     def spawned(
-        self, nprocs: int, call: tuple[Callable[..., Any], *tuple[Any, ...]], forked: bool
+        self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Any]
     ) -> tuple[Callable[..., Any], Sequence[Process]]:
-        """What to call in ranks that this one starts for a call, and their processes; forked ones begin as copies."""
+        """What to call in ranks that this one starts for a call, and their processes, with what each begins with."""
+
+    def birth(self, forked: bool) -> Any:
+        """What a process that this one starts now begins with; a forked one, as a copy of it."""
 
 
 class DevicePrograms(Protocol):

@@ -712,6 +712,38 @@ def test_forked_ranks_know_the_values_of_variables(tmp_path: Path, start: str) -
     assert (outcome.status, outcome.err, outcome.out) == (0, "", "loaded\n")
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_begin_with_what_there_is_when_they_are_started(tmp_path: Path, method: str) -> None:
+    text = """
+        import os, sys
+        import torch
+        import torch.distributed as dist
+        import torch.multiprocessing as mp
+        turn = -1
+
+        def work(number):
+            dist.init_process_group("gloo")  # of the environment
+            assert dist.get_rank() == number and sys.argv[1:] == [f"number {number}"]
+            assert turn == (number if METHOD == "fork" else -1)
+            dist.barrier()
+
+        if __name__ == "__main__":
+            mp.set_start_method(METHOD)
+            os.environ.update(WORLD_SIZE="3", MASTER_ADDR="localhost", MASTER_PORT="29500")
+            processes = []
+            for turn in range(3):
+                os.environ["RANK"] = str(turn)
+                sys.argv[1:] = [f"number {turn}"]
+                processes.append(mp.Process(target=work, args=(turn,)))
+                processes[-1].start()
+            for process in processes:
+                process.join()
+            assert [process.exitcode for process in processes] == [0] * 3
+    """
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, text.replace("METHOD", repr(method))))
+    assert (outcome.status, outcome.err) == (0, "")
+
+
 @pytest.mark.parametrize("start", [PROCESSES.format('mp.get_context("spawn")'), "mp.spawn(work, (2,), 2)"])
 def test_spawned_ranks_do_not(tmp_path: Path, start: str) -> None:
     outcome = launch("--nproc-per-node", "1", written(tmp_path, FORKED.replace("START", start)))

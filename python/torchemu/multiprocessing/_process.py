@@ -9,7 +9,7 @@ from typing import Any
 from torchemu import _runtime
 from torchemu._rank_local import RankLocal
 from torchemu._tasks import Tasks
-from torchemu.multiprocessing._ranks import RankProcess, Ranks, tasks_of
+from torchemu.multiprocessing._ranks import RankProcess, Ranks, birth_of, tasks_of
 from torchemu.multiprocessing._start import get_start_method
 
 
@@ -97,7 +97,7 @@ class _Batch(Ranks):
     def __init__(self, parent: _runtime.Context) -> None:
         super().__init__(parent, self._begin)
         self._reported = 0
-        self._method = "spawn"
+        self._births: list[Any] = []
 
     def add(self, process: Process) -> None:
         if self.tasks is not None:
@@ -106,13 +106,13 @@ class _Batch(Ranks):
                 "supported: start all first, or wait until all have ended"
             )
         self.leave_running(at_exit=not process.daemon)
-        self._method = process._start_method or get_start_method() or self._method
+        self._births.append(birth_of(self.parent, process._start_method or str(get_start_method())))
         process._ranks, process._rank = self, len(self.processes)
         self.processes.append(process)
 
     def _begin(self) -> Tasks:
         calls = [_call_of(process) for process in self.processes]
-        return tasks_of(self.parent, (_run_one, calls), len(calls), self._method, together=False)
+        return tasks_of(self.parent, (_run_one, calls), len(calls), lambda: self._births, together=False)
 
     def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
         """Runs them until what is behind the handle has ended, or it is enough, or they have ended. Prints what went

@@ -88,7 +88,7 @@ def tasks_of(
     parent: _runtime.Context,
     call: tuple[Callable[..., Any], *tuple[Any, ...]],
     nprocs: int,
-    method: str = "spawn",
+    births: Callable[[], Sequence[Any]],
     together: bool = True,
 ) -> Tasks:
     """The ranks that a program starts.
@@ -97,7 +97,7 @@ def tasks_of(
         parent: the rank that does.
         call: what they call, with their number and then the other arguments here.
         nprocs: how many.
-        method: the way of starting processes.
+        births: says what the process of each begins with, where they have processes.
         together: whether they are unwound when one of them fails.
 
     Raises:
@@ -116,9 +116,18 @@ def tasks_of(
     fn, args = call[0], call[1:]
     processes: Sequence[_runtime.Process] = ()
     if parent.process is not None:
-        fn, processes = parent.process.spawned(nprocs, call, forked=method == "fork")
+        fn, processes = parent.process.spawned(call, births())
         args = ()
     return Tasks(parent, _ended_by_interrupts(fn) if together else fn, args, nprocs, processes, together)
+
+
+def birth_of(parent: _runtime.Context, method: str) -> Any:
+    """What a process that the rank starts now begins with; None where it has none itself.
+
+    Args:
+        method: the way of starting processes.
+    """
+    return None if parent.process is None else parent.process.birth(method == "fork")
 
 
 def _ended_by_interrupts(fn: Callable[..., Any]) -> Callable[..., None]:

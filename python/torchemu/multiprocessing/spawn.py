@@ -17,7 +17,7 @@ from torchemu.multiprocessing._errors import (
     ProcessRaisedException,
     error_of,
 )
-from torchemu.multiprocessing._ranks import RankProcess, Ranks, tasks_of
+from torchemu.multiprocessing._ranks import RankProcess, Ranks, birth_of, tasks_of
 from torchemu.multiprocessing._shared import limit
 from torchemu.multiprocessing._start import get_context
 
@@ -84,8 +84,8 @@ def start_processes(
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
     parent = _runtime.current()
     if nprocs < 1:
-        return None if join else ProcessContext(Ranks(parent, lambda: tasks_of(parent, (fn,), 1)), 0, daemon)
-    tasks = tasks_of(parent, (fn, *args), nprocs, start_method)
+        return None if join else ProcessContext(Ranks(parent, lambda: tasks_of(parent, (fn,), 1, list)), 0, daemon)
+    tasks = tasks_of(parent, (fn, *args), nprocs, lambda: [birth_of(parent, start_method)] * nprocs)
     context = ProcessContext(Ranks(parent, lambda: tasks), nprocs, daemon)
     if not join:
         context.error_files = [_free_name() for _ in range(nprocs)]

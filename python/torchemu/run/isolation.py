@@ -6,7 +6,8 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torchemu.run import clock, exits, random_state, signals, surroundings
@@ -19,6 +20,19 @@ from torchemu.run.transfer import Inheritance, Parcel
 
 ISOLATED = ("megatron",)
 """Installed packages whose modules each rank has for itself: they keep a rank's state in module globals."""
+
+
+@dataclass(frozen=True)
+class Birth:
+    """What a process that is started begins with.
+
+    Attributes:
+        interpreter: the state of the one that starts it.
+        variables: of its main program, where it is forked.
+    """
+
+    interpreter: Interpreter
+    variables: Inheritance | None
 
 
 class Isolation:
@@ -75,27 +89,36 @@ class Isolation:
         parent = parent or self._outside
         interpreter = parent.interpreter.copy()
         interpreter.setenv(variables)
+        return self._started(rank, interpreter, parent)
+
+    def _started(self, rank: int, interpreter: Interpreter, parent: Process) -> Process:
         interpreter.stdout = self._output(rank, self._outside.interpreter.stdout)
         interpreter.stderr = self._output(rank, self._outside.interpreter.stderr)
         modules = Table(self._rules, self._outside.modules.main())
         return Process(self, f"{parent.key}/{rank}", interpreter, modules)
 
+    def birth(self, parent: Process, forked: bool) -> Birth:
+        """What a process that the rank in place starts now is to begin with."""
+        parent.interpreter.save()  # its sys.argv and sys.path may be other ones than it started with
+        parent.modules.save()
+        variables = Inheritance(vars(sys.modules["__main__"]), parent.modules.names) if forked else None
+        return Birth(parent.interpreter.copy(), variables)
+
     def _output(self, rank: int, target: Any) -> Any:
         return Lines(target if self._shown(rank) else self._nowhere, f"[rank{rank}]: " if self._prefix else "")
 
     def spawned(
-        self, parent: Process, nprocs: int, call: tuple[Callable[..., Any], *tuple[Any, ...]], forked: bool
+        self, parent: Process, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]
     ) -> tuple[Callable[..., Any], list[Process]]:
         """What to call in the ranks that a rank starts for a call, and their processes; see Process.spawned. As with
         PyTorch they load the main program anew, as ``__mp_main__``, and know of its objects what pickle takes there;
         forked ones know the values of its variables, too, and are quiet while they load it."""
-        parent.interpreter.save()  # its sys.argv and sys.path may be other ones than it started with
         parent.modules.save()
         own = parent.modules.names
         parcels = [Parcel(value, own) for value in call]
-        inherited = Inheritance(vars(sys.modules["__main__"]), own) if forked else None
 
         def child(rank: int) -> None:
+            inherited = births[rank].variables
             with contextlib.ExitStack() as quiet:
                 if inherited is not None:
                     quiet.enter_context(contextlib.redirect_stdout(self._nowhere))
@@ -105,4 +128,7 @@ class Isolation:
             function, *arguments = [parcel.open() for parcel in parcels]
             function(rank, *arguments)
 
-        return child, [self.process(rank, {}, parent) for rank in range(nprocs)]
+        return child, [self._born(rank, birth, parent) for rank, birth in enumerate(births)]
+
+    def _born(self, rank: int, birth: Birth, parent: Process) -> Process:
+        return self._started(rank, birth.interpreter.copy(), parent)

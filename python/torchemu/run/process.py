@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torchemu._tasks import Signalled, Unwound
@@ -15,7 +15,7 @@ from torchemu.run.modules import Table
 from torchemu.run.random_state import RandomState
 
 if TYPE_CHECKING:
-    from torchemu.run.isolation import Isolation
+    from torchemu.run.isolation import Birth, Isolation
 
 
 class Process:
@@ -79,14 +79,17 @@ class Process:
                 if stream is not None and not stream.closed:
                     stream.flush()
 
+    def birth(self, forked: bool) -> Birth:
+        """What a process that this one starts now begins with; a forked one, as a copy of it."""
+        return self._isolation.birth(self, forked)
+
     def spawned(
-        self, nprocs: int, call: tuple[Callable[..., Any], *tuple[Any, ...]], forked: bool
+        self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]
     ) -> tuple[Callable[..., Any], list[Process]]:
         """What to call in ranks that this one starts, and their processes.
 
         Args:
-            nprocs: how many.
             call: what they are to call, with the rank and then the other arguments here.
-            forked: whether they begin as copies of this one.
+            births: what each begins with.
         """
-        return self._isolation.spawned(self, nprocs, call, forked)
+        return self._isolation.spawned(self, call, births)
