@@ -361,3 +361,27 @@ def test_modules_refuse_as_pytorch_does() -> None:
     ):
         with pytest.raises(ValueError, match=text):
             call()
+
+
+@pytest.mark.parametrize(
+    "module", [nn.BatchNorm1d(4), nn.LayerNorm(4), nn.RMSNorm(4), nn.MaxPool1d(2), nn.Dropout(0.5)], ids=repr
+)
+def test_results_may_be_written_into(module: nn.Module) -> None:
+    """Their derivatives look at other things: an activation in place may follow, as it does in many networks."""
+    x = torch.from_numpy(normal(1, 3, 4)).float()
+    grads = []
+    for inplace in (False, True):
+        given = x.clone().requires_grad_()
+        torch.manual_seed(1)
+        F.relu(module(given), inplace=inplace).square().sum().backward()
+        grads.append(given.grad.tolist())
+    assert grads[0] == grads[1]
+
+
+def test_prefixes_of_names() -> None:
+    from torchemu.nn.modules.utils import _pair, _quadruple, consume_prefix_in_state_dict_if_present
+
+    state = {"module.a": 1, "b": 2, "module.c.module.d": 3}
+    consume_prefix_in_state_dict_if_present(state, "module.")
+    assert state == {"a": 1, "b": 2, "c.module.d": 3}
+    assert (_pair(3), _pair((1, 2)), _quadruple(0)) == ((3, 3), (1, 2), (0, 0, 0, 0))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
-from torchemu._autograd.derivative import RESULT, Derivative
+from torchemu._autograd.derivative import LATER, RESULT, Derivative
 from torchemu._autograd.node import Node, outputs_of
 from torchemu._autograd.saved import Packed, Saved, save
 from torchemu._autograd.variable import Edge, Metadata
@@ -42,27 +42,30 @@ class Call(Node):
             of_tensor = isinstance(t, Tensor)
             self.operands.append(Metadata(t._shape, t.dtype, t.device) if of_tensor else None)
             self._kept.append((save(t) if i in self._uses else None) if of_tensor else t)
-        self._results: list[Saved | Packed] = []
+        self._results: list[Saved | Packed | None] = []
 
     def returned(self, results: Sequence[Tensor]) -> None:
         """Says what the call has returned."""
         self.outputs = outputs_of(results)
         if RESULT in self._uses:
             self._results = [save(t, i) for i, t in enumerate(results)]
+        elif LATER in self._uses:
+            self._results = [None, *[save(t, i) for i, t in enumerate(results[1:], 1)]]
 
     def __getitem__(self, operand: int) -> Any:
         kept = self._kept[operand]
         return kept.unpack(self) if isinstance(kept, Saved | Packed) else kept
 
     @property
-    def results(self) -> list[Tensor]:
-        """What the call returned."""
-        return [saved.unpack(self) for saved in self._results]
+    def results(self) -> list[Any]:
+        """What the call returned; None in the place of what the formula has not said that it looks at."""
+        return [None if saved is None else saved.unpack(self) for saved in self._results]
 
     @property
     def result(self) -> Tensor:
         """What the call returned, if that is one tensor."""
-        return self.results[0]
+        found: Tensor = self.results[0]
+        return found
 
     def shape(self, operand: int) -> tuple[int, ...]:
         """That of an operand; a number has none."""

@@ -14,6 +14,9 @@ EVERYTHING = -2
 OTHERS = -3
 """Among what a formula looks at: all operands but the first."""
 
+LATER = -4
+"""Among what a formula looks at: all results but the first, which programs may then write into."""
+
 
 class Partial:
     """How the gradient of one operand is found.
@@ -22,7 +25,7 @@ class Partial:
         formula: calculates it, from the call (``torchemu._autograd.call.Call``) and the gradients of the results (None:
             zeros); None is zeros too.
         uses: the numbers of the operands that it looks at as ``call[0]``, …, or EVERYTHING or OTHERS; and RESULT if at
-            ``call.result``.
+            ``call.result``, or LATER if at ``call.results[1]``, ….
     """
 
     __slots__ = ("formula", "uses")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._autograd.derivative import RESULT, Joint
+from torchemu._autograd.derivative import LATER, Joint
 from torchemu._grad_mode import no_grad
 from torchemu._tensor.autocasting import castable
 from torchemu._tensor.conversion import converted
@@ -84,7 +84,7 @@ def _run(running: Array, batch: Array, momentum: float, scale: float) -> None:
 
 
 BATCH_NORM_BACKWARD = Op("native_batch_norm_backward", _batch_norm_backward, _flops(12))
-BATCH_NORM = Op("native_batch_norm", _batch_norm, _flops(8), derivative=Joint(_gradients, 0, 1, 3, RESULT))
+BATCH_NORM = Op("native_batch_norm", _batch_norm, _flops(8), derivative=Joint(_gradients, 0, 1, 3, LATER))
 RUN = Op("batch_norm_update_stats", _run)
 
 

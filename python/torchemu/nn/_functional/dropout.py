@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._autograd.derivative import RESULT, Derivative, Partial
+from torchemu._autograd.derivative import LATER, Derivative, Partial
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import ones
@@ -32,7 +32,7 @@ DROPOUT = Op(
     derivative=Derivative(
         Partial(
             lambda call, grad, _: grad * call.results[1] * (1 / (1 - call.params[0]) if call.params[0] < 1 else 0),
-            RESULT,
+            LATER,
         )
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._autograd.derivative import RESULT, Derivative, Partial
+from torchemu._autograd.derivative import LATER, Derivative, Partial
 from torchemu._tensor.autocasting import castable
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op, _op_several, bytes_of, flop_per_input
@@ -79,7 +79,7 @@ NLL_LOSS = Op(
     _nll_loss,
     lambda outputs, inputs: 2 * math.prod(inputs[1]._shape),
     traffic=_looked_at,
-    derivative=Derivative(Partial(_nll_gradient, 1, 2, RESULT)),
+    derivative=Derivative(Partial(_nll_gradient, 1, 2, LATER)),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._autograd.derivative import RESULT, Joint
+from torchemu._autograd.derivative import LATER, Joint
 from torchemu._tensor.autocasting import castable
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op_several, flop_per_input, not_implemented
@@ -87,7 +87,7 @@ def _layer_norm_gradients(call: Any, grad: Tensor | None, *_: Any) -> Sequence[A
 
 LAYER_NORM_BACKWARD = Op("native_layer_norm_backward", _layer_norm_backward, _flops_per_input(12))
 LAYER_NORM = Op(
-    "native_layer_norm", _layer_norm, _flops_per_input(8), derivative=Joint(_layer_norm_gradients, 0, 1, RESULT)
+    "native_layer_norm", _layer_norm, _flops_per_input(8), derivative=Joint(_layer_norm_gradients, 0, 1, LATER)
 )
 
 
@@ -178,7 +178,7 @@ def _rms_norm_gradients(call: Any, grad: Tensor | None, *_: Any) -> Sequence[Any
 
 
 RMS_NORM_BACKWARD = Op("fused_rms_norm_backward", _rms_norm_backward, _flops_per_input(9))
-RMS_NORM = Op("fused_rms_norm", _rms_norm, _flops_per_input(4), derivative=Joint(_rms_norm_gradients, 0, 1, RESULT))
+RMS_NORM = Op("fused_rms_norm", _rms_norm, _flops_per_input(4), derivative=Joint(_rms_norm_gradients, 0, 1, LATER))
 
 
 def rms_norm(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._autograd.derivative import RESULT, Derivative, Partial
+from torchemu._autograd.derivative import LATER, Derivative, Partial
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op, _op, _op_several, flop_per_input
 from torchemu._tensor.reductions import wide
@@ -95,7 +95,7 @@ def _largest_gradient(call: Any, grad: Tensor | None, *_: Any) -> Tensor | None:
 
 MAX_POOL_BACKWARD = Op("max_pool_backward", _max_pool_backward)
 MAX_POOL = Op(
-    "max_pool_with_indices", _max_pool, flop_per_input, derivative=Derivative(Partial(_largest_gradient, RESULT))
+    "max_pool_with_indices", _max_pool, flop_per_input, derivative=Derivative(Partial(_largest_gradient, LATER))
 )
 
 
