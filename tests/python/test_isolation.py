@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import random
 import subprocess
@@ -748,6 +749,36 @@ def test_processes_begin_with_what_there_is_when_they_are_started(tmp_path: Path
 def test_spawned_ranks_do_not(tmp_path: Path, start: str) -> None:
     outcome = launch("--nproc-per-node", "1", written(tmp_path, FORKED.replace("START", start)))
     assert "NameError: name 'optimizer' is not defined" in outcome.err
+
+
+def test_processes_of_pythons_own(tmp_path: Path) -> None:
+    """A program that starts its ranks itself may import multiprocessing from Python."""
+    text = """
+        import multiprocessing
+        from multiprocessing import Process, Queue
+        import torch
+        import torch.distributed as dist
+
+        def work(rank, queue):
+            dist.init_process_group("gloo", rank=rank, world_size=2)
+            t = torch.full((1,), 1.0 + rank)
+            dist.all_reduce(t)
+            queue.put((rank, t.item(), multiprocessing.current_process().name))
+
+        if __name__ == "__main__":
+            queue = Queue()
+            processes = [Process(target=work, args=(rank, queue)) for rank in range(2)]
+            for process in processes:
+                process.start()
+            assert sorted(queue.get() for _ in range(2)) == [(0, 3.0, "Process-1"), (1, 3.0, "Process-2")]
+            for process in processes:
+                process.join()
+            assert multiprocessing.get_context("spawn").get_start_method() == "spawn"
+    """
+    before = dict(vars(multiprocessing))
+    outcome = launch("--nproc-per-node", "1", written(tmp_path, text))
+    assert (outcome.status, outcome.err) == (0, "")
+    assert vars(multiprocessing) == before
 
 
 def test_failure_of_a_spawned_rank(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from torchemu import _runtime, compat
 from torchemu._tasks import Failure, Tasks
 from torchemu.profiler._run import traced
-from torchemu.run import fabric, failures, flags
+from torchemu.run import fabric, failures, flags, host_processes
 from torchemu.run.environ import Launch
 from torchemu.run.isolation import ISOLATED, Isolation
 from torchemu.run.program import Module, Program, Script
@@ -113,6 +113,8 @@ class _Run:
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)
             stack.enter_context(compat.installed())
             isolation = stack.enter_context(self._isolation(silent))
+            if self._launch.world_size == 1:
+                host_processes.install(stack)
             stack.enter_context(self._traced(world))
             tasks = self._tasks(world, isolation)
             tasks.run()
