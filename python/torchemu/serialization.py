@@ -18,11 +18,14 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from torchemu import _runtime, _settings, dtypes
+from torchemu import _runtime, _safe_globals, _settings, dtypes
 from torchemu._device import device
+from torchemu._safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from torchemu._shape import Size
 from torchemu._tensor.core import Tensor, aliased_to
 from torchemu._tensor.storage import Storage
+
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
 
 File = str | os.PathLike[str] | BinaryIO
 
@@ -212,9 +215,13 @@ class _Unpickler(pickle.Unpickler):
         if module == "torch" and any(d.name == name for d in dtypes.ALL):
             return dtypes.parse(name)
         if self._only_weights and (module, name) not in _HARMLESS:
+            allowed = _safe_globals.found(module, name)
+            if allowed is not None:
+                return allowed
             raise pickle.UnpicklingError(
-                f"Weights only load failed: the file wants to call {module}.{name}, which may do anything. "
-                "If you trust it, use torch.load(..., weights_only=False)."
+                f"Weights only load failed. The file wants to call {module}.{name}, which may do anything. If you "
+                "trust the file, use torch.load(..., weights_only=False); if you trust what it calls, "
+                f"torch.serialization.add_safe_globals([{name}])."
             )
         if module == "torch" or module.startswith("torch."):
             return getattr(importlib.import_module("torchemu" + module.removeprefix("torch")), name)

@@ -431,3 +431,15 @@ def test_ranks_that_are_not_in_the_group_of_their_parent(tmp_path: Path) -> None
     """
     outcome = launch("--nproc-per-node", "1", "--topology", "default", written(tmp_path, text))
     assert lines(outcome) == ["0 of 1", "0 of 3", "1 of 3", "2 of 3"]
+
+
+def test_groups_are_not_pickled(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        with pytest.raises(TypeError, match="cannot pickle 'ProcessGroup' object"):
+            dist.all_gather_object([None, None], dist.group.WORLD)
+        assert torch.cuda.manual_seed_all(1) is None  # type: ignore[func-returns-value]
+
+    on_ranks(2, program)

@@ -318,3 +318,13 @@ class TestGroups:
                 funcol.all_reduce(t, "sum", [0, 3])
 
         on_ranks(4, program)
+
+
+def test_what_is_printed(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> str:
+        dist.init_process_group()
+        return repr(funcol.all_reduce(torch.ones(2, device="cpu"), "sum", dist.group.WORLD))
+
+    assert on_ranks(2, program) == ["AsyncCollectiveTensor(tensor([2., 2.]))"] * 2

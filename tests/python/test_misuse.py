@@ -45,7 +45,7 @@ def test_wrong_arguments() -> None:
         (lambda: dist.all_reduce(t, 0), TypeError, r"incompatible function arguments.*\n.*\n.*\n\nInvoked with: 0"),
         (lambda: dist.all_reduce(t, "bxor"), RuntimeError, r"Cannot use ReduceOp.BXOR with non-integral dtype"),
         (lambda: dist.all_reduce(torch.zeros(1, dtype="bool"), "avg"), ValueError, r"avg is not defined on bool"),
-        (lambda: dist.all_reduce(t, group=3), TypeError, r"group must be a ProcessGroup, not int"),
+        (lambda: dist.all_reduce(t, group=3), ValueError, r"Process group 3 is not initialized in the world group map"),
         (lambda: dist.all_reduce(torch.zeros(1, device=2)), ValueError, r"on device 2, but rank 0 .*set_device\(0\)"),
         (
             lambda: dist.all_gather_into_tensor(t, t),

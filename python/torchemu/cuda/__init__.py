@@ -100,7 +100,7 @@ __all__ = [
     "use_mem_pool",
 ]
 
-manual_seed_all, seed_all = manual_seed, seed
+seed_all = seed
 globals().update(old_types("cuda"))
 
 _NO_GRAPHS = "operations are issued one by one; what they cost the host is the topology's host.launch_overhead"
@@ -133,3 +133,8 @@ def set_rng_state_all(new_states: Any) -> None:
 def __getattr__(name: str) -> Any:
     """All else is torch.ahbm's."""
     return getattr(ahbm, name)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seeds the rank's random numbers, which are those of its devices, too."""
+    manual_seed(seed)

@@ -34,6 +34,9 @@ class AsyncCollectiveTensor(Tensor):
         self.trigger_wait()
         return self.elem._storage
 
+    def __repr__(self) -> str:
+        return f"AsyncCollectiveTensor({self.trigger_wait()!r})"
+
     def wait(self) -> Tensor:  # type: ignore[override]
         """Blocks this rank until the collective has ended, and returns the tensor itself."""
         self.trigger_wait().wait()

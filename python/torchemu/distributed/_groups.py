@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchemu import _runtime
 from torchemu._binding import go
@@ -30,6 +30,7 @@ NON_GROUP_MEMBER = -100
 """What new_group returns to a rank that is not in the group."""
 
 _NOT_INITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
+_UNKNOWN = "Process group {} is not initialized in the world group map. Please initialize the group first."
 
 
 class ProcessGroup(GroupMethods):
@@ -68,6 +69,9 @@ class ProcessGroup(GroupMethods):
         self._begin(Hooks(Carrier(self)))
         self._place, self.store = (rank, size), store
         self.join(Membership(context.world, 0, (context.rank,)), range(size), "", "", Backend.UNDEFINED)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
     @classmethod
     def over(cls, shared: Membership, ranks: Sequence[int], name: str, description: str, backend: str) -> ProcessGroup:
@@ -258,14 +262,13 @@ def member(of: ProcessGroup | int | None, operation: str) -> ProcessGroup | None
     """The group, or the default one for None; without it, after a warning, for a rank that is not in it.
 
     Raises:
-        ValueError: there is no default group; the group was destroyed.
-        TypeError: not a group.
+        ValueError: there is no default group; not a group; the group was destroyed.
     """
     if of is None:
         return default_group()
     if not isinstance(of, ProcessGroup):
         if of != NON_GROUP_MEMBER or isinstance(of, bool):
-            raise TypeError(f"group must be a ProcessGroup, not {type(of).__name__}")
+            raise ValueError(_UNKNOWN.format(of))
     elif not of.alive:
         raise ValueError(f"Invalid process group specified: {of.group_name} was destroyed")
     elif of.sharded or _runtime.current().rank in of.index:
@@ -302,15 +305,14 @@ def resolved(of: ProcessGroup | None) -> ProcessGroup:
     """The group, or the default one for None.
 
     Raises:
-        ValueError: there is no default group; this rank is not in the group, or it was destroyed.
-        TypeError: not a group.
+        ValueError: there is no default group; not a group; this rank is not in it, or it was destroyed.
     """
     if of is None:
         return default_group()
     if is_outside(of):
         raise ValueError("Invalid process group specified")
     if not isinstance(of, ProcessGroup):
-        raise TypeError(f"group must be a ProcessGroup, not {type(of).__name__}")
+        raise ValueError(_UNKNOWN.format(of))
     if not of.alive:
         raise ValueError(f"Invalid process group specified: {of.group_name} was destroyed")
     return of
@@ -404,9 +406,7 @@ def get_backend(group: ProcessGroup | None = None) -> str:
     if is_outside(group):
         raise ValueError("Invalid process group specified")
     if group is not None and not (isinstance(group, ProcessGroup) and group.is_registered):
-        raise ValueError(
-            f"Process group {group} is not initialized in the world group map. Please initialize the group first."
-        )
+        raise ValueError(_UNKNOWN.format(group))
     return resolved(group).backend
 
 

@@ -65,8 +65,8 @@ class LRScheduler:
         """Goes on to the next epoch, or to one that is given, and sets the learning rates."""
         if self._step_count == 1 and not self.optimizer._stepped:
             warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the "
-                "opposite order: otherwise the first value of the learning rate schedule is skipped.",
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, "
+                "you should call them in the opposite order: otherwise the first value of the schedule is skipped.",
                 stacklevel=2,
             )
         self._step_count += 1
