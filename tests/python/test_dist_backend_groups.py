@@ -18,6 +18,7 @@ from ranks import failures, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
+import torchemu.distributed._functional_collectives as funcol
 import torchemu.multiprocessing as mp
 from torchemu._C import _distributed_c10d as c10d
 
@@ -424,3 +425,13 @@ class TestNames:
 
         mp.spawn(main, nprocs=2)
         dist.destroy_process_group()
+
+
+def test_functional_collectives_in_one_go_through_a_backend(open_world: OpenWorld) -> None:
+    open_world()
+
+    def program(rank: int) -> None:
+        outputs = funcol.all_reduce_coalesced([t(2), t(3)], "sum", dist.group.WORLD)
+        assert [x.tolist() for x in outputs] == [[N] * 2, [N] * 3]
+
+    loopback(N, program)

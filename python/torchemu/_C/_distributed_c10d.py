@@ -32,6 +32,7 @@ from torchemu.distributed import (
     set_debug_level_from_env,
 )
 from torchemu.distributed._backend_groups import Backend
+from torchemu.distributed._backend_methods import ErrorType
 from torchemu.distributed._flight_files import FlightRecorderHook
 from torchemu.distributed._flight_files import dump_trace as _dump_fr_trace
 from torchemu.distributed._flight_files import dump_trace_file as _dump_fr_trace_file
@@ -61,6 +62,7 @@ __all__ = [
     "BroadcastOptions",
     "BuiltinCommHookType",
     "DebugLevel",
+    "ErrorType",
     "FileStore",
     "FlightRecorderHook",
     "GatherOptions",

@@ -30,6 +30,11 @@ def wait_tensor(tensor: Tensor) -> Tensor:
     return tensor.trigger_wait() if isinstance(tensor, AsyncCollectiveTensor) else tensor
 
 
+def wait_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors themselves, for which the current stream now waits."""
+    return [wait_tensor(t) for t in tensors]
+
+
 def all_reduce(self: Tensor, reduceOp: str, group: Ranks, tag: str = "") -> Tensor:  # noqa: N803 (PyTorch's name)
     """The reduction over all ranks."""
     reduction = _reduction(reduceOp)
@@ -233,7 +238,18 @@ def _refuse_async(async_op: bool) -> None:
 all_gather_tensor_autograd = all_gather_tensor
 reduce_scatter_tensor_autograd = reduce_scatter_tensor
 all_to_all_single_autograd = all_to_all_single
+all_gather_single_autograd, reduce_scatter_single_autograd = all_gather_tensor, reduce_scatter_tensor
 """The names under which PyTorch had these through which gradients go, when they did not through the others."""
+
+
+all_gather_single, all_gather_single_coalesced = all_gather_tensor, all_gather_into_tensor_coalesced
+reduce_scatter_single, reduce_scatter_single_coalesced = reduce_scatter_tensor, reduce_scatter_tensor_coalesced
+"""What newer versions of PyTorch call them."""
+
+legacy_all_gather, legacy_allgather, legacy_allreduce = c10d.all_gather, c10d.all_gather_into_tensor, c10d.all_reduce
+legacy_reducescatter, legacy_all_to_all_single = c10d.reduce_scatter_tensor, c10d.all_to_all_single
+legacy_all_gather_base, legacy_reduce_scatter_base = c10d._all_gather_base, c10d._reduce_scatter_base
+"""The collectives in place whose calls PyTorch's compiler replaces."""
 
 
 # -- what they are made of
@@ -259,6 +275,8 @@ def _filled(output: Tensor, work: Work | None) -> Tensor:
 
 def _all_filled(outputs: Sequence[Tensor], works: Sequence[Work]) -> list[Tensor]:
     """Each with the work that fills it: a work fills some of the tensors, in order."""
+    if len(works) == 1:
+        return [AsyncCollectiveTensor(output, works[0]) for output in outputs]
     by_tensor = {id(t): work for work in works for t in work.result()}
     return [AsyncCollectiveTensor(output, by_tensor.get(id(output))) for output in outputs]
 

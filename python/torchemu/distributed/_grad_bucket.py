@@ -30,9 +30,9 @@ class GradBucket:
         """All gradients as one vector."""
         return self._buffer
 
-    def set_buffer(self, tensor: Tensor) -> None:
+    def set_buffer(self, buffer: Tensor) -> None:
         """Puts another vector in the place of the gradients'."""
-        self._buffer = tensor
+        self._buffer = buffer
 
     def gradients(self) -> list[Tensor]:
         """Each parameter's part of the buffer."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchemu import _runtime
 from torchemu._binding import go
@@ -17,7 +17,6 @@ from torchemu._tensor import Tensor
 from torchemu._unsupported import unsupported
 from torchemu.distributed import _hooks
 from torchemu.distributed._hooks import PostHookArgs, PreHookArgs
-from torchemu.distributed._options import BackendOptions
 from torchemu.distributed._reduce_op import ReduceOp
 from torchemu.distributed._work import Work
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from torchemu.distributed._groups import ProcessGroup
     from torchemu.distributed._hooks import Hooks
     from torchemu.distributed._registry import BackendType
+    from torchemu.distributed.store import Store
 
 _NO_TIMEOUT = timedelta()
 
@@ -242,6 +242,17 @@ class GroupMethods:
         sizes = list(output_split_sizes), list(input_split_sizes)
         return _limited(_functions().all_to_all_single(output, input, *sizes, self, True), opts, timeout)
 
+    def gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:  # noqa: A002
+        """See torch.distributed.gather_single; opts is GatherOptions or the root."""
+        target = _option(opts, "rootRank", 0)
+        work = _functions().gather_single(input, output, group=self, async_op=True, group_dst=target)
+        return _limited(work, opts, None)
+
+    all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
+    reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
+    all_to_all_single, gather_into_tensor = alltoall_base, gather_single
+    """What newer versions of PyTorch call them."""
+
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """See torch.distributed.barrier; the work's wait() blocks the host."""
         limit = opts if isinstance(opts, timedelta) else timeout
@@ -341,6 +352,10 @@ class GroupMethods:
             raise RuntimeError(f"No backend type associated with device type {kind}")
         return group
 
+    def get_backend(self, device: Any) -> Any:
+        """What does the group's operations on a device; see torch.distributed.get_backend_impl."""
+        return self._get_backend(device)
+
     def _register_backend(self, device: Any, backend_type: BackendType, backend: Any = None) -> None:
         """Makes a backend do the operations on a type of device, for a group that a program has made.
 
@@ -380,29 +395,6 @@ class GroupMethods:
         kinds = BackendConfig(self.backend).device_backend_map if carrier is None else carrier.kinds
         return [device(kind) for kind in kinds]
 
-    @property
-    def options(self) -> BackendOptions:
-        """Those of a backend, which mean nothing here."""
-        given = BackendOptions()
-        given._timeout = self._self().timeout
-        return given
-
-    @property
-    def supports_splitting(self) -> bool:
-        """True: split_group works."""
-        return True
-
-    @property
-    def supports_time_estimate(self) -> bool:
-        """True: _time_estimator works."""
-        return True
-
-    def _set_default_timeout(self, timeout: timedelta) -> None:
-        self._self().set_timeout(timeout)
-
-    def eager_connect_single_device(self, device: Any = None) -> None:
-        """Does nothing: ranks are connected."""
-
     def _enable_collectives_timing(self) -> None:
         """Does nothing: works always know their duration."""
 
@@ -433,7 +425,14 @@ class GroupMethods:
         group: ProcessGroup = _functions().split_group(self, [list(ranks)], timeout, opts, group_desc)
         return group
 
-    def merge_remote_group(self, *args: Any, **kwargs: Any) -> None:
+    def merge_remote_group(
+        self,
+        store: Store,
+        size: int,
+        timeout: timedelta | None = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+    ) -> NoReturn:
         """Not supported: all ranks of a World are in the default group.
 
         Raises:

@@ -13,6 +13,7 @@ from torchemu._binding import go
 from torchemu._device import ACCELERATORS, CPU, device
 from torchemu._waiting import picoseconds
 from torchemu.distributed import _backends, _flight_files
+from torchemu.distributed._backend_methods import BackendMethods
 from torchemu.distributed._backends import Backend
 from torchemu.distributed._carrier import Carrier, checked_place
 from torchemu.distributed._group_methods import GroupMethods
@@ -33,7 +34,7 @@ _NOT_INITIALIZED = "Default process group has not been initialized, please make 
 _UNKNOWN = "Process group {} is not initialized in the world group map. Please initialize the group first."
 
 
-class ProcessGroup(GroupMethods):
+class ProcessGroup(GroupMethods, BackendMethods):
     """Ranks that meet in collectives, as one of them knows the group.
 
     Programs get groups from init_process_group and new_group. One that they make themselves, of this class or one of
@@ -413,6 +414,27 @@ def get_backend(group: ProcessGroup | None = None) -> str:
 def get_backend_config(group: ProcessGroup | None = None) -> str:
     """The backend for each type of device: "cpu:gloo,cuda:nccl"."""
     return repr(_backends.BackendConfig(get_backend(group)))
+
+
+def get_backend_impl(group: str | ProcessGroup | None = None, device: Any = None) -> Any:
+    """What does the operations of a group on a device: the group itself on the fabric.
+
+    Args:
+        group: or its name; None is the default group.
+        device: None is the one that the group is bound to, or all that it is for.
+
+    Raises:
+        ValueError: this rank is not in the group; without a device, there are different ones.
+        RuntimeError: there is none for the device.
+    """
+    found = resolved(find_by_name(group) if isinstance(group, str) else group)
+    where = found.bound_device_id if device is None else device
+    if where is not None:
+        return found._get_backend(where)
+    each = [found._get_backend(kind) for kind in found._device_types] or [found._get_backend(CPU)]
+    if any(backend is not each[0] for backend in each):
+        raise ValueError("Process group has multiple backend implementations; pass the device argument to select one.")
+    return each[0]
 
 
 def get_pg_count() -> int:

@@ -190,13 +190,14 @@ def split_group(
     timeout: timedelta | None = None,
     pg_options: Any = None,
     group_desc: str | None = None,
+    backend: str | None = None,
 ) -> ProcessGroup | None:
     """Cuts a group into parts. All its ranks must call it.
 
     Args:
         parent_pg: the group; None is the default one.
         split_ranks: the group ranks in each part. Ranks need not be in any.
-        timeout, pg_options, group_desc: as for new_group.
+        timeout, pg_options, group_desc, backend: as for new_group; without a backend it is that of the parent.
 
     Returns:
         the part that this rank is in; None without one.
@@ -214,7 +215,7 @@ def split_group(
         return None
     ranks = [parent.ranks[r] for r in mine[0]]
     name = groups.get().name_of(tuple(parent.shared.members[r] for r in mine[0]))
-    return _made(parent, name, ranks, group_desc or f"{parent.group_desc}:split", Asked(timeout))
+    return _made(parent, name, ranks, group_desc or f"{parent.group_desc}:split", Asked(timeout, backend))
 
 
 def _check_part(parent: ProcessGroup, part: Sequence[int]) -> None:

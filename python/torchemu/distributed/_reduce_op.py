@@ -87,9 +87,9 @@ reduce_op = _Deprecated()
 """Deprecated: use ReduceOp."""
 
 
-def supports_complex(op: RedOpType | ReduceOp) -> bool:
+def supports_complex(reduceOp: RedOpType | ReduceOp) -> bool:  # noqa: N803 (PyTorch's name)
     """Whether the reduction means something for complex numbers, taken as pairs of real ones."""
-    return op in (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM, RedOpType.UNUSED)
+    return reduceOp in (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM, RedOpType.UNUSED)
 
 
 _CORE_NAMES = {

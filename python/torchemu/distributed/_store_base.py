@@ -49,6 +49,20 @@ class Store:
         key then has; the expected one where it has none."""
         raise self._lacks("compare_set")
 
+    def barrier(self, key: str, world_size: int, timeout: timedelta | None = None) -> None:
+        """Waits until so many have called this with the key, which is good for once.
+
+        Raises:
+            DistStoreError: the timeout, or else the store's, has passed.
+            ValueError: world_size is not positive.
+        """
+        if world_size <= 0:
+            raise ValueError(f"world_size must be positive, not {world_size}")
+        if self.add(f"{key}/arrived", 1) == world_size:
+            self.set(f"{key}/released", "1")
+        waiting = [f"{key}/released"]
+        self.wait(waiting) if timeout is None else self.wait(waiting, timeout)
+
     def check(self, keys: Sequence[str]) -> bool:
         """Whether all keys are there."""
         raise self._lacks("check")

@@ -107,6 +107,22 @@ class Work:
             raise RuntimeError("Work::getFuture not implemented.")
         return futures.issued(self._outputs, self._event)
 
+    def get_future_result(self) -> futures.Future[int]:
+        """A future of how the operation has ended: 0, which is success.
+
+        Raises:
+            RuntimeError: the work is a program's own, which has none.
+        """
+        if self._outputs is None:
+            raise RuntimeError("Work::getFutureResult not implemented.")
+        return futures.issued(0, self._event)
+
+    def boxed(self) -> Work:
+        """Itself."""
+        return self
+
+    unbox = boxed
+
     def source_rank(self) -> int:
         """The group rank that a receive from any rank got its message from."""
         if self._outputs is None:

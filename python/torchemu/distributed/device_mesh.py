@@ -15,6 +15,7 @@ from torchemu.distributed._mesh_arguments import DEFAULT, Override, array_of, na
 from torchemu.distributed._mesh_layout import Axis, Layout, joined, size_of, split
 from torchemu.distributed.distributed_c10d import (
     ProcessGroup,
+    _abort_process_group,
     _get_default_group,
     get_process_group_ranks,
     get_rank,
@@ -67,6 +68,7 @@ class DeviceMesh:
         backend_override: a backend and its options for each axis.
 
     Raises:
+        TypeError: no mesh.
         RuntimeError: the mesh has more ranks than the world.
         ValueError: a rank is in the mesh twice, or not of the default group; the overrides are not as many as the axes.
 
@@ -82,13 +84,15 @@ class DeviceMesh:
     def __init__(
         self,
         device_type: str,
-        mesh: Any,
+        mesh: Any = None,
         *,
         mesh_dim_names: Sequence[str] | None = None,
         backend_override: Sequence[Override] | None = None,
         _init_backend: bool = True,
         _rank: int | None = None,
     ) -> None:
+        if mesh is None:
+            raise TypeError("The mesh argument is required except for PRIVATE USAGE ONLY!")
         ranks = array_of(mesh)
         overrides = tuple(backend_override) if backend_override is not None else (DEFAULT,) * ranks.ndim
         if len(overrides) != ranks.ndim:
@@ -239,6 +243,17 @@ class DeviceMesh:
     def get_all_groups(self) -> list[ProcessGroup]:
         """The process groups along all axes."""
         return [self.get_group(i) for i in range(self.ndim)]
+
+    def abort(self) -> None:
+        """Aborts this rank's groups along the axes, so that nobody waits for it there any more.
+
+        Raises:
+            RuntimeError: it is a part of another mesh.
+        """
+        if self._root is not None:
+            raise RuntimeError("abort() is not supported on a submesh. Call abort() on the root mesh instead.")
+        for group in dict.fromkeys(self.get_all_groups()):
+            _abort_process_group(group)
 
     @property
     def _dim_group_names(self) -> list[str]:

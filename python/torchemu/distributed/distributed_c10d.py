@@ -24,6 +24,7 @@ from torchemu.distributed._backends import default_timeout as _get_default_timeo
 from torchemu.distributed._barriers import barrier, monitored_barrier
 from torchemu.distributed._coalescing import CoalescingManager as _CoalescingManager
 from torchemu.distributed._coalescing import _coalescing_manager
+from torchemu.distributed._debug import DebugLevel, get_debug_level
 from torchemu.distributed._estimates import TimeEstimator as _TimeEstimator
 from torchemu.distributed._estimates import _time_estimator
 from torchemu.distributed._exchanges import (
@@ -44,6 +45,7 @@ from torchemu.distributed._groups import (
     ProcessGroup,
     get_backend,
     get_backend_config,
+    get_backend_impl,
     get_global_rank,
     get_group_rank,
     get_pg_count,
@@ -136,6 +138,7 @@ __all__ = [
     "BackendConfig",
     "BarrierOptions",
     "BroadcastOptions",
+    "DebugLevel",
     "DistStoreError",
     "GatherOptions",
     "GroupMember",
@@ -202,6 +205,8 @@ __all__ = [
     "gather_single",
     "get_backend",
     "get_backend_config",
+    "get_backend_impl",
+    "get_debug_level",
     "get_default_backend_for_device",
     "get_global_rank",
     "get_group_rank",

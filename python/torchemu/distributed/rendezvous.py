@@ -18,13 +18,13 @@ Meeting = Iterator[tuple[Store, int, int]]
 """What a handler returns: its first item is the store, the rank and the world size."""
 
 
-def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -> Meeting:
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Meeting:
     """The iterator that the handler of the URL's scheme returns.
 
     Args:
         url: ``env://``, ``tcp://host:port``, ``file:///path``, or one of a registered scheme.
         rank, world_size: unless they are -1 they become part of the URL's query.
-        options: for the handler; those here know ``timeout``, which is that of the store.
+        kwargs: for the handler; those here know ``timeout``, which is that of the store.
 
     Raises:
         RuntimeError: an argument of the wrong type; an unknown scheme.
@@ -42,7 +42,7 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -
     text = _with_query(text, rank=rank, world_size=world_size)
     if scheme not in handlers:
         raise RuntimeError(f"No rendezvous handler for {scheme}://")
-    return handlers[scheme](text, **options)
+    return handlers[scheme](text, **kwargs)
 
 
 def register_rendezvous_handler(scheme: str, handler: Callable[..., Meeting]) -> None:

@@ -16,18 +16,32 @@ from torchemu._tensor import Tensor
 from torchemu.distributed._groups import ProcessGroup, find_by_name
 from torchemu.distributed._symmetric_memory import _handle, _peers
 from torchemu.distributed._symmetric_memory._handle import BACKENDS, _SymmetricMemory, settings
+from torchemu.distributed._symmetric_memory._workspaces import (
+    enable_symm_mem_for_group,
+    get_symm_mem_workspace,
+    is_symm_mem_enabled_for_group,
+    make_contiguous_for_perm,
+    restride_A_for_fused_matmul_reduce_scatter,
+    restride_A_shard_for_fused_all_gather_matmul,
+)
 
 __all__ = [
     "empty",
+    "enable_symm_mem_for_group",
     "get",
     "get_backend",
     "get_mem_pool",
     "get_mempool_allocator",
     "get_signal_pad_size",
+    "get_symm_mem_workspace",
     "is_nvshmem_available",
+    "is_symm_mem_enabled_for_group",
     "is_symm_mem_tensor",
+    "make_contiguous_for_perm",
     "put_signal",
     "rendezvous",
+    "restride_A_for_fused_matmul_reduce_scatter",
+    "restride_A_shard_for_fused_all_gather_matmul",
     "set_backend",
     "set_signal_pad_size",
     "wait_signal",

@@ -1,0 +1,207 @@
+"""What PyTorch has beside collectives and groups: names of newer versions, methods of backends, workspaces."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from conftest import OpenWorld
+from own_backends import registered, t
+from ranks import on_ranks
+
+import torchemu as torch
+import torchemu.distributed as dist
+import torchemu.distributed._functional_collectives as funcol
+import torchemu.distributed._symmetric_memory as symm_mem
+from torchemu._C import _distributed_c10d as c10d
+
+N = 3
+
+
+class TestCanonicalNames:
+    """What newer versions of PyTorch call the methods and functions."""
+
+    def test_methods(self, open_world: OpenWorld) -> None:
+        open_world()
+
+        def main(rank: int) -> None:
+            dist.init_process_group("gloo")
+            group = dist.group.WORLD
+            assert group is not None
+            own, whole = torch.full((2,), float(rank), device="cpu"), t(2 * N)
+            group.all_gather_single(whole, own).wait()
+            assert whole.tolist() == [0, 0, 1, 1, 2, 2]
+            total = t(2)
+            group.reduce_scatter_single(total, whole).wait()
+            assert total.tolist() == [N * rank] * 2
+            turned = t(N)
+            group.all_to_all_single(turned, torch.arange(float(N), device="cpu") + 10 * rank, [], []).wait()
+            assert turned.tolist() == [10 * r + rank for r in range(N)]
+            gathered = torch.zeros(2 * N, device="cpu")
+            options = dist.GatherOptions()
+            options.rootRank = 1
+            group.gather_single(gathered, own, options).wait()
+            assert gathered.tolist() == ([0, 0, 1, 1, 2, 2] if rank == 1 else [0] * 2 * N)
+            both = [t(N), t(2 * N)]
+            group.all_gather_single_coalesced(both, [own[:1], own]).wait()
+            assert [x.tolist() for x in both] == [[0, 1, 2], [0, 0, 1, 1, 2, 2]]
+            parts = [t(1), t(2)]
+            group.reduce_scatter_single_coalesced(parts, both).wait()
+            assert [x.tolist() for x in parts] == [[N * rank], [N * rank] * 2]
+
+        on_ranks(N, main)
+
+    def test_functional(self, open_world: OpenWorld) -> None:
+        open_world()
+
+        def main(rank: int) -> None:
+            dist.init_process_group("gloo")
+            own = torch.full((1, 2), float(rank), device="cpu")
+            gathered = funcol.all_gather_single(own, 1, "0")
+            assert gathered.tolist() == [[0, 0, 1, 1, 2, 2]]
+            (waited,) = funcol.wait_tensors(funcol.all_gather_single_coalesced([own], "0"))
+            assert waited.tolist() == [[0, 0], [1, 1], [2, 2]]
+            assert funcol.reduce_scatter_single(waited, "sum", 0, "0").tolist() == [[N * rank] * 2]
+            (part,) = funcol.reduce_scatter_single_coalesced([waited], "max", [0], "0")
+            assert part.tolist() == [[rank] * 2]
+
+        on_ranks(N, main)
+
+    def test_the_implementation_of_a_backend(self, open_world: OpenWorld) -> None:
+        open_world()
+
+        def main(rank: int) -> None:
+            registered("own", lambda store, rank, size, timeout: c10d.Backend(rank, size), devices=["cuda"])
+            dist.init_process_group("cpu:gloo,cuda:own")
+            group = dist.group.WORLD
+            assert group is not None
+            with pytest.raises(ValueError, match="has multiple backend implementations; pass the device argument"):
+                dist.get_backend_impl()
+            assert type(dist.get_backend_impl(device="cuda")) is c10d.Backend
+            assert isinstance(dist.get_backend_impl("0", "cpu"), dist.ProcessGroupGloo)
+            plain = dist.new_group(backend="gloo")
+            assert dist.get_backend_impl(plain) is plain is plain.get_backend("cpu")
+
+        on_ranks(2, main)
+
+
+@pytest.mark.parametrize("prefix", [False, True])
+def test_barrier_of_a_store(open_world: OpenWorld, prefix: bool) -> None:
+    open_world()
+    shared = dist.HashStore()
+    arrived: list[int] = []
+
+    def main(rank: int) -> None:
+        store: dist.Store = dist.PrefixStore("p", shared) if prefix else shared
+        arrived.append(rank)
+        store.barrier("first", N)
+        assert len(arrived) == N
+        store.barrier("alone", 1)
+        if rank == 0:
+            with pytest.raises(dist.DistStoreError, match="Wait timeout"):
+                store.barrier("second", 2, timedelta(milliseconds=5))
+        with pytest.raises(ValueError, match="world_size must be positive, not 0"):
+            store.barrier("third", 0)
+
+    on_ranks(N, main)
+
+
+def test_abort_of_a_mesh(open_world: OpenWorld) -> None:
+    """What a rank has issued along the axes ends; its groups are gone."""
+    open_world()
+
+    def main(rank: int) -> None:
+        mesh = dist.init_device_mesh("cuda", (2, 2), mesh_dim_names=("a", "b"))
+        with pytest.raises(RuntimeError, match="not supported on a submesh"):
+            mesh["a"].abort()
+        if rank != 3:
+            return
+        works = [dist.irecv(torch.ones(1, device="cuda"), group=g) for g in mesh.get_all_groups()]
+        mesh.abort()
+        for work in works:
+            assert work is not None
+            with pytest.raises(dist.DistBackendError, match=r"rank 3 has aborted process group . \(mesh_[ab]\)"):
+                work.wait(timedelta(seconds=1))
+        with pytest.raises(ValueError, match="was destroyed"):
+            dist.barrier(mesh.get_group("a"))
+
+    on_ranks(4, main)
+
+
+def test_a_mesh_needs_ranks(open_world: OpenWorld) -> None:
+    open_world()
+    with pytest.raises(TypeError, match="The mesh argument is required"):
+        dist.DeviceMesh("cuda")
+
+
+def test_methods_of_backends(open_world: OpenWorld) -> None:
+    open_world()
+
+    def main(rank: int) -> None:
+        dist.init_process_group("cpu:gloo,cuda:nccl")
+        group = dist.group.WORLD
+        assert group is not None
+        backend = group._get_backend(torch.device("cuda"))
+        pool = torch.cuda.MemPool(backend.mem_allocator)
+        with torch.cuda.use_mem_pool(pool):
+            x = torch.ones(4, device="cuda")
+        backend.register_mem_pool(pool)
+        dist.all_reduce(x)
+        backend.deregister_mem_pool(pool)
+        assert x.tolist() == [2] * 4
+        made = backend.allocate_tensor((2, 3), dtype=torch.int32, device="cuda")
+        assert (made.shape, made.dtype, made.device.type) == ((2, 3), torch.int32, "cuda")
+        assert not backend.supports_tensor_alloc("cpu")
+        with pytest.raises(RuntimeError, match="does not support allocateTensor"):
+            backend.allocate_tensor(2, dtype=torch.int32, device="cpu")
+        assert (backend.get_error(), backend.comm_split_count()) == (c10d.ErrorType.SUCCESS, 0)
+        with pytest.raises(RuntimeError, match="does not support shrink"):
+            backend.shrink([0])
+
+    on_ranks(2, main)
+
+
+def test_works_tell_how_they_ended(open_world: OpenWorld) -> None:
+    open_world()
+
+    def main(rank: int) -> None:
+        dist.init_process_group("gloo")
+        work = dist.all_reduce(t(1), async_op=True)
+        assert work is not None
+        assert work.get_future_result().wait() == 0
+        assert work.boxed() is work is work.unbox()
+
+    on_ranks(2, main)
+
+
+class TestWorkspaces:
+    def test_grow_with_what_is_asked_for(self, open_world: OpenWorld) -> None:
+        open_world()
+
+        def main(rank: int) -> None:
+            dist.init_process_group("nccl")
+            first = symm_mem.get_symm_mem_workspace("0", 64)
+            assert symm_mem.get_symm_mem_workspace("0", 48) is first
+            second = symm_mem.get_symm_mem_workspace("0", 128)
+            assert (first.buffer_size, second.buffer_size) == (64, 128)
+            second.get_buffer(rank, (4,), torch.float32).fill_(rank + 1.0)
+            second.barrier()
+            assert second.get_buffer(1 - rank, (4,), torch.float32).tolist() == [2.0 - rank] * 4
+            with pytest.warns(FutureWarning, match="There is no need to call this function anymore"):
+                symm_mem.enable_symm_mem_for_group("0")
+            assert symm_mem.is_symm_mem_enabled_for_group("0")
+            assert not symm_mem.is_symm_mem_enabled_for_group("7")
+
+        on_ranks(2, main)
+
+    @pytest.mark.parametrize("dim", [0, 1, 2, -1])
+    def test_layouts(self, open_world: OpenWorld, dim: int) -> None:
+        open_world()
+        x = torch.arange(24.0).reshape(2, 3, 4)
+        for restride in (
+            symm_mem.restride_A_shard_for_fused_all_gather_matmul,
+            symm_mem.restride_A_for_fused_matmul_reduce_scatter,
+        ):
+            moved = restride(x, dim)
+            assert moved.tolist() == x.tolist()
+            assert moved.movedim(dim, 0).is_contiguous()
