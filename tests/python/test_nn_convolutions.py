@@ -363,12 +363,11 @@ def test_modules_refuse_as_pytorch_does() -> None:
             call()
 
 
-@pytest.mark.parametrize(
-    "module", [nn.BatchNorm1d(4), nn.LayerNorm(4), nn.RMSNorm(4), nn.MaxPool1d(2), nn.Dropout(0.5)], ids=repr
-)
-def test_results_may_be_written_into(module: nn.Module) -> None:
+@pytest.mark.parametrize("kind", ["BatchNorm1d", "LayerNorm", "RMSNorm", "MaxPool1d", "Dropout"])
+def test_results_may_be_written_into(kind: str) -> None:
     """Their derivatives look at other things: an activation in place may follow, as it does in many networks."""
-    x = torch.from_numpy(normal(1, 3, 4)).float()
+    module = getattr(nn, kind)(0.5 if kind == "Dropout" else 2)
+    x = torch.from_numpy(normal(1, 3, 2)).float()
     grads = []
     for inplace in (False, True):
         given = x.clone().requires_grad_()

@@ -15,7 +15,9 @@ from torchemu.nn.modules import (
     normalization,
     pooling,
     rectifiers,
+    rnn,
     sparse,
+    transformer,
 )
 from torchemu.nn.modules.activation import *
 from torchemu.nn.modules.attention import *
@@ -30,7 +32,9 @@ from torchemu.nn.modules.module import Module as Module
 from torchemu.nn.modules.normalization import *
 from torchemu.nn.modules.pooling import *
 from torchemu.nn.modules.rectifiers import *
+from torchemu.nn.modules.rnn import *
 from torchemu.nn.modules.sparse import *
+from torchemu.nn.modules.transformer import *
 
 __all__ = ["Module"]
 __all__ += activation.__all__
@@ -45,4 +49,6 @@ __all__ += loss.__all__
 __all__ += normalization.__all__
 __all__ += pooling.__all__
 __all__ += rectifiers.__all__
+__all__ += rnn.__all__
 __all__ += sparse.__all__
+__all__ += transformer.__all__
