@@ -33,6 +33,7 @@ from torchemu.distributed import (
 )
 from torchemu.distributed._backend_groups import Backend
 from torchemu.distributed._backend_methods import ErrorType
+from torchemu.distributed._fake import FakeProcessGroup, FakeWork
 from torchemu.distributed._flight_files import FlightRecorderHook
 from torchemu.distributed._flight_files import dump_trace as _dump_fr_trace
 from torchemu.distributed._flight_files import dump_trace_file as _dump_fr_trace_file
@@ -63,6 +64,8 @@ __all__ = [
     "BuiltinCommHookType",
     "DebugLevel",
     "ErrorType",
+    "FakeProcessGroup",
+    "FakeWork",
     "FileStore",
     "FlightRecorderHook",
     "GatherOptions",

@@ -67,6 +67,7 @@ class Backend(str, metaclass=_OfRank):
     XCCL = "xccl"
     UCC = "ucc"
     MPI = "mpi"
+    FAKE = "fake"
 
     _BackendPlugin = Plugin
 

@@ -40,9 +40,16 @@ class Plugin(NamedTuple):
     extended_api: bool
 
 
+def _fake(about: Any, options: Any) -> Any:
+    """Makes a group of backend fake."""
+    from torchemu.distributed._fake import created
+
+    return created(about, options)
+
+
 def _types() -> dict[str, BackendType]:
     names = (UNDEFINED, GLOO, NCCL, "ucc", "mpi", "xccl")
-    return {name: BackendType[name.upper()] for name in names} | {AHBM: BackendType.CUSTOM}
+    return {name: BackendType[name.upper()] for name in names} | dict.fromkeys((AHBM, "fake"), BackendType.CUSTOM)
 
 
 @dataclass
@@ -54,10 +61,10 @@ class Known:
         by_device: the backend that each type of device has unless a program says another.
         capability: the types of devices that each is for.
         types: the kind of each.
-        plugins: those that the program has registered, by their names in capitals.
+        plugins: those that the program has registered, by their names in capitals, and FAKE.
     """
 
-    names: list[str] = field(default_factory=lambda: [UNDEFINED, AHBM, GLOO, NCCL, "xccl", "ucc", "mpi"])
+    names: list[str] = field(default_factory=lambda: [UNDEFINED, AHBM, GLOO, NCCL, "xccl", "ucc", "mpi", "fake"])
     by_device: dict[str, str] = field(default_factory=lambda: {"cpu": GLOO, "cuda": NCCL, "ahbm": AHBM})
     capability: dict[str, list[str]] = field(
         default_factory=lambda: {
@@ -67,10 +74,11 @@ class Known:
             "xccl": ["xpu"],
             "ucc": ["cpu", "cuda"],
             "mpi": ["cpu", "cuda"],
+            "fake": ["cpu", "cuda", "hpu", "xpu"],
         }
     )
     types: dict[str, BackendType] = field(default_factory=_types)
-    plugins: dict[str, Plugin] = field(default_factory=dict)
+    plugins: dict[str, Plugin] = field(default_factory=lambda: {"FAKE": Plugin(_fake, extended_api=True)})
 
     def plugin(self, name: str) -> Plugin | None:
         """The registered backend of the name; None without one."""

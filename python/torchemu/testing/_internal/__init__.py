@@ -1,0 +1,1 @@
+"""What PyTorch's own tests are made of, as far as programs use it."""
