@@ -31,7 +31,9 @@ class GradBucket:
         return self._buffer
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Puts another vector in the place of the gradients'."""
+        """Puts another vector in the place of the gradients', which are parts of that from now on."""
+        parts = buffer.split([p.numel() for p in self._parameters])
+        self._gradients = [part.view(p.shape) for part, p in zip(parts, self._parameters, strict=True)]
         self._buffer = buffer
 
     def gradients(self) -> list[Tensor]:
