@@ -486,6 +486,25 @@ def test_atexit_at_each_kind_of_end(tmp_path: Path, leave: str, runs: bool) -> N
     assert outcome.out == ("exit of 0\n" if runs else "")
 
 
+def test_hooks_of_exceptions(tmp_path: Path) -> None:
+    """Each rank's own, called before what is due at its end; not when it leaves by itself."""
+    text = """
+        import atexit
+        atexit.register(print, rank, "ends")
+        if rank:
+            sys.excepthook = lambda kind, error, trace: print(rank, kind.__name__, error, trace.tb_lineno > 0)
+        others_run()
+        if rank == 1:
+            raise LookupError("gone")
+        if rank == 2:
+            sys.exit(3)
+    """
+    outcome = ranks(tmp_path, text)
+    assert outcome.status == 1 and "LookupError: gone" in outcome.err
+    assert sorted(lines(outcome)) == ["0 ends", "1 LookupError gone True", "1 ends", "2 ends"]
+    assert outcome.out.index("1 LookupError") < outcome.out.index("1 ends")
+
+
 def test_ranks_that_are_unwound_run_finally_but_not_atexit(tmp_path: Path) -> None:
     text = """
         import atexit

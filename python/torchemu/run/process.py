@@ -37,7 +37,7 @@ class Process:
     def __init__(self, isolation: Isolation, key: str, interpreter: Interpreter, modules: Table) -> None:
         self.key, self.interpreter, self.modules = key, interpreter, modules
         self.folder, self.thread = os.getcwd(), threading.get_ident()
-        self._output = (interpreter.stdout, interpreter.stderr)
+        self._output, self._excepthook = (interpreter.stdout, interpreter.stderr), interpreter.excepthook
         self.random = RandomState(key)
         self.exits = Exits()
         self.handlers: dict[int, Any] = {}
@@ -69,7 +69,8 @@ class Process:
             fn(rank, *args)
         except (Unwound, ImmediateExit, Signalled):
             raise
-        except BaseException:
+        except BaseException as error:
+            self._hand_to_hook(error)
             self.exits.run()
             raise
         else:
@@ -78,6 +79,11 @@ class Process:
             for stream in (sys.stdout, sys.stderr, *self._output):
                 if stream is not None and not stream.closed:
                     stream.flush()
+
+    def _hand_to_hook(self, error: BaseException) -> None:
+        """Calls the program's sys.excepthook, if it has one. The run reports the error all the same."""
+        if sys.excepthook is not self._excepthook and not isinstance(error, SystemExit):
+            sys.excepthook(type(error), error, error.__traceback__)
 
     def birth(self, forked: bool) -> Birth:
         """What a process that this one starts now begins with; a forked one, as a copy of it."""
