@@ -21,6 +21,7 @@ from torchemu._limits import finfo, iinfo
 from torchemu._placement import DPPolicy
 from torchemu._runtime import World
 from torchemu._runtime import opened as open_world
+from torchemu._settings import current as current_settings
 from torchemu._settings import get_default_device, get_default_dtype, set_default_device, set_default_dtype
 from torchemu._streams import Event, Stream
 from torchemu._tensor import *
@@ -134,18 +135,19 @@ def set_num_threads(num: int) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """highest: products of float32 are not rounded."""
-    return "highest"
+    """What the rank has said, at first highest. Products of float32 are not rounded in any case."""
+    return current_settings().matmul_precision
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Does nothing but to check: products of float32 are not rounded.
+    """Keeps what the rank says, and changes nothing: products of float32 are not rounded.
 
     Raises:
         RuntimeError: there is no such precision.
     """
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"float32_matmul_precision must be highest, high or medium, not {precision!r}")
+    current_settings().matmul_precision = precision
 
 
 def is_storage(obj: Any) -> bool:

@@ -56,7 +56,7 @@ def to(
         device, dtype: the same by name.
         non_blocking: do not wait for a copy to the host: then whoever looks at it does.
         copy: make a copy in any case.
-        memory_format: torch.preserve_format or torch.contiguous_format.
+        memory_format: means nothing: elements stay in row-major order, also with torch.channels_last.
     """
     where, kind, flags = _target(target)
     where = where if device is None else device

@@ -21,6 +21,8 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "broadcast_to",
+    "channels_last",
+    "channels_last_3d",
     "clone",
     "contiguous_format",
     "detach",
@@ -53,6 +55,7 @@ class Format:
 
 
 strided, preserve_format, contiguous_format = map(Format, ("strided", "preserve_format", "contiguous_format"))
+channels_last, channels_last_3d = map(Format, ("channels_last", "channels_last_3d"))
 
 
 def view_op(name: str) -> Op:

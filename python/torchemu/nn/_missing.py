@@ -47,7 +47,7 @@ FUNCTIONS = (
 )
 
 INITIAL_VALUES = (
-    "constant dirac dirac_ kaiming_normal kaiming_uniform normal orthogonal orthogonal_ sparse sparse_ "
+    "constant dirac dirac_ kaiming_normal kaiming_uniform normal orthogonal sparse sparse_ "
     "uniform xavier_normal xavier_uniform "
 )
 

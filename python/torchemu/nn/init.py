@@ -6,9 +6,12 @@ import math
 import warnings
 from collections.abc import Callable
 
+import numpy as np
+
 from torchemu._grad_mode import no_grad
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import eye
+from torchemu._tensor.from_data import from_numpy
 from torchemu._tensor.generator import Generator
 from torchemu._unsupported import unsupported_names
 from torchemu.nn._missing import INITIAL_VALUES, INSTEAD
@@ -170,6 +173,27 @@ def kaiming_normal_(
 ) -> Tensor:
     """Normal numbers with a standard deviation of the nonlinearity's gain/√inputs, or outputs in the mode fan_out."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+    """A matrix with orthonormal rows or columns, times the gain; dimensions behind the first are taken as one.
+
+    Raises:
+        ValueError: fewer than two dimensions.
+    """
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if not tensor.numel():
+        return tensor
+    rows, columns = tensor._shape[0], tensor.numel() // tensor._shape[0]
+    drawn = normal_(tensor.new_empty((rows, columns)), 0, 1, generator)
+    normal = drawn.detach().cpu().float().numpy()
+    normal = normal.T if rows < columns else normal
+    q, r = np.linalg.qr(normal)
+    q = q * np.sign(np.diag(r))
+    with no_grad():
+        tensor.view(rows, columns).copy_(from_numpy(np.ascontiguousarray(q.T if rows < columns else q)))
+        return tensor.mul_(gain)
 
 
 __getattr__ = unsupported_names("torch.nn.init", INITIAL_VALUES, INSTEAD)
