@@ -15,7 +15,7 @@ from torchemu._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 def test_there_and_back(open_world: OpenWorld, shapes: list[tuple[int, ...]], strided: bool) -> None:
     """NumPy says what the elements are; what comes back are views of the flat tensor."""
     open_world()
-    arrays = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + 10 * i for i, shape in enumerate(shapes)]
+    arrays = [np.array(np.arange(np.prod(s)).reshape(s) + 10 * i, np.float32) for i, s in enumerate(shapes)]
     tensors = [torch.from_numpy(a.copy()) for a in arrays]
     if strided:
         tensors = [t.unsqueeze(-1).expand(*t.shape, 2)[..., 0] for t in tensors]
