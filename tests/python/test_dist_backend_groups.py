@@ -427,6 +427,24 @@ class TestNames:
         dist.destroy_process_group()
 
 
+def test_what_is_for_groups_on_the_fabric_only(open_world: OpenWorld) -> None:
+    open_world()
+
+    def program(rank: int) -> None:
+        with pytest.raises(TypeError, match="backend for '0' does not support shrinking operations"):
+            dist.shrink_group([1])
+        text = "estimator is not supported in the current version of backend"
+        with pytest.raises(NotImplementedError, match=text), dist._time_estimator():
+            raise AssertionError("the block must not be run")
+        group = dist.group.WORLD
+        assert group is not None
+        group.abort()
+        dist.destroy_process_group()
+        assert not dist.is_initialized()
+
+    loopback(N, program)
+
+
 def test_functional_collectives_in_one_go_through_a_backend(open_world: OpenWorld) -> None:
     open_world()
 

@@ -49,9 +49,16 @@ def _time_estimator(group: ProcessGroup | None = None, device: Any = None) -> It
     Args:
         group: whose collectives; None is the default group.
         device: means nothing here.
+
+    Raises:
+        NotImplementedError: the group is not on the fabric.
     """
     ranks = resolved(group)
     refuse_shards(ranks, "_time_estimator")
+    if ranks.carrier is not None:
+        raise NotImplementedError(
+            f"collective time estimator is not supported in the current version of backend {ranks.backend}"
+        )
     estimator = TimeEstimator()
     set_estimator(ranks, estimator)
     try:

@@ -165,9 +165,9 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if is_outside(group):
         return
     leaving = default_group() if group is None else group
-    if not isinstance(leaving, ProcessGroup) or not leaving.alive:
-        raise ValueError("Invalid process group specified")
     mine = groups.get()
+    if not isinstance(leaving, ProcessGroup) or mine.by_name.get(leaving.group_name) is not leaving:
+        raise ValueError("Invalid process group specified")
     if leaving is current_default():
         mine.clear()
         set_default(None)
@@ -180,5 +180,4 @@ def abort_process_group(group: ProcessGroup | None = None) -> None:
     leaving = default_group() if group is None else group
     if isinstance(leaving, ProcessGroup) and leaving.alive:
         leaving.abort()
-        leaving.alive = True
     destroy_process_group(group)

@@ -245,11 +245,13 @@ def shrink_group(
         pg_options: means nothing here.
 
     Raises:
-        TypeError: ranks_to_exclude is not a list of integers.
+        TypeError: ranks_to_exclude is not a list of integers; the group is not on the fabric.
         ValueError: it is empty, has a rank twice, or one that does not exist, or has all ranks; unknown flags.
         RuntimeError: it has this rank.
     """
     old = resolved(group)
+    if old.carrier is not None:
+        raise TypeError(f"Process group backend for '{old.group_name}' does not support shrinking operations.")
     excluded = _checked_exclusion(old, ranks_to_exclude, shrink_flags)
     kept = [i for i in range(old.size()) if i not in excluded]
     if shrink_flags == SHRINK_ABORT:
