@@ -194,6 +194,11 @@ class TestCreators:
             with pytest.raises(KeyError, match="no such network"):
                 dist.init_process_group("mine")
             assert not dist.is_initialized()
+            registered("mine", lambda *args: None)
+            dist.init_process_group("mine")
+            with pytest.raises(RuntimeError, match="Could not retrieve or create the backend for device type cpu"):
+                dist.all_reduce(t(1))
+            dist.destroy_process_group()
             registered("mine", lambda *args: 5)
             with pytest.raises(TypeError, match=r"_register_backend\(\): incompatible function arguments"):
                 dist.init_process_group("mine")
@@ -404,7 +409,7 @@ class TestNames:
     def test_unknown_names(self) -> None:
         with pytest.raises(AttributeError, match="has no attribute 'MINE'"):
             dist.Backend.MINE  # noqa: B018
-        with pytest.raises(AssertionError, match="Unknown backend type mine"):
+        with pytest.raises(AssertionError, match="Unknown c10d backend type MINE; choose one of ahbm, nccl, gloo"):
             dist.init_process_group("cpu:mine")
 
     def test_any_size(self) -> None:

@@ -119,7 +119,12 @@ def test_what_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
         True, True, True, False, False,
     ]  # fmt: skip
     assert dist.Backend("NCCL") == dist.Backend.NCCL == "nccl"
-    assert [dist.get_default_backend_for_device(d) for d in ("cpu", "cuda:3", "ahbm")] == ["gloo", "nccl", "ahbm"]
+    assert [dist.get_default_backend_for_device(d) for d in ("cpu", "cuda:3", "ahbm", "mps")] == [
+        "gloo",
+        "nccl",
+        "ahbm",
+        "gloo",
+    ]
     with pytest.raises(ValueError, match="Default backend not registered for device : tpu"):
         dist.get_default_backend_for_device("tpu")
     monkeypatch.delenv("LOCAL_RANK", raising=False)

@@ -149,7 +149,7 @@ def _unknown(name: str) -> dict[str, str]:
         "format in `init_process_group` call.",
         stacklevel=5,
     )
-    return {"cpu": name, "cuda": name}
+    return {"cpu": name, "cuda": name, "xpu": name}
 
 
 def checked(backend: str | None) -> str:
@@ -165,7 +165,8 @@ def checked(backend: str | None) -> str:
             raise RuntimeError(_NOT_BUILT_IN[part])
         if not _is_there(part):
             choices = [*BACKENDS, *map(str.lower, known().plugins)]
-            raise AssertionError(f"Unknown backend type {part}; choose one of {', '.join(choices)}")
+            kind = f"c10d backend type {part.upper()}" if ":" in name else f"backend type {part}"
+            raise AssertionError(f"Unknown {kind}; choose one of {', '.join(choices)}")
     return name
 
 

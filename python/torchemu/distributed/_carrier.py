@@ -188,8 +188,10 @@ class Carrier:
             RuntimeError: nothing.
         """
         for name in ACCELERATORS if kind in ACCELERATORS else (kind,):
-            if name in self._backends:
+            if self._backends.get(name) is not None:
                 return self._backends[name]
+        if kind in self._backends:
+            raise RuntimeError(f"Could not retrieve or create the backend for device type {kind}")
         raise RuntimeError(f"No backend type associated with device type {kind}")
 
     @property

@@ -62,7 +62,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
     _place: tuple[int, int] | None  # rank and size of a group that a program has made; None on the fabric
 
     BackendType = BackendType
-    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = BackendType
+    UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, CUSTOM = BackendType
 
     def __init__(self, *place: Any) -> None:
         store, rank, size = checked_place("ProcessGroup", place)

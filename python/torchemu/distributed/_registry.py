@@ -19,9 +19,9 @@ class BackendType(enum.Enum):
     UNDEFINED = 0
     GLOO = 1
     NCCL = 2
+    XCCL = 5
     UCC = 3
     MPI = 4
-    XCCL = 5
     CUSTOM = 6
 
     def __int__(self) -> int:
@@ -65,7 +65,9 @@ class Known:
     """
 
     names: list[str] = field(default_factory=lambda: [UNDEFINED, AHBM, GLOO, NCCL, "xccl", "ucc", "mpi", "fake"])
-    by_device: dict[str, str] = field(default_factory=lambda: {"cpu": GLOO, "cuda": NCCL, "ahbm": AHBM})
+    by_device: dict[str, str] = field(
+        default_factory=lambda: {"cpu": GLOO, "cuda": NCCL, "xpu": "xccl", "mps": GLOO, "ahbm": AHBM}
+    )
     capability: dict[str, list[str]] = field(
         default_factory=lambda: {
             AHBM: ["cpu", "cuda", "ahbm"],
