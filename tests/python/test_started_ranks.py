@@ -187,8 +187,9 @@ FORKED = """
         optimizer = torch.optim.SGD(model.parameters(), lr=1)
         nn.init.constant_(model.layer.weight, 0.5)
         lock = threading.Lock()  # nothing pickles it
-        def helped(number):
-            return number + 1
+        def helped(number, *, more=1):
+            assert state[-1] == number  # not the parent's
+            return number + more
         START
         assert sorted([queue.get(), queue.get()]) == [0, 1]
         assert state == ["parent"] and array.tolist() == [0, 1] and tables == {"rows": [7]}

@@ -126,6 +126,8 @@ class Isolation:
             if inherited is not None:
                 inherited.put_into(vars(sys.modules["__main__"]))
             function, *arguments = [parcel.open() for parcel in parcels]
+            if inherited is not None:
+                function = inherited.bound(function, vars(sys.modules["__main__"]))
             function(rank, *arguments)
 
         return child, [self._born(rank, birth, parent) for rank, birth in enumerate(births)]

@@ -88,8 +88,9 @@ class _Unpickler(pickle.Unpickler):
 class Inheritance:
     """What the main program of a forked process finds in its variables: what the parent's has there by then.
 
-    Its functions, classes and modules are its own, for it is loaded anew; what is only defined in the part that is not,
-    behind ``if __name__ == "__main__"``, is the parent's.
+    Its functions, classes and modules are its own, for it is loaded anew. Classes that are only defined in the part
+    that is not, behind ``if __name__ == "__main__"``, are the parent's; functions from there use the variables of
+    whoever runs them.
 
     Args:
         variables: of the parent's main program.
@@ -97,12 +98,22 @@ class Inheritance:
     """
 
     def __init__(self, variables: Mapping[str, Any], own: Collection[str]) -> None:
+        self._variables = variables
         named = {name: value for name, value in variables.items() if not name.startswith("__")}
         self._code = {name: value for name, value in named.items() if isinstance(value, _CODE)}
         self._values = {name: Parcel(value, own) for name, value in named.items() if name not in self._code}
 
     def put_into(self, variables: dict[str, Any]) -> None:
         """Sets the variables of the running rank's main program, which has been loaded."""
-        variables.update({name: value for name, value in self._code.items() if name not in variables})
+        missing = self._code.keys() - variables.keys()
+        variables.update({name: self.bound(self._code[name], variables) for name in missing})
         copies: dict[int, Any] = {}
         variables.update({name: parcel.open(copies) for name, parcel in self._values.items()})
+
+    def bound(self, value: Any, variables: dict[str, Any]) -> Any:
+        """The value; a function that uses the parent's variables, as one that uses these."""
+        if not isinstance(value, types.FunctionType) or value.__globals__ is not self._variables:
+            return value
+        function = types.FunctionType(value.__code__, variables, value.__name__, value.__defaults__, value.__closure__)
+        function.__kwdefaults__ = value.__kwdefaults__
+        return function
