@@ -206,6 +206,17 @@ class TestCreators:
         on_ranks(1, main)
 
 
+def test_options_of_a_backend() -> None:
+    class Options(c10d.Backend.Options):
+        def __init__(self, colour: str) -> None:
+            super().__init__("own", timedelta(seconds=4))
+            self.colour = colour
+
+    options = Options("red")
+    assert (options.backend, options._timeout, options.colour) == ("own", timedelta(seconds=4), "red")
+    assert c10d.Backend.Options("own")._timeout == timedelta(minutes=30)
+
+
 class Own(c10d.Backend):
     """A backend that can all_reduce, and only on one rank."""
 
@@ -324,6 +335,23 @@ class TestByHand:
         (error,) = failures(1, main).values()
         assert "1/name" not in str(error)
         assert "key '1/member/1'" in str(error)
+
+    def test_ranks_that_do_not_fit(self, open_world: OpenWorld) -> None:
+        open_world()
+        store = dist.HashStore()
+
+        def main(rank: int) -> None:
+            with pytest.raises(ValueError, match="rank 2 is not one of a group of 2"):
+                dist.ProcessGroupGloo(store, 2, 2)
+            with pytest.raises(TypeError, match="incompatible constructor arguments"):
+                dist.ProcessGroupGloo(store, "0", 2)  # type: ignore[arg-type]
+            if rank < 2:
+                dist.ProcessGroupGloo(store, rank, 2 + rank)
+            else:
+                dist.ProcessGroupGloo(store, 2, 3)
+
+        errors = failures(3, main)
+        assert any("disagree on the members" in str(error) for error in errors.values())
 
     @pytest.mark.parametrize("place", [(), (1,), ("a", 2), (None, 0, 1, 2)])
     def test_misuse(self, open_world: OpenWorld, place: tuple[Any, ...]) -> None:

@@ -28,7 +28,15 @@ class Backend:
         size: of the group.
     """
 
-    Options = BackendOptions
+    class Options:
+        """What a backend is made with, as far as all have it.
+
+        Attributes:
+            backend: its name.
+        """
+
+        def __init__(self, backend: str, timeout: timedelta = default_pg_timeout) -> None:
+            self.backend, self._timeout = backend, timeout
 
     supports_splitting = supports_coalescing = supports_shrinking = supports_time_estimate = False
 
@@ -135,6 +143,11 @@ class _FabricBackend(ProcessGroup, metaclass=_OfBackend):
         store: what the ranks share, and nobody else.
         rank, size: of the group.
         options: those of the backend, or the timeout.
+
+    Raises:
+        TypeError: rank and size are no numbers.
+        ValueError: there is no such rank.
+        MismatchError: ranks of one store say different sizes.
     """
 
     backend: str
@@ -145,6 +158,8 @@ class _FabricBackend(ProcessGroup, metaclass=_OfBackend):
     ) -> None:
         kind = type(self)
         _, rank, size = checked_place(kind.__name__, (store, rank, size))
+        if not 0 <= rank < size:
+            raise ValueError(f"rank {rank} is not one of a group of {size}")
         limit = timeout or (options if isinstance(options, timedelta) else getattr(options, "_timeout", None))
         self._begin(None)
         shared = _met(store, rank, size)
