@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 from conftest import OpenWorld
@@ -57,3 +59,22 @@ def test_orthogonal_matrices(shape: tuple[int, ...]) -> None:
 def test_a_vector_is_not_orthogonal() -> None:
     with pytest.raises(ValueError, match="Only tensors with 2 or more dimensions"):
         nn.init.orthogonal_(torch.empty(3))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        ("fsdp", "FullyShardedDataParallel", "use DistributedDataParallel"),
+        ("fsdp", "fully_shard", "use DistributedDataParallel"),
+        ("fsdp.wrap", "transformer_auto_wrap_policy", "use DistributedDataParallel"),
+        ("tensor", "distribute_tensor", "keep each rank's part"),
+        ("tensor.parallel", "parallelize_module", "keep each rank's part"),
+        ("checkpoint", "save", "torch.save what each rank has"),
+        ("pipelining", "Schedule1F1B", "send activations to the next stage"),
+    ],
+)
+def test_what_is_not_there_can_be_imported_and_says_so(module: str, name: str, instead: str) -> None:
+    found = getattr(importlib.import_module(f"torchemu.distributed.{module}"), name)
+    with pytest.raises(NotImplementedError, match=rf"torch\.distributed\.{module}\.{name} is not supported: {instead}"):
+        found(nn.Linear(1, 1))
+    assert not isinstance(found, type) or not isinstance(nn.Linear(1, 1), found)
