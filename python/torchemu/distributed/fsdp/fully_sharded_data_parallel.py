@@ -1,4 +1,4 @@
-"""torch.distributed.fsdp.fully_sharded_data_parallel: not supported. Its names can be imported, and say so when used."""
+"""torch.distributed.fsdp.fully_sharded_data_parallel: not supported. Its names say so when they are used."""
 
 from torchemu._unsupported import unsupported_names
 
