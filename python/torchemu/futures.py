@@ -14,6 +14,7 @@ from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._streams import Stream
+from torchemu._waiting import Looks
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
@@ -35,10 +36,12 @@ class Future(Generic[T]):
         self._event: Handle | None = None  # what streams wait for
         self._callbacks: list[Callable[[Future[T]], Any]] = []
         self._signal: Handle | None = None  # what hosts wait for
+        self._waited, self._looks = False, Looks()
 
     def done(self) -> bool:
-        """Whether there is a value, and the device has it by the present simulated time."""
-        return self._complete and (self._event is None or go.IsDone(self._event.number))
+        """Whether there is a value, and it was waited for, or the device has it by the present simulated time. Asking
+        in vain takes time, as with a Work: a program may ask in a loop."""
+        return self._complete and (self._waited or self._event is None or self._looks.at(self._event.number))
 
     def wait(self) -> T:
         """The value, or its error. Blocks the host until there is one, and then the current stream until it is on the
@@ -47,6 +50,7 @@ class Future(Generic[T]):
             self._await_completion()
         if self._event is not None:
             go.StreamWait(_runtime.current().stream, self._event.number)
+        self._waited = True
         return self.value()
 
     def value(self) -> T:

@@ -124,6 +124,12 @@ def test_the_future_of_a_work(open_world: OpenWorld) -> None:
         assert future.value()[0] is t  # the tensor is known; what will be in it is another matter
         assert future.wait() == [t] and t.tolist() == [3, 3]
         assert future.done()
+        asked = dist.all_reduce(torch.ones(1 << 20), async_op=True).get_future()
+        while not asked.done():
+            pass
+        waited = dist.all_reduce(torch.ones(1 << 20), async_op=True).get_future()
+        waited.wait()
+        assert waited.done()  # as in PyTorch, although the device is still at it
 
     on_ranks(2, program)
 
