@@ -399,6 +399,24 @@ def test_event_loops(tmp_path: Path) -> None:
     check(tmp_path, text)
 
 
+@pytest.mark.parametrize("clock", [(), ("--virtual-clock",)])
+def test_ranks_that_look_for_files(tmp_path: Path, clock: tuple[str, ...]) -> None:
+    """One sleeps until another has done something that has nothing to do with the fabric."""
+    text = """
+        import time
+        for writer in range(size):
+            if rank == writer:
+                open(f"file{writer}", "w").close()
+            looks = 0
+            while not os.path.exists(f"file{writer}"):
+                time.sleep(0.001)
+                looks += 1
+                assert looks < 100, "the others do not run"
+            others_run()
+    """
+    check(tmp_path, f"    os.chdir({str(tmp_path)!r})\n" + textwrap.dedent(text).replace("\n", "\n    "), *clock)
+
+
 # -- threads
 
 

@@ -206,7 +206,8 @@ def to_the_process(process: int) -> None:
 def test_interrupt(tmp_path: Path, busy: str, send: Callable[[int], None]) -> None:
     program = written(tmp_path, f"import time\ntry:\n    print('go', flush=True)\n    {busy}\nfinally: print('stop')")
     command = [sys.executable, "-c", "import sys; from torchemu.cli import main; sys.exit(main())"]
-    with subprocess.Popen([*command, "run", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+    command += ["run", "--nproc-per-node", "1", program]  # of several, others would run while one sleeps
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None and run.stdout.readline() == "go\n"
         send(run.pid)
         out, err = run.communicate(timeout=60)

@@ -7,9 +7,11 @@ import functools
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
+from torchemu._waiting import MICROSECOND, reach
 from torchemu.run.patches import current, replace
 
 _ENV = 10  # the position of Popen's parameter env
@@ -22,6 +24,7 @@ def install(stack: contextlib.ExitStack) -> None:
     replace(stack, subprocess.Popen, "__init__", _with_environment(subprocess.Popen.__init__))
     for name in ("chdir", "fchdir"):
         replace(stack, os, name, _noted(getattr(os, name)))
+    replace(stack, time, "sleep", _letting_others_run(time.sleep))
     replace(stack, threading.Thread, "start", _refused(threading.Thread.start))
 
 
@@ -57,6 +60,18 @@ def _noted(change: Callable[[Any], None]) -> Callable[[Any], None]:
         process = current()
         if process is not None:
             process.folder = os.getcwd()
+
+    return call
+
+
+def _letting_others_run(sleep: Callable[[float], None]) -> Callable[[float], None]:
+    """A rank that sleeps may wait for what another one does, and look for it in a loop: a file, a port."""
+
+    @functools.wraps(sleep)
+    def call(seconds: float, /) -> None:
+        if current() is not None:
+            reach(MICROSECOND)
+        sleep(seconds)
 
     return call
 
