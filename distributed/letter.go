@@ -24,6 +24,9 @@ func (l *letter) Needs() []int {
 	return all
 }
 
+// HoldsHost is whether the host waits for the message in any case. It implements torchemu.Holder.
+func (l *letter) HoldsHost() bool { return l.group.HoldsHosts }
+
 // peer is the member on the other side, or AnySource.
 func (l *letter) peer() int {
 	if l.sending {

@@ -19,6 +19,7 @@ from torchemu._binding import go
 
 if TYPE_CHECKING:
     from torchemu._tasks import Tasks
+    from torchemu._tensor.deferral import Deferrals
     from torchemu._tensor.storage import Storage
     from torchemu.distributed import ProcessGroup
     from torchemu.distributed._symmetric_memory._peers import Peers
@@ -74,6 +75,7 @@ class World:
         self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
         self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
         self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
+        self.deferrals: Deferrals | None = None  # what ranks have put off; None: nothing so far
         self.recordings = 0  # in the making
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
@@ -154,7 +156,9 @@ class World:
         return number
 
     def take_turns(self) -> None:
-        """Lets device programs go on that can."""
+        """Does what ranks have put off and can be done, and lets device programs go on that can."""
+        if self.deferrals is not None:
+            self.deferrals.compute_due()
         if self.programs is not None:
             self.programs.take_turns()
 

@@ -202,6 +202,8 @@ class Tensor(Operators):
     def _handle(self) -> int:
         """The Go core's handle. Who asks for it may set an operation of the core going, so later looks check."""
         number, storage = self._number, self._storage
+        if storage.lends:
+            storage.take_back()
         storage.unsettled = storage.pending = True
         return number
 
@@ -219,6 +221,14 @@ class Tensor(Operators):
 
     # -- elements, for operations
 
+    def _settles(self) -> bool:
+        """Whether the elements are known, or will be soon, which the rank waits for. What is to come into the host's
+        memory the host waits for in any case, as PyTorch's does."""
+        if self.device.is_host:
+            self._storage.settle()
+            return True
+        return self._storage.settles()
+
     def _read(self) -> np.ndarray:
         """The elements in place, once what is to be in them is there; good until the next operation."""
         storage = self._storage
@@ -231,6 +241,8 @@ class Tensor(Operators):
         storage = self._storage
         if storage.unsettled:
             storage.settle()
+            if storage.lends:
+                storage.take_back()
         return self._array if self._array is not None else self._look(writable=True)
 
     def _look(self, writable: bool) -> np.ndarray:

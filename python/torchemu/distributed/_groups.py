@@ -82,6 +82,8 @@ class ProcessGroup(GroupMethods):
         self.ranks = tuple(ranks)
         self.group_name, self.group_desc, self.backend = name, description, backend
         kinds = _backends.BackendConfig(backend).device_backend_map
+        if _backends.Backend.GLOO in (kinds.get(kind) for kind in ACCELERATORS):
+            go.HoldHosts(self.handle)
         self.takes_hosts = CPU in kinds
         self.takes_devices = any(kind in kinds for kind in ACCELERATORS)
         self._timeout = _backends.default_timeout(backend)

@@ -319,11 +319,14 @@ def evaluated(closure: Callable[[], Any] | None) -> Any:
 
 def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, *params: Any) -> None:
     """Runs an operation that writes into several tensors; op.compute gets their arrays, then the gradient's."""
-    *_, array = dispatch.read((*targets, grad))[1]
     for t in targets:
         dispatch.check_writable(t)
-    quietly(op.compute, *[t._write() for t in targets], array, *params)
-    dispatch._done(op, targets, (grad,), params)
+    arrays = dispatch.read((*targets, grad))[1]
+    if arrays is None:
+        dispatch.written_later(op, targets, (grad,), functools.partial(quietly, op.compute), params)
+    else:
+        quietly(op.compute, *[t._write() for t in targets], arrays[-1], *params)
+        dispatch._done(op, targets, (grad,), params)
     for t in targets:
         record.after_write(t, None)
 

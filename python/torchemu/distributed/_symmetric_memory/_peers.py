@@ -37,6 +37,11 @@ class SymmetricStorage(Storage):
         super().__init__(world, owner, nbytes)
         self.handles: dict[str, Any] = {}
 
+    def settles(self) -> bool:
+        """True: nothing is put off that others may see."""
+        self.settle()
+        return True
+
 
 class PeerStorage(Storage):
     """A peer's memory, as one rank has access to it. It knows nothing of what the peer does with it: barriers and
@@ -58,6 +63,11 @@ class PeerStorage(Storage):
     def stays(self) -> bool:
         """Whether its bytes have a fixed place."""
         return self.owner.stays
+
+    def settles(self) -> bool:
+        """True: nothing is put off that others may see."""
+        self.settle()
+        return True
 
     def wait(self) -> None:
         """Blocks this rank until what is on its current stream has ended: a host that looks at the memory has to copy
