@@ -11,8 +11,8 @@ const (
 	inVain  = -1 // the computation is to be put off
 )
 
-// Soon is Settled for a host that can put off what it needs the data for, see Defer: the event ends also when the data
-// is not to be waited for any longer. It is -1 where it is not to be waited for at all.
+// Soon is Settled for a host that can put off what it needs the data for, see Defer: the event ends also when simulated
+// time is to pass. It is -1 where the data is not to be waited for at all.
 func Soon(t int64) (event int64, err error) {
 	defer guard(&err)
 	o, err := tensorOf(t)

@@ -1,14 +1,6 @@
 package torchemu
 
-import (
-	"github.com/torchemu/torchemu/torchemu/sim"
-	"github.com/torchemu/torchemu/torchemu/tensor"
-)
-
-// patience is for how much simulated time a host waits for data to be in place that other ranks have to bring about,
-// before it does without. A device's host would not wait at all; but where the others come to it at about the same
-// time, as ranks do that run the same program, waiting spares the host a computation that it would do later.
-const patience = sim.Millisecond
+import "github.com/torchemu/torchemu/torchemu/tensor"
 
 // deferrals are computations that hosts have put off until the data that they need is in place, and hosts that have not
 // done so yet.
@@ -16,18 +8,16 @@ type deferrals struct {
 	last    uint64
 	open    map[uint64]*Event
 	due     []uint64 // computations whose data is in place, or never will be
-	waiting []impatience
+	waiting []glance
 }
 
-// impatience is a host's wait for data, and when it ends in vain.
-type impatience struct {
-	data, given *Event // what it waits for, and what it is parked on
-	until       sim.Time
-}
+// glance is a host's wait for data, in no simulated time.
+type glance struct{ data, given *Event } // what it waits for, and what it is parked on
 
 // Soon returns an event for a host that needs e's data for a computation which it could put off. The event ends when the
-// data is in place, or when e is not worth to be waited for any longer: when nothing else can happen, or much time has
-// passed. It is nil when e is known not to be. An event that holds hosts is always worth it.
+// data is in place, or else before simulated time passes: a device's host would not wait at all, but where other ranks
+// bring the data about meanwhile, as they do that run the same program, the host can compute at once. It is nil when
+// this has been in vain before. The end of an event that holds hosts is that of its data in any case.
 func (w *World) Soon(e *Event) *Event {
 	if e.inVain {
 		return nil
@@ -38,31 +28,27 @@ func (w *World) Soon(e *Event) *Event {
 	if h, ok := e.reason.(Holder); ok && h.HoldsHost() {
 		return given
 	}
-	d.waiting = append(d.waiting, impatience{e, given, w.Engine.Now() + patience})
+	d.waiting = append(d.waiting, glance{e, given})
 	return given
 }
 
-// losePatience ends waits of hosts before the next thing happens: those that have lasted too long by then, or all of
-// them when there is no such thing. It reports whether there were any.
-func (w *World) losePatience() bool {
-	d := &w.deferrals
-	next, any := w.Engine.Next()
-	idle := !any || w.Engine.Idle()
-	ended := 0
-	for len(d.waiting) > 0 {
-		first := d.waiting[0]
-		if !first.given.done {
-			if !idle && first.until >= next {
-				break
-			}
-			first.data.inVain = true
-			first.given.Finish(w.Engine.Now())
-			ended++
-		}
-		d.waiting[0] = impatience{}
-		d.waiting = d.waiting[1:]
+// giveUp lets hosts do without the data that they wait for in no simulated time, if such time is to pass now. It reports
+// whether there were any.
+func (w *World) giveUp() bool {
+	now := w.Engine.Now()
+	if next, any := w.Engine.Next(); any && next == now && !w.Engine.Idle() {
+		return false
 	}
-	return ended > 0
+	gave := false
+	for _, g := range w.waiting {
+		if !g.given.done {
+			g.data.inVain, gave = true, true
+			g.given.Finish(now)
+		}
+	}
+	clear(w.waiting)
+	w.waiting = w.waiting[:0]
+	return gave
 }
 
 // Defer notes that the rank's host has put off a computation until the data of the tensors is in place that it reads and
@@ -81,7 +67,7 @@ func (r *Rank) Defer(name string, uses ...*tensor.Tensor) uint64 {
 		}
 	}
 	e := NewEvent(why)
-	e.inVain = true // it has not been worth to be waited for
+	e.inVain = true // as what it waits for was
 	d.open[number] = e
 	for _, t := range uses {
 		e.Pend(t)

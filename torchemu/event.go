@@ -11,7 +11,7 @@ import (
 type Event struct {
 	reason        Reason
 	settled, done bool
-	inVain        bool // hosts that could go on without its data do: see World.Soon
+	inVain        bool // hosts that can go on without its data do, see World.Soon
 	at            sim.Time
 	err           error
 	onSettled     []func()

@@ -50,7 +50,7 @@ func (w *World) Step() (ready, stepped bool) {
 	if len(w.due) > 0 || w.Programs != nil && w.Programs.Ready() {
 		return true, false
 	}
-	if len(w.waiting) > 0 && w.losePatience() {
+	if len(w.waiting) > 0 && w.giveUp() {
 		return false, true
 	}
 	return false, !w.Engine.Idle() && w.Engine.Step()

@@ -408,7 +408,7 @@ def test_the_host_takes_no_longer() -> None:
 
     (issued, mine), (_, theirs) = on_ranks(2, rank)
     same([mine, theirs], [SUM + 1] * 2)
-    assert issued < 3 * 10**9  # a millisecond's patience is in it
+    assert issued < 10**8
 
 
 # -- what still waits

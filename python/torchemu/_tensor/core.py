@@ -222,8 +222,8 @@ class Tensor(Operators):
     # -- elements, for operations
 
     def _settles(self) -> bool:
-        """Whether the elements are known, or will be soon, which the rank waits for. What is to come into the host's
-        memory the host waits for in any case, as PyTorch's does."""
+        """Whether the elements are known, when other ranks have run as far as they can in no simulated time. For what is
+        to come into the host's memory the host waits in any case, as PyTorch's does."""
         if self.device.is_host:
             self._storage.settle()
             return True

@@ -148,8 +148,8 @@ class Storage:
         return not any(events)
 
     def settles(self) -> bool:
-        """Whether the results of the operations on it are in place. It gives other ranks the time to come to that, but
-        no more than they need if they run the same program.
+        """Whether the results of the operations on it are in place. It lets other ranks come to that, as far as they do
+        in no simulated time.
 
         Raises:
             as settle.
