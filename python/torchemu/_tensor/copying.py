@@ -138,7 +138,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         raise RuntimeError("copy_(): the tensors belong to different Worlds; copy through numpy()")
     dispatch.check_writable(input)
     _check_expandable(input, src)
-    is_known = not src._storage.unsettled or src._settles()
+    is_known = not src._storage.unsettled or src._settles() or deferral.must_wait((input,), (src,))
     call = None
     if input._storage.tracked or src._storage.tracked:
         call = record.before_write(COPY, input, (input, src), ())

@@ -222,9 +222,12 @@ class Tensor(Operators):
     # -- elements, for operations
 
     def _settles(self) -> bool:
-        """Whether the elements are known, when other ranks have run as far as they can in no simulated time. For what is
-        to come into the host's memory the host waits in any case, as PyTorch's does."""
-        if self.device.is_host:
+        """Whether the elements are known, when other ranks have run as far as they can in no simulated time.
+
+        For what is to come into the host's memory the host waits in any case, as PyTorch's does; so it does for what
+        other ranks look at.
+        """
+        if self.device.is_host or self._storage.others_see:
             self._storage.settle()
             return True
         return self._storage.settles()

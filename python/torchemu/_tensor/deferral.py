@@ -2,9 +2,10 @@
 
 A device's host goes on while a collective lacks other ranks, and issues what needs its result. Here an operation is
 computed when it is issued, if its operands are in place or come to be so in no simulated time, when other ranks have
-run; where these come later, or wait for this one, it is issued with stand-ins for the elements that are missing: they tell its results' shapes and dtypes,
-and whatever is wrong with its arguments. It is then computed as soon as the elements are there, whatever the rank does
-meanwhile, and whoever needs its results waits for that, as for those of a collective; see torchemu/deferral.go.
+run. Where these come later, or wait for this one, it is issued with stand-ins for the elements that are missing: they
+tell its results' shapes and dtypes, and whatever is wrong with its arguments. It is then computed as soon as the elements
+are there, whatever the rank does meanwhile, and whoever needs its results waits for that, as for those of a collective;
+see torchemu/deferral.go.
 """
 
 from __future__ import annotations
@@ -134,14 +135,25 @@ def elements(t: Tensor, writable: bool = False) -> np.ndarray:
 
 
 def known_later(operands: Sequence[Any]) -> list[Any]:
-    """The operands as a computation is to find them later. What is in the host's memory is taken as it is now, since
-    programs write there without telling."""
+    """The operands as a computation is to find them later. What is in the host's memory, or in memory that other ranks
+    have access to, is taken as it is now: programs write there without telling."""
     return [
-        np.array(elements(t))
-        if isinstance(t, Tensor) and t.device.is_host
+        np.array(t._read())
+        if isinstance(t, Tensor) and (t.device.is_host or t._storage.others_see)
         else (t.item() if isinstance(t, np.generic) else t)
         for t in operands
     ]
+
+
+def must_wait(targets: Sequence[Tensor], operands: Sequence[Any]) -> bool:
+    """Whether a call is not to be put off, since other ranks may look at what it writes. Then it can run now: the rank
+    has waited for the operands."""
+    if not any(t._storage.others_see for t in targets):
+        return False
+    for t in (*targets, *operands):
+        if isinstance(t, Tensor):
+            t._storage.settle()
+    return True
 
 
 def drawn_again(params: Sequence[Any]) -> list[Any]:

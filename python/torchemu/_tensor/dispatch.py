@@ -182,7 +182,8 @@ def _op_in_place(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None
     """Runs an operation that writes into the array of an existing tensor, which comes before those of its operands."""
     _, arrays, tracked = read(operands) if operands else (None, [], False)
     if arrays is None or (target._storage.unsettled and not target._settles()):
-        _written_later(op, target, operands, params)
+        again = _op_in_place if deferral.must_wait((target,), operands) else _written_later
+        again(op, target, operands, *params)
         return
     check_writable(target)
     call = None
@@ -234,7 +235,7 @@ def written_later(
     _done(op, targets, operands, params)
 
 
-def _written_later(op: Op, target: Tensor, operands: Inputs, params: tuple[Any, ...]) -> None:
+def _written_later(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None:
     """_op_in_place of elements that are not known."""
     check_writable(target)
     if not operands:  # what is written does not depend on any

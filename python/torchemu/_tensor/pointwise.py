@@ -16,7 +16,7 @@ import numpy as np
 from torchemu import _settings, dtypes
 from torchemu._autograd import record
 from torchemu._autograd.derivative import Derivative
-from torchemu._tensor import dispatch, promotion
+from torchemu._tensor import deferral, dispatch, promotion
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor
 from torchemu.dtypes import Category
@@ -160,6 +160,8 @@ def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *pa
     dispatch.check_writable(target)
     _, arrays, tracked = dispatch.read(operands)
     if arrays is None or (target._storage.unsettled and not target._settles()):
+        if deferral.must_wait((target,), operands):
+            return pointwise_into(target, op, operands, *params)
         return _into_later(target, op, plan, operands, params)
     call = None
     if tracked or target._storage.tracked:

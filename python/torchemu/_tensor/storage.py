@@ -76,6 +76,9 @@ class Storage:
         "world",
     )
 
+    others_see = False
+    """Whether programs of other ranks may look at the bytes."""
+
     def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
         self.world, self._owner, self.nbytes = world, owner, nbytes
         self._bytes: np.ndarray | None = None

@@ -13,7 +13,7 @@ import numpy as np
 
 from torchemu._autograd import record
 from torchemu._grad_mode import enable_grad, no_grad
-from torchemu._tensor import dispatch
+from torchemu._tensor import deferral, dispatch
 from torchemu._tensor.conversion import quietly
 from torchemu._tensor.core import Tensor
 from torchemu._unsupported import unsupported
@@ -322,6 +322,8 @@ def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, *params: Any
     for t in targets:
         dispatch.check_writable(t)
     arrays = dispatch.read((*targets, grad))[1]
+    if arrays is None and deferral.must_wait(targets, (grad,)):
+        arrays = dispatch.read((*targets, grad))[1]
     if arrays is None:
         dispatch.written_later(op, targets, (grad,), functools.partial(quietly, op.compute), params)
     else:

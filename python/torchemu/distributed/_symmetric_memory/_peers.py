@@ -25,22 +25,18 @@ from torchemu.dtypes import dtype
 
 
 class SymmetricStorage(Storage):
-    """This rank's memory, which others may have access to.
+    """This rank's memory, which others may have access to. What is written there is written at once.
 
     Attributes:
         handles: what the rank knows of the others' memory after a rendezvous, by group.
     """
 
     __slots__ = ("handles",)
+    others_see = True
 
     def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
         super().__init__(world, owner, nbytes)
         self.handles: dict[str, Any] = {}
-
-    def settles(self) -> bool:
-        """True: nothing is put off that others may see."""
-        self.settle()
-        return True
 
 
 class PeerStorage(Storage):
@@ -53,6 +49,7 @@ class PeerStorage(Storage):
     """
 
     __slots__ = ("home", "owner")
+    others_see = True
 
     def __init__(self, owner: Storage, home: int) -> None:
         super().__init__(owner.world, None, owner.nbytes)
@@ -63,11 +60,6 @@ class PeerStorage(Storage):
     def stays(self) -> bool:
         """Whether its bytes have a fixed place."""
         return self.owner.stays
-
-    def settles(self) -> bool:
-        """True: nothing is put off that others may see."""
-        self.settle()
-        return True
 
     def wait(self) -> None:
         """Blocks this rank until what is on its current stream has ended: a host that looks at the memory has to copy
@@ -148,12 +140,13 @@ def is_symmetric(t: Tensor) -> bool:
     return isinstance(t._storage, (SymmetricStorage, PeerStorage))
 
 
-def settle_own() -> None:
-    """Blocks this rank until what it has issued on its symmetric memory is in place there, for others to read."""
+def settle_stream() -> None:
+    """Blocks this rank, in no simulated time, until what is on its current stream is in place, for others to read. What
+    is not on it, as an asynchronous collective that has not been waited for, others cannot rely on."""
     context = _runtime.current()
-    for storage in list(context.world.peers.allocated) if context.world.peers is not None else []:
-        if storage.unsettled:
-            storage.settle()
+    event = go.StreamSettled(context.stream)
+    if event:
+        context.wait(EventHandle(event).number)
 
 
 def view(storage: Storage, sizes: tuple[int, ...], kind: dtype, offset: int, where: device) -> Tensor:
