@@ -3,9 +3,9 @@
 A device's host goes on while a collective lacks other ranks, and issues what needs its result. Here an operation is
 computed when it is issued, if its operands are in place or come to be so in no simulated time, when other ranks have
 run. Where these come later, or wait for this one, it is issued with stand-ins for the elements that are missing: they
-tell its results' shapes and dtypes, and whatever is wrong with its arguments. It is then computed as soon as the elements
-are there, whatever the rank does meanwhile, and whoever needs its results waits for that, as for those of a collective;
-see torchemu/deferral.go.
+tell its results' shapes and dtypes, and whatever is wrong with its arguments. It is then computed as soon as the
+elements are there, whatever the rank does meanwhile, and whoever needs its results waits for that, as for those of a
+collective; see torchemu/deferral.go.
 """
 
 from __future__ import annotations
