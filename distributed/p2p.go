@@ -51,6 +51,7 @@ type letter struct {
 	ready    sim.Time
 	reached  sim.Time // when the device can start, as far as known
 	other    *letter  // the other side, once they have met
+	brought  sightings
 }
 
 // Source is the group rank that a receive got its message from, once it is done.
@@ -263,7 +264,8 @@ func (l *letter) copyTo(recv *letter) {
 func (l *letter) transmit(recv *letter, at sim.Time) {
 	w := l.group.backend.World
 	l.work.start, recv.work.start = at, at
-	w.At(at, func(sim.Time) {
+	w.At(at, func(now sim.Time) {
+		l.brought = l.group.backend.bring(l.group.Members[l.from], now)
 		p := w.Network.Path(l.group.devices[l.from], l.group.devices[recv.to])
 		bytes := int64(l.tensor.Numel() * l.tensor.DType().Size())
 		w.Network.Send(p, bytes, transmission{l, recv, bytes}, 0)
@@ -282,6 +284,7 @@ func (t transmission) Delivered(now sim.Time, _ uint64) {
 	b.Log = append(b.Log, &Record{
 		Name: "send/recv", Algorithm: "p2p", Ranks: 2, Bytes: t.bytes, Start: t.send.work.start, End: now, unicast: true,
 	})
+	b.learn(t.send.group.Members[t.recv.to], t.send.brought)
 	t.record(now)
 	t.send.work.Finish(now)
 	t.recv.work.Finish(now)

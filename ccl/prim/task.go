@@ -23,9 +23,10 @@ type Task struct {
 	Interlock bool
 	// Failed is called when a program ends with an error, instead of ending the run; it cancels the job.
 	Failed func(c *Context, err error)
-	// Since is up to when the hosts have seen to the order of things: what programs that had ended by then did is over for
-	// the task. 0: nothing is known.
-	Since sim.Time
+	// Heard is up to when the hosts have seen to the order of things: what programs that had ended by then did is over for
+	// the task. 0: nothing is known. Since is the same by rank, for the programs of that rank, in addition.
+	Heard sim.Time
+	Since []sim.Time
 }
 
 // Job is a task that has been submitted.
