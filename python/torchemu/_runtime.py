@@ -137,11 +137,14 @@ class World:
 
     @property
     def is_here(self) -> bool:
-        """Whether the World is open, on this thread and in this process."""
-        return self.is_open and self._thread == threading.get_ident() and not go.forked
+        """Whether the World is open, on this thread and in this process, and this is a host's program."""
+        is_host = _context is None or _context.is_host
+        return is_host and self.is_open and self._thread == threading.get_ident() and not go.forked
 
     def check(self) -> None:
         """Raises RuntimeError where the World cannot be used."""
+        if _context is not None:
+            _context.refuse()
         if not self.is_open:
             raise RuntimeError("the World is closed: its tensors and process groups can no longer be used")
         go.HostTime(self.handle, 0)  # in a forked child or on another thread the core says what is wrong
@@ -226,9 +229,6 @@ class DevicePrograms(Protocol):
     def abandon(self, why: str) -> None:
         """Ends them, with an error."""
 
-    def refuse_waits(self) -> None:
-        """Raises RuntimeError inside of a device program."""
-
 
 class Children(Protocol):
     """Ranks that one has spawned and not waited for."""
@@ -247,7 +247,10 @@ class Context:
         pid: the number of that process; the system knows that of a program which was not spawned only.
         node: the SIPs of its node, which are its program's devices 0, 1, …; None is all of the World.
         device: the number of the current device.
+        is_host: it is the host's program that runs, and not a device program on its behalf; see torchemu._inside.
     """
+
+    is_host = True
 
     def __init__(
         self,
@@ -266,11 +269,13 @@ class Context:
         self.parent = parent
         self.process = process
         self.children: list[Children] = []
-        self.in_kernel = False  # whether what runs now is a program of a chip that the rank drives; see torchemu.pto
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu._rank_local
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
         self.stream: int = go.DefaultStream(world.handle, rank)
+
+    def refuse(self) -> None:
+        """Raises RuntimeError where a device program runs instead of the host's."""
 
     def settle_on(self, node: range) -> None:
         """Puts the rank on a node, of these SIPs."""
@@ -283,10 +288,6 @@ class Context:
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
-        if self.world.programs is not None:
-            self.world.programs.refuse_waits()
-        if self.in_kernel:
-            raise RuntimeError("a kernel cannot wait for operations of its host: it uses its chip's instructions only")
         for children in tuple(self.children):
             children.advance(waitable)
         if self.tasks is not None:

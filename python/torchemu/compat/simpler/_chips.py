@@ -8,6 +8,7 @@ from typing import Any
 
 from torchemu import _runtime, dtypes
 from torchemu._binding import go
+from torchemu._inside import Inside
 from torchemu.compat.simpler._arguments import ContinuousTensor
 from torchemu.compat.simpler._graph import Task
 from torchemu.compat.simpler._kernels import Kernel
@@ -80,11 +81,11 @@ class Chips:
         if program is None:
             program = self._programs[handle] = self._begun(handle)
         host = _runtime.current()
-        host.in_kernel = True
+        _runtime.switch_to(Inside(host, program.name, "the instructions of its chip (torchemu.pto)"))
         try:
             program.switch()
         finally:
-            host.in_kernel = False
+            _runtime.switch_to(host)
         return program.dead and self._ended(program)
 
     def _begun(self, handle: int) -> Program:
