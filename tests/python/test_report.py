@@ -92,8 +92,9 @@ def test_collectives_are_those_of_the_log(folder: Path) -> None:
         (c["collective"], c["algorithm"], c["ranks"], c["bytes"]) for c in sorted(log, key=lambda c: c["end"])
     ]
     for c, logged in zip(found, sorted(log, key=lambda c: c["end"]), strict=True):
-        assert (c.start, c.end) == pytest.approx((logged["start"] / 1e6, logged["end"] / 1e6))
-        assert c.busbw == pytest.approx(logged["busbw"] / 1e9)
+        assert (c.start, c.end) == (logged["start"] // 1000 / 1e3, logged["end"] // 1000 / 1e3)
+        nanosecond = 1e-3 / (c.end - c.start)  # by which a traced time may be off
+        assert c.busbw == pytest.approx(logged["busbw"] / 1e9, rel=1.01 * nanosecond)
         assert c.first <= c.start
         assert c.site.endswith(" in program")
     assert {o.name: o.calls for o in operations(found)} == {"all_reduce": 1, "broadcast": 1}

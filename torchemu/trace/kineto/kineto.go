@@ -102,7 +102,7 @@ func (o *writer) bar(category, name string, pid, tid int, start, end sim.Time) *
 	e.num("pid", int64(pid))
 	e.num("tid", int64(tid))
 	e.time("ts", start)
-	e.time("dur", end-start)
+	e.time("dur", trace.Nanoseconds(end)-trace.Nanoseconds(start))
 	e.nested("args")
 	return e
 }

@@ -48,13 +48,15 @@ func (o *object) float(name string, value float64) {
 	o.text = strconv.AppendFloat(o.text, value, 'f', -1, 64)
 }
 
-// time writes a time in microseconds, exactly: picoseconds are the sixth digit.
+// time writes a time in microseconds, down to the whole nanosecond before it. Perfetto would round beginnings and lengths
+// to nanoseconds, each for itself, and drop bars that then overlap: so a length has to be the difference of two whole
+// nanoseconds.
 func (o *object) time(name string, t sim.Time) {
 	o.key(name)
 	o.text = strconv.AppendInt(o.text, int64(t/sim.Microsecond), 10)
 	o.text = append(o.text, '.')
-	rest := int64(t % sim.Microsecond)
-	for unit := int64(100_000); unit > 0; unit /= 10 {
+	rest := int64(t % sim.Microsecond / sim.Nanosecond)
+	for unit := int64(100); unit > 0; unit /= 10 {
 		o.text = append(o.text, byte('0'+rest/unit%10))
 	}
 }
