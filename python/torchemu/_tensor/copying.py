@@ -98,8 +98,8 @@ def _elsewhere(t: Tensor, where: device, wait: bool) -> Tensor:
         return adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
     copy = adopted(t._storage.world, np.empty(t._shape, t.dtype.numpy), t.dtype, where)
 
-    given: list[Any] = [t]
-    deferral.put_off("a copy", lambda: np.copyto(deferral.elements(copy), *deferral.found(given)), given, (copy,))
+    given, into = deferral.known_later((t,)), deferral.elements(copy)
+    deferral.put_off("a copy", lambda: np.copyto(into, *deferral.found(given)), given, (copy,))
     return copy
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from torchemu import _runtime
 from torchemu._binding import go
-from torchemu._tensor.core import Tensor
+from torchemu._tensor.core import Tensor, aliased_to
 from torchemu._tensor.generator import Generator
 from torchemu._tensor.storage import Storage
 
@@ -135,14 +135,21 @@ def elements(t: Tensor, writable: bool = False) -> np.ndarray:
 
 
 def known_later(operands: Sequence[Any]) -> list[Any]:
-    """The operands as a computation is to find them later. What is in the host's memory, or in memory that other ranks
-    have access to, is taken as it is now: programs write there without telling."""
-    return [
-        np.array(t._read())
-        if isinstance(t, Tensor) and (t.device.is_host or t._storage.others_see)
-        else (t.item() if isinstance(t, np.generic) else t)
-        for t in operands
-    ]
+    """The operands as a computation is to find them later: the program may give its tensors other shapes meanwhile."""
+    return [_apart(t) if isinstance(t, Tensor) else (t.item() if isinstance(t, np.generic) else t) for t in operands]
+
+
+def _apart(t: Tensor) -> Any:
+    """Another tensor of the same elements, without what autograd knows. What is in the host's memory, or in memory that
+    other ranks have access to, is copied: programs write there without telling."""
+    if t.device.is_host or t._storage.others_see:
+        return np.array(t._read())
+    return alias(t)
+
+
+def alias(t: Tensor) -> Tensor:
+    """Another tensor of the same elements, whatever becomes of the first."""
+    return aliased_to(t._storage, t.dtype, t.device, t._shape, t._steps(), t._offset)
 
 
 def must_wait(targets: Sequence[Tensor], operands: Sequence[Any]) -> bool:

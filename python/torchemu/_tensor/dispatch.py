@@ -204,14 +204,15 @@ def called_later(
 ) -> tuple[Tensor, ...]:
     """The results of a call, as _op_several's, which compute(*operands, *params) makes when these are known."""
     given, later = deferral.known_later(operands), deferral.drawn_again(params)
-    computed = compute(*deferral.stand_ins(given), *params)
-    results = tuple([
-        wrapped(np.array(array), kind, _first(operands)) for array, kind in zip(computed, kinds, strict=True)
-    ])  # fmt: skip
+    arrays = deferral.stand_ins(given)
+    computed = [made.copy() if any(made is array for array in arrays) else made for made in compute(*arrays, *params)]
+    like = _first(operands)
+    results = tuple([wrapped(array, kind, like) for array, kind in zip(computed, kinds, strict=True)])
+    into = [deferral.elements(t) for t in results]
 
     def fill() -> None:
-        for t, array in zip(results, compute(*deferral.found(given), *later), strict=True):
-            quietly(_store, deferral.elements(t), np.asarray(array))
+        for array, elements in zip(into, compute(*deferral.found(given), *later), strict=True):
+            quietly(_store, array, np.asarray(elements))
 
     deferral.put_off(op.name, fill, given, results)
     _done(op, results, operands, params)
@@ -225,29 +226,28 @@ def written_later(
 ) -> None:
     """Lets a call write into tensors when these and its operands are known: ``write(*targets, *operands, *params)``, of
     arrays and numbers. Recording it is left to the caller."""
-    given = deferral.known_later(operands)
+    given, into = deferral.known_later(operands), [*map(deferral.alias, targets)]
     write(*map(deferral.stand_in, targets), *deferral.stand_ins(given), *params)
 
     def fill() -> None:
-        write(*[deferral.elements(t, writable=True) for t in targets], *deferral.found(given), *params)
+        write(*[deferral.elements(t, writable=True) for t in into], *deferral.found(given), *params)
 
-    deferral.put_off(op.name, fill, given, targets)
+    deferral.put_off(op.name, fill, given, into)
     _done(op, targets, operands, params)
 
 
 def _written_later(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None:
     """_op_in_place of elements that are not known."""
     check_writable(target)
-    if not operands:  # what is written does not depend on any
-        array = deferral.stand_in(target)
-        quietly(op.compute, array, *params)
-        written_later(op, (target,), (), lambda into: np.copyto(into, array))
-        written(target, None)
-        return
     call = None
     if target._storage.tracked or any(t._storage.tracked for t in operands if isinstance(t, Tensor)):
         call = record.before_write(op, target, (target, *operands), params)
-    written_later(op, (target,), operands, functools.partial(quietly, op.compute), params)
+    if operands:
+        written_later(op, (target,), operands, functools.partial(quietly, op.compute), params)
+    else:  # what is written depends on nothing
+        array = deferral.stand_in(target)
+        quietly(op.compute, array, *params)
+        written_later(op, (target,), (), lambda into: np.copyto(into, array))
     written(target, call)
 
 
