@@ -3,6 +3,7 @@ package perfetto
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -136,7 +137,7 @@ type change struct {
 	by float64
 }
 
-// level writes a level whenever it has changed, times a scale. What sums of fractions leave of nothing is nothing.
+// level writes a level whenever it has changed, times a scale, without what sums of fractions leave.
 func (o *writer) level(track uint64, changes []change, scale float64) {
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	level, written := 0.0, -1.0
@@ -145,10 +146,7 @@ func (o *writer) level(track uint64, changes []change, scale float64) {
 		if i+1 < len(changes) && changes[i+1].at/sim.Nanosecond == c.at/sim.Nanosecond {
 			continue
 		}
-		value := level * scale
-		if value < 1e-6 {
-			value = 0
-		}
+		value := math.Abs(math.Round(level*scale*1e6) / 1e6)
 		if value != written {
 			o.count(track, c.at, value)
 			written = value

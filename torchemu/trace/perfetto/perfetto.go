@@ -25,8 +25,14 @@ import (
 func Write(w io.Writer, rec *trace.Recording) error {
 	o := newWriter(w)
 	tracks := map[spot]uint64{}
-	for _, p := range placesOf(rec) {
+	places := placesOf(rec)
+	for _, p := range places {
 		tracks[p.spot] = p.write(o, tracks[p.around()], rec)
+	}
+	for _, p := range places { // behind the engines: of what begins at one time, arrows begin at what is written first
+		for _, l := range sortedKeys(p.links) {
+			o.link(tracks[p.spot], l, p.links[l], rec)
+		}
 	}
 	if o.err != nil {
 		return o.err
@@ -166,7 +172,7 @@ func (p *place) name(t *topology.Topology) string {
 // digits is how many the numbers below n need.
 func digits(n int) int { return len(strconv.Itoa(n - 1)) }
 
-// write writes a place into the track of what is around it, which is 0 where nothing is.
+// write writes a place, but for its links, into the track of what is around it, which is 0 where nothing is.
 func (p *place) write(o *writer, around uint64, rec *trace.Recording) uint64 {
 	track := o.group(around, p.name(rec.Topology))
 	if p.rank {
@@ -175,9 +181,6 @@ func (p *place) write(o *writer, around uint64, rec *trace.Recording) uint64 {
 	o.steps(track, p, rec)
 	o.engines(track, p, rec)
 	o.reductions(track, p)
-	for _, l := range sortedKeys(p.links) {
-		o.link(track, l, p.links[l], rec)
-	}
 	return track
 }
 

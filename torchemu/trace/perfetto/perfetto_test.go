@@ -72,12 +72,14 @@ type seen struct {
 	bars   []string            // "track: name start-end", in the order of their starts
 	levels map[string][]string // of counters
 	arrows map[uint64][]string // names of the bars that an arrow touches
+
+	touched map[uint64][]string // tracks of these
 }
 
 // read reads a file, and checks what Perfetto asks of it: names before their use, times in order, bars nested.
 func read(t *testing.T, file []byte) seen {
 	t.Helper()
-	s := seen{map[uint64]string{}, nil, map[string][]string{}, map[uint64][]string{}}
+	s := seen{map[uint64]string{}, nil, map[string][]string{}, map[uint64][]string{}, map[uint64][]string{}}
 	names := map[uint64]string{}
 	open := map[uint64][]string{}
 	last := map[uint64]uint64{}
@@ -136,6 +138,7 @@ func (s *seen) event(t *testing.T, p fields, names map[uint64]string, open map[u
 		open[track] = append(open[track], fmt.Sprintf("%s: %s %d", s.tracks[track], name, at))
 		for _, arrow := range slices.Concat(e[47], e[48]) {
 			s.arrows[arrow.(uint64)] = append(s.arrows[arrow.(uint64)], name)
+			s.touched[arrow.(uint64)] = append(s.touched[arrow.(uint64)], s.tracks[track])
 		}
 	case 2:
 		list := open[track]
@@ -254,6 +257,11 @@ func TestHardware(t *testing.T) {
 		want = append(want, link+": s0 → s1 1000-3000", link+": s0 → s1 2000-4000")
 	}
 	compare(t, s.bars, want...)
+	for arrow, tracks := range s.touched { // of bars that begin together, Perfetto takes the first in the file as the start
+		if len(tracks) > 2 && !strings.Contains(tracks[0], "DMA engine") {
+			t.Errorf("arrow %d begins at %s", arrow, tracks[0])
+		}
+	}
 	for counter, want := range map[string]string{
 		"rank 0 on n0.s0/cube n0.s0.c0/PE n0.s0.c0.p0/busy DMA engines": "1000=1 2000=2 3000=1 4000=0",
 		"node n0/n0.s0.io>n0.s1.io in use":                              "1000=100 3000=50 4000=0",
