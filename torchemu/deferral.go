@@ -1,6 +1,9 @@
 package torchemu
 
-import "github.com/torchemu/torchemu/torchemu/tensor"
+import (
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
 
 // deferrals are computations that hosts have put off until the data that they need is in place, and hosts that have not
 // done so yet.
@@ -60,12 +63,11 @@ func (r *Rank) Defer(name string, uses ...*tensor.Tensor) uint64 {
 		d.open = map[uint64]*Event{}
 	}
 	d.last++
-	number, why := d.last, &putOff{name: name}
+	var before []*Event
 	for _, t := range uses {
-		if before := PendingOn(t); before != nil && !before.settled && !contains(why.before, before) {
-			why.before = append(why.before, before)
-		}
+		before = append(before, PendingOn(t))
 	}
+	number, why := d.last, &putOff{name: name, before: Unfinished(before...)}
 	e := NewEvent(why)
 	e.inVain = true // as what it waits for was
 	d.open[number] = e
@@ -74,15 +76,19 @@ func (r *Rank) Defer(name string, uses ...*tensor.Tensor) uint64 {
 	}
 	r.Issued(e)
 	afterSettled(why.before, func() {
-		for _, before := range why.before {
-			if before.err != nil {
-				e.Fail(before.err, r.world.Engine.Now())
-			}
-		}
-		why.before = nil // or a chain would keep all that ever was in it
+		e.failAsFirst(why.before, r.world.Engine.Now())
 		d.due = append(d.due, number)
 	})
 	return number
+}
+
+// failAsFirst fails the event as the first of the others does that has failed, if one has.
+func (e *Event) failAsFirst(others []*Event, now sim.Time) {
+	for _, o := range others {
+		if o.err != nil {
+			e.Fail(o.err, now)
+		}
+	}
 }
 
 // Due takes the number of a computation of which the data is in place; lost, if there will be none. The host that put it
@@ -101,28 +107,42 @@ func (w *World) Due() (number uint64, lost bool) {
 	return number, lost
 }
 
-// Computed says that a computation that was put off has been done, or has failed.
+// Computed says that a computation that was put off has been done, or has failed. Its data is in place then, and it ends
+// when all have ended that it follows: its time is that of the kernel which the host has put on a stream.
 func (w *World) Computed(number uint64, err error) {
 	e := w.deferrals.open[number]
 	if e == nil {
 		return
 	}
 	delete(w.deferrals.open, number)
-	e.Fail(err, w.Engine.Now())
+	if err != nil {
+		e.Fail(err, w.Engine.Now())
+		return
+	}
+	e.Settle()
+	why, now := e.reason.(*putOff), w.Engine.Now()
+	AfterAll(why.before, func(latest sim.Time) {
+		e.failAsFirst(why.before, latest)
+		why.before = nil // or a chain would keep all that ever was in it
+		e.Finish(max(now, latest))
+	})
 }
 
 // putOff is the reason of an event that a computation of a host brings about.
 type putOff struct {
 	name   string
-	before []*Event // whose data it needs; nil when that is in place
+	before []*Event // what was pending on its tensors; nil when that has ended
 }
 
-// Follows is the first event whose data is missing. It implements Follower.
+// Follows is the first event whose data is missing, or else one that has not ended. It implements Follower.
 func (p *putOff) Follows() *Event {
 	for _, e := range p.before {
 		if !e.settled {
 			return e
 		}
+	}
+	for _, e := range Unfinished(p.before...) {
+		return e
 	}
 	return nil
 }

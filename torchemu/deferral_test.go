@@ -83,6 +83,11 @@ func TestDefer(t *testing.T) {
 	if e := torchemu.PendingOn(y); e == nil || e.Err() == nil {
 		t.Error("nobody learns of a computation that failed")
 	}
+	ofX.Finish(3 * us)
+	if e := torchemu.PendingOn(x); e == nil || !e.Settled() {
+		t.Error("a computation ends before all that it follows, or its data is not in place")
+	}
+	ofY.Finish(7 * us)
 	ofZ.Fail(errors.New("no"), 0)
 	if n, gone := w.Due(); n != lost || !gone {
 		t.Errorf("Due() = %d, %v; want %d, which is lost", n, gone, lost)

@@ -393,6 +393,30 @@ def test_it_costs_what_it_costs_at_once() -> None:
     assert late[1] == pytest.approx(2 * late[0], rel=1e-6) and late[0] > 0
 
 
+@pytest.mark.parametrize("read", ["operand", "result", "view"])
+def test_a_read_waits_for_the_end_of_the_collective(read: str) -> None:
+    """Not only until what has been put off is computed, which is at once when rank 1 has joined."""
+
+    def program(rank: int) -> bool:
+        store = told()
+        t = torch.ones(1 << 20, device="ahbm")
+        if rank == 1:
+            store.wait(["go"], LIMIT)
+        work = dist.all_reduce(t, async_op=True)
+        work.wait()
+        if rank == 1:
+            return True
+        y, view = t[:4] * 2, t[5:7]
+        if read == "view":
+            view.add_(1)
+        store.set("go", b"")
+        {"operand": t, "result": y, "view": view}[read][0].item()
+        now = host_time()
+        return work.is_completed() and host_time() == now
+
+    assert on_ranks(2, program) == [True, True]
+
+
 def test_the_host_takes_no_longer() -> None:
     """Rank 1 comes after a second: rank 0's host does not know."""
 
