@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchemu import _waiting
-from torchemu.compat.simpler import _kernels
+from torchemu.compat.simpler import _orchestrations
 from torchemu.compat.simpler._allocations import Allocations
 from torchemu.compat.simpler._arguments import CallConfig
 from torchemu.compat.simpler._callables import ChipCallable
@@ -84,11 +84,13 @@ class Worker:
 
         Raises:
             TypeError: it is neither a ChipCallable nor callable.
-            ValueError: its kernel is not one that KernelCompiler made.
+            ValueError: its kernels are not such that KernelCompiler made; or they are several, and there is no
+                orchestration in Python that says what to do with them.
+            RuntimeError: the file with that has no function of its name.
         """
         number = len(self._kernels) + len(self._functions)
         if isinstance(target, ChipCallable):
-            self._kernels[number] = _kernels.kernel_of(target.kernel.binary)
+            self._kernels[number] = _orchestrations.kernel_of(target)
         elif callable(target):
             self._functions[number] = target
         else:
