@@ -142,4 +142,6 @@ def _need_matplotlib(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from torchemu.cli import command
+
+    sys.exit(command(main))
