@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchemu import _waiting
 from torchemu.compat.simpler import _orchestrations
 from torchemu.compat.simpler._allocations import Allocations
 from torchemu.compat.simpler._arguments import CallConfig
@@ -131,6 +130,7 @@ class Worker:
             Exception: what orch_fn raised, or the first task that failed.
         """
         equipment = self._ready()
+        equipment.chips.enter()
         begun = equipment.chips.now()
         self._is_running = True
         error = self._error(Run(equipment), orch_fn, args, config if config is not None else CallConfig())
@@ -138,7 +138,7 @@ class Worker:
         elapsed = equipment.chips.now() - begun
         error = self._cleaned(equipment, error)
         if error is None or isinstance(error, Exception):
-            _waiting.reach(elapsed)
+            equipment.chips.leave(elapsed)
         if error is not None:
             raise error
         return RunTiming(host_wall_us=elapsed / _PS_PER_US, device_wall_us=0.0)
