@@ -102,16 +102,17 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	l.site = c.Site
 	l.number, l.called, l.ready = g.backend.launch(host)
 	l.reached = l.ready
-	l.data = pendingOn([]*tensor.Tensor{l.tensor})
+	x := exchangeOn(l.tensor)
+	l.data = x.data(l)
 	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
 	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
-	l.work.Pend(l.tensor)
 	host.Issued(l.work.Event)
 	g.watch(l.owner(), l.work, l.ready)
 	if !c.Async {
 		c.Stream.Wait(l.work.Event)
 	}
 	l.follow()
+	defer x.add(l) // by then it may have met the other side, and its data be in place
 	if other := g.mail[l.to].take(l, g.backend.Choose); other != nil {
 		return l.work, l.meet(other)
 	}
