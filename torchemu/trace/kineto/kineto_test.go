@@ -342,6 +342,19 @@ func TestBarsAreNestedInWholeNanoseconds(t *testing.T) {
 	}
 }
 
+// Who reads times in the program gets them exactly.
+func TestExactTimes(t *testing.T) {
+	var b bytes.Buffer
+	if err := kineto.Write(&b, sample(t), kineto.Options{Rank: 1, Ranks: 4, Exact: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"ts": 30.000000, "dur": 10.000001`, `"ts": 4.000000, "dur": 5.123456`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+}
+
 // rounded is a time in nanoseconds, as Perfetto has it.
 func rounded(t *testing.T, number json.Number) int64 {
 	t.Helper()
