@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from kernel_worlds import run, world_of
 import torchemu
 import torchemu as torch
 import torchemu.language as tl
+from torchemu._waiting import sleep
 from torchemu.multiprocessing import ProcessRaisedException
 
 dist = torch.distributed
@@ -100,6 +102,48 @@ def test_a_kernel_of_a_collective_names_itself(tmp_path: Path) -> None:
 
     said = r'kernel "mine" on rank [01] uses an operation of its host at k.py:4: out'
     with world_of(2, ccl), pytest.raises(ProcessRaisedException, match=said):
+        torch.multiprocessing.spawn(rank, nprocs=2)
+
+
+@torchemu.kernel
+def give(out: Any, x: Any, n: int) -> None:
+    tl.put(out.on((tl.rank() + 1) % tl.world_size()), x, n)
+
+
+@torchemu.kernel
+def take(x: Any, out: Any, n: int) -> None:
+    tl.store(x, tl.load(out, n))
+
+
+def ask(store: Any, rank: int) -> None:
+    store.set(f"done {rank}", b"")
+    store.wait([f"done {1 - rank}"])
+
+
+LATER: dict[str, tuple[Callable[[Any, int], object], bool]] = {
+    "sleep": (lambda store, rank: sleep(10**9), False),
+    "poll its own device": (lambda store, rank: torch.cuda.current_stream().query(), False),
+    "ask a store": (ask, True),
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+def test_time_that_passes_orders_nothing(case: str) -> None:
+    """Each host waits for its kernel, and then takes what the other one's has given: long ago, in this run."""
+    between, ordered = LATER[case]
+
+    def rank(r: int) -> None:
+        dist.init_process_group("nccl")
+        store = dist.distributed_c10d._get_default_store()
+        out, x = tl.symmetric_empty(8), torch.full((8,), float(r))
+        give[1](out, x, 8)
+        out.wait()
+        between(store, r)
+        take[1](x, out, 8)
+        x.wait()
+
+    expected = contextlib.nullcontext() if ordered else pytest.raises(ProcessRaisedException, match="RaceError")
+    with world_of(2), expected:
         torch.multiprocessing.spawn(rank, nprocs=2)
 
 

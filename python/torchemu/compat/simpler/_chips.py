@@ -64,12 +64,12 @@ class Chips:
         """Begins a run: when the host's program has got there, and all that it has issued has ended."""
         if self._shares:
             _streams.synchronize()
-            _waiting.reach(0)
+            _waiting.sleep(0)
 
     def leave(self, elapsed: int) -> None:
         """Lets the host's time pass that a run has taken, in picoseconds. On the same fabric it has."""
         if not self._shares:
-            _waiting.reach(elapsed)
+            _waiting.sleep(elapsed)
 
     def submit(self, task: Task, kernel: Kernel) -> None:
         """Gives a task whose time has come to the machine."""
