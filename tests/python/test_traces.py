@@ -158,13 +158,13 @@ def test_what_the_program_calls_things_is_around_what_it_does(run: Any) -> None:
 def test_collectives_have_their_arguments(run: Any) -> None:
     folder, _ = run("trace")
     document = kineto(folder / "rank6.json.gz")
-    (gather,) = [b for b in bars(document, "kernel") if b["name"].startswith("ncclDevKernel_AllGather_")]
+    (gather,) = [b for b in bars(document, "kernel") if b["name"].startswith("ncclKernel_AllGather_")]
     args = gather["args"]
     assert (args["In msg nelems"], args["Out msg nelems"], args["Group size"]) == (1 << 12, RANKS << 12, RANKS)
     assert (args["dtype"], args["Process Group Ranks"], args["Rank"]) == ("Float", str(list(range(RANKS))), 6)
     reductions = [b["name"] for b in bars(document, "kernel") if "Reduce" in b["name"]]
     assert len(reductions) == 3
-    assert all(re.fullmatch(r"ncclDevKernel_AllReduce_Sum_f32_\w+", name) for name in reductions)
+    assert all(re.fullmatch(r"ncclKernel_AllReduce_Sum_f32_\w+", name) for name in reductions)
 
 
 def test_run_file_has_the_fabric(run: Any) -> None:

@@ -132,9 +132,9 @@ func TestHostAndDevice(t *testing.T) {
 		"100001.100001 30.000+10.000 cuda_runtime cudaEventSynchronize",
 		"1.7 4.000+5.123 kernel mm",
 		"1.7 10.000+1.000 gpu_memcpy Memcpy HtoD (Pinned -> Device)",
-		"1.8 13.000+7.000 kernel ncclDevKernel_AllGather_RING",
-		"1.8 20.000+2.000 kernel ncclDevKernel_Reduce_Sum_f32_CHAIN",
-		"1.9 20.000+1.000 kernel ncclDevKernel_SendRecv",
+		"1.8 13.000+7.000 kernel ncclKernel_AllGather_RING",
+		"1.8 20.000+2.000 kernel ncclKernel_Reduce_Sum_f32_CHAIN",
+		"1.9 20.000+1.000 kernel ncclKernel_SendRecv",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -172,9 +172,9 @@ func TestCorrelation(t *testing.T) {
 func TestArguments(t *testing.T) {
 	d, _ := written(t, sample(t))
 	for name, want := range map[string]string{
-		"ncclDevKernel_AllGather_RING":       "_allgather_base 8 32 4 BFloat16 [] [] 0 default [0, 1, 2, 3] 1 7 <nil> <nil> <nil>",
-		"ncclDevKernel_Reduce_Sum_f32_CHAIN": "reduce 32 0 4 Float [30, 2] [] 0 default [0, 1, 2, 3] 1 8 <nil> <nil> 2",
-		"ncclDevKernel_SendRecv":             "recv 0 2 4 Long [] [] 0 default [0, 1, 2, 3] 1 <nil> 3 1 <nil>",
+		"ncclKernel_AllGather_RING":       "_allgather_base 8 32 4 BFloat16 [] [] 0 default [0, 1, 2, 3] 1 7 <nil> <nil> <nil>",
+		"ncclKernel_Reduce_Sum_f32_CHAIN": "reduce 32 0 4 Float [30, 2] [] 0 default [0, 1, 2, 3] 1 8 <nil> <nil> 2",
+		"ncclKernel_SendRecv":             "recv 0 2 4 Long [] [] 0 default [0, 1, 2, 3] 1 <nil> 3 1 <nil>",
 	} {
 		e := only(t, d, name)
 		var got []string
