@@ -35,11 +35,14 @@ func exchangeOn(t *tensor.Tensor) *exchange {
 
 // data is what is to be in place before a letter's bytes can be copied.
 func (x *exchange) data(l *letter) []*torchemu.Event {
-	x.letters = slices.DeleteFunc(x.letters, func(o *letter) bool { return o.work.Done() })
+	if x.pending < len(x.letters)/2 {
+		x.letters = slices.DeleteFunc(x.letters, func(o *letter) bool { return o.work.Done() })
+	}
 	x.before = slices.DeleteFunc(x.before, func(e *torchemu.Event) bool { return e.Done() && e.Err() == nil })
 	list := slices.Clone(x.before)
+	l.span = spanOf(l.tensor)
 	for _, o := range x.letters {
-		if l.disturbs(o) {
+		if l.disturbs(o) && !o.work.Done() {
 			list = append(list, o.work.Event)
 		}
 	}
@@ -83,15 +86,11 @@ func (x *exchange) count(l *letter) {
 
 // disturbs says whether one of two letters changes what the other one reads or changes.
 func (l *letter) disturbs(o *letter) bool {
-	if l.sending && o.sending {
-		return false
-	}
-	a, b := span(l.tensor), span(o.tensor)
-	return a[0] < b[1] && b[0] < a[1]
+	return l.span[0] < o.span[1] && o.span[0] < l.span[1] && !(l.sending && o.sending)
 }
 
-// span is from where to where in its storage a tensor's elements are, in bytes.
-func span(t *tensor.Tensor) [2]int {
+// spanOf is from where to where in its storage a tensor's elements are, in bytes.
+func spanOf(t *tensor.Tensor) [2]int {
 	if t.Numel() == 0 {
 		return [2]int{}
 	}

@@ -42,6 +42,7 @@ type letter struct {
 	sending  bool
 	tag      int
 	tensor   *tensor.Tensor
+	span     [2]int // of the storage
 	site     Site
 	work     *Work
 	data     []*torchemu.Event // what is to be in place before the bytes can be copied
