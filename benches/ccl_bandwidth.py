@@ -122,6 +122,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     unknown = [name for name in options.collectives if name not in COLLECTIVES]
     if unknown:
         parser.error(f"there is no collective {unknown[0]!r}: there are {', '.join(COLLECTIVES)}")
+    if options.begin > options.end:
+        parser.error(f"the smallest size, {options.begin} bytes (-b), is above the largest, {options.end} bytes (-e)")
     if options.plot:
         _need_matplotlib(parser)
     try:
@@ -142,4 +144,6 @@ def _need_matplotlib(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from torchemu.cli import command
+
+    sys.exit(command(main))

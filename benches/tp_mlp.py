@@ -64,9 +64,8 @@ def run(torch: Any, options: Options | None = None) -> None:
     """What ``torchemu bench`` calls: all degrees that the topology has SIPs for."""
     options = options or Options()
     header(torch.spec, options)
-    for degree in options.tp:
-        if degree <= torch.ahbm.device_count():
-            show(rows(torch, options, degree))
+    for degree in flags.fitting(options.tp, torch.ahbm.device_count()):
+        show(rows(torch, options, degree))
 
 
 def header(spec: dict[str, Any], options: Options) -> None:
@@ -127,4 +126,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from torchemu.cli import command
+
+    sys.exit(command(main))

@@ -106,10 +106,9 @@ def run(torch: Any, options: Options | None = None) -> None:
     """
     comparison = Comparison(options or Options())
     comparison.header()
-    for degree in comparison.options.tp:
-        if degree <= torch.ahbm.device_count():
-            for sequence_parallel in comparison.divisions(degree):
-                comparison.train(torch, degree, sequence_parallel)
+    for degree in flags.fitting(comparison.options.tp, torch.ahbm.device_count()):
+        for sequence_parallel in comparison.divisions(degree):
+            comparison.train(torch, degree, sequence_parallel)
     comparison.conclude()
     assert comparison.all_agree, "losses differ"
 
@@ -164,4 +163,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 if __name__ == "__main__":
     # Before NumPy is loaded: threads that share such small products mostly wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.exit(main())
+    from torchemu.cli import command
+
+    sys.exit(command(main))

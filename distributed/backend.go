@@ -34,6 +34,7 @@ type Backend struct {
 	executor *ccl.Executor
 	tuner    *ccl.Tuner
 	groups   []*ProcessGroup
+	known    map[int]*sightings // by rank; nil: nobody asks, see KeepOrder
 }
 
 // NewBackend returns a backend for the World. It is an error when no collective has an algorithm of that name.
@@ -88,19 +89,6 @@ func (r *Record) BusBW() float64 {
 	}
 	return r.AlgBW() * (n - 1) / n
 }
-
-// Synchronized is the latest moment at which all ranks of an operation that has ended were ready for it: what their devices
-// did before, they have agreed on. 0 when there is none.
-func (b *Backend) Synchronized() sim.Time {
-	latest := sim.Time(0)
-	for _, r := range b.Log[max(0, len(b.Log)-recent):] {
-		latest = max(latest, r.Start)
-	}
-	return latest
-}
-
-// recent is how far back in the log the latest collective is looked for.
-const recent = 16
 
 // Abandon ends every collective that some rank has yet to join with an error, and lets all groups start anew: for a
 // program that goes on after ranks of it have failed.

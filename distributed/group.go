@@ -19,6 +19,10 @@ type ProcessGroup struct {
 	Name    string // what messages call it
 	Members []int  // World ranks, by group rank
 
+	// HoldsHosts is whether a rank's host waits for the group's operations before it goes on, as with gloo: it does not
+	// put off what needs their results.
+	HoldsHosts bool
+
 	*planner
 	index map[int]int         // group rank of a World rank
 	next  []uint64            // by group rank: the number of its next collective

@@ -190,20 +190,3 @@ func TestBlocksThatAKernelCannotHave(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func TestSynchronized(t *testing.T) {
-	c, _ := withKernels(t)
-	if got := c.Synchronized(); got != 0 {
-		t.Errorf("before anything: %v", got)
-	}
-	if err := c.spawn(func(p *multiprocessing.Process) error { return allThree(c, p) }); err != nil {
-		t.Fatal(err)
-	}
-	want := sim.Time(0)
-	for _, r := range c.Log {
-		want = max(want, r.Start)
-	}
-	if got := c.Synchronized(); got != want || want == 0 {
-		t.Errorf("%v, want %v", got, want)
-	}
-}

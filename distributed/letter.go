@@ -24,6 +24,9 @@ func (l *letter) Needs() []int {
 	return all
 }
 
+// HoldsHost is whether the host waits for the message in any case. It implements torchemu.Holder.
+func (l *letter) HoldsHost() bool { return l.group.HoldsHosts }
+
 // peer is the member on the other side, or AnySource.
 func (l *letter) peer() int {
 	if l.sending {
@@ -36,7 +39,13 @@ func (l *letter) peer() int {
 func (l *letter) String() string {
 	text := fmt.Sprintf("%s of %s (tag %d, group %s)",
 		l.Name(), count(l.tensor.Numel(), l.tensor.DType()), l.tag, l.group.Name)
-	return text + at(l.group.backend.Sites.Text(l.site))
+	text += at(l.group.backend.Sites.Text(l.site))
+	for _, e := range torchemu.Unfinished(l.after...) {
+		if len(e.Reason().Needs()) > 0 { // else it only takes its time
+			return text + ", which follows " + e.Reason().String()
+		}
+	}
+	return text
 }
 
 // Name is the letter in a few words. It implements multiprocessing.Operation, as the others do.

@@ -55,6 +55,7 @@ type part struct {
 	heard   sim.Time          // by the host, see torchemu.Rank.Heard
 	ready   sim.Time          // when the host issued it; later, when the device started it
 	after   []*torchemu.Event // what must end before the member's device can start
+	brought sightings         // by the member's device, when it has started
 }
 
 func newMeeting(g *ProcessGroup, seq uint64, o *Operation) *meeting {
@@ -255,6 +256,7 @@ func (m *meeting) began(member int, at sim.Time) {
 	m.parts[member].ready = at
 	m.parts[member].after = nil // it has ended; a chain would keep all that ever was in it
 	m.parts[member].work.start = at
+	m.parts[member].brought = m.group.backend.bring(m.group.Members[member], at)
 	m.record.Start = max(m.record.Start, at)
 }
 
@@ -268,6 +270,7 @@ func (m *meeting) RankDone(member int, now sim.Time) {
 			m.whole.Finish(now)
 		}
 	}
+	m.tell(member)
 	m.recordPart(member, now)
 	m.parts[member].work.Finish(now)
 }

@@ -42,6 +42,7 @@ type letter struct {
 	sending  bool
 	tag      int
 	tensor   *tensor.Tensor
+	span     [2]int // of the storage
 	site     Site
 	work     *Work
 	data     []*torchemu.Event // what is to be in place before the bytes can be copied
@@ -51,6 +52,7 @@ type letter struct {
 	ready    sim.Time
 	reached  sim.Time // when the device can start, as far as known
 	other    *letter  // the other side, once they have met
+	brought  sightings
 }
 
 // Source is the group rank that a receive got its message from, once it is done.
@@ -101,16 +103,17 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	l.site = c.Site
 	l.number, l.called, l.ready = g.backend.launch(host)
 	l.reached = l.ready
-	l.data = pendingOn([]*tensor.Tensor{l.tensor})
+	x := exchangeOn(l.tensor)
+	l.data = x.data(l)
 	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
 	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
-	l.work.Pend(l.tensor)
 	host.Issued(l.work.Event)
 	g.watch(l.owner(), l.work, l.ready)
 	if !c.Async {
 		c.Stream.Wait(l.work.Event)
 	}
 	l.follow()
+	defer x.add(l) // by then it may have met the other side, and its data be in place
 	if other := g.mail[l.to].take(l, g.backend.Choose); other != nil {
 		return l.work, l.meet(other)
 	}
@@ -271,7 +274,8 @@ func (l *letter) moveTo(t *tensor.Tensor) error {
 func (l *letter) transmit(recv *letter, at sim.Time) {
 	w := l.group.backend.World
 	l.work.start, recv.work.start = at, at
-	w.At(at, func(sim.Time) {
+	w.At(at, func(now sim.Time) {
+		l.brought = l.group.backend.bring(l.group.Members[l.from], now)
 		p := w.Network.Path(l.group.devices[l.from], l.group.devices[recv.to])
 		bytes := int64(l.tensor.Numel() * l.tensor.DType().Size())
 		w.Network.Send(p, bytes, transmission{l, recv, bytes}, 0)
@@ -290,6 +294,7 @@ func (t transmission) Delivered(now sim.Time, _ uint64) {
 	b.Log = append(b.Log, &Record{
 		Name: "send/recv", Algorithm: "p2p", Ranks: 2, Bytes: t.bytes, Start: t.send.work.start, End: now, unicast: true,
 	})
+	b.learn(t.send.group.Members[t.recv.to], t.send.brought)
 	t.record(now)
 	t.send.work.Finish(now)
 	t.recv.work.Finish(now)

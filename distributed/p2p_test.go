@@ -277,3 +277,42 @@ func TestWithdraw(t *testing.T) {
 		t.Error("a collective was withdrawn")
 	}
 }
+
+// Ranks send one part of a tensor and receive into another, whatever they post first; what is passed on comes after
+// what it is of.
+func TestPartsOfOneTensor(t *testing.T) {
+	for _, sendFirst := range []bool{true, false} {
+		c := newCluster(t, "sips8", distributed.Options{})
+		err := c.spawn(func(p *multiprocessing.Process) error {
+			x := ramp(6, 10*p.ID)
+			caller := distributed.Caller{Rank: p.ID, Async: true}
+			part := func(start int) *tensor.Tensor {
+				view, err := x.Narrow(0, start, 2)
+				if err != nil {
+					panic(err)
+				}
+				return view
+			}
+			works := make([]*distributed.Work, 2)
+			var errs [3]error
+			for i := range works {
+				if sendFirst == (i == 0) {
+					works[i], errs[i] = c.group.Send(caller, (p.ID+1)%8, 0, part(0))
+				} else {
+					works[i], errs[i] = c.group.Recv(caller, (p.ID+7)%8, 0, part(4))
+				}
+			}
+			errs[2] = finish(p, works...)
+			left := 10 * ((p.ID + 7) % 8)
+			return errors.Join(errs[0], errs[1], errs[2], expect(x, func(i int) int {
+				if i >= 4 {
+					return left + i - 4
+				}
+				return 10*p.ID + i
+			}))
+		})
+		if err != nil {
+			t.Errorf("send first %v: %v", sendFirst, err)
+		}
+	}
+}

@@ -43,6 +43,9 @@ func (s seat) String() string {
 	return text
 }
 
+// HoldsHost is whether the member's host waits for the collective in any case. It implements torchemu.Holder.
+func (s seat) HoldsHost() bool { return s.group.HoldsHosts }
+
 // Name is the collective in a word or two. It implements multiprocessing.Operation, as the others do.
 func (s seat) Name() string {
 	return fmt.Sprintf("%s #%d of group %s", s.call.name, s.seq, s.group.Name)

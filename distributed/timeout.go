@@ -2,6 +2,7 @@ package distributed
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu"
@@ -63,6 +64,9 @@ type guarded struct {
 }
 
 func (w *watchdog) add(work *Work, issued sim.Time) {
+	if issued > math.MaxInt64-w.limit {
+		return // no simulation lasts until then
+	}
 	work.deadline = issued + w.limit
 	w.forget()
 	w.guards = append(w.guards, guarded{work, w.limit})

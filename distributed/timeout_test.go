@@ -2,6 +2,7 @@ package distributed_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -167,5 +168,18 @@ func TestWatchdogsOfMuchThatEndsInTime(t *testing.T) {
 		t.Errorf("%d events are left, want one for each rank", n)
 	}
 	for c.Engine.Step() {
+	}
+}
+
+// A timeout beyond the end of all times is none.
+func TestATimeoutThatNeverComes(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	c.limit(t, math.MaxInt64-sim.Nanosecond)
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		w, err := c.group.AllReduce(me(p), ramp(2, p.ID), tensor.Sum)
+		return errors.Join(err, finish(p, w))
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -16,7 +16,18 @@ func Timer(worldHandle int64, rank int, ps int64) (event int64, err error) {
 	if ps < 0 {
 		return 0, raise("ValueError", "time cannot pass backwards: %d ps", ps)
 	}
-	e := torchemu.NewEvent(reason("a timer"))
+	e := torchemu.NewEvent(torchemu.Sleep{})
 	w.Deadline(r.Now()+sim.Time(ps), e.Finish)
 	return register(owned[*torchemu.Event]{e, w}), nil
+}
+
+// Hear says that a rank's host has got to what other hosts share with it: it knows what they have seen by now.
+func Hear(worldHandle int64, rank int) (err error) {
+	defer guard(&err)
+	_, r, err := rankOf(worldHandle, rank)
+	if err != nil {
+		return err
+	}
+	r.Hears(r.Now())
+	return nil
 }

@@ -34,6 +34,17 @@ func NewGroup(worldHandle int64, id int, name, members string) (handle int64, er
 	return register(owned[*distributed.ProcessGroup]{g, w}), nil
 }
 
+// HoldHosts says that a rank's host waits for the group's operations before it goes on with what needs their results.
+func HoldHosts(group int64) (err error) {
+	defer guard(&err)
+	g, err := groupOf(group)
+	if err != nil {
+		return err
+	}
+	g.object.HoldsHosts = true
+	return nil
+}
+
 func groupOf(handle int64) (owned[*distributed.ProcessGroup], error) {
 	return ownedBy[*distributed.ProcessGroup](handle, "process group")
 }

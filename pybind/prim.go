@@ -31,6 +31,7 @@ type machine struct {
 	issued   int64 // computations
 	jobs     map[*prim.Job]int64
 	active   []activity // of a World
+	fabric   *world     // where it has its engine and network; nil when these are its own, or it is the World's machine
 }
 
 func newMachine(m *prim.Machine, w *world) *machine {
@@ -90,6 +91,48 @@ func PrimOpen(topologyName string, ranks int, check, reorder bool, seed int64) (
 		return 0, err
 	}
 	return register(newMachine(m, nil)), nil
+}
+
+// PrimOpenOn is PrimOpen on the engine and network of a World, as if nothing else went on there: for a program that is
+// the only one, and waits until the machine is through. Its tasks are in the World's recordings.
+func PrimOpenOn(worldHandle int64, ranks int, check, reorder bool, seed int64) (machine int64, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	if sips := w.Topology.SIPs(); ranks < 1 || ranks > sips {
+		return 0, raise("ValueError", "%d ranks on topology %q, which has 1 to %d SIPs", ranks, w.Topology.Name, sips)
+	}
+	c := prim.Config{Engine: w.Engine, Network: w.Network, Topology: w.Topology, PEs: make([]topology.DeviceID, ranks)}
+	c.Options = prim.Options{Check: check, Reorder: reorder, Seed: uint64(seed)}
+	for i := range c.PEs {
+		c.PEs[i] = w.Topology.PE(i, 0, 0)
+	}
+	m := newMachine(prim.New(c), nil)
+	m.fabric = w
+	return register(m), nil
+}
+
+// PrimLost says which fault of its World keeps messages between ranks of a machine, "0,1", from arriving; "" for none.
+func PrimLost(machine int64, ranks string) (why string, err error) {
+	defer guard(&err)
+	m, err := machineOf(machine)
+	if err != nil || m.fabric == nil {
+		return "", err
+	}
+	list, err := parseInts(ranks)
+	if err != nil {
+		return "", err
+	}
+	for _, from := range list {
+		for _, to := range list {
+			if why = m.fabric.Lost(m.PEs[from], m.PEs[to]); why != "" {
+				return why, nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // PrimClose frees a machine and all that belongs to it. Closing twice does nothing.

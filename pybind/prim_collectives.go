@@ -54,7 +54,7 @@ func (m *machine) Start(c distributed.KernelCall) (distributed.KernelRun, error)
 func (r *collectiveRun) Join(index int, heard sim.Time) {
 	k, m := r.members[index], r.machine
 	t := prim.Task{
-		Name: r.Name, Workers: []int{r.Ranks[index]}, Interlock: true, Since: max(heard, m.world.backend.Synchronized()),
+		Name: r.Name, Workers: []int{r.Ranks[index]}, Interlock: true, Heard: heard, Since: m.world.backend.Known(r.Ranks[index]),
 		Done:   func() { r.ended(k, nil) },
 		Failed: func(_ *prim.Context, err error) { r.ended(k, err) },
 	}

@@ -32,6 +32,9 @@ func PrimOfWorld(worldHandle int64, check, reorder bool, seed int64) (machine in
 	}
 	m := newMachine(prim.New(c), w)
 	w.Programs, w.backend.Kernels = m.Machine, m
+	if check {
+		w.backend.KeepOrder()
+	}
 	return register(m), nil
 }
 
@@ -124,7 +127,7 @@ func (l *launch) start(handle int64) {
 	if l.event != nil && l.event.Done() { // it was abandoned
 		return
 	}
-	l.task.Since = max(l.heard, l.machine.world.backend.Synchronized())
+	l.task.Heard, l.task.Since = l.heard, l.machine.world.backend.Known(l.stream.Rank().ID)
 	job, err := l.machine.Submit(l.task)
 	if err != nil {
 		panic(err) // cannot be: the rank exists, and the blocks were counted

@@ -6,6 +6,8 @@ import (
 
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/ccl/prim/kernels"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
 // kernelProgram is one that Python drives.
@@ -66,11 +68,29 @@ func (m *machine) submit(t prim.Task, workers, after string) (int64, error) {
 		}
 		t.After = append(t.After, j.object)
 	}
-	j, err := m.Submit(t)
-	if err != nil {
+	var j *prim.Job
+	submitted := m.Now()
+	if m.fabric != nil {
+		t.Done = func() { m.record(j, submitted) }
+	}
+	if j, err = m.Submit(t); err != nil {
 		return 0, err
 	}
 	return m.known(j), nil
+}
+
+// record notes the end of a job in the recordings of the World that it is on.
+func (m *machine) record(j *prim.Job, submitted sim.Time) {
+	r := &m.fabric.Trace
+	for _, rank := range j.Workers {
+		if !r.Wants(rank, submitted) {
+			continue
+		}
+		r.Activity(trace.Activity{
+			Rank: rank, Kind: trace.Kernel, Name: j.Name, Number: r.Call(), Track: trace.Track{Kind: trace.StreamTrack, Name: "tasks"},
+			Called: submitted, Issued: submitted, Start: j.Began(), End: m.Now(),
+		})
+	}
 }
 
 // known makes a handle for a job.

@@ -74,6 +74,20 @@ func StreamRecord(stream int64) (event int64, err error) {
 	return register(owned[*torchemu.Event]{s.object.Record(), s.world}), nil
 }
 
+// StreamSettled is Settled for the data of all that is on a stream now.
+func StreamSettled(stream int64) (event int64, err error) {
+	defer guard(&err)
+	s, err := streamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	e := s.object.Settled()
+	if e == nil {
+		return 0, nil
+	}
+	return register(owned[*torchemu.Event]{e, s.world}), nil
+}
+
 // EventTime is when a work or event ended, in simulated picoseconds.
 func EventTime(waitable int64) (ps int64, err error) {
 	defer guard(&err)

@@ -11,6 +11,7 @@ import (
 type Event struct {
 	reason        Reason
 	settled, done bool
+	inVain        bool // hosts that can go on without its data do, see World.Soon
 	at            sim.Time
 	err           error
 	onSettled     []func()
@@ -34,6 +35,12 @@ type Operation interface {
 	Reason
 	Obstacle() string // the fault that its messages are lost to; "" when they are not
 	After() []*Event  // what has to end before it can begin, where nothing else is missing; some may have ended
+}
+
+// Holder is the reason of an event that a host may have to wait for although it could do without its data.
+type Holder interface {
+	Reason
+	HoldsHost() bool
 }
 
 // NewEvent returns an event of which neither moment has come.

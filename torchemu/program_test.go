@@ -104,6 +104,10 @@ func TestHeard(t *testing.T) {
 	if r.Heard() != 0 {
 		t.Errorf("heard until %v by waiting for its device", r.Heard())
 	}
+	wait(torchemu.NewEvent(torchemu.Sleep{}), 11*us)
+	if r.Heard() != 0 {
+		t.Errorf("heard until %v in its sleep", r.Heard())
+	}
 	wait(torchemu.NewEvent(signal{}), 12*us)
 	wait(program(t, w, r.Stream(), us, nil), 13*us)
 	if r.Heard() != 12*us {

@@ -40,10 +40,19 @@ func (r *Rank) Heard() sim.Time { return r.heard }
 // Hears says that the host knows all that hosts have seen up to a time.
 func (r *Rank) Hears(at sim.Time) { r.heard = max(r.heard, at) }
 
-// fromHosts says whether an event is something that hosts bring about: neither a device nor messages between ranks.
+// Sleep is the reason of an event that a host waits for to let time pass: nobody else brings it about.
+type Sleep struct{}
+
+func (Sleep) String() string { return "a timer" }
+
+// Needs is nobody. It implements Reason.
+func (Sleep) Needs() []int { return nil }
+
+// fromHosts says whether an event is something that other hosts bring about: neither a device, nor messages between ranks,
+// nor the passing of time.
 func fromHosts(reason Reason) bool {
 	switch x := reason.(type) {
-	case *activity, Operation:
+	case *activity, Operation, Sleep:
 		return false
 	case Follower:
 		return x.Follows() != nil && fromHosts(x.Follows().reason)

@@ -1,6 +1,11 @@
 package torchemu
 
-import "github.com/torchemu/torchemu/torchemu/sim"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
 
 // Stream is an order in which a rank's device runs operations: each starts when all earlier ones have ended. The host
 // only adds to it, and runs ahead.
@@ -66,6 +71,25 @@ func (s *Stream) Record() *Event {
 			return
 		}
 		s.rank.world.At(issued, func(now sim.Time) { e.Fail(tail.err, now) })
+	})
+	return e
+}
+
+// Settled returns an event that ends, in no simulated time, once the data of all operations is in place that are on the
+// stream now, and fails as the first of them does that fails; nil when it is in place.
+func (s *Stream) Settled() *Event {
+	s.dropSettled()
+	if len(s.unsettled) == 0 {
+		return nil
+	}
+	before := slices.Clone(s.unsettled)
+	e := NewEvent(&allOf{before})
+	afterSettled(before, func() {
+		var err error
+		for _, part := range before {
+			err = cmp.Or(err, part.err)
+		}
+		e.Fail(err, s.rank.world.Engine.Now())
 	})
 	return e
 }

@@ -37,17 +37,21 @@ type World struct {
 
 	ranks []*Rank
 	damage
+	deferrals
 }
 
 // Programs are device programs that somebody else than the engine runs. No time may pass while one of them can go on.
 type Programs interface{ Ready() bool }
 
-// Step lets the next thing happen, unless a device program can go on; that is ready then. Both are false when nothing is
-// pending. Operations that nobody can end are a deadlock at once: nobody needs to wait until a watchdog says that they last
-// too long.
+// Step lets the next thing happen, unless a device program can go on or a computation is due that a host has put off; that
+// is ready then. Both are false when nothing is pending. Operations that nobody can end are a deadlock at once: nobody
+// needs to wait until a watchdog says that they last too long.
 func (w *World) Step() (ready, stepped bool) {
-	if w.Programs != nil && w.Programs.Ready() {
+	if len(w.due) > 0 || w.Programs != nil && w.Programs.Ready() {
 		return true, false
+	}
+	if len(w.waiting) > 0 && w.giveUp() {
+		return false, true
 	}
 	return false, !w.Engine.Idle() && w.Engine.Step()
 }

@@ -20,6 +20,14 @@ def add_degrees(parser: argparse.ArgumentParser, usual: Sequence[int], what_for:
     parser.add_argument("--tp", type=positive, nargs="+", default=usual, metavar="N", help=text)
 
 
+def fitting(degrees: Sequence[int], sips: int) -> list[int]:
+    """Those that the topology has SIPs for; says which it leaves out."""
+    too_large = [degree for degree in degrees if degree > sips]
+    if too_large:
+        print(f"(without tp {', '.join(map(str, too_large))}: the topology has {sips} SIPs)")
+    return [degree for degree in degrees if degree <= sips]
+
+
 def add_fabric(parser: argparse.ArgumentParser) -> None:
     """What the ranks are on."""
     text = "a preset, resized to the ranks, or a file (default: default)"

@@ -49,7 +49,7 @@ func (t timed) after(d sim.Time, e effect) {
 	t.Engine.At(t.Now()+d, 0, t.Machine, t.later(t.moved(e.do)))
 }
 
-func (t timed) step() bool { return t.Engine.Step() }
+func (t timed) step() bool { return !t.Engine.Idle() && t.Engine.Step() }
 
 // moved is an effect that comes, with Reorder, half of the time a random time later.
 func (t timed) moved(do func()) func() {
@@ -77,7 +77,9 @@ func (m *Machine) Delivered(_ sim.Time, token uint64) {
 	do := m.pending[token]
 	m.pending[token] = nil
 	m.freeSlot = append(m.freeSlot, token)
-	do()
+	if do != nil { // else the run that it is of has failed
+		do()
+	}
 }
 
 // Handle makes Machine a [sim.Handler].

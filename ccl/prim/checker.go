@@ -7,7 +7,7 @@ type checker struct {
 	machine *Machine
 	lanes   int32 // lane 0 is the host's
 	host    agent
-	past    history
+	past    []history // by rank
 }
 
 // pair is what is reported once.
@@ -72,7 +72,13 @@ func (k *checker) order(p *pe, j *Job) {
 			own.now.join(c.scalar().now)
 		}
 	}
-	own.now.join(k.past.knownAt(j.Since))
+	for rank := range k.machine.ranks {
+		since := j.Heard
+		if rank < len(j.Since) {
+			since = max(since, j.Since[rank])
+		}
+		own.now.join(k.past[rank].knownAt(since))
+	}
 }
 
 // chained gives an operation that is in no order with others a lane of its own.

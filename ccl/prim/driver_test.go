@@ -259,15 +259,19 @@ func TestFailedInsteadOfTheEndOfTheRun(t *testing.T) {
 	}
 }
 
-// What had ended before the hosts agreed on a moment is over for a task; what ended later is not, nor without agreement.
+// What had ended before the hosts agreed on a moment is over for a task; what ended later is not, nor without agreement. So
+// is what a rank did before a moment that the task's rank knows of that one, and of no other.
 func TestSince(t *testing.T) {
 	for _, c := range []struct {
-		since func(ended sim.Time) sim.Time
+		since func(ended sim.Time) (heard sim.Time, since []sim.Time)
 		races bool
 	}{
-		{func(ended sim.Time) sim.Time { return ended }, false},
-		{func(ended sim.Time) sim.Time { return ended - 1 }, true},
-		{func(sim.Time) sim.Time { return 0 }, true},
+		{func(ended sim.Time) (sim.Time, []sim.Time) { return ended, nil }, false},
+		{func(ended sim.Time) (sim.Time, []sim.Time) { return ended - 1, nil }, true},
+		{func(sim.Time) (sim.Time, []sim.Time) { return 0, nil }, true},
+		{func(ended sim.Time) (sim.Time, []sim.Time) { return 0, []sim.Time{ended} }, false},
+		{func(ended sim.Time) (sim.Time, []sim.Time) { return 0, []sim.Time{ended - 1, ended} }, true},
+		{func(ended sim.Time) (sim.Time, []sim.Time) { return ended - 1, []sim.Time{ended, 0} }, false},
 	} {
 		m := machine(t, 2, prim.Options{Check: true})
 		w := window(t, m, 1024)
@@ -286,7 +290,8 @@ func TestSince(t *testing.T) {
 				t.Fatal(turn, err)
 			}
 		}
-		if _, err := m.Submit(prim.Task{Name: "take", Workers: []int{1}, Since: c.since(m.Now()), Kernel: func(c *prim.Context) error {
+		heard, since := c.since(m.Now())
+		if _, err := m.Submit(prim.Task{Name: "take", Workers: []int{1}, Heard: heard, Since: since, Kernel: func(c *prim.Context) error {
 			c.Load(c.Tile(0, 5), w.At(1, 0))
 			return nil
 		}}); err != nil {
@@ -294,7 +299,7 @@ func TestSince(t *testing.T) {
 		}
 		var races *prim.FindingsError
 		if err := m.Run(); errors.As(err, &races) != c.races {
-			t.Errorf("since %v: %v, want races: %v", c.since(m.Now()), err, c.races)
+			t.Errorf("heard %v, since %v: %v, want races: %v", heard, since, err, c.races)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
-// history is what programs knew that have ended, by time: each entry knows what all before it did.
+// history is what programs of a rank knew that have ended, by time: each entry knows what all before it did.
 type history []past
 
 type past struct {
@@ -16,24 +16,35 @@ type past struct {
 }
 
 // remembered bounds a history. Who asks for what is older than its first half knows less than it might.
-const remembered = 1 << 10
+const remembered = 1 << 7
 
 // remember notes that a program has ended.
 func (k *checker) remember(c *Context) {
 	if k == nil {
 		return
 	}
-	knows := c.scalar().now.clone()
-	if n := len(k.past); n > 0 {
-		knows.join(k.past[n-1].knows)
-	}
-	if len(k.past) == remembered {
-		k.past = slices.Clone(k.past[remembered/2:])
-	}
-	k.past = append(k.past, past{c.Now(), knows})
+	h := &k.past[c.Rank()]
+	*h = h.with(c.Now(), c.scalar().now)
 }
 
-// knownAt is what all programs knew that had ended by a time.
+// with adds what a program knew that ended at a time, which is not before the last one.
+func (h history) with(at sim.Time, knows clock) history {
+	n := len(h)
+	if n > 0 && h[n-1].at == at {
+		h[n-1].knows.join(knows)
+		return h
+	}
+	knows = knows.clone()
+	if n > 0 {
+		knows.join(h[n-1].knows)
+	}
+	if n == remembered {
+		h = slices.Clone(h[remembered/2:])
+	}
+	return append(h, past{at, knows})
+}
+
+// knownAt is what all those programs knew that had ended by a time.
 func (h history) knownAt(t sim.Time) clock {
 	if t == 0 {
 		return nil

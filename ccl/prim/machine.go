@@ -91,7 +91,7 @@ func New(c Config) *Machine {
 		m.random = rand.New(rand.NewPCG(c.Seed, 0))
 	}
 	if c.Check {
-		m.check = &checker{machine: m}
+		m.check = &checker{machine: m, past: make([]history, len(m.ranks))}
 	}
 	for r := range m.ranks {
 		m.ranks[r] = &rank{id: r}

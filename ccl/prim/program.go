@@ -255,6 +255,7 @@ func (m *Machine) drive(resume func(c *Context)) error {
 func (m *Machine) settle(err error) {
 	if err != nil {
 		m.live, m.jobs, m.ready, m.due, m.polls = nil, nil, nil, nil, polls{}
+		clear(m.pending) // what is under way has no effect any more: the memory may be somebody else's
 		for _, k := range m.ranks {
 			k.queue = nil
 		}

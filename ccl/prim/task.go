@@ -23,9 +23,10 @@ type Task struct {
 	Interlock bool
 	// Failed is called when a program ends with an error, instead of ending the run; it cancels the job.
 	Failed func(c *Context, err error)
-	// Since is up to when the hosts have seen to the order of things: what programs that had ended by then did is over for
-	// the task. 0: nothing is known.
-	Since sim.Time
+	// Heard is up to when the hosts have seen to the order of things: what programs that had ended by then did is over for
+	// the task. 0: nothing is known. Since is the same by rank, for the programs of that rank, in addition.
+	Heard sim.Time
+	Since []sim.Time
 }
 
 // Job is a task that has been submitted.
@@ -34,12 +35,16 @@ type Job struct {
 	machine  *Machine
 	running  int // programs that have not ended
 	started  bool
+	began    sim.Time
 	ended    bool
 	programs []*Context
 }
 
 // Ended says whether all programs of the job have ended.
 func (j *Job) Ended() bool { return j.ended }
+
+// Began is when the job started, which it has to have done.
+func (j *Job) Began() sim.Time { return j.began }
 
 // Programs are the programs of a job that has started, worker by worker.
 func (j *Job) Programs() []*Context { return j.programs }
@@ -97,8 +102,8 @@ func (j *Job) canStart() bool {
 
 // begin starts the job's programs.
 func (j *Job) begin() {
-	j.started = true
 	m := j.machine
+	j.started, j.began = true, m.Now()
 	for _, w := range j.Workers {
 		for b := range j.Blocks {
 			p := m.pe(w, b)

@@ -13,9 +13,13 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 EXIT_STATUS = 130
 """The exit status by which shells know Ctrl-C."""
+
+UNREAD_STATUS = 141
+"""The exit status by which shells know that nobody reads a command's output any more."""
 
 _handler_of = signal.getsignal  # that of the process: programs may get to see another one
 _SOON = 0.05  # seconds in which a main thread that runs Python has noticed
@@ -24,6 +28,61 @@ _GRACE = 0.5  # seconds in which an interruptible program has long noticed
 
 class CtrlC(KeyboardInterrupt):
     """The user's, as opposed to one that a program raises itself."""
+
+
+class Unread(CtrlC):
+    """The user's as well: what reads the output has ended, as head does when it has its lines."""
+
+
+class Output:
+    """Standard output: where nobody reads it any more the command ends, as others do by SIGPIPE.
+
+    Args:
+        stream: the one behind.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        """All else is the stream's behind."""
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Writes to the stream.
+
+        Raises:
+            Unread: nobody reads it.
+        """
+        with _read_by_somebody():
+            written: int = self._stream.write(text)
+            return written
+
+    def writelines(self, lines: Any) -> None:
+        """Writes one after the other, as write does."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Flushes the stream; errors are those of write."""
+        with _read_by_somebody():
+            self._stream.flush()
+
+
+@contextlib.contextmanager
+def _read_by_somebody() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise Unread from None
+
+
+def stop_writing(stream: Any) -> None:
+    """Lets a stream that nobody reads take what it still holds, and all that comes: or else Python's end would fail."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def is_users(interrupt: KeyboardInterrupt) -> bool:

@@ -19,6 +19,7 @@ from torchemu._binding import go
 
 if TYPE_CHECKING:
     from torchemu._tasks import Tasks
+    from torchemu._tensor.deferral import Deferrals
     from torchemu._tensor.storage import Storage
     from torchemu.distributed import ProcessGroup
     from torchemu.distributed._symmetric_memory._peers import Peers
@@ -74,6 +75,7 @@ class World:
         self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
         self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
         self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
+        self.deferrals: Deferrals | None = None  # what ranks have put off; None: nothing so far
         self.recordings = 0  # in the making
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[types.CodeType, int], int] = {}
@@ -135,11 +137,14 @@ class World:
 
     @property
     def is_here(self) -> bool:
-        """Whether the World is open, on this thread and in this process."""
-        return self.is_open and self._thread == threading.get_ident() and not go.forked
+        """Whether the World is open, on this thread and in this process, and this is a host's program."""
+        is_host = _context is None or _context.is_host
+        return is_host and self.is_open and self._thread == threading.get_ident() and not go.forked
 
     def check(self) -> None:
         """Raises RuntimeError where the World cannot be used."""
+        if _context is not None:
+            _context.refuse()
         if not self.is_open:
             raise RuntimeError("the World is closed: its tensors and process groups can no longer be used")
         go.HostTime(self.handle, 0)  # in a forked child or on another thread the core says what is wrong
@@ -154,7 +159,9 @@ class World:
         return number
 
     def take_turns(self) -> None:
-        """Lets device programs go on that can."""
+        """Does what ranks have put off and can be done, and lets device programs go on that can."""
+        if self.deferrals is not None:
+            self.deferrals.compute_due()
         if self.programs is not None:
             self.programs.take_turns()
 
@@ -225,9 +232,6 @@ class DevicePrograms(Protocol):
     def abandon(self, why: str) -> None:
         """Ends them, with an error."""
 
-    def refuse_waits(self) -> None:
-        """Raises RuntimeError inside of a device program."""
-
 
 class Children(Protocol):
     """Ranks that one has spawned and not waited for."""
@@ -246,7 +250,10 @@ class Context:
         pid: the number of that process; the system knows that of a program which was not spawned only.
         node: the SIPs of its node, which are its program's devices 0, 1, …; None is all of the World.
         device: the number of the current device.
+        is_host: it is the host's program that runs, and not a device program on its behalf; see torchemu._inside.
     """
+
+    is_host = True
 
     def __init__(
         self,
@@ -266,11 +273,13 @@ class Context:
         self.process = process
         self.children: list[Children] = []
         self.casts = False  # whether operations convert their operands; see torchemu._tensor.autocasting
-        self.in_kernel = False  # whether what runs now is a program of a chip that the rank drives; see torchemu.pto
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu._rank_local
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
         self.stream: int = go.DefaultStream(world.handle, rank)
+
+    def refuse(self) -> None:
+        """Raises RuntimeError where a device program runs instead of the host's."""
 
     def settle_on(self, node: range) -> None:
         """Puts the rank on a node, of these SIPs."""
@@ -284,10 +293,6 @@ class Context:
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
-        if self.world.programs is not None:
-            self.world.programs.refuse_waits()
-        if self.in_kernel:
-            raise RuntimeError("a kernel cannot wait for operations of its host: it uses its chip's instructions only")
         for children in tuple(self.children):
             children.advance(waitable)
         if self.tasks is not None:

@@ -21,7 +21,15 @@ MICROSECOND = 1_000_000
 
 
 def reach(ps: int) -> None:
-    """Lets so many picoseconds pass on this rank's host, in which others run: the way to what ranks share."""
+    """Lets so many picoseconds pass on this rank's host, in which others run: the way to what ranks share. There it
+    hears of what they have seen."""
+    sleep(ps)
+    context = _runtime.current()
+    go.Hear(context.world.handle, context.rank)
+
+
+def sleep(ps: int) -> None:
+    """Lets so many picoseconds pass on this rank's host, in which others run."""
     context = _runtime.current()
     timer = go.Timer(context.world.handle, context.rank, ps)
     try:
@@ -49,7 +57,7 @@ class Looks:
         if not done:
             look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
             self._spent += look
-            reach(look)
+            sleep(look)
         return done
 
 

@@ -29,9 +29,7 @@ def load(file: str | Path) -> Callable[[Any], None]:
     Raises:
         BenchError: there is no such file, or it has no function run.
     """
-    path = Path(file)
-    if not path.is_file():
-        raise BenchError(f"{path}: no such file")
+    path = _existing(file)
     spec = importlib.util.spec_from_file_location(_MODULE, path.resolve())
     if spec is None or spec.loader is None:
         raise BenchError(f"{path}: not a Python file")
@@ -42,6 +40,15 @@ def load(file: str | Path) -> Callable[[Any], None]:
     if not callable(run):
         raise BenchError(f"{path}: a bench has a function run(torch), this file has none")
     return run
+
+
+def _existing(file: str | Path) -> Path:
+    path = Path(file)
+    if path.is_dir():
+        raise BenchError(f"{path}: a folder, where a bench is a Python file")
+    if not path.is_file():
+        raise BenchError(f"{path}: no such file")
+    return path
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,7 @@ def run(
     Raises:
         BenchError: one of the files is missing or wrong; the text has every problem.
     """
+    _existing(file)
     configs = [ccl] if isinstance(ccl, str) else ccl
     lines = [line for c in configs for line in _collectives_of(file, (topology, c, strictness), trace)]
     print()

@@ -3,30 +3,54 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
+from collections.abc import Callable
 
 from torchemu import _interrupts, bench
 from torchemu._binding import go
 from torchemu.multiprocessing import ProcessException
 from torchemu.report import _command as report
 from torchemu.report._load import ReportError
-from torchemu.run import command, flags
+from torchemu.run import command as run
+from torchemu.run import flags
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
-    options = _parser().parse_args(argv)
+    return command(lambda: _status(argv))
+
+
+def command(action: Callable[[], int]) -> int:
+    """Runs a command that prints, and returns its exit status: 130 after Ctrl-C, and 141, without a word, when nobody
+    reads its output any more.
+
+    Args:
+        action: does the work and returns the status of its own.
+    """
+    stdout = sys.stdout
     try:
-        with _interrupts.ends_the_process():
-            return options.action(options) or 0
+        with _interrupts.ends_the_process(), contextlib.redirect_stdout(_interrupts.Output(stdout)):
+            status = action()
+            sys.stdout.flush()
+            return status
+    except _interrupts.Unread:
+        _interrupts.stop_writing(stdout)
+        return _interrupts.UNREAD_STATUS
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return _interrupts.EXIT_STATUS
+
+
+def _status(argv: list[str] | None) -> int:
+    options = _parser().parse_args(argv)
+    try:
+        return options.action(options) or 0
     except ProcessException as error:
         print(f"torchemu: {error.msg.strip()}", file=sys.stderr)
         return 1
-    except (bench.BenchError, command.RunError, ReportError) as error:
+    except (bench.BenchError, run.RunError, ReportError) as error:
         print(f"torchemu: {error}", file=sys.stderr)
         return 1
 
@@ -43,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     flags.add_arguments(parser)
-    parser.set_defaults(action=command.run)
+    parser.set_defaults(action=run.run)
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:

@@ -212,6 +212,7 @@ def test_reductions_are_exact_in_any_order(bench: ModuleType, world: int, kind: 
         ("-b 0", "'0' is no size"),
         ("-f 1", "the factor is at least 2"),
         ("-n 0", "'0' is not a positive number"),
+        ("-b 8M -e 1M", "the smallest size, 8388608 bytes (-b), is above the largest, 1048576 bytes (-e)"),
         ("-d quarter", "invalid choice: 'quarter'"),
         ("-o max2", "invalid choice: 'max2'"),
         ("all_scatter", "there is no collective 'all_scatter': there are all_reduce, "),

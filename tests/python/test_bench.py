@@ -213,7 +213,7 @@ def said_by(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1
 def test_bench_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     missing = str(tmp_path / "none.py")
     assert said_by(capsys, missing) == f"{missing}: no such file"
-    assert said_by(capsys, str(tmp_path)) == f"{tmp_path}: no such file"
+    assert said_by(capsys, str(tmp_path)) == f"{tmp_path}: a folder, where a bench is a Python file"
 
 
 def test_bench_without_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -302,6 +302,60 @@ def test_what_orders_two_kernels(between: str, reads: bool, ordered: bool) -> No
         torch.multiprocessing.spawn(program, (torch.multiprocessing.Barrier(4),), nprocs=4)
 
 
+def pair(members: list[int]) -> Callable[[int, dict[Any, Any]], object]:
+    return lambda r, groups: r in members and dist.all_reduce(torch.zeros(4), group=groups[tuple(members)])
+
+
+def message(source: int, to: int) -> Callable[[int, dict[Any, Any]], object]:
+    def step(r: int, groups: dict[Any, Any]) -> None:
+        if r in (source, to):
+            dist.batch_isend_irecv([
+                dist.P2POp(dist.isend if r == source else dist.irecv, torch.zeros(4), to + source - r)
+            ])[0].wait()  # fmt: skip
+
+    return step
+
+
+def broadcast(root: int) -> Callable[[int, dict[Any, Any]], object]:
+    return lambda r, groups: dist.broadcast(torch.zeros(4), root)
+
+
+PARTS: dict[str, tuple[list[Callable[[int, dict[Any, Any]], object]], bool]] = {
+    "the two": ([pair([0, 1])], True),
+    "one of them and another": ([pair([1, 2])], False),
+    "one after another": ([pair([0, 2]), pair([1, 2])], True),
+    "the wrong one first": ([pair([1, 2]), pair([0, 2])], False),
+    "a message to who takes": ([message(0, 1)], True),
+    "a message from who takes": ([message(1, 0)], False),
+    "a broadcast to who takes": ([broadcast(0)], True),
+    "a broadcast from who takes": ([broadcast(1)], False),
+}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_an_operation_orders_for_those_that_take_part(case: str) -> None:
+    """Rank 0 gives to rank 1, which takes after the operations: long after, in this run."""
+    steps, ordered = PARTS[case]
+
+    def program(r: int) -> None:
+        dist.init_process_group("nccl")
+        groups = {members: dist.new_group(list(members)) for members in ((0, 1), (0, 2), (1, 2))}
+        out, x, big = tl.symmetric_empty(64), torch.full((64,), float(r)), torch.ones(512, 512)
+        dist.all_reduce(torch.zeros(4))
+        if r == 0:
+            give[1](out, x, 64)
+        elif r == 1:
+            big @ big
+        for step in steps:
+            step(r, groups)
+        if r == 1:
+            take[1](x, out, 64)
+
+    expected = contextlib.nullcontext() if ordered else pytest.raises(ProcessRaisedException, match="RaceError")
+    with world_of(3), expected:
+        torch.multiprocessing.spawn(program, nprocs=3)
+
+
 def test_ranks_must_ask_for_the_same_symmetric_memory() -> None:
     def rank(r: int) -> None:
         tl.symmetric_empty(4 + r)

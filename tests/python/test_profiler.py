@@ -92,7 +92,7 @@ def test_each_rank_has_its_own() -> None:
         return [e.name for e in prof.events() if e.device_type == "CUDA"]
 
     one, two = on_ranks(2, program)
-    assert len(one) == 1 and one[0].startswith("ncclDevKernel_AllReduce_Sum_f32")
+    assert len(one) == 1 and one[0].startswith("ncclKernel_AllReduce_Sum_f32")
     assert two == ["neg", one[0]]
 
 

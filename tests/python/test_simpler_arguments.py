@@ -140,9 +140,9 @@ def test_config_takes_any_attribute() -> None:
 def test_callables() -> None:
     core = CoreCallable.build(signature=[IN, ArgDirection.OUT], binary=b"k", arg_index=[0, 1])
     chip = ChipCallable.build(signature=[IN], func_name="f", binary=b"o", children=[(0, core)], config_name="c")
-    assert chip.kernel is core
+    assert chip.children == ((0, core),)
     with pytest.raises(ValueError, match=r"arg_index \[1, 0\]: want \[0, 1\]"):
         CoreCallable.build(signature=[IN, IN], binary=b"", arg_index=[1, 0])
-    for children in ([], [(0, core), (1, core)]):
-        with pytest.raises(ValueError, match="an orchestration has one here"):
+    for children in ([], [(1, core), (1, core)]):
+        with pytest.raises(ValueError, match="want one or several, each with a number of its own"):
             ChipCallable.build(signature=[], func_name="f", binary=b"", children=children)

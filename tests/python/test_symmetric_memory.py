@@ -209,6 +209,75 @@ def test_a_barrier_is_of_the_stream() -> None:
         assert MILLISECOND <= called < ended
 
 
+@pytest.mark.parametrize("signals", [False, True])
+def test_order_does_not_wait_for_what_the_stream_does_not(signals: bool) -> None:
+    """Rank 1 joins a collective that rank 0's stream does not wait for only after the two have met."""
+
+    def program(rank: int) -> list[float]:
+        t, handle = symmetric([rank + 1.0] * 3)
+
+        def meet() -> None:
+            if not signals:
+                handle.barrier()
+            elif rank == 0:
+                handle.put_signal(1)
+            else:
+                handle.wait_signal(0)
+
+        handle.barrier()
+        if rank == 0:
+            work = dist.all_reduce(t, async_op=True)
+            meet()
+            work.wait()
+        else:
+            meet()
+            dist.all_reduce(t)
+        handle.barrier()
+        assert handle.get_buffer(1 - rank, (3,), torch.float32).tolist() == [3.0] * 3
+        return t.tolist()
+
+    assert on_group(2, program) == [[3.0] * 3] * 2
+
+
+def test_a_barrier_waits_for_what_the_stream_waits_for() -> None:
+    """As on a device: rank 0's stream gets to the barrier only when rank 1 has joined."""
+
+    def program(rank: int) -> None:
+        t, handle = symmetric([1.0])
+        if rank == 0:
+            dist.all_reduce(t)
+        handle.barrier()
+        dist.all_reduce(t)
+
+    def main(rank: int) -> None:
+        dist.init_process_group("nccl")
+        program(rank)
+
+    text = str(failures(2, main)[0])
+    assert "rank 0 waits for all_reduce of 1 float32 element" in text and "rank 1 has not joined it" in text
+
+
+def test_what_reads_or_writes_symmetric_memory_is_not_put_off() -> None:
+    """Rank 0 multiplies its memory with a sum that rank 1 joins later, and by then rank 1 has written there."""
+
+    def program(rank: int) -> Any:
+        t, handle = symmetric([rank + 1.0] * 2)
+        total = torch.tensor([rank + 10.0] * 2)
+        if rank == 1:
+            handle.wait_signal(0)
+            handle.get_buffer(0, (2,), torch.float32).fill_(7)
+            dist.all_reduce(total)
+            return None
+        with torch.cuda.stream(torch.cuda.Stream()):
+            dist.all_reduce(total)
+            product = t * total
+        handle.put_signal(1)
+        t.add_(total)
+        return product.tolist(), t.tolist()
+
+    assert on_group(2, program)[0] == ([21.0] * 2, [28.0] * 2)
+
+
 def test_barriers_of_channels_have_their_own_order() -> None:
     """Rank 0 passes channel 1 first, rank 1 channel 0: neither meets the other's, and each is there later."""
 

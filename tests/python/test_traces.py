@@ -60,6 +60,11 @@ def run(open_world: OpenWorld, tmp_path: Path) -> Any:
     return go
 
 
+def whole_nanoseconds(logged: dict[str, Any]) -> tuple[int, int]:
+    """What a viewer shows of a time, in picoseconds."""
+    return logged["start"] // 1000 * 1000, logged["end"] // 1000 * 1000
+
+
 # -- Kineto
 
 
@@ -89,7 +94,7 @@ def test_times_are_those_of_the_log(run: Any) -> None:
     }  # fmt: skip
     traced_times = sorted((max(p[0] for p in parts), max(p[1] for p in parts)) for parts in found.values())
     collectives = [c for c in log if c["algorithm"] != "p2p"]
-    assert traced_times == sorted((c["start"], c["end"]) for c in collectives)
+    assert traced_times == sorted(whole_nanoseconds(c) for c in collectives)
     assert len(collectives) == 3 + 2 + 1
 
 
@@ -104,7 +109,7 @@ def test_messages_have_both_ends(run: Any) -> None:
         ]
         for n in ("send", "recv")
     )
-    times = sorted((c["start"], c["end"]) for c in log if c["algorithm"] == "p2p")
+    times = sorted(whole_nanoseconds(c) for c in log if c["algorithm"] == "p2p")
     assert len(times) == 4
     for side in (sent, received):
         assert sorted(interval(b) for b in side) == times
@@ -167,13 +172,13 @@ def test_every_dtype_has_pytorchs_name(open_world: OpenWorld, tmp_path: Path) ->
 def test_collectives_have_their_arguments(run: Any) -> None:
     folder, _ = run("trace")
     document = kineto(folder / "rank6.json.gz")
-    (gather,) = [b for b in bars(document, "kernel") if b["name"].startswith("ncclDevKernel_AllGather_")]
+    (gather,) = [b for b in bars(document, "kernel") if b["name"].startswith("ncclKernel_AllGather_")]
     args = gather["args"]
     assert (args["In msg nelems"], args["Out msg nelems"], args["Group size"]) == (1 << 12, RANKS << 12, RANKS)
     assert (args["dtype"], args["Process Group Ranks"], args["Rank"]) == ("Float", str(list(range(RANKS))), 6)
     reductions = [b["name"] for b in bars(document, "kernel") if "Reduce" in b["name"]]
     assert len(reductions) == 3
-    assert all(re.fullmatch(r"ncclDevKernel_AllReduce_Sum_f32_\w+", name) for name in reductions)
+    assert all(re.fullmatch(r"ncclKernel_AllReduce_Sum_f32_\w+", name) for name in reductions)
 
 
 def test_run_file_has_the_fabric(run: Any) -> None:
@@ -221,7 +226,7 @@ def test_times_of_perfetto_are_those_of_the_log(hardware: tuple[Perfetto, list[d
 
 def test_links_carry_what_engines_send(hardware: tuple[Perfetto, list[dict[str, Any]]]) -> None:
     trace, _ = hardware
-    engines = on(trace, r"PE n0\.s\d\.c0\.p0/DMA engine \d")
+    engines = on(trace, r".*/PE n0\.s\d\.c0\.p0/DMA engine \d")
     fabric = on(trace, r"node n0/n0\.s\d\.io>n0\.s\d\.io")
     assert {s.flows[0] for s in engines} == {s.flows[0] for s in fabric} != set()
     links = defaultdict(list)
@@ -266,8 +271,8 @@ def sip(track: str) -> str:
 
 def test_steps_lead_from_sender_to_receiver(hardware: tuple[Perfetto, list[dict[str, Any]]]) -> None:
     trace, _ = hardware
-    sent = {s.flows[0]: s for s in on(trace, r"PE .*/sends")}
-    received = {s.flows[0]: s for s in on(trace, r"PE .*/receives")}
+    sent = {s.flows[0]: s for s in on(trace, r".*/PE .*/sends")}
+    received = {s.flows[0]: s for s in on(trace, r".*/PE .*/receives")}
     assert sent.keys() == received.keys() != set()
     for flow, s in sent.items():
         r = received[flow]

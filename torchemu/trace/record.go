@@ -5,6 +5,10 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
+// Nanoseconds is the whole nanosecond that t is in or begins. Viewers have no finer times: what is drawn begins and ends
+// at these, so that what follows one another, or is nested, still is.
+func Nanoseconds(t sim.Time) sim.Time { return t - t%sim.Nanosecond }
+
 // Span is a time that a rank's host spent in something that the program, or a wait, gives a name to. Spans of one rank
 // are nested.
 type Span struct {

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -14,7 +15,7 @@ from torchemu._autograd import record
 from torchemu._autograd.variable import Versions, version_of
 from torchemu._binding import go
 from torchemu._device import device
-from torchemu._tensor import dispatch
+from torchemu._tensor import deferral, dispatch
 from torchemu._tensor.conversion import check_number, converted, quietly
 from torchemu._tensor.core import Tensor, adopted
 from torchemu._tensor.kernels import launch_copy
@@ -88,7 +89,7 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
         return t
     if where.is_host and not non_blocking:
         t.wait()
-    copy = adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
+    copy = _elsewhere(t, where, wait=where.is_host and not non_blocking)
     if t._storage.tracked:
         record.record(TO, (copy,), (t,), ())
     if not t.device.is_host and not where.is_host:
@@ -97,6 +98,17 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     launch_copy(copy, to_host=where.is_host)
     if where.is_host and not non_blocking:
         copy.wait()
+    return copy
+
+
+def _elsewhere(t: Tensor, where: device, wait: bool) -> Tensor:
+    """A tensor with the same elements on a device. Without wait they may come there later."""
+    if wait or not t._storage.unsettled or t._settles():
+        return adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
+    copy = adopted(t._storage.world, np.empty(t._shape, t.dtype.numpy), t.dtype, where)
+
+    given, into = deferral.known_later((t,)), deferral.elements(copy)
+    deferral.put_off("a copy", lambda: np.copyto(into, *deferral.found(given)), given, (copy,))
     return copy
 
 
@@ -121,8 +133,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Replaces the elements by src's, converted and broadcast.
 
-    The host waits until src's elements are known. It does not wait for operations pending on the tensor itself: the
-    copy takes its turn behind them.
+    The host waits for nothing: the copy takes its turn behind the operations that are pending on the two.
 
     Raises:
         TypeError: src is neither a tensor nor a number.
@@ -134,14 +145,17 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     if src.world is not input.world:
         raise RuntimeError("copy_(): the tensors belong to different Worlds; copy through numpy()")
-    src._storage.settle()
     dispatch.check_writable(input)
     _check_expandable(input, src)
     _warn_of_lost_parts(src, input.dtype)
+    is_known = not src._storage.unsettled or src._settles() or deferral.must_wait((input,), (src,))
     call = None
     if input._storage.tracked or src._storage.tracked:
         call = record.before_write(COPY, input, (input, src), ())
-    _copied(input, src)
+    if is_known:
+        _copied(input, src)
+    else:
+        dispatch.written_later(COPY, (input,), (src,), functools.partial(quietly, _assign))
     dispatch.written(input, call)
     return input
 

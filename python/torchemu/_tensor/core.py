@@ -203,6 +203,8 @@ class Tensor(Operators):
     def _handle(self) -> int:
         """The Go core's handle. Who asks for it may set an operation of the core going, so later looks check."""
         number, storage = self._number, self._storage
+        if storage.lends:
+            storage.take_back()
         storage.unsettled = storage.pending = True
         return number
 
@@ -220,6 +222,17 @@ class Tensor(Operators):
 
     # -- elements, for operations
 
+    def _settles(self) -> bool:
+        """Whether the elements are known, when other ranks have run as far as they can in no simulated time.
+
+        For what is to come into the host's memory the host waits in any case, as PyTorch's does; so it does for what
+        other ranks look at.
+        """
+        if self.device.is_host or self._storage.others_see:
+            self._storage.settle()
+            return True
+        return self._storage.settles()
+
     def _read(self) -> np.ndarray:
         """The elements in place, once what is to be in them is there; good until the next operation."""
         storage = self._storage
@@ -232,6 +245,8 @@ class Tensor(Operators):
         storage = self._storage
         if storage.unsettled:
             storage.settle()
+            if storage.lends:
+                storage.take_back()
         return self._array if self._array is not None else self._look(writable=True)
 
     def _look(self, writable: bool) -> np.ndarray:

@@ -1,11 +1,14 @@
 """The one place through which every operation on tensors goes.
 
 An operation settles its operands, computes at once with NumPy, and is charged to the rank's current stream. What comes
-to all operations alike comes here: their simulated cost, and recording them for autograd.
+to all operations alike comes here: their simulated cost, and recording them for autograd; and that they are put off
+where other ranks are yet to bring about what an operand is to be, see deferral.py. A call is charged and recorded when
+it is issued also then.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,6 +20,7 @@ from torchemu._autograd import record
 from torchemu._autograd.derivative import Derivative
 from torchemu._device import device
 from torchemu._shape import Size
+from torchemu._tensor import deferral
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor, adopted, aliased
 from torchemu._tensor.kernels import launch
@@ -132,6 +136,8 @@ def _op(op: Op, operands: Inputs, *params: Any, kind: dtypes.dtype | None = None
         kind: the dtype of the result; None is that of the first tensor.
     """
     first, arrays, tracked = read(operands)
+    if arrays is None:
+        return called_later(op, operands, params, lambda *args: (quietly(op.compute, *args),), [kind or first.dtype])[0]
     computed = quietly(op.compute, *arrays, *params)
     for array in arrays:
         if array is computed:
@@ -146,6 +152,8 @@ def _op(op: Op, operands: Inputs, *params: Any, kind: dtypes.dtype | None = None
 def _op_several(op: Op, operands: Inputs, *params: Any, kinds: Sequence[dtypes.dtype | None]) -> tuple[Tensor, ...]:
     """Like _op, for an operation that computes a tuple of new arrays, of these dtypes (None: as computed)."""
     first, arrays, tracked = read(operands)
+    if arrays is None:
+        return called_later(op, operands, params, functools.partial(quietly, op.compute), kinds)
     computed = quietly(op.compute, *arrays, *params)
     results = tuple([wrapped(array, kind, first) for array, kind in zip(computed, kinds, strict=True)])
     _done(op, results, operands, params)
@@ -175,6 +183,10 @@ def _op_view(
 def _op_in_place(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None:
     """Runs an operation that writes into the array of an existing tensor, which comes before those of its operands."""
     _, arrays, tracked = read(operands) if operands else (None, [], False)
+    if arrays is None or (target._storage.unsettled and not target._settles()):
+        again = _op_in_place if deferral.must_wait((target,), operands) else _written_later
+        again(op, target, operands, *params)
+        return
     check_writable(target)
     call = None
     if tracked or target._storage.tracked:
@@ -182,6 +194,62 @@ def _op_in_place(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None
         arrays = read(operands)[1]  # that may have been an operation
     quietly(op.compute, target._write(), *arrays, *params)
     _done(op, (target,), operands, params)
+    written(target, call)
+
+
+def called_later(
+    op: Op,
+    operands: Inputs,
+    params: tuple[Any, ...],
+    compute: Callable[..., tuple[Any, ...]],
+    kinds: Sequence[dtypes.dtype | None],
+) -> tuple[Tensor, ...]:
+    """The results of a call, as _op_several's, which compute(*operands, *params) makes when these are known."""
+    given, later = deferral.known_later(operands), deferral.drawn_again(params)
+    arrays = deferral.stand_ins(given)
+    computed = [made.copy() if any(made is array for array in arrays) else made for made in compute(*arrays, *params)]
+    like = _first(operands)
+    results = tuple([wrapped(array, kind, like) for array, kind in zip(computed, kinds, strict=True)])
+    into = [deferral.elements(t) for t in results]
+
+    def fill() -> None:
+        for array, elements in zip(into, compute(*deferral.found(given), *later), strict=True):
+            quietly(_store, array, np.asarray(elements))
+
+    deferral.put_off(op.name, fill, given, results)
+    _done(op, results, operands, params)
+    if any(t._storage.tracked for t in operands if isinstance(t, Tensor)):
+        record.record(op, results, operands, params)
+    return results
+
+
+def written_later(
+    op: Op, targets: Outputs, operands: Inputs, write: Callable[..., Any], params: tuple[Any, ...] = ()
+) -> None:
+    """Lets a call write into tensors when these and its operands are known: ``write(*targets, *operands, *params)``, of
+    arrays and numbers. Recording it is left to the caller."""
+    given, into = deferral.known_later(operands), [*map(deferral.alias, targets)]
+    write(*map(deferral.stand_in, targets), *deferral.stand_ins(given), *params)
+
+    def fill() -> None:
+        write(*[deferral.elements(t, writable=True) for t in into], *deferral.found(given), *params)
+
+    deferral.put_off(op.name, fill, given, into)
+    _done(op, targets, operands, params)
+
+
+def _written_later(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None:
+    """_op_in_place of elements that are not known."""
+    check_writable(target)
+    call = None
+    if target._storage.tracked or any(t._storage.tracked for t in operands if isinstance(t, Tensor)):
+        call = record.before_write(op, target, (target, *operands), params)
+    if operands:
+        written_later(op, (target,), operands, functools.partial(quietly, op.compute), params)
+    else:  # what is written depends on nothing
+        array = deferral.stand_in(target)
+        quietly(op.compute, array, *params)
+        written_later(op, (target,), (), lambda into: np.copyto(into, array))
     written(target, call)
 
 
@@ -206,10 +274,11 @@ def stored(op: Op, result: Tensor, out: Tensor | None) -> Tensor:
     return out.copy_(result)
 
 
-def read(operands: Inputs) -> tuple[Tensor, list[Any], bool]:
+def read(operands: Inputs) -> tuple[Tensor, Any, bool]:
     """The first tensor; the arrays of the operands, numbers being themselves; and whether one may require a gradient.
 
-    All are settled first: other ranks may run meanwhile, and an array that is looked at may move by what they do.
+    All are settled first: other ranks may run meanwhile, and an array that is looked at may move by what they do. There
+    are no arrays, but None, where the elements of one are not known, and the call is to be put off.
     """
     first: Any = None
     tracked = False
@@ -220,8 +289,8 @@ def read(operands: Inputs) -> tuple[Tensor, list[Any], bool]:
             elif t.device is not first.device:
                 first = _of_one_device(first, t)
             storage = t._storage
-            if storage.unsettled:
-                storage.settle()
+            if storage.unsettled and not t._settles():
+                return _first(operands), None, False
             if storage.tracked:
                 tracked = True
     arrays = [
@@ -231,6 +300,15 @@ def read(operands: Inputs) -> tuple[Tensor, list[Any], bool]:
         for t in operands
     ]
     return first, arrays, tracked
+
+
+def _first(operands: Inputs) -> Tensor:
+    """The tensor on whose device the result is to be."""
+    first, *others = (t for t in operands if isinstance(t, Tensor))
+    for t in others:
+        if t.device is not first.device:
+            first = _of_one_device(first, t)
+    return first
 
 
 def _of_one_device(a: Tensor, b: Tensor) -> Tensor:
@@ -255,18 +333,17 @@ def wrapped(computed: Any, kind: dtypes.dtype | None, like: Tensor, where: devic
     return adopted(like._storage.world, array, kind, where or like.device)
 
 
-def store(target: Tensor, computed: Any, op: Op) -> None:
-    """Writes computed elements into an existing tensor.
+def store(array: np.ndarray, computed: Any, op: Op) -> None:
+    """Writes computed elements into an existing tensor's.
 
     Raises:
         RuntimeError: the shape or the category of the dtype is another.
     """
     shape = np.shape(computed)
-    if shape != target._shape:
+    if shape != array.shape:
         raise RuntimeError(
-            f"{op.name}: output with shape {list(target._shape)} doesn't match the broadcast shape {list(shape)}"
+            f"{op.name}: output with shape {list(array.shape)} doesn't match the broadcast shape {list(shape)}"
         )
-    array = target._write()
     quietly(_store, array, np.asarray(computed))
 
 

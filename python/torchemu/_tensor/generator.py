@@ -88,7 +88,9 @@ class Generator:
 
     def clone_state(self) -> Generator:
         """Another generator that goes on as this one does."""
-        return Generator(self.device).set_state(self.get_state())
+        other = Generator(self.device)
+        other._seed, other._spare, other._bits.state = self._seed, self._spare, self._bits.state
+        return other
 
     # -- numbers
 

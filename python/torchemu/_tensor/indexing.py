@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -64,13 +64,22 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if type(index) is int and self._shape:
         return _element(self, index)
     if isinstance(index, Tensor) and index.dtype is dtypes.int64 and index._shape and self._shape:
+        _known((index,))
         return _translated(lambda: _op(INDEX, (self, index)))
     keys = _keys(index)
     plain = _plain(keys)
     if plain is not None:
         return _part(self, plain)
     part, chosen = _narrowed(self, _prepared(self, keys))
+    _known(chosen)
     return _translated(lambda: _op(INDEX, (part, *chosen)))
+
+
+def _known(indices: Iterable[Any]) -> None:
+    """Settles indices, whose elements decide whether they are in bounds, and masks, which decide on shapes."""
+    for index in indices:
+        if isinstance(index, Tensor) and index._storage.unsettled:
+            index._storage.settle()
 
 
 def _keys(index: Any) -> tuple[Any, ...]:
@@ -243,6 +252,7 @@ def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:
 def put(self: Tensor, keys: tuple[Any, ...], value: Any, op: Op) -> None:
     """Stores the value, or adds it, where the keys select."""
     part, prepared = _narrowed(self, _prepared(self, keys))
+    _known(prepared)
     source = value if isinstance(value, Tensor) else _as_value(self, value)
     source = _without_leading_ones(source, len(source._shape) if source.numel() != 1 else 0)
     try:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torchemu._limits import finfo
 from torchemu._tensor import dispatch, numerics, promotion
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
-from torchemu._tensor.pointwise import Domain, Pointwise, pointwise, pointwise_into
+from torchemu._tensor.pointwise import Domain, Plan, Pointwise, pointwise, pointwise_into
 
 __all__ = [
     "addcdiv",
@@ -160,17 +161,23 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         )
     plan = WHERE.plan((promotion.key(input), promotion.key(other)))
     chosen = condition if condition.dtype.name == "bool" else condition.bool()
-    first, (mask, *arrays), tracked = dispatch.read((chosen, input, other))
-    like = first if not isinstance(input, Tensor) else input
-    computed = dispatch.broadcasting(_choose, mask, *arrays, plan.arithmetic)
-    result = dispatch.wrapped(computed, plan.kind, like)
-    dispatch._done(WHERE, (result,), (condition, input, other), ())
+    return dispatch.stored(WHERE, _where((chosen, input, other), plan), out)
+
+
+def _where(operands: tuple[Any, ...], plan: Plan) -> Tensor:
+    first, arrays, tracked = dispatch.read(operands)
+    choose = functools.partial(dispatch.broadcasting, functools.partial(_choose, plan.arithmetic))
+    if arrays is None:
+        return dispatch.called_later(WHERE, operands, (), lambda *args: (choose(*args),), [plan.kind])[0]
+    like = operands[1] if isinstance(operands[1], Tensor) else first
+    result = dispatch.wrapped(choose(*arrays), plan.kind, like)
+    dispatch._done(WHERE, (result,), operands, ())
     if tracked:
-        record.record(WHERE, (result,), (chosen, input, other), ())
-    return dispatch.stored(WHERE, result, out)
+        record.record(WHERE, (result,), operands, ())
+    return result
 
 
-def _choose(mask: np.ndarray, a: Any, b: Any, arithmetic: np.dtype) -> np.ndarray:
+def _choose(arithmetic: np.dtype, mask: np.ndarray, a: Any, b: Any) -> np.ndarray:
     return np.where(mask, *[converted(np.asarray(x), arithmetic) for x in (a, b)])
 
 

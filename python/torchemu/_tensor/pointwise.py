@@ -16,7 +16,7 @@ import numpy as np
 from torchemu import _runtime, _settings, dtypes
 from torchemu._autograd import record
 from torchemu._autograd.derivative import Derivative
-from torchemu._tensor import autocasting, dispatch, promotion
+from torchemu._tensor import autocasting, deferral, dispatch, promotion
 from torchemu._tensor.complex_refusals import refused_of_complex
 from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor
@@ -150,6 +150,11 @@ def pointwise(op: Pointwise, operands: tuple[Any, ...], *params: Any) -> Tensor:
         operands, _ = autocasting.operands(op.name, operands, {})
     plan = op.plan(_keys(op, operands))
     first, arrays, tracked = dispatch.read(operands)
+    if arrays is None:
+        n = len(operands)
+        return dispatch.called_later(
+            op, operands, params, lambda *args: (_computed(plan, list(args[:n]), args[n:]),), (plan.kind,)
+        )[0]
     result = dispatch.wrapped(_computed(plan, arrays, params), plan.kind, first)
     dispatch._done(op, (result,), operands, params)
     if tracked:
@@ -167,17 +172,37 @@ def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *pa
     check_cast(plan.kind, target)
     dispatch.check_writable(target)
     _, arrays, tracked = dispatch.read(operands)
+    if arrays is None or (target._storage.unsettled and not target._settles()):
+        if deferral.must_wait((target,), operands):
+            return pointwise_into(target, op, operands, *params)
+        return _into_later(target, op, plan, operands, params)
     call = None
     if tracked or target._storage.tracked:
         call = _before_write(op, target, operands, params)
         arrays = dispatch.read(operands)[1]  # that may have been an operation
-    array = target._write()
+    _into(target._write(), op, plan, arrays, params)
+    dispatch._done(op, (target,), operands, params)
+    dispatch.written(target, call)
+    return target
+
+
+def _into(array: np.ndarray, op: Pointwise, plan: Plan, arrays: list[Any], params: tuple[Any, ...]) -> None:
+    """Computes into an array."""
     if array.dtype is plan.arithmetic and type(plan.function) is np.ufunc and _fits(arrays, array.shape):
         quietly(functools.partial(plan.function, out=array), *_operands(plan, arrays))
     else:
         result = _computed(plan, arrays, params)
-        dispatch.store(target, quietly(converted, np.asarray(result), plan.kind.numpy), op)
-    dispatch._done(op, (target,), operands, params)
+        dispatch.store(array, quietly(converted, np.asarray(result), plan.kind.numpy), op)
+
+
+def _into_later(
+    target: Tensor, op: Pointwise, plan: Plan, operands: tuple[Any, ...], params: tuple[Any, ...]
+) -> Tensor:
+    """pointwise_into where elements are not known."""
+    call = None
+    if any(t._storage.tracked for t in (target, *operands) if isinstance(t, Tensor)):
+        call = _before_write(op, target, operands, params)
+    dispatch.written_later(op, (target,), operands, lambda array, *arrays: _into(array, op, plan, list(arrays), params))
     dispatch.written(target, call)
     return target
 

@@ -52,7 +52,8 @@ class Storage:
     Attributes:
         world: the World it belongs to.
         nbytes: its length.
-        unsettled: an operation of the core may not have put its result in place yet.
+        unsettled: an operation of the core may not have put its result in place yet, or it lends.
+        lends: computations that have been put off may yet read its bytes; see deferral.py.
         pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
         launches, end: the kernel that wrote it last.
         version: how often operations have written into it.
@@ -69,6 +70,7 @@ class Storage:
         "end",
         "handles",
         "launches",
+        "lends",
         "nbytes",
         "pending",
         "tracked",
@@ -79,11 +81,16 @@ class Storage:
 
     handles: dict[str, Any]
 
+    @property
+    def others_see(self) -> bool:
+        """Whether programs of other ranks may look at the bytes: what is written there is written at once."""
+        return hasattr(self, "handles")
+
     def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
         self.world, self._owner, self.nbytes = world, owner, nbytes
         self._bytes: np.ndarray | None = None
         self._handles: dict[dtypes.dtype, Handle] | None = None
-        self.unsettled = self.pending = self.tracked = False
+        self.unsettled = self.pending = self.tracked = self.lends = False
         self.launches: Launches | None = None
         self.end = self.version = 0
 
@@ -133,16 +140,45 @@ class Storage:
                     context.wait(event)
                 finally:
                     go.Release(event)
-        self.unsettled = False
+        self.unsettled = self.lends
+
+    def take_back(self) -> None:
+        """Lends its bytes no more: somebody is to write there."""
+        assert self.world.deferrals is not None
+        self.world.deferrals.take_back(self)
 
     def has_settled(self) -> bool:
         """Whether the results of the operations on it are in place; it does not wait for them."""
-        if self.unsettled:
-            events = [go.Settled(handle.number) for handle in self._cores()]
-            self.unsettled = any(events)
-            for event in filter(None, events):
-                go.Release(event)
-        return not self.unsettled
+        if not self.unsettled:
+            return True
+        events = [go.Settled(handle.number) for handle in self._cores()]
+        self.unsettled = any(events) or self.lends
+        for event in filter(None, events):
+            go.Release(event)
+        return not any(events)
+
+    def settles(self) -> bool:
+        """Whether the results of the operations on it are in place. It lets other ranks come to that, as far as they do
+        in no simulated time.
+
+        Raises:
+            as settle.
+        """
+        context = _runtime.current()
+        deferrals = self.world.deferrals
+        if not self.world.is_open or (deferrals is not None and not deferrals.has_room(context.rank)):
+            self.settle()
+            return True
+        for handle in self._cores():
+            event = go.Soon(handle.number)
+            if event < 0:
+                return False
+            if event:
+                try:
+                    context.wait(event)
+                finally:
+                    go.Release(event)
+        return self.has_settled()
 
     def wait(self) -> None:
         """Blocks this rank until the operations on it have ended, in simulated time too.
@@ -160,7 +196,7 @@ class Storage:
         if self.launches is not None:
             self.launches.wait(self.end)
             self.launches = None
-        self.unsettled = self.pending = False
+        self.unsettled, self.pending = self.lends, False
 
     def _cores(self) -> list[Handle]:
         return list(self._handles.values()) if self._handles is not None else []
@@ -222,6 +258,15 @@ class Storage:
         return Handle(
             self.world, go.ViewTensor(root.number, as_text(shape), as_text(strides), offset), memory=root.memory
         )
+
+    def roots(self, kind: dtypes.dtype) -> list[int]:
+        """Handles for all that the core knows of it, for an operation that is set going: one at least, for elements of
+        this type."""
+        if not self._handles:
+            self._handles = {}
+            self._wrapped(kind, (self.nbytes // kind.itemsize,))
+        self.unsettled = self.pending = True
+        return [handle.number for handle in self._cores()]
 
     def _wrapped(self, kind: dtypes.dtype, shape: Sequence[int]) -> Handle:
         """The first handle for elements of this type. What is pending on handles of other types comes first."""

@@ -101,7 +101,10 @@ class ProcessGroup(GroupMethods, BackendMethods):
         self.index = shared.index
         self.ranks = tuple(ranks)
         self._name, self._description, self.backend = name, description, backend
-        kinds = [CPU, *ACCELERATORS] if self._place else _backends.BackendConfig(backend).device_backend_map
+        carriers = _backends.BackendConfig(backend).device_backend_map
+        if _backends.Backend.GLOO in (carriers.get(kind) for kind in ACCELERATORS):
+            go.HoldHosts(self.handle)
+        kinds = [CPU, *ACCELERATORS] if self._place else carriers
         self.takes_hosts = CPU in kinds
         self.takes_devices = any(kind in kinds for kind in ACCELERATORS)
         self._timeout = _backends.default_timeout(backend)

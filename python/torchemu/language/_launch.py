@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime, dtypes
 from torchemu._binding import go
+from torchemu._inside import Inside
 from torchemu._tensor.core import Tensor
 from torchemu.language import _program
 from torchemu.language._machine import Machine, machine_of
@@ -109,6 +110,7 @@ class Launched:
 
     Attributes:
         context: on behalf of which rank the programs run.
+        inside: what they see of it.
         kernel: what runs.
         ranks: all that take part, as ranks of the World.
         index, rank: which one of them this is, and which one of the World's.
@@ -121,6 +123,7 @@ class Launched:
     ) -> None:
         self.machine, self.context, self.kernel = machine, context, kernel
         self.ranks, self.index, self.rank = ranks, index, ranks[index]
+        self.inside = Inside(context, f'"{kernel.name}" on rank {self.rank}', "torchemu.language (tl.load, tl.put, …)")
         self.handle = self.number = 0
 
     def count(self) -> None:

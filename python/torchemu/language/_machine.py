@@ -13,7 +13,7 @@ import numpy as np
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu.errors import MismatchError
-from torchemu.language._program import Killed, Program, running
+from torchemu.language._program import Killed, Program
 from torchemu.language._symmetric import Heap
 
 if TYPE_CHECKING:
@@ -116,11 +116,6 @@ class Machine:
             self._shared[key] = make()
         return self._shared[key]
 
-    def refuse_waits(self) -> None:
-        """Raises RuntimeError inside of a kernel: its host's operations are not its to wait for."""
-        if running() is not None:
-            raise RuntimeError("a kernel cannot wait for operations of its host: it uses torchemu.language only")
-
     def expect(self, number: int, program: Program, compute: Callable[[], object]) -> None:
         """Calls compute when an instruction that a program has issued is due."""
         self._due[number] = program, compute
@@ -172,7 +167,7 @@ class Machine:
         return launch
 
     def _resume(self, program: Program, *thrown: BaseException) -> None:
-        _runtime.switch_to(program.launch.context)
+        _runtime.switch_to(program.launch.inside)
         program.parent = greenlet.getcurrent()
         try:
             if thrown:

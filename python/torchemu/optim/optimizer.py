@@ -13,7 +13,7 @@ import numpy as np
 
 from torchemu._autograd import record
 from torchemu._grad_mode import enable_grad, no_grad
-from torchemu._tensor import dispatch
+from torchemu._tensor import deferral, dispatch
 from torchemu._tensor.conversion import quietly
 from torchemu._tensor.core import Tensor
 from torchemu._unsupported import unsupported
@@ -320,13 +320,24 @@ def evaluated(closure: Callable[[], Any] | None) -> Any:
 def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, *params: Any) -> None:
     """Runs an operation that writes into several tensors; op.compute gets their arrays, then the gradient's. A complex
     parameter is for it two real ones."""
-    *_, array = dispatch.read((*targets, grad))[1]
+    compute = functools.partial(quietly, _on_parts, op, len(targets) + 1)
     for t in targets:
         dispatch.check_writable(t)
-    quietly(op.compute, *[_parts(t._write()) for t in targets], _parts(array), *params)
-    dispatch._done(op, targets, (grad,), params)
+    arrays = dispatch.read((*targets, grad))[1]
+    if arrays is None and deferral.must_wait(targets, (grad,)):
+        arrays = dispatch.read((*targets, grad))[1]
+    if arrays is None:
+        dispatch.written_later(op, targets, (grad,), compute, params)
+    else:
+        compute(*[t._write() for t in targets], arrays[-1], *params)
+        dispatch._done(op, targets, (grad,), params)
     for t in targets:
         record.after_write(t, None)
+
+
+def _on_parts(op: dispatch.Op, arrays: int, *args: Any) -> None:
+    """Computes with as many arrays, which come first."""
+    op.compute(*[_parts(array) for array in args[:arrays]], *args[arrays:])
 
 
 def _parts(array: Array) -> Array:

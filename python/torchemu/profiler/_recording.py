@@ -59,8 +59,8 @@ class Recording:
         go.WriteRecording(self._handle.number, os.fspath(path), form, json.dumps(options))
 
     def events(self, **options: Any) -> dict[str, Any]:
-        """What write() writes in form kineto."""
-        return json.loads(go.ReadRecording(self._handle.number, json.dumps(options)))
+        """What write() writes in form kineto, with times to the picosecond, where files have nanoseconds."""
+        return json.loads(go.ReadRecording(self._handle.number, json.dumps({**options, "exact": True})))
 
     def fabric(self) -> dict[str, Any]:
         """When it was, on what, and what the links have carried; see go.RecordedFabric."""

@@ -78,6 +78,13 @@ def prepare(path: str) -> None:
     Raises:
         OSError: it cannot.
     """
+    try:
+        _prepare(path)
+    except OSError as error:
+        raise OSError(f"the trace cannot be written to {path}: {error.strerror}") from error
+
+
+def _prepare(path: str) -> None:
     if form(path) == "chakra":
         _of_rank(path, 0).touch()
         return

@@ -26,12 +26,14 @@ class Program(greenlet.greenlet):
 
     Attributes:
         error: what the kernel raised, once it has ended.
+        kernels: what it may submit, by number, while it is an orchestration; else None.
     """
 
     def __init__(self, name: str, machine: int, handle: int, lines: dict[str, int], body: Callable[[], None]) -> None:
         super().__init__(self._run)
         self.name, self.machine, self.handle = name, machine, handle
         self.error: Exception | None = None
+        self.kernels: dict[int, Callable[..., None]] | None = None
         self._lines, self._body = lines, body
 
     def _run(self) -> None:

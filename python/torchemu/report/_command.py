@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from torchemu.report._analysis import collectives, links, operations, shares
-from torchemu.report._load import load
+from torchemu.report._load import ReportError, load
 from torchemu.report._page import page
 from torchemu.report._text import text
 
@@ -18,15 +18,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="what torchemu run --trace DIR has written")
     parser.add_argument("--html", metavar="FILE", type=Path, help=f"where the page goes; without, {PAGE} in DIR")
-    parser.add_argument("--top", metavar="N", type=int, default=20, help="how many slow collectives the page has, 20")
+    parser.add_argument(
+        "--top", metavar="N", type=_count, default=20, help="how many slow collectives the page has, 20"
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of collectives")
+    return int(text)
 
 
 def report(options: argparse.Namespace) -> None:
     """Prints the tables, and writes the page.
 
     Raises:
-        ReportError: the folder has no traces.
-        OSError: the page cannot be written.
+        ReportError: the folder has no traces, or the page cannot be written.
     """
     run = load(options.folder)
     found, spent, used = collectives(run), shares(run), links(run)
@@ -34,5 +41,8 @@ def report(options: argparse.Namespace) -> None:
     sums = operations(found)
     print(text(run, spent, sums, slowest[:_SHOWN], used[:_SHOWN]))
     file = options.html or options.folder / PAGE
-    file.write_text(page(run, spent, found, sums, slowest[: max(options.top, 0)], used))
+    try:
+        file.write_text(page(run, spent, found, sums, slowest[: options.top], used))
+    except OSError as error:
+        raise ReportError(f"the page cannot be written to {file}: {error.strerror}") from error
     print(f"\npage written to {file}")

@@ -18,6 +18,7 @@ _SIP = 30.0  # side of a SIP's square
 _PAD = 26.0  # around a node's SIPs
 _TITLE = 18.0  # above them
 _MOST_CHORDS = 16  # SIPs that are each joined with each: more are a matrix
+_ROUND = 24  # SIPs of a ring that are on a circle: more are on a folded one
 _BOWS = 10.0  # what those around a torus need beside it
 _ROW = 16  # SIPs of a row at a switch
 
@@ -110,7 +111,7 @@ class Fabric:
         connect, n = self._system["sips"]["connect"], len(node.sips)
         if connect == "fully_connected" and n > _MOST_CHORDS:
             return self._matrix(node)
-        layout = {"ring": _circle, "fully_connected": _wide_circle, "torus2d": self._grid, "switch": _rows}[connect]
+        layout = {"ring": _ring, "fully_connected": _wide_circle, "torus2d": self._grid, "switch": _rows}[connect]
         places = dict(zip(node.sips, layout(n), strict=True))
         width = max(x for x, _ in places.values()) + _SIP / 2 + _PAD
         height = max(y for _, y in places.values()) + _SIP / 2 + _PAD
@@ -309,6 +310,32 @@ def _at(x: float, y: float) -> Point:
 def _frame(title: str, width: float, height: float) -> str:
     box = element("rect", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=10.0, class_="frame")
     return box + element("text", title, x=12.0, y=18.0, class_="title")
+
+
+def _ring(n: int) -> list[Point]:
+    if n <= _ROUND:
+        return _circle(n)
+    return [_at(50.0 * x, 50.0 * y) for x, y in folded(n)]
+
+
+def folded(n: int) -> list[tuple[int, int]]:
+    """A ring as a way over a grid, each step to a neighbouring place: along the rows forwards and backwards, and back
+    to the start through the first column. Rings of odd length have a gap there, over which the last step goes.
+
+    Args:
+        n: how long the ring is, from 25 on.
+    """
+    width = min(32, math.ceil(math.sqrt(1.5 * n)))
+    pairs = math.ceil((n + n % 2) / (2 * width))  # of rows
+    spare = pairs * width - (n + n % 2) // 2  # columns that pairs need not have
+    way = [(0, 0)]
+    for pair in range(pairs):
+        left_out = spare // (pairs - pair)
+        spare -= left_out
+        row = range(1, width - left_out)
+        way += [(x, 2 * pair) for x in row] + [(x, 2 * pair + 1) for x in reversed(row)]
+    way += [(0, y) for y in range(2 * pairs - 1, 0, -1)]
+    return way[:n]
 
 
 def _circle(n: int, apart: float = 1.9) -> list[Point]:

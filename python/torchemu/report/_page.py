@@ -107,7 +107,7 @@ def _tiles(run: Run, shares: Sequence[Shares], collectives: Sequence[Collective]
 
 
 def _timeline(timeline: Timeline) -> str:
-    drawing = timeline.svg()
+    drawing = _as_wide_as_needed(timeline.svg())
     left_out = f" Of {timeline.left_out} further ranks there are no rows." if timeline.left_out else ""
     about = (
         "Each rank's device: kernels above, communication below. Drag over a time to see it more closely; with Ctrl "
@@ -115,6 +115,11 @@ def _timeline(timeline: Timeline) -> str:
     )
     key = "".join(_key(class_, _NAMES.get(class_, class_.replace("-", "_"))) for class_ in timeline.used)
     return _section("Timeline", about, drawing, element("div", key, class_="key"))
+
+
+def _as_wide_as_needed(drawing: str) -> str:
+    """A drawing that on a narrow screen is moved about in, and not made illegible."""
+    return element("div", drawing, class_="scroll")
 
 
 def _key(class_: str, name: str) -> str:
@@ -133,7 +138,10 @@ def _exposed(shares: Sequence[Shares], duration: float) -> str:
     key = [_key("part-compute", "kernels"), _key("part-copy", "copies"), _key("part-exposed", "exposed communication")]
     key.append(element("span", square + "with communication behind"))
     return _section(
-        "Exposed communication", about, columns(shares, duration), element("div", "".join(key), class_="key")
+        "Exposed communication",
+        about,
+        _as_wide_as_needed(columns(shares, duration)),
+        element("div", "".join(key), class_="key"),
     )
 
 

@@ -43,11 +43,12 @@ def picture(width: float, height: float, content: Iterable[str], class_: str) ->
 
 
 def heat(share: float) -> str:
-    """The colour of a share of a link's bandwidth, from a cold grey over yellow and orange to a dark red."""
+    """The colour of a share of a link's bandwidth, from a cold grey over yellow and orange to a red that is
+    seen on light and on dark pages."""
     x = min(max(share, 0.0), 1.0) * (len(_HEAT) - 1)
     i = min(int(x), len(_HEAT) - 2)
     a, b = _HEAT[i], _HEAT[i + 1]
     return "#" + "".join(f"{round(p + (q - p) * (x - i)):02x}" for p, q in zip(a, b, strict=True))
 
 
-_HEAT = ((213, 219, 226), (247, 214, 120), (241, 148, 61), (214, 66, 45), (128, 12, 46))
+_HEAT = ((213, 219, 226), (247, 214, 120), (241, 148, 61), (226, 84, 48), (186, 14, 62))

@@ -45,6 +45,6 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
             return real(seconds)
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
-        return _waiting.reach(round(seconds * _PS_PER_SECOND))
+        return _waiting.sleep(round(seconds * _PS_PER_SECOND))
 
     return sleep

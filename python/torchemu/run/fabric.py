@@ -55,7 +55,14 @@ def fitting(topology: str, nnodes: int, nproc: int) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="torchemu-") as folder:
         file = Path(folder, f"{topology}.yaml")
         file.write_text(json.dumps(resized(_spec(topology), nnodes, nproc)))  # JSON is YAML
-        yield os.fspath(file)
+        try:
+            yield os.fspath(file)
+        except Exception as error:
+            if os.fspath(file) not in str(error):
+                raise
+            about = str(error).replace(f"{file}:1: ", "")  # a file that the user has never seen
+            ranks = f"{_count(nnodes, 'node')} of {_count(nproc, 'rank')}"
+            raise type(error)(f"topology {topology!r} does not fit {ranks}: {about}") from error
 
 
 def enlarge(world: _runtime.World, topology: str, nproc: int) -> None:

@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_ignored(parser)
     _flag(parser, "--module", "-m", action="store_true", help="SCRIPT is the name of a module, as for python -m")
     parser.add_argument("script", metavar="SCRIPT", help="what each rank runs")
-    parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+    args = parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+    args.required = False  # there may be none
 
 
 def _flag(parser: Any, name: str, *short: str, **options: Any) -> None:

@@ -30,21 +30,18 @@ type event struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// microseconds writes a time exactly: picoseconds are the sixth digit.
+// microseconds writes a time down to the whole nanosecond before it, see [trace.Nanoseconds].
 func microseconds(t sim.Time) json.Number {
-	return json.Number(fmt.Sprintf("%d.%06d", t/sim.Microsecond, t%sim.Microsecond))
+	return json.Number(fmt.Sprintf("%d.%03d", t/sim.Microsecond, t%sim.Microsecond/sim.Nanosecond))
 }
 
-// Write writes a recording. Collectives of one rank follow one another; messages and steps overlap, so they are
-// asynchronous bars.
+// Write writes a recording. What is on one stream, or is a collective of one group, follows one another; messages and
+// steps overlap, so they are asynchronous bars.
 func Write(w io.Writer, rec *trace.Recording) error {
 	out := &writer{w: bufio.NewWriter(w)}
 	out.text(`{"displayTimeUnit":"ns","traceEvents":[`)
 	for _, rank := range rec.Ranks() {
-		out.event(event{Phase: "M", Name: "process_name", PID: rank, Args: map[string]any{"name": fmt.Sprintf("rank %d", rank)}})
-	}
-	for i := range rec.Activities {
-		out.activity(&rec.Activities[i])
+		out.rank(rank, rec.Rows(rank))
 	}
 	for i := range rec.Steps {
 		if s := &rec.Steps[i]; s.Call.Steps <= maxSteps {
@@ -85,9 +82,33 @@ func (o *writer) event(e event) {
 	o.text("\n" + string(line))
 }
 
-func (o *writer) activity(a *trace.Activity) {
+// rank writes what a rank did, a row for each stream and group.
+func (o *writer) rank(rank int, rows []trace.Row) {
+	o.name("process_name", rank, 0, fmt.Sprintf("rank %d", rank))
+	for tid, row := range rows {
+		if row.Track.Kind != trace.MessageTrack {
+			o.name("thread_name", rank, tid, title(row.Track))
+		}
+		for _, a := range row.Activities {
+			o.activity(a, tid)
+		}
+	}
+}
+
+func title(t trace.Track) string {
+	if t.Kind == trace.GroupTrack {
+		return "collectives of " + t.Name
+	}
+	return t.Name
+}
+
+func (o *writer) name(kind string, pid, tid int, name string) {
+	o.event(event{Phase: "M", Name: kind, PID: pid, TID: tid, Args: map[string]any{"name": name}})
+}
+
+func (o *writer) activity(a *trace.Activity, tid int) {
 	bar := event{
-		"X", a.Name, "kernel", a.Rank, 1 + a.Track.ID, 0, microseconds(a.Start), microseconds(a.End - a.Start),
+		"X", a.Name, "kernel", a.Rank, tid, 0, microseconds(a.Start), microseconds(trace.Nanoseconds(a.End) - trace.Nanoseconds(a.Start)),
 		map[string]any{"bytes": a.Bytes},
 	}
 	switch a.Kind {
@@ -96,7 +117,7 @@ func (o *writer) activity(a *trace.Activity) {
 		o.overlapping(event{Name: a.Name, Category: "step", PID: a.Rank, Args: details}, a.Start, a.End)
 		return
 	case trace.Collective:
-		bar.Category, bar.TID, bar.Args = "collective", 0, collective(a)
+		bar.Category, bar.Args = "collective", collective(a)
 	}
 	o.event(bar)
 }

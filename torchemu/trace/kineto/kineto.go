@@ -30,12 +30,13 @@ type Options struct {
 	Ranks    int                        `json:"ranks"`   // of the job
 	NoHost   bool                       `json:"no_host"` // leave out what the host did
 	NoDevice bool                       `json:"no_device"`
+	Exact    bool                       `json:"exact"`    // times in picoseconds, as no viewer takes them
 	Metadata map[string]json.RawMessage `json:"metadata"` // further members of the file's object
 }
 
 // Write writes what a recording has of a rank.
 func Write(w io.Writer, rec *trace.Recording, o Options) error {
-	out := &writer{w: bufio.NewWriterSize(w, 1<<16), rec: rec, rank: o.Rank}
+	out := &writer{w: bufio.NewWriterSize(w, 1<<16), rec: rec, rank: o.Rank, event: object{exact: o.Exact}}
 	rows := rec.Rows(o.Rank)
 	if err := out.header(rows, o); err != nil {
 		return err
@@ -101,8 +102,7 @@ func (o *writer) bar(category, name string, pid, tid int, start, end sim.Time) *
 	e := o.begin("X", category, name)
 	e.num("pid", int64(pid))
 	e.num("tid", int64(tid))
-	e.time("ts", start)
-	e.time("dur", end-start)
+	e.span(start, end)
 	e.nested("args")
 	return e
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -115,23 +118,23 @@ func TestHostAndDevice(t *testing.T) {
 		}
 	}
 	want := []string{
-		"100001.100001 0.000000+50.000000 user_annotation step",
-		"100001.100001 0.000000+4.000000 cpu_op aten::mm",
-		"100001.100001 0.000000+4.000000 cuda_runtime cudaLaunchKernel",
-		"100001.100001 4.000000+4.000000 cpu_op aten::copy_",
-		"100001.100001 4.000000+4.000000 cuda_runtime cudaMemcpyAsync",
-		"100001.100001 8.000000+4.000000 cpu_op c10d::_allgather_base_",
-		"100001.100001 8.000000+4.000000 cuda_runtime cudaLaunchKernelExC",
-		"100001.100001 12.000000+4.000000 cpu_op c10d::reduce_",
-		"100001.100001 12.000000+4.000000 cuda_runtime cudaLaunchKernelExC",
-		"100001.100001 16.000000+4.000000 cpu_op c10d::recv_",
-		"100001.100001 16.000000+4.000000 cuda_runtime cudaLaunchKernelExC",
-		"100001.100001 30.000000+10.000001 cuda_runtime cudaEventSynchronize",
-		"1.7 4.000000+5.123456 kernel mm",
-		"1.7 10.000000+1.000000 gpu_memcpy Memcpy HtoD (Pinned -> Device)",
-		"1.8 13.000000+7.000000 kernel ncclDevKernel_AllGather_RING",
-		"1.8 20.000000+2.000000 kernel ncclDevKernel_Reduce_Sum_f32_CHAIN",
-		"1.9 20.000000+1.000000 kernel ncclDevKernel_SendRecv",
+		"100001.100001 0.000+50.000 user_annotation step",
+		"100001.100001 0.000+4.000 cpu_op aten::mm",
+		"100001.100001 0.000+4.000 cuda_runtime cudaLaunchKernel",
+		"100001.100001 4.000+4.000 cpu_op aten::copy_",
+		"100001.100001 4.000+4.000 cuda_runtime cudaMemcpyAsync",
+		"100001.100001 8.000+4.000 cpu_op c10d::_allgather_base_",
+		"100001.100001 8.000+4.000 cuda_runtime cudaLaunchKernelExC",
+		"100001.100001 12.000+4.000 cpu_op c10d::reduce_",
+		"100001.100001 12.000+4.000 cuda_runtime cudaLaunchKernelExC",
+		"100001.100001 16.000+4.000 cpu_op c10d::recv_",
+		"100001.100001 16.000+4.000 cuda_runtime cudaLaunchKernelExC",
+		"100001.100001 30.000+10.000 cuda_runtime cudaEventSynchronize",
+		"1.7 4.000+5.123 kernel mm",
+		"1.7 10.000+1.000 gpu_memcpy Memcpy HtoD (Pinned -> Device)",
+		"1.8 13.000+7.000 kernel ncclKernel_AllGather_RING",
+		"1.8 20.000+2.000 kernel ncclKernel_Reduce_Sum_f32_CHAIN",
+		"1.9 20.000+1.000 kernel ncclKernel_SendRecv",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -169,9 +172,9 @@ func TestCorrelation(t *testing.T) {
 func TestArguments(t *testing.T) {
 	d, _ := written(t, sample(t))
 	for name, want := range map[string]string{
-		"ncclDevKernel_AllGather_RING":       "_allgather_base 8 32 4 BFloat16 [] [] 0 default [0, 1, 2, 3] 1 7 <nil> <nil> <nil>",
-		"ncclDevKernel_Reduce_Sum_f32_CHAIN": "reduce 32 0 4 Float [30, 2] [] 0 default [0, 1, 2, 3] 1 8 <nil> <nil> 2",
-		"ncclDevKernel_SendRecv":             "recv 0 2 4 Long [] [] 0 default [0, 1, 2, 3] 1 <nil> 3 1 <nil>",
+		"ncclKernel_AllGather_RING":       "_allgather_base 8 32 4 BFloat16 [] [] 0 default [0, 1, 2, 3] 1 7 <nil> <nil> <nil>",
+		"ncclKernel_Reduce_Sum_f32_CHAIN": "reduce 32 0 4 Float [30, 2] [] 0 default [0, 1, 2, 3] 1 8 <nil> <nil> 2",
+		"ncclKernel_SendRecv":             "recv 0 2 4 Long [] [] 0 default [0, 1, 2, 3] 1 <nil> 3 1 <nil>",
 	} {
 		e := only(t, d, name)
 		var got []string
@@ -218,7 +221,7 @@ func TestStepsOfTheRankAreAsynchronousBars(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %d %d %s", e.Ph, e.Name, e.PID, e.ID, e.TS))
 		}
 	}
-	if s := strings.Join(got, ", "); s != "b reduce into 2 1 1 13.000000, e reduce into 2 1 1 15.000000" {
+	if s := strings.Join(got, ", "); s != "b reduce into 2 1 1 13.000, e reduce into 2 1 1 15.000" {
 		t.Error(s)
 	}
 }
@@ -278,7 +281,7 @@ func TestWaitsOfStreams(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d.%d %s+%s %v", e.Name, e.PID, e.TID, e.TS, e.Dur, e.Args))
 		}
 	}
-	want := "Stream Wait Event 1.7 18.000000+4.000000 map[wait_on_correlation:4 wait_on_stream:8 waits for:reduce]"
+	want := "Stream Wait Event 1.7 18.000+4.000 map[wait_on_correlation:4 wait_on_stream:8 waits for:reduce]"
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
@@ -294,8 +297,71 @@ func TestMemoryIsACounterOfTheDevice(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d %s %v", e.Name, e.PID, e.TS, e.Args))
 		}
 	}
-	want := []string{"memory allocated 1 1.000000 map[bytes:512]", "memory allocated 1 2.000000 map[bytes:0]"}
+	want := []string{"memory allocated 1 1.000 map[bytes:512]", "memory allocated 1 2.000 map[bytes:0]"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// Perfetto rounds beginnings and lengths to nanoseconds, each for itself, and drops a bar of a row that then reaches
+// beyond the end of the one it is in, or into the next one.
+func TestBarsAreNestedInWholeNanoseconds(t *testing.T) {
+	seed := uint64(20)
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	rec := sample(t)
+	rec.Spans, rec.Steps = []trace.Span{{Rank: 1, Name: "all", Start: 1, End: 1 * sim.Second}}, nil
+	template := rec.Activities[0]
+	rec.Activities = nil
+	host, device := sim.Time(1), sim.Time(0)
+	for i := range 2000 {
+		a := template
+		a.Number, a.Called = uint64(i+1), host
+		host += sim.Time(rng.IntN(3000)) // picoseconds
+		a.Issued = host
+		a.Start = max(device, host)
+		device = a.Start + sim.Time(rng.IntN(3000))
+		a.End = device
+		rec.Activities = append(rec.Activities, a)
+	}
+	d, _ := written(t, rec)
+	ends := map[int][]int64{} // of the open bars of a row
+	for _, e := range d.TraceEvents {
+		if e.Ph != "X" {
+			continue
+		}
+		start, end := rounded(t, e.TS), rounded(t, e.TS)+rounded(t, e.Dur)
+		open := ends[e.TID]
+		for len(open) > 0 && open[len(open)-1] <= start {
+			open = open[:len(open)-1]
+		}
+		if len(open) > 0 && end > open[len(open)-1] {
+			t.Fatalf("%s %s+%s ends after what it is in, at %d", e.Name, e.TS, e.Dur, open[len(open)-1])
+		}
+		ends[e.TID] = append(open, end)
+	}
+}
+
+// Who reads times in the program gets them exactly.
+func TestExactTimes(t *testing.T) {
+	var b bytes.Buffer
+	if err := kineto.Write(&b, sample(t), kineto.Options{Rank: 1, Ranks: 4, Exact: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"ts": 30.000000, "dur": 10.000001`, `"ts": 4.000000, "dur": 5.123456`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+}
+
+// rounded is a time in nanoseconds, as Perfetto has it.
+func rounded(t *testing.T, number json.Number) int64 {
+	t.Helper()
+	microseconds, ok := new(big.Rat).SetString(number.String())
+	if !ok {
+		t.Fatalf("%s is no number", number)
+	}
+	nanoseconds, _ := new(big.Rat).Mul(microseconds, big.NewRat(1000, 1)).Float64()
+	return int64(math.Round(nanoseconds))
 }

@@ -72,7 +72,8 @@ func launch(a *trace.Activity) string {
 // launchIDs are the numbers that CUPTI has for these calls.
 var launchIDs = map[string]int64{"cudaLaunchKernel": 211, "cudaMemcpyAsync": 41, "cudaLaunchKernelExC": 430}
 
-// kernel is what the device runs. HTA knows communication by names such as ncclDevKernel_AllReduce_Sum_f16_RING.
+// kernel is what the device runs. The names are those that NCCL gave its kernels before version 2.19: HTA looks for
+// stragglers among kernels called ncclKernel… only.
 func kernel(a *trace.Activity) string {
 	switch a.Kind {
 	case trace.Kernel:
@@ -82,13 +83,13 @@ func kernel(a *trace.Activity) string {
 	case trace.CopyOut:
 		return "Memcpy DtoH (Device -> Pinned)"
 	case trace.Send, trace.Receive:
-		return "ncclDevKernel_SendRecv"
+		return "ncclKernel_SendRecv"
 	}
 	name, ok := kernels[a.Call.Collective]
 	if !ok {
-		return "ncclDevKernel_SendRecv"
+		return "ncclKernel_SendRecv"
 	}
-	name = "ncclDevKernel_" + name
+	name = "ncclKernel_" + name
 	if a.Call.Op != "" {
 		name += fmt.Sprintf("_%s%s_%s", strings.ToUpper(a.Call.Op[:1]), a.Call.Op[1:], a.DType)
 	}

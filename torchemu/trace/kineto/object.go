@@ -5,12 +5,14 @@ import (
 	"strconv"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
 // object is the text of a JSON object in the making. It is written by hand, because a trace is millions of them.
 type object struct {
 	text  []byte
 	begun bool // its innermost object has a member
+	exact bool // times are in picoseconds
 }
 
 func (o *object) open() {
@@ -48,15 +50,29 @@ func (o *object) float(name string, value float64) {
 	o.text = strconv.AppendFloat(o.text, value, 'f', -1, 64)
 }
 
-// time writes a time in microseconds, exactly: picoseconds are the sixth digit.
+// time writes a time in microseconds.
 func (o *object) time(name string, t sim.Time) {
 	o.key(name)
 	o.text = strconv.AppendInt(o.text, int64(t/sim.Microsecond), 10)
 	o.text = append(o.text, '.')
-	rest := int64(t % sim.Microsecond)
-	for unit := int64(100_000); unit > 0; unit /= 10 {
+	last := sim.Nanosecond
+	if o.exact {
+		last = sim.Picosecond
+	}
+	rest := t % sim.Microsecond
+	for unit := sim.Microsecond / 10; unit >= last; unit /= 10 {
 		o.text = append(o.text, byte('0'+rest/unit%10))
 	}
+}
+
+// span writes a beginning and a length. Perfetto rounds both to nanoseconds, each for itself, and drops bars that then
+// overlap: unless times are to be exact, the length is therefore the difference of two whole nanoseconds.
+func (o *object) span(start, end sim.Time) {
+	o.time("ts", start)
+	if !o.exact {
+		start, end = trace.Nanoseconds(start), trace.Nanoseconds(end)
+	}
+	o.time("dur", end-start)
 }
 
 // nested begins a member that is an object, which close ends.

@@ -43,20 +43,13 @@ const (
 	// TrackDescriptor
 	trackUUID     = 1
 	trackName     = 2
-	trackProcess  = 3
-	trackThread   = 4
 	trackParent   = 5
 	trackCounter  = 8
 	trackOrdering = 11
 	trackRank     = 12
 	orderExplicit = 3
 
-	// ProcessDescriptor, ThreadDescriptor, CounterDescriptor
-	processPID  = 1
-	processName = 6
-	threadPID   = 1
-	threadTID   = 2
-	threadName  = 5
+	// CounterDescriptor
 	counterUnit = 6
 	counterAxis = 7
 )

@@ -3,6 +3,7 @@ package perfetto
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -11,8 +12,8 @@ import (
 )
 
 // steps writes what a PE sends and receives in collectives.
-func (o *writer) steps(process uint64, p *place, rec *trace.Recording) {
-	o.bars(process, "sends", len(p.sent),
+func (o *writer) steps(parent uint64, p *place, rec *trace.Recording) {
+	o.bars(parent, "sends", len(p.sent),
 		func(i int) (start, end sim.Time) { s := &rec.Steps[p.sent[i]]; return s.Start, s.Arrived },
 		func(track uint64, i int) {
 			s := &rec.Steps[p.sent[i]]
@@ -20,7 +21,7 @@ func (o *writer) steps(process uint64, p *place, rec *trace.Recording) {
 			o.leads(arrow(stepArrow, uint64(p.sent[i])))
 			o.step(s)
 		})
-	o.bars(process, "receives", len(p.received),
+	o.bars(parent, "receives", len(p.received),
 		func(i int) (start, end sim.Time) { s := &rec.Steps[p.received[i]]; return s.Arrived, s.End },
 		func(track uint64, i int) {
 			s := &rec.Steps[p.received[i]]
@@ -43,11 +44,11 @@ func (o *writer) step(s *trace.Step) {
 }
 
 // engines writes the DMA engines of a PE, and how many are busy.
-func (o *writer) engines(process uint64, p *place, rec *trace.Recording) {
+func (o *writer) engines(parent uint64, p *place, rec *trace.Recording) {
 	var changes []change
 	for _, e := range sortedKeys(p.engines) {
 		flows := p.engines[e]
-		o.bars(process, fmt.Sprintf("DMA engine %d", e), len(flows), times(rec, flows), func(track uint64, i int) {
+		o.bars(parent, fmt.Sprintf("DMA engine %d", e), len(flows), times(rec, flows), func(track uint64, i int) {
 			o.flow(track, "dma", flows[i], rec)
 		})
 		for _, i := range flows {
@@ -55,7 +56,7 @@ func (o *writer) engines(process uint64, p *place, rec *trace.Recording) {
 		}
 	}
 	if len(changes) > 0 {
-		o.level(o.counter(process, "busy DMA engines", "engines"), changes, 1)
+		o.level(o.counter(parent, "busy DMA engines", "engines"), changes, 1)
 	}
 }
 
@@ -102,8 +103,8 @@ func (o *writer) amount(f *trace.Flow) {
 }
 
 // reductions writes the vector unit of a PE.
-func (o *writer) reductions(process uint64, p *place) {
-	o.bars(process, "vector unit", len(p.reductions),
+func (o *writer) reductions(parent uint64, p *place) {
+	o.bars(parent, "vector unit", len(p.reductions),
 		func(i int) (start, end sim.Time) { return p.reductions[i].Start, p.reductions[i].End },
 		func(track uint64, i int) {
 			o.start(track, "reduction", "reduce")
@@ -112,9 +113,9 @@ func (o *writer) reductions(process uint64, p *place) {
 }
 
 // link writes what is on a link, and how full it is.
-func (o *writer) link(process uint64, l topology.LinkID, flows []int, rec *trace.Recording) {
+func (o *writer) link(parent uint64, l topology.LinkID, flows []int, rec *trace.Recording) {
 	name := rec.Topology.LinkName(l)
-	o.bars(process, name, len(flows), times(rec, flows), func(track uint64, i int) {
+	o.bars(parent, name, len(flows), times(rec, flows), func(track uint64, i int) {
 		o.flow(track, "link", flows[i], rec)
 	})
 	var changes []change
@@ -127,7 +128,7 @@ func (o *writer) link(process uint64, l topology.LinkID, flows []int, rec *trace
 		}
 		changes = append(changes, change{f.End, -before})
 	}
-	o.level(o.counter(process, name+" in use", "%"), changes, 100/float64(rec.Topology.Link(l).Bandwidth))
+	o.level(o.counter(parent, name+" in use", "%"), changes, 100/float64(rec.Topology.Link(l).Bandwidth))
 }
 
 // change is by how much a level changes.
@@ -136,7 +137,7 @@ type change struct {
 	by float64
 }
 
-// level writes a level whenever it has changed, times a scale. What sums of fractions leave of nothing is nothing.
+// level writes a level whenever it has changed, times a scale, without what sums of fractions leave.
 func (o *writer) level(track uint64, changes []change, scale float64) {
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	level, written := 0.0, -1.0
@@ -145,10 +146,7 @@ func (o *writer) level(track uint64, changes []change, scale float64) {
 		if i+1 < len(changes) && changes[i+1].at/sim.Nanosecond == c.at/sim.Nanosecond {
 			continue
 		}
-		value := level * scale
-		if value < 1e-6 {
-			value = 0
-		}
+		value := math.Abs(math.Round(level*scale*1e6) / 1e6)
 		if value != written {
 			o.count(track, c.at, value)
 			written = value

@@ -1,7 +1,10 @@
-// Package perfetto writes a recording as one file in Perfetto's own format: a view of the hardware. Nodes, SIPs, cubes
-// and PEs are processes. A SIP's has its rank's host, streams and process groups; a PE's has its steps, DMA engines and
-// vector unit; links are with what they are part of, each with what is on it and how full it is. Arrows lead from calls
-// to what they are for, from sent to received, and from DMA engines over the links.
+// Package perfetto writes a recording as one file in Perfetto's own format: a view of the hardware, as a tree of tracks.
+// A SIP has its rank's host, streams and process groups, its cubes, and in these its PEs; a PE has its steps, DMA engines
+// and vector unit; links are with what they are part of, each with what is on it and how full it is. Arrows lead from
+// calls to what they are for, from sent to received, and from DMA engines over the links.
+//
+// The tree is not one of processes, although a viewer would draw that too: Perfetto shows those with the most bars first,
+// and ranks are to be below one another. Tracks that have no parent it sorts by name.
 //
 // Times are in nanoseconds, rounded down: the format has no finer ones.
 package perfetto
@@ -11,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -20,8 +24,15 @@ import (
 // Write writes a recording.
 func Write(w io.Writer, rec *trace.Recording) error {
 	o := newWriter(w)
-	for _, p := range placesOf(rec) {
-		p.write(o, rec)
+	tracks := map[spot]uint64{}
+	places := placesOf(rec)
+	for _, p := range places {
+		tracks[p.spot] = p.write(o, tracks[p.around()], rec)
+	}
+	for _, p := range places { // behind the engines: of what begins at one time, arrows begin at what is written first
+		for _, l := range sortedKeys(p.links) {
+			o.link(tracks[p.spot], l, p.links[l], rec)
+		}
 	}
 	if o.err != nil {
 		return o.err
@@ -29,17 +40,23 @@ func Write(w io.Writer, rec *trace.Recording) error {
 	return o.w.Flush()
 }
 
-// spot is where a process of the trace is in the hardware; -1 where it is around all of them. Its fields' order is that
-// of the processes.
+// spot is where something is in the hardware; -1 where it is around all of them. Its fields' order is that of what is
+// written.
 type spot struct{ node, sip, cube, pe int }
 
-// place is a process of the trace, and what is to be written of it.
+// around is the spot that s is in, which has a track for it: a cube's or a SIP's. Nothing is around a SIP.
+func (s spot) around() spot {
+	if s.pe >= 0 {
+		return spot{s.node, s.sip, s.cube, -1}
+	}
+	return spot{s.node, s.sip, -1, -1}
+}
+
+// place is a part of the hardware, and what is to be written of it.
 type place struct {
 	spot
-	pid int
 
-	rank       bool // it is a SIP whose rank is recorded
-	device     topology.DeviceID
+	rank       bool  // it is a SIP whose rank is recorded
 	sent       []int // steps of a PE
 	received   []int
 	engines    map[int][]int // flows by DMA engine
@@ -89,13 +106,7 @@ func (all *places) addFlow(rec *trace.Recording, i int) {
 // of is the place of a device: a cube's memory is with its router, a switch with its node.
 func (all *places) of(id topology.DeviceID) *place {
 	d := all.topology.Device(id)
-	s := spot{d.Node, d.SIP, d.Cube, d.PE}
-	p := all.known[s]
-	if p == nil {
-		p = &place{spot: s, device: id, engines: map[int][]int{}, links: map[topology.LinkID][]int{}}
-		all.known[s] = p
-	}
-	return p
+	return all.at(spot{d.Node, d.SIP, d.Cube, d.PE})
 }
 
 // ofLink is the place of a link: the innermost thing that both ends are in, but that of a SIP's mesh is with the cube
@@ -110,19 +121,20 @@ func (all *places) ofLink(id topology.LinkID) *place {
 		}
 		return all.of(l.To)
 	case from.SIP != to.SIP:
-		return all.at(spot{from.Node, -1, -1, -1}, l.From)
+		return all.at(spot{from.Node, -1, -1, -1})
 	case from.Cube >= 0 && to.Cube >= 0:
 		return all.of(l.From)
 	}
-	return all.at(spot{from.Node, from.SIP, -1, -1}, l.From)
+	return all.at(spot{from.Node, from.SIP, -1, -1})
 }
 
-// at is a place that need not be a device's.
-func (all *places) at(s spot, in topology.DeviceID) *place {
+// at is the place at a spot; what is around it has one too.
+func (all *places) at(s spot) *place {
 	p := all.known[s]
 	if p == nil {
-		p = &place{spot: s, device: in, engines: map[int][]int{}, links: map[topology.LinkID][]int{}}
+		p = &place{spot: s, engines: map[int][]int{}, links: map[topology.LinkID][]int{}}
 		all.known[s] = p
+		all.at(s.around())
 	}
 	return p
 }
@@ -135,39 +147,41 @@ func (all *places) inOrder() []*place {
 	slices.SortFunc(list, func(a, b *place) int {
 		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.sip, b.sip), cmp.Compare(a.cube, b.cube), cmp.Compare(a.pe, b.pe))
 	})
-	for i, p := range list {
-		p.pid = i + 1
-	}
 	return list
 }
 
-func (p *place) name() string {
+// name is as long as it has to be for names to be in the order of the numbers in them.
+func (p *place) name(t *topology.Topology) string {
+	node := fmt.Sprintf("n%0*d", digits(t.Nodes()), p.node)
+	sip := fmt.Sprintf("%s.s%d", node, p.sip)
 	switch {
 	case p.node < 0:
 		return "network between the nodes"
 	case p.sip < 0:
-		return fmt.Sprintf("node n%d", p.node)
+		return "node " + node
 	case p.cube < 0 && p.rank:
-		return fmt.Sprintf("rank %d on n%d.s%d", p.sip, p.node, p.sip)
+		return fmt.Sprintf("rank %0*d on %s", digits(t.SIPs()), p.sip, sip)
 	case p.cube < 0:
-		return fmt.Sprintf("n%d.s%d", p.node, p.sip)
+		return fmt.Sprintf("SIP %0*d, %s", digits(t.SIPs()), p.sip, sip)
 	case p.pe < 0:
-		return fmt.Sprintf("cube n%d.s%d.c%d", p.node, p.sip, p.cube)
+		return fmt.Sprintf("cube %s.c%d", sip, p.cube)
 	}
-	return fmt.Sprintf("PE n%d.s%d.c%d.p%d", p.node, p.sip, p.cube, p.pe)
+	return fmt.Sprintf("PE %s.c%d.p%d", sip, p.cube, p.pe)
 }
 
-func (p *place) write(o *writer, rec *trace.Recording) {
-	process := o.process(p.pid, p.name())
+// digits is how many the numbers below n need.
+func digits(n int) int { return len(strconv.Itoa(n - 1)) }
+
+// write writes a place, but for its links, into the track of what is around it, which is 0 where nothing is.
+func (p *place) write(o *writer, around uint64, rec *trace.Recording) uint64 {
+	track := o.group(around, p.name(rec.Topology))
 	if p.rank {
-		o.rank(process, p, rec)
+		o.rank(track, p, rec)
 	}
-	o.steps(process, p, rec)
-	o.engines(process, p, rec)
-	o.reductions(process, p)
-	for _, l := range sortedKeys(p.links) {
-		o.link(process, l, p.links[l], rec)
-	}
+	o.steps(track, p, rec)
+	o.engines(track, p, rec)
+	o.reductions(track, p)
+	return track
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
@@ -191,7 +205,7 @@ func arrow(kind int, number uint64) uint64 { return number*arrows + uint64(kind)
 
 // bars draws n bars that may overlap: in as many tracks of one name, which a viewer shows as one. draw begins bar i on
 // a track; it is ended here.
-func (o *writer) bars(process uint64, name string, n int, at func(i int) (start, end sim.Time), draw func(track uint64, i int)) {
+func (o *writer) bars(parent uint64, name string, n int, at func(i int) (start, end sim.Time), draw func(track uint64, i int)) {
 	byLane := map[int][]int{}
 	for i, lane := range trace.Lanes(n, at) {
 		byLane[lane] = append(byLane[lane], i)
@@ -203,7 +217,7 @@ func (o *writer) bars(process uint64, name string, n int, at func(i int) (start,
 			y, _ := at(b)
 			return cmp.Compare(x, y)
 		})
-		track := o.describe(process, name, nil)
+		track := o.describe(parent, name, nil)
 		for _, i := range list {
 			start, end := at(i)
 			draw(track, i)

@@ -72,12 +72,14 @@ type seen struct {
 	bars   []string            // "track: name start-end", in the order of their starts
 	levels map[string][]string // of counters
 	arrows map[uint64][]string // names of the bars that an arrow touches
+
+	touched map[uint64][]string // tracks of these
 }
 
 // read reads a file, and checks what Perfetto asks of it: names before their use, times in order, bars nested.
 func read(t *testing.T, file []byte) seen {
 	t.Helper()
-	s := seen{map[uint64]string{}, nil, map[string][]string{}, map[uint64][]string{}}
+	s := seen{map[uint64]string{}, nil, map[string][]string{}, map[uint64][]string{}, map[uint64][]string{}}
 	names := map[uint64]string{}
 	open := map[uint64][]string{}
 	last := map[uint64]uint64{}
@@ -106,7 +108,7 @@ func read(t *testing.T, file []byte) seen {
 
 func (s *seen) track(t *testing.T, d fields) {
 	t.Helper()
-	name := d.text(2) + d.sub(t, 3).text(6) + d.sub(t, 4).text(5)
+	name := d.text(2)
 	if parent := d.num(5); parent != 0 {
 		if s.tracks[parent] == "" {
 			t.Errorf("%s comes before its parent", name)
@@ -136,6 +138,7 @@ func (s *seen) event(t *testing.T, p fields, names map[uint64]string, open map[u
 		open[track] = append(open[track], fmt.Sprintf("%s: %s %d", s.tracks[track], name, at))
 		for _, arrow := range slices.Concat(e[47], e[48]) {
 			s.arrows[arrow.(uint64)] = append(s.arrows[arrow.(uint64)], name)
+			s.touched[arrow.(uint64)] = append(s.touched[arrow.(uint64)], s.tracks[track])
 		}
 	case 2:
 		list := open[track]
@@ -199,6 +202,9 @@ func TestRanks(t *testing.T) {
 	}
 	s := read(t, written(t, rec))
 	compare(t, s.bars,
+		"rank 0 on n0.s0: communicate 1000-4000",
+		"rank 0 on n0.s0: compute 4000-5000",
+		"rank 1 on n0.s1: compute 4000-9001",
 		"rank 0 on n0.s0/host: send 0-1000",
 		"rank 0 on n0.s0/host: send 1000-2000",
 		"rank 0 on n0.s0/host: relu 2000-2000",
@@ -238,26 +244,31 @@ func TestHardware(t *testing.T) {
 	}
 	s := read(t, written(t, rec))
 	want := []string{
-		"PE n0.s0.c0.p0/DMA engine 0: s0 → s1 1000-3000",
-		"PE n0.s0.c0.p0/DMA engine 1: s0 → s1 2000-4000",
-		"PE n0.s0.c0.p0/sends: to 1 1000-3000",
-		"PE n0.s1.c0.p0/receives: reduce from 0 3000-5000",
-		"PE n0.s1.c0.p0/vector unit: reduce 4000-5000",
+		"rank 0 on n0.s0/cube n0.s0.c0/PE n0.s0.c0.p0/DMA engine 0: s0 → s1 1000-3000",
+		"rank 0 on n0.s0/cube n0.s0.c0/PE n0.s0.c0.p0/DMA engine 1: s0 → s1 2000-4000",
+		"rank 0 on n0.s0/cube n0.s0.c0/PE n0.s0.c0.p0/sends: to 1 1000-3000",
+		"rank 1 on n0.s1/cube n0.s1.c0/PE n0.s1.c0.p0/receives: reduce from 0 3000-5000",
+		"rank 1 on n0.s1/cube n0.s1.c0/PE n0.s1.c0.p0/vector unit: reduce 4000-5000",
 	}
 	for _, link := range []string{
-		"cube n0.s0.c0/n0.s0.c0.hbm>n0.s0.c0", "rank 0 on n0.s0/n0.s0.c0>n0.s0.io", "node n0/n0.s0.io>n0.s1.io",
-		"rank 1 on n0.s1/n0.s1.io>n0.s1.c0", "cube n0.s1.c0/n0.s1.c0>n0.s1.c0.hbm",
+		"rank 0 on n0.s0/cube n0.s0.c0/n0.s0.c0.hbm>n0.s0.c0", "rank 0 on n0.s0/n0.s0.c0>n0.s0.io", "node n0/n0.s0.io>n0.s1.io",
+		"rank 1 on n0.s1/n0.s1.io>n0.s1.c0", "rank 1 on n0.s1/cube n0.s1.c0/n0.s1.c0>n0.s1.c0.hbm",
 	} {
 		want = append(want, link+": s0 → s1 1000-3000", link+": s0 → s1 2000-4000")
 	}
 	compare(t, s.bars, want...)
+	for arrow, tracks := range s.touched { // of bars that begin together, Perfetto takes the first in the file as the start
+		if len(tracks) > 2 && !strings.Contains(tracks[0], "DMA engine") {
+			t.Errorf("arrow %d begins at %s", arrow, tracks[0])
+		}
+	}
 	for counter, want := range map[string]string{
-		"PE n0.s0.c0.p0/busy DMA engines":            "1000=1 2000=2 3000=1 4000=0",
-		"node n0/n0.s0.io>n0.s1.io in use":           "1000=100 3000=50 4000=0",
-		"cube n0.s0.c0/n0.s0.c0.hbm>n0.s0.c0 in use": "1000=10 3000=5 4000=0",
-		"rank 0 on n0.s0/n0.s0.c0>n0.s0.io in use":   "1000=10 3000=5 4000=0",
-		"cube n0.s1.c0/n0.s1.c0>n0.s1.c0.hbm in use": "1000=10 3000=5 4000=0",
-		"rank 1 on n0.s1/n0.s1.io>n0.s1.c0 in use":   "1000=10 3000=5 4000=0",
+		"rank 0 on n0.s0/cube n0.s0.c0/PE n0.s0.c0.p0/busy DMA engines": "1000=1 2000=2 3000=1 4000=0",
+		"node n0/n0.s0.io>n0.s1.io in use":                              "1000=100 3000=50 4000=0",
+		"rank 0 on n0.s0/cube n0.s0.c0/n0.s0.c0.hbm>n0.s0.c0 in use":    "1000=10 3000=5 4000=0",
+		"rank 0 on n0.s0/n0.s0.c0>n0.s0.io in use":                      "1000=10 3000=5 4000=0",
+		"rank 1 on n0.s1/cube n0.s1.c0/n0.s1.c0>n0.s1.c0.hbm in use":    "1000=10 3000=5 4000=0",
+		"rank 1 on n0.s1/n0.s1.io>n0.s1.c0 in use":                      "1000=10 3000=5 4000=0",
 	} {
 		if got := strings.Join(s.levels[counter], " "); got != want {
 			t.Errorf("%s: %s, want %s", counter, got, want)
@@ -284,9 +295,9 @@ func TestNodes(t *testing.T) {
 		got = append(got, strings.Split(bar, ":")[0])
 	}
 	compare(t, got,
-		"cube n0.s1.c0/n0.s1.c0.hbm>n0.s1.c0", "n0.s1/n0.s1.c0>n0.s1.io", "n0.s1/n0.s1.io>n0.s1.nic",
+		"SIP 01, n0.s1/cube n0.s1.c0/n0.s1.c0.hbm>n0.s1.c0", "SIP 01, n0.s1/n0.s1.c0>n0.s1.io", "SIP 01, n0.s1/n0.s1.io>n0.s1.nic",
 		"network between the nodes/n0.s1.nic>net", "network between the nodes/net>n1.s9.nic",
-		"n1.s9/n1.s9.nic>n1.s9.io", "n1.s9/n1.s9.io>n1.s9.c0", "cube n1.s9.c0/n1.s9.c0>n1.s9.c0.hbm",
+		"SIP 09, n1.s9/n1.s9.nic>n1.s9.io", "SIP 09, n1.s9/n1.s9.io>n1.s9.c0", "SIP 09, n1.s9/cube n1.s9.c0/n1.s9.c0>n1.s9.c0.hbm",
 	)
 }
 
@@ -312,4 +323,30 @@ func TestAnEmptyRecordingIsAFile(t *testing.T) {
 	if s := read(t, written(t, rec)); len(s.bars) != 0 || len(s.tracks) != 4 {
 		t.Errorf("%+v", s)
 	}
+}
+
+// A rank's own track has what its device does, all rows in one.
+func TestStates(t *testing.T) {
+	rec := open(t)
+	stream := trace.Track{Kind: trace.StreamTrack, Name: "stream 0"}
+	side := trace.Track{Kind: trace.GroupTrack, Name: "default"}
+	g := &trace.Group{Name: "default", Ranks: []int{0, 1}}
+	call := &trace.Call{Name: "all_reduce", Group: g, Root: -1}
+	rec.Activities = []trace.Activity{
+		{Kind: trace.Kernel, Name: "mm", Track: stream, Start: 0, End: 4 * us},
+		{Kind: trace.Collective, Name: "all_reduce", Track: side, Group: g, Call: call, Start: 2 * us, End: 6 * us},
+		{Kind: trace.Kernel, Name: "short", Track: stream, Start: 4*us + 1, End: 4*us + 999},
+		{Kind: trace.CopyOut, Name: "copy", Track: stream, Start: 5 * us, End: 6 * us},
+		{Kind: trace.CopyIn, Name: "copy", Track: stream, Start: 6 * us, End: 7 * us},
+		{Kind: trace.Kernel, Name: "mm", Track: stream, Start: 8 * us, End: 9 * us},
+		{Kind: trace.Kernel, Name: "mm", Track: stream, Start: 9 * us, End: 10 * us},
+	}
+	var got []string
+	for _, bar := range read(t, written(t, rec)).bars {
+		if track, state, _ := strings.Cut(bar, ": "); track == "rank 0 on n0.s0" {
+			got = append(got, state)
+		}
+	}
+	compare(t, got, "compute 0-2000", "compute + communicate 2000-4000", "communicate 4000-5000",
+		"copy + communicate 5000-6000", "copy 6000-7000", "compute 8000-10000")
 }

@@ -9,11 +9,12 @@ import (
 )
 
 // rank writes what a rank's host and streams did.
-func (o *writer) rank(process uint64, p *place, rec *trace.Recording) {
+func (o *writer) rank(parent uint64, p *place, rec *trace.Recording) {
 	rows := rec.Rows(p.sip)
 	waits := trace.Waits(rows)
-	o.host(process, p, rec)
-	o.memory(process, p.sip, rec)
+	o.state(parent, p.sip, rec)
+	o.host(parent, p, rec)
+	o.memory(parent, p.sip, rec)
 	for i := 0; i < len(rows); {
 		j := i
 		var list []bar
@@ -27,7 +28,7 @@ func (o *writer) rank(process uint64, p *place, rec *trace.Recording) {
 				list = append(list, bar{wait: w.For, start: w.Start, end: w.End})
 			}
 		}
-		o.rows(process, rows[i].Track, list)
+		o.rows(parent, rows[i].Track, list)
 		i = j
 	}
 }
@@ -39,14 +40,14 @@ type bar struct {
 }
 
 // memory writes how much of the device's memory the program has in use.
-func (o *writer) memory(process uint64, rank int, rec *trace.Recording) {
+func (o *writer) memory(parent uint64, rank int, rec *trace.Recording) {
 	var track uint64
 	for i, m := range rec.Memory {
 		if m.Rank != rank {
 			continue
 		}
 		if track == 0 {
-			track = o.counter(process, "memory allocated", "bytes")
+			track = o.counter(parent, "memory allocated", "bytes")
 		}
 		next := i + 1
 		for next < len(rec.Memory) && rec.Memory[next].Rank != rank {
@@ -59,8 +60,8 @@ func (o *writer) memory(process uint64, rank int, rec *trace.Recording) {
 }
 
 // host writes the host's thread, whose bars are nested.
-func (o *writer) host(process uint64, p *place, rec *trace.Recording) {
-	track := o.thread(process, p.pid, "host")
+func (o *writer) host(parent uint64, p *place, rec *trace.Recording) {
+	track := o.describe(parent, "host", nil)
 	var open []sim.Time // ends
 	closeUntil := func(t sim.Time) {
 		for len(open) > 0 && open[len(open)-1] <= t {
@@ -97,9 +98,9 @@ var trackTitles = map[trace.TrackKind]string{
 	trace.StreamTrack: "", trace.GroupTrack: "collectives of ", trace.MessageTrack: "messages of ", trace.ShardTrack: "shard on ",
 }
 
-func (o *writer) rows(process uint64, t trace.Track, list []bar) {
+func (o *writer) rows(parent uint64, t trace.Track, list []bar) {
 	slices.SortStableFunc(list, func(a, b bar) int { return cmp.Compare(a.start, b.start) })
-	o.bars(process, trackTitles[t.Kind]+t.Name, len(list),
+	o.bars(parent, trackTitles[t.Kind]+t.Name, len(list),
 		func(i int) (start, end sim.Time) { return list[i].start, list[i].end },
 		func(track uint64, i int) {
 			if list[i].activity != nil {

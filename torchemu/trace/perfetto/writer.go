@@ -156,30 +156,14 @@ func (o *writer) describe(parent uint64, name string, rest func(*protobuf.Messag
 	return o.tracks
 }
 
-// process describes a group of tracks that a viewer can fold.
-func (o *writer) process(pid int, name string) uint64 {
-	return o.describe(0, "", func(d *protobuf.Message) {
-		var p protobuf.Message
-		p.Int(processPID, int64(pid))
-		p.Str(processName, name)
-		d.Sub(trackProcess, p)
-		d.Uint(trackOrdering, orderExplicit)
-	})
-}
-
-func (o *writer) thread(process uint64, pid int, name string) uint64 {
-	return o.describe(process, "", func(d *protobuf.Message) {
-		var t protobuf.Message
-		t.Int(threadPID, int64(pid))
-		t.Int(threadTID, int64(pid))
-		t.Str(threadName, name)
-		d.Sub(trackThread, t)
-	})
+// group describes a track for others, which a viewer can fold. They are shown in the order in which they are described.
+func (o *writer) group(parent uint64, name string) uint64 {
+	return o.describe(parent, name, func(d *protobuf.Message) { d.Uint(trackOrdering, orderExplicit) })
 }
 
 // counter describes a track of numbers of a unit; those of one unit have one scale.
-func (o *writer) counter(process uint64, name, unit string) uint64 {
-	return o.describe(process, name, func(d *protobuf.Message) {
+func (o *writer) counter(parent uint64, name, unit string) uint64 {
+	return o.describe(parent, name, func(d *protobuf.Message) {
 		var c protobuf.Message
 		c.Str(counterUnit, unit)
 		c.Str(counterAxis, unit)

@@ -64,19 +64,13 @@ class ChipCallable:
         children: Sequence[tuple[int, CoreCallable]],
         config_name: str = "",
     ) -> ChipCallable:
-        """An orchestration of one kernel, to which it passes its arguments on.
+        """An orchestration with its kernels.
 
         Raises:
-            ValueError: there is not one kernel: what an orchestration in C++ does with several is not known here.
+            ValueError: it has none, or two of the same number.
         """
-        if len(children) != 1:
-            raise ValueError(
-                f"{func_name}: {len(children)} kernels; an orchestration has one here, which gets its arguments"
-            )
-        directions = tuple(ArgDirection(d) for d in signature)
-        return cls(directions, func_name, bytes(binary), tuple((int(i), c) for i, c in children), config_name)
-
-    @property
-    def kernel(self) -> CoreCallable:
-        """Its only kernel."""
-        return self.children[0][1]
+        numbered = tuple((int(i), c) for i, c in children)
+        if not numbered or len(dict(numbered)) != len(numbered):
+            numbers = [i for i, _ in numbered]
+            raise ValueError(f"{func_name}: kernels {numbers}; want one or several, each with a number of its own")
+        return cls(tuple(ArgDirection(d) for d in signature), func_name, bytes(binary), numbered, config_name)

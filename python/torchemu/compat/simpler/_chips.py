@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchemu import _runtime, dtypes
+from torchemu import _runtime, _streams, _waiting, dtypes
 from torchemu._binding import go
+from torchemu._inside import Inside
 from torchemu.compat.simpler._arguments import ContinuousTensor
 from torchemu.compat.simpler._graph import Task
 from torchemu.compat.simpler._kernels import Kernel
@@ -18,10 +20,11 @@ from torchemu.run import fabric
 
 
 class Chips:
-    """They have memory and run tasks. Chip i is the SIP device_ids[i] of the run's topology.
+    """They have memory and run tasks. Chip i is the SIP device_ids[i] of the run's fabric.
 
     Args:
-        device_ids: SIPs. If they are more than a preset has, the chips are on one of the same kind that is larger.
+        device_ids: SIPs. If they are more than a preset has, that is made larger; or, where something is recorded or
+            faults are set, the chips are on a fabric of their own.
 
     Attributes:
         machine: the handle of the machine.
@@ -34,10 +37,13 @@ class Chips:
         count = max(device_ids) + 1
         world = _runtime.current().world
         strict = world.strictness
-        with fabric.fitting(world.source, 1, count) as topology:
-            self.machine: int = go.PrimOpen(
-                topology, count, strict.check, strict.reorder is not None, strict.reorder or 0
-            )
+        options = count, strict.check, strict.reorder is not None, strict.reorder or 0
+        self._shares = _has_room(world, count)
+        if self._shares:
+            self.machine: int = go.PrimOpenOn(world.handle, *options)
+        else:
+            with fabric.fitting(world.source, 1, count) as topology:
+                self.machine = go.PrimOpen(topology, *options)
         self.memory = ChipMemory(self.machine, self.ranks)
         self._lines: dict[str, int] = {}
         self._begin: dict[tuple[int, int], tuple[str, Callable[[], None]]] = {}  # kernels in Python, by job and rank
@@ -53,6 +59,17 @@ class Chips:
     def now(self) -> int:
         """The simulated time, in picoseconds."""
         return int(go.PrimNow(self.machine))
+
+    def enter(self) -> None:
+        """Begins a run: when the host's program has got there, and all that it has issued has ended."""
+        if self._shares:
+            _streams.synchronize()
+            _waiting.sleep(0)
+
+    def leave(self, elapsed: int) -> None:
+        """Lets the host's time pass that a run has taken, in picoseconds. On the same fabric it has."""
+        if not self._shares:
+            _waiting.sleep(elapsed)
 
     def submit(self, task: Task, kernel: Kernel) -> None:
         """Gives a task whose time has come to the machine."""
@@ -80,11 +97,11 @@ class Chips:
         if program is None:
             program = self._programs[handle] = self._begun(handle)
         host = _runtime.current()
-        host.in_kernel = True
+        _runtime.switch_to(Inside(host, program.name, "the instructions of its chip (torchemu.pto)"))
         try:
             program.switch()
         finally:
-            host.in_kernel = False
+            _runtime.switch_to(host)
         return program.dead and self._ended(program)
 
     def _begun(self, handle: int) -> Program:
@@ -104,6 +121,10 @@ class Chips:
     def ended(self, task: Task) -> bool:
         """Whether a task that the machine has been given has ended."""
         return bool(go.PrimEnded(task.job))
+
+    def lost(self) -> str:
+        """The fault that keeps messages between chips from arriving; "" for none."""
+        return str(go.PrimLost(self.machine, ",".join(map(str, self.ranks))))
 
     def finish(self) -> None:
         """Lets what is under way arrive, when all tasks have ended."""
@@ -125,6 +146,25 @@ class Chips:
             go.PrimSettle(self.machine, failed)
         finally:
             self.memory.detach()
+
+
+def _has_room(world: _runtime.World, count: int) -> bool:
+    """Whether a World has so many SIPs, or can be given them."""
+    if world.sips >= count:
+        return True
+    _streams.synchronize()  # or operations are under way
+    with fabric.fitting(world.source, 1, count) as larger:
+        try:
+            world.resize(larger)
+        except RuntimeError as error:
+            warnings.warn(
+                f"chips 0 to {count - 1} do not fit topology {world.topology!r}, which has {world.sips} SIPs and "
+                f"cannot get more, for {error}: they are on a fabric of their own, which neither traces nor faults "
+                f"reach; choose a --topology with at least {count}",
+                stacklevel=4,
+            )
+            return False
+    return True
 
 
 class _Place:

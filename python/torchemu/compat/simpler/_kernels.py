@@ -88,8 +88,15 @@ def compiled(source: str | os.PathLike[str]) -> bytes:
 
 
 def compiled_orchestration(source: str | os.PathLike[str]) -> bytes:
-    """The key of an orchestration's source: they all pass their arguments on."""
-    return _ORCHESTRATION + os.fsencode(Path(source).stem)
+    """The key of an orchestration's source, which need not exist."""
+    return _ORCHESTRATION + os.fsencode(Path(source).with_suffix(".py").absolute())
+
+
+def orchestration_of(binary: bytes) -> Path | None:
+    """Where the orchestration that a key is for would be in Python; None where it is no such key."""
+    if not binary.startswith(_ORCHESTRATION):
+        return None
+    return Path(os.fsdecode(binary.removeprefix(_ORCHESTRATION)))
 
 
 def kernel_of(binary: bytes) -> Kernel:
@@ -106,21 +113,30 @@ def kernel_of(binary: bytes) -> Kernel:
     return _example(twin.stem, twin)
 
 
-_entries: RankLocal[dict[Path, Callable[..., None]]] = RankLocal(dict)
+_functions: RankLocal[dict[tuple[Path, str], Callable[..., None]]] = RankLocal(dict)
 
 
 def _entry(file: Path) -> Callable[..., None]:
-    """The kernel in a file, which is loaded once."""
-    entries = _entries.get()
-    if file not in entries:
+    """The kernel in a file."""
+    return loaded(file, _ENTRY, "the kernel")
+
+
+def loaded(file: Path, name: str, what: str) -> Callable[..., None]:
+    """A function in a file, which is loaded once.
+
+    Raises:
+        RuntimeError: there is no such function in it.
+    """
+    functions = _functions.get()
+    if (file, name) not in functions:
         spec = importlib.util.spec_from_file_location(file.stem, file)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        if not callable(getattr(module, _ENTRY, None)):
-            raise RuntimeError(f"{file} has no function {_ENTRY}(args), which would be the kernel")
-        entries[file] = getattr(module, _ENTRY)
-    return entries[file]
+        if not callable(getattr(module, name, None)):
+            raise RuntimeError(f"{file} has no function {name}(args), which would be {what}")
+        functions[file, name] = getattr(module, name)
+    return functions[file, name]
 
 
 def _example(stem: str, twin: Path) -> ExampleKernel:

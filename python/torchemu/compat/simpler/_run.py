@@ -177,4 +177,6 @@ class Run:
     def _explained(self, deadlock: DeadlockError) -> DeadlockError:
         """The core's report, with the tasks that it has not been given."""
         text, found, cause = str(deadlock).partition(_CAUSE)
+        if lost := self._chips.lost():
+            found, cause = _CAUSE, lost
         return DeadlockError("\n".join([text, *self._graph.waiting(self._chips.ranks)]) + found + cause)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchemu import _waiting
-from torchemu.compat.simpler import _kernels
+from torchemu.compat.simpler import _orchestrations
 from torchemu.compat.simpler._allocations import Allocations
 from torchemu.compat.simpler._arguments import CallConfig
 from torchemu.compat.simpler._callables import ChipCallable
@@ -84,11 +83,13 @@ class Worker:
 
         Raises:
             TypeError: it is neither a ChipCallable nor callable.
-            ValueError: its kernel is not one that KernelCompiler made.
+            ValueError: its kernels are not such that KernelCompiler made; or they are several, and there is no
+                orchestration in Python that says what to do with them.
+            RuntimeError: the file with that has no function of its name.
         """
         number = len(self._kernels) + len(self._functions)
         if isinstance(target, ChipCallable):
-            self._kernels[number] = _kernels.kernel_of(target.kernel.binary)
+            self._kernels[number] = _orchestrations.kernel_of(target)
         elif callable(target):
             self._functions[number] = target
         else:
@@ -129,6 +130,7 @@ class Worker:
             Exception: what orch_fn raised, or the first task that failed.
         """
         equipment = self._ready()
+        equipment.chips.enter()
         begun = equipment.chips.now()
         self._is_running = True
         error = self._error(Run(equipment), orch_fn, args, config if config is not None else CallConfig())
@@ -136,7 +138,7 @@ class Worker:
         elapsed = equipment.chips.now() - begun
         error = self._cleaned(equipment, error)
         if error is None or isinstance(error, Exception):
-            _waiting.reach(elapsed)
+            equipment.chips.leave(elapsed)
         if error is not None:
             raise error
         return RunTiming(host_wall_us=elapsed / _PS_PER_US, device_wall_us=0.0)

@@ -60,7 +60,8 @@ class KernelCompiler:
         source_path: str | os.PathLike[str],
         extra_include_dirs: Sequence[str] | None = None,
     ) -> bytes:
-        """A key for an orchestration, for ChipCallable.build: whatever the source, it passes its arguments on.
+        """A key for an orchestration, for ChipCallable.build. Without a file in Python beside the source it passes its
+        arguments on to its kernel.
 
         Raises:
             ValueError: there is no such runtime.

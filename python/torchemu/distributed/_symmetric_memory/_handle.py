@@ -24,7 +24,7 @@ from torchemu._tensor.storage import Storage
 from torchemu.distributed._groups import ProcessGroup
 from torchemu.distributed._issue import refuse_shards
 from torchemu.distributed._membership import shared_membership
-from torchemu.distributed._symmetric_memory._peers import PeerStorage, allocated, handles_of, settle_own, share, view
+from torchemu.distributed._symmetric_memory._peers import PeerStorage, allocated, handles_of, settle_stream, share, view
 from torchemu.distributed._work import wait_on_host
 
 PAD_SIZE = 9216
@@ -192,7 +192,7 @@ class _SymmetricMemory:
         """
         self._check_rank("put_signal", dst_rank)
         self._check_channel(channel)
-        settle_own()
+        settle_stream()
         context = _runtime.current()
         before = self._sent.get((dst_rank, channel))
         if before is not None:
@@ -224,7 +224,7 @@ class _SymmetricMemory:
 
     def _ordered(self, issue: Any, token: Tensor, timeout_ms: int, what: str) -> None:
         """Issues what this rank's stream is to wait for, and waits on the host until others have done their part."""
-        settle_own()
+        settle_stream()
         context = _runtime.current()
         site = context.world.site()
         if timeout_ms <= 0:

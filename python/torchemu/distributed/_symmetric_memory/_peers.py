@@ -41,6 +41,11 @@ class PeerStorage(Storage):
         self.pending = True
 
     @property
+    def others_see(self) -> bool:
+        """Always."""
+        return True
+
+    @property
     def stays(self) -> bool:
         """Whether its bytes have a fixed place."""
         return self.owner.stays
@@ -134,12 +139,13 @@ def is_symmetric(t: Tensor) -> bool:
     return isinstance(t._storage, PeerStorage) or handles_of(t._storage) is not None
 
 
-def settle_own() -> None:
-    """Blocks this rank until what it has issued on its symmetric memory is in place there, for others to read."""
+def settle_stream() -> None:
+    """Blocks this rank, in no simulated time, until what is on its current stream is in place, for others to read. What
+    is not on it, as an asynchronous collective that has not been waited for, others cannot rely on."""
     context = _runtime.current()
-    for storage in list(context.world.peers.shared) if context.world.peers is not None else []:
-        if storage.unsettled:
-            storage.settle()
+    event = go.StreamSettled(context.stream)
+    if event:
+        context.wait(EventHandle(event).number)
 
 
 def view(storage: Storage, sizes: tuple[int, ...], kind: dtype, offset: int, where: device) -> Tensor:

@@ -1,0 +1,88 @@
+package pybind
+
+import (
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// What Soon answers instead of an event.
+const (
+	inPlace = 0  // the data is in place
+	inVain  = -1 // the computation is to be put off
+)
+
+// Soon is Settled for a host that can put off what it needs the data for, see Defer: the event ends also when simulated
+// time is to pass. It is -1 where the data is not to be waited for at all.
+func Soon(t int64) (event int64, err error) {
+	defer guard(&err)
+	o, err := tensorOf(t)
+	if err != nil {
+		return 0, err
+	}
+	e := torchemu.PendingOn(o.object.Tensor)
+	if e == nil {
+		return inPlace, nil
+	}
+	if e.Settled() {
+		return inPlace, e.Err()
+	}
+	soon := o.world.Soon(e)
+	if soon == nil {
+		return inVain, nil
+	}
+	return register(owned[*torchemu.Event]{soon, o.world}), nil
+}
+
+// Defer notes that a rank's host has put off a computation, called name in reports, until the data of the tensors
+// "3,7" is in place that it reads and writes. It returns the computation's number.
+func Defer(worldHandle int64, rank int, name, tensors string) (number int64, err error) {
+	defer guard(&err)
+	_, r, err := rankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	handles, err := parseInts(tensors)
+	if err != nil {
+		return 0, err
+	}
+	uses := make([]*tensor.Tensor, len(handles))
+	for i, h := range handles {
+		o, err := tensorOf(int64(h))
+		if err != nil {
+			return 0, err
+		}
+		uses[i] = o.object.Tensor
+	}
+	return int64(r.Defer(name, uses...)), nil
+}
+
+// Due returns the number of a computation that has been put off and is to be done now; minus the number, if it is to be
+// forgotten, since what it needs has failed; 0 when there is none.
+func Due(worldHandle int64) (number int64, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	n, lost := w.Due()
+	if lost {
+		return -int64(n), nil
+	}
+	return int64(n), nil
+}
+
+// Computed says that a computation that was put off has been done. Or it has failed, with an exception of this name and
+// text, which those get who need its results; "" is none.
+func Computed(worldHandle, number int64, exception, text string) (err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return err
+	}
+	if exception == "" {
+		w.Computed(uint64(number), nil)
+		return nil
+	}
+	w.Computed(uint64(number), raise(exception, "%s", text))
+	return nil
+}

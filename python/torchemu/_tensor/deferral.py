@@ -1,0 +1,173 @@
+"""Computations that are put off until their operands are known.
+
+A device's host goes on while a collective lacks other ranks, and issues what needs its result. Here an operation is
+computed when it is issued, if its operands are in place or come to be so in no simulated time, when other ranks have
+run. Where these come later, or wait for this one, it is issued with stand-ins for the elements that are missing: they
+tell its results' shapes and dtypes, and whatever is wrong with its arguments. It is then computed as soon as the
+elements are there, whatever the rank does meanwhile, and whoever needs its results waits for that, as for those of a
+collective; see torchemu/deferral.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from torchemu import _runtime
+from torchemu._binding import go
+from torchemu._tensor.core import Tensor, aliased_to
+from torchemu._tensor.generator import Generator
+from torchemu._tensor.storage import Storage
+
+MOST = 1024
+"""Computations that a rank may have put off, as many as a device has room for launches; with more its host waits."""
+
+
+class Deferrals:
+    """What the ranks of a World have put off.
+
+    What a computation writes, and what it reads and is not known yet, is pending until it is done. What it reads and is
+    known, its tensors *lend* it: others may read that, and who is to write there gives the computation a copy first.
+    """
+
+    def __init__(self, world: _runtime.World) -> None:
+        self._world = world
+        self._computations: dict[int, tuple[int, Callable[[], None], list[Any]]] = {}
+        self._counts: Counter[int] = Counter()
+        self._lent: WeakKeyDictionary[Storage, list[list[Any]]] = WeakKeyDictionary()
+
+    def has_room(self, rank: int) -> bool:
+        """Whether a rank may put off more."""
+        return self._counts[rank] < MOST
+
+    def add(self, name: str, compute: Callable[[], None], given: list[Any], targets: Sequence[Tensor]) -> None:
+        """Puts off a computation of the running rank that finds its operands in a list, and writes into targets."""
+        written = {t._storage: t for t in targets}
+        pending = dict(written)
+        for storage in written:
+            self.take_back(storage)
+        for t in given:
+            if isinstance(t, Tensor) and t._storage not in pending:
+                if t._storage.has_settled():
+                    self._lend(t._storage, given)
+                else:
+                    pending[t._storage] = t
+        roots = [n for storage, t in pending.items() for n in storage.roots(t.dtype)]
+        rank = _runtime.current().rank
+        number = go.Defer(self._world.handle, rank, name, ",".join(map(str, roots)))
+        self._computations[number] = rank, compute, given
+        self._counts[rank] += 1
+
+    def _lend(self, storage: Storage, given: list[Any]) -> None:
+        storage.lends = storage.unsettled = True
+        self._lent.setdefault(storage, []).append(given)
+
+    def take_back(self, storage: Storage) -> None:
+        """Gives computations copies of what a storage lends them."""
+        for given in self._lent.pop(storage, ()):
+            for i, t in enumerate(given):
+                if isinstance(t, Tensor) and t._storage is storage:
+                    given[i] = np.array(elements(t))
+        storage.lends = False
+
+    def compute_due(self) -> None:
+        """Computes what can be. This may make other computations due."""
+        while number := go.Due(self._world.handle):
+            rank, compute, given = self._computations.pop(abs(number))
+            self._counts[rank] -= 1
+            if number > 0:
+                self._compute(number, compute)
+            self._give_back(given)
+
+    def _compute(self, number: int, compute: Callable[[], None]) -> None:
+        failure = "", ""
+        try:
+            compute()
+        except Exception as error:  # whoever needs the result gets it
+            failure = "RuntimeError", f"an operation that had to wait for other ranks failed: {error!r}"
+        go.Computed(self._world.handle, number, *failure)
+
+    def _give_back(self, given: list[Any]) -> None:
+        for storage in {t._storage for t in given if isinstance(t, Tensor)}:
+            lists = [other for other in self._lent.pop(storage, ()) if other is not given]
+            storage.lends = bool(lists)
+            if lists:
+                self._lent[storage] = lists
+
+
+def put_off(name: str, compute: Callable[[], None], given: list[Any], targets: Sequence[Tensor]) -> None:
+    """Puts off a computation.
+
+    Args:
+        name: what reports call it.
+        compute: does it.
+        given: what it reads, as known_later has it, and then finds there.
+        targets: what it writes.
+    """
+    world = _runtime.current().world
+    if world.deferrals is None:
+        world.deferrals = Deferrals(world)
+    world.deferrals.add(name, compute, given, targets)
+
+
+def stand_ins(operands: Sequence[Any]) -> list[Any]:
+    """The operands' elements, ones where they are not known: those are harmless to divide by."""
+    return [
+        (elements(t) if t._storage.has_settled() else stand_in(t)) if isinstance(t, Tensor) else t for t in operands
+    ]
+
+
+def stand_in(t: Tensor) -> np.ndarray:
+    """Ones that lie in memory as the tensor's elements do."""
+    steps = t._steps()
+    reach = 1 + sum((n - 1) * s for n, s in zip(t._shape, steps, strict=True)) if t.numel() else 0
+    ones = np.ones(reach, t.dtype.numpy)
+    return np.ndarray(t._shape, t.dtype.numpy, ones, 0, tuple([s * t.itemsize for s in steps]))
+
+
+def elements(t: Tensor, writable: bool = False) -> np.ndarray:
+    """The tensor's elements in place, without a look at what is pending on them."""
+    return t._array if t._array is not None else t._look(writable)
+
+
+def known_later(operands: Sequence[Any]) -> list[Any]:
+    """The operands as a computation is to find them later: the program may give its tensors other shapes meanwhile."""
+    return [_apart(t) if isinstance(t, Tensor) else (t.item() if isinstance(t, np.generic) else t) for t in operands]
+
+
+def _apart(t: Tensor) -> Any:
+    """Another tensor of the same elements, without what autograd knows. What is in the host's memory, or in memory that
+    other ranks have access to, is copied: programs write there without telling."""
+    if t.device.is_host or t._storage.others_see:
+        return np.array(t._read())
+    return alias(t)
+
+
+def alias(t: Tensor) -> Tensor:
+    """Another tensor of the same elements, whatever becomes of the first."""
+    return aliased_to(t._storage, t.dtype, t.device, t._shape, t._steps(), t._offset)
+
+
+def must_wait(targets: Sequence[Tensor], operands: Sequence[Any]) -> bool:
+    """Whether a call is not to be put off, since other ranks may look at what it writes. Then it can run now: the rank
+    has waited for the operands."""
+    if not any(t._storage.others_see for t in targets):
+        return False
+    for t in (*targets, *operands):
+        if isinstance(t, Tensor):
+            t._storage.settle()
+    return True
+
+
+def drawn_again(params: Sequence[Any]) -> list[Any]:
+    """The parameters of a call for when it is computed: random numbers are those that are next now."""
+    return [p.clone_state() if isinstance(p, Generator) else p for p in params]
+
+
+def found(operands: Sequence[Any]) -> list[Any]:
+    """What known_later made, as arrays and numbers, now that the elements are there."""
+    return [elements(t) if isinstance(t, Tensor) else t for t in operands]

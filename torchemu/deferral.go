@@ -1,0 +1,164 @@
+package torchemu
+
+import (
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// deferrals are computations that hosts have put off until the data that they need is in place, and hosts that have not
+// done so yet.
+type deferrals struct {
+	last    uint64
+	open    map[uint64]*Event
+	due     []uint64 // computations whose data is in place, or never will be
+	waiting []glance
+}
+
+// glance is a host's wait for data, in no simulated time.
+type glance struct{ data, given *Event } // what it waits for, and what it is parked on
+
+// Soon returns an event for a host that needs e's data for a computation which it could put off. The event ends when the
+// data is in place, or else before simulated time passes: a device's host would not wait at all, but where other ranks
+// bring the data about meanwhile, as they do that run the same program, the host can compute at once. It is nil when
+// this has been in vain before. The end of an event that holds hosts is that of its data in any case.
+func (w *World) Soon(e *Event) *Event {
+	if e.inVain {
+		return nil
+	}
+	d := &w.deferrals
+	given := NewEvent(e.reason)
+	e.WhenSettled(func() { given.Fail(e.err, w.Engine.Now()) })
+	if h, ok := e.reason.(Holder); ok && h.HoldsHost() {
+		return given
+	}
+	d.waiting = append(d.waiting, glance{e, given})
+	return given
+}
+
+// giveUp lets hosts do without the data that they wait for in no simulated time, if such time is to pass now. It reports
+// whether there were any.
+func (w *World) giveUp() bool {
+	now := w.Engine.Now()
+	if next, any := w.Engine.Next(); any && next == now && !w.Engine.Idle() {
+		return false
+	}
+	gave := false
+	for _, g := range w.waiting {
+		if !g.given.done {
+			g.data.inVain, gave = true, true
+			g.given.Finish(now)
+		}
+	}
+	clear(w.waiting)
+	w.waiting = w.waiting[:0]
+	return gave
+}
+
+// Defer notes that the rank's host has put off a computation until the data of the tensors is in place that it reads and
+// writes; whoever needs these afterwards waits for it. name is for reports. The number is that by which Due says that
+// the time has come.
+func (r *Rank) Defer(name string, uses ...*tensor.Tensor) uint64 {
+	d := &r.world.deferrals
+	if d.open == nil {
+		d.open = map[uint64]*Event{}
+	}
+	d.last++
+	var before []*Event
+	for _, t := range uses {
+		before = append(before, PendingOn(t))
+	}
+	number, why := d.last, &putOff{name: name, before: Unfinished(before...)}
+	e := NewEvent(why)
+	e.inVain = true // as what it waits for was
+	d.open[number] = e
+	for _, t := range uses {
+		e.Pend(t)
+	}
+	r.Issued(e)
+	afterSettled(why.before, func() {
+		e.failAsFirst(why.before, r.world.Engine.Now())
+		d.due = append(d.due, number)
+	})
+	return number
+}
+
+// failAsFirst fails the event as the first of the others does that has failed, if one has.
+func (e *Event) failAsFirst(others []*Event, now sim.Time) {
+	for _, o := range others {
+		if o.err != nil {
+			e.Fail(o.err, now)
+		}
+	}
+}
+
+// Due takes the number of a computation of which the data is in place; lost, if there will be none. The host that put it
+// off is to do it, and to say Computed, before time passes. The number is 0 when there is none.
+func (w *World) Due() (number uint64, lost bool) {
+	d := &w.deferrals
+	if len(d.due) == 0 {
+		return 0, false
+	}
+	number = d.due[0]
+	d.due = d.due[1:]
+	lost = d.open[number].done
+	if lost {
+		delete(d.open, number)
+	}
+	return number, lost
+}
+
+// Computed says that a computation that was put off has been done, or has failed. Its data is in place then, and it ends
+// when all have ended that it follows: its time is that of the kernel which the host has put on a stream.
+func (w *World) Computed(number uint64, err error) {
+	e := w.deferrals.open[number]
+	if e == nil {
+		return
+	}
+	delete(w.deferrals.open, number)
+	if err != nil {
+		e.Fail(err, w.Engine.Now())
+		return
+	}
+	e.Settle()
+	why, now := e.reason.(*putOff), w.Engine.Now()
+	AfterAll(why.before, func(latest sim.Time) {
+		e.failAsFirst(why.before, latest)
+		why.before = nil // or a chain would keep all that ever was in it
+		e.Finish(max(now, latest))
+	})
+}
+
+// putOff is the reason of an event that a computation of a host brings about.
+type putOff struct {
+	name   string
+	before []*Event // what was pending on its tensors; nil when that has ended
+}
+
+// Follows is the first event whose data is missing, or else one that has not ended. It implements Follower.
+func (p *putOff) Follows() *Event {
+	for _, e := range p.before {
+		if !e.settled {
+			return e
+		}
+	}
+	for _, e := range Unfinished(p.before...) {
+		return e
+	}
+	return nil
+}
+
+// String names the computation and what it waits for. It implements Reason.
+func (p *putOff) String() string {
+	if before := p.Follows(); before != nil {
+		return p.name + ", which follows " + before.Reason().String()
+	}
+	return p.name
+}
+
+// Needs are those that what it follows needs. It implements Reason.
+func (p *putOff) Needs() []int {
+	if before := p.Follows(); before != nil {
+		return before.Reason().Needs()
+	}
+	return nil
+}
