@@ -135,8 +135,9 @@ func Post(group, stream int64, site int, asyncOp, sending bool, peer, tag int, t
 }
 
 // Access puts an access to the memory of other ranks ("0,1,3") on a stream, after all that is on it: so many bytes of
-// each are read, or written. The data has been moved already. It returns its end; see distributed.Backend.Transfer.
-func Access(stream int64, site int, peers string, bytes int64, writes bool) (event int64, err error) {
+// each are read, or written. The data has been moved already. It returns a launch's number, as LaunchKernel does; see
+// distributed.Backend.Transfer.
+func Access(stream int64, site int, peers string, bytes int64, writes bool) (launch int64, err error) {
 	defer guard(&err)
 	s, err := streamOf(stream)
 	if err != nil {
@@ -151,10 +152,7 @@ func Access(stream int64, site int, peers string, bytes int64, writes bool) (eve
 		return 0, err
 	}
 	e, err := s.world.backend.Transfer(c, distributed.Transfer{Peers: ranks, Bytes: bytes, Writes: writes})
-	if err != nil {
-		return 0, err
-	}
-	return register(owned[*torchemu.Event]{e, s.world}), nil
+	return launched(s, e, err)
 }
 
 // callerOf says who calls: the rank of the stream.

@@ -27,6 +27,8 @@ type world struct {
 	config  *ccl.Config
 	about   string // JSON for Describe
 	thread  int
+
+	launches map[int]*launches // by rank
 }
 
 // owned is an object that belongs to a World.

@@ -71,7 +71,11 @@ func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, 
 	if err != nil {
 		return 0, err
 	}
-	s, uses, err := launchArguments(stream, tensors)
+	s, err := streamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	uses, err := parseTensors(s.world, tensors)
 	if err != nil {
 		return 0, err
 	}

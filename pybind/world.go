@@ -23,7 +23,9 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	w := &world{World: torchemu.NewWorld(topo), config: config, thread: unix.Gettid()}
+	w := &world{
+		World: torchemu.NewWorld(topo), config: config, thread: unix.Gettid(), launches: map[int]*launches{},
+	}
 	if err := w.furnish(); err != nil {
 		return 0, err
 	}

@@ -291,6 +291,15 @@ class Context:
         while not go.Await(self.world.handle, self.rank, waitable):
             self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
 
+    def wait_for_launch(self, number: int) -> None:
+        """Blocks the running rank until a launch of this one, a kernel or the like, has ended."""
+        end = go.LaunchEnd(self.world.handle, self.rank, number)
+        if end:
+            try:
+                current().wait(end)
+            finally:
+                go.Release(end)
+
     def wait_for_all(self) -> None:
         """Blocks a program outside of any spawn until all that it has issued has ended."""
         while not go.AwaitAll(self.world.handle, self.rank):

@@ -371,6 +371,27 @@ def aliased(
     return v
 
 
+def aliased_parts(t: Tensor, axis: int, sizes: Sequence[int]) -> list[Tensor]:
+    """Views of parts of t, of these sizes along a dimension, one after another."""
+    storage, kind, where, strides, offset = t._storage, t.dtype, t.device, t._steps(), t._offset
+    base = t if t._base is None else t._base
+    before, after, step = t._shape[:axis], t._shape[axis + 1 :], strides[axis]
+    parts: list[Tensor] = []
+    shape, last = t._shape, t._shape[axis]
+    for n in sizes:  # in one loop: a rank's blocks are as many as the ranks, and calls cost
+        if n != last:
+            shape, last = (*before, n, *after), n
+        v = object.__new__(Tensor)
+        v._storage, v.dtype, v.device = storage, kind, where
+        v._shape, v._strides, v._offset, v._base = shape, strides, offset, base
+        offset += n * step
+        parts.append(v)
+    if t.name:
+        for v in parts:
+            v.name = t.name
+    return parts
+
+
 def aliased_to(
     storage: Storage, kind: dtypes.dtype, where: device, shape: Sequence[int], strides: Sequence[int], offset: int
 ) -> Tensor:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from torchemu import _handles, _runtime, dtypes
 from torchemu._binding import go
 from torchemu._shape import as_text, row_major
-
-if TYPE_CHECKING:
-    from torchemu._tensor.kernels import Launches
 
 SMALL = 1 << 16
 """Bytes up to which NumPy keeps the memory of a new tensor, since it gives and takes small pieces fastest. Larger ones
@@ -54,7 +50,7 @@ class Storage:
         nbytes: its length.
         unsettled: an operation of the core may not have put its result in place yet.
         pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
-        launches, end: the kernel that wrote it last.
+        launcher, launch: the rank that launched the kernel which wrote it last, if any, and the launch's number there.
         version: how often operations have written into it.
         tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
     """
@@ -64,8 +60,8 @@ class Storage:
         "_bytes",
         "_handles",
         "_owner",
-        "end",
-        "launches",
+        "launch",
+        "launcher",
         "nbytes",
         "pending",
         "tracked",
@@ -79,8 +75,8 @@ class Storage:
         self._bytes: np.ndarray | None = None
         self._handles: dict[dtypes.dtype, Handle] | None = None
         self.unsettled = self.pending = self.tracked = False
-        self.launches: Launches | None = None
-        self.end = self.version = 0
+        self.launcher: _runtime.Context | None = None
+        self.launch = self.version = 0
 
     @classmethod
     def zeros(cls, world: _runtime.World, kind: dtypes.dtype, numel: int) -> Storage:
@@ -152,9 +148,9 @@ class Storage:
         context = _runtime.current()
         for handle in self._cores():
             context.wait(handle.number)
-        if self.launches is not None:
-            self.launches.wait(self.end)
-            self.launches = None
+        if self.launcher is not None:
+            self.launcher.wait_for_launch(self.launch)
+            self.launcher = None
         self.unsettled = self.pending = False
 
     def _cores(self) -> list[Handle]:

@@ -119,8 +119,8 @@ def _access(t: Tensor, outputs: tuple[Tensor, ...], writes: bool) -> None:
     """Puts the message of an access on the rank's current stream. With it ends what fills the outputs."""
     storage, context = t._storage, _runtime.current()
     assert isinstance(storage, PeerStorage)
-    end = go.Access(context.stream, context.world.site(), str(storage.home), t.nbytes, writes)
-    kernels.ends(outputs, end)
+    launch = go.Access(context.stream, context.world.site(), str(storage.home), t.nbytes, writes)
+    kernels.launched(context, launch, outputs)
 
 
 def allocated(shape: Sequence[int], kind: dtype, where: device) -> Tensor:
