@@ -8,7 +8,6 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
-	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -335,17 +334,6 @@ func IsDone(waitable int64) (done bool, err error) {
 		return false, err
 	}
 	return e == nil || e.Done(), nil
-}
-
-// IsPending reports whether an operation on the tensor has not ended, or has failed: whether something may still use
-// its memory.
-func IsPending(t int64) (pending bool, err error) {
-	defer guard(&err)
-	o, err := tensorOf(t)
-	if err != nil {
-		return false, err
-	}
-	return torchemu.PendingOn(o.object.Tensor) != nil, nil
 }
 
 // NewShardGroup makes the group of a single worker whose tensors are sharded over the PEs of one SIP.

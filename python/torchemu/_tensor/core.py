@@ -11,9 +11,10 @@ import numpy as np
 
 from torchemu import _memory_use, _runtime, dtypes
 from torchemu._device import device
+from torchemu._handles import Handle
 from torchemu._placement import WHOLE, DPPolicy
 from torchemu._shape import Size, row_major
-from torchemu._tensor.storage import Handle, Storage, reach_of
+from torchemu._tensor.storage import Storage, reach_of
 
 if TYPE_CHECKING:
     from torchemu._autograd.node import Node
@@ -209,7 +210,7 @@ class Tensor(Operators):
     def _number(self) -> int:
         """The Go core's handle, for a call after which nothing more is going on than before."""
         if self._core is None:
-            self._core = self._storage.handle(self.dtype, self._shape, self._steps(), self._offset)
+            self._core = self._storage.handle(self.dtype, self._shape, self._strides, self._offset)
         return self._core.number
 
     def data_ptr(self) -> int:

@@ -6,29 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from torchemu import _handles, _runtime, dtypes
+from torchemu import _runtime, dtypes
 from torchemu._binding import go
+from torchemu._handles import Handle
 from torchemu._shape import as_text, row_major
 
 SMALL = 1 << 16
 """Bytes up to which NumPy keeps the memory of a new tensor, since it gives and takes small pieces fastest. Larger ones
 are the Go core's from the start, so that ranks whose collectives end with equal contents can share them."""
-
-
-class Handle:
-    """A handle of the core, which is let go with this object.
-
-    Args:
-        world: the World that the handle belongs to.
-        number: the handle.
-        memory: what owns the memory behind it, if the core does not; it is kept as long as operations use it.
-    """
-
-    __slots__ = ("__weakref__", "memory", "number", "world")
-
-    def __init__(self, world: _runtime.World, number: int, memory: object = None) -> None:
-        self.world, self.number, self.memory = world, number, memory
-        _handles.hold(self, world, number, memory)
 
 
 class _Window:
@@ -85,7 +70,7 @@ class Storage:
         if nbytes <= SMALL:
             return cls(world, np.zeros(numel, kind.numpy), nbytes)
         storage = cls(world, None, nbytes)
-        storage._handles = {kind: Handle(world, go.NewTensor(world.handle, kind.name, str(numel)))}
+        storage._handles = {kind: Handle(go.NewTensor(world.handle, kind.name, str(numel)))}
         return storage
 
     def copied(self) -> Storage:
@@ -200,28 +185,28 @@ class Storage:
 
     # -- the handle, for the core
 
-    def handle(self, kind: dtypes.dtype, shape: Sequence[int], strides: Sequence[int], offset: int) -> Handle:
-        """A handle for the elements that a tensor has."""
+    def handle(self, kind: dtypes.dtype, shape: Sequence[int], strides: Sequence[int] | None, offset: int) -> Handle:
+        """A handle for the elements that a tensor has; strides None: row-major."""
         if self._handles is None:
             self._handles = {}
         root = self._handles.get(kind)
         if root is None:
-            whole = offset == 0 and tuple(strides) == row_major(shape)
+            whole = offset == 0 and (strides is None or strides == row_major(shape))
             root = self._wrapped(kind, shape if whole else (self.nbytes // kind.itemsize,))
             if whole:
                 return root
-        return Handle(
-            self.world, go.ViewTensor(root.number, as_text(shape), as_text(strides), offset), memory=root.memory
-        )
+        steps = row_major(shape) if strides is None else strides
+        number = go.ViewTensor(root.number, as_text(shape), as_text(steps), offset)
+        return Handle(number, self.world.lent, root.memory)
 
     def _wrapped(self, kind: dtypes.dtype, shape: Sequence[int]) -> Handle:
         """The first handle for elements of this type. What is pending on handles of other types comes first."""
         assert self._handles is not None
         self.settle()
-        raw = self._fixed()
-        address = raw.__array_interface__["data"][0]
+        owner = self._owner if self._owner is not None and self._owner.flags.c_contiguous else self._fixed()
+        address = owner.__array_interface__["data"][0]
         number = go.WrapMemory(self.world.handle, kind.name, as_text(shape), address, self.nbytes)
-        root = self._handles[kind] = Handle(self.world, number, memory=raw)
+        root = self._handles[kind] = Handle(number, self.world.lent, owner)
         return root
 
 

@@ -66,7 +66,7 @@ class PeerStorage(Storage):
         context = _runtime.current()
         context.wait(EventHandle(go.StreamRecord(context.stream)).number)
 
-    def handle(self, kind: dtype, shape: Sequence[int], strides: Sequence[int], offset: int) -> Handle:
+    def handle(self, kind: dtype, shape: Sequence[int], strides: Sequence[int] | None, offset: int) -> Handle:
         """The core's, for what it does on behalf of this rank."""
         return self.owner.handle(kind, shape, strides, offset)
 
