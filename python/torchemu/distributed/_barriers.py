@@ -48,7 +48,7 @@ def barrier(
         _runtime.current().wait_for_all()  # one host is all of the ranks
         return None
     token = [_token(ranks)]
-    work = issue(ranks, "barrier|all_reduce|max|0", token, token, True, [], on_host=True)
+    work = issue(ranks, "barrier|all_reduce|max|0", (token, token), True, [], on_host=True)
     assert work is not None
     work.limit = timeout
     if async_op:

@@ -72,6 +72,7 @@ class ProcessGroup(GroupMethods):
         store: what was given to init_process_group, or found; None where nobody asked for it.
         monitored: how many monitored barriers this rank has called.
         hooks: who is told of what this rank issues; None for nobody.
+        served: the rank whose tensor was last found to be on a device that the group serves, and that device.
         alive: not destroyed.
     """
 
@@ -91,6 +92,7 @@ class ProcessGroup(GroupMethods):
         self.store: Store | None = None
         self.monitored = 0
         self.hooks: Hooks | None = None
+        self.served: tuple[_runtime.Context | None, device | None] = (None, None)
         self.alive = True
         if not self.sharded:
             _flight_files.watch_as_asked_for(self)

@@ -20,8 +20,8 @@ from torchemu._handles import Handle
 from torchemu._rank_local import RankLocal
 from torchemu._tensor import Tensor, empty
 from torchemu._tensor.storage import Storage
+from torchemu.distributed._checks import refuse_shards
 from torchemu.distributed._groups import ProcessGroup, shared_membership
-from torchemu.distributed._issue import refuse_shards
 from torchemu.distributed._symmetric_memory._peers import PeerStorage, SymmetricStorage, allocated, settle_own, view
 from torchemu.distributed._work import wait_on_host
 
