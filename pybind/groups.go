@@ -96,11 +96,17 @@ func EstimateMessage(group int64, from, to int, bytes int64) (ps int64, err erro
 	return int64(took), err
 }
 
-// parseOperation reads the arguments of Issue.
-func parseOperation(w *world, call, outs, ins string) (distributed.Operation, error) {
-	o, err := parseCall(call)
-	if err != nil {
-		return o, err
+// parseOperation reads the arguments of Issue. Programs make few calls many times: what has been read is kept, but for
+// factors, of which there may be a new one each time.
+func parseOperation(w *world, call, outs, ins string) (o distributed.Operation, err error) {
+	o, known := w.calls[call]
+	if !known {
+		if o, err = parseCall(call); err != nil {
+			return o, err
+		}
+		if o.Factor == nil {
+			w.calls[call] = o
+		}
 	}
 	if o.Out, err = parseTensors(w, outs); err != nil {
 		return o, err
@@ -208,16 +214,25 @@ func parseReduceOp(text string, o *distributed.Operation) (err error) {
 func tensorsOf(w *world, handles ...int64) ([]*placed, error) {
 	list := make([]*placed, len(handles))
 	for i, h := range handles {
-		o, err := tensorOf(h)
+		t, err := w.tensor(h)
 		if err != nil {
 			return nil, err
 		}
-		if o.world != w {
-			return nil, raise("RuntimeError", "the tensor belongs to another World than the process group")
-		}
-		list[i] = o.object
+		list[i] = t
 	}
 	return list, nil
+}
+
+// tensor resolves one.
+func (w *world) tensor(handle int64) (*placed, error) {
+	o, err := tensorOf(handle)
+	if err != nil {
+		return nil, err
+	}
+	if o.world != w {
+		return nil, raise("RuntimeError", "the tensor belongs to another World than the process group")
+	}
+	return o.object, nil
 }
 
 // issued hands the work of an operation to Python, which has no use for it when its stream waits already.

@@ -28,8 +28,9 @@ type world struct {
 	about   string // JSON for Describe
 	thread  int
 
-	launches map[int]*launches // by rank
-	returned []int64           // tensors of memory that Python owns; see Returned
+	calls    map[string]distributed.Operation // of collectives, by how Python writes them; see parseOperation
+	launches map[int]*launches                // by rank
+	returned []int64                          // tensors of memory that Python owns; see Returned
 }
 
 // owned is an object that belongs to a World.

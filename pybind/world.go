@@ -24,7 +24,8 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 		return 0, err
 	}
 	w := &world{
-		World: torchemu.NewWorld(topo), config: config, thread: unix.Gettid(), launches: map[int]*launches{},
+		World: torchemu.NewWorld(topo), config: config, thread: unix.Gettid(),
+		calls: map[string]distributed.Operation{}, launches: map[int]*launches{},
 	}
 	if err := w.furnish(); err != nil {
 		return 0, err

@@ -188,7 +188,7 @@ def _filled(
     """Of one value; of a natural dtype, or else the value's own, where the options name none."""
     kind, where, rest = options_of(function, options)
     array = scalar(value, function)
-    kind = kind or natural or promotion.of_keys((promotion.key(value),))
+    kind = kind or natural or promotion.of_value(value)
     number = quietly(converted, array, kind.numpy)
     t = allocated(shape, kind, where)
     t._read()[...] = number  # nobody else has this memory yet

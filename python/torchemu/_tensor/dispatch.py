@@ -100,7 +100,7 @@ def scattered(outputs: Outputs, inputs: Inputs) -> int:
 
 def cost(op: Op, outputs: Outputs, inputs: Inputs) -> tuple[int, int, str]:
     """What a call takes of its device, as launch has it."""
-    nbytes = op.traffic(outputs, inputs) if op.traffic else bytes_of(outputs) + bytes_of(inputs)
+    nbytes = op.traffic(outputs, inputs) if op.traffic else bytes_of((*outputs, *inputs))
     unit = op.unit
     if unit == MATRIX:
         unit = next(t.dtype.name for t in inputs if isinstance(t, Tensor))

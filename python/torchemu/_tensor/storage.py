@@ -40,28 +40,17 @@ class Storage:
         tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_bytes",
-        "_handles",
-        "_owner",
-        "launch",
-        "launcher",
-        "nbytes",
-        "pending",
-        "tracked",
-        "unsettled",
-        "version",
-        "world",
-    )
+    unsettled = False
+    pending = False
+    tracked = False
+    launcher: _runtime.Context | None = None
+    launch = 0
+    version = 0
+    _bytes: np.ndarray | None = None
+    _handles: dict[dtypes.dtype, Handle] | None = None
 
     def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
         self.world, self._owner, self.nbytes = world, owner, nbytes
-        self._bytes: np.ndarray | None = None
-        self._handles: dict[dtypes.dtype, Handle] | None = None
-        self.unsettled = self.pending = self.tracked = False
-        self.launcher: _runtime.Context | None = None
-        self.launch = self.version = 0
 
     @classmethod
     def zeros(cls, world: _runtime.World, kind: dtypes.dtype, numel: int) -> Storage:
