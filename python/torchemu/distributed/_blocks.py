@@ -75,10 +75,16 @@ def _whole(parts: list[Tensor]) -> Tensor | None:
         at += size
     if size == 0:
         return None
-    base, numel = first._base, size * len(parts)
-    if base is not None and base._offset == first._offset and base.numel() == numel and base.is_contiguous():
-        return base  # the core knows it already, if this is not the first time
+    numel = size * len(parts)
+    if first._base is not None and _holds(first._base, first, numel):
+        return first._base  # the core knows it already, if this is not the first time
     return aliased_to(storage, kind, first.device, (numel,), (1,), first._offset)
+
+
+def _holds(base: Tensor, first: Tensor, numel: int) -> bool:
+    """Whether a tensor is just so many elements from the first of another one on, which is a view of it."""
+    same = base._offset == first._offset and base.dtype is first.dtype
+    return same and base.numel() == numel and base.is_contiguous()
 
 
 def repeated(times: int, tensors: Sequence[Tensor]) -> Blocks:
