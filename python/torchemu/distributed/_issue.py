@@ -35,9 +35,9 @@ def issue(
     if group.hooks is not None:
         return _issue_hooked(group, call, tensors, async_op, outputs, on_host)
     context = _runtime.current()
-    outs, ins = tensors
-    site = context.world.site()
-    handle = go.Issue(group.handle, context.stream, site, async_op, call, text_of(outs), text_of(ins))
+    outs = text_of(tensors[0])
+    ins = outs if tensors[1] is tensors[0] else text_of(tensors[1])
+    handle = go.Issue(group.handle, context.stream, context.world.site(), async_op, call, outs, ins)
     return Work(handle, outputs, on_host) if async_op else None
 
 
