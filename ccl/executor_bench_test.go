@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -143,4 +144,31 @@ func BenchmarkCollectives(b *testing.B) {
 
 func launch(s *ccl.Schedule, elems, elemSize int, devices []topology.DeviceID) ccl.Launch {
 	return ccl.Launch{Schedule: s, Elems: elems, ElemSize: elemSize, PartialSize: elemSize, Devices: devices}
+}
+
+// Ranks that do not join in together make the messages of an all_to_all come and go one by one, and each changes the
+// rates of others. One op is an all_to_all of 64 ranks on a torus.
+func BenchmarkRaggedAllToAll(b *testing.B) {
+	f := newFabric(parseTopology(b, "name: torus\nsystem: {sips: {count: 64, connect: torus2d, w: 8, h: 8}}\n"))
+	algorithm, err := ccl.Lookup(ccl.AllToAll, "direct")
+	if err != nil {
+		b.Fatal(err)
+	}
+	const blocks = 64 * 64
+	rng := rand.New(rand.NewPCG(1, 1))
+	ready := make([]sim.Time, 64)
+	for r := range ready {
+		ready[r] = sim.Time(rng.Int64N(int64(2 * sim.Microsecond)))
+	}
+	for _, block := range []int{1, 1024} {
+		b.Run(fmt.Sprint(4*block), func(b *testing.B) {
+			l := ccl.Launch{
+				Schedule: algorithm.Build(ccl.Layout{World: 64, W: 8, H: 8}, 4*int64(block)),
+				Elems:    blocks * block, ElemSize: 4, PartialSize: 4, Devices: firstPEs(f.topology), Ready: ready,
+			}
+			for b.Loop() {
+				f.time(l)
+			}
+		})
+	}
 }

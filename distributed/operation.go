@@ -3,7 +3,6 @@ package distributed
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,19 +42,26 @@ func rooted(c ccl.Collective) bool {
 
 // dtype is the element type of the operation's first tensor.
 func (o *Operation) dtype() dtype.DType {
-	for _, t := range slices.Concat(o.In, o.Out) {
-		return t.DType()
+	for _, list := range o.tensors() {
+		for _, t := range list {
+			return t.DType()
+		}
 	}
 	return dtype.Invalid
 }
 
+// tensors are what the rank gives and what it receives.
+func (o *Operation) tensors() [2][]*tensor.Tensor { return [2][]*tensor.Tensor{o.In, o.Out} }
+
 // check verifies what one rank can know to be wrong.
 func (o *Operation) check(g *ProcessGroup, member int) error {
 	d := o.dtype()
-	for _, t := range slices.Concat(o.In, o.Out) {
-		if t.DType() != d {
-			return fmt.Errorf("%s: Invalid usage of tensors with different dtypes: Found torch.%s and torch.%s",
-				o.Name, d.Name(), t.DType().Name())
+	for _, list := range o.tensors() {
+		for _, t := range list {
+			if t.DType() != d {
+				return fmt.Errorf("%s: Invalid usage of tensors with different dtypes: Found torch.%s and torch.%s",
+					o.Name, d.Name(), t.DType().Name())
+			}
 		}
 	}
 	if reduces(o.Collective) {

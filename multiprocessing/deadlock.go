@@ -41,7 +41,7 @@ func blocked(rank int, e *torchemu.Event) Blocked {
 	return b
 }
 
-// operationOf is what ranks do together that is waited for, or that this follows; nil when there is no such thing.
+// operationOf is what is waited for, or what that follows, where it is one of several ranks.
 func operationOf(r torchemu.Reason) Operation {
 	if o, ok := r.(Operation); ok {
 		return o

@@ -125,7 +125,7 @@ func (p *Process) body(fn func(p *Process) error) (err error) {
 	if err != nil {
 		return err
 	}
-	for e := p.Outstanding(); e != nil; e = p.Outstanding() {
+	for e := p.Rest(); e != nil; e = p.Rest() {
 		if err := p.Wait(e); err != nil {
 			return err
 		}

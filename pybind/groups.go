@@ -8,7 +8,6 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
-	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -108,11 +107,17 @@ func EstimateMessage(group int64, from, to int, bytes int64) (ps int64, err erro
 	return int64(took), err
 }
 
-// parseOperation reads the arguments of Issue.
-func parseOperation(w *world, call, outs, ins string) (distributed.Operation, error) {
-	o, err := parseCall(call)
-	if err != nil {
-		return o, err
+// parseOperation reads the arguments of Issue. Programs make few calls many times: what has been read is kept, but for
+// factors, of which there may be a new one each time.
+func parseOperation(w *world, call, outs, ins string) (o distributed.Operation, err error) {
+	o, known := w.calls[call]
+	if !known {
+		if o, err = parseCall(call); err != nil {
+			return o, err
+		}
+		if o.Factor == nil {
+			w.calls[call] = o
+		}
 	}
 	if o.Out, err = parseTensors(w, outs); err != nil {
 		return o, err
@@ -146,8 +151,9 @@ func Post(group, stream int64, site int, asyncOp, sending bool, peer, tag int, t
 }
 
 // Access puts an access to the memory of other ranks ("0,1,3") on a stream, after all that is on it: so many bytes of
-// each are read, or written. The data has been moved already. It returns its end; see distributed.Backend.Transfer.
-func Access(stream int64, site int, peers string, bytes int64, writes bool) (event int64, err error) {
+// each are read, or written. The data has been moved already. It returns a launch's number, as LaunchKernel does; see
+// distributed.Backend.Transfer.
+func Access(stream int64, site int, peers string, bytes int64, writes bool) (launch int64, err error) {
 	defer guard(&err)
 	s, err := streamOf(stream)
 	if err != nil {
@@ -162,10 +168,7 @@ func Access(stream int64, site int, peers string, bytes int64, writes bool) (eve
 		return 0, err
 	}
 	e, err := s.world.backend.Transfer(c, distributed.Transfer{Peers: ranks, Bytes: bytes, Writes: writes})
-	if err != nil {
-		return 0, err
-	}
-	return register(owned[*torchemu.Event]{e, s.world}), nil
+	return launched(s, e, err)
 }
 
 // callerOf says who calls: the rank of the stream.
@@ -222,16 +225,25 @@ func parseReduceOp(text string, o *distributed.Operation) (err error) {
 func tensorsOf(w *world, handles ...int64) ([]*placed, error) {
 	list := make([]*placed, len(handles))
 	for i, h := range handles {
-		o, err := tensorOf(h)
+		t, err := w.tensor(h)
 		if err != nil {
 			return nil, err
 		}
-		if o.world != w {
-			return nil, raise("RuntimeError", "the tensor belongs to another World than the process group")
-		}
-		list[i] = o.object
+		list[i] = t
 	}
 	return list, nil
+}
+
+// tensor resolves one.
+func (w *world) tensor(handle int64) (*placed, error) {
+	o, err := tensorOf(handle)
+	if err != nil {
+		return nil, err
+	}
+	if o.world != w {
+		return nil, raise("RuntimeError", "the tensor belongs to another World than the process group")
+	}
+	return o.object, nil
 }
 
 // issued hands the work of an operation to Python, which has no use for it when its stream waits already.
@@ -348,17 +360,6 @@ func IsDone(waitable int64) (done bool, err error) {
 		return false, err
 	}
 	return e == nil || e.Done(), nil
-}
-
-// IsPending reports whether an operation on the tensor has not ended, or has failed: whether something may still use
-// its memory.
-func IsPending(t int64) (pending bool, err error) {
-	defer guard(&err)
-	o, err := tensorOf(t)
-	if err != nil {
-		return false, err
-	}
-	return torchemu.PendingOn(o.object.Tensor) != nil, nil
 }
 
 // NewShardGroup makes the group of a single worker whose tensors are sharded over the PEs of one SIP.

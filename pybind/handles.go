@@ -27,6 +27,10 @@ type world struct {
 	config  *ccl.Config
 	about   string // JSON for Describe
 	thread  int
+
+	calls    map[string]distributed.Operation // of collectives, by how Python writes them; see parseOperation
+	launches map[int]*launches                // by rank
+	returned []int64                          // tensors of memory that Python owns; see Returned
 }
 
 // owned is an object that belongs to a World.
@@ -87,34 +91,43 @@ func ownedBy[T any](handle int64, what string) (owned[T], error) {
 type placed struct {
 	*tensor.Tensor
 	at      tensor.Placement
-	holders *atomic.Int32 // handles of tensors on the same storage
+	holders *holders
+}
+
+// holders are the handles of tensors on one storage.
+type holders struct {
+	atomic.Int32      // how many
+	lent         bool // the memory is Python's
 }
 
 // whole is the placement of a tensor without a policy: all of it on PE 0 of cube 0.
 var whole = tensor.Placement{NumCubes: 1, NumPEs: 1}
 
-// registerTensor makes a handle; holders is that of the tensor that t is a view of, or a new one.
-func registerTensor(t *tensor.Tensor, w *world, holders *atomic.Int32) int64 {
-	holders.Add(1)
-	return register(owned[*placed]{&placed{t, whole, holders}, w})
+// registerTensor makes a handle; h is that of the tensor that t is a view of, or a new one.
+func registerTensor(t *tensor.Tensor, w *world, h *holders) int64 {
+	h.Add(1)
+	return register(owned[*placed]{&placed{t, whole, h}, w})
 }
 
 // letGo frees the storage with its last handle, once no operation uses it any more. Go's garbage collector would free
-// it too, but it does not see how much memory lies outside of its heap, and would come late.
-func (p *placed) letGo() {
+// it too, but it does not see how much memory lies outside of its heap, and would come late. Where an operation still
+// uses the storage it reports true, and calls freed when that has ended.
+func (p *placed) letGo(freed func()) (used bool) {
 	if p.holders.Add(-1) > 0 {
-		return
+		return false
 	}
 	e := torchemu.PendingOn(p.Tensor)
 	if e == nil {
 		p.Storage().Release()
-		return
+		return false
 	}
 	e.WhenDone(func() {
 		if e.Err() == nil { // operations before one that failed may still be going on
 			p.Storage().Release()
+			freed()
 		}
 	})
+	return true
 }
 
 // remains is what is left of a tensor whose World is closed: its memory, which NumPy may still look at.
@@ -139,7 +152,7 @@ func closeOwner(handle int64) {
 		if !ok || !m.belongsTo(w) {
 			continue
 		}
-		if t, ok := object.(owned[*placed]); ok {
+		if t, ok := object.(owned[*placed]); ok && !t.object.holders.lent {
 			table.objects[h] = remainsOf(t.object)
 		} else {
 			delete(table.objects, h)

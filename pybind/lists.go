@@ -42,18 +42,18 @@ func parseTensor(w *world, text string) ([]*tensor.Tensor, error) {
 	if err != nil {
 		return nil, raise("ValueError", "%q is no tensor", name)
 	}
-	found, err := tensorsOf(w, handle)
+	found, err := w.tensor(handle)
 	if err != nil {
 		return nil, err
 	}
 	if !cut {
-		return []*tensor.Tensor{found[0].Tensor}, nil
+		return []*tensor.Tensor{found.Tensor}, nil
 	}
 	sizes, err := parseInts(strings.ReplaceAll(rows, "/", ","))
 	if err != nil {
 		return nil, err
 	}
-	return cutRows(found[0].Tensor, sizes)
+	return cutRows(found.Tensor, sizes)
 }
 
 // cutRows cuts a tensor along its first dimension.

@@ -3,7 +3,6 @@ package pybind
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/torchemu"
@@ -74,7 +73,11 @@ func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, 
 	if err != nil {
 		return 0, err
 	}
-	s, uses, err := launchArguments(stream, tensors)
+	s, err := streamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	uses, err := parseTensors(s.world, tensors)
 	if err != nil {
 		return 0, err
 	}
@@ -262,7 +265,7 @@ func (m *machine) tensor(w *prim.Window, rank int, d dtype.DType, dims []int) (i
 		return 0, err
 	}
 	w.HostWrote()
-	holders := &atomic.Int32{}
-	holders.Add(1) // the window
-	return registerTensor(t, m.world, holders), nil
+	h := &holders{}
+	h.Add(1) // the window
+	return registerTensor(t, m.world, h), nil
 }

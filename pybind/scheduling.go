@@ -99,7 +99,7 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	e := r.Outstanding()
+	e := r.Rest()
 	if e == nil || !s.object.Park(rank, e) {
 		return false, nil
 	}
@@ -240,14 +240,15 @@ func (w *world) await(r *torchemu.Rank, e *torchemu.Event) (done bool, err error
 	return done, err
 }
 
-// Outstanding returns the earliest operation that a rank has issued and that has not ended; 0 when there is none.
+// Outstanding returns an event that ends when all has ended that a rank has issued, or as soon as something of it fails; 0
+// when all has ended.
 func Outstanding(worldHandle int64, rank int) (event int64, err error) {
 	defer guard(&err)
 	w, r, err := rankOf(worldHandle, rank)
 	if err != nil {
 		return 0, err
 	}
-	e := r.Outstanding()
+	e := r.Rest()
 	if e == nil {
 		return 0, nil
 	}
@@ -265,7 +266,7 @@ func AwaitAll(worldHandle int64, rank int) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	e := r.Outstanding()
+	e := r.Rest()
 	if e == nil {
 		return true, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/torchemu/torchemu/distributed"
@@ -45,10 +44,11 @@ func NewTensor(worldHandle int64, dtypeName, shape string) (handle int64, err er
 	if err != nil {
 		return 0, err
 	}
-	return registerTensor(t, w, &atomic.Int32{}), nil
+	return registerTensor(t, w, &holders{}), nil
 }
 
-// WrapMemory makes a tensor of contiguous memory that Python owns and keeps alive: nbytes at the address.
+// WrapMemory makes a tensor of contiguous memory that Python owns: nbytes at the address. Python keeps it alive; see
+// Release.
 func WrapMemory(worldHandle int64, dtypeName, shape string, address int64, nbytes int) (handle int64, err error) {
 	defer guard(&err)
 	w, err := worldOf(worldHandle)
@@ -66,7 +66,7 @@ func WrapMemory(worldHandle int64, dtypeName, shape string, address int64, nbyte
 	if err != nil {
 		return 0, err
 	}
-	return registerTensor(t, w, &atomic.Int32{}), nil
+	return registerTensor(t, w, &holders{lent: true}), nil
 }
 
 func parseType(dtypeName, shape string) (dtype.DType, []int, error) {
@@ -101,17 +101,40 @@ func ViewTensor(base int64, shape, strides string, offset int) (handle int64, er
 	return registerTensor(v, o.world, o.object.holders), nil
 }
 
-// Release lets go of a handle of any kind. The memory of a tensor's storage is freed with its last view. Releasing
-// twice does nothing.
-func Release(handle int64) {
+// Release lets go of a handle of any kind. The memory of a tensor's storage is freed with its last view. Memory that
+// Python owns may still be used by operations then: that is what is returned, and Returned says when it no longer is.
+// Releasing twice does nothing.
+func Release(handle int64) (used bool, err error) {
+	defer guard(&err)
 	switch o := forget(handle).(type) {
 	case owned[*placed]:
-		if o.world.checkThread() == nil { // another thread must not look at what is pending
-			o.object.letGo()
+		if o.world.checkThread() != nil { // another thread must not look at what is pending
+			return false, nil
 		}
+		lent := o.object.holders.lent
+		used = o.object.letGo(func() {
+			if lent {
+				o.world.returned = append(o.world.returned, handle)
+			}
+		})
+		return used && lent, nil
 	case remains:
-		o.letGo()
+		o.letGo(func() {})
 	}
+	return false, nil
+}
+
+// Returned lists the tensors ("12 13") whose memory Release said to be in use, and that no operation uses any more. Each is
+// told once. Memory that an operation used which has failed may be in use until the World is closed.
+func Returned(worldHandle int64) (tensors string, err error) {
+	defer guard(&err)
+	w, err := worldOf(worldHandle)
+	if err != nil {
+		return "", err
+	}
+	text := strings.Trim(fmt.Sprint(w.returned), "[]")
+	w.returned = nil
+	return text, nil
 }
 
 // PlaceTensor gives a tensor its DPPolicy and checks it against the topology. 0 cubes or PEs are all of them.

@@ -23,7 +23,10 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	w := &world{World: torchemu.NewWorld(topo), config: config, thread: unix.Gettid()}
+	w := &world{
+		World: torchemu.NewWorld(topo), config: config, thread: unix.Gettid(),
+		calls: map[string]distributed.Operation{}, launches: map[int]*launches{},
+	}
 	if err := w.furnish(); err != nil {
 		return 0, err
 	}

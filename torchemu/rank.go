@@ -1,6 +1,10 @@
 package torchemu
 
-import "github.com/torchemu/torchemu/torchemu/sim"
+import (
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
 
 // Rank is the host side of one rank: the clock of its host program, its device's default stream, and the operations
 // it has issued that have not completed.
@@ -96,6 +100,26 @@ func (r *Rank) Outstanding() *Event {
 		return nil
 	}
 	return r.outstanding[0]
+}
+
+// Rest is what the rank waits for when it waits for all that it has issued: an event that ends when that has ended, or as
+// soon as something of it fails; nil when it has. One wait for all spares a rank one for each.
+func (r *Rank) Rest() *Event {
+	r.dropDone()
+	if len(r.outstanding) == 0 {
+		return nil
+	}
+	rest := &allOf{slices.DeleteFunc(slices.Clone(r.outstanding), (*Event).Done)}
+	e, left := NewEvent(rest), len(rest.parts)
+	for _, part := range rest.parts {
+		part.WhenDone(func() {
+			if left--; left == 0 || part.err != nil {
+				rest.parts = nil
+				e.Fail(part.err, part.at)
+			}
+		})
+	}
+	return e
 }
 
 // dropDone forgets finished operations at the front; those behind an unfinished one are looked at later.

@@ -186,6 +186,56 @@ func TestAbandonEndsEverything(t *testing.T) {
 	}
 }
 
+// issued lets a rank issue operations of these names.
+func issued(r *torchemu.Rank, names ...string) []*torchemu.Event {
+	list := make([]*torchemu.Event, len(names))
+	for i, name := range names {
+		list[i] = torchemu.NewEvent(reason(name))
+		r.Issued(list[i])
+	}
+	return list
+}
+
+func TestTheRestOfWhatARankHasIssuedEndsWithTheLast(t *testing.T) {
+	r := newRank(t)
+	if r.Rest() != nil {
+		t.Error("a rank that has issued nothing waits")
+	}
+	e := issued(r, "first", "second", "third", "fourth")
+	e[1].Fail(errors.New("known before"), 5)
+	rest := r.Rest()
+	for i, step := range []struct {
+		end  int
+		at   sim.Time
+		next string
+	}{{2, 7, "first"}, {0, 8, "fourth"}} {
+		e[step.end].Finish(step.at)
+		if rest.Done() || rest.Reason().String() != step.next {
+			t.Fatalf("after step %d: done %t, waits for %v instead of %s", i, rest.Done(), rest.Reason(), step.next)
+		}
+	}
+	e[3].Finish(9)
+	if !rest.Done() || rest.Err() != nil || rest.At() != 9 || r.Rest() != nil {
+		t.Errorf("done %t at %v with error %v; rest now %v", rest.Done(), rest.At(), rest.Err(), r.Rest())
+	}
+}
+
+func TestTheRestFailsWithTheFirstThatDoes(t *testing.T) {
+	r := newRank(t)
+	wrong := errors.New("wrong")
+	e := issued(r, "first", "second", "third")
+	rest := r.Rest()
+	e[2].Fail(wrong, 3)
+	if !rest.Done() || !errors.Is(rest.Err(), wrong) || rest.At() != 3 {
+		t.Errorf("done %t at %v with error %v", rest.Done(), rest.At(), rest.Err())
+	}
+	e[0].Finish(4)
+	e[1].Fail(errors.New("another"), 5)
+	if !errors.Is(rest.Err(), wrong) || rest.At() != 3 {
+		t.Errorf("it has ended anew at %v with error %v", rest.At(), rest.Err())
+	}
+}
+
 func TestNoSuchRank(t *testing.T) {
 	topo, err := topology.Load("sips2")
 	if err != nil {

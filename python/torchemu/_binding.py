@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchemu import errors
-from torchemu._core import pybind
+from torchemu._core import _pybind, pybind
 
 SEPARATOR = "\x1f"
 """Between an exception's name, its message, and what else there is; see pybind/errors.go."""
@@ -24,8 +24,10 @@ def _translated(error: RuntimeError) -> BaseException:
     return kind(message)
 
 
-def _bind(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
+def _bind(name: str) -> Callable[..., Any]:
+    function = getattr(_pybind, f"pybind_{name}")  # what its namesake in pybind does nothing but call
+
+    @functools.wraps(getattr(pybind, name))
     def call(*args: Any) -> Any:
         try:
             return function(*args)
@@ -49,13 +51,13 @@ def _forked() -> None:
     go.forked = True
     for name in EXPORTED:
         setattr(go, name, _refuse)
-    go.Release = lambda _: None  # tensors that the child inherited go away quietly
+    go.Release = lambda _: False  # tensors that the child inherited go away quietly
 
 
 EXPORTED = tuple(sorted(name for name in vars(pybind) if name[0].isupper() and callable(getattr(pybind, name))))
 """The names of the core's functions."""
 
-go: Any = types.SimpleNamespace(**{name: _bind(getattr(pybind, name)) for name in EXPORTED}, forked=False)
+go: Any = types.SimpleNamespace(**{name: _bind(name) for name in EXPORTED}, forked=False)
 """The core's functions, under the names and with the documentation of the Go package pybind."""
 
 os.register_at_fork(after_in_child=_forked)

@@ -21,6 +21,7 @@ class device:  # noqa: N801 (PyTorch's name)
     Attributes:
         type: "ahbm", "cuda" or "cpu".
         index: the SIP's number; None is the current one.
+        is_host: whether programs take it for the memory of the host.
         is_sip: whether operations on its tensors are those of a simulated device: also of UNNAMED, whose type is "cpu".
 
     Raises:
@@ -28,15 +29,16 @@ class device:  # noqa: N801 (PyTorch's name)
         TypeError: what names no device.
     """
 
-    __slots__ = ("index", "is_sip", "type")
+    __slots__ = ("index", "is_host", "is_sip", "type")
 
     type: str
     index: int | None
+    is_host: bool
     is_sip: bool
 
     def __init__(self, type: str | int | device, index: int | None = None) -> None:
         if isinstance(type, device):
-            self.type, self.index, self.is_sip = type.type, type.index, type.is_sip
+            self.type, self.index, self.is_host, self.is_sip = type.type, type.index, type.is_host, type.is_sip
             return
         if isinstance(type, int) and not isinstance(type, bool):
             type, index = _accelerator(), int(type)
@@ -54,12 +56,7 @@ class device:  # noqa: N801 (PyTorch's name)
             if not number.isdecimal():
                 raise RuntimeError(f"Invalid device string: '{type}'")
             index = int(number)
-        self.type, self.index, self.is_sip = name, index, name != CPU
-
-    @property
-    def is_host(self) -> bool:
-        """Whether programs take it for the memory of the host."""
-        return self.type == CPU
+        self.type, self.index, self.is_host, self.is_sip = name, index, name == CPU, name != CPU
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, device):
@@ -100,6 +97,12 @@ class device:  # noqa: N801 (PyTorch's name)
 def known(type: str, index: int | None) -> device:
     """A device, without looking at its name again."""
     return device(type, index)
+
+
+@functools.cache
+def named(name: str) -> device:
+    """The device of a name such as "cuda:3", without reading that again."""
+    return device(name)
 
 
 def _unnamed() -> device:

@@ -8,86 +8,111 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from torchemu._binding import go
 
-if TYPE_CHECKING:
-    from torchemu._runtime import World
 
-
-class Held(weakref.ref):
+class _Held(weakref.ref):
     """That an object holds a handle, and maybe NumPy's memory behind it."""
 
-    __slots__ = ("handle", "memory", "world")
+    __slots__ = ("handle", "memory")
 
-    world: World | None
     handle: int
-    memory: object
+    memory: np.ndarray
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
 
-_gone: deque[Held] = deque()  # whose objects are gone
-_leaving: deque[Held] = deque()  # of these, the ones whose memory an operation of the core may still use
-_IN_VAIN = 2  # so many of those are asked about for nothing: programs that issue much and wait late have thousands
-_held: set[Held] = set()
-
-
-def hold(owner: object, world: World | None, handle: int, memory: object = None) -> None:
-    """Releases the handle some time after the owner is gone: when the next one is held, at the latest.
-
-    Memory, which the core does not own and which needs a world, is kept until no operation of the core uses it.
-    """
-    held = Held(owner, _gone.append)
-    held.world, held.handle, held.memory = world, handle, memory
-    _held.add(held)
-    if _gone:
-        release_gone()
-
-
-def release_gone(in_vain: int = _IN_VAIN) -> None:
-    """Releases the handles whose objects are gone. Of those whose memory may still be in use it looks at one after
-    another until so many are."""
-    while _gone:
-        held = _gone[0]
-        if held.memory is not None:
-            _leaving.append(held)
-        else:
-            go.Release(held.handle)
-        _held.discard(held)
-        _gone.popleft()
-    for _ in range(len(_leaving)):
-        if _still_used(_leaving[0]):
-            _leaving.rotate(-1)
-            in_vain -= 1
-            if not in_vain:
-                break
-        else:
-            _leaving.popleft()
-
-
-def _still_used(held: Held) -> bool:
-    if held.world is not None and held.world.is_open:
-        try:
-            if go.IsPending(held.handle):
-                return True
-        except RuntimeError:  # on another thread; the World's own will see to it
-            return True
-    go.Release(held.handle)
-    return False
+_gone: deque[_Held] = deque()  # whose objects are gone
+_held: set[_Held] = set()
 
 
 class Handle:
-    """Something of the Go core's: a work, an event, a stream. It is released after the last reference to this is gone.
+    """Something of the Go core's: a tensor, a work, an event, a stream. It is released some time after the last
+    reference to this is gone: when the next handle is held, at the latest.
 
-    Attributes:
+    Args:
         number: what the core's functions take.
+        lent: who looks after the memory, where there is some.
+        memory: what owns the memory behind a tensor, if the core does not.
     """
 
-    __slots__ = ("__weakref__", "number")
+    __slots__ = ("__weakref__", "memory", "number")
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        hold(self, None, number)
+    def __init__(self, number: int, lent: Lent | None = None, memory: np.ndarray | None = None) -> None:
+        self.number, self.memory = number, memory
+        if lent is not None and memory is not None:
+            lent.hold(self, number, memory)
+        else:
+            _hold(self, number)
+
+
+def _hold(owner: Handle, handle: int) -> None:
+    held = _Held(owner, _gone.append)
+    held.handle = handle
+    _held.add(held)
+    while _gone:
+        held = _gone[0]
+        go.Release(held.handle)
+        _held.discard(held)
+        _gone.popleft()
+
+
+_LITTLE = 1 << 18
+"""Bytes that may wait to be given back without the core being asked about them."""
+
+_EACH = 512
+"""What a piece of memory counts beside its bytes."""
+
+
+class Lent:
+    """Memory that NumPy owns and that operations of a World's core use. It is kept until none does.
+
+    Args:
+        world: the World's handle.
+    """
+
+    def __init__(self, world: int) -> None:
+        self._world = world
+        self._gone: deque[_Held] = deque()
+        self._held: set[_Held] = set()
+        self._used: dict[int, np.ndarray] = {}  # by handles that are gone: what operations may still use
+        self._bytes = 0  # of that
+        self._enough = _LITTLE  # so many bytes of that are not worth asking about
+
+    def hold(self, owner: Handle, handle: int, memory: np.ndarray) -> None:
+        """Keeps memory as long as its owner, and as operations that have been issued until then use it."""
+        held = _Held(owner, self._gone.append)
+        held.handle, held.memory = handle, memory
+        self._held.add(held)
+        if self._gone:
+            self._release()
+
+    def _release(self) -> None:
+        while self._gone:
+            held = self._gone.popleft()
+            self._held.discard(held)
+            self._used[held.handle] = held.memory  # first: an interrupt may come at any time
+            if go.Release(held.handle):
+                self._bytes += held.memory.nbytes + _EACH
+            else:
+                del self._used[held.handle]
+        if self._bytes > self._enough:
+            self.take_back()
+
+    def take_back(self) -> None:
+        """Lets go of what no operation uses any more."""
+        if self._gone:
+            self._release()
+        for number in go.Returned(self._world).split() if self._used else ():
+            self._used.pop(int(number), None)
+        self._bytes = sum(memory.nbytes + _EACH for memory in self._used.values())
+        self._enough = 2 * self._bytes + _LITTLE
+
+    def forget(self) -> None:
+        """Lets all of it go, when the World is closed and no operation uses anything any more."""
+        for kept in (self._held, self._gone, self._used):
+            kept.clear()

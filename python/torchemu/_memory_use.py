@@ -40,7 +40,8 @@ class Use:
     """
 
     def __init__(self) -> None:
-        spec = _runtime.current().world.spec
+        context = _runtime.current()
+        self._world, self._rank, spec = context.world, context.rank, context.world.spec
         mesh = spec["sip"]["cube_mesh"]
         self.capacity = int(mesh["w"] * mesh["h"] * spec["cube"]["hbm"]["capacity_gib"] * 2**30)
         self.fraction = 1.0
@@ -61,9 +62,8 @@ class Use:
             OutOfMemoryError: the device has not so much memory left.
         """
         self.check(nbytes)
-        nbytes = -(-nbytes // _BLOCK) * _BLOCK
         piece = _Piece(storage, self._gone.append)
-        piece.nbytes = nbytes
+        piece.nbytes = nbytes = -(-nbytes // _BLOCK) * _BLOCK
         self._pieces.add(piece)
         self.allocated += nbytes
         self.taken += nbytes
@@ -71,28 +71,27 @@ class Use:
             self.peak = self.allocated
         if self.allocator is not None:
             self.allocator(storage)
-        self._record()
+        if self._world.recordings:
+            self._record()
 
     def check(self, nbytes: int) -> None:
         """Raises OutOfMemoryError where the device has not so much memory left."""
-        self.settle()
+        if self._gone:
+            self.settle()
         if self.allocated + nbytes > self.capacity * self.fraction:
             raise OutOfMemoryError(self._shortage(nbytes))
 
     def settle(self) -> None:
         """Gives back what storages had that are gone."""
-        if not self._gone:
-            return
         while self._gone:
             piece = self._gone.popleft()
             self._pieces.discard(piece)
             self.allocated -= piece.nbytes
-        self._record()
+        if self._world.recordings:
+            self._record()
 
     def _record(self) -> None:
-        context = _runtime.current()
-        if context.world.recordings:
-            go.UsesMemory(context.world.handle, context.rank, self.allocated)
+        go.UsesMemory(self._world.handle, self._rank, self.allocated)
 
     def reset_peak(self) -> None:
         """Begins to look for the highest use anew."""

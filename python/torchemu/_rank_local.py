@@ -23,9 +23,11 @@ class RankLocal(Generic[T]):
     def get(self) -> T:
         """The running rank's."""
         own = _runtime.current().own
-        if self not in own:
-            own[self] = self._make()
-        return own[self]
+        try:
+            value: T = own[self]
+        except KeyError:
+            value = own[self] = self._make()
+        return value
 
     def set(self, value: T) -> None:
         """Replaces the running rank's."""

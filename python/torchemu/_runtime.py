@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from torchemu import _handles
 from torchemu._binding import go
+from torchemu._handles import Lent
 
 if TYPE_CHECKING:
     from torchemu._tasks import Tasks
@@ -53,6 +53,7 @@ class World:
         strictness: how strictly device programs are run.
 
     Attributes:
+        lent: the memory that its operations use and that is not the core's.
         room_for: makes the World large enough for so many ranks; None where its topology has been chosen for its size.
 
     Raises:
@@ -67,6 +68,7 @@ class World:
     ) -> None:
         self.source = os.fspath(topology)
         self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
+        self.lent = Lent(self.handle)
         self.room_for: Callable[[int], None] | None = None
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
@@ -176,7 +178,7 @@ class World:
         self.abandon_programs("the World is closed")
         go.CloseWorld(self.handle)
         self.is_open = False
-        _handles.release_gone(in_vain=sys.maxsize)  # nothing of this World uses memory any more
+        self.lent.forget()
 
 
 def call_site() -> str:
@@ -300,6 +302,15 @@ class Context:
             return
         while not go.Await(self.world.handle, self.rank, waitable):
             self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
+
+    def wait_for_launch(self, number: int) -> None:
+        """Blocks the running rank until a launch of this one, a kernel or the like, has ended."""
+        end = go.LaunchEnd(self.world.handle, self.rank, number)
+        if end:
+            try:
+                current().wait(end)
+            finally:
+                go.Release(end)
 
     def wait_for_all(self) -> None:
         """Blocks a program outside of any spawn until all that it has issued has ended."""

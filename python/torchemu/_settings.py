@@ -98,15 +98,22 @@ def resolved(where: _device.device | str | int | None) -> _device.device:
         ValueError: the topology has no such SIP.
         TypeError: what names no device.
     """
-    from torchemu import ahbm
-
-    context, settings = _runtime.current(), current()
+    context = _runtime.current()
     if where is None:
+        settings = current()
         where = settings.device
         if where is None:
             return _device.UNNAMED if context.process else _device.known(settings.accelerator, context.device)
-    where = where if isinstance(where, _device.device) else _device.device(where)
-    if where.type == "cpu":
+    if type(where) is str:
+        where = _device.named(where)
+    elif not isinstance(where, _device.device):
+        where = _device.device(where)
+    if where.type == _device.CPU:
         return where
-    index = context.device if where.index is None else ahbm.checked(where.index)
-    return _device.known(where.type, index)
+    return _device.known(where.type, context.device if where.index is None else _checked(where.index))
+
+
+def _checked(index: int) -> int:
+    from torchemu import ahbm
+
+    return ahbm.checked(index)

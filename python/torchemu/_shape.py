@@ -52,9 +52,15 @@ def dims(size: tuple[Any, ...]) -> tuple[int, ...]:
     if len(size) == 1 and isinstance(size[0], tuple | list):
         size = tuple(size[0])
     for n in size:
-        if not isinstance(n, int | np.integer) or isinstance(n, bool):
-            raise TypeError(f"a shape must be of integers, not {n!r} ({type(n).__name__})")
-    return tuple(int(n) for n in size)
+        if type(n) is not int:
+            return tuple([_dimension(n) for n in size])
+    return size
+
+
+def _dimension(n: Any) -> int:
+    if not isinstance(n, int | np.integer) or isinstance(n, bool):
+        raise TypeError(f"a shape must be of integers, not {n!r} ({type(n).__name__})")
+    return int(n)
 
 
 def selected(keys: tuple[Any, ...], shape: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int], int]:

@@ -175,6 +175,7 @@ class Tasks:
                 call(self.failures)
         self._unwind()
         self.ended = True
+        self.world.lent.take_back()
         go.Release(self.scheduler)
         if self._grace_end:
             go.Release(self._grace_end)

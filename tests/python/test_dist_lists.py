@@ -23,6 +23,14 @@ ARRANGEMENTS: dict[str, Callable[[], list[torch.Tensor]]] = {
     "apart": lambda: [torch.zeros(SIZE) for _ in range(RANKS)],
     "parts of one": lambda: list(torch.zeros(RANKS * SIZE).split(SIZE)),
     "parts in the middle of one": lambda: list(torch.zeros(RANKS * SIZE + 5)[2:-3].split(SIZE)),
+    "parts of the begin of one": lambda: list(torch.zeros(2 * RANKS * SIZE)[: RANKS * SIZE].split(SIZE)),
+    "parts of one of another dtype": lambda: list(
+        torch.zeros(RANKS * SIZE, dtype=torch.int32).view(torch.float32).split(SIZE)
+    ),
+    "one of them of another class": lambda: [
+        torch.nn.Parameter(t, requires_grad=False) if i == 1 else t
+        for i, t in enumerate(torch.zeros(RANKS * SIZE).split(SIZE))
+    ],
     "rows": lambda: _rows(torch.zeros(RANKS, SIZE)),
     "matrices of one row": lambda: list(torch.zeros(RANKS, SIZE).split(1)),
     "columns": lambda: _rows(torch.zeros(SIZE, RANKS).t()),

@@ -16,6 +16,7 @@ from torchemu._binding import go
 from torchemu._tensor import HOST_READS, dispatch
 from torchemu._tensor.methods import _FUNCTIONS
 from torchemu._waiting import host_time
+from torchemu.errors import MismatchError
 
 dist = torch.distributed
 
@@ -262,6 +263,27 @@ def test_a_host_is_not_arbitrarily_far_ahead_of_its_device() -> None:
     x = torch.ones(1 << 16)
     for _ in range(20_000):
         x.mul_(1)
-    pending = len(x._storage.launches._ends) if x._storage.launches else 0
-    assert pending <= 8 * 1024
+    context = _runtime.current()
+    assert not go.LaunchEnd(context.world.handle, context.rank, x._storage.launch - 8 * 1024)  # that has ended
     assert x[0].item() == 1
+
+
+def test_the_result_of_a_kernel_that_failed_is_an_error_for_ever() -> None:
+    """A kernel fails with the collective before it on its stream, however many kernels come after it."""
+
+    def rank(r: int) -> None:
+        if r == 1:
+            with pytest.raises(MismatchError):
+                dist.all_reduce(torch.ones(5))
+            return
+        x, y = torch.zeros(4), torch.zeros(4)
+        dist.all_reduce(torch.ones(4))
+        x.add_(1)
+        for _ in range(2):
+            with pytest.raises(MismatchError):
+                x.tolist()
+            for _ in range(3000):
+                y.add_(1)
+            assert y[0].item() % 3000 == 0
+
+    torch.multiprocessing.spawn(rank, nprocs=2)

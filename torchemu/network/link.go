@@ -6,6 +6,7 @@ type link struct {
 	capacity uint64 // bytes per second: what a fault leaves of slack.nominal
 	load     uint64 // the peaks of its members, added up
 	level    uint64 // at which it was full when its flows were last rated, see filling; unreached when it was not
+	due      uint64 // while rates are computed: the level at which it gets dirty; unreached when it is not expected to
 	members  []member
 	dirt     int32 // while rates are computed: one more than its place in filling.dirty; 0 when it is clean
 	dropped  bool  // messages over it are lost

@@ -10,16 +10,16 @@ import (
 // its peak; these flows stay at that level while the others grow on. Here the filling of one instant repeats that of
 // the one before as far as nothing has changed.
 //
-// A link is clean as long as all that has happened on it, from level 0 up to the present one, is what happened last
-// time. It is dirty from level 0 on when flows came or went on it, and from the level on at which a flow over it first
-// did something else than last time. What a clean link does at a level is known: if it was full there last time it is
-// full there again, and its flows keep their rates. So only flows over dirty links are open, that is, have to be looked
-// at; and a flow that ends with another rate than it had makes its other links dirty.
+// A link is clean up to the level at which something else may happen on it than last time. What a clean link does is
+// known: if it was full at a level last time it is full there again, and its flows keep their rates. So only flows over
+// dirty links are open, that is, have to be looked at.
 //
+//   - Flows came or went on a link. As long as its flows have the rates that they had (new ones count with their peaks)
+//     it can differ from last time only where it was full then or would be full now, so it is due to get dirty there.
 //   - An open flow comes to its last rate. If a clean link, full at this level, holds it there, or its peak does, it is
 //     settled. If not it grows on, which is new: its links are dirty from this level on.
-//   - A dirty link is full. Its open flows are settled at this level. For those that went on last time that is new, and
-//     their links are dirty from this level on.
+//   - A dirty link is full. Its open flows are settled at this level. For those that went on last time that is new: it
+//     leaves more to others, on its clean links. These are due where they were full, and not at all if they were not.
 //
 // That this gives, bit by bit, what filling everything from 0 gives, follows by induction over the levels: a link's level
 // is a function of its bandwidth, of the rates of its flows that are settled at lower levels, and of the number of the
@@ -36,8 +36,9 @@ type filling struct {
 	claims []claim // by flow
 
 	open      []opening
-	lowest    uint64 // no open flow has a lower next
-	dirty     []dirt // links of which open flows take
+	lowest    uint64  // no open flow has a lower next
+	due       []int32 // clean links that get dirty at link.due
+	dirty     []dirt  // links of which open flows take
 	saturated []int32
 	tainted   []int32 // all dirty links
 	moved     []int32 // flows that were settled at another rate than they had
@@ -86,8 +87,9 @@ func (n *Network) rerate(now sim.Time) {
 		n.makeRoom(n.links[n.changed[k]].capacity)
 	}
 	for _, l := range n.changed {
-		n.links[l].changed = false
-		n.taint(l, 0)
+		x := &n.links[l]
+		x.changed = false
+		n.expect(l, min(x.level, n.full(x)))
 	}
 	n.changed = n.changed[:0]
 	n.fill()
@@ -113,7 +115,71 @@ func (n *Network) makeRoom(bytesPerSecond uint64) {
 	c.shift = shift
 	for l := range n.links {
 		if n.links[l].contended() {
+			n.links[l].level = 0 // in the old unit it says nothing
 			n.noteChange(int32(l))
+		}
+	}
+}
+
+// full is the level at which a link is full if no flow over it exceeds the rate that it has.
+func (n *Network) full(x *link) uint64 {
+	if !x.contended() {
+		return unreached
+	}
+	c, takers := &n.filling, len(x.members)
+	level := x.capacity << c.shift / uint64(takers)
+	for {
+		left, over := x.capacity<<c.shift, 0
+		for _, m := range x.members {
+			if r := c.claims[m.flow].rate; r < level {
+				left -= r
+			} else {
+				over++
+			}
+		}
+		switch over {
+		case 0:
+			return unreached
+		case takers:
+			return level
+		}
+		level, takers = left/uint64(over), over
+	}
+}
+
+// expect has a link get dirty at a level, unless it does so before.
+func (n *Network) expect(l int32, level uint64) {
+	x := &n.links[l]
+	if level >= x.due {
+		return
+	}
+	if x.due == unreached {
+		n.filling.due = append(n.filling.due, l)
+	}
+	x.due = level
+}
+
+// nextDue finds the level at which the next clean links get dirty.
+func (n *Network) nextDue() uint64 {
+	c, level := &n.filling, uint64(unreached)
+	for i := 0; i < len(c.due); {
+		at := n.links[c.due[i]].due
+		if at == unreached { // it is dirty already
+			c.due[i] = c.due[len(c.due)-1]
+			c.due = c.due[:len(c.due)-1]
+			continue
+		}
+		level = min(level, at)
+		i++
+	}
+	return level
+}
+
+// taintDue makes the links dirty that are due at a level.
+func (n *Network) taintDue(level uint64) {
+	for _, l := range n.filling.due {
+		if n.links[l].due == level {
+			n.taint(l, level)
 		}
 	}
 }
@@ -135,7 +201,7 @@ func (n *Network) taint(l int32, level uint64) {
 			d.takers++
 		}
 	}
-	x.level = unreached
+	x.level, x.due = unreached, unreached
 	if x.contended() {
 		c.dirty = append(c.dirty, d)
 		c.tainted = append(c.tainted, l)
@@ -163,9 +229,13 @@ func (c *filling) shut(f *claim) {
 // fill settles all open flows.
 func (n *Network) fill() {
 	c := &n.filling
-	for len(c.open) > 0 {
-		level := n.nextLevel()
-		if c.lowest <= level && n.settleBelow(level) {
+	for len(c.open)+len(c.due) > 0 {
+		level, due := n.nextLevel(), n.nextDue()
+		if due <= level && due <= c.lowest {
+			n.taintDue(due)
+			continue
+		}
+		if c.lowest <= level && n.settleBelow(min(level, due)) {
 			continue
 		}
 		for _, l := range c.saturated {
@@ -290,7 +360,7 @@ func (n *Network) settle(i int32, rate uint64) {
 			d.residual -= min(rate, d.residual)
 			d.share = 0
 		case moved && x.dirt == 0 && x.contended():
-			n.taint(l, rate)
+			n.expect(l, x.level)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (n *Network) link(l topology.Link) int32 {
 
 // newLink adds a link of so many bytes per second.
 func (n *Network) newLink(capacity uint64) int32 {
-	n.links = append(n.links, link{capacity: capacity, level: unreached})
+	n.links = append(n.links, link{capacity: capacity, level: unreached, due: unreached})
 	n.holds = append(n.holds, hold{by: none})
 	n.slacks = append(n.slacks, slack{nominal: capacity})
 	return int32(len(n.links) - 1)

@@ -236,7 +236,7 @@ def scalar(value: Any, function: str) -> np.ndarray:
     if not isinstance(value, dtypes.NUMBERS):
         raise TypeError(f"{function}(): argument 'value' must be a number or a Tensor, not {type(value).__name__}")
     array = np.asarray(value)
-    if array.dtype == object:
+    if array.dtype.hasobject:
         raise RuntimeError(f"{function}(): {value} has more than 64 bits")
     return array
 

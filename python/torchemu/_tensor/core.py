@@ -11,10 +11,11 @@ import numpy as np
 
 from torchemu import _memory_use, _runtime, dtypes
 from torchemu._device import device
+from torchemu._handles import Handle
 from torchemu._placement import WHOLE, DPPolicy
 from torchemu._shape import Size, row_major
 from torchemu._tensor.conversion import check_number
-from torchemu._tensor.storage import Handle, Storage, reach_of
+from torchemu._tensor.storage import Storage, reach_of
 
 if TYPE_CHECKING:
     from torchemu._autograd.node import Node
@@ -212,7 +213,7 @@ class Tensor(Operators):
     def _number(self) -> int:
         """The Go core's handle, for a call after which nothing more is going on than before."""
         if self._core is None:
-            self._core = self._storage.handle(self.dtype, self._shape, self._steps(), self._offset)
+            self._core = self._storage.handle(self.dtype, self._shape, self._strides, self._offset)
         return self._core.number
 
     def data_ptr(self) -> int:
@@ -390,6 +391,27 @@ def aliased(
     if t.name:
         v.name = t.name
     return v
+
+
+def aliased_parts(t: Tensor, axis: int, sizes: Sequence[int]) -> list[Tensor]:
+    """Views of parts of t, of these sizes along a dimension, one after another."""
+    storage, kind, where, strides, offset = t._storage, t.dtype, t.device, t._steps(), t._offset
+    base = t if t._base is None else t._base
+    before, after, step = t._shape[:axis], t._shape[axis + 1 :], strides[axis]
+    parts: list[Tensor] = []
+    shape, last = t._shape, t._shape[axis]
+    for n in sizes:  # in one loop: a rank's blocks are as many as the ranks, and calls cost
+        if n != last:
+            shape, last = (*before, n, *after), n
+        v = object.__new__(Tensor)
+        v._storage, v.dtype, v.device = storage, kind, where
+        v._shape, v._strides, v._offset, v._base = shape, strides, offset, base
+        offset += n * step
+        parts.append(v)
+    if t.name:
+        for v in parts:
+            v.name = t.name
+    return parts
 
 
 def aliased_to(

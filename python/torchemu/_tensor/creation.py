@@ -52,6 +52,8 @@ ZEROS, FULL, EYE, ARANGE, LINSPACE = (
 )
 
 _MEANINGLESS = ("layout", "pin_memory", "memory_format", "non_blocking")  # options that make no difference here
+_OF_ALL = frozenset(("dtype", "device", *_MEANINGLESS))
+_OF_SOME = frozenset(("dp", "name", "requires_grad", "out"))
 
 
 def allocated(shape: Sequence[int], kind: dtypes.dtype, where: Device, world: _runtime.World | None = None) -> Tensor:
@@ -61,23 +63,29 @@ def allocated(shape: Sequence[int], kind: dtypes.dtype, where: Device, world: _r
         RuntimeError: a negative dimension.
         MemoryError: there is not that much memory.
     """
-    if builtins.any(n < 0 for n in shape):
-        negative = next(n for n in shape if n < 0)
-        raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(shape)}")
-    nbytes = math.prod(max(n, 1) for n in shape) * kind.itemsize
-    if nbytes > _ADDRESSABLE:
-        raise MemoryError(f"a {kind.name} tensor of shape {list(shape)} takes {nbytes} bytes: no machine has so many")
+    nbytes = math.prod(shape) * kind.itemsize
+    if nbytes > SMALL or min(shape, default=1) < 1:
+        _check_shape(shape, kind)
     world = world or _runtime.current().world
     if nbytes <= SMALL:
         return adopted(world, np.zeros(shape, kind.numpy), kind, where)
     if not where.is_host:
-        _memory_use.current().check(math.prod(shape) * kind.itemsize)
+        _memory_use.current().check(nbytes)
     t = object.__new__(Tensor)
     t._storage = Storage.zeros(world, kind, math.prod(shape))
     if not where.is_host:
-        _memory_use.current().take(t._storage, t._storage.nbytes)
+        _memory_use.current().take(t._storage, nbytes)
     t._shape, t.dtype, t.device = tuple(shape), kind, where
     return t
+
+
+def _check_shape(shape: Sequence[int], kind: dtypes.dtype) -> None:
+    negative = [n for n in shape if n < 0]
+    if negative:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {negative[0]}: {list(shape)}")
+    nbytes = math.prod([max(n, 1) for n in shape]) * kind.itemsize
+    if nbytes > _ADDRESSABLE:
+        raise MemoryError(f"a {kind.name} tensor of shape {list(shape)} takes {nbytes} bytes: no machine has so many")
 
 
 def of_array(array: Any, kind: dtypes.dtype, where: Device, world: _runtime.World | None = None) -> Tensor:
@@ -89,9 +97,9 @@ def of_array(array: Any, kind: dtypes.dtype, where: Device, world: _runtime.Worl
 
 def options_of(function: str, options: dict[str, Any]) -> tuple[dtypes.dtype | None, Device, dict[str, Any]]:
     """The dtype, if any, and the device that the options of a creating function give, and the rest of them."""
-    rest = {k: v for k, v in options.items() if k not in ("dtype", "device", *_MEANINGLESS)}
+    rest = {name: value for name, value in options.items() if name not in _OF_ALL}
     for name in rest:
-        if name not in ("dp", "name", "requires_grad", "out"):
+        if name not in _OF_SOME:
             raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
     kind = options.get("dtype")
     return None if kind is None else dtypes.parse(kind), _settings.resolved(options.get("device")), rest
@@ -171,17 +179,19 @@ def ones(*size: Any, **options: Any) -> Tensor:
 def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
     """A tensor of one value, of the value's own dtype unless another is given; the options are those of zeros."""
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    natural = promotion.of_keys((promotion.key(scalar(value, "full")[()]),))
-    return _filled(dims((size,) if isinstance(size, Sequence) else size), value, natural, "full", options)
+    return _filled(dims((size,) if isinstance(size, Sequence) else size), value, None, "full", options)
 
 
 def _filled(
-    shape: tuple[int, ...], value: Any, natural: dtypes.dtype, function: str, options: dict[str, Any]
+    shape: tuple[int, ...], value: Any, natural: dtypes.dtype | None, function: str, options: dict[str, Any]
 ) -> Tensor:
+    """Of one value; of a natural dtype, or else the value's own, where the options name none."""
     kind, where, rest = options_of(function, options)
-    check_number(value, kind or natural)
-    number = quietly(converted, scalar(value, function), (kind or natural).numpy)
-    t = allocated(shape, kind or natural, where)
+    array = scalar(value, function)
+    kind = kind or natural or promotion.of_value(value)
+    check_number(value, kind)
+    number = quietly(converted, array, kind.numpy)
+    t = allocated(shape, kind, where)
     t._read()[...] = number  # nobody else has this memory yet
     return finished(t, rest, FULL)
 

@@ -104,7 +104,7 @@ def scattered(outputs: Outputs, inputs: Inputs) -> int:
 
 def cost(op: Op, outputs: Outputs, inputs: Inputs) -> tuple[int, int, str]:
     """What a call takes of its device, as launch has it."""
-    nbytes = op.traffic(outputs, inputs) if op.traffic else bytes_of(outputs) + bytes_of(inputs)
+    nbytes = op.traffic(outputs, inputs) if op.traffic else bytes_of((*outputs, *inputs))
     unit, flops = op.unit, op.flops(outputs, inputs)
     if unit == MATRIX:
         unit = next(t.dtype.to_real().name for t in inputs if isinstance(t, Tensor))

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from torchemu._autograd import record
-from torchemu._tensor.core import Tensor, axis_of
+from torchemu._tensor.core import Tensor, aliased_parts, axis_of
 from torchemu._tensor.dispatch import _op_view
 from torchemu._tensor.views import strided_view, view_op
 
@@ -101,16 +101,19 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
             "split_with_sizes expects split_sizes to sum exactly to "
             f"{n} (input tensor's size at dimension {axis}), but got split_sizes={list(sizes)}"
         )
-    return _together("SplitBackward0", list(_parts(input, axis, sizes)))
+    else:
+        sizes = [int(s) for s in sizes]
+    return _together("SplitBackward0", _parts(input, axis, sizes))
 
 
-def _parts(t: Tensor, axis: int, sizes: Iterable[Any]) -> Iterator[Tensor]:
+def _parts(t: Tensor, axis: int, sizes: Sequence[int]) -> list[Tensor]:
     """part() for sizes that follow one another."""
-    shape, steps, begin = list(t._shape), t._steps(), 0
-    for length in map(int, sizes):
-        shape[axis] = length
-        yield _op_view(NARROW, t, shape, steps, t._offset + begin * steps[axis], axis, begin, length)
-        begin += length
+    views, begin = aliased_parts(t, axis, sizes), 0
+    if t._storage.tracked:
+        for view, length in zip(views, sizes, strict=True):
+            record.record_view(NARROW, view, t, (axis, begin, length))
+            begin += length
+    return views
 
 
 def _together(name: str, views: list[Tensor]) -> tuple[Tensor, ...]:
@@ -125,7 +128,8 @@ def _equal_sizes(n: int, size: int) -> list[int]:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and n > 0:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
-    return [min(size, n - a) for a in range(0, n, size)] if n else [0]
+    whole, rest = divmod(n, size) if n else (0, 0)
+    return [size] * whole + ([rest] if rest or not n else [])
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:

@@ -89,6 +89,15 @@ def of_keys(keys: tuple[Any, ...]) -> dtype:
     return _combined(dimensioned, _combined(zero_dim, number)) or _settings.current().dtype
 
 
+def of_value(number: Any) -> dtype:
+    """The dtype that a number has by itself.
+
+    Raises:
+        TypeError: it is none.
+    """
+    return _of_number(float if type(number) is float else key(number))
+
+
 def _of_number(kind: type) -> dtype:
     if kind is float:
         return _settings.current().dtype

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from torchemu import _handles, _runtime, dtypes
+from torchemu import _runtime, dtypes
 from torchemu._binding import go
+from torchemu._handles import Handle
 from torchemu._shape import as_text, row_major
-
-if TYPE_CHECKING:
-    from torchemu._tensor.kernels import Launches
 
 SMALL = 1 << 16
 """Bytes up to which NumPy keeps the memory of a new tensor, since it gives and takes small pieces fastest. Larger ones
 are the Go core's from the start, so that ranks whose collectives end with equal contents can share them."""
-
-
-class Handle:
-    """A handle of the core, which is let go with this object.
-
-    Args:
-        world: the World that the handle belongs to.
-        number: the handle.
-        memory: what owns the memory behind it, if the core does not; it is kept as long as operations use it.
-    """
-
-    __slots__ = ("__weakref__", "memory", "number", "world")
-
-    def __init__(self, world: _runtime.World, number: int, memory: object = None) -> None:
-        self.world, self.number, self.memory = world, number, memory
-        _handles.hold(self, world, number, memory)
 
 
 class _Window:
@@ -55,29 +37,22 @@ class Storage:
         unsettled: an operation of the core may not have put its result in place yet, or it lends.
         lends: computations that have been put off may yet read its bytes; see deferral.py.
         pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
-        launches, end: the kernel that wrote it last.
+        launcher, launch: the rank that launched the kernel which wrote it last, if any, and the launch's number there.
         version: how often operations have written into it.
         tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
         handles: what its rank knows of other ranks' memory after a rendezvous, by group; not there for memory that
             others have no access to.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_bytes",
-        "_handles",
-        "_owner",
-        "end",
-        "handles",
-        "launches",
-        "lends",
-        "nbytes",
-        "pending",
-        "tracked",
-        "unsettled",
-        "version",
-        "world",
-    )
+    unsettled = False
+    pending = False
+    tracked = False
+    lends = False
+    launcher: _runtime.Context | None = None
+    launch = 0
+    version = 0
+    _bytes: np.ndarray | None = None
+    _handles: dict[dtypes.dtype, Handle] | None = None
 
     handles: dict[str, Any]
 
@@ -88,11 +63,6 @@ class Storage:
 
     def __init__(self, world: _runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
         self.world, self._owner, self.nbytes = world, owner, nbytes
-        self._bytes: np.ndarray | None = None
-        self._handles: dict[dtypes.dtype, Handle] | None = None
-        self.unsettled = self.pending = self.tracked = self.lends = False
-        self.launches: Launches | None = None
-        self.end = self.version = 0
 
     @classmethod
     def zeros(cls, world: _runtime.World, kind: dtypes.dtype, numel: int) -> Storage:
@@ -101,7 +71,7 @@ class Storage:
         if nbytes <= SMALL:
             return cls(world, np.zeros(numel, kind.numpy), nbytes)
         storage = cls(world, None, nbytes)
-        storage._handles = {kind: Handle(world, go.NewTensor(world.handle, kind.name, str(numel)))}
+        storage._handles = {kind: Handle(go.NewTensor(world.handle, kind.name, str(numel)))}
         return storage
 
     def copied(self) -> Storage:
@@ -193,9 +163,9 @@ class Storage:
         context = _runtime.current()
         for handle in self._cores():
             context.wait(handle.number)
-        if self.launches is not None:
-            self.launches.wait(self.end)
-            self.launches = None
+        if self.launcher is not None:
+            self.launcher.wait_for_launch(self.launch)
+            self.launcher = None
         self.unsettled, self.pending = self.lends, False
 
     def _cores(self) -> list[Handle]:
@@ -245,19 +215,19 @@ class Storage:
 
     # -- the handle, for the core
 
-    def handle(self, kind: dtypes.dtype, shape: Sequence[int], strides: Sequence[int], offset: int) -> Handle:
-        """A handle for the elements that a tensor has."""
+    def handle(self, kind: dtypes.dtype, shape: Sequence[int], strides: Sequence[int] | None, offset: int) -> Handle:
+        """A handle for the elements that a tensor has; strides None: row-major."""
         if self._handles is None:
             self._handles = {}
         root = self._handles.get(kind)
         if root is None:
-            whole = offset == 0 and tuple(strides) == row_major(shape)
+            whole = offset == 0 and (strides is None or strides == row_major(shape))
             root = self._wrapped(kind, shape if whole else (self.nbytes // kind.itemsize,))
             if whole:
                 return root
-        return Handle(
-            self.world, go.ViewTensor(root.number, as_text(shape), as_text(strides), offset), memory=root.memory
-        )
+        steps = row_major(shape) if strides is None else strides
+        number = go.ViewTensor(root.number, as_text(shape), as_text(steps), offset)
+        return Handle(number, self.world.lent, root.memory)
 
     def roots(self, kind: dtypes.dtype) -> list[int]:
         """Handles for all that the core knows of it, for an operation that is set going: one at least, for elements of
@@ -272,10 +242,10 @@ class Storage:
         """The first handle for elements of this type. What is pending on handles of other types comes first."""
         assert self._handles is not None
         self.settle()
-        raw = self._fixed()
-        address = raw.__array_interface__["data"][0]
+        owner = self._owner if self._owner is not None and self._owner.flags.c_contiguous else self._fixed()
+        address = owner.__array_interface__["data"][0]
         number = go.WrapMemory(self.world.handle, kind.name, as_text(shape), address, self.nbytes)
-        root = self._handles[kind] = Handle(self.world, number, memory=raw)
+        root = self._handles[kind] = Handle(number, self.world.lent, owner)
         return root
 
 

@@ -97,6 +97,8 @@ def resolved(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
     Raises:
         RuntimeError: it cannot be.
     """
+    if math.prod(shape) == numel and min(shape, default=0) >= 0:
+        return shape
     if shape.count(-1) > 1:
         raise RuntimeError(f"only one dimension can be inferred: shape '{list(shape)}'")
     negative = [n for n in shape if n < -1]
@@ -112,8 +114,6 @@ def resolved(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
                 )
         elif numel % known == 0:
             return tuple([numel // known if n == -1 else n for n in shape])
-    elif known == numel:
-        return shape
     raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
 
 

@@ -53,7 +53,7 @@ def barrier(
     if ranks.carrier is not None:
         return ranks.carrier.collective(_BARRIER, [], [], async_op)
     token = [_token(ranks)]
-    work = issue(ranks, _BARRIER, token, token, True, [], on_host=True)
+    work = issue(ranks, _BARRIER, (token, token), True, [], on_host=True)
     assert work is not None
     work.limit = timeout
     if async_op:

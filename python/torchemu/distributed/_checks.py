@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torchemu import _runtime
+from torchemu._device import device
 from torchemu._tensor import Tensor
 from torchemu.distributed._backends import Backend
 from torchemu.dtypes import dtype
@@ -45,29 +46,40 @@ def check_dtypes(tensors: Iterable[Tensor]) -> None:
             raise ValueError(f"Invalid usage of tensors with different dtypesFound {first} and  {t.dtype}")
 
 
-def check_place(group: ProcessGroup, parameter: str, *tensors: Tensor) -> None:
+def check_place(group: ProcessGroup, parameter: str, tensors: Sequence[Tensor]) -> None:
     """Raises unless the tensors are of the group's World, and this rank's: on its device or in its host's memory.
 
     Raises:
         RuntimeError: another World; the group's backend is for other devices.
         ValueError: the device of another rank.
     """
+    served_rank, served = group.served
+    if served_rank is not _runtime.current():
+        served = None
+    for t in tensors:
+        if t._storage.world is not group.world:
+            raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
+        if t.device is not served:
+            _check_device(group, parameter, t.device)
+
+
+def _check_device(group: ProcessGroup, parameter: str, where: device) -> None:
     context = _runtime.current()
     own = context.rank - (context.node.start if context.node is not None else 0)
-    seen: tuple[object, object] = (None, None)
-    for t in tensors:
-        if t._storage is seen[0] and t.device is seen[1]:
-            continue  # another part of the last tensor
-        seen = t._storage, t.device
-        if t.world is not group.world:
-            raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
-        if not ((t.device.is_sip and group.takes_devices) or (t.device.is_host and group.takes_hosts)):
-            raise RuntimeError(f"No backend type associated with device type {t.device.type}")
-        if not t.device.is_host and t.device.index != own and not group.sharded:
-            raise ValueError(
-                f"`{parameter}` is on device {t.device.index}, but rank {context.rank} is on device {own}; "
-                f"call torch.ahbm.set_device({own}) before making it"
-            )
+    if not ((where.is_sip and group.takes_devices) or (where.is_host and group.takes_hosts)):
+        raise RuntimeError(f"No backend type associated with device type {where.type}")
+    if not where.is_host and where.index != own and not group.sharded:
+        raise ValueError(
+            f"`{parameter}` is on device {where.index}, but rank {context.rank} is on device {own}; "
+            f"call torch.ahbm.set_device({own}) before making it"
+        )
+    group.served = (context, where)
+
+
+def refuse_shards(group: ProcessGroup, operation: str) -> None:
+    """Raises NotImplementedError for the group of a single worker's shards."""
+    if group.sharded:
+        raise NotImplementedError(f"{operation} over the shards of a single worker is not supported")
 
 
 def check_root(group: ProcessGroup, operation: str, root: int) -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchemu._tensor import Tensor
+from torchemu.distributed._blocks import repeated
+from torchemu.distributed._checks import refuse_shards
 from torchemu.distributed._groups import ProcessGroup, resolved
-from torchemu.distributed._issue import issue, refuse_shards, repeated
+from torchemu.distributed._issue import issue
 from torchemu.distributed._work import IllegalWork, Work
 
 _COLLECTIVES = {
@@ -79,7 +81,7 @@ def _issue(group: ProcessGroup, calls: list[_Call], async_ops: bool) -> Work | N
             outs = repeated(group.size(), outs)
         elif collective == "reduce_scatter":
             ins = repeated(group.size(), ins)
-    return issue(group, f"{name}|{collective}|{calls[0].op}|0", outs, ins, async_ops, outputs)
+    return issue(group, f"{name}|{collective}|{calls[0].op}|0", (outs, ins), async_ops, outputs)
 
 
 class CoalescingManager:

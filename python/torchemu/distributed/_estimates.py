@@ -9,9 +9,9 @@ from typing import Any
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._waiting import MICROSECOND
+from torchemu.distributed._checks import refuse_shards
 from torchemu.distributed._groups import ProcessGroup, resolved
 from torchemu.distributed._hooks import set_estimator
-from torchemu.distributed._issue import refuse_shards
 
 
 class TimeEstimator:

@@ -7,19 +7,29 @@ from collections.abc import Sequence
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._tensor import Tensor
+from torchemu.distributed._blocks import Blocks, blocks, cut
 from torchemu.distributed._checks import (
     check_blocks,
     check_dtypes,
     check_gathered_whole,
     check_list,
     check_place,
-    check_root,
     check_tensor,
-    splits,
 )
-from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import cut, issue, joined, refuse_shards, warn_of_coalesced
+from torchemu.distributed._collective import Collective
+from torchemu.distributed._groups import ProcessGroup
+from torchemu.distributed._issue import warn_of_coalesced
 from torchemu.distributed._work import Work
+
+BROADCAST = Collective("broadcast", "broadcast")
+ALL_GATHER = Collective("all_gather", "all_gather")
+ALL_GATHER_INTO_TENSOR = Collective("all_gather_into_tensor", "all_gather", mixed=True, takes_shards=True)
+ALL_GATHER_COALESCED = Collective("all_gather_coalesced", "all_gather")
+GATHER = Collective("gather", "gather")
+GATHER_SINGLE = Collective("gather_single", "gather")
+SCATTER = Collective("scatter", "scatter")
+ALL_TO_ALL = Collective("all_to_all", "all_to_all")
+ALL_TO_ALL_SINGLE = Collective("all_to_all_single", "all_to_all")
 
 
 def broadcast(
@@ -44,16 +54,11 @@ def broadcast(
         RuntimeError: no such rank.
         MismatchError: another rank called something that does not fit.
     """
-    check_tensor(tensor, "tensor")
-    ranks = member(group, "broadcast")
+    ranks = BROADCAST.entered(group, tensor=tensor)
     if ranks is None:
         return None
-    refuse_shards(ranks, "broadcast")
-    root = group_rank_of(ranks, src, group_src)
-    check_root(ranks, "broadcast", root)
-    check_place(ranks, "tensor", tensor)
-    given = [tensor] if ranks.rank() == root else []
-    return issue(ranks, f"broadcast|broadcast||{root}", [tensor], given, async_op, [tensor])
+    root, one = BROADCAST.root(ranks, src, group_src), [tensor]
+    return BROADCAST.issue(ranks, (one, one if ranks.rank() == root else []), async_op, one, root=root)
 
 
 def all_gather(
@@ -72,26 +77,21 @@ def all_gather(
         RuntimeError: the list has a wrong length, or this rank's tensor in it another size than its own.
         MismatchError: another rank called something that does not fit, or has a tensor of another size.
     """
-    check_list(tensor_list, "tensor_list")
-    check_tensor(tensor, "tensor")
-    check_dtypes([*tensor_list, tensor])
-    ranks = member(group, "all_gather")
+    gathered = blocks("tensor_list", tensor_list)
+    ranks = ALL_GATHER.entered(group, tensor_list=gathered, tensor=tensor)
     if ranks is None:
         return None
-    refuse_shards(ranks, "all_gather")
     _check_gathered(ranks, "allgather", tensor_list, tensor)
-    return issue(ranks, "all_gather|all_gather||0", joined(tensor_list), [tensor], async_op, tensor_list)
+    return ALL_GATHER.issue(ranks, (gathered, [tensor]), async_op, tensor_list)
 
 
-def _check_gathered(group: ProcessGroup, operation: str, blocks: list[Tensor], own: Tensor) -> None:
-    if len(blocks) != group.size():
+def _check_gathered(group: ProcessGroup, operation: str, gathered: list[Tensor], own: Tensor) -> None:
+    if len(gathered) != group.size():
         raise RuntimeError(
             f"ProcessGroupGloo::{operation}: invalid output tensor list at index 0 "
-            f"(expected length {group.size()}, got {len(blocks)})"
+            f"(expected length {group.size()}, got {len(gathered)})"
         )
-    check_blocks(operation, blocks, own, group.rank())
-    check_place(group, "tensor", own)
-    check_place(group, "tensor_list", *blocks)
+    check_blocks(operation, gathered, own, group.rank())
 
 
 def all_gather_into_tensor(
@@ -108,20 +108,16 @@ def all_gather_into_tensor(
     Raises:
         as all_gather does; RuntimeError also when sizes or dtypes do not fit.
     """
-    check_tensor(output_tensor, "output_tensor")
-    check_tensor(input_tensor, "input_tensor")
-    ranks = member(group, "all_gather_into_tensor")
+    ranks = ALL_GATHER_INTO_TENSOR.entered(group, output_tensor=output_tensor, input_tensor=input_tensor)
     if ranks is None:
         return None
-    check_place(ranks, "output_tensor", output_tensor)
-    check_place(ranks, "input_tensor", input_tensor)
     if ranks.sharded:
         return _all_gather_shards(ranks, output_tensor, input_tensor, async_op)
     check_gathered_whole(ranks, output_tensor, input_tensor)
     if ranks.coalescing is not None:
         return ranks.coalescing.add("all_gather_into_tensor", "", async_op, output_tensor, input_tensor)
     outs = [output_tensor]
-    return issue(ranks, "all_gather_into_tensor|all_gather||0", outs, [input_tensor], async_op, outs)
+    return ALL_GATHER_INTO_TENSOR.issue(ranks, (outs, [input_tensor]), async_op, outs)
 
 
 all_gather_single = all_gather_into_tensor
@@ -164,16 +160,11 @@ def coalesced_all_gather(
         raise TypeError("Invalid function argument: output_tensor_lists should be a list")
     for block in output_tensor_lists:
         check_list(block, "output_tensor_lists")
-    together = [t for block in output_tensor_lists for t in block]
-    check_dtypes([*together, *input_tensor_list])
-    ranks = member(group, "all_gather_coalesced")
+    given, together = Blocks(input_tensor_list), Blocks(t for block in output_tensor_lists for t in block)
+    ranks = ALL_GATHER_COALESCED.entered(group, input_tensor_list=given, output_tensor_lists=together)
     if ranks is None:
         return None
-    refuse_shards(ranks, "all_gather_coalesced")
-    check_place(ranks, "input_tensor_list", *input_tensor_list)
-    check_place(ranks, "output_tensor_lists", *together)
-    call = "all_gather_coalesced|all_gather||0"
-    return issue(ranks, call, together, input_tensor_list, async_op, output_tensor_lists)
+    return ALL_GATHER_COALESCED.issue(ranks, (together, given), async_op, output_tensor_lists)
 
 
 def gather(
@@ -195,23 +186,17 @@ def gather(
     Raises:
         as all_gather does; ValueError also when the list is missing, or given where it must not be.
     """
-    check_tensor(tensor, "tensor")
-    check_list(gather_list or [], "gather_list")
-    check_dtypes([tensor, *(gather_list or [])])
-    ranks = member(group, "gather")
+    gathered = blocks("gather_list", gather_list or [])
+    ranks = GATHER.entered(group, tensor=tensor, gather_list=gathered)
     if ranks is None:
         return None
-    refuse_shards(ranks, "gather")
-    root = _root(ranks, dst, group_dst)
-    check_root(ranks, "gather", root)
+    root = _root(GATHER, ranks, dst, group_dst)
     check_gather_list(ranks, gather_list, root)
     if gather_list:
         if len(gather_list) != ranks.size():
             raise RuntimeError(_wrong_length("gather", "output", gather_list, ranks))
         _check_gathered(ranks, "gather", gather_list, tensor)
-    check_place(ranks, "tensor", tensor)
-    outs = gather_list or []
-    return issue(ranks, f"gather|gather||{root}", joined(outs), [tensor], async_op, outs)
+    return GATHER.issue(ranks, (gathered, [tensor]), async_op, gather_list or [], root=root)
 
 
 def gather_single(
@@ -232,16 +217,12 @@ def gather_single(
     Raises:
         as gather does; ValueError also when gather_tensor has another size or is not contiguous.
     """
-    check_tensor(tensor, "tensor")
-    ranks = member(group, "gather_single")
+    ranks = GATHER_SINGLE.entered(group, tensor=tensor)
     if ranks is None:
         return None
-    refuse_shards(ranks, "gather_single")
-    root = _root(ranks, dst, group_dst)
-    check_root(ranks, "gather", root)
-    check_place(ranks, "tensor", tensor)
+    root = _root(GATHER, ranks, dst, group_dst)
     outs = [_checked_whole(ranks, gather_tensor, tensor)] if ranks.rank() == root else []
-    return issue(ranks, f"gather_single|gather||{root}", outs, [tensor], async_op, outs)
+    return GATHER_SINGLE.issue(ranks, (outs, [tensor]), async_op, outs, root=root)
 
 
 gather_into_tensor = gather_single
@@ -254,7 +235,7 @@ def _checked_whole(group: ProcessGroup, whole: Tensor | None, own: Tensor) -> Te
         raise ValueError("Argument ``gather_tensor`` must be specified on destination rank.")
     check_tensor(whole, "gather_tensor")
     check_dtypes([whole, own])
-    check_place(group, "gather_tensor", whole)
+    check_place(group, "gather_tensor", (whole,))
     if not whole.is_contiguous():
         raise ValueError("gather_tensor must be contiguous")
     if whole.numel() != group.size() * own.numel():
@@ -273,11 +254,11 @@ def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
 
 
-def _root(group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+def _root(of: Collective, group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
     """The group rank that a call names; rank 0 of the default group when it names none."""
     if global_rank is None and group_rank is None:
         global_rank = 0
-    return group_rank_of(group, global_rank, group_rank)
+    return of.root(group, global_rank, group_rank)
 
 
 def _wrong_length(operation: str, which: str, tensors: list[Tensor], group: ProcessGroup) -> str:
@@ -306,18 +287,14 @@ def scatter(
     Raises:
         as gather does.
     """
-    check_tensor(tensor, "tensor")
-    check_list(scatter_list or [], "scatter_list")
-    check_dtypes([tensor, *(scatter_list or [])])
-    ranks = member(group, "scatter")
+    scattered = blocks("scatter_list", scatter_list or [])
+    ranks = SCATTER.entered(group, tensor=tensor, scatter_list=scattered)
     if ranks is None:
         return None
-    refuse_shards(ranks, "scatter")
-    root = _root(ranks, src, group_src)
-    check_root(ranks, "scatter", root)
+    root = _root(SCATTER, ranks, src, group_src)
     _check_scatter_list(ranks, scatter_list, root, tensor)
-    check_place(ranks, "tensor", tensor)
-    return issue(ranks, f"scatter|scatter||{root}", [tensor], joined(scatter_list or []), async_op, [tensor])
+    outs = [tensor]
+    return SCATTER.issue(ranks, (outs, scattered), async_op, outs, root=root)
 
 
 def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, root: int, own: Tensor) -> None:
@@ -330,7 +307,6 @@ def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, roo
     if len(scattered) != group.size():
         raise RuntimeError(_wrong_length("scatter", "input", scattered, group))
     check_blocks("scatter", scattered, own, root)
-    check_place(group, "scatter_list", *scattered)
 
 
 def all_to_all(
@@ -348,22 +324,16 @@ def all_to_all(
     Raises:
         as all_gather does.
     """
-    check_list(output_tensor_list, "output_tensor_list")
-    check_list(input_tensor_list, "input_tensor_list")
-    check_dtypes([*output_tensor_list, *input_tensor_list])
-    ranks = member(group, "all_to_all")
+    outs, ins = blocks("output_tensor_list", output_tensor_list), blocks("input_tensor_list", input_tensor_list)
+    ranks = ALL_TO_ALL.entered(group, output_tensor_list=outs, input_tensor_list=ins)
     if ranks is None:
         return None
-    refuse_shards(ranks, "all_to_all")
-    for tensors in (output_tensor_list, input_tensor_list):
+    for tensors in (outs, ins):
         if len(tensors) != ranks.size():
             raise RuntimeError(
                 f"Number of tensor splits not equal to group size: {len(tensors)} tensors for {ranks.size()} ranks"
             )
-    check_place(ranks, "output_tensor_list", *output_tensor_list)
-    check_place(ranks, "input_tensor_list", *input_tensor_list)
-    outs, ins = joined(output_tensor_list), joined(input_tensor_list)
-    return issue(ranks, "all_to_all|all_to_all||0", outs, ins, async_op, output_tensor_list)
+    return ALL_TO_ALL.issue(ranks, (outs, ins), async_op, output_tensor_list)
 
 
 def all_to_all_single(
@@ -388,16 +358,9 @@ def all_to_all_single(
         RuntimeError: split sizes that do not fit.
         MismatchError: another rank called something that does not fit, or sends or expects another number of rows.
     """
-    check_tensor(output, "output")
-    check_tensor(input, "input")
-    check_dtypes([output, input])
-    ranks = member(group, "all_to_all_single")
+    ranks = ALL_TO_ALL_SINGLE.entered(group, output=output, input=input)
     if ranks is None:
         return None
-    refuse_shards(ranks, "all_to_all_single")
-    rows_in = splits(input_split_sizes, input, ranks.size())
-    rows_out = splits(output_split_sizes, output, ranks.size())
-    check_place(ranks, "output", output)
-    check_place(ranks, "input", input)
-    call = "all_to_all_single|all_to_all||0"
-    return issue(ranks, call, cut(output, rows_out), cut(input, rows_in), async_op, [output])
+    ins = cut(input, input_split_sizes, ranks.size())
+    outs = cut(output, output_split_sizes, ranks.size())
+    return ALL_TO_ALL_SINGLE.issue(ranks, (outs, ins), async_op, [output])

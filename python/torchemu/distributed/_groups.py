@@ -55,6 +55,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
         store: what was given to init_process_group, or found; None where nobody asked for it.
         monitored: how many monitored barriers this rank has called.
         hooks: who is told of what this rank issues; None for nobody.
+        served: the rank whose tensor was last found to be on a device that the group serves, and that device.
         alive: not destroyed.
     """
 
@@ -108,6 +109,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
         self.takes_hosts = CPU in kinds
         self.takes_devices = any(kind in kinds for kind in ACCELERATORS)
         self._timeout = _backends.default_timeout(backend)
+        self.served: tuple[_runtime.Context | None, device | None] = (None, None)
 
     def of_another_rank(self) -> ProcessGroup:
         """The same group as another rank knows it."""

@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._tensor import Tensor
-from torchemu._tensor.core import aliased_to
+from torchemu.distributed._blocks import text_of
 from torchemu.distributed._groups import ProcessGroup
 from torchemu.distributed._hooks import is_known
 from torchemu.distributed._work import Work
 
 
-class Spelled(list[Tensor]):
-    """Tensors of which the core is told more than which they are.
-
-    Args:
-        text: what it is told; see pybind's parseTensors.
-        whole: a tensor of which the text has the handle, where it is not among them.
-    """
-
-    __slots__ = ("text", "whole")
-
-    def __init__(self, tensors: Iterable[Tensor], text: str, whole: Tensor | None = None) -> None:
-        super().__init__(tensors)
-        self.text, self.whole = text, whole
-
-
 def issue(
     group: ProcessGroup,
     call: str,
-    outs: Sequence[Tensor],
-    ins: Sequence[Tensor],
+    tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
     async_op: bool,
     outputs: list[Any],
     on_host: bool = False,
@@ -43,16 +27,17 @@ def issue(
     """Issues a collective; see go.Issue for call.
 
     Args:
-        outs, ins: what the rank receives and gives; empty where it does not.
+        tensors: what the rank receives, and what it gives; empty where it does not.
         async_op: return a work; without it the current stream waits for the collective, the host does not.
         outputs: what the work's result is.
         on_host: the work's wait() blocks the host.
     """
     if group.hooks is not None:
-        return _issue_hooked(group, call, (outs, ins), async_op, outputs, on_host)
+        return _issue_hooked(group, call, tensors, async_op, outputs, on_host)
     context = _runtime.current()
-    site = context.world.site()
-    handle = go.Issue(group.handle, context.stream, site, async_op, call, _text(outs), _text(ins))
+    outs = text_of(tensors[0])
+    ins = outs if tensors[1] is tensors[0] else text_of(tensors[1])
+    handle = go.Issue(group.handle, context.stream, context.world.site(), async_op, call, outs, ins)
     return Work(handle, outputs, on_host) if async_op else None
 
 
@@ -70,12 +55,12 @@ def _issue_hooked(
         return group.hooks.carrier.collective(call, *tensors, async_op)
     context = _runtime.current()
     if group.hooks.estimator is not None:
-        group.hooks.estimator.collective(group, call, *map(_text, tensors))
+        group.hooks.estimator.collective(group, call, *map(text_of, tensors))
         return NotIssued(outputs) if async_op else None
     site = context.world.site()
 
     def start() -> Work:
-        outs, ins = map(_text, tensors)
+        outs, ins = map(text_of, tensors)
         return Work(go.Issue(group.handle, context.stream, site, True, call, outs, ins), outputs, on_host)
 
     name, kind, _, root = call.split("|")
@@ -108,41 +93,6 @@ class NotIssued(Work):
         return 0
 
 
-def _text(tensors: Sequence[Tensor]) -> str:
-    """Tensors, as go.Issue takes them."""
-    if isinstance(tensors, Spelled):
-        return tensors.text
-    return ",".join([str(t._handle) for t in tensors])
-
-
-def repeated(times: int, tensors: Sequence[Tensor]) -> Spelled:
-    """Tensors each of which has a block for each of so many ranks."""
-    return Spelled(tensors, f"{times}*{_text(tensors)}")
-
-
-def cut(t: Tensor, rows: Sequence[int]) -> Spelled:
-    """A tensor of which so many rows each are for, or from, a rank."""
-    if t.is_contiguous() and len(set(rows)) == 1:
-        return Spelled([t], str(t._handle))
-    return Spelled([t], f"{t._handle}/{'/'.join(map(str, rows))}")
-
-
-def joined(parts: Sequence[Tensor]) -> Sequence[Tensor]:
-    """A tensor for each rank. Where they are the equal parts of one, one after another, the core is told of that."""
-    if len(parts) < 2:
-        return parts
-    first = parts[0]
-    storage, shape, strides, at, size = first._storage, first._shape, first._strides, first._offset, first.numel()
-    if size == 0 or not first.is_contiguous():
-        return parts
-    for t in parts:
-        if t._storage is not storage or t._offset != at or t._shape != shape or t._strides != strides:
-            return parts
-        at += size
-    whole = aliased_to(storage, first.dtype, first.device, (size * len(parts),), (1,), first._offset)
-    return Spelled(parts, str(whole._handle), whole)
-
-
 def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | None) -> None:
     """Issues a collective of one tensor out and one in, where there are any, and blocks the host until it has ended."""
     outs, ins = ([] if t is None else [t] for t in (out, given))
@@ -156,14 +106,8 @@ def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | N
         context.wait(hooked._event.number)
         return
     site = context.world.site()
-    work = Handle(go.Issue(group.handle, context.stream, site, True, call, _text(outs), _text(ins)))
+    work = Handle(go.Issue(group.handle, context.stream, site, True, call, text_of(outs), text_of(ins)))
     context.wait(work.number)
-
-
-def refuse_shards(group: ProcessGroup, operation: str) -> None:
-    """Raises NotImplementedError for the group of a single worker's shards."""
-    if group.sharded:
-        raise NotImplementedError(f"{operation} over the shards of a single worker is not supported")
 
 
 def warn_of_coalesced(operation: str) -> None:

@@ -12,9 +12,10 @@ from torchemu import ahbm
 from torchemu._device import CPU
 from torchemu._tensor import Tensor, tensor, zeros
 from torchemu.distributed._backends import BackendConfig
+from torchemu.distributed._checks import refuse_shards
 from torchemu.distributed._exchanges import check_gather_list
 from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import finish, refuse_shards
+from torchemu.distributed._issue import finish
 from torchemu.distributed._p2p import recv, send
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._tensor import Tensor
-from torchemu.distributed._checks import check_place, check_tensor
+from torchemu.distributed._checks import check_place, check_tensor, refuse_shards
 from torchemu.distributed._groups import (
     ProcessGroup,
     default_group,
@@ -19,7 +19,7 @@ from torchemu.distributed._groups import (
     member,
 )
 from torchemu.distributed._hooks import batched
-from torchemu.distributed._issue import NotIssued, refuse_shards
+from torchemu.distributed._issue import NotIssued
 from torchemu.distributed._work import Work
 
 _ANY_SOURCE = -1
@@ -153,7 +153,7 @@ def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tenso
         _check_exists(group, peer, "destination")
     if tag < 0:
         raise RuntimeError(f"Tag must be nonnegative, not {tag}")
-    check_place(group, "tensor", tensor)
+    check_place(group, "tensor", (tensor,))
     if group.hooks is None:
         return Work(post(group, sending, peer, tag, tensor), [tensor])
     if group.hooks.carrier is not None:

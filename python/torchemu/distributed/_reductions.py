@@ -5,19 +5,19 @@ from __future__ import annotations
 from torchemu import _runtime
 from torchemu._binding import go
 from torchemu._tensor import Tensor
-from torchemu.distributed._checks import (
-    check_blocks,
-    check_dtypes,
-    check_list,
-    check_place,
-    check_root,
-    check_scattered_whole,
-    check_tensor,
-)
-from torchemu.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.distributed._issue import issue, joined, refuse_shards, warn_of_coalesced
+from torchemu.distributed._blocks import Blocks, blocks
+from torchemu.distributed._checks import check_blocks, check_list, check_scattered_whole
+from torchemu.distributed._collective import Collective
+from torchemu.distributed._groups import ProcessGroup
+from torchemu.distributed._issue import warn_of_coalesced
 from torchemu.distributed._reduce_op import RedOpType, ReduceOp, core_name
 from torchemu.distributed._work import Work
+
+ALL_REDUCE = Collective("all_reduce", "all_reduce", takes_shards=True)
+ALL_REDUCE_COALESCED = Collective("all_reduce_coalesced", "all_reduce")
+REDUCE = Collective("reduce", "reduce")
+REDUCE_SCATTER = Collective("reduce_scatter", "reduce_scatter")
+REDUCE_SCATTER_TENSOR = Collective("reduce_scatter_tensor", "reduce_scatter", mixed=True)
 
 Reduction = ReduceOp | RedOpType | str
 """ReduceOp.SUM and its kin, or a name such as "sum"."""
@@ -44,18 +44,16 @@ def all_reduce(
         RuntimeError: a bitwise op of floating-point numbers.
         MismatchError: another rank called something that does not fit.
     """
-    check_tensor(tensor, "tensor")
-    ranks = member(group, "all_reduce")
+    ranks = ALL_REDUCE.entered(group, tensor=tensor)
     if ranks is None:
         return None
     name = core_name(op, tensor.dtype)
-    check_place(ranks, "tensor", tensor)
     if ranks.coalescing is not None:
         return ranks.coalescing.add("all_reduce", name, async_op, tensor, tensor)
     if ranks.sharded:
         return _all_reduce_shards(ranks, tensor, name, async_op)
     one = [tensor]
-    return issue(ranks, f"all_reduce|all_reduce|{name}|0", one, one, async_op, one)
+    return ALL_REDUCE.issue(ranks, (one, one), async_op, one, name)
 
 
 def _all_reduce_shards(group: ProcessGroup, tensor: Tensor, name: str, async_op: bool) -> Work | None:
@@ -82,16 +80,14 @@ def coalesced_all_reduce(
 ) -> Work | None:
     """all_reduce_coalesced without the warning."""
     check_list(tensors, "tensors")
-    check_dtypes(tensors)
-    ranks = member(group, "all_reduce_coalesced")
+    together = Blocks(tensors)
+    ranks = ALL_REDUCE_COALESCED.entered(group, tensors=together)
     if ranks is None:
         return None
     if not tensors:
         raise ValueError("all_reduce_coalesced requires non-empty tensor list")
-    refuse_shards(ranks, "all_reduce_coalesced")
     name = core_name(op, tensors[0].dtype)
-    check_place(ranks, "tensors", *tensors)
-    return issue(ranks, f"all_reduce_coalesced|all_reduce|{name}|0", tensors, tensors, async_op, tensors)
+    return ALL_REDUCE_COALESCED.issue(ranks, (together, together), async_op, tensors, name)
 
 
 def reduce(
@@ -112,17 +108,12 @@ def reduce(
     Raises:
         as all_reduce does; ValueError also for dst and group_dst both or neither, RuntimeError for no such rank.
     """
-    check_tensor(tensor, "tensor")
-    ranks = member(group, "reduce")
+    ranks = REDUCE.entered(group, tensor=tensor)
     if ranks is None:
         return None
-    refuse_shards(ranks, "reduce")
-    root = group_rank_of(ranks, dst, group_dst)
-    check_root(ranks, "reduce", root)
-    name = core_name(op, tensor.dtype, "reduce")
-    check_place(ranks, "tensor", tensor)
-    outs = [tensor] if ranks.rank() == root else []
-    return issue(ranks, f"reduce|reduce|{name}|{root}", outs, [tensor], async_op, [tensor])
+    root = REDUCE.root(ranks, dst, group_dst)
+    name, one = core_name(op, tensor.dtype, "reduce"), [tensor]
+    return REDUCE.issue(ranks, (one if ranks.rank() == root else [], one), async_op, one, name, root)
 
 
 def reduce_scatter(
@@ -142,21 +133,15 @@ def reduce_scatter(
     Raises:
         as all_reduce does; RuntimeError also for a list of a wrong length or a tensor of a wrong size.
     """
-    check_tensor(output, "output")
-    check_list(input_list, "input_list")
-    check_dtypes([output, *input_list])
-    ranks = member(group, "reduce_scatter")
+    given = blocks("input_list", input_list)
+    ranks = REDUCE_SCATTER.entered(group, output=output, input_list=given)
     if ranks is None:
         return None
-    refuse_shards(ranks, "reduce_scatter")
     if len(input_list) != ranks.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
     check_blocks("reduce_scatter", input_list, output, ranks.rank())
-    name = core_name(op, output.dtype, "reduce_scatter")
-    check_place(ranks, "output", output)
-    check_place(ranks, "input_list", *input_list)
-    call = f"reduce_scatter|reduce_scatter|{name}|0"
-    return issue(ranks, call, [output], joined(input_list), async_op, [output])
+    name, outs = core_name(op, output.dtype, "reduce_scatter"), [output]
+    return REDUCE_SCATTER.issue(ranks, (outs, given), async_op, outs, name)
 
 
 def reduce_scatter_tensor(
@@ -177,20 +162,14 @@ def reduce_scatter_tensor(
         as all_reduce does; RuntimeError also when the sizes do not fit, TypeError when the dtypes do not.
             NotImplementedError for a single worker.
     """
-    check_tensor(output, "output")
-    check_tensor(input, "input")
-    ranks = member(group, "reduce_scatter_tensor")
+    ranks = REDUCE_SCATTER_TENSOR.entered(group, output=output, input=input)
     if ranks is None:
         return None
-    refuse_shards(ranks, "reduce_scatter_tensor")
     check_scattered_whole(ranks, output, input)
-    name = core_name(op, output.dtype, "reduce_scatter")
-    check_place(ranks, "output", output)
-    check_place(ranks, "input", input)
+    name, outs = core_name(op, output.dtype, "reduce_scatter"), [output]
     if ranks.coalescing is not None:
         return ranks.coalescing.add("reduce_scatter_tensor", name, async_op, output, input)
-    call = f"reduce_scatter_tensor|reduce_scatter|{name}|0"
-    return issue(ranks, call, [output], [input], async_op, [output])
+    return REDUCE_SCATTER_TENSOR.issue(ranks, (outs, [input]), async_op, outs, name)
 
 
 reduce_scatter_single = reduce_scatter_tensor

@@ -66,7 +66,7 @@ def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = 
     window = _joined(machine.heap, machine.handle, ranks, context.rank, (kind.name, shape), kind.itemsize)
     storage = Storage(context.world, None, math.prod(shape) * kind.itemsize)
     number = go.PrimWindowTensor(window, context.rank, kind.name, as_text(shape))
-    root = Handle(context.world, number)
+    root = Handle(number)
     storage._handles = {kind: root}
     machine.heap.windows[storage] = window
     t = object.__new__(Tensor)

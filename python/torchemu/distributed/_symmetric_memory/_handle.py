@@ -21,8 +21,8 @@ from torchemu._memory_pools import Allocator, MemPool
 from torchemu._rank_local import RankLocal
 from torchemu._tensor import Tensor, empty
 from torchemu._tensor.storage import Storage
+from torchemu.distributed._checks import refuse_shards
 from torchemu.distributed._groups import ProcessGroup
-from torchemu.distributed._issue import refuse_shards
 from torchemu.distributed._membership import shared_membership
 from torchemu.distributed._symmetric_memory._peers import PeerStorage, allocated, handles_of, settle_stream, share, view
 from torchemu.distributed._work import wait_on_host

@@ -57,7 +57,7 @@ class PeerStorage(Storage):
         context = _runtime.current()
         context.wait(EventHandle(go.StreamRecord(context.stream)).number)
 
-    def handle(self, kind: dtype, shape: Sequence[int], strides: Sequence[int], offset: int) -> Handle:
+    def handle(self, kind: dtype, shape: Sequence[int], strides: Sequence[int] | None, offset: int) -> Handle:
         """The core's, for what it does on behalf of this rank."""
         return self.owner.handle(kind, shape, strides, offset)
 
@@ -110,8 +110,8 @@ def _access(t: Tensor, outputs: tuple[Tensor, ...], writes: bool) -> None:
     """Puts the message of an access on the rank's current stream. With it ends what fills the outputs."""
     storage, context = t._storage, _runtime.current()
     assert isinstance(storage, PeerStorage)
-    end = go.Access(context.stream, context.world.site(), str(storage.home), t.nbytes, writes)
-    kernels.ends(outputs, end)
+    launch = go.Access(context.stream, context.world.site(), str(storage.home), t.nbytes, writes)
+    kernels.launched(context, launch, outputs)
 
 
 def share(storage: Storage) -> None:
