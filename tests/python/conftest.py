@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 OpenWorld = Callable[..., World]
 YamlFile = Callable[[str], str]
+
+
+def pytest_configure() -> None:
+    """A shell starts what it runs in the background with Ctrl-C ignored, which programs under test would inherit."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 NUMPY = {
     "bool": np.bool_,
