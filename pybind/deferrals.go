@@ -15,22 +15,15 @@ const (
 // time is to pass. It is -1 where the data is not to be waited for at all.
 func Soon(t int64) (event int64, err error) {
 	defer guard(&err)
-	o, err := tensorOf(t)
-	if err != nil {
-		return 0, err
+	w, e, err := unsettled(t)
+	if err != nil || e == nil {
+		return inPlace, err
 	}
-	e := torchemu.PendingOn(o.object.Tensor)
-	if e == nil {
-		return inPlace, nil
-	}
-	if e.Settled() {
-		return inPlace, e.Err()
-	}
-	soon := o.world.Soon(e)
+	soon := w.Soon(e)
 	if soon == nil {
 		return inVain, nil
 	}
-	return register(owned[*torchemu.Event]{soon, o.world}), nil
+	return register(owned[*torchemu.Event]{soon, w}), nil
 }
 
 // Defer notes that a rank's host has put off a computation, called name in reports, until the data of the tensors

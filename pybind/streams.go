@@ -184,18 +184,25 @@ func limited(w *world, r *torchemu.Rank, e *torchemu.Event, d sim.Time, text str
 // operation that has failed is an error.
 func Settled(t int64) (event int64, err error) {
 	defer guard(&err)
-	o, err := tensorOf(t)
-	if err != nil {
+	w, e, err := unsettled(t)
+	if err != nil || e == nil {
 		return 0, err
 	}
-	e := torchemu.PendingOn(o.object.Tensor)
-	if e == nil {
-		return 0, nil
-	}
-	if e.Settled() {
-		return 0, e.Err()
-	}
 	data := torchemu.NewEvent(e.Reason())
-	e.WhenSettled(func() { data.Fail(e.Err(), o.world.Engine.Now()) })
-	return register(owned[*torchemu.Event]{data, o.world}), nil
+	e.WhenSettled(func() { data.Fail(e.Err(), w.Engine.Now()) })
+	return register(owned[*torchemu.Event]{data, w}), nil
+}
+
+// unsettled returns what puts a tensor's data in place, and its World; no event when the data is there. An operation
+// that has failed is an error.
+func unsettled(t int64) (*world, *torchemu.Event, error) {
+	o, err := tensorOf(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	e := torchemu.PendingOn(o.object.Tensor)
+	if e != nil && e.Settled() {
+		return o.world, nil, e.Err()
+	}
+	return o.world, e, nil
 }

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import zeros
 from torchemu._tensor.dispatch import Op
 from torchemu._tensor.reductions import wide
-from torchemu.optim.optimizer import Array, ParamsT, PerParameter, check_ways, like, read_and_written, update
+from torchemu.optim.optimizer import Array, ParamsT, PerParameter, check_ways, like, read_and_written, store, update
 
 __all__ = ["Adam", "AdamW"]
 
@@ -34,17 +33,13 @@ def _adam(p: Array, *arrays: Any) -> None:
     m, v = wide(first), wide(second)
     m = m + (g - m) * (1 - beta1)
     v = v * beta2 + g * g * (1 - beta2)
-    _store(first, m)
-    _store(second, v)
+    store(first, m)
+    store(second, v)
     if largest:
         v = np.maximum(wide(largest[0]), v)
-        _store(largest[0], v)
+        store(largest[0], v)
     root = np.sqrt(v) / math.sqrt(1 - beta2**step) + options["eps"]
-    _store(p, numbers - lr / (1 - beta1**step) * (m / root))
-
-
-def _store(target: Array, numbers: Array) -> None:
-    target[...] = converted(numbers, target.dtype)
+    store(p, numbers - lr / (1 - beta1**step) * (m / root))
 
 
 STEP = Op("adam", _adam, lambda outputs, inputs: 16 * outputs[0].numel(), traffic=read_and_written)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import zeros
 from torchemu._tensor.dispatch import Op
 from torchemu._tensor.reductions import wide
-from torchemu.optim.optimizer import Array, ParamsT, PerParameter, check_ways, like, read_and_written, update
+from torchemu.optim.optimizer import Array, ParamsT, PerParameter, check_ways, like, read_and_written, store, update
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
@@ -21,43 +20,39 @@ def _gradient(p: Array, grad: Array, options: dict[str, Any]) -> Array:
     return g + wide(p) * options["weight_decay"] if options["weight_decay"] else g
 
 
-def _store(target: Array, numbers: Array) -> None:
-    target[...] = converted(numbers, target.dtype)
-
-
 def _rmsprop(p: Array, *arrays: Any) -> None:
     """arrays: the mean square, the mean where centered, the momentum's buffer where there is one, the gradient, and the
     group's options."""
     square, *others, grad, options = arrays
     g, alpha = _gradient(p, grad, options), options["alpha"]
     mean_square = wide(square) * alpha + g * g * (1 - alpha)
-    _store(square, mean_square)
+    store(square, mean_square)
     if options["centered"]:
         mean = wide(others[0]) + (g - wide(others[0])) * (1 - alpha)
-        _store(others[0], mean)
+        store(others[0], mean)
         mean_square = mean_square - mean * mean
     step = g / (np.sqrt(mean_square) + options["eps"])
     if options["momentum"]:
         step = wide(others[-1]) * options["momentum"] + step
-        _store(others[-1], step)
-    _store(p, wide(p) - step * float(options["lr"]))
+        store(others[-1], step)
+    store(p, wide(p) - step * float(options["lr"]))
 
 
 def _adagrad(p: Array, total: Array, grad: Array, options: dict[str, Any], step: float) -> None:
     g = _gradient(p, grad, options)
     squares = wide(total) + g * g
-    _store(total, squares)
+    store(total, squares)
     rate = float(options["lr"]) / (1 + (step - 1) * options["lr_decay"])
-    _store(p, wide(p) - g / (np.sqrt(squares) + options["eps"]) * rate)
+    store(p, wide(p) - g / (np.sqrt(squares) + options["eps"]) * rate)
 
 
 def _adadelta(p: Array, square: Array, delta: Array, grad: Array, options: dict[str, Any]) -> None:
     g, rho, eps = _gradient(p, grad, options), options["rho"], options["eps"]
     mean_square = wide(square) * rho + g * g * (1 - rho)
     change = np.sqrt(wide(delta) + eps) / np.sqrt(mean_square + eps) * g
-    _store(square, mean_square)
-    _store(delta, wide(delta) * rho + change * change * (1 - rho))
-    _store(p, wide(p) - change * float(options["lr"]))
+    store(square, mean_square)
+    store(delta, wide(delta) * rho + change * change * (1 - rho))
+    store(p, wide(p) - change * float(options["lr"]))
 
 
 def _flops(outputs: Any, inputs: Any) -> int:

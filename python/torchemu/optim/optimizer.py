@@ -14,7 +14,7 @@ import numpy as np
 from torchemu._autograd import record
 from torchemu._grad_mode import enable_grad, no_grad
 from torchemu._tensor import deferral, dispatch
-from torchemu._tensor.conversion import quietly
+from torchemu._tensor.conversion import converted, quietly
 from torchemu._tensor.core import Tensor
 from torchemu._unsupported import unsupported
 from torchemu.nn.modules._members import _typename
@@ -348,6 +348,11 @@ def _parts(array: Array) -> Array:
 def read_and_written(outputs: dispatch.Outputs, inputs: dispatch.Inputs) -> int:
     """The traffic of an update: what it writes it has read before."""
     return 2 * dispatch.bytes_of(outputs) + dispatch.bytes_of(inputs)
+
+
+def store(target: Array, numbers: Array) -> None:
+    """Writes results over an array, in its dtype."""
+    target[...] = converted(numbers, target.dtype)
 
 
 def like(p: Tensor, value: Tensor | None = None) -> Tensor:

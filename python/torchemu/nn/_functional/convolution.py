@@ -259,6 +259,45 @@ def _check_channels(x: Tensor, weight: Tensor, bias: Tensor | None, groups: int,
         )
 
 
+def _check_room(x: Tensor, how: Geometry) -> None:
+    """Raises:
+    RuntimeError: the kernel has no place on the input, which has a batch.
+    """
+    if min(how.places(x._shape[2:])) < 1:
+        sizes = [n + sum(p) for n, p in zip(x._shape[2:], how.padding, strict=True)]
+        seen = [d * (k - 1) + 1 for k, d in zip(how.kernel, how.dilation, strict=True)]
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). "
+            f"Kernel size: ({' x '.join(map(str, seen))}). Kernel size can't be greater than actual input size"
+        )
+
+
+def _fitting(
+    name: str,
+    ndim: int,
+    tensors: tuple[Tensor, Tensor, Tensor | None],
+    window: tuple[Any, ...],
+    transposed: bool = False,
+) -> tuple[Tensor, Geometry]:
+    """The input, with a batch, and what a kernel sees of it.
+
+    Args:
+        name, ndim: of the function, which messages name.
+        tensors: input, weight and bias.
+        window: stride, padding, dilation and groups.
+        transposed: whether input and result have changed places.
+
+    Raises:
+        TypeError: not a tensor. RuntimeError: shapes, dtypes or numbers do not fit.
+    """
+    given, weight, bias = tensors
+    _check(name, ndim, given, weight, bias)
+    how = _geometry(weight, *window)
+    x = given if given.dim() == ndim + 2 else given.unsqueeze(0)
+    _check_channels(x, weight, bias, how.groups, transposed)
+    return x, how
+
+
 def _convolution(ndim: int) -> Callable[..., Tensor]:
     name = f"conv{ndim}d"
 
@@ -271,17 +310,8 @@ def _convolution(ndim: int) -> Callable[..., Tensor]:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        _check(name, ndim, input, weight, bias)
-        how = _geometry(weight, stride, padding, dilation, groups)
-        x = input if input.dim() == ndim + 2 else input.unsqueeze(0)
-        _check_channels(x, weight, bias, groups, False)
-        if min(how.places(x._shape[2:])) < 1:
-            sizes = [n + sum(p) for n, p in zip(x._shape[2:], how.padding, strict=True)]
-            seen = [d * (k - 1) + 1 for k, d in zip(how.kernel, how.dilation, strict=True)]
-            raise RuntimeError(
-                f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). "
-                f"Kernel size: ({' x '.join(map(str, seen))}). Kernel size can't be greater than actual input size"
-            )
+        x, how = _fitting(name, ndim, (input, weight, bias), (stride, padding, dilation, groups))
+        _check_room(x, how)
         result = _op(CONVOLUTION, (x, weight, bias), how)
         return result if x is input else result.squeeze(0)
 
@@ -301,10 +331,7 @@ def _convolution_transposed(ndim: int) -> Callable[..., Tensor]:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        _check(name, ndim, input, weight, bias)
-        how = _geometry(weight, stride, padding, dilation, groups)
-        x = input if input.dim() == ndim + 2 else input.unsqueeze(0)
-        _check_channels(x, weight, bias, groups, True)
+        x, how = _fitting(name, ndim, (input, weight, bias), (stride, padding, dilation, groups), transposed=True)
         result = _op(TRANSPOSED, (x, weight, bias), _sizes(x, how, for_each(output_padding, ndim)), how)
         return result if x is input else result.squeeze(0)
 

@@ -205,21 +205,14 @@ def _additive(mask: Tensor, like: Tensor) -> Tensor:
     return zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill_(mask, -math.inf)
 
 
-class TransformerEncoderLayer(Module):
-    """Attention and two linear layers, each with a residual connection and a LayerNorm.
+class _Layer(Module):
+    """Attentions and two linear layers, each with a residual connection and a LayerNorm.
 
-    Args:
-        d_model: the features.
-        nhead: the heads of the attention.
-        dim_feedforward: the features between the linear layers.
-        dropout: the probability of all dropout.
-        activation: between the linear layers: "relu", "gelu" or a function.
-        layer_norm_eps: of the LayerNorms.
-        batch_first: as of MultiheadAttention.
-        norm_first: normalize before attention and linear layers, and not behind.
-        bias: whether linear layers and LayerNorms have biases.
-        device, dtype: of the parameters.
+    The parts are made, and so draw their parameters, in the order in which state_dict names them.
     """
+
+    _attentions: tuple[str, ...]
+    """What they are called."""
 
     def __init__(
         self,
@@ -237,38 +230,27 @@ class TransformerEncoderLayer(Module):
     ) -> None:
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made)
+        for name in self._attentions:
+            setattr(self, name, MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made))
         self.linear1 = Linear(d_model, dim_feedforward, **made)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, **made)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, **made)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, **made)
-        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+        numbers = range(1, len(self._attentions) + 2)
+        for number in numbers:
+            setattr(self, f"norm{number}", LayerNorm(d_model, layer_norm_eps, **made))
+        for number in numbers:
+            setattr(self, f"dropout{number}", Dropout(dropout))
         self.activation = _activation(activation)
 
-    def forward(
-        self,
-        src: Tensor,
-        src_mask: Tensor | None = None,
-        src_key_padding_mask: Tensor | None = None,
-        is_causal: bool = False,
-    ) -> Tensor:
-        """The same shape; the masks are those of MultiheadAttention."""
-        if self.norm_first:
-            x = src + self._attended(self.norm1(src), src_mask, src_key_padding_mask, is_causal)
-            return x + self._fed(self.norm2(x))
-        x = self.norm1(src + self._attended(src, src_mask, src_key_padding_mask, is_causal))
-        return self.norm2(x + self._fed(x))
-
-    def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
-        found, _ = self.self_attn(
-            x, x, x, key_padding_mask=padding, need_weights=False, attn_mask=mask, is_causal=is_causal
-        )
-        return self.dropout1(found)
+    def _through(self, x: Tensor, *attentions: Callable[[Tensor], Tensor]) -> Tensor:
+        for number, part in enumerate((*attentions, self._fed), 1):
+            norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
+            x = x + dropout(part(norm(x))) if self.norm_first else norm(x + dropout(part(x)))
+        return x
 
     def _fed(self, x: Tensor) -> Tensor:
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
 def _activation(given: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -279,7 +261,61 @@ def _activation(given: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], T
     return F.relu if given == "relu" else F.gelu
 
 
-class TransformerEncoder(Module):
+class TransformerEncoderLayer(_Layer):
+    """Attention and two linear layers, each with a residual connection and a LayerNorm.
+
+    Args:
+        d_model: the features.
+        nhead: the heads of the attention.
+        dim_feedforward: the features between the linear layers.
+        dropout: the probability of all dropout.
+        activation: between the linear layers: "relu", "gelu" or a function.
+        layer_norm_eps: of the LayerNorms.
+        batch_first: as of MultiheadAttention.
+        norm_first: normalize before attention and linear layers, and not behind.
+        bias: whether linear layers and LayerNorms have biases.
+        device, dtype: of the parameters.
+    """
+
+    _attentions = ("self_attn",)
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """The same shape; the masks are those of MultiheadAttention."""
+
+        def attended(x: Tensor) -> Tensor:
+            options = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask, "is_causal": is_causal}
+            return self.self_attn(x, x, x, need_weights=False, **options)[0]
+
+        return self._through(src, attended)
+
+
+class _Stack(Module):
+    """Copies of a layer, one after the other.
+
+    Args:
+        layer: the layer.
+        num_layers: how many copies.
+        norm: what comes behind the last; None: nothing.
+    """
+
+    def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+        self.num_layers, self.norm = num_layers, norm
+
+    def _through(self, x: Tensor, *others: Any) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, *others)
+        return x if self.norm is None else self.norm(x)
+
+
+class TransformerEncoder(_Stack):
     """Copies of a layer, one after the other.
 
     Args:
@@ -297,9 +333,7 @@ class TransformerEncoder(Module):
         enable_nested_tensor: bool = True,
         mask_check: bool = True,
     ) -> None:
-        super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
-        self.num_layers, self.norm = num_layers, norm
+        super().__init__(encoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -309,6 +343,4 @@ class TransformerEncoder(Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         """The same shape; the masks are those of MultiheadAttention."""
-        for layer in self.layers:
-            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
-        return src if self.norm is None else self.norm(src)
+        return self._through(src, mask, src_key_padding_mask, bool(is_causal))

@@ -34,6 +34,13 @@ def _check_word(padding: Any, stride: Any) -> None:
 class _Convolution(Module):
     """What convolutions have in common.
 
+    Args:
+        channels: of the input and the result.
+        window: kernel_size, stride, padding, dilation and output_padding.
+        parts: groups and padding_mode.
+        bias: whether there is one.
+        where: device and dtype.
+
     Attributes:
         weight: (out_channels, in_channels/groups, *kernel_size), transposed the other way round; at first uniform in
             ±1/√(the elements that one output needs).
@@ -43,9 +50,13 @@ class _Convolution(Module):
     _ndim: int
     _transposed = False
 
-    def _make(self, channels: tuple[int, int], options: dict[str, Any], bias: bool, where: dict[str, Any]) -> None:
+    def __init__(
+        self, channels: tuple[int, int], window: tuple[Any, ...], parts: tuple[int, str], bias: bool, **where: Any
+    ) -> None:
+        super().__init__()
         self.in_channels, self.out_channels = channels
-        self.groups, self.padding_mode = options["groups"], options["padding_mode"]
+        self.groups, self.padding_mode = parts
+        options = dict(zip(("kernel_size", "stride", "padding", "dilation", "output_padding"), window, strict=True))
         if self.groups <= 0:
             raise ValueError("groups must be a positive integer")
         for name, count in (("in_channels", channels[0]), ("out_channels", channels[1])):
@@ -56,8 +67,7 @@ class _Convolution(Module):
         _check_word(options["padding"], options["stride"])
         if self.padding_mode != "zeros":
             raise NotImplementedError(f"padding_mode={self.padding_mode!r} is not supported: only 'zeros' is")
-        for name in ("kernel_size", "stride", "padding", "dilation", "output_padding"):
-            value = options[name]
+        for name, value in options.items():
             setattr(self, name, value if isinstance(value, str) else for_each(value, self._ndim, name))
         first, second = channels if self._transposed else (channels[1], channels[0])
         self.weight = Parameter(empty((first, second // self.groups, *self.kernel_size), **where))
@@ -109,10 +119,8 @@ class _Conv(_Convolution):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        options = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
-        options |= {"output_padding": 0, "groups": groups, "padding_mode": padding_mode}
-        self._make((in_channels, out_channels), options, bias, {"device": device, "dtype": dtype})
+        channels, window = (in_channels, out_channels), (kernel_size, stride, padding, dilation, 0)
+        super().__init__(channels, window, (groups, padding_mode), bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """(N, out_channels, …) of (N, in_channels, …)."""
@@ -149,10 +157,8 @@ class _ConvTransposed(_Convolution):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__()
-        options = {"kernel_size": kernel_size, "stride": stride, "padding": padding, "dilation": dilation}
-        options |= {"output_padding": output_padding, "groups": groups, "padding_mode": padding_mode}
-        self._make((in_channels, out_channels), options, bias, {"device": device, "dtype": dtype})
+        channels, window = (in_channels, out_channels), (kernel_size, stride, padding, dilation, output_padding)
+        super().__init__(channels, window, (groups, padding_mode), bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """(N, out_channels, …) of (N, in_channels, …)."""

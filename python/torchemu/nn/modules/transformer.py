@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,21 +12,18 @@ from torchemu._tensor.gathering import triu
 from torchemu.nn import functional as F  # noqa: N812 (its usual name)
 from torchemu.nn import init
 from torchemu.nn.modules.attention import (
-    MultiheadAttention,
     TransformerEncoder,
     TransformerEncoderLayer,
-    _activation,
+    _Layer,
+    _Stack,
 )
-from torchemu.nn.modules.container import ModuleList
-from torchemu.nn.modules.dropout import Dropout
-from torchemu.nn.modules.linear import Linear
 from torchemu.nn.modules.module import Module
 from torchemu.nn.modules.normalization import LayerNorm
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer"]
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_Layer):
     """Attention to itself, attention to an encoder's result and two linear layers, each with a residual connection and
     a LayerNorm.
 
@@ -36,33 +32,7 @@ class TransformerDecoderLayer(Module):
         layer_norm_eps, batch_first, norm_first, bias, device, dtype: those of TransformerEncoderLayer.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str | Callable[[Tensor], Tensor] = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        made = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, **made)
-        self.linear1 = Linear(d_model, dim_feedforward, **made)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, **made)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, **made)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, **made)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, **made)
-        self.dropout1, self.dropout2, self.dropout3 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
-        self.activation = _activation(activation)
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -79,23 +49,16 @@ class TransformerDecoderLayer(Module):
 
         def own(x: Tensor) -> Tensor:
             options = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask, "is_causal": tgt_is_causal}
-            return self.dropout1(self.self_attn(x, x, x, need_weights=False, **options)[0])
+            return self.self_attn(x, x, x, need_weights=False, **options)[0]
 
         def other(x: Tensor) -> Tensor:
             options = {"attn_mask": memory_mask, "key_padding_mask": memory_key_padding_mask}
-            found = self.multihead_attn(x, memory, memory, need_weights=False, is_causal=memory_is_causal, **options)
-            return self.dropout2(found[0])
+            return self.multihead_attn(x, memory, memory, need_weights=False, is_causal=memory_is_causal, **options)[0]
 
-        def fed(x: Tensor) -> Tensor:
-            return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
-
-        x = tgt
-        for part, norm in ((own, self.norm1), (other, self.norm2), (fed, self.norm3)):
-            x = x + part(norm(x)) if self.norm_first else norm(x + part(x))
-        return x
+        return self._through(tgt, own, other)
 
 
-class TransformerDecoder(Module):
+class TransformerDecoder(_Stack):
     """Copies of a layer, one after the other.
 
     Args:
@@ -105,9 +68,7 @@ class TransformerDecoder(Module):
     """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
-        super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
-        self.num_layers, self.norm = num_layers, norm
+        super().__init__(decoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -122,9 +83,7 @@ class TransformerDecoder(Module):
     ) -> Tensor:
         """tgt's shape; the arguments are those of the layer."""
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
-        for layer in self.layers:
-            tgt = layer(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
-        return tgt if self.norm is None else self.norm(tgt)
+        return self._through(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
 
 
 class Transformer(Module):

@@ -8,6 +8,7 @@ gradient of the same bucket, and the next time Q begins where it ended.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from torchemu._tensor.generator import Generator
 from torchemu._tensor.joining import cat
 from torchemu._tensor.random_numbers import randn
 from torchemu._tensor.reductions import norm
-from torchemu.distributed import GradBucket, ProcessGroup, all_reduce
+from torchemu.distributed import GradBucket, ProcessGroup, Work, all_reduce
 from torchemu.distributed._groups import resolved
 from torchemu.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torchemu.futures import Future
@@ -123,6 +124,11 @@ def _orthogonalize(matrix: Tensor, epsilon: float) -> None:
             rest.sub_((column * rest).sum(0) * column)
 
 
+Begun = tuple[Work | None, Callable[[], None]]
+"""The work that a first sum is, and what is to be done when it has ended."""
+Begin = Callable[[PowerSGDState, GradBucket, ProcessGroup], Begun]
+
+
 def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     """Averages the gradients of a bucket, matrices as products of narrow ones.
 
@@ -130,29 +136,69 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
         state: what to do, and what is kept.
         bucket: the gradients.
     """
+    return _averaged(state, bucket, _by_matrices)
+
+
+def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
+    """Averages all gradients of a bucket as one square matrix, filled up with zeros, that is a product of narrow ones.
+
+    Args:
+        state: what to do, and what is kept.
+        bucket: the gradients.
+    """
+    return _averaged(state, bucket, _as_square)
+
+
+def _averaged(state: PowerSGDState, bucket: GradBucket, begin: Begin) -> Future[Tensor]:
+    """Averages a bucket as it is at first, and then by what is begun here and ended when the first sum is there."""
     group, gradients = resolved(state.process_group), bucket.buffer()
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
         return allreduce_hook(group, bucket)
     before = state._with_error(bucket)
-    matrices, others = _divided(state, bucket.gradients())
-    ranks = [min(*m.shape, state.matrix_approximation_rank) for m in matrices]
-    memory, qs = state._columns([(m._shape[1], r) for m, r in zip(matrices, ranks, strict=True)], bucket, gradients)
-    flat = cat([t.reshape(-1) for t in others]) if others else zeros(0, dtype=gradients.dtype, device=gradients.device)
-    ps = [m @ q for m, q in zip(matrices, qs, strict=True)]
-    work = all_reduce(flat, group=group, async_op=True)
+    work, end = begin(state, bucket, group)
     assert work is not None
 
     def finish(_: Any) -> Tensor:
-        for t, mean in zip(others, flat.div_(group.size()).split([t.numel() for t in others]), strict=True):
-            t.copy_(mean.view_as(t))
-        _reduce_products(state, group, matrices, ps, (memory, qs))
+        end()
         if before is not None:
             state.error_dict[bucket.index()] = before - gradients
         state.maybe_increase_iter(bucket)
         return gradients
 
     return work.get_future().then(finish)
+
+
+def _by_matrices(state: PowerSGDState, bucket: GradBucket, group: ProcessGroup) -> Begun:
+    gradients = bucket.buffer()
+    matrices, others = _divided(state, bucket.gradients())
+    ranks = [min(*m.shape, state.matrix_approximation_rank) for m in matrices]
+    memory, qs = state._columns([(m._shape[1], r) for m, r in zip(matrices, ranks, strict=True)], bucket, gradients)
+    flat = cat([t.reshape(-1) for t in others]) if others else zeros(0, dtype=gradients.dtype, device=gradients.device)
+    ps = [m @ q for m, q in zip(matrices, qs, strict=True)]
+
+    def end() -> None:
+        for t, mean in zip(others, flat.div_(group.size()).split([t.numel() for t in others]), strict=True):
+            t.copy_(mean.view_as(t))
+        _reduce_products(state, group, matrices, ps, (memory, qs))
+
+    return all_reduce(flat, group=group, async_op=True), end
+
+
+def _as_square(state: PowerSGDState, bucket: GradBucket, group: ProcessGroup) -> Begun:
+    gradients = bucket.buffer()
+    side = int(np.ceil(np.sqrt(gradients.numel())))
+    square = zeros(side * side, dtype=gradients.dtype, device=gradients.device)
+    square[: gradients.numel()].copy_(gradients)
+    matrix = square.view(side, side)
+    memory, qs = state._columns([(side, state.matrix_approximation_rank)], bucket, gradients)
+    p = matrix @ qs[0]
+
+    def end() -> None:
+        _reduce_columns(state, group, [matrix], [p], (memory, qs))
+        gradients.copy_((p @ qs[0].t()).reshape(-1)[: gradients.numel()])
+
+    return all_reduce(p, group=group, async_op=True), end
 
 
 def _divided(state: PowerSGDState, gradients: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -179,49 +225,25 @@ def _reduce_products(
     """Makes each matrix the product of the ranks' common P and the mean of their Q."""
     if not matrices:
         return
-    memory, qs = of_q
     joined = cat([p.reshape(-1) for p in ps])
     all_reduce(joined, group=group)
     ps = [part.view(p.shape) for part, p in zip(joined.split([p.numel() for p in ps]), ps, strict=True)]
+    _reduce_columns(state, group, matrices, ps, of_q)
+    for matrix, p, q in zip(matrices, ps, of_q[1], strict=True):
+        matrix.copy_(p @ q.t())
+
+
+def _reduce_columns(
+    state: PowerSGDState,
+    group: ProcessGroup,
+    matrices: list[Tensor],
+    ps: list[Tensor],
+    of_q: tuple[Tensor, list[Tensor]],
+) -> None:
+    """Makes each common P orthonormal, and Q the mean of what it makes of the ranks' matrices."""
+    memory, qs = of_q
     for matrix, p, q in zip(matrices, ps, qs, strict=True):
         _orthogonalize(p, state.orthogonalization_epsilon)
         q.copy_(matrix.t() @ p)
     all_reduce(memory, group=group)
     memory.div_(group.size())
-    for matrix, p, q in zip(matrices, ps, qs, strict=True):
-        matrix.copy_(p @ q.t())
-
-
-def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
-    """Averages all gradients of a bucket as one square matrix, filled up with zeros, that is a product of narrow ones.
-
-    Args:
-        state: what to do, and what is kept.
-        bucket: the gradients.
-    """
-    group, gradients = resolved(state.process_group), bucket.buffer()
-    if state.iter < state.start_powerSGD_iter:
-        state.maybe_increase_iter(bucket)
-        return allreduce_hook(group, bucket)
-    before = state._with_error(bucket)
-    side = int(np.ceil(np.sqrt(gradients.numel())))
-    square = zeros(side * side, dtype=gradients.dtype, device=gradients.device)
-    square[: gradients.numel()].copy_(gradients)
-    matrix = square.view(side, side)
-    memory, qs = state._columns([(side, state.matrix_approximation_rank)], bucket, gradients)
-    p = matrix @ qs[0]
-    work = all_reduce(p, group=group, async_op=True)
-    assert work is not None
-
-    def finish(_: Any) -> Tensor:
-        _orthogonalize(p, state.orthogonalization_epsilon)
-        qs[0].copy_(matrix.t() @ p)
-        all_reduce(memory, group=group)
-        memory.div_(group.size())
-        gradients.copy_((p @ qs[0].t()).reshape(-1)[: gradients.numel()])
-        if before is not None:
-            state.error_dict[bucket.index()] = before - gradients
-        state.maybe_increase_iter(bucket)
-        return gradients
-
-    return work.get_future().then(finish)
