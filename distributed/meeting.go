@@ -120,7 +120,7 @@ func (m *meeting) place(member int, p part) *Work {
 // joinAll lets one host join as every member at once, each with its own tensors, and returns the work of the whole.
 func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, outs, ins []tensor.Shard) *Work {
 	out, in := []*tensor.Tensor{outs[0].View}, []*tensor.Tensor{ins[0].View} // views of one storage each
-	data := pendingOn(in, out)
+	data := torchemu.Unfinished(torchemu.PendingOn(in[0]), torchemu.PendingOn(out[0]))
 	_, called, issued := m.group.backend.launch(host)
 	after := torchemu.Unfinished(append(data, last, c.Stream.Tail())...)
 	m.first, m.missing, m.single = 0, 0, host
@@ -131,7 +131,8 @@ func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, o
 			number: m.group.backend.World.Trace.Call(), called: called, issued: issued, ready: issued, after: after,
 		})
 	}
-	pend(m.whole.Event, in, out)
+	m.whole.Pend(in[0])
+	m.whole.Pend(out[0])
 	host.Issued(m.whole.Event)
 	if !c.Async {
 		c.Stream.Wait(m.whole.Event)
@@ -301,27 +302,5 @@ func (m *meeting) mismatch(member int, site Site, o *Operation) error {
 		Site: m.group.backend.Sites.Text(m.parts[m.first].site), OtherSite: m.group.backend.Sites.Text(site),
 		Differ: "the " + strings.Join(m.call.differences(c), " and the "), Right: m.call.right(c),
 		Calls: []Fingerprint{m.fingerprintOf(m.first), m.fingerprint(member, c, o.In, o.Out)},
-	}
-}
-
-// pendingOn lists what is pending on the tensors.
-func pendingOn(lists ...[]*tensor.Tensor) []*torchemu.Event {
-	var events []*torchemu.Event
-	for _, list := range lists {
-		for _, t := range list {
-			if e := torchemu.PendingOn(t); e != nil {
-				events = append(events, e)
-			}
-		}
-	}
-	return events
-}
-
-// pend records that the event changes or reads the tensors.
-func pend(e *torchemu.Event, lists ...[]*tensor.Tensor) {
-	for _, list := range lists {
-		for _, t := range list {
-			e.Pend(t)
-		}
 	}
 }

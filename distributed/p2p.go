@@ -42,7 +42,6 @@ type letter struct {
 	sending  bool
 	tag      int
 	tensor   *tensor.Tensor
-	span     [2]int // of the storage
 	site     Site
 	work     *Work
 	data     []*torchemu.Event // what is to be in place before the bytes can be copied
@@ -104,7 +103,8 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	l.number, l.called, l.ready = g.backend.launch(host)
 	l.reached = l.ready
 	x := exchangeOn(l.tensor)
-	l.data = x.data(l)
+	mine := use{span: spanOf(l.tensor), reads: l.sending}
+	l.data = x.data(mine)
 	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
 	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
 	host.Issued(l.work.Event)
@@ -113,7 +113,8 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 		c.Stream.Wait(l.work.Event)
 	}
 	l.follow()
-	defer x.add(l) // by then it may have met the other side, and its data be in place
+	mine.event = l.work.Event
+	defer x.add(mine, l.tensor) // by then it may have met the other side, and its data be in place
 	if other := g.mail[l.to].take(l, g.backend.Choose); other != nil {
 		return l.work, l.meet(other)
 	}

@@ -316,3 +316,34 @@ func TestPartsOfOneTensor(t *testing.T) {
 		}
 	}
 }
+
+// A collective on some rows follows no message into others, which the peer sends when it has the result.
+func TestCollectiveBesideAMessage(t *testing.T) {
+	c := newCluster(t, "sips8", distributed.Options{})
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		x := ramp(6, 10*p.ID)
+		caller := distributed.Caller{Rank: p.ID, Async: true}
+		halo, err1 := x.Narrow(0, 0, 2)
+		inner, err2 := x.Narrow(0, 2, 4)
+		mine, err3 := x.Narrow(0, 2, 2)
+		recv, err4 := c.group.Recv(caller, (p.ID+7)%8, 0, halo)
+		reduce, err5 := c.group.AllReduce(caller, inner, tensor.Sum)
+		if err := errors.Join(err1, err2, err3, err4, err5, finish(p, reduce)); err != nil {
+			return err
+		}
+		send, err := c.group.Send(caller, (p.ID+1)%8, 0, mine)
+		if err := errors.Join(err, finish(p, send, recv)); err != nil {
+			return err
+		}
+		return expect(x, func(i int) int { // the sum over the ranks of 10 r + j
+			j := i
+			if i < 2 {
+				j = i + 2
+			}
+			return 10*28 + 8*j
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
