@@ -11,7 +11,6 @@ type link struct {
 	dirt     int32 // while rates are computed: one more than its place in filling.dirty; 0 when it is clean
 	dropped  bool  // messages over it are lost
 	changed  bool  // flows came or went while it was contended: listed in sharing.changed
-	carried  int64 // bytes
 }
 
 // contended says whether the members may have to go slower than their peaks.

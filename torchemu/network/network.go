@@ -160,7 +160,7 @@ func (n *Network) LinkBytes(l topology.LinkID) int64 {
 		n.count()
 	}
 	if i := n.linkOf[l]; i != none {
-		return n.links[i].carried
+		return n.slacks[i].carried
 	}
 	return 0
 }
@@ -174,7 +174,7 @@ func (n *Network) count() {
 			continue
 		}
 		for _, l := range n.route[s.first:s.last] {
-			n.links[l].carried += s.carried
+			n.slacks[l].carried += s.carried
 		}
 		s.carried = 0
 	}

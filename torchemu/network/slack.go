@@ -12,13 +12,14 @@ import "slices"
 // With more paths a slack link may become tight; never the reverse. All this goes by the bandwidths of the topology: what
 // a fault takes from a link makes that one tight, and others only emptier.
 
-// slack is what is known about whether a link is slack.
+// slack is what is known about whether a link is slack, and what else is seldom asked for.
 type slack struct {
 	nominal  uint64 // bytes per second, as the topology has it
 	tight    bool
 	bounds   []int32 // of the segments over this link, each once: a link, or ^source for its DMA engines
 	sum      uint64  // of their bandwidths
 	segments []int32 // to be told should the link become tight
+	carried  int64   // bytes
 }
 
 // constrain finds the tight links of a new segment.
