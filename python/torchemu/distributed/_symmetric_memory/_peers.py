@@ -136,7 +136,7 @@ def allocated(shape: Sequence[int], kind: dtype, where: device) -> Tensor:
 
 def is_symmetric(t: Tensor) -> bool:
     """Whether others may have access to the tensor, or it is a view of a peer's."""
-    return isinstance(t._storage, PeerStorage) or handles_of(t._storage) is not None
+    return t._storage.others_see
 
 
 def settle_stream() -> None:
