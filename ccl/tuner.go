@@ -53,8 +53,9 @@ func NewTuner(t *topology.Topology) *Tuner {
 
 // Select returns the fastest algorithm for a vector of elems elements (as in [Launch]) on the devices, rank by rank;
 // of equally fast ones the first that [Algorithms] lists. Blocks are taken as equal; where the elements do not make equal
-// ones, as larger: up to twice, so that calls with ever new sizes have choices in common. The error says what is wrong
-// with the arguments.
+// ones, as larger: up to twice, so that calls with ever new sizes have choices in common. Whichever rank the root is, the
+// choice is that for rank 0, as in libraries for real machines: trials for each root would take longer than they gain. The
+// error says what is wrong with the arguments.
 func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elems, elemSize int) (Algorithm, error) {
 	candidates := Algorithms(c)
 	switch {
@@ -67,9 +68,7 @@ func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elem
 	case elems < 0 || elemSize < 1:
 		return nil, fmt.Errorf("%s of %d elements of %d bytes", c, elems, elemSize)
 	}
-	if !c.rooted() {
-		l.Root = 0
-	}
+	l.Root = 0
 	if blocks := c.sizes(l.World); blocks > 0 && elems%blocks != 0 {
 		elems = blocks << bits.Len(uint(elems/blocks))
 	}
@@ -88,7 +87,6 @@ func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elem
 func placementKey(l Layout, devices []topology.DeviceID) string {
 	key := binary.AppendVarint(nil, int64(l.W))
 	key = binary.AppendVarint(key, int64(l.H))
-	key = binary.AppendVarint(key, int64(l.Root))
 	for _, d := range devices {
 		key = binary.AppendVarint(key, int64(d))
 	}
