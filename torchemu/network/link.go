@@ -11,6 +11,7 @@ type link struct {
 	dirt     int32 // while rates are computed: one more than its place in filling.dirty; 0 when it is clean
 	dropped  bool  // messages over it are lost
 	changed  bool  // flows came or went while it was contended: listed in sharing.changed
+	joined   bool  // some of them came
 }
 
 // contended says whether the members may have to go slower than their peaks.
@@ -44,6 +45,7 @@ func (n *Network) enterLink(f, l int32, peak uint64) {
 	x.members = append(x.members, member{f, hop})
 	x.load += peak
 	if x.contended() {
+		x.joined = true
 		n.noteChange(l)
 	}
 }

@@ -88,8 +88,12 @@ func (n *Network) rerate(now sim.Time) {
 	}
 	for _, l := range n.changed {
 		x := &n.links[l]
-		x.changed = false
-		n.expect(l, min(x.level, n.full(x)))
+		level := x.level // if flows only left it is not full any earlier
+		if x.joined {
+			level = min(level, n.full(x))
+		}
+		x.changed, x.joined = false, false
+		n.expect(l, level)
 	}
 	n.changed = n.changed[:0]
 	n.fill()
