@@ -18,7 +18,7 @@ func (r *Rank) Copy(dst, src *tensor.Tensor) error {
 	if err := snapshot.CopyFrom(src); err != nil {
 		return err
 	}
-	e := NewEvent(behind{before})
+	e := NewEvent(queuedCopy{before})
 	e.Pend(dst)
 	r.Issued(e)
 	before.WhenSettled(func() { r.copyBehind(e, dst, snapshot) })
@@ -36,9 +36,10 @@ func (r *Rank) copyBehind(e *Event, dst, snapshot *tensor.Tensor) {
 	e.Settle()
 }
 
-// behind is the reason of an operation that follows another.
-type behind struct{ before *Event }
+// queuedCopy is the reason of a copy that takes its turn. It implements Link.
+type queuedCopy struct{ before *Event }
 
-func (b behind) Follows() *Event { return b.before }
-func (b behind) String() string  { return "a copy_ that follows " + b.before.Reason().String() }
-func (b behind) Needs() []int    { return b.before.Reason().Needs() }
+func (c queuedCopy) Follows() *Event { return c.before }
+func (c queuedCopy) Alone() string   { return "a copy_" }
+func (c queuedCopy) String() string  { return Chain(c) }
+func (c queuedCopy) Needs() []int    { return needsBehind(c) }

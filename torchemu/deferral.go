@@ -148,17 +148,10 @@ func (p *putOff) Follows() *Event {
 }
 
 // String names the computation and what it waits for. It implements Reason.
-func (p *putOff) String() string {
-	if before := p.Follows(); before != nil {
-		return p.name + ", which follows " + before.Reason().String()
-	}
-	return p.name
-}
+func (p *putOff) String() string { return Chain(p) }
+
+// Alone names the computation. It implements Link.
+func (p *putOff) Alone() string { return p.name }
 
 // Needs are those that what it follows needs. It implements Reason.
-func (p *putOff) Needs() []int {
-	if before := p.Follows(); before != nil {
-		return before.Reason().Needs()
-	}
-	return nil
-}
+func (p *putOff) Needs() []int { return needsBehind(p) }

@@ -146,7 +146,7 @@ func TestCopyBehindAPendingOperation(t *testing.T) {
 	if got := values(dst); !reflect.DeepEqual(got, []float64{0, 0, 0}) {
 		t.Errorf("the copy did not wait: %v", got)
 	}
-	if e := torchemu.PendingOn(dst); e == nil || e.Reason().String() != "a copy_ that follows before" || r.Outstanding() != e {
+	if e := torchemu.PendingOn(dst); e == nil || e.Reason().String() != "a copy_, which follows before" || r.Outstanding() != e {
 		t.Errorf("pending is %v", e)
 	}
 	before.Finish(sim.Second)
