@@ -8,6 +8,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
 // behindACollective puts n kernels on a stream behind a collective that nobody joins.
@@ -59,10 +60,10 @@ func TestAChainOfAllKinds(t *testing.T) {
 	second.Wait(first.Record())
 	x := vector(t)
 	e := launch(t, second, us)
-	e.Pend(x)
-	r.Defer("mul", x)
+	e.Pend(x, tensor.Write)
+	r.Defer("mul", writing(x))
 	want := `mul, which follows a kernel, which follows kernel "waiting", which waits for a signal`
-	got := torchemu.PendingOn(x).Reason().String()
+	got := pending(x).Reason().String()
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

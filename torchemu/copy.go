@@ -7,7 +7,7 @@ import "github.com/torchemu/torchemu/torchemu/tensor"
 // elements as they are now, and the host does not wait.
 func (r *Rank) Copy(dst, src *tensor.Tensor) error {
 	start := r.Launch()
-	before := PendingOn(dst)
+	before := All(PendingOn(dst, tensor.Write))
 	if before == nil || before.Settled() {
 		return dst.CopyFrom(src)
 	}
@@ -19,7 +19,7 @@ func (r *Rank) Copy(dst, src *tensor.Tensor) error {
 		return err
 	}
 	e := NewEvent(queuedCopy{before})
-	e.Pend(dst)
+	e.Pend(dst, tensor.Write)
 	r.Issued(e)
 	before.WhenSettled(func() { r.copyBehind(e, dst, snapshot) })
 	before.WhenDone(func() { e.Finish(max(start, before.At())) })

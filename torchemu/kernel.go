@@ -80,7 +80,7 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 		a.WhenDone(func() { a.record(a.at) })
 	}
 	for _, t := range outs {
-		a.Pend(t)
+		a.Pend(t, tensor.Write)
 	}
 	if a.run == nil {
 		a.Settle()
@@ -105,7 +105,7 @@ func (s *Stream) before(a *activity, uses []*tensor.Tensor) *Event {
 		return events[0]
 	}
 	for _, t := range uses {
-		events = append(events, PendingOn(t))
+		events = append(events, PendingOn(t, tensor.Write)...)
 	}
 	events = Unfinished(events...)
 	switch len(events) {
