@@ -80,7 +80,7 @@ func (c cluster) await(t *testing.T, x *tensor.Tensor) {
 	t.Helper()
 	for done := false; !done; {
 		var err error
-		if done, err = multiprocessing.Await(c.World, 0, torchemu.PendingOn(x)); err != nil {
+		if done, err = multiprocessing.Await(c.World, 0, torchemu.All(torchemu.PendingOn(x, tensor.Read))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,7 +48,7 @@ func TestWhatFollowsAFailure(t *testing.T) {
 			c := newCluster(t, "sips2", distributed.Options{})
 			before := torchemu.NewEvent(nil)
 			mine, theirs := ramp(2, 1), ramp(2, 10)
-			before.Pend(mine)
+			before.Pend(mine, tensor.Write)
 			works := []*distributed.Work{must(issue(c, distributed.Caller{Rank: 0, Async: true}, mine))(t)}
 			if met {
 				works = append(works, must(otherSide(name)(c, distributed.Caller{Rank: 1, Async: true}, theirs))(t))
@@ -97,7 +97,7 @@ func must(w *distributed.Work, err error) func(t *testing.T) *distributed.Work {
 func TestAfterAMessageThatFails(t *testing.T) {
 	c := newCluster(t, "sips2", distributed.Options{})
 	before, x := torchemu.NewEvent(nil), ramp(1, 1)
-	before.Pend(x)
+	before.Pend(x, tensor.Write)
 	must(c.group.Send(distributed.Caller{Rank: 0, Async: true}, 1, 0, x))(t)
 	before.Fail(errors.New("boom"), 0)
 	must(c.group.Send(distributed.Caller{Rank: 0, Async: true}, 1, 0, ramp(1, 7)))(t)

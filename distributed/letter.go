@@ -12,6 +12,9 @@ func (l *letter) Needs() []int {
 	for _, e := range torchemu.Unfinished(l.after...) {
 		return e.Reason().Needs()
 	}
+	if l.other != nil {
+		return []int{l.group.Members[l.other.owner()]}
+	}
 	if peer := l.peer(); peer != AnySource {
 		return []int{l.group.Members[peer]}
 	}
@@ -36,16 +39,30 @@ func (l *letter) peer() int {
 }
 
 // String describes the letter. It implements torchemu.Reason.
-func (l *letter) String() string {
+func (l *letter) String() string { return torchemu.Chain(l) }
+
+// Alone describes the letter itself. It implements torchemu.Link.
+func (l *letter) Alone() string {
 	text := fmt.Sprintf("%s of %s (tag %d, group %s)",
 		l.Name(), count(l.tensor.Numel(), l.tensor.DType()), l.tag, l.group.Name)
 	text += at(l.group.backend.Sites.Text(l.site))
-	for _, e := range torchemu.Unfinished(l.after...) {
-		if len(e.Reason().Needs()) > 0 { // else it only takes its time
-			return text + ", which follows " + e.Reason().String()
+	if l.other != nil && l.Follows() == nil {
+		for _, e := range torchemu.Unfinished(l.other.after...) {
+			return text + stillIn(l.group.Members[l.other.owner()], e)
 		}
 	}
 	return text
+}
+
+// Follows is the first operation before it for which ranks have yet to do something: others only take their time. It
+// implements torchemu.Link.
+func (l *letter) Follows() *torchemu.Event {
+	for _, e := range torchemu.Unfinished(l.after...) {
+		if len(e.Reason().Needs()) > 0 {
+			return e
+		}
+	}
+	return nil
 }
 
 // Name is the letter in a few words. It implements multiprocessing.Operation, as the others do.

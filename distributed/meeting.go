@@ -92,13 +92,14 @@ func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) 
 }
 
 func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation) *Work {
-	data := pendingOn(o.In, o.Out)
+	uses := torchemu.Uses{Reads: o.In, Writes: o.Out}
+	data := uses.Before()
 	p := part{out: o.Out, in: o.In, factor: o.Factor, site: c.Site}
 	p.number, p.called, p.issued = m.group.backend.launch(host)
 	p.ready, p.heard = p.issued, host.Heard()
 	p.after = torchemu.Unfinished(append(data, m.group.last[member], c.Stream.Tail())...)
 	w := m.place(member, p)
-	pend(w.Event, o.In, o.Out)
+	uses.Pend(w.Event)
 	host.Issued(w.Event)
 	m.group.watch(member, w, p.ready)
 	m.group.last[member] = w.Event
@@ -117,22 +118,21 @@ func (m *meeting) place(member int, p part) *Work {
 	return p.work
 }
 
-// joinAll lets one host join as every member at once, each with its own tensors, and returns the work of the whole.
-func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, outs, ins []tensor.Shard) *Work {
-	out, in := []*tensor.Tensor{outs[0].View}, []*tensor.Tensor{ins[0].View} // views of one storage each
-	data := torchemu.Unfinished(torchemu.PendingOn(in[0]), torchemu.PendingOn(out[0]))
+// joinAll lets one host join as every member at once, each with its own shards, and returns the work of the whole.
+func (m *meeting) joinAll(host *torchemu.Rank, c Caller, last *torchemu.Event, s sharded) *Work {
+	uses := torchemu.Uses{Reads: []*tensor.Tensor{s.in}, Writes: []*tensor.Tensor{s.out}}
+	data := torchemu.Unfinished(uses.Before()...)
 	_, called, issued := m.group.backend.launch(host)
 	after := torchemu.Unfinished(append(data, last, c.Stream.Tail())...)
 	m.first, m.missing, m.single = 0, 0, host
 	m.whole = &Work{Event: torchemu.NewEvent(seat{m, 0}), Seq: m.seq}
 	for i := range m.parts {
 		m.place(i, part{
-			out: []*tensor.Tensor{outs[i].View}, in: []*tensor.Tensor{ins[i].View}, site: c.Site,
+			out: []*tensor.Tensor{s.outs[i].View}, in: []*tensor.Tensor{s.ins[i].View}, site: c.Site,
 			number: m.group.backend.World.Trace.Call(), called: called, issued: issued, ready: issued, after: after,
 		})
 	}
-	m.whole.Pend(in[0])
-	m.whole.Pend(out[0])
+	uses.Pend(m.whole.Event)
 	host.Issued(m.whole.Event)
 	if !c.Async {
 		c.Stream.Wait(m.whole.Event)

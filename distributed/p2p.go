@@ -84,6 +84,14 @@ func (l *letter) owner() int {
 	return l.to
 }
 
+// access is what the letter does with its tensor.
+func (l *letter) access() tensor.Access {
+	if l.sending {
+		return tensor.Read
+	}
+	return tensor.Write
+}
+
 // post issues a letter and lets it meet the other side, if that is there.
 func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	if err := l.checkPeer(); err != nil {
@@ -102,19 +110,16 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	l.site = c.Site
 	l.number, l.called, l.ready = g.backend.launch(host)
 	l.reached = l.ready
-	x := exchangeOn(l.tensor)
-	mine := use{span: spanOf(l.tensor), reads: l.sending}
-	l.data = x.data(mine)
+	l.data = torchemu.PendingOn(l.tensor, l.access())
 	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
 	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
+	l.work.Pend(l.tensor, l.access())
 	host.Issued(l.work.Event)
 	g.watch(l.owner(), l.work, l.ready)
 	if !c.Async {
 		c.Stream.Wait(l.work.Event)
 	}
 	l.follow()
-	mine.event = l.work.Event
-	defer x.add(mine, l.tensor) // by then it may have met the other side, and its data be in place
 	if other := g.mail[l.to].take(l, g.backend.Choose); other != nil {
 		return l.work, l.meet(other)
 	}

@@ -42,7 +42,8 @@ func (g *ShardGroup) AllReduce(c Caller, t *tensor.Tensor, p tensor.Placement, o
 	if err != nil {
 		return nil, err
 	}
-	return g.meet(c, Operation{Name: "all_reduce", Collective: ccl.AllReduce, Reduce: op}, shards, shards)
+	o := Operation{Name: "all_reduce", Collective: ccl.AllReduce, Reduce: op}
+	return g.meet(c, o, sharded{t, t, shards, shards})
 }
 
 // AllGatherIntoTensor gives every shard of out the concatenation of in's shards.
@@ -55,7 +56,14 @@ func (g *ShardGroup) AllGatherIntoTensor(c Caller, out *tensor.Tensor, outAt ten
 	if err != nil {
 		return nil, err
 	}
-	return g.meet(c, Operation{Name: "all_gather_into_tensor", Collective: ccl.AllGather}, outs, ins)
+	o := Operation{Name: "all_gather_into_tensor", Collective: ccl.AllGather}
+	return g.meet(c, o, sharded{out, in, outs, ins})
+}
+
+// sharded is what the ranks of a collective give and receive: shards of two tensors, or of one.
+type sharded struct {
+	out, in   *tensor.Tensor
+	outs, ins []tensor.Shard
 }
 
 // shards cuts t and verifies that there is one shard for each rank, all of one shape.
@@ -79,12 +87,12 @@ func (g *ShardGroup) shards(t *tensor.Tensor, p tensor.Placement) ([]tensor.Shar
 }
 
 // meet lets every shard join one collective.
-func (g *ShardGroup) meet(c Caller, o Operation, outs, ins []tensor.Shard) (*Work, error) {
+func (g *ShardGroup) meet(c Caller, o Operation, s sharded) (*Work, error) {
 	if err := g.host.Alive(); err != nil {
 		return nil, err
 	}
-	group := g.group(ins)
-	o.Out, o.In = []*tensor.Tensor{outs[0].View}, []*tensor.Tensor{ins[0].View}
+	group := g.group(s.ins)
+	o.Out, o.In = []*tensor.Tensor{s.outs[0].View}, []*tensor.Tensor{s.ins[0].View}
 	if err := o.check(group, 0); err != nil {
 		return nil, err
 	}
@@ -93,7 +101,7 @@ func (g *ShardGroup) meet(c Caller, o Operation, outs, ins []tensor.Shard) (*Wor
 	}
 	m := newMeeting(group, g.next, &o)
 	g.next++
-	w := m.joinAll(g.host, c, g.last, outs, ins)
+	w := m.joinAll(g.host, c, g.last, s)
 	g.last = w.Event
 	return w, nil
 }

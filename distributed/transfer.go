@@ -122,18 +122,25 @@ func (a *access) verb() string {
 }
 
 // String describes the access. It implements torchemu.Reason.
-func (a *access) String() string {
+func (a *access) String() string { return torchemu.Chain(a) }
+
+// Alone describes the access itself. It implements torchemu.Link.
+func (a *access) Alone() string {
 	text := fmt.Sprintf("%s of %d bytes of the memory of ranks %v", a.verb(), a.Bytes, a.Peers)
-	text += at(a.backend.Sites.Text(a.site))
+	return text + at(a.backend.Sites.Text(a.site))
+}
+
+// Follows is what is on the stream before it. It implements torchemu.Link.
+func (a *access) Follows() *torchemu.Event {
 	for _, e := range torchemu.Unfinished(a.after...) {
-		return text + ", which follows " + e.Reason().String()
+		return e
 	}
-	return text
+	return nil
 }
 
 // Needs are those that what it follows needs. It implements torchemu.Reason.
 func (a *access) Needs() []int {
-	for _, e := range torchemu.Unfinished(a.after...) {
+	if e := a.Follows(); e != nil {
 		return e.Reason().Needs()
 	}
 	return nil

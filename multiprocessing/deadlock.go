@@ -36,26 +36,17 @@ type Habit struct{ Does, Instead string } // "receives", "send"
 func blocked(rank int, e *torchemu.Event) Blocked {
 	r := e.Reason()
 	b := Blocked{Rank: rank, On: r.String(), Needs: r.Needs()}
-	b.operation = operationOf(r)
+	b.operation, _ = torchemu.Origin(r).(Operation) // whose needs they are
 	b.suspect = suspectOf(r)
 	return b
 }
 
-// operationOf is what is waited for, or what that follows, where it is one of several ranks.
-func operationOf(r torchemu.Reason) Operation {
-	if o, ok := r.(Operation); ok {
-		return o
-	}
-	if f, ok := r.(torchemu.Follower); ok && f.Follows() != nil {
-		return operationOf(f.Follows().Reason())
-	}
-	return nil
-}
-
-// suspectOf asks what is waited for, or what that follows, for what is probably wrong.
+// suspectOf asks what is waited for, and what that follows, for what is probably wrong.
 func suspectOf(r torchemu.Reason) string {
 	if s, ok := r.(interface{ Suspect() string }); ok {
-		return s.Suspect()
+		if cause := s.Suspect(); cause != "" {
+			return cause
+		}
 	}
 	if f, ok := r.(torchemu.Follower); ok && f.Follows() != nil {
 		return suspectOf(f.Follows().Reason())

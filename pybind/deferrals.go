@@ -1,9 +1,6 @@
 package pybind
 
-import (
-	"github.com/torchemu/torchemu/torchemu"
-	"github.com/torchemu/torchemu/torchemu/tensor"
-)
+import "github.com/torchemu/torchemu/torchemu"
 
 // What Soon answers instead of an event.
 const (
@@ -13,13 +10,13 @@ const (
 
 // Soon is Settled for a host that can put off what it needs the data for, see Defer: the event ends also when simulated
 // time is to pass. It is -1 where the data is not to be waited for at all.
-func Soon(t int64) (event int64, err error) {
+func Soon(t int64, writes bool) (event int64, err error) {
 	defer guard(&err)
-	w, e, err := unsettled(t)
-	if err != nil || e == nil {
+	w, before, err := unsettled(t, writes)
+	if err != nil || len(before) == 0 {
 		return inPlace, err
 	}
-	soon := w.Soon(e)
+	soon := w.Soon(before)
 	if soon == nil {
 		return inVain, nil
 	}
@@ -27,26 +24,21 @@ func Soon(t int64) (event int64, err error) {
 }
 
 // Defer notes that a rank's host has put off a computation, called name in reports, until the data of the tensors
-// "3,7" is in place that it reads and writes. It returns the computation's number.
-func Defer(worldHandle int64, rank int, name, tensors string) (number int64, err error) {
+// "3,7" is in place that it reads, and of those that it writes. It returns the computation's number.
+func Defer(worldHandle int64, rank int, name, reads, writes string) (number int64, err error) {
 	defer guard(&err)
-	_, r, err := rankOf(worldHandle, rank)
+	w, r, err := rankOf(worldHandle, rank)
 	if err != nil {
 		return 0, err
 	}
-	handles, err := parseInts(tensors)
-	if err != nil {
+	var uses torchemu.Uses
+	if uses.Reads, err = parseTensors(w, reads); err != nil {
 		return 0, err
 	}
-	uses := make([]*tensor.Tensor, len(handles))
-	for i, h := range handles {
-		o, err := tensorOf(int64(h))
-		if err != nil {
-			return 0, err
-		}
-		uses[i] = o.object.Tensor
+	if uses.Writes, err = parseTensors(w, writes); err != nil {
+		return 0, err
 	}
-	return int64(r.Defer(name, uses...)), nil
+	return int64(r.Defer(name, uses)), nil
 }
 
 // Due returns the number of a computation that has been put off and is to be done now; minus the number, if it is to be

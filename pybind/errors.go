@@ -69,7 +69,7 @@ func exceptionOf(err error) string {
 	case errors.As(err, &killed):
 		return "RankKilledError"
 	case errors.Is(err, unix.ENOMEM):
-		return "MemoryError"
+		return "HostMemoryError"
 	case errors.Is(err, fs.ErrNotExist):
 		return "FileNotFoundError"
 	case errors.Is(err, fs.ErrPermission):

@@ -9,6 +9,7 @@ import (
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -116,13 +117,13 @@ func (p *placed) letGo(freed func()) (used bool) {
 	if p.holders.Add(-1) > 0 {
 		return false
 	}
-	e := torchemu.PendingOn(p.Tensor)
-	if e == nil {
+	users := torchemu.Users(p.Storage())
+	if len(users) == 0 {
 		p.Storage().Release()
 		return false
 	}
-	e.WhenDone(func() {
-		if e.Err() == nil { // operations before one that failed may still be going on
+	torchemu.AfterAll(users, func(sim.Time) {
+		if torchemu.FirstError(users) == nil { // operations before one that failed may still be going on
 			p.Storage().Release()
 			freed()
 		}
@@ -134,7 +135,7 @@ func (p *placed) letGo(freed func()) (used bool) {
 type remains struct{ *placed }
 
 func remainsOf(p *placed) remains {
-	p.Storage().Pend(nil) // what was pending will not happen, and holds on to the World
+	p.Storage().Forget() // what was pending will not happen, and holds on to the World
 	return remains{p}
 }
 

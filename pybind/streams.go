@@ -3,6 +3,7 @@ package pybind
 import (
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
 func streamOf(handle int64) (owned[*torchemu.Stream], error) {
@@ -180,29 +181,45 @@ func limited(w *world, r *torchemu.Rank, e *torchemu.Event, d sim.Time, text str
 	return both
 }
 
-// Settled returns an event that ends as soon as the tensor's data is in place, in no simulated time; 0 when it is. An
-// operation that has failed is an error.
-func Settled(t int64) (event int64, err error) {
+// Settled returns an event that ends as soon as the tensor's elements can be read, in no simulated time, or written: when
+// the data of operations on them is in place. It is 0 when it is. An operation that has failed is an error.
+func Settled(t int64, writes bool) (event int64, err error) {
 	defer guard(&err)
-	w, e, err := unsettled(t)
-	if err != nil || e == nil {
+	w, before, err := unsettled(t, writes)
+	if err != nil || len(before) == 0 {
 		return 0, err
 	}
-	data := torchemu.NewEvent(e.Reason())
-	e.WhenSettled(func() { data.Fail(e.Err(), w.Engine.Now()) })
-	return register(owned[*torchemu.Event]{data, w}), nil
+	return register(owned[*torchemu.Event]{w.Settled(before), w}), nil
 }
 
-// unsettled returns what puts a tensor's data in place, and its World; no event when the data is there. An operation
-// that has failed is an error.
-func unsettled(t int64) (*world, *torchemu.Event, error) {
+// unsettled returns the operations whose data is to be in place before a tensor is read, or written, and its World. An
+// operation that has failed is an error.
+func unsettled(t int64, writes bool) (*world, []*torchemu.Event, error) {
 	o, err := tensorOf(t)
 	if err != nil {
 		return nil, nil, err
 	}
-	e := torchemu.PendingOn(o.object.Tensor)
-	if e != nil && e.Settled() {
-		return o.world, nil, e.Err()
+	before := torchemu.PendingOn(o.object.Tensor, tensor.Access(writes))
+	if err := torchemu.FirstError(before); err != nil {
+		return nil, nil, err
 	}
-	return o.world, e, nil
+	return o.world, torchemu.Unsettled(before), nil
+}
+
+// UnderWay says what is under way on a tensor's storage, whichever its elements are: nothing, 0; operations whose data is
+// in place, 1; or others, 2, such as have failed.
+func UnderWay(t int64) (state int, err error) {
+	defer guard(&err)
+	o, err := tensorOf(t)
+	if err != nil {
+		return 0, err
+	}
+	users := torchemu.Users(o.object.Storage())
+	switch {
+	case len(users) == 0:
+		return 0, nil
+	case torchemu.FirstError(users) == nil && len(torchemu.Unsettled(users)) == 0:
+		return 1, nil
+	}
+	return 2, nil
 }

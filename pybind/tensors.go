@@ -101,6 +101,24 @@ func ViewTensor(base int64, shape, strides string, offset int) (handle int64, er
 	return registerTensor(v, o.world, o.object.holders), nil
 }
 
+// ReinterpretTensor makes a contiguous tensor of another dtype from the first byte of a tensor's storage on.
+func ReinterpretTensor(base int64, dtypeName, shape string) (handle int64, err error) {
+	defer guard(&err)
+	o, err := tensorOf(base)
+	if err != nil {
+		return 0, err
+	}
+	d, dims, err := parseType(dtypeName, shape)
+	if err != nil {
+		return 0, err
+	}
+	v, err := tensor.Over(o.object.Storage(), d, tensor.Layout{Shape: dims})
+	if err != nil {
+		return 0, err
+	}
+	return registerTensor(v, o.world, o.object.holders), nil
+}
+
 // Release lets go of a handle of any kind. The memory of a tensor's storage is freed with its last view. Memory that
 // Python owns may still be used by operations then: that is what is returned, and Returned says when it no longer is.
 // Releasing twice does nothing.
@@ -213,7 +231,7 @@ func pendingOn(handle int64) (*torchemu.Event, error) {
 		if err := o.world.checkThread(); err != nil {
 			return nil, err
 		}
-		return torchemu.PendingOn(o.object.Tensor), nil
+		return torchemu.All(torchemu.PendingOn(o.object.Tensor, tensor.Read)), nil
 	case owned[*torchemu.Event]:
 		return o.object, o.world.checkThread()
 	case owned[*distributed.Work]:

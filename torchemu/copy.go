@@ -7,7 +7,7 @@ import "github.com/torchemu/torchemu/torchemu/tensor"
 // elements as they are now, and the host does not wait.
 func (r *Rank) Copy(dst, src *tensor.Tensor) error {
 	start := r.Launch()
-	before := PendingOn(dst)
+	before := All(PendingOn(dst, tensor.Write))
 	if before == nil || before.Settled() {
 		return dst.CopyFrom(src)
 	}
@@ -18,8 +18,8 @@ func (r *Rank) Copy(dst, src *tensor.Tensor) error {
 	if err := snapshot.CopyFrom(src); err != nil {
 		return err
 	}
-	e := NewEvent(behind{before})
-	e.Pend(dst)
+	e := NewEvent(queuedCopy{before})
+	e.Pend(dst, tensor.Write)
 	r.Issued(e)
 	before.WhenSettled(func() { r.copyBehind(e, dst, snapshot) })
 	before.WhenDone(func() { e.Finish(max(start, before.At())) })
@@ -36,9 +36,10 @@ func (r *Rank) copyBehind(e *Event, dst, snapshot *tensor.Tensor) {
 	e.Settle()
 }
 
-// behind is the reason of an operation that follows another.
-type behind struct{ before *Event }
+// queuedCopy is the reason of a copy that takes its turn. It implements Link.
+type queuedCopy struct{ before *Event }
 
-func (b behind) Follows() *Event { return b.before }
-func (b behind) String() string  { return "a copy_ that follows " + b.before.Reason().String() }
-func (b behind) Needs() []int    { return b.before.Reason().Needs() }
+func (c queuedCopy) Follows() *Event { return c.before }
+func (c queuedCopy) Alone() string   { return "a copy_" }
+func (c queuedCopy) String() string  { return Chain(c) }
+func (c queuedCopy) Needs() []int    { return needsBehind(c) }

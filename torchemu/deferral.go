@@ -1,8 +1,9 @@
 package torchemu
 
 import (
+	"slices"
+
 	"github.com/torchemu/torchemu/torchemu/sim"
-	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
 // deferrals are computations that hosts have put off until the data that they need is in place, and hosts that have not
@@ -15,24 +16,29 @@ type deferrals struct {
 }
 
 // glance is a host's wait for data, in no simulated time.
-type glance struct{ data, given *Event } // what it waits for, and what it is parked on
+type glance struct {
+	data  []*Event // what it waits for
+	given *Event   // what it is parked on
+}
 
-// Soon returns an event for a host that needs e's data for a computation which it could put off. The event ends when the
-// data is in place, or else before simulated time passes: a device's host would not wait at all, but where other ranks
-// bring the data about meanwhile, as they do that run the same program, the host can compute at once. It is nil when
-// this has been in vain before. The end of an event that holds hosts is that of its data in any case.
-func (w *World) Soon(e *Event) *Event {
-	if e.inVain {
+// Soon returns an event for a host that needs the data of operations, of one at least, for a computation which it could
+// put off. The event ends when the data is in place, or else before simulated time passes: a device's host would not wait
+// at all, but where other ranks bring the data about meanwhile, as they do that run the same program, the host can compute
+// at once. It is nil when this has been in vain before. Where one of the operations holds hosts, only the data ends it.
+func (w *World) Soon(data []*Event) *Event {
+	if slices.ContainsFunc(data, func(e *Event) bool { return e.inVain }) {
 		return nil
 	}
-	d := &w.deferrals
-	given := NewEvent(e.reason)
-	e.WhenSettled(func() { given.Fail(e.err, w.Engine.Now()) })
-	if h, ok := e.reason.(Holder); ok && h.HoldsHost() {
-		return given
+	given := w.Settled(data)
+	if !slices.ContainsFunc(data, holdsHost) {
+		w.waiting = append(w.waiting, glance{data, given})
 	}
-	d.waiting = append(d.waiting, glance{e, given})
 	return given
+}
+
+func holdsHost(e *Event) bool {
+	h, ok := e.reason.(Holder)
+	return ok && h.HoldsHost()
 }
 
 // giveUp lets hosts do without the data that they wait for in no simulated time, if such time is to pass now. It reports
@@ -45,7 +51,10 @@ func (w *World) giveUp() bool {
 	gave := false
 	for _, g := range w.waiting {
 		if !g.given.done {
-			g.data.inVain, gave = true, true
+			gave = true
+			for _, e := range g.data {
+				e.inVain = e.inVain || !e.settled
+			}
 			g.given.Finish(now)
 		}
 	}
@@ -57,38 +66,25 @@ func (w *World) giveUp() bool {
 // Defer notes that the rank's host has put off a computation until the data of the tensors is in place that it reads and
 // writes; whoever needs these afterwards waits for it. name is for reports. The number is that by which Due says that
 // the time has come.
-func (r *Rank) Defer(name string, uses ...*tensor.Tensor) uint64 {
+func (r *Rank) Defer(name string, uses Uses) uint64 {
 	d := &r.world.deferrals
 	if d.open == nil {
 		d.open = map[uint64]*Event{}
 	}
 	d.last++
-	var before []*Event
-	for _, t := range uses {
-		before = append(before, PendingOn(t))
-	}
-	number, why := d.last, &putOff{name: name, before: Unfinished(before...)}
+	number, why := d.last, &putOff{name: name, before: Unfinished(uses.Before()...)}
 	e := NewEvent(why)
 	e.inVain = true // as what it waits for was
 	d.open[number] = e
-	for _, t := range uses {
-		e.Pend(t)
-	}
+	uses.Pend(e)
 	r.Issued(e)
 	afterSettled(why.before, func() {
-		e.failAsFirst(why.before, r.world.Engine.Now())
+		if err := FirstError(why.before); err != nil {
+			e.Fail(err, r.world.Engine.Now())
+		}
 		d.due = append(d.due, number)
 	})
 	return number
-}
-
-// failAsFirst fails the event as the first of the others does that has failed, if one has.
-func (e *Event) failAsFirst(others []*Event, now sim.Time) {
-	for _, o := range others {
-		if o.err != nil {
-			e.Fail(o.err, now)
-		}
-	}
 }
 
 // Due takes the number of a computation of which the data is in place; lost, if there will be none. The host that put it
@@ -122,9 +118,9 @@ func (w *World) Computed(number uint64, err error) {
 	e.Settle()
 	why, now := e.reason.(*putOff), w.Engine.Now()
 	AfterAll(why.before, func(latest sim.Time) {
-		e.failAsFirst(why.before, latest)
+		err := FirstError(why.before)
 		why.before = nil // or a chain would keep all that ever was in it
-		e.Finish(max(now, latest))
+		e.Fail(err, max(now, latest))
 	})
 }
 
@@ -136,29 +132,14 @@ type putOff struct {
 
 // Follows is the first event whose data is missing, or else one that has not ended. It implements Follower.
 func (p *putOff) Follows() *Event {
-	for _, e := range p.before {
-		if !e.settled {
-			return e
-		}
-	}
-	for _, e := range Unfinished(p.before...) {
-		return e
-	}
-	return nil
+	return firstMissing(p.before)
 }
 
 // String names the computation and what it waits for. It implements Reason.
-func (p *putOff) String() string {
-	if before := p.Follows(); before != nil {
-		return p.name + ", which follows " + before.Reason().String()
-	}
-	return p.name
-}
+func (p *putOff) String() string { return Chain(p) }
+
+// Alone names the computation. It implements Link.
+func (p *putOff) Alone() string { return p.name }
 
 // Needs are those that what it follows needs. It implements Reason.
-func (p *putOff) Needs() []int {
-	if before := p.Follows(); before != nil {
-		return before.Reason().Needs()
-	}
-	return nil
-}
+func (p *putOff) Needs() []int { return needsBehind(p) }

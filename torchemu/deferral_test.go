@@ -13,8 +13,15 @@ func pendingTensor(t *testing.T) (*tensor.Tensor, *torchemu.Event) {
 	t.Helper()
 	x := vector(t)
 	e := torchemu.NewEvent(nil)
-	e.Pend(x)
+	e.Pend(x, tensor.Write)
 	return x, e
+}
+
+func writing(tensors ...*tensor.Tensor) torchemu.Uses { return torchemu.Uses{Writes: tensors} }
+
+// pending is the end of what a host waits for that reads a tensor.
+func pending(x *tensor.Tensor) *torchemu.Event {
+	return torchemu.All(torchemu.PendingOn(x, tensor.Read))
 }
 
 // TestSoon: a host waits for data as long as no time passes, and not again for what it has given up.
@@ -24,7 +31,7 @@ func TestSoon(t *testing.T) {
 	_, lasts := pendingTensor(t)
 	w.At(0, func(sim.Time) { settles.Settle() })
 	w.At(1, func(sim.Time) { lasts.Settle() })
-	first, second := w.Soon(settles), w.Soon(lasts)
+	first, second := w.Soon([]*torchemu.Event{settles}), w.Soon([]*torchemu.Event{lasts})
 	step := func() {
 		t.Helper()
 		if ready, stepped := w.Step(); ready || !stepped {
@@ -39,7 +46,7 @@ func TestSoon(t *testing.T) {
 	if !second.Done() || lasts.Settled() || w.Engine.Now() != 0 {
 		t.Errorf("before time passes the wait has ended: %v, with data %v, at %v", second.Done(), lasts.Settled(), w.Engine.Now())
 	}
-	if w.Soon(lasts) != nil {
+	if w.Soon([]*torchemu.Event{lasts}) != nil {
 		t.Error("a host waits again for what it has given up")
 	}
 	step()
@@ -54,10 +61,10 @@ func TestDefer(t *testing.T) {
 	w, r := newHandy(t)
 	x, ofX := pendingTensor(t)
 	y, ofY := pendingTensor(t)
-	both := r.Defer("both", x, y)
-	later := r.Defer("later", y)
+	both := r.Defer("both", writing(x, y))
+	later := r.Defer("later", writing(y))
 	z, ofZ := pendingTensor(t)
-	lost := r.Defer("lost", z)
+	lost := r.Defer("lost", writing(z))
 	if n, _ := w.Due(); n != 0 {
 		t.Fatalf("computation %d is due before its data", n)
 	}
@@ -72,7 +79,7 @@ func TestDefer(t *testing.T) {
 	if n, gone := w.Due(); n != both || gone {
 		t.Fatalf("Due() = %d, %v; want %d", n, gone, both)
 	}
-	if e := torchemu.PendingOn(x); e == nil || e.Settled() {
+	if e := pending(x); e == nil || e.Settled() {
 		t.Error("what a computation is to write is in place before it is done")
 	}
 	w.Computed(both, nil)
@@ -80,11 +87,11 @@ func TestDefer(t *testing.T) {
 		t.Errorf("computation %d is due after the one before; want %d", n, later)
 	}
 	w.Computed(later, errors.New("no"))
-	if e := torchemu.PendingOn(y); e == nil || e.Err() == nil {
+	if e := pending(y); e == nil || e.Err() == nil {
 		t.Error("nobody learns of a computation that failed")
 	}
 	ofX.Finish(3 * us)
-	if e := torchemu.PendingOn(x); e == nil || !e.Settled() {
+	if e := pending(x); e == nil || !e.Settled() {
 		t.Error("a computation ends before all that it follows, or its data is not in place")
 	}
 	ofY.Finish(7 * us)
@@ -92,7 +99,7 @@ func TestDefer(t *testing.T) {
 	if n, gone := w.Due(); n != lost || !gone {
 		t.Errorf("Due() = %d, %v; want %d, which is lost", n, gone, lost)
 	}
-	if e := torchemu.PendingOn(x); e != nil {
+	if e := pending(x); e != nil {
 		t.Errorf("something is pending on x: %v", e.Reason())
 	}
 	w.Computed(both, nil) // nothing happens

@@ -1,9 +1,6 @@
 package torchemu
 
-import (
-	"github.com/torchemu/torchemu/torchemu/sim"
-	"github.com/torchemu/torchemu/torchemu/tensor"
-)
+import "github.com/torchemu/torchemu/torchemu/sim"
 
 // Event is the completion of one operation of one rank. It happens in two moments. The operation is *settled* once
 // its effect on data is in place: data depends on the order of operations and never on time, so this may be long
@@ -151,19 +148,4 @@ func AfterAll(events []*Event, f func(latest sim.Time)) {
 		})
 	}
 	one()
-}
-
-// effect is an event as a storage sees it: one that failed is never over, so that every later reader learns of it.
-type effect struct{ *Event }
-
-func (p effect) Done() bool { return p.done && p.err == nil }
-
-// Pend records that the operation reads or writes t's storage.
-func (e *Event) Pend(t *tensor.Tensor) { t.Storage().Pend(effect{e}) }
-
-// PendingOn returns the latest operation on t's storage that has not ended, or that failed; nil when there is none.
-// A host that reads t waits for it.
-func PendingOn(t *tensor.Tensor) *Event {
-	p, _ := t.Storage().Pending().(effect)
-	return p.Event
 }

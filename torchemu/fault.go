@@ -219,15 +219,15 @@ func (w *World) why(e *Event, asked map[*Event]bool) string {
 	}
 	asked[e] = true
 	switch r := e.reason.(type) {
-	case Follower:
-		return w.why(r.Follows(), asked)
-	case Operation:
+	case Operation: // which may follow something, too
 		if why := r.Obstacle(); why != "" {
 			return why
 		}
 		if after := Unfinished(r.After()...); len(after) > 0 {
 			return w.whyAny(after, asked)
 		}
+	case Follower:
+		return w.why(r.Follows(), asked)
 	}
 	return w.whyRanks(e.reason.Needs(), asked)
 }

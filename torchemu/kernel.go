@@ -80,7 +80,7 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 		a.WhenDone(func() { a.record(a.at) })
 	}
 	for _, t := range outs {
-		a.Pend(t)
+		a.Pend(t, tensor.Write)
 	}
 	if a.run == nil {
 		a.Settle()
@@ -105,7 +105,7 @@ func (s *Stream) before(a *activity, uses []*tensor.Tensor) *Event {
 		return events[0]
 	}
 	for _, t := range uses {
-		events = append(events, PendingOn(t))
+		events = append(events, PendingOn(t, tensor.Write)...)
 	}
 	events = Unfinished(events...)
 	switch len(events) {
@@ -171,15 +171,15 @@ func (a *activity) record(now sim.Time) {
 func (a *activity) Follows() *Event { return a.after }
 
 // String names the activity and what it waits for. It implements Reason.
-func (a *activity) String() string {
+func (a *activity) String() string { return Chain(a) }
+
+// Alone names the activity, and says what a device program that has started waits for. It implements Link.
+func (a *activity) Alone() string {
 	name := a.name
 	if a.report != nil {
 		name = fmt.Sprintf("kernel %q", a.name)
 	}
-	switch {
-	case a.after != nil:
-		return name + ", which follows " + a.after.Reason().String()
-	case a.report != nil:
+	if a.after == nil && a.report != nil {
 		if on := a.report().On; on != "" {
 			return name + ", which" + on
 		}
@@ -187,24 +187,13 @@ func (a *activity) String() string {
 	return name
 }
 
-// Suspect is what is probably wrong if the activity, or the device program that it follows, never ends.
+// Suspect is what is probably wrong if the device program, once it has started, never ends.
 func (a *activity) Suspect() string {
-	if a.after != nil {
-		if before, ok := a.after.Reason().(*activity); ok {
-			return before.Suspect()
-		}
-		return ""
-	}
-	if a.report == nil {
+	if a.after != nil || a.report == nil {
 		return ""
 	}
 	return a.report().Cause
 }
 
 // Needs are those that what it follows needs. It implements Reason.
-func (a *activity) Needs() []int {
-	if a.after == nil {
-		return nil
-	}
-	return a.after.Reason().Needs()
-}
+func (a *activity) Needs() []int { return needsBehind(a) }

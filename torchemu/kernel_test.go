@@ -102,11 +102,11 @@ func TestKernelsArePendingOnTheirOutputs(t *testing.T) {
 	w, r := newHandy(t)
 	x, y := filled(t, 1), filled(t, 2)
 	e := launch(t, r.Stream(), 20*us, x)
-	if torchemu.PendingOn(x) != e || torchemu.PendingOn(y) != nil || r.Outstanding() != e {
+	if pending(x) != e || pending(y) != nil || r.Outstanding() != e {
 		t.Error("the kernel is pending on other tensors than its output, or not outstanding")
 	}
 	run(w)
-	if torchemu.PendingOn(x) != nil || r.Outstanding() != nil {
+	if pending(x) != nil || r.Outstanding() != nil {
 		t.Error("a kernel that has ended is pending")
 	}
 }

@@ -41,7 +41,7 @@ func TestProgramsOnAStream(t *testing.T) {
 	first := program(t, w, s, 3*us, nil, x)
 	after := launch(t, s, us)
 	other := program(t, w, r.NewStream(), 2*us, nil, x)
-	if first.Settled() || !before.Settled() || torchemu.PendingOn(x) != other {
+	if first.Settled() || !before.Settled() || pending(x) != other {
 		t.Error("a program's data is there when it is issued")
 	}
 	recorded := s.Record()

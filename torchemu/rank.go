@@ -22,6 +22,9 @@ type Rank struct {
 	fate
 }
 
+// World is what the rank is part of.
+func (r *Rank) World() *World { return r.world }
+
 // Now is the rank's host time. The host runs ahead of the engine while it issues work and catches up when it waits.
 func (r *Rank) Now() sim.Time { return max(r.clock, r.world.Engine.Now()) }
 

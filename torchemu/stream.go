@@ -1,7 +1,6 @@
 package torchemu
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -79,19 +78,7 @@ func (s *Stream) Record() *Event {
 // stream now, and fails as the first of them does that fails; nil when it is in place.
 func (s *Stream) Settled() *Event {
 	s.dropSettled()
-	if len(s.unsettled) == 0 {
-		return nil
-	}
-	before := slices.Clone(s.unsettled)
-	e := NewEvent(&allOf{before})
-	afterSettled(before, func() {
-		var err error
-		for _, part := range before {
-			err = cmp.Or(err, part.err)
-		}
-		e.Fail(err, s.rank.world.Engine.Now())
-	})
-	return e
+	return s.rank.world.Settled(slices.Clone(s.unsettled))
 }
 
 // afterSettled runs f once all the events have settled.
@@ -114,39 +101,6 @@ type follows struct{ tail *Event }
 func (f follows) Follows() *Event { return f.tail }
 func (f follows) String() string  { return f.tail.Reason().String() }
 func (f follows) Needs() []int    { return f.tail.Reason().Needs() }
-
-// join is the latest of several events. It fails as the first of them does that fails.
-func join(events []*Event) *Event {
-	a := &allOf{events}
-	e := NewEvent(a)
-	AfterAll(events, func(latest sim.Time) {
-		var err error
-		for _, part := range a.parts {
-			if err == nil {
-				err = part.err
-			}
-		}
-		a.parts = nil // or a chain would keep all that ever was in it
-		e.Fail(err, latest)
-	})
-	return e
-}
-
-// allOf is the reason of a joined event: the first of its parts that is missing.
-type allOf struct{ parts []*Event }
-
-// Follows is the first part that has not ended. It implements Follower.
-func (a *allOf) Follows() *Event {
-	for _, e := range a.parts {
-		if !e.Done() {
-			return e
-		}
-	}
-	return nil
-}
-
-func (a *allOf) String() string { return a.Follows().Reason().String() }
-func (a *allOf) Needs() []int   { return a.Follows().Reason().Needs() }
 
 // At runs f at a simulated time; now, when that is past.
 func (w *World) At(t sim.Time, f func(now sim.Time)) {

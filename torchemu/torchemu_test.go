@@ -78,18 +78,18 @@ func TestAFailedOperationStaysOnItsTensor(t *testing.T) {
 	x := filled(t, 1)
 	boom := errors.New("boom")
 	e := torchemu.NewEvent(nil)
-	e.Pend(x)
-	if torchemu.PendingOn(x) != e {
+	e.Pend(x, tensor.Write)
+	if pending(x) != e {
 		t.Error("a pending operation is not found")
 	}
 	e.Fail(boom, 3)
-	if p := torchemu.PendingOn(x); p == nil || !errors.Is(p.Err(), boom) {
+	if p := pending(x); p == nil || !errors.Is(p.Err(), boom) {
 		t.Error("a reader does not learn of the failure")
 	}
 	ok := torchemu.NewEvent(nil)
-	ok.Pend(x)
+	ok.Pend(x, tensor.Write)
 	ok.Finish(4)
-	if torchemu.PendingOn(x) != nil {
+	if pending(x) != nil {
 		t.Error("a finished operation is still pending")
 	}
 }
@@ -127,7 +127,7 @@ func TestCopyAtOnceWhenNothingIsPending(t *testing.T) {
 	if err := r.Copy(dst, src); err != nil {
 		t.Fatal(err)
 	}
-	if got := values(dst); !reflect.DeepEqual(got, []float64{5, 5, 5}) || torchemu.PendingOn(dst) != nil {
+	if got := values(dst); !reflect.DeepEqual(got, []float64{5, 5, 5}) || pending(dst) != nil {
 		t.Errorf("got %v", got)
 	}
 }
@@ -137,7 +137,7 @@ func TestCopyBehindAPendingOperation(t *testing.T) {
 	r := newRank(t)
 	dst, src := filled(t, 0), filled(t, 5)
 	before := torchemu.NewEvent(reason("before"))
-	before.Pend(dst)
+	before.Pend(dst, tensor.Write)
 	before.WhenSettled(func() { dst.Fill(9) })
 	if err := r.Copy(dst, src); err != nil {
 		t.Fatal(err)
@@ -146,14 +146,14 @@ func TestCopyBehindAPendingOperation(t *testing.T) {
 	if got := values(dst); !reflect.DeepEqual(got, []float64{0, 0, 0}) {
 		t.Errorf("the copy did not wait: %v", got)
 	}
-	if e := torchemu.PendingOn(dst); e == nil || e.Reason().String() != "a copy_ that follows before" || r.Outstanding() != e {
+	if e := pending(dst); e == nil || e.Reason().String() != "a copy_, which follows before" || r.Outstanding() != e {
 		t.Errorf("pending is %v", e)
 	}
 	before.Finish(sim.Second)
 	if got := values(dst); !reflect.DeepEqual(got, []float64{5, 5, 5}) {
 		t.Errorf("got %v", got)
 	}
-	if torchemu.PendingOn(dst) != nil || r.Outstanding() != nil {
+	if pending(dst) != nil || r.Outstanding() != nil {
 		t.Error("the copy has not ended")
 	}
 }
@@ -168,7 +168,7 @@ func TestCopyOfTheWrongShape(t *testing.T) {
 	if err := r.Copy(dst, src); err == nil {
 		t.Error("no error at once")
 	}
-	torchemu.NewEvent(reason("x")).Pend(dst)
+	torchemu.NewEvent(reason("x")).Pend(dst, tensor.Write)
 	if err := r.Copy(dst, src); err == nil {
 		t.Error("no error when queued")
 	}

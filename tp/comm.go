@@ -54,14 +54,7 @@ func (c *Comm) check() error {
 // Wait lets the rank's host wait until the operations on tensors have ended, in simulated time. A program does this
 // before it reads them.
 func (c *Comm) Wait(tensors ...*tensor.Tensor) error {
-	for _, t := range tensors {
-		if e := torchemu.PendingOn(t); e != nil {
-			if err := c.process.Wait(e); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return c.wait(torchemu.All(torchemu.Uses{Reads: tensors}.Before()))
 }
 
 func (c *Comm) stream() *torchemu.Stream { return c.process.Stream() }
@@ -69,23 +62,19 @@ func (c *Comm) stream() *torchemu.Stream { return c.process.Stream() }
 // settle parks the rank until the data of tensors is in place. This takes no simulated time: what a device computes
 // with is there when its turn comes.
 func (c *Comm) settle(tensors ...*tensor.Tensor) error {
-	for _, t := range tensors {
-		e := torchemu.PendingOn(t)
-		if e == nil {
-			continue
-		}
-		if !e.Settled() {
-			settled := torchemu.NewEvent(e.Reason())
-			e.WhenSettled(func() { settled.Finish(0) })
-			if err := c.process.Wait(settled); err != nil {
-				return err
-			}
-		}
-		if err := e.Err(); err != nil {
-			return err
-		}
+	before := torchemu.Uses{Reads: tensors}.Before()
+	if err := torchemu.FirstError(before); err != nil {
+		return err
 	}
-	return nil
+	return c.wait(c.process.World().Settled(torchemu.Unsettled(before)))
+}
+
+// wait parks the rank until an event has ended; nil is none.
+func (c *Comm) wait(e *torchemu.Event) error {
+	if e == nil {
+		return nil
+	}
+	return c.process.Wait(e)
 }
 
 // operation is one kernel of a device.

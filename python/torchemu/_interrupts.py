@@ -27,7 +27,15 @@ _GRACE = 0.5  # seconds in which an interruptible program has long noticed
 
 
 class CtrlC(KeyboardInterrupt):
-    """The user's, as opposed to one that a program raises itself."""
+    """The user's, as opposed to one that a program raises itself.
+
+    Attributes:
+        rank: the one that was running.
+        place: where in the program; "" for nowhere in it.
+    """
+
+    rank: int | None = None
+    place: str = ""
 
 
 class Unread(CtrlC):
@@ -90,6 +98,14 @@ def is_users(interrupt: KeyboardInterrupt) -> bool:
     it cannot be told who raised it."""
     handler = _handler_of(signal.SIGINT)
     return isinstance(interrupt, CtrlC) or getattr(handler, "__module__", None) != __name__
+
+
+def told(interrupt: KeyboardInterrupt) -> str:
+    """What a command says when it has been interrupted."""
+    if not isinstance(interrupt, CtrlC) or not interrupt.place:
+        return "interrupted"
+    who = "at" if interrupt.rank is None else f"while rank {interrupt.rank} was at"
+    return f"interrupted {who} {interrupt.place}"
 
 
 @contextlib.contextmanager

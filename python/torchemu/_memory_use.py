@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -99,12 +99,25 @@ class Use:
         self.peak = self.allocated
 
     def _shortage(self, nbytes: int) -> str:
-        free = int(self.capacity * self.fraction) - self.allocated
+        allowed = int(self.capacity * self.fraction)
+        share = f" {readable(allowed)} allowed." if self.fraction < 1 else ""
+        free = max(allowed - self.allocated, 0)
         return (
             f"CUDA out of memory. Tried to allocate {readable(nbytes)}. GPU {_runtime.current().device} has a total "
-            f"capacity of {readable(self.capacity)} of which {readable(free)} is free; {readable(self.allocated)} is "
-            "allocated by tensors (all of its cubes' HBM, by the topology's capacity_gib)"
+            f"capacity of {readable(self.capacity)} of which {readable(free)} is free.{share} {self._takers()} The "
+            "capacity is the topology's: capacity_gib for each of a SIP's cubes."
         )
+
+    def _takers(self) -> str:
+        """What takes the memory, in a sentence."""
+        if not self._pieces:
+            return "No tensor takes any."
+        sizes = Counter(piece.nbytes for piece in self._pieces)
+        most, count = max(sizes.items(), key=lambda item: (item[0] * item[1], item[0]))
+        text = f"{readable(self.allocated)} is allocated by tensors"
+        if self.count == 1:
+            return f"{text}, by one."
+        return f"{text}, {self.count} of them: {count} of {readable(most)} take the most."
 
 
 _USE: RankLocal[Use] = RankLocal(Use)

@@ -32,7 +32,7 @@ from torchemu.amp.switches import *
 from torchemu.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from torchemu.compiler import compile  # noqa: A004 (PyTorch's name)
 from torchemu.dtypes import dtype
-from torchemu.errors import OutOfMemoryError
+from torchemu.errors import AcceleratorError, OutOfMemoryError
 from torchemu.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from torchemu.serialization import load, save
 
@@ -42,6 +42,7 @@ e, pi, inf, nan = math.e, math.pi, math.inf, math.nan
 newaxis = None
 
 __all__ = [
+    "AcceleratorError",
     "DPPolicy",
     "Event",
     "OutOfMemoryError",

@@ -201,6 +201,8 @@ class Tasks:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and _interrupts.is_users(error):
                 self.interrupt = error
+                if isinstance(error, _interrupts.CtrlC):
+                    error.rank = rank
             elif not self._unwinding:  # what comes out of a rank then is not a cause but a consequence
                 self._failed(rank, error)
                 code = _exit_code(error)

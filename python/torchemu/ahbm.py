@@ -15,6 +15,7 @@ from torchemu._streams import (
     stream,
     synchronize,
 )
+from torchemu.errors import AcceleratorError
 
 __all__ = [
     "Event",
@@ -51,7 +52,7 @@ def set_device(device: Any) -> None:
         device: its number, or a torch.device or its name; without a number nothing changes.
 
     Raises:
-        ValueError: there is no such SIP.
+        AcceleratorError: there is no such SIP; a RuntimeError and a ValueError.
         RuntimeError: the name of no device, or the host.
         TypeError: what names no device.
     """
@@ -85,13 +86,14 @@ def checked(device: int) -> int:
     """The device, if the rank's program has it.
 
     Raises:
-        ValueError: it has not.
+        AcceleratorError: it has not.
     """
     count = device_count()
     if not 0 <= device < count:
-        node = "" if _runtime.current().node is None else "each node of "
-        raise ValueError(
-            f"device {device} does not exist: {node}topology {_runtime.current_world().topology!r} has {count} SIPs "
+        fabric = f"topology {_runtime.current_world().topology!r}"
+        whose = fabric if _runtime.current().node is None else f"each node of {fabric}"
+        raise AcceleratorError(
+            f"CUDA error: invalid device ordinal: device {device} does not exist: {whose} has {count} SIPs "
             f"(devices 0 to {count - 1})"
         )
     return device

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ def load(file: str | Path) -> Callable[[Any], None]:
     """The run function of a bench file.
 
     Raises:
-        BenchError: there is no such file, or it has no function run.
+        BenchError: there is no such file, or it has no function run that takes one argument.
     """
     path = _existing(file)
     spec = importlib.util.spec_from_file_location(_MODULE, path.resolve())
@@ -39,7 +40,15 @@ def load(file: str | Path) -> Callable[[Any], None]:
     run = getattr(module, "run", None)
     if not callable(run):
         raise BenchError(f"{path}: a bench has a function run(torch), this file has none")
+    _check_parameter(path, run)
     return run
+
+
+def _check_parameter(path: Path, run: Callable[..., Any]) -> None:
+    try:
+        inspect.signature(run).bind(torchemu)
+    except TypeError:
+        raise BenchError(f"{path}: a bench's run is called with one argument, run(torch)") from None
 
 
 def _existing(file: str | Path) -> Path:

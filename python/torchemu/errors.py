@@ -55,3 +55,11 @@ class QueueEmptyError(DistStoreError):
 
 class OutOfMemoryError(RuntimeError, MemoryError):
     """A device's memory has no room for a tensor."""
+
+
+class AcceleratorError(RuntimeError, ValueError):
+    """There is no such device: a RuntimeError, as PyTorch's is, and as a wrong argument a ValueError."""
+
+
+class HostMemoryError(RuntimeError, MemoryError):
+    """The host has no room for a tensor: a RuntimeError, as PyTorch's is."""

@@ -22,7 +22,7 @@ from torchemu import _runtime, _safe_globals, _settings, dtypes
 from torchemu._device import device
 from torchemu._safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from torchemu._shape import Size
-from torchemu._tensor.core import Tensor, aliased_to
+from torchemu._tensor.core import Tensor, aliased_to, all_bytes
 from torchemu._tensor.storage import Storage
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
@@ -175,7 +175,7 @@ def save(
         _write(archive, f"{name}/data.pkl", pickled.getvalue())
         _write(archive, f"{name}/byteorder", b"little")
         for key, storage, _ in pickler.storages.values():
-            _write(archive, f"{name}/data/{key}", storage.contents())
+            _write(archive, f"{name}/data/{key}", all_bytes(storage)._read().tobytes())
         _write(archive, f"{name}/version", b"3\n")
 
 

@@ -302,19 +302,49 @@ def test_failed_spawn_is_reported_with_the_users_line(capsys: pytest.CaptureFixt
     assert "torchemu/_" not in err
 
 
-def test_errors_of_the_bench_itself_keep_their_traceback(bench_file: Any) -> None:
-    for body, kind in [("open('/does/not/exist')", FileNotFoundError), ("int('x')", ValueError)]:
-        with pytest.raises(kind) as raised:
-            cli.main(["bench", bench_file(body)])
-        assert raised.traceback[-1].path.name == "some_bench.py"
+def test_errors_of_the_bench_itself_are_shown_from_its_own_lines_on(
+    bench_file: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = bench_file("int('x')")
+    assert cli.main(["bench", file]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["Traceback (most recent call last):", f'  File "{file}", line 3, in run']
+    assert lines[-1] == "ValueError: invalid literal for int() with base 10: 'x'"
+    monkeypatch.setenv("TORCHEMU_TRACEBACK", "full")
+    assert cli.main(["bench", file]) == 1
+    assert "in _collectives_of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("def run(torch: pass", "    def run(torch: pass\n                   ^^^^\nSyntaxError: invalid syntax\n"),
+        ("import nowhere", "    import nowhere\nModuleNotFoundError: No module named 'nowhere'\n"),
+    ],
+)
+def test_benches_that_cannot_be_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, error: str
+) -> None:
+    (tmp_path / "b.py").write_text(text)
+    assert cli.main(["bench", str(tmp_path / "b.py")]) == 1
+    err = capsys.readouterr().err
+    assert err.endswith(error) and err.count("File") == 1
+
+
+@pytest.mark.parametrize("parameters", ["", "torch, more", "*, torch"])
+def test_run_with_other_parameters(tmp_path: Path, capsys: pytest.CaptureFixture[str], parameters: str) -> None:
+    (tmp_path / "b.py").write_text(f"def run({parameters}): pass")
+    assert cli.main(["bench", str(tmp_path / "b.py")]) == 1
+    assert (
+        capsys.readouterr().err == f"torchemu: {tmp_path}/b.py: a bench's run is called with one argument, run(torch)\n"
+    )
 
 
 def test_interrupt_is_status_130(capsys: pytest.CaptureFixture[str], bench_file: Any) -> None:
     assert said_by(capsys, bench_file("raise KeyboardInterrupt"), status=130) == "interrupted"
     press = "import os, signal\ndef rank(r):\n    os.kill(os.getpid(), signal.SIGINT)\n"
-    assert (
-        said_by(capsys, bench_file(press + "torch.multiprocessing.spawn(rank, nprocs=2)"), status=130) == "interrupted"
-    )
+    file = bench_file(press + "torch.multiprocessing.spawn(rank, nprocs=2)")
+    assert said_by(capsys, file, status=130) == f"interrupted while rank 0 was at {file}:5 in rank"
 
 
 def test_a_rank_that_interrupts_itself_has_ended_well(bench_file: Any) -> None:

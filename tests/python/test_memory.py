@@ -63,7 +63,7 @@ def test_numpy_keeps_the_tensor(open_world: OpenWorld) -> None:
     open_world()
     t = torch.arange(100_000)
     array, part = t.numpy(), t[5:].numpy()
-    gone = weakref.ref(t._storage._cores()[0])
+    gone = weakref.ref(t._storage._root)
     del t
     gc.collect()
     assert gone() is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -179,14 +180,28 @@ def test_ctrl_c_unwinds_the_ranks(tmp_path: Path) -> None:
         "    torch.multiprocessing.spawn(rank, (torch,), 4)\n"
     )
     out, err = interrupted(bench, after="go")
-    assert err == "interrupted\n"
+    assert re.fullmatch(rf"interrupted( while rank [0-3] was at {bench}:[4-8] in rank)?\n", err)
     assert sorted(line for line in out.splitlines() if line != "go") == [f"end {r}" for r in range(4)]
 
 
 def test_ctrl_c_in_ordinary_python(tmp_path: Path) -> None:
     bench = tmp_path / "b.py"
     bench.write_text("import time\ndef run(torch):\n    print('go', flush=True)\n    time.sleep(60)\n")
-    assert interrupted(bench, after="go") == ("", "interrupted\n")
+    assert interrupted(bench, after="go") == ("", f"interrupted at {bench}:4 in run\n")
+
+
+def test_ctrl_c_while_the_command_is_imported(tmp_path: Path) -> None:
+    """A package that the command needs takes its time."""
+    (tmp_path / "numpy.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [*COMMAND, "run", "--help"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60) == ("", "interrupted\n")
+    assert process.returncode == 130
 
 
 def test_cleanup_after_ctrl_c_may_take_its_time(tmp_path: Path) -> None:
@@ -201,7 +216,7 @@ def test_cleanup_after_ctrl_c_may_take_its_time(tmp_path: Path) -> None:
         "        time.sleep(1.5)\n"
         "        print('saved')\n"
     )
-    assert interrupted(bench, after="go") == ("saved\n", "interrupted\n")
+    assert interrupted(bench, after="go") == ("saved\n", f"interrupted at {bench}:5 in run\n")
 
 
 # -- determinism

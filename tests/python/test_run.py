@@ -85,13 +85,42 @@ def test_flags_of_torchrun_that_mean_nothing(tmp_path: Path) -> None:
         (["--virtual-local-rank"], "--virtual-local-rank is not supported"),
         (["--local-ranks-filter", "a"], "'a' is not a list of numbers, such as 0,1"),
         (["--schedule", "fair"], "invalid choice: 'fair'"),
+        (["--explore", "0"], "'0' is not a positive number"),
     ],
 )
 def test_wrong_flags(tmp_path: Path, flags: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as leave:
         cli.main(["run", *flags, str(written(tmp_path, ""))])
     assert leave.value.code == 2
-    assert text in capsys.readouterr().err
+    usage, error = capsys.readouterr().err.splitlines()
+    assert usage == "usage: torchemu run [OPTION…] SCRIPT [ARGUMENT…]" and text in error
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--schedule-seed", "0"], "--schedule-seed does nothing without --schedule random or pct, or --explore"),
+        (
+            ["--schedule", "fifo", "--schedule-seed", "1"],
+            "--schedule-seed does nothing without --schedule random or pct",
+        ),
+        (["--schedule", "fifo", "--explore", "2"], "--explore runs different schedules, of which fifo has one"),
+        (["--trace-level", "link"], "--trace-level does nothing without --trace"),
+        (["--trace-range", "run"], "--trace-range does nothing without --trace"),
+        (["--local-ranks-filter", "1,2"], "--local-ranks-filter: there is no local rank 2; a node has 0 to 1"),
+        (["--local-ranks-filter", "-1"], "--local-ranks-filter: there is no local rank -1; a node has 0 to 1"),
+    ],
+)
+def test_flags_that_would_do_nothing(tmp_path: Path, flags: list[str], text: str) -> None:
+    outcome = launch("--nproc-per-node", "2", *flags, written(tmp_path, "print(1)"))
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith(f"torchemu: {text}")
+
+
+def test_help_has_each_flag_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["run", "--help"])
+    assert "_" not in capsys.readouterr().out
 
 
 def test_arguments_are_the_programs(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from launch import launch, written
         ("sys.exit(300)", 44, "SystemExit: 300"),
         ("sys.exit(-1)", 255, "SystemExit: -1"),
         ("sys.exit('a word')", 1, "SystemExit: a word"),
-        ("os._exit(5)", 5, "ImmediateExit: 5"),
+        ("os._exit(5)", 5, "os._exit(5)"),
         ("os._exit(0)", 0, ""),
         ("raise KeyError", 1, "KeyError"),
         ("raise KeyboardInterrupt", -2, "Signal 2 (SIGINT) received by PID 4194305"),
@@ -39,6 +39,7 @@ def test_exit_status(tmp_path: Path, leave: str, code: int, error: str) -> None:
     if code:
         assert f"  rank      : 1 (local_rank: 1)\n  exitcode  : {code}\n" in outcome.err
         assert f"  error     : {error}\n" in outcome.err
+        assert outcome.err.count(f"  place     : {program}:2 in <module>\n") == ("sys" in leave or "os" in leave)
     else:
         assert outcome.err == ""
 
@@ -211,4 +212,5 @@ def test_interrupt(tmp_path: Path, busy: str, send: Callable[[int], None]) -> No
         assert run.stdout is not None and run.stdout.readline() == "go\n"
         send(run.pid)
         out, err = run.communicate(timeout=60)
-    assert (out, err, run.returncode) == ("stop\n", "interrupted\n", 130)
+    said = f"interrupted while rank 0 was at {program}:4 in <module>\n"
+    assert (out, err, run.returncode) == ("stop\n", said, 130)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -163,3 +164,30 @@ def test_tasks_that_were_not_begun_are_in_the_report(tmp_path: Path, open_world:
         '  task "wait_kernel #4" for workers [3, 1] follows "wait_kernel #1"',
         'likely cause: a rank skips its notify: rank 3 has heard nothing in window "d" from rank 1',
     ]
+
+
+def test_long_chain_of_tasks_is_cut(tmp_path: Path, open_world: OpenWorld) -> None:
+    """A thousand tasks behind one that waits, and one that follows a hundred of them."""
+    open_world()
+    wait = "from torchemu.pto import *\n\ndef kernel_entry(args):\n    TWAIT(Signal(args[0].ptr()), 1, WaitCmp.GE)\n"
+    values = [tensor(np.zeros(1)) for _ in range(1000)]
+
+    def build(orch: Orchestrator) -> None:
+        (own,) = domain(orch, [0])
+        orch.submit_next_level(cid, called((window(own), INOUT), (values[0], OUT)))
+        for before, after in pairwise(values):
+            orch.submit_next_level(cid, called((before, IN), (after, OUT)))
+        orch.submit_next_level(cid, called(*((value, IN) for value in values[-100:])))
+
+    with working(1) as worker:
+        cid = worker.register(written(tmp_path, wait, "wait_kernel"))
+        with pytest.raises(DeadlockError) as caught:
+            run(worker, build)
+    lines = [line for line in str(caught.value).splitlines() if line.startswith(("  task", "  …"))]
+    assert len(lines) == 17
+    assert lines[0] == '  task "wait_kernel #2" follows "wait_kernel #1"'
+    assert lines[8] == "  … and 984 more …"
+    assert lines[-1] == (
+        '  task "wait_kernel #1001" follows "wait_kernel #901" and "wait_kernel #902" and … and 97 more … and '
+        '"wait_kernel #1000"'
+    )

@@ -7,11 +7,6 @@ import (
 	"unsafe"
 )
 
-// Pending is an operation in flight that reads or writes a storage.
-type Pending interface {
-	Done() bool
-}
-
 // Storage is a run of bytes outside the Go heap, aligned to 64 bytes. Storages may have memory in common (see
 // [Storage.Adopt]) without their users noticing: the first write gives the writer memory of its own.
 //
@@ -23,7 +18,7 @@ type Storage struct {
 	held     *hold
 	n        int
 	exported bool
-	pending  Pending
+	uses     []use // by operations in flight
 	cleanup  runtime.Cleanup
 }
 
@@ -145,15 +140,4 @@ func (s *Storage) Adopt(from *Storage) {
 func (s *Storage) Release() {
 	s.cleanup.Stop()
 	s.held.drop()
-}
-
-// Pend records the last operation in flight that uses the storage; nil clears it.
-func (s *Storage) Pend(p Pending) { s.pending = p }
-
-// Pending returns the operation of the last Pend unless it is done by now, or nil.
-func (s *Storage) Pending() Pending {
-	if s.pending != nil && s.pending.Done() {
-		s.pending = nil
-	}
-	return s.pending
 }

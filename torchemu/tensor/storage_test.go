@@ -310,34 +310,6 @@ func TestConcurrentReleaseAndAllocation(t *testing.T) {
 	expectFill(t, shared, 256, 5)
 }
 
-type operation bool
-
-func (o *operation) Done() bool { return bool(*o) }
-
-func TestPending(t *testing.T) {
-	s := newStorage(t, 1)
-	if s.Pending() != nil {
-		t.Error("a new storage has a pending operation")
-	}
-	first, second := new(operation), new(operation)
-	s.Pend(first)
-	s.Pend(second)
-	*first = true
-	if s.Pending() != tensor.Pending(second) {
-		t.Error("the last operation is not done")
-	}
-	*second = true
-	if s.Pending() != nil {
-		t.Error("the last operation is done")
-	}
-	*second = false
-	s.Pend(second)
-	s.Pend(nil)
-	if s.Pending() != nil {
-		t.Error("Pend(nil) clears")
-	}
-}
-
 func BenchmarkStorage(b *testing.B) {
 	for name, n := range map[string]int{"64B": 64, "4KB": 4 << 10, "1MB": 1 << 20} {
 		b.Run("NewUninitAndRelease/"+name, func(b *testing.B) {

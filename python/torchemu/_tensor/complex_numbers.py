@@ -85,7 +85,7 @@ def _made(op: Op, first: Tensor, second: Tensor, out: Tensor | None) -> Tensor:
             f"Expected object of scalar type {kinds[0].title} but got scalar type {kinds[1].title} for second argument"
         )
     for t in (first, second):
-        t._storage.settle()
+        t._storage.settle(t)
     like, arrays, tracked = read((first, second))
     result = wrapped(broadcasting(op.compute, *arrays), kinds[0].to_complex(), like)
     _done(op, (result,), (first, second), ())
@@ -183,7 +183,7 @@ def conj(input: Tensor) -> Tensor:
     """
     if not input.dtype.is_complex:
         return input
-    input._storage.settle()
+    input._storage.settle(input)
     like, (array,), tracked = read((input,))
     result = wrapped(np.conjugate(array), input.dtype, like)
     if input._storage.pending:

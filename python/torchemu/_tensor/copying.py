@@ -161,12 +161,13 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _copied(input: Tensor, src: Tensor) -> None:
-    if not input._storage.has_settled():
+    if not input._storage.has_settled(input, writes=True):
         go.CopyTensor(_runtime.current().rank, input._handle, src._number)
         return
     if _in_python(input, src):
         quietly(_assign, input._write(), src._read())
     else:
+        input._storage.take_back()
         go.CopyTensor(_runtime.current().rank, input._number, src._number)
     dispatch._done(COPY, (input,), (src,), ())
 
@@ -217,7 +218,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         return copy_(input, value)
     check_number(value, input.dtype)
     number = quietly(converted, scalar(value, "fill_"), input.dtype.numpy)
-    if not input._storage.has_settled():
+    if not input._storage.has_settled(input, writes=True):
         return copy_(input, adopted(input.world, number, input.dtype, input.device))
     if input._storage.stays:
         dispatch._op_in_place(FILL, input, (), number)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from torchemu import _memory_use, _runtime, dtypes
-from torchemu._device import device
+from torchemu._device import UNNAMED, device
 from torchemu._handles import Handle
 from torchemu._placement import WHOLE, DPPolicy
 from torchemu._shape import Size, row_major
@@ -116,7 +116,7 @@ class Tensor(Operators):
         """
         storage = self._storage
         if storage.pending or not storage.world.is_here:
-            storage.wait()
+            storage.wait(self)
 
     # -- shape
 
@@ -204,8 +204,7 @@ class Tensor(Operators):
     def _handle(self) -> int:
         """The Go core's handle. Who asks for it may set an operation of the core going, so later looks check."""
         number, storage = self._number, self._storage
-        if storage.lends:
-            storage.take_back()
+        storage.take_back()
         storage.unsettled = storage.pending = True
         return number
 
@@ -223,31 +222,31 @@ class Tensor(Operators):
 
     # -- elements, for operations
 
-    def _settles(self) -> bool:
-        """Whether the elements are known, when other ranks have run as far as they can in no simulated time.
+    def _settles(self, writes: bool = False) -> bool:
+        """Whether the elements are known, or can be written, when other ranks have run as far as they can in no
+        simulated time.
 
         For what is to come into the host's memory the host waits in any case, as PyTorch's does; so it does for what
         other ranks look at.
         """
         if self.device.is_host or self._storage.others_see:
-            self._storage.settle()
+            self._storage.settle(self, writes)
             return True
-        return self._storage.settles()
+        return self._storage.settles(self, writes)
 
     def _read(self) -> np.ndarray:
         """The elements in place, once what is to be in them is there; good until the next operation."""
         storage = self._storage
         if storage.unsettled:
-            storage.settle()
+            storage.settle(self)
         return self._array if self._array is not None else self._look(writable=False)
 
     def _write(self) -> np.ndarray:
         """The elements in place, to be overwritten; they stay where they are from now on."""
         storage = self._storage
         if storage.unsettled:
-            storage.settle()
-            if storage.lends:
-                storage.take_back()
+            storage.settle(self, writes=True)
+            storage.take_back()
         return self._array if self._array is not None else self._look(writable=True)
 
     def _look(self, writable: bool) -> np.ndarray:
@@ -266,7 +265,16 @@ class Tensor(Operators):
         """
         if not force:
             self._check_detached()
-        return self._write().view()
+        return self._shown().view()
+
+    def _shown(self) -> np.ndarray:
+        """The elements in their place. The program may write there without telling, and see to what else is under way:
+        who only looks need not wait for what reads them."""
+        storage = self._storage
+        if storage.unsettled:
+            storage.settle(self)
+            storage.take_back()
+        return self._array if self._array is not None else self._look(writable=True)
 
     def _check_detached(self) -> None:
         if self._autograd is not None and self.requires_grad:
@@ -274,7 +282,7 @@ class Tensor(Operators):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         self._check_detached()
-        return np.array(self._write(), dtype=dtype, copy=copy)
+        return np.array(self._shown(), dtype=dtype, copy=copy)
 
     def tolist(self) -> Any:
         """The elements as Python numbers, in nested lists."""
@@ -379,6 +387,11 @@ def adopted(
     if not where.is_host:
         _memory_use.current().take(t._storage, t._storage.nbytes)
     return t
+
+
+def all_bytes(storage: Storage) -> Tensor:
+    """The bytes of a storage."""
+    return aliased_to(storage, dtypes.uint8, UNNAMED, (storage.nbytes,), (1,), 0)
 
 
 def aliased(

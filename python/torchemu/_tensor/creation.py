@@ -23,6 +23,7 @@ from torchemu._tensor.core import Tensor, adopted
 from torchemu._tensor.dispatch import Op, _done, never, no_flops, not_implemented
 from torchemu._tensor.storage import SMALL, Storage
 from torchemu._tensor.views import as_strided
+from torchemu.errors import HostMemoryError
 
 __all__ = [
     "arange",
@@ -61,11 +62,12 @@ def allocated(shape: Sequence[int], kind: dtypes.dtype, where: Device, world: _r
 
     Raises:
         RuntimeError: a negative dimension.
-        MemoryError: there is not that much memory.
+        OutOfMemoryError: the device has not that much memory.
+        HostMemoryError: the host has not.
     """
     nbytes = math.prod(shape) * kind.itemsize
     if nbytes > SMALL or min(shape, default=1) < 1:
-        _check_shape(shape, kind)
+        _check_shape(shape, kind, where)
     world = world or _runtime.current().world
     if nbytes <= SMALL:
         return adopted(world, np.zeros(shape, kind.numpy), kind, where)
@@ -79,13 +81,18 @@ def allocated(shape: Sequence[int], kind: dtypes.dtype, where: Device, world: _r
     return t
 
 
-def _check_shape(shape: Sequence[int], kind: dtypes.dtype) -> None:
+def _check_shape(shape: Sequence[int], kind: dtypes.dtype, where: Device) -> None:
     negative = [n for n in shape if n < 0]
     if negative:
         raise RuntimeError(f"Trying to create tensor with negative dimension {negative[0]}: {list(shape)}")
     nbytes = math.prod([max(n, 1) for n in shape]) * kind.itemsize
+    if nbytes > _ADDRESSABLE and not where.is_host:
+        _memory_use.current().check(nbytes)
     if nbytes > _ADDRESSABLE:
-        raise MemoryError(f"a {kind.name} tensor of shape {list(shape)} takes {nbytes} bytes: no machine has so many")
+        raise HostMemoryError(
+            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {nbytes} bytes, for a {kind.name} "
+            f"tensor of shape {list(shape)}: no machine has so many"
+        )
 
 
 def of_array(array: Any, kind: dtypes.dtype, where: Device, world: _runtime.World | None = None) -> Tensor:

@@ -46,19 +46,16 @@ class Deferrals:
 
     def add(self, name: str, compute: Callable[[], None], given: list[Any], targets: Sequence[Tensor]) -> None:
         """Puts off a computation of the running rank that finds its operands in a list, and writes into targets."""
-        written = {t._storage: t for t in targets}
-        pending = dict(written)
-        for storage in written:
-            self.take_back(storage)
+        writes = [t._handle for t in targets]
+        reads = []
         for t in given:
-            if isinstance(t, Tensor) and t._storage not in pending:
-                if t._storage.has_settled():
+            if isinstance(t, Tensor):
+                if t._storage.has_settled(t):
                     self._lend(t._storage, given)
                 else:
-                    pending[t._storage] = t
-        roots = [n for storage, t in pending.items() for n in storage.roots(t.dtype)]
+                    reads.append(t._number)
         rank = _runtime.current().rank
-        number = go.Defer(self._world.handle, rank, name, ",".join(map(str, roots)))
+        number = go.Defer(self._world.handle, rank, name, ",".join(map(str, reads)), ",".join(map(str, writes)))
         self._computations[number] = rank, compute, given
         self._counts[rank] += 1
 
@@ -117,7 +114,7 @@ def put_off(name: str, compute: Callable[[], None], given: list[Any], targets: S
 def stand_ins(operands: Sequence[Any]) -> list[Any]:
     """The operands' elements, ones where they are not known: those are harmless to divide by."""
     return [
-        (elements(t) if t._storage.has_settled() else stand_in(t)) if isinstance(t, Tensor) else t for t in operands
+        (elements(t) if t._storage.has_settled(t) else stand_in(t)) if isinstance(t, Tensor) else t for t in operands
     ]
 
 
@@ -149,7 +146,9 @@ def _apart(t: Tensor) -> Any:
 
 def alias(t: Tensor) -> Tensor:
     """Another tensor of the same elements, whatever becomes of the first."""
-    return aliased_to(t._storage, t.dtype, t.device, t._shape, t._steps(), t._offset)
+    other = aliased_to(t._storage, t.dtype, t.device, t._shape, t._steps(), t._offset)
+    other._core = t._core
+    return other
 
 
 def must_wait(targets: Sequence[Tensor], operands: Sequence[Any]) -> bool:
@@ -157,9 +156,11 @@ def must_wait(targets: Sequence[Tensor], operands: Sequence[Any]) -> bool:
     has waited for the operands."""
     if not any(t._storage.others_see for t in targets):
         return False
-    for t in (*targets, *operands):
+    for t in operands:
         if isinstance(t, Tensor):
-            t._storage.settle()
+            t._storage.settle(t)
+    for t in targets:
+        t._storage.settle(t, writes=True)
     return True
 
 

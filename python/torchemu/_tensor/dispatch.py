@@ -183,7 +183,7 @@ def _op_view(
 def _op_in_place(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None:
     """Runs an operation that writes into the array of an existing tensor, which comes before those of its operands."""
     _, arrays, tracked = read(operands) if operands else (None, [], False)
-    if arrays is None or (target._storage.unsettled and not target._settles()):
+    if arrays is None or (target._storage.unsettled and not target._settles(writes=True)):
         again = _op_in_place if deferral.must_wait((target,), operands) else _written_later
         again(op, target, operands, *params)
         return

@@ -11,9 +11,10 @@ from torchemu import _runtime, _settings, dtypes
 from torchemu._device import device as Device  # noqa: N812 (device is an argument's name)
 from torchemu._shape import Size
 from torchemu._tensor.copying import moved
-from torchemu._tensor.core import Tensor, adopted
+from torchemu._tensor.core import Tensor, adopted, all_bytes
 from torchemu._tensor.creation import as_options, finished, of_array, options_of, zeros
 from torchemu._tensor.kernels import launch_copy
+from torchemu._tensor.storage import Storage
 from torchemu._tensor.views import detach
 
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
@@ -191,6 +192,11 @@ def restored(cls: type[Tensor], array: np.ndarray, where: Device, requires_grad:
 _NOT_COPIED = ("_array", "_core", "_storage", "_autograd", "_base", "_versions")
 
 
+def _copied(storage: Storage) -> Storage:
+    raw = all_bytes(storage)._read()
+    return Storage(storage.world, np.frombuffer(bytearray(raw), np.uint8), storage.nbytes)
+
+
 def deep_copy(t: Tensor, memo: dict[int, Any]) -> Tensor:
     """What copy.deepcopy makes of a tensor: tensors that share memory do so afterwards."""
     known = memo.get(id(t))
@@ -205,7 +211,7 @@ def deep_copy(t: Tensor, memo: dict[int, Any]) -> Tensor:
     copy = memo[id(t)] = object.__new__(type(t))
     storage = memo.get(id(t._storage))
     if storage is None:
-        storage = memo[id(t._storage)] = t._storage.copied()
+        storage = memo[id(t._storage)] = _copied(t._storage)
     fields = {k: v for k, v in vars(t).items() if k not in _NOT_COPIED}
     vars(copy).update(fields, _storage=storage)
     if t.requires_grad:

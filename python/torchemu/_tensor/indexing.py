@@ -79,7 +79,7 @@ def _known(indices: Iterable[Any]) -> None:
     """Settles indices, whose elements decide whether they are in bounds, and masks, which decide on shapes."""
     for index in indices:
         if isinstance(index, Tensor) and index._storage.unsettled:
-            index._storage.settle()
+            index._storage.settle(index)
 
 
 def _keys(index: Any) -> tuple[Any, ...]:

@@ -172,7 +172,7 @@ def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *pa
     check_cast(plan.kind, target)
     dispatch.check_writable(target)
     _, arrays, tracked = dispatch.read(operands)
-    if arrays is None or (target._storage.unsettled and not target._settles()):
+    if arrays is None or (target._storage.unsettled and not target._settles(writes=True)):
         if deferral.must_wait((target,), operands):
             return pointwise_into(target, op, operands, *params)
         return _into_later(target, op, plan, operands, params)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,16 @@ from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._shape import as_text, row_major
 
+if TYPE_CHECKING:
+    from torchemu._tensor.core import Tensor
+
 SMALL = 1 << 16
 """Bytes up to which NumPy keeps the memory of a new tensor, since it gives and takes small pieces fastest. Larger ones
 are the Go core's from the start, so that ranks whose collectives end with equal contents can share them."""
+
+
+_ENDS = 1
+"""What go.UnderWay says where operations on a storage have not ended, and all their results are in place."""
 
 
 class _Window:
@@ -29,7 +36,8 @@ class Storage:
     """A run of bytes.
 
     The core learns of a storage that NumPy allocated when it first needs it: with :meth:`handle`. From then on
-    operations of the core may be pending on it, and whoever looks at the bytes first calls :meth:`settle`.
+    operations of the core may be under way on it, and whoever looks at elements first calls :meth:`settle`. Which
+    operations, and on which elements, only the core knows: the attributes say that there is no need to ask.
 
     Attributes:
         world: the World it belongs to.
@@ -74,16 +82,6 @@ class Storage:
         storage._handles = {kind: Handle(go.NewTensor(world.handle, kind.name, str(numel)))}
         return storage
 
-    def copied(self) -> Storage:
-        """Another one with the same contents."""
-        return Storage(self.world, np.frombuffer(bytearray(self.contents()), np.uint8), self.nbytes)
-
-    def contents(self) -> bytes:
-        """A copy of the bytes."""
-        self.settle()
-        raw = self._bytes_or_none()
-        return (raw if raw is not None else self._looked_at()).tobytes()
-
     @property
     def stays(self) -> bool:
         """Whether its bytes have a fixed place. One without can share contents with other ranks'."""
@@ -91,67 +89,42 @@ class Storage:
 
     # -- waiting
 
-    def settle(self) -> None:
-        """Blocks this rank until the results of the operations on it are in place: not in simulated time, but until
-        the ranks that have a part in them have joined.
+    def settle(self, t: Tensor, writes: bool = False) -> None:
+        """Blocks this rank until a tensor in it can be read, or written, since the results of what is under way on its
+        elements are in place: not in simulated time, but until the ranks that have a part in them have joined.
 
         Raises:
             RuntimeError: an operation failed, or the World is closed.
         """
-        if not self.unsettled:
-            return
-        if not self.world.is_open:
-            raise RuntimeError("the World is closed: its tensors can no longer be used")
-        context = _runtime.current()
-        for handle in self._cores():
-            event = go.Settled(handle.number)
-            if event:
-                try:
-                    context.wait(event)
-                finally:
-                    go.Release(event)
-        self.unsettled = self.lends
+        if self._may_lack(writes):
+            _park(go.Settled(t._number, writes))
 
-    def take_back(self) -> None:
-        """Lends its bytes no more: somebody is to write there."""
-        assert self.world.deferrals is not None
-        self.world.deferrals.take_back(self)
-
-    def has_settled(self) -> bool:
-        """Whether the results of the operations on it are in place; it does not wait for them."""
-        if not self.unsettled:
+    def has_settled(self, t: Tensor, writes: bool = False) -> bool:
+        """Whether a tensor in it can be read, or written; it does not wait for that. Raises as settle."""
+        if not self._may_lack(writes):
             return True
-        events = [go.Settled(handle.number) for handle in self._cores()]
-        self.unsettled = any(events) or self.lends
-        for event in filter(None, events):
+        event = go.Settled(t._number, writes)
+        if event:
             go.Release(event)
-        return not any(events)
+        return not event
 
-    def settles(self) -> bool:
-        """Whether the results of the operations on it are in place. It lets other ranks come to that, as far as they do
-        in no simulated time.
-
-        Raises:
-            as settle.
-        """
-        context = _runtime.current()
-        deferrals = self.world.deferrals
-        if not self.world.is_open or (deferrals is not None and not deferrals.has_room(context.rank)):
-            self.settle()
+    def settles(self, t: Tensor, writes: bool = False) -> bool:
+        """Whether a tensor in it can be read, or written. It lets other ranks come to that, as far as they do in no
+        simulated time. Raises as settle."""
+        if not self._may_lack(writes):
             return True
-        for handle in self._cores():
-            event = go.Soon(handle.number)
-            if event < 0:
-                return False
-            if event:
-                try:
-                    context.wait(event)
-                finally:
-                    go.Release(event)
-        return self.has_settled()
+        deferrals = self.world.deferrals
+        if deferrals is not None and not deferrals.has_room(_runtime.current().rank):
+            self.settle(t, writes)
+            return True
+        event = go.Soon(t._number, writes)
+        if event < 0:
+            return False
+        _park(event)
+        return self.has_settled(t, writes)
 
-    def wait(self) -> None:
-        """Blocks this rank until the operations on it have ended, in simulated time too.
+    def wait(self, t: Tensor) -> None:
+        """Blocks this rank until a tensor in it can be read in simulated time too: what writes its elements has ended.
 
         Raises:
             RuntimeError: an operation failed; the World is closed, or belongs to another thread or process.
@@ -160,16 +133,41 @@ class Storage:
             self.world.check()
         if not self.pending:
             return
-        context = _runtime.current()
-        for handle in self._cores():
-            context.wait(handle.number)
+        root, others = self._root, False
+        if root is not None:
+            whole = t.nbytes == self.nbytes and t.is_contiguous()
+            others = not whole and go.UnderWay(root.number) > 0
+            if whole or others:
+                _runtime.current().wait(t._number)
         if self.launcher is not None:
             self.launcher.wait_for_launch(self.launch)
             self.launcher = None
-        self.unsettled, self.pending = self.lends, False
+        self.pending = others
 
-    def _cores(self) -> list[Handle]:
-        return list(self._handles.values()) if self._handles is not None else []
+    def _may_lack(self, writes: bool) -> bool:
+        """Whether the results of some operation, on whichever elements, may not be in place. Where nothing is pending,
+        only what reads can be under way, which is in the way of writes."""
+        if not self.unsettled or not (writes or self.pending):
+            return False
+        root = self._root
+        if root is None:
+            return False
+        if not self.world.is_open:
+            raise RuntimeError("the World is closed: its tensors can no longer be used")
+        lacks = go.UnderWay(root.number) > _ENDS
+        self.unsettled = lacks or self.lends
+        return lacks
+
+    def take_back(self) -> None:
+        """Lends its bytes no more: somebody is to write there."""
+        if self.lends:
+            assert self.world.deferrals is not None
+            self.world.deferrals.take_back(self)
+
+    @property
+    def _root(self) -> Handle | None:
+        """The first of the core's handles, if it knows the storage: by each of them what is under way there."""
+        return next(iter(self._handles.values())) if self._handles else None
 
     # -- the bytes, for NumPy
 
@@ -202,16 +200,16 @@ class Storage:
         """All bytes, which have a fixed place from now on."""
         known = self._bytes_or_none()
         if known is None:
-            root = self._cores()[0]
-            known = self._bytes = self._window(root, go.ExportAddress(root.number))
+            known = self._bytes = self._window(go.ExportAddress)
         return known
 
     def _looked_at(self) -> np.ndarray:
-        root = self._cores()[0]
-        return self._window(root, go.ReadAddress(root.number))
+        return self._window(go.ReadAddress)
 
-    def _window(self, root: Handle, address: int) -> np.ndarray:
-        return np.asarray(_Window(root, address, self.nbytes))
+    def _window(self, address_of: Callable[[int], int]) -> np.ndarray:
+        root = self._root
+        assert root is not None
+        return np.asarray(_Window(root, address_of(root.number), self.nbytes))
 
     # -- the handle, for the core
 
@@ -229,24 +227,29 @@ class Storage:
         number = go.ViewTensor(root.number, as_text(shape), as_text(steps), offset)
         return Handle(number, self.world.lent, root.memory)
 
-    def roots(self, kind: dtypes.dtype) -> list[int]:
-        """Handles for all that the core knows of it, for an operation that is set going: one at least, for elements of
-        this type."""
-        if not self._handles:
-            self._handles = {}
-            self._wrapped(kind, (self.nbytes // kind.itemsize,))
-        self.unsettled = self.pending = True
-        return [handle.number for handle in self._cores()]
-
     def _wrapped(self, kind: dtypes.dtype, shape: Sequence[int]) -> Handle:
-        """The first handle for elements of this type. What is pending on handles of other types comes first."""
+        """The first handle for elements of this type."""
         assert self._handles is not None
-        self.settle()
-        owner = self._owner if self._owner is not None and self._owner.flags.c_contiguous else self._fixed()
-        address = owner.__array_interface__["data"][0]
-        number = go.WrapMemory(self.world.handle, kind.name, as_text(shape), address, self.nbytes)
-        root = self._handles[kind] = Handle(number, self.world.lent, owner)
+        first = self._root
+        if first is not None:
+            number = go.ReinterpretTensor(first.number, kind.name, as_text(shape))
+            root = Handle(number, self.world.lent, first.memory)
+        else:
+            owner = self._owner if self._owner is not None and self._owner.flags.c_contiguous else self._fixed()
+            address = owner.__array_interface__["data"][0]
+            number = go.WrapMemory(self.world.handle, kind.name, as_text(shape), address, self.nbytes)
+            root = Handle(number, self.world.lent, owner)
+        self._handles[kind] = root
         return root
+
+
+def _park(event: int) -> None:
+    """Blocks this rank until an event has ended, and releases it; 0 is none."""
+    if event:
+        try:
+            _runtime.current().wait(event)
+        finally:
+            go.Release(event)
 
 
 def reach_of(array: np.ndarray) -> int:

@@ -134,9 +134,12 @@ def _membership_of_main(context: _runtime.Context, world_size: int, rank: int) -
 def _membership_of_spawned(context: _runtime.Context, world_size: int, rank: int) -> Membership:
     assert context.tasks is not None
     if world_size not in (-1, context.tasks.nprocs):
-        raise ValueError(f"world_size {world_size} is not the number of spawned processes, {context.tasks.nprocs}")
+        raise ValueError(
+            f"world_size {world_size} is not the number of processes, {context.tasks.nprocs}: start {world_size} of "
+            "them (torchemu run --nproc-per-node, or nprocs of spawn), or give no world_size"
+        )
     if rank not in (-1, context.rank):
-        raise ValueError(f"rank {rank} was given by the process that was spawned as rank {context.rank}")
+        raise ValueError(f"rank {rank} was given by the process whose rank is {context.rank}, its number in the run")
     return _all_ranks(context.tasks.nprocs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import inspect
 import signal
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -84,6 +85,28 @@ class Ranks:
             go.Release(timer)
 
 
+_NESTED = (
+    "spawn inside a spawned rank is not supported: each process has a device of its own, and all are in use. A program "
+    "that starts its processes itself is started once: torchemu run --nproc-per-node 1"
+)
+
+_UNGUARDED = (
+    "An attempt has been made to start a new process before the current process has finished its bootstrapping phase: "
+    "each process loads the main program anew, which started processes again. What starts them belongs under "
+    "\"if __name__ == '__main__':\""
+)
+
+
+def _loads_main() -> bool:
+    """Whether the running rank is one that is still loading the main program, as a spawned one does first."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def tasks_of(
     parent: _runtime.Context,
     call: tuple[Callable[..., Any], *tuple[Any, ...]],
@@ -105,10 +128,7 @@ def tasks_of(
         ValueError: nprocs is not positive, or the topology has fewer SIPs.
     """
     if parent.tasks is not None and parent.tasks.nprocs > 1:
-        raise RuntimeError(
-            "spawn inside a spawned rank is not supported: a World has one rank a SIP, all in use; a program that "
-            "spawns its ranks itself is started once: torchemu run --nproc-per-node 1"
-        )
+        raise RuntimeError(_UNGUARDED if _loads_main() else _NESTED)
     world = parent.world
     if nprocs > world.sips and world.room_for is not None:
         synchronize()

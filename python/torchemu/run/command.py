@@ -27,7 +27,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the program of a command line; returns the exit status.
 
     Raises:
-        RunError: the topology or the ccl.yaml is wrong or does not fit the ranks, or the trace cannot be written.
+        RunError: the topology or the ccl.yaml is wrong or does not fit the ranks, the trace cannot be written, or a
+            flag would do nothing.
     """
     try:
         program = (Module if options.module else Script)([options.script, *options.args])
@@ -38,7 +39,9 @@ def run(options: argparse.Namespace) -> int:
         print(failures.shown(error), end="", file=sys.stderr)
         return 1
     with _told():
+        flags.check(options)
         launch = _launch(options, program)
+        flags.check_filter(options.local_ranks_filter, launch.nproc)
     with contextlib.ExitStack() as stack:
         with _told():
             topology = stack.enter_context(fabric.fitting(options.topology, launch.nnodes, launch.nproc))
@@ -75,7 +78,7 @@ class _Run:
 
     def status(self) -> int:
         """Runs the program, under one schedule or under many; returns the exit status."""
-        schedule, seed = self._options.schedule, self._options.schedule_seed
+        schedule, seed = self._options.schedule, self._options.schedule_seed or 0
         if not self._options.explore:
             return self._reported(self._failures(schedule or "fifo", seed))
         return self._explored(schedule or "random", range(seed, seed + self._options.explore))

@@ -14,6 +14,7 @@ from torchemu._tasks import Failure, Signalled
 from torchemu.errors import DeadlockError
 from torchemu.multiprocessing import SpawnException
 from torchemu.multiprocessing._errors import signal_name
+from torchemu.run.exits import ImmediateExit
 
 _INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -53,8 +54,9 @@ def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
             "Root cause (first failure in simulated time):",
             f"  rank      : {root.rank} (local_rank: {root.rank % nproc})",
             f"  exitcode  : {exit_code(root)}",
-            f"  time      : {root.time_ps / 1e6:.3f} us",
+            f"  time      : {_time(root.time_ps)}",
             f"  error     : {_line(root)}",
+            *_place(root),
             *_cause(root),
             "Other failures:",
             *(grouped(others) or ["  none"]),
@@ -103,6 +105,14 @@ def of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
     return trace
 
 
+def place(error: BaseException) -> str:
+    """Where in the program an exception comes from: "train.py:12 in main"; "" when it comes from nowhere in it."""
+    frames = traceback.extract_tb(of_program(error.__traceback__))
+    if not frames or frames[-1].filename.startswith(_INTERNAL):
+        return ""
+    return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}"
+
+
 def _full() -> bool:
     return os.environ.get("TORCHEMU_TRACEBACK") == "full"
 
@@ -113,12 +123,26 @@ def _line(failure: Failure) -> str:
     if isinstance(error, KeyboardInterrupt | Signalled):
         number = -exit_code(failure)
         return f"Signal {number} ({signal_name(number)}) received by PID {failure.pid}"
+    if isinstance(error, ImmediateExit):
+        return f"os._exit({error.code})"
     if isinstance(error, SpawnException):
         first, *others = error.errors
         more = f", and {len(others)} more" if others else ""
         return f"{type(error).__name__}: process {first.rank}: {_line(first)}{more}"
     text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
+
+
+def _place(failure: Failure) -> Iterator[str]:
+    """Of an exit, which has no traceback."""
+    where = place(failure.exception) if isinstance(failure.exception, SystemExit) else ""
+    if where:
+        yield f"  place     : {where}"
+
+
+def _time(picoseconds: int) -> str:
+    """Microseconds; seconds where there are many."""
+    return f"{picoseconds / 1e6:.3f} us" if picoseconds < 1e12 else f"{picoseconds / 1e12:.6f} s"
 
 
 def _cause(failure: Failure) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Collection
 from typing import Any
 
 from torchemu import _runtime
@@ -47,9 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _flag(parser: Any, name: str, *short: str, **options: Any) -> None:
-    """Adds a flag that can be spelled with - and with _, as torchrun's can."""
-    names = dict.fromkeys((*short, name, "--" + name[2:].replace("-", "_")))
-    parser.add_argument(*names, **options)
+    """Adds a flag that can be spelled with - and with _, as torchrun's can. Help and errors know one spelling."""
+    parser.add_argument(*short, name, **options)
+    other = "--" + name[2:].replace("-", "_")
+    if other != name:
+        parser.add_argument(other, **{**options, "help": argparse.SUPPRESS})
 
 
 def _add_ranks(parser: argparse.ArgumentParser) -> None:
@@ -71,8 +74,8 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
         help="an installed package of which each rank is to have its own modules, as of the program's files",
     )
     for name, default in (("--master-addr", "127.0.0.1"), ("--rdzv-id", "none"), ("--role", "default")):
-        _flag(group, name, default=default, help="passed on in the environment")
-    _flag(group, "--master-port", type=int, default=29500, help="passed on in the environment")
+        _flag(group, name, default=default, metavar="TEXT", help="passed on in the environment")
+    _flag(group, "--master-port", type=int, default=29500, metavar="PORT", help="passed on in the environment")
 
 
 def _add_fabric(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +101,7 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         choices=("fifo", "random", "pct"),
         help="who runs of those who can: the first one, any, or one by priorities that change at random",
     )
-    _flag(group, "--schedule-seed", type=int, default=0, metavar="K", help="of the schedule, 0")
+    _flag(group, "--schedule-seed", type=int, metavar="K", help="of the schedule, 0")
     _flag(
         group,
         "--explore",
@@ -149,9 +152,45 @@ def add_trace(group: Any) -> None:
         group,
         "--trace-range",
         choices=("run", "profiler"),
-        default="run",
+        default="",
         help="of what time: the whole run, or only while the program profiles with torch.profiler",
     )
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuses flags that would do nothing.
+
+    Raises:
+        ValueError: the text names the flag, and the one that it needs.
+    """
+    varied = options.schedule in ("random", "pct")
+    if options.explore and options.schedule == "fifo":
+        raise ValueError("--explore runs different schedules, of which fifo has one: use --schedule random or pct")
+    if options.schedule_seed is not None and not (varied or options.explore):
+        raise ValueError("--schedule-seed does nothing without --schedule random or pct, or --explore")
+    check_trace(options)
+
+
+def check_trace(options: argparse.Namespace) -> None:
+    """The same for the flags of a trace. Raises ValueError."""
+    for name, given in (("level", options.trace_level), ("range", options.trace_range)):
+        if given and not options.trace:
+            raise ValueError(f"--trace-{name} does nothing without --trace")
+
+
+def check_filter(local_ranks: Collection[int] | None, nproc: int) -> None:
+    """Refuses to show the output of ranks that no node has.
+
+    Args:
+        local_ranks: those that are to be shown; None for all.
+        nproc: ranks of a node.
+
+    Raises:
+        ValueError: the text names one of them.
+    """
+    absent = sorted(rank for rank in local_ranks or () if not 0 <= rank < nproc)
+    if absent:
+        raise ValueError(f"--local-ranks-filter: there is no local rank {absent[0]}; a node has 0 to {nproc - 1}")
 
 
 def _add_ignored(parser: argparse.ArgumentParser) -> None:

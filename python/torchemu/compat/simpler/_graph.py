@@ -11,6 +11,12 @@ from dataclasses import dataclass, field
 
 from torchemu.compat.simpler._arguments import ContinuousTensor, TaskArgs
 
+_LINES = 16
+"""So many tasks that wait are spelled out in a report."""
+
+_BEFORE = 3
+"""So many tasks are spelled out that one follows."""
+
 
 @dataclass(eq=False)
 class Task:
@@ -38,7 +44,7 @@ class Task:
 
     def waiting(self, ranks: Sequence[int]) -> str:
         """A line that says what it waits for."""
-        before = " and ".join(str(task) for task in self.after if not task.ended)
+        before = " and ".join(_cut([str(task) for task in self.after if not task.ended], _BEFORE))
         return f"  task {self}{_on([ranks[worker] for worker in self.workers])} follows {before}"
 
     def __str__(self) -> str:
@@ -72,8 +78,17 @@ class Graph:
 
     def waiting(self, ranks: Sequence[int]) -> list[str]:
         """The lines of a report for tasks that have not been started, since those that they follow have not ended.
-        Workers are called by their ranks."""
-        return [task.waiting(ranks) for task in self.tasks if not task.is_ready]
+        Workers are called by their ranks. Where there are many the first and the last tell where to look."""
+        return _cut([task.waiting(ranks) for task in self.tasks if not task.is_ready], _LINES, "  ")
+
+
+def _cut(texts: list[str], shown: int, margin: str = "") -> list[str]:
+    """The texts, of which the middle is only counted where there are more than are shown."""
+    skipped = len(texts) - shown
+    if skipped <= 0:
+        return texts
+    head = (shown + 1) // 2
+    return [*texts[:head], f"{margin}… and {skipped} more …", *texts[head + skipped :]]
 
 
 def _keys(arguments: Sequence[TaskArgs], wanted: Callable[..., bool]) -> Iterator[tuple[bool, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchemu import _runtime, dtypes
+from torchemu._tensor.core import all_bytes
 from torchemu._tensor.storage import Storage
 
 
@@ -22,8 +23,9 @@ def storage_at(address: int, nbytes: int, what: str) -> Storage:
         )
     if address + nbytes > start + storage.nbytes:
         raise ValueError(f"{there}: the one there has {start + storage.nbytes - address} bytes from there on")
-    storage.wait()
-    storage.settle()
+    whole = all_bytes(storage)
+    whole.wait()
+    storage.settle(whole, writes=True)
     return storage
 
 

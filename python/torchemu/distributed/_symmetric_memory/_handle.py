@@ -229,7 +229,7 @@ class _SymmetricMemory:
         site = context.world.site()
         if timeout_ms <= 0:
             issue(context.stream, site, False)
-            token._storage.settle()
+            token._storage.settle(token)
             return
         work = Handle(issue(context.stream, site, True))
         late = f"SymmetricMemory: {what} timed out after {timeout_ms} ms"

@@ -50,10 +50,10 @@ class PeerStorage(Storage):
         """Whether its bytes have a fixed place."""
         return self.owner.stays
 
-    def wait(self) -> None:
+    def wait(self, t: Tensor) -> None:
         """Blocks this rank until what is on its current stream has ended: a host that looks at the memory has to copy
         it, in its stream's order."""
-        self.settle()
+        self.settle(t)
         context = _runtime.current()
         context.wait(EventHandle(go.StreamRecord(context.stream)).number)
 
@@ -61,8 +61,9 @@ class PeerStorage(Storage):
         """The core's, for what it does on behalf of this rank."""
         return self.owner.handle(kind, shape, strides, offset)
 
-    def _cores(self) -> list[Handle]:
-        return self.owner._cores()
+    @property
+    def _root(self) -> Handle | None:
+        return self.owner._root
 
     def _bytes_or_none(self) -> np.ndarray | None:
         return self.owner._bytes_or_none()

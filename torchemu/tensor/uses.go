@@ -1,0 +1,70 @@
+package tensor
+
+import (
+	"iter"
+	"slices"
+)
+
+// Access is what an operation does with a tensor's elements.
+type Access bool
+
+// One that only reads elements must follow those that write them; one that writes them all that use them.
+const (
+	Read  Access = false
+	Write Access = true
+)
+
+// Pending is an operation in flight that uses a storage.
+type Pending interface {
+	Done() bool
+}
+
+// use is an operation in flight, and what it uses.
+type use struct {
+	by     Pending
+	at     region
+	access Access
+}
+
+// Pend records that an operation in flight uses the tensor's elements. It follows those before it that it must follow:
+// where it overwrites all that one of these uses, that one need not be remembered any more.
+func (t *Tensor) Pend(p Pending, a Access) {
+	s, next := t.storage, use{p, t.region(), a}
+	if n := len(s.uses); n > 0 && s.uses[n-1].by == p && s.uses[n-1].access == a {
+		if both, ok := s.uses[n-1].at.joined(next.at); ok { // an operation's blocks, one after another
+			next.at, s.uses = both, s.uses[:n-1]
+		}
+	}
+	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { return u.by.Done() || a == Write && next.at.covers(u.at) })
+	s.uses = append(s.uses, next)
+}
+
+// Pending are the operations in flight, the first that was recorded first, which one must follow that uses the tensor's
+// elements: those that write some of them, and, for one that writes them, those that read some.
+func (t *Tensor) Pending(a Access) iter.Seq[Pending] {
+	return func(yield func(Pending) bool) {
+		if len(t.storage.uses) == 0 {
+			return
+		}
+		at := t.region()
+		for _, u := range t.storage.uses {
+			if (a == Write || u.access == Write) && !u.by.Done() && at.overlaps(u.at) && !yield(u.by) {
+				return
+			}
+		}
+	}
+}
+
+// Pending are all operations in flight that use the storage.
+func (s *Storage) Pending() iter.Seq[Pending] {
+	return func(yield func(Pending) bool) {
+		for _, u := range s.uses {
+			if !u.by.Done() && !yield(u.by) {
+				return
+			}
+		}
+	}
+}
+
+// Forget forgets the operations in flight, which will never be done.
+func (s *Storage) Forget() { s.uses = nil }
