@@ -18,7 +18,7 @@ MISSING = {
     "torch.nn.utils": _missing.OF_PARAMETERS,
     "torch.nn.parallel": _missing.PARALLEL,
     "torch.optim": _missing.OPTIMIZERS,
-    "torch.optim.lr_scheduler": _missing.SCHEDULES,
+    "torch.optim.lr_scheduler": "",
 }
 
 

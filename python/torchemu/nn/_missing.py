@@ -59,6 +59,4 @@ OF_PARAMETERS = (
 
 PARALLEL = "DistributedDataParallelCPU data_parallel gather parallel_apply replicate scatter "
 
-OPTIMIZERS = "ASGD Adafactor Adamax LBFGS Muon NAdam RAdam Rprop SparseAdam "
-
-SCHEDULES = "CyclicLR "
+OPTIMIZERS = "SparseAdam "
