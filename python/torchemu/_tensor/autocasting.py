@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 from torchemu import _runtime, _settings, dtypes
-from torchemu._rank_local import RankLocal
+from torchemu._rank_local import ThreadLocal
 from torchemu._tensor.core import Tensor
 
 P = ParamSpec("P")
@@ -102,11 +102,11 @@ class Autocast:
         return self.kept[key][1]
 
 
-_AUTOCAST: RankLocal[Autocast] = RankLocal(Autocast)
+_AUTOCAST: ThreadLocal[Autocast] = ThreadLocal(Autocast)
 
 
 def current() -> Autocast:
-    """The running rank's."""
+    """The running thread's."""
     return _AUTOCAST.get()
 
 

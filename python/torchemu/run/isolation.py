@@ -16,6 +16,7 @@ from torchemu.run.interpreter import Interpreter
 from torchemu.run.modules import Rules, Table
 from torchemu.run.output import Lines
 from torchemu.run.process import Process
+from torchemu.run.threads import importing
 from torchemu.run.transfer import Inheritance, Parcel
 
 ISOLATED = ("megatron",)
@@ -73,6 +74,7 @@ class Isolation:
             stack.callback(sys.meta_path.remove, finder)
             for part in self._parts:
                 part.install(stack)
+            importing.install(stack, self._rules)
             self._undo = stack.pop_all().close
         return self
 
