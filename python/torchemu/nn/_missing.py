@@ -8,7 +8,7 @@ MODULES = (
     "Bilinear CTCLoss ChannelShuffle "
     "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d "
     ""
-    "CrossMapLRN2d DataParallel EmbeddingBag FeatureAlphaDropout Fold "
+    "CrossMapLRN2d EmbeddingBag FeatureAlphaDropout Fold "
     "FractionalMaxPool2d FractionalMaxPool3d GaussianNLLLoss "
     ""
     "LPPool1d LPPool2d LPPool3d LazyBatchNorm1d LazyBatchNorm2d "
@@ -57,6 +57,6 @@ OF_PARAMETERS = (
     "remove_spectral_norm remove_weight_norm skip_init spectral_norm weight_norm "
 )
 
-PARALLEL = "DistributedDataParallelCPU data_parallel gather parallel_apply replicate scatter "
+PARALLEL = "DistributedDataParallelCPU "
 
 OPTIMIZERS = "SparseAdam "
