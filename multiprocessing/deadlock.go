@@ -12,7 +12,9 @@ import (
 // Blocked is one rank of a deadlock, or one of its threads.
 type Blocked struct {
 	Rank   int
-	Thread string // its name; "" for the rank's main program
+	Thread string // its name, quoted; "" for the rank's main program
+	Task   int    // its number in the scheduler
+	Holder int    // that of the thread of the same rank that it waits for; -1 for none
 	On     string // the operation it waits for
 	Needs  []int  // the ranks that would have to do something
 	Fault  string // the fault that is the reason: "rank 2 was killed at 3ms"; "" for none
@@ -37,6 +39,7 @@ type Habit struct{ Does, Instead string } // "receives", "send"
 func blocked(rank int, e *torchemu.Event) Blocked {
 	r := e.Reason()
 	b := Blocked{Rank: rank, On: r.String(), Needs: r.Needs()}
+	b.Holder = holderOf(r)
 	b.operation = operationOf(r)
 	b.suspect = suspectOf(r)
 	return b
@@ -103,7 +106,7 @@ type wait struct {
 
 func (w wait) String() string {
 	if w.thread != "" {
-		return fmt.Sprintf("thread %q of %v waits for %s", w.thread, w.ranks, w.on)
+		return fmt.Sprintf("thread %s of %v waits for %s", w.thread, w.ranks, w.on)
 	}
 	return fmt.Sprintf("%v %s for %s", w.ranks, w.ranks.Verb("waits", "wait"), w.on)
 }
@@ -135,6 +138,9 @@ func (d *DeadlockError) Cause() string {
 		if b.suspect != "" {
 			return b.suspect
 		}
+	}
+	if circle := d.circleOfThreads(); circle != "" {
+		return circle
 	}
 	if ended, missing := d.missed(); len(ended) > 0 {
 		return fmt.Sprintf("%v ended without %s", ended, missing)

@@ -72,18 +72,25 @@ func (s *Scheduler) standstill() standstill {
 // expectant says whether a main program waits for threads of its rank of which one will wake, or will itself.
 func (s *Scheduler) expectant() bool {
 	for t := range s.blocked {
-		if w := s.within(t); w != nil && w.Deadline != nothing && s.within(s.RankOf(t)) != nil {
+		if w := s.within(t); w != nil && w.Deadline != nothing && s.isExpected(t) {
 			return true
 		}
 	}
 	return false
 }
 
+// isExpected says whether the main program of a task's rank may be waiting for what the task does: it waits for threads
+// of its rank. Where it has ended, these are not its daemons.
+func (s *Scheduler) isExpected(task int) bool {
+	w := s.within(s.RankOf(task))
+	return w != nil && !(w.Ending && s.isDaemon(task))
+}
+
 // sleeps says whether the driver is to sleep, for as long as Pause says, before the next deadline: it is the end of a
 // sleep, and the rank's main program waits for it, or for what the thread may be waiting for outside of the simulation.
 func (s *Scheduler) sleeps() bool {
 	at, task := s.deadline()
-	if !s.within(task).Asleep || s.within(s.RankOf(task)) == nil || s.paused == at {
+	if !s.within(task).Asleep || !s.isExpected(task) || s.paused == at {
 		return false
 	}
 	s.rounds-- // it is counted when time goes on

@@ -175,11 +175,11 @@ func (s *Scheduler) deadlock() error {
 			continue
 		}
 		b := blocked(s.RankOf(t), e)
-		b.Thread, b.Fault = s.nameOf(t), s.world.Why(e)
+		b.Thread, b.Task, b.Fault = s.nameOf(t), t, s.world.Why(e)
 		d.Blocked = append(d.Blocked, b)
 	}
 	for r, ended := range s.ended {
-		if ended {
+		if w := s.within(r); ended || w != nil && w.Ending {
 			d.Ended = append(d.Ended, r)
 		}
 	}

@@ -8,8 +8,9 @@ import (
 
 // thread is a task besides those of the ranks' main programs.
 type thread struct {
-	rank int
-	name string
+	rank   int
+	name   string
+	daemon bool // nobody waits for its end
 }
 
 // threads are the tasks from len(Scheduler.ranks) on. Those before are the ranks' main programs.
@@ -18,15 +19,17 @@ type threads struct {
 	free []int // tasks whose threads have ended
 }
 
-// Begin adds a thread to a rank that runs, able to run, and returns the number of its task. Name is for reports.
-func (s *Scheduler) Begin(rank int, name string) (task int) {
+// Begin adds a thread to a rank that runs, able to run, and returns the number of its task. Name is for reports, quoted;
+// daemon says that nobody waits for its end.
+func (s *Scheduler) Begin(rank int, name string, daemon bool) (task int) {
+	t := thread{rank, name, daemon}
 	if n := len(s.threads.free); n > 0 {
 		task = s.threads.free[n-1]
 		s.threads.free = s.threads.free[:n-1]
-		s.threads.of[task-len(s.ranks)] = thread{rank, name}
+		s.threads.of[task-len(s.ranks)] = t
 	} else {
 		task = s.tasks()
-		s.threads.of = append(s.threads.of, thread{rank, name})
+		s.threads.of = append(s.threads.of, t)
 		s.blocked, s.outcome = append(s.blocked, nil), append(s.outcome, nil)
 		s.begun = append(s.begun, 0)
 	}
@@ -57,6 +60,11 @@ func (s *Scheduler) nameOf(task int) string {
 		return ""
 	}
 	return s.threads.of[task-len(s.ranks)].name
+}
+
+// isDaemon says whether a task is a thread that nobody waits for.
+func (s *Scheduler) isDaemon(task int) bool {
+	return !s.IsMain(task) && s.threads.of[task-len(s.ranks)].daemon
 }
 
 // end forgets a thread; its task may become another one's.

@@ -8,14 +8,14 @@ import (
 )
 
 // BeginThread adds a thread, of this name, to a rank that runs, and returns the number of its task, for Park, Resumed
-// and Exit. Next will name it.
-func BeginThread(scheduler int64, rank int, name string) (task int, err error) {
+// and Exit. Next will name it. daemon says that nobody waits for its end.
+func BeginThread(scheduler int64, rank int, name string, daemon bool) (task int, err error) {
 	defer guard(&err)
 	s, _, err := schedulerOfLiving(scheduler, rank)
 	if err != nil {
 		return 0, err
 	}
-	task = s.object.Begin(rank, name)
+	task = s.object.Begin(rank, name, daemon)
 	if task == len(s.object.waits) {
 		s.object.waits = append(s.object.waits, torchemu.Wait{})
 	}
@@ -24,14 +24,15 @@ func BeginThread(scheduler int64, rank int, name string) (task int, err error) {
 
 // NewWaitWithin returns an event that threads of one rank bring about, by Fire. It ends at the latest when so many
 // picoseconds have passed on the rank's host; fewer than 0 are for ever, as is what no simulation lasts. text says, for a
-// deadlock report, what waits; asleep, whether it is a sleep, whose time passes on the wall clock, too.
-func NewWaitWithin(worldHandle int64, rank int, ps int64, text string, asleep bool) (event int64, err error) {
+// deadlock report, what waits; kind, whether it is for a "lock", that the task holder has or -1 if that is not known, or
+// for the "end" of a rank's threads, or a "sleep", whose time passes on the wall clock, too.
+func NewWaitWithin(worldHandle int64, rank int, ps int64, text, kind string, holder int) (event int64, err error) {
 	defer guard(&err)
 	w, r, err := rankOf(worldHandle, rank)
 	if err != nil {
 		return 0, err
 	}
-	reason := &torchemu.Within{What: text, Asleep: asleep}
+	reason := &torchemu.Within{What: text, Holder: holder, Asleep: kind == "sleep", Ending: kind == "end"}
 	if now := r.Now(); ps >= 0 && sim.Time(ps) < math.MaxInt64-now {
 		reason.Deadline = max(now+sim.Time(ps), 1) // 0 is none
 	}

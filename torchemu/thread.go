@@ -7,7 +7,9 @@ import "github.com/torchemu/torchemu/torchemu/sim"
 type Within struct {
 	What     string
 	Deadline sim.Time // when the wait ends in any case; 0 for never
+	Holder   int      // the task, of the rank's, that has to do something; -1 where it is not known
 	Asleep   bool     // it is for the time to pass on the host's wall clock, too
+	Ending   bool     // the rank's program has ended, and waits for threads that are no daemons
 }
 
 func (w *Within) String() string { return w.What }

@@ -218,6 +218,9 @@ class Process(Protocol):
     def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
         """Runs the program of the rank."""
 
+    def hush(self) -> None:
+        """Lets nobody see what is printed from now on: the program has ended, and only its threads are left."""
+
     def spawned(
         self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Any]
     ) -> tuple[Callable[..., Any], Sequence[Process]]:

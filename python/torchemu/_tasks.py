@@ -232,7 +232,11 @@ class Tasks:
     def _drop_threads(self, context: _runtime.Context) -> None:
         """Ends the threads that a rank leaves behind: daemons, or all when it has failed."""
         threads = context.threads
-        while threads is not None and threads.living:
+        if threads is None:
+            return
+        if context.process is not None:
+            context.process.hush()
+        while threads.living:
             thread = next(iter(threads.living.values()))
             self._dropped.add(thread.task)
             threads.enter(thread)

@@ -19,7 +19,7 @@ from torchemu._binding import go
 from torchemu._waiting import MICROSECOND, Line, Waiter
 
 _PS_PER_SECOND = 10**12
-_FOR_EVER = -1  # of go.NewWaitWithin
+_FOR_EVER = _NOBODY = -1  # of go.NewWaitWithin
 _LONGEST_LOOK = 1000 * MICROSECOND
 _LOOKS_PER_DOUBLING = 16
 
@@ -28,9 +28,9 @@ class Thread:
     """A thread of a rank, besides its main program's.
 
     Args:
-        context: the rank's.
         threads: those of the rank.
         name: for reports.
+        daemon: nobody waits for its end.
         call: what it does, which raises nothing.
 
     Attributes:
@@ -41,12 +41,13 @@ class Thread:
         when_ended: what is called then.
     """
 
-    def __init__(self, context: _runtime.Context, threads: Threads, name: str, call: Callable[[], None]) -> None:
+    def __init__(self, threads: Threads, name: str, daemon: bool, call: Callable[[], None]) -> None:
+        context = threads.context
         assert context.tasks is not None  # only spawned ranks have threads
         self.name, self.context, self.threads = name, context, threads
         self._tasks, self._call = context.tasks, call
         self.ident = next(context.world.pids)
-        self.task: int = go.BeginThread(self._tasks.scheduler, context.rank, name)
+        self.task: int = go.BeginThread(self._tasks.scheduler, context.rank, name, daemon)
         self.greenlet = greenlet.greenlet(self._body, parent=self._tasks.loop)
         self.has_ended = False
         self.when_ended: list[Callable[[], None]] = []
@@ -109,20 +110,23 @@ class Threads:
     """Those of one rank.
 
     Attributes:
+        context: the rank's.
         running: the one that runs when the rank does; None is the main program's.
         living: those that have not ended, by task, in the order in which they began.
+        ending: the program has ended, and waits for those that are no daemons.
     """
 
     def __init__(self, context: _runtime.Context) -> None:
-        self._context = context
+        self.context = context
+        self.ending = False
         self.running: Thread | None = None
         self.living: dict[int, Thread] = {}
         self._own: dict[Thread | None, _Own] = {None: _Own(context)}
 
-    def begin(self, name: str, call: Callable[[], None]) -> Thread:
+    def begin(self, name: str, daemon: bool, call: Callable[[], None]) -> Thread:
         """Starts one, which runs when the running one waits."""
-        thread = Thread(self._context, self, name, call)
-        self._own[thread] = _Own(self._context)
+        thread = Thread(self, name, daemon, call)
+        self._own[thread] = _Own(self.context)
         return thread
 
     def enter(self, thread: Thread | None) -> None:
@@ -130,7 +134,7 @@ class Threads:
         before = self.running
         if thread is before:
             return
-        context = self._context
+        context = self.context
         if before is not None and before.has_ended:
             del self._own[before]
         else:
@@ -140,18 +144,12 @@ class Threads:
         context.task = context.rank if thread is None else thread.task
 
 
-def begin(name: str, call: Callable[[], None]) -> Thread:
-    """Starts a thread of the running rank; see Threads.begin."""
+def of_rank() -> Threads:
+    """Those of the running rank."""
     context = _runtime.current()
     if context.threads is None:
         context.threads = Threads(context)
-    return context.threads.begin(name, call)
-
-
-def has_company() -> bool:
-    """Whether the running rank has threads besides its main program's."""
-    threads = _runtime.current().threads
-    return threads is not None and bool(threads.living)
+    return context.threads
 
 
 def running() -> Thread | None:
@@ -174,16 +172,19 @@ def picoseconds(seconds: float) -> int:
 class Places(Line):
     """Threads of one rank that wait for the same thing, first come first served."""
 
-    def is_called(self, what: str, seconds: float | None) -> bool:
+    def is_called(self, what: str, seconds: float | None, holder: int = _NOBODY) -> bool:
         """Blocks this thread until it is called, and says whether it was in time.
 
         Args:
             what: what it waits for, for the report of a deadlock.
             seconds: of simulated time; None is for ever.
+            holder: the task of the thread that is to call it, where that is known.
         """
         context = _runtime.current()
         ps = _FOR_EVER if seconds is None else picoseconds(seconds)
-        waiter = Waiter(go.NewWaitWithin(context.world.handle, context.rank, ps, what, False))
+        threads = context.threads
+        kind = "end" if threads is not None and threads.ending and threads.running is None else "lock"
+        waiter = Waiter(go.NewWaitWithin(context.world.handle, context.rank, ps, what, kind, holder))
         self._waiters.append(waiter)
         try:
             context.wait_within(waiter.signal)
@@ -203,7 +204,8 @@ def sleep(ps: int, what: str, really: bool) -> None:
         really: the process is to sleep as well, where it has nothing else to do.
     """
     context = _runtime.current()
-    end = go.NewWaitWithin(context.world.handle, context.rank, ps, what, really)
+    kind = "sleep" if really else "lock"
+    end = go.NewWaitWithin(context.world.handle, context.rank, ps, what, kind, _NOBODY)
     try:
         context.wait_within(end)
     finally:

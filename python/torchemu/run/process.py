@@ -66,8 +66,12 @@ class Process:
     def _join_threads(self) -> None:
         """Waits until the threads have ended that the program waits for at its end."""
         threading = self.copies.find("threading") if "copies" in vars(self) else None
-        if threading is not None:
-            threading._shutdown()
+        if threading is None:
+            return
+        from torchemu import _threads
+
+        _threads.of_rank().ending = True
+        threading._shutdown()
 
     def enter(self) -> None:
         """Puts it in place of the one that is."""
@@ -109,6 +113,10 @@ class Process:
         """Calls the program's sys.excepthook, if it has one. The run reports the error all the same."""
         if sys.excepthook is not self._excepthook and not isinstance(error, SystemExit):
             sys.excepthook(type(error), error, error.__traceback__)
+
+    def hush(self) -> None:
+        """Lets nobody see what is printed from now on. Python's threads just stop where they are."""
+        sys.stdout = sys.stderr = self._isolation.nowhere
 
     def birth(self, forked: bool) -> Birth:
         """What a process that this one starts now begins with; a forked one, as a copy of it."""

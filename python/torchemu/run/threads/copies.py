@@ -168,6 +168,7 @@ def _of_threading(module: Any) -> None:
 
 
 def _of_queue(module: Any) -> None:
+    module.SimpleQueue.__name__ = module.SimpleQueue.__qualname__ = "SimpleQueue"
     for kind in (module.Queue, module.SimpleQueue):
         asking.change(kind, empty=True, full=True, qsize=0)
         asking.change_failing(kind, (module.Empty, module.Full), "get", "put", "get_nowait", "put_nowait")
@@ -178,9 +179,32 @@ def _of_futures(module: Any) -> None:
     asking.change(module.Future, done=False, running=True)
 
 
+def _of_pools(module: Any) -> None:
+    """Threads of a ThreadPool tell each other through a pipe that there is something to do; here, through a queue."""
+    wait_for_processes = module.wait
+
+    class Notifier(module.queue.SimpleQueue):
+        @property
+        def _reader(self) -> Notifier:
+            return self
+
+    def wait(sentinels: list[Any], timeout: float | None = None) -> list[Any]:
+        if not isinstance(sentinels[-1], Notifier):
+            return wait_for_processes(sentinels, timeout=timeout)
+        sentinels[-1].put(sentinels[-1].get(timeout=timeout))  # it is asked again what there is
+        return sentinels
+
+    def init(self: Any, processes: int | None = None, initializer: Any = None, initargs: Any = ()) -> None:
+        context = types.SimpleNamespace(SimpleQueue=Notifier)
+        module.Pool.__init__(self, processes, initializer, initargs, context=context)
+
+    module.wait, module.ThreadPool.__init__ = wait, init
+
+
 _CHANGES: dict[str, Callable[[Any], None]] = {
     "threading": _of_threading,
     "queue": _of_queue,
     "concurrent.futures._base": _of_futures,
+    "multiprocessing.pool": _of_pools,
 }
 """What is changed in copies."""

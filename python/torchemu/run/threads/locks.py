@@ -6,7 +6,7 @@ import _thread
 from typing import Any
 
 from torchemu import _runtime, _threads
-from torchemu.run.threads.waits import called_by_program, described
+from torchemu.run.threads.waits import called_by_program, described, end_of, is_in_condition
 
 _AT_ONCE, _FOR_EVER = 0, -1
 
@@ -26,32 +26,29 @@ def _limit(blocking: bool, timeout: float) -> float | None:
     """Seconds to wait at most; None for ever.
 
     Raises:
-        ValueError, OverflowError: as of Python's locks.
+        TypeError, ValueError, OverflowError: as of Python's locks.
     """
-    if not blocking:
-        if timeout != _FOR_EVER:
-            raise ValueError("can't specify a timeout for a non-blocking call")
-        return _AT_ONCE
-    if timeout == _FOR_EVER:
-        return None
-    if timeout < 0:
-        raise ValueError("timeout value must be a non-negative number")
-    if timeout > _thread.TIMEOUT_MAX:
-        raise OverflowError("timeout value is too large")
-    return timeout
+    if timeout != _FOR_EVER:
+        _thread.allocate_lock().acquire(blocking, timeout)  # a free lock that says what is wrong
+        return timeout
+    return None if blocking else _AT_ONCE
 
 
 class Lock:
     """As _thread.lock.
 
-    Attributes:
-        holder: the name of the thread that acquired it.
+    Args:
+        is_sentinel: the thread that has it releases it when it ends, and others wait for that.
     """
 
-    __slots__ = ("__weakref__", "_holder", "_locked", "_looks", "_places")
+    __slots__ = ("__weakref__", "_holder", "_is_sentinel", "_locked", "_looks", "_places")
 
-    def __init__(self) -> None:
-        self._at_fork_reinit()
+    def __init__(self, *, is_sentinel: bool = False) -> None:
+        self._places = _threads.Places()
+        self._is_sentinel = is_sentinel
+        self._locked = False
+        self._holder: _threads.Thread | None = None
+        self._looks: _threads.Looks | None = None
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Acquires it, and waits for it, for seconds of simulated time at most; says whether it did."""
@@ -60,7 +57,7 @@ class Lock:
             self._locked = True
         elif limit == _AT_ONCE:
             return self._in_vain()
-        elif not self._places.is_called(self._described(limit), limit):
+        elif not self._waits(limit):
             return False
         self._looks = None
         self._holder = _threads.running()
@@ -74,9 +71,17 @@ class Lock:
                 return self.acquire()
         return False
 
-    def _described(self, limit: float | None) -> str:
-        holder = "the main thread" if self._holder is None else f"thread {self._holder.name!r}"
-        return described(f"a Lock, which {holder} has,", limit)
+    def _waits(self, limit: float | None) -> bool:
+        """Says whether it was given the lock in time."""
+        holder = self._holder
+        if is_in_condition():
+            return self._places.is_called(described("", limit), limit)
+        if holder is None:
+            what = described("a Lock, which the main thread has,", limit)
+            return self._places.is_called(what, limit, _runtime.current().rank)
+        if self._is_sentinel:
+            return self._places.is_called(end_of(holder.name, limit), limit, holder.task)
+        return self._places.is_called(described(f"a Lock, which thread {holder.name} has,", limit), limit, holder.task)
 
     def release(self) -> None:
         """Gives it back: to the thread that has waited longest, if any.
@@ -108,10 +113,7 @@ class Lock:
         return self._locked
 
     def _at_fork_reinit(self) -> None:
-        self._places = _threads.Places()
-        self._locked = False
-        self._holder: _threads.Thread | None = None
-        self._looks: _threads.Looks | None = None
+        Lock.__init__(self)
 
     acquire_lock, release_lock, locked_lock = acquire, release, locked
 
@@ -122,7 +124,8 @@ class RLock:
     __slots__ = ("__weakref__", "_count", "_lock", "_owner")
 
     def __init__(self) -> None:
-        self._at_fork_reinit()
+        self._lock = Lock()
+        self._owner = self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As Lock.acquire."""
@@ -183,5 +186,4 @@ class RLock:
         self._count, self._owner = before
 
     def _at_fork_reinit(self) -> None:
-        self._lock = Lock()
-        self._owner = self._count = 0
+        RLock.__init__(self)

@@ -17,7 +17,7 @@ from torchemu._rank_local import RankLocal
 from torchemu._tasks import Unwound
 from torchemu.errors import RankKilledError
 from torchemu.run.threads.locks import Lock
-from torchemu.run.threads.waits import described
+from torchemu.run.threads.waits import end_of
 
 _ENDS = (Unwound, RankKilledError, greenlet.GreenletExit)
 
@@ -39,9 +39,10 @@ def start_new_thread(
 
 
 def _begun(call: functools.partial[Any]) -> _threads.Thread:
-    thread = getattr(call.func, "__self__", None)
+    thread = getattr(call.func, "__self__", None)  # of threading, unless the program calls _thread itself
     name = getattr(thread, "_name", None) or getattr(call.func, "__name__", "thread")
-    return _threads.begin(str(name), lambda: _run(call))
+    daemon = getattr(thread, "_daemonic", True)
+    return _threads.of_rank().begin(repr(name), bool(daemon), lambda: _run(call))
 
 
 def _run(call: functools.partial[Any]) -> None:
@@ -92,10 +93,15 @@ class Logger:
 
 def set_sentinel() -> Lock:
     """A lock that is released when the running thread has ended. Python 3.11 and 3.12 join threads by it."""
-    lock = Lock()
+    lock = Lock(is_sentinel=True)
     thread = _threads.running()
+
+    def ended() -> None:
+        if lock.locked():
+            lock.release()
+
     if thread is not None:
-        thread.when_ended.append(lambda: lock.locked() and lock.release())
+        thread.when_ended.append(ended)
     return lock
 
 
@@ -108,6 +114,7 @@ class ThreadHandle:
 
     def __init__(self) -> None:
         self.ident: int | None = None
+        self.task, self.name = -1, "that runs"  # as of Thread
         self._done = False
         self._places = _threads.Places()
 
@@ -125,7 +132,7 @@ class ThreadHandle:
         if not self._done and self.ident == _threads.ident():
             raise RuntimeError("Cannot join current thread")
         if not self._done and limit != 0:
-            self._places.is_called(described("the end of a thread", limit), limit)
+            self._places.is_called(end_of(self.name, limit), limit, self.task)
 
 
 _unfinished: RankLocal[dict[ThreadHandle, None]] = RankLocal(dict)  # handles of threads that are no daemons
@@ -143,7 +150,7 @@ def start_joinable_thread(
         handle._set_done()
 
     thread = _begun(functools.partial(function))
-    handle.ident = thread.ident
+    handle.ident, handle.task, handle.name = thread.ident, thread.task, thread.name
     thread.when_ended.append(ended)
     if not daemon:
         unfinished[handle] = None
