@@ -39,8 +39,8 @@ func (r random) Pick(ranks []int) int { return r.IntN(len(ranks)) }
 type pct struct {
 	rng      *rand.Rand
 	ranks    int
-	priority []int // by task; the highest runs
-	falls    map[int]int
+	priority []float64 // by task; the highest runs
+	falls    map[int]float64
 	picks    int
 }
 
@@ -52,12 +52,12 @@ const (
 )
 
 func newPCT(rng *rand.Rand, ranks int) *pct {
-	p := &pct{rng: rng, ranks: ranks, priority: rng.Perm(ranks), falls: map[int]int{}}
-	for i := range p.priority {
-		p.priority[i] += pctDepth // the lower ones are for ranks that have fallen
+	p := &pct{rng: rng, ranks: ranks, falls: map[int]float64{}}
+	for _, place := range rng.Perm(ranks) {
+		p.priority = append(p.priority, float64(pctDepth+place)) // the lower ones are for tasks that have fallen
 	}
 	for i := range pctDepth - 1 {
-		p.falls[rng.IntN(pctSteps)] = i
+		p.falls[rng.IntN(pctSteps)] = float64(i)
 	}
 	return p
 }
@@ -77,9 +77,9 @@ func (p *pct) Pick(tasks []int) int {
 }
 
 // of is the priority of a task. That of a thread, which begins later, is among those of the ranks.
-func (p *pct) of(task int) int {
+func (p *pct) of(task int) float64 {
 	for len(p.priority) <= task {
-		p.priority = append(p.priority, pctDepth+p.rng.IntN(p.ranks))
+		p.priority = append(p.priority, pctDepth+p.rng.Float64()*float64(p.ranks))
 	}
 	return p.priority[task]
 }
