@@ -15,7 +15,7 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from torchemu.compat import _names
 from torchemu.compat._names import given as names_given
@@ -67,13 +67,24 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname.startswith("torchemu."):
             return self._named(importlib.machinery.PathFinder.find_spec(fullname, path, target))
         meant = _stand_in(fullname)
-        return None if meant is None else importlib.machinery.ModuleSpec(fullname, self, loader_state=meant)
+        if meant is None:
+            return None
+        found = importlib.util.find_spec(meant)
+        origin = None if found is None else found.origin
+        return importlib.machinery.ModuleSpec(fullname, self, loader_state=meant, origin=origin)
 
     def _named(self, spec: importlib.machinery.ModuleSpec | None) -> importlib.machinery.ModuleSpec | None:
         if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
             spec.loader = _names.NamingLoader(spec.loader.name, spec.loader.path)
             spec.loader.names = self._names
         return spec
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The stand-in's, for who runs it as a program."""
+        spec = self.find_spec(fullname, None)
+        if spec is None or spec.origin is None:
+            return None
+        return importlib.machinery.SourceFileLoader(fullname, spec.origin).get_code(fullname)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         """The stand-in, which is loaded under its own name if it is not yet."""

@@ -343,9 +343,6 @@ class DistributedDataParallel(Module, Joinable):
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: list[str]) -> None:
         """Has a module that is to be wrapped say which of its parameters and buffers are left alone."""
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
-        for name, p in module.named_parameters():
-            if name in params_and_buffers_to_ignore:
-                p._ddp_ignored = True
 
 
 class _Shadow(JoinHook):
