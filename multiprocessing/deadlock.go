@@ -9,12 +9,15 @@ import (
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
-// Blocked is one rank of a deadlock.
+// Blocked is one rank of a deadlock, or one of its threads.
 type Blocked struct {
-	Rank  int
-	On    string // the operation it waits for
-	Needs []int  // the ranks that would have to do something
-	Fault string // the fault that is the reason: "rank 2 was killed at 3ms"; "" for none
+	Rank   int
+	Thread string // its name, quoted; "" for the rank's main program
+	Task   int    // its number in the scheduler
+	Holder int    // that of the thread of the same rank that it waits for; -1 for none
+	On     string // the operation it waits for
+	Needs  []int  // the ranks that would have to do something
+	Fault  string // the fault that is the reason: "rank 2 was killed at 3ms"; "" for none
 
 	operation Operation // nil where the program waits for something else
 	suspect   string    // what is probably wrong, where what it waits for knows; else ""
@@ -36,6 +39,7 @@ type Habit struct{ Does, Instead string } // "receives", "send"
 func blocked(rank int, e *torchemu.Event) Blocked {
 	r := e.Reason()
 	b := Blocked{Rank: rank, On: r.String(), Needs: r.Needs()}
+	b.Holder = holderOf(r)
 	b.operation, _ = torchemu.Origin(r).(Operation) // whose needs they are
 	b.suspect = suspectOf(r)
 	return b
@@ -56,9 +60,10 @@ func suspectOf(r torchemu.Reason) string {
 
 // DeadlockError says that no rank can run and nothing is pending that could change this.
 type DeadlockError struct {
-	At      sim.Time
-	Blocked []Blocked
-	Ended   []int // ranks that have ended
+	At        sim.Time
+	Blocked   []Blocked
+	Ended     []int // ranks that have ended
+	Deadlines int   // of waiting threads, that have passed in the meantime and changed nothing
 }
 
 // shownWaits bounds how many different waits the report spells out.
@@ -67,13 +72,16 @@ const shownWaits = 16
 func (d *DeadlockError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "deadlock at simulated time %v: no rank can run and no operation is in progress", d.At)
+	if d.Deadlines > 0 {
+		fmt.Fprintf(&b, "; %d timeouts of threads have changed nothing", d.Deadlines)
+	}
 	waits := d.waits()
 	for i, w := range waits {
 		if i == shownWaits {
 			fmt.Fprintf(&b, "\n  … and %d more", len(waits)-i)
 			break
 		}
-		fmt.Fprintf(&b, "\n  %v %s for %s", w.ranks, w.ranks.Verb("waits", "wait"), w.on)
+		b.WriteString("\n  " + w.String())
 	}
 	if cause := d.Cause(); cause != "" {
 		b.WriteString("\nlikely cause: " + cause)
@@ -81,22 +89,29 @@ func (d *DeadlockError) Error() string {
 	return b.String()
 }
 
-// wait is what some ranks wait for together.
+// wait is what some ranks, or threads of theirs that have one name, wait for together.
 type wait struct {
-	on    string
-	ranks torchemu.Ranks
+	on, thread string
+	ranks      torchemu.Ranks
+}
+
+func (w wait) String() string {
+	if w.thread != "" {
+		return fmt.Sprintf("thread %s of %v waits for %s", w.thread, w.ranks, w.on)
+	}
+	return fmt.Sprintf("%v %s for %s", w.ranks, w.ranks.Verb("waits", "wait"), w.on)
 }
 
 // waits lists what ranks wait for, each once: those of a large world mostly wait for the same.
 func (d *DeadlockError) waits() []wait {
 	var list []wait
-	at := map[string]int{}
+	at := map[[2]string]int{}
 	for _, b := range d.Blocked {
-		i, known := at[b.On]
+		i, known := at[[2]string{b.On, b.Thread}]
 		if !known {
 			i = len(list)
-			at[b.On] = i
-			list = append(list, wait{on: b.On})
+			at[[2]string{b.On, b.Thread}] = i
+			list = append(list, wait{on: b.On, thread: b.Thread})
 		}
 		list[i].ranks = append(list[i].ranks, b.Rank)
 	}
@@ -114,6 +129,9 @@ func (d *DeadlockError) Cause() string {
 		if b.suspect != "" {
 			return b.suspect
 		}
+	}
+	if circle := d.circleOfThreads(); circle != "" {
+		return circle
 	}
 	if ended, missing := d.missed(); len(ended) > 0 {
 		return fmt.Sprintf("%v ended without %s", ended, missing)
@@ -164,9 +182,11 @@ func (b Blocked) missing() string {
 // circle finds ranks of which each waits for the next and the last for the first, beginning with the lowest that is
 // in one.
 func (d *DeadlockError) circle() []Blocked {
-	at := map[int]int{} // index in d.Blocked, by rank
+	at := map[int]int{} // index in d.Blocked, by rank: of its first task that needs another rank
 	for i, b := range d.Blocked {
-		at[b.Rank] = i
+		if first, known := at[b.Rank]; !known || len(d.Blocked[first].Needs) == 0 {
+			at[b.Rank] = i
+		}
 	}
 	for start := range d.Blocked {
 		if c := d.walk(start, at); c != nil {

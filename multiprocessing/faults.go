@@ -10,21 +10,27 @@ func (s *Scheduler) expectKill(rank int) {
 	}
 	s.ranks[rank] = r
 	r.OnKill(func() {
-		if s.blocked[rank] == nil {
-			return // it learns of it at its next operation
+		for _, task := range s.tasksOf(rank) {
+			if s.blocked[task] == nil {
+				continue // it learns of it at its next operation
+			}
+			death := torchemu.NewEvent(nil)
+			s.block(task, death)
+			death.Fail(r.Alive(), s.world.Engine.Now())
+			s.wake(task, death)
 		}
-		death := torchemu.NewEvent(nil)
-		s.block(rank, death)
-		death.Fail(r.Alive(), s.world.Engine.Now())
-		s.wake(rank, death)
 	})
 }
 
-// block notes what a rank waits for; nil is nothing.
-func (s *Scheduler) block(rank int, e *torchemu.Event) {
-	s.blocked[rank] = e
-	if r := s.ranks[rank]; r != nil {
-		r.Waiting(e)
+// block notes what a task waits for; nil is nothing.
+func (s *Scheduler) block(task int, e *torchemu.Event) {
+	s.blocked[task] = e
+	if e != nil {
+		s.waits++
+		s.begun[task] = s.waits
+	}
+	if s.IsMain(task) && s.ranks[task] != nil {
+		s.ranks[task].Waiting(e)
 	}
 }
 
@@ -33,14 +39,7 @@ func (s *Scheduler) block(rank int, e *torchemu.Event) {
 // their time, for they may well come of that.
 func (s *Scheduler) outlast() bool {
 	s.outlasted = s.outlasted || s.waitsInVain()
-	e := s.world.Engine
-	if !s.outlasted || !e.Step() {
-		return false
-	}
-	for t, ok := e.Next(); ok && t == e.Now(); t, ok = e.Next() {
-		e.Step()
-	}
-	return true
+	return s.outlasted && s.elapse()
 }
 
 // waitsInVain says whether a fault keeps what some rank waits for from ending.

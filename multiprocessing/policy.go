@@ -7,7 +7,7 @@ import (
 
 // A Policy decides which of several ranks that can run does. A program whose results depend on it has a race.
 type Policy interface {
-	Pick(ranks []int) int // index of the rank to run
+	Pick(tasks []int) int // index of the one to run; those up to the number of ranks are their main programs
 }
 
 // NewPolicy returns a policy by its name: "fifo" runs ranks in the order in which they became able to, "random" any of
@@ -37,8 +37,10 @@ func (r random) Pick(ranks []int) int { return r.IntN(len(ranks)) }
 
 // pct is probabilistic concurrency testing.
 type pct struct {
-	priority []int // by rank; the highest runs
-	falls    map[int]int
+	rng      *rand.Rand
+	ranks    int
+	priority []float64 // by task; the highest runs
+	falls    map[int]float64
 	picks    int
 }
 
@@ -50,26 +52,34 @@ const (
 )
 
 func newPCT(rng *rand.Rand, ranks int) *pct {
-	p := &pct{priority: rng.Perm(ranks), falls: map[int]int{}}
-	for i := range p.priority {
-		p.priority[i] += pctDepth // the lower ones are for ranks that have fallen
+	p := &pct{rng: rng, ranks: ranks, falls: map[int]float64{}}
+	for _, place := range rng.Perm(ranks) {
+		p.priority = append(p.priority, float64(pctDepth+place)) // the lower ones are for tasks that have fallen
 	}
 	for i := range pctDepth - 1 {
-		p.falls[rng.IntN(pctSteps)] = i
+		p.falls[rng.IntN(pctSteps)] = float64(i)
 	}
 	return p
 }
 
-func (p *pct) Pick(ranks []int) int {
+func (p *pct) Pick(tasks []int) int {
 	best := 0
-	for i, r := range ranks {
-		if p.priority[r] > p.priority[ranks[best]] {
+	for i, t := range tasks {
+		if p.of(t) > p.of(tasks[best]) {
 			best = i
 		}
 	}
 	if low, falls := p.falls[p.picks]; falls {
-		p.priority[ranks[best]] = low
+		p.priority[tasks[best]] = low
 	}
 	p.picks++
 	return best
+}
+
+// of is the priority of a task. That of a thread, which begins later, is among those of the ranks.
+func (p *pct) of(task int) float64 {
+	for len(p.priority) <= task {
+		p.priority = append(p.priority, pctDepth+p.rng.Float64()*float64(p.ranks))
+	}
+	return p.priority[task]
 }

@@ -5,6 +5,8 @@
 package multiprocessing
 
 import (
+	"slices"
+
 	"github.com/torchemu/torchemu/torchemu"
 )
 
@@ -18,24 +20,29 @@ type Verdict uint8
 
 // What [Scheduler.Next] answers.
 const (
-	Run   Verdict = iota // switch to the rank
+	Run   Verdict = iota // switch to the task
 	Again                // nobody can run yet: let device programs go on that can, and call Next again
 	Idle                 // every rank has exited
+	Sleep                // sleep for as long as Pause says, and call Next again
 )
 
-// Scheduler is the run queue of one spawn: ranks that can run, in the order in which they became able to.
+// Scheduler is the run queue of one spawn: tasks that can run, in the order in which they became able to. A task is the
+// main program of the rank of its number, or a thread that a rank has begun.
 type Scheduler struct {
 	world   *torchemu.World
 	ranks   []*torchemu.Rank
 	policy  Policy
-	queue   []int             // ranks that can run, first in first out
-	blocked []*torchemu.Event // by rank: what a parked rank waits for
-	outcome []*torchemu.Event // by rank: the last thing it waited for
+	queue   []int             // tasks that can run, first in first out
+	blocked []*torchemu.Event // by task: what a parked one waits for
+	outcome []*torchemu.Event // by task: the last thing it waited for
 	ended   []bool            // by rank
 	live    int               // ranks that have not exited
 
 	outlasted bool            // time has gone on because of a fault
 	until     *torchemu.Event // what the program that spawned the ranks waits for; nil when it waits for them
+
+	threads threads
+	patience
 }
 
 // NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order, first in first out unless p, when
@@ -46,6 +53,7 @@ func NewScheduler(w *torchemu.World, n int, p Policy) *Scheduler {
 	}
 	s := &Scheduler{world: w, ranks: make([]*torchemu.Rank, n), policy: p, queue: make([]int, n), live: n,
 		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n), ended: make([]bool, n)}
+	s.begun = make([]uint64, n)
 	for i := range s.queue {
 		s.queue[i] = i
 		s.expectKill(i)
@@ -53,37 +61,42 @@ func NewScheduler(w *torchemu.World, n int, p Policy) *Scheduler {
 	return s
 }
 
-// Park says that the rank, which is running, waits for the event. It reports false, and does nothing, when the event
-// is done already and the rank can simply go on.
-func (s *Scheduler) Park(rank int, e *torchemu.Event) bool {
+// Park says that the task, which is running, waits for the event. It reports false, and does nothing, when the event
+// is done already and the task can simply go on.
+func (s *Scheduler) Park(task int, e *torchemu.Event) bool {
 	if e.Done() {
 		return false
 	}
-	s.block(rank, e)
-	e.WhenDone(func() { s.wake(rank, e) })
+	s.block(task, e)
+	e.WhenDone(func() { s.wake(task, e) })
 	return true
 }
 
-// wake makes a parked rank able to run. The event may come after its rank was unwound; then there is nobody to wake.
-func (s *Scheduler) wake(rank int, e *torchemu.Event) {
-	if s.blocked[rank] != e {
+// wake makes a parked task able to run. The event may come after it was unwound; then there is nobody to wake.
+func (s *Scheduler) wake(task int, e *torchemu.Event) {
+	if s.blocked[task] != e {
 		return
 	}
-	s.block(rank, nil)
-	s.outcome[rank] = e
-	s.queue = append(s.queue, rank)
+	s.block(task, nil)
+	s.outcome[task] = e
+	s.queue = append(s.queue, task)
 }
 
-// Outcome is the last event that the rank was parked on and that has ended; nil when there was none.
-func (s *Scheduler) Outcome(rank int) *torchemu.Event { return s.outcome[rank] }
+// Outcome is the last event that the task was parked on and that has ended; nil when there was none.
+func (s *Scheduler) Outcome(task int) *torchemu.Event { return s.outcome[task] }
 
-// Runnable reports whether some rank can run before simulated time moves.
+// Runnable reports whether some task can run before simulated time moves.
 func (s *Scheduler) Runnable() bool { return len(s.queue) > 0 }
 
-// Exit says that the rank has ended, by return or by error, and will not run again.
-func (s *Scheduler) Exit(rank int) {
-	s.block(rank, nil)
-	s.ended[rank] = true
+// Exit says that the task has ended, by return or by error, and will not run again.
+func (s *Scheduler) Exit(task int) {
+	s.block(task, nil)
+	s.queue = slices.DeleteFunc(s.queue, func(t int) bool { return t == task })
+	if !s.IsMain(task) {
+		s.end(task)
+		return
+	}
+	s.ended[task] = true
 	s.live--
 }
 
@@ -91,10 +104,10 @@ func (s *Scheduler) Exit(rank int) {
 // never.
 func (s *Scheduler) Until(e *torchemu.Event) { s.until = e }
 
-// Next decides who runs. While no rank can run it lets simulated time pass. When no rank can run and nothing is
-// pending in the simulation either, it returns a [*DeadlockError] that lists the parked ranks. But where a fault is the
-// reason it lets time pass until watchdogs notice.
-func (s *Scheduler) Next() (rank int, v Verdict, err error) {
+// Next decides who runs. While no task can run it lets simulated time pass. When no task can run and nothing is
+// pending in the simulation either, it returns a [*DeadlockError] that lists the parked tasks. But where a fault is the
+// reason it lets time pass until watchdogs notice, and where threads wait for a time, to that.
+func (s *Scheduler) Next() (task int, v Verdict, err error) {
 	for range burst {
 		switch {
 		case s.until != nil && s.until.Done():
@@ -104,45 +117,51 @@ func (s *Scheduler) Next() (rank int, v Verdict, err error) {
 		case s.live == 0:
 			return 0, Idle, nil
 		}
-		if ready, stepped := s.world.Step(); ready {
+		switch ready, stepped := s.world.Step(); {
+		case ready:
 			return 0, Again, nil
-		} else if !stepped && !s.release() && !s.outlast() {
+		case stepped, s.release(), s.outlast():
+		case !s.outwaits():
 			return 0, Idle, s.deadlock()
+		case s.sleeps():
+			return 0, Sleep, nil
+		default:
+			s.elapse()
 		}
 	}
 	return 0, Again, nil
 }
 
-// pick takes the rank that runs next out of the queue.
+// pick takes the task that runs next out of the queue.
 func (s *Scheduler) pick() int {
 	i := s.policy.Pick(s.queue)
-	rank := s.queue[i]
+	task := s.queue[i]
 	if i == 0 {
 		s.queue = s.queue[1:]
 	} else {
 		s.queue = append(s.queue[:i], s.queue[i+1:]...)
 	}
-	return rank
+	return task
 }
 
-// release lets the ranks go on that wait for the end of an operation whose data is in place. When nothing else can
+// release lets the tasks go on that wait for the end of an operation whose data is in place. When nothing else can
 // happen, its end is only held up by an earlier operation of the same device that some rank has yet to join, and a
 // host that reads is not to depend on that. An end that a fault prevents is not held up: it never comes.
 func (s *Scheduler) release() bool {
 	before := len(s.queue)
-	for r, e := range s.blocked {
+	for t, e := range s.blocked {
 		if e != nil && e.Settled() && s.world.Why(e) == "" {
-			s.wake(r, e)
+			s.wake(t, e)
 		}
 	}
 	return len(s.queue) > before
 }
 
-// Parked lists the ranks that wait, in order.
+// Parked lists the ranks whose main programs wait, in order.
 func (s *Scheduler) Parked() []int {
 	var ranks []int
-	for r, e := range s.blocked {
-		if e != nil {
+	for r := range s.ranks {
+		if s.blocked[r] != nil {
 			ranks = append(ranks, r)
 		}
 	}
@@ -150,14 +169,17 @@ func (s *Scheduler) Parked() []int {
 }
 
 func (s *Scheduler) deadlock() error {
-	d := &DeadlockError{At: s.world.Engine.Now()}
-	for _, r := range s.Parked() {
-		b := blocked(r, s.blocked[r])
-		b.Fault = s.world.Why(s.blocked[r])
+	d := &DeadlockError{At: s.world.Engine.Now(), Deadlines: s.fruitless()}
+	for t, e := range s.blocked {
+		if e == nil {
+			continue
+		}
+		b := blocked(s.RankOf(t), e)
+		b.Thread, b.Task, b.Fault = s.nameOf(t), t, s.world.Why(e)
 		d.Blocked = append(d.Blocked, b)
 	}
 	for r, ended := range s.ended {
-		if ended {
+		if w := s.within(r); ended || w != nil && w.Ending {
 			d.Ended = append(d.Ended, r)
 		}
 	}

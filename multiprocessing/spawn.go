@@ -32,8 +32,8 @@ func (p *Process) Wait(e *torchemu.Event) error {
 	if err := p.Alive(); err != nil {
 		return err
 	}
+	wait := p.Parks(e)
 	if p.failed == nil && p.scheduler.Park(p.ID, e) {
-		p.Parks(e)
 		if !p.yield(struct{}{}) {
 			return ErrUnwound
 		}
@@ -42,7 +42,7 @@ func (p *Process) Wait(e *torchemu.Event) error {
 	if p.failed != nil {
 		return p.failed
 	}
-	p.Resumes(e.At())
+	p.Resumes(wait, e.At())
 	return e.Err()
 }
 

@@ -145,7 +145,9 @@ func TestDeadlockIsReportedOnEveryRankThatWaits(t *testing.T) {
 	if !errors.As(err, &spawn) || len(spawn.Failures) != 2 || !errors.As(err, &deadlock) {
 		t.Fatalf("got %v, want a deadlock of ranks 1 and 2", err)
 	}
-	want := []multiprocessing.Blocked{{Rank: 1, On: "what never comes"}, {Rank: 2, On: "what never comes"}}
+	want := []multiprocessing.Blocked{
+		{Rank: 1, Task: 1, Holder: -1, On: "what never comes"}, {Rank: 2, Task: 2, Holder: -1, On: "what never comes"},
+	}
 	if !reflect.DeepEqual(deadlock.Blocked, want) || deadlock.At != 5*sim.Nanosecond || !reflect.DeepEqual(deadlock.Ended, []int{0}) {
 		t.Errorf("got %+v", deadlock)
 	}

@@ -11,6 +11,7 @@ import (
 const (
 	nobody   = -1 // every rank has exited
 	askAgain = -2 // simulated time goes on: call again
+	sleep    = -3 // sleep for as long as Pause says, and call again
 )
 
 // NewScheduler makes the run queue of a spawn of n ranks. policy is "fifo", "random" or "pct", which decides who runs
@@ -39,44 +40,54 @@ func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle i
 		}
 		r.Hears(w.Engine.Now()) // whoever spawns it may know of everything
 	}
-	return register(owned[*spawn]{&spawn{multiprocessing.NewScheduler(w.World, n, p), n}, w}), nil
+	s := multiprocessing.NewScheduler(w.World, n, p)
+	return register(owned[*spawn]{&spawn{s, n, make([]torchemu.Wait, n)}, w}), nil
 }
 
-// spawn is the scheduler of ranks 0 to ranks-1.
+// spawn is the scheduler of ranks 0 to ranks-1, and of their threads.
 type spawn struct {
 	*multiprocessing.Scheduler
 	ranks int
+	waits []torchemu.Wait // by task: the present one, or the last
+}
+
+// parked notes a task's wait.
+func (s *spawn) parked(task int, w torchemu.Wait) {
+	if !s.IsMain(task) {
+		w = w.Unrecorded()
+	}
+	s.waits[task] = w
 }
 
 func schedulerOf(handle int64) (owned[*spawn], error) {
 	return ownedBy[*spawn](handle, "spawn")
 }
 
-// schedulerOfRank finds a scheduler and checks that it has the rank.
-func schedulerOfRank(handle int64, rank int) (owned[*spawn], error) {
-	s, err := schedulerOf(handle)
-	if err == nil && (rank < 0 || rank >= s.object.ranks) {
-		err = raise("ValueError", "rank %d is not one of the %d spawned ones", rank, s.object.ranks)
-	}
-	return s, err
-}
-
-// schedulerOfLiving is schedulerOfRank for a rank that no fault has killed.
-func schedulerOfLiving(handle int64, rank int) (s owned[*spawn], r *torchemu.Rank, err error) {
-	if s, err = schedulerOfRank(handle, rank); err != nil {
+// schedulerOfTask finds a scheduler and checks that it has the task, which is the number of a rank or a thread's.
+func schedulerOfTask(handle int64, task int) (s owned[*spawn], r *torchemu.Rank, err error) {
+	if s, err = schedulerOf(handle); err != nil {
 		return s, nil, err
 	}
-	if r, err = s.world.Rank(rank); err != nil {
+	if !s.object.Has(task) {
+		return s, nil, raise("ValueError", "rank %d is not one of the %d spawned ones", task, s.object.ranks)
+	}
+	r, err = s.world.Rank(s.object.RankOf(task))
+	return s, r, err
+}
+
+// schedulerOfLiving is schedulerOfTask for a rank that no fault has killed.
+func schedulerOfLiving(handle int64, task int) (s owned[*spawn], r *torchemu.Rank, err error) {
+	if s, r, err = schedulerOfTask(handle, task); err != nil {
 		return s, nil, err
 	}
 	return s, r, r.Alive()
 }
 
-// Park says that the running rank waits for the pending work on a tensor, or for a work. It answers false when there
+// Park says that the running task waits for the pending work on a tensor, or for a work. It answers false when there
 // is nothing to wait for.
-func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
+func Park(scheduler int64, task int, waitable int64) (parked bool, err error) {
 	defer guard(&err)
-	s, r, err := schedulerOfLiving(scheduler, rank)
+	s, r, err := schedulerOfLiving(scheduler, task)
 	if err != nil {
 		return false, err
 	}
@@ -84,8 +95,8 @@ func Park(scheduler int64, rank int, waitable int64) (parked bool, err error) {
 	if err != nil || e == nil {
 		return false, err
 	}
-	if s.object.Park(rank, e) {
-		r.Parks(e)
+	if s.object.Park(task, e) {
+		s.object.parked(task, r.Parks(e))
 		return true, nil
 	}
 	return false, e.Err()
@@ -103,47 +114,44 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	if e == nil || !s.object.Park(rank, e) {
 		return false, nil
 	}
-	r.Parks(e)
+	s.object.parked(rank, r.Parks(e))
 	return true, nil
 }
 
-// Resumed lets the rank's host clock catch up with what it waited for, and returns, as an error, its failure.
-func Resumed(scheduler int64, rank int) (err error) {
+// Resumed lets the host clock of the task's rank catch up with what it waited for, and returns, as an error, its failure.
+func Resumed(scheduler int64, task int) (err error) {
 	defer guard(&err)
-	s, err := schedulerOfRank(scheduler, rank)
+	s, r, err := schedulerOfTask(scheduler, task)
 	if err != nil {
 		return err
 	}
-	r, err := s.world.Rank(rank)
-	if err != nil {
-		return err
-	}
-	e := s.object.Outcome(rank)
+	e := s.object.Outcome(task)
 	if e == nil {
 		return nil
 	}
-	r.Resumes(e.At())
+	r.Resumes(s.object.waits[task], e.At())
 	return e.Err()
 }
 
-// Exit says that the rank has ended.
-func Exit(scheduler int64, rank int) (err error) {
+// Exit says that the task has ended.
+func Exit(scheduler int64, task int) (err error) {
 	defer guard(&err)
-	s, err := schedulerOfRank(scheduler, rank)
+	s, _, err := schedulerOfTask(scheduler, task)
 	if err == nil {
-		s.object.Exit(rank)
+		s.object.Exit(task)
 	}
 	return err
 }
 
-// Next returns the rank to switch to, or -1 when all have exited, or -2 to be called again. A deadlock is an error.
-func Next(scheduler int64) (rank int, err error) {
+// Next returns the task to switch to, or -1 when all have exited, or -2 to be called again, or -3 for that after a sleep,
+// see Pause. A deadlock is an error.
+func Next(scheduler int64) (task int, err error) {
 	defer guard(&err)
 	s, err := schedulerOf(scheduler)
 	if err != nil {
 		return 0, err
 	}
-	rank, verdict, err := s.object.Next()
+	task, verdict, err := s.object.Next()
 	switch {
 	case err != nil:
 		return 0, err
@@ -151,8 +159,10 @@ func Next(scheduler int64) (rank int, err error) {
 		return nobody, nil
 	case verdict == multiprocessing.Again:
 		return askAgain, nil
+	case verdict == multiprocessing.Sleep:
+		return sleep, nil
 	}
-	return rank, nil
+	return task, nil
 }
 
 // Until makes Next answer -2 once what is pending on the waitable has ended: the program that spawned the ranks waits
@@ -234,9 +244,9 @@ func Await(worldHandle int64, rank int, waitable int64) (done bool, err error) {
 
 // await lets simulated time pass until e has ended, or for a while.
 func (w *world) await(r *torchemu.Rank, e *torchemu.Event) (done bool, err error) {
-	r.Parks(e)
+	wait := r.Parks(e)
 	done, err = multiprocessing.Await(w.World, r.ID, e)
-	r.Resumes(r.Now())
+	r.Resumes(wait, r.Now())
 	return done, err
 }
 

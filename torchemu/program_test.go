@@ -96,8 +96,7 @@ func TestStep(t *testing.T) {
 func TestHeard(t *testing.T) {
 	w, r := newHandy(t)
 	wait := func(e *torchemu.Event, at sim.Time) {
-		r.Parks(e)
-		r.Resumes(at)
+		r.Resumes(r.Parks(e), at)
 	}
 	wait(launch(t, r.Stream(), us), 10*us)
 	wait(r.Stream().Record(), 11*us)

@@ -16,8 +16,6 @@ type Rank struct {
 	stream      *Stream
 	streams     int // other streams than that
 	outstanding []*Event
-	waitsFor    string // what for, while it waits and is recorded
-	listens     bool   // it waits for what another rank's host may bring about
 	heard       sim.Time
 	fate
 }
@@ -56,10 +54,10 @@ func (Sleep) String() string { return "a timer" }
 func (Sleep) Needs() []int { return nil }
 
 // fromHosts says whether an event is something that other hosts bring about: neither a device, nor messages between ranks,
-// nor the passing of time.
+// nor the rank's own threads, nor the passing of time.
 func fromHosts(reason Reason) bool {
 	switch x := reason.(type) {
-	case *activity, Operation, Sleep:
+	case *activity, Operation, Sleep, *Within:
 		return false
 	case Follower:
 		return x.Follows() != nil && fromHosts(x.Follows().reason)

@@ -65,27 +65,38 @@ func (s *Stream) recorded(a *activity, called sim.Time) *trace.Activity {
 	return r
 }
 
+// Wait is one of a rank's host, or of one of its threads.
+type Wait struct {
+	from    sim.Time
+	name    string // what for, where that is recorded
+	listens bool   // for what another rank's host may bring about
+}
+
 // Parks notes that the rank's host waits for e from now on.
-func (r *Rank) Parks(e *Event) {
+func (r *Rank) Parks(e *Event) Wait {
 	r.clock = r.Now()
-	r.listens = fromHosts(e.reason)
-	r.waitsFor = ""
+	wait := Wait{from: r.clock, listens: fromHosts(e.reason)}
 	if !e.Done() && r.world.Trace.Wants(r.ID, r.clock) {
-		r.waitsFor = e.Reason().String()
+		wait.name = e.Reason().String()
 	}
+	return wait
+}
+
+// Unrecorded is the wait as one that is in no recording: a host's row there has room for those of one thread.
+func (w Wait) Unrecorded() Wait {
+	w.name = ""
+	return w
 }
 
 // Resumes lets the host's clock catch up with what it has waited for.
-func (r *Rank) Resumes(at sim.Time) {
-	if r.listens {
+func (r *Rank) Resumes(w Wait, at sim.Time) {
+	if w.listens {
 		r.Hears(at)
 	}
-	from := r.clock
 	r.Reach(at)
-	if r.waitsFor != "" && r.clock > from {
-		r.world.Trace.Span(trace.Span{Rank: r.ID, Wait: true, Name: r.waitsFor, Start: from, End: r.clock})
+	if w.name != "" && r.clock > w.from {
+		r.world.Trace.Span(trace.Span{Rank: r.ID, Wait: true, Name: w.name, Start: w.from, End: r.clock})
 	}
-	r.waitsFor = ""
 }
 
 // Annotate records that the host's program was in something that it calls name, from a time until now.

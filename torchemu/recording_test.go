@@ -72,12 +72,12 @@ func TestWaitsAndAnnotationsOfHostsAreRecorded(t *testing.T) {
 	rec := w.Record(trace.Collectives)
 	rec.Open(0, 0)
 	e := launch(t, r.Stream(), 20*us)
-	r.Parks(e)
+	wait, ofThread := r.Parks(e), r.Parks(e).Unrecorded()
 	run(w)
-	r.Resumes(e.At())
+	r.Resumes(wait, e.At())
+	r.Resumes(ofThread, e.At())
 	r.Annotate("step", 2*us)
-	r.Parks(e) // it has ended: no wait
-	r.Resumes(e.At())
+	r.Resumes(r.Parks(e), e.At()) // it has ended: no wait
 	want := []trace.Span{
 		{Wait: true, Name: "a kernel", Start: 5 * us, End: 25 * us},
 		{Name: "step", Start: 2 * us, End: 25 * us},

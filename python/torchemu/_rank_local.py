@@ -1,4 +1,4 @@
-"""Values that every rank has of its own, as every process has its own module globals."""
+"""Values that every rank has of its own, as every process has its own module globals, or every thread of a rank."""
 
 from __future__ import annotations
 
@@ -32,3 +32,27 @@ class RankLocal(Generic[T]):
     def set(self, value: T) -> None:
         """Replaces the running rank's."""
         _runtime.current().own[self] = value
+
+
+class ThreadLocal(Generic[T]):
+    """A value for each thread of each rank. It ends with the thread.
+
+    Args:
+        make: makes the value that a thread begins with.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+
+    def get(self) -> T:
+        """The running thread's."""
+        own = _runtime.current().of_thread
+        try:
+            value: T = own[self]
+        except KeyError:
+            value = own[self] = self._make()
+        return value
+
+    def set(self, value: T) -> None:
+        """Replaces the running thread's."""
+        _runtime.current().of_thread[self] = value

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from torchemu._tasks import Tasks
     from torchemu._tensor.deferral import Deferrals
     from torchemu._tensor.storage import Storage
+    from torchemu._threads import Threads
     from torchemu.distributed import ProcessGroup
     from torchemu.distributed._symmetric_memory._peers import Peers
+    from torchemu.errors import DeadlockError
 
 DEFAULT_TOPOLOGY = "default"
 FIRST_PID = 1 << 22
@@ -216,6 +218,9 @@ class Process(Protocol):
     def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
         """Runs the program of the rank."""
 
+    def hush(self) -> None:
+        """Lets nobody see what is printed from now on: the program has ended, and only its threads are left."""
+
     def spawned(
         self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Any]
     ) -> tuple[Callable[..., Any], Sequence[Process]]:
@@ -251,7 +256,9 @@ class Context:
     Attributes:
         pid: the number of that process; the system knows that of a program which was not spawned only.
         node: the SIPs of its node, which are its program's devices 0, 1, …; None is all of the World.
-        device: the number of the current device.
+        device, first_device: the numbers of the current device, and of that which threads begin with.
+        task: the number in the scheduler of the thread that runs when the rank does; its own is the main program's.
+        threads: those that it has besides; None before the first.
         is_host: it is the host's program that runs, and not a device program on its behalf; see torchemu._inside.
     """
 
@@ -268,7 +275,7 @@ class Context:
         self.world = world
         self.rank = rank
         self.node: range | None = None
-        self.device = rank
+        self.device = self.first_device = rank
         self.pid = os.getpid() if tasks is None else next(world.pids)
         self.tasks = tasks
         self.parent = parent
@@ -276,6 +283,10 @@ class Context:
         self.children: list[Children] = []
         self.casts = False  # whether operations convert their operands; see torchemu._tensor.autocasting
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu._rank_local
+        self.of_thread: dict[object, Any] = {}  # as own, but the running thread's
+        self.task = rank
+        self.threads: Threads | None = None
+        self.deadlock: DeadlockError | None = None  # that its main program has been told
         self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
         self.group: ProcessGroup | None = None
         self.stream: int = go.DefaultStream(world.handle, rank)
@@ -285,7 +296,8 @@ class Context:
 
     def settle_on(self, node: range) -> None:
         """Puts the rank on a node, of these SIPs."""
-        self.node, self.device = node, self.rank - node.start
+        self.node = node
+        self.device = self.first_device = self.rank - node.start
 
     def of_ranks(self) -> ProcessGroup | None:
         """The default group, where spawned ranks can have it too: a single worker's shards are not ranks to spawn,
@@ -295,13 +307,24 @@ class Context:
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
-        for children in tuple(self.children):
-            children.advance(waitable)
+        if self.task == self.rank:
+            for children in tuple(self.children):
+                children.advance(waitable)
         if self.tasks is not None:
-            self.tasks.wait(self.rank, waitable)
+            self.tasks.wait(self.task, waitable)
             return
         while not go.Await(self.world.handle, self.rank, waitable):
             self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
+
+    def wait_within(self, waitable: int) -> None:
+        """As wait, for what other threads of the rank bring about.
+
+        Raises:
+            DeadlockError: the main program has been told that this does not come, and waits again: to end, mostly.
+        """
+        if self.deadlock is not None and self.task == self.rank and not go.IsDone(waitable):
+            raise self.deadlock
+        self.wait(waitable)
 
     def wait_for_launch(self, number: int) -> None:
         """Blocks the running rank until a launch of this one, a kernel or the like, has ended."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchemu._rank_local import RankLocal
+from torchemu.compat import of_torch
 
 Allowed = Any | tuple[Any, str]
 """A class or a function; with a name, where files call it otherwise."""
@@ -54,6 +55,12 @@ def found(module: str, name: str) -> Any:
     """The class or function of that name that has been allowed; None if there is none."""
     for entry in _allowed.get():
         value, called = entry if isinstance(entry, tuple) else (entry, f"{entry.__module__}.{entry.__qualname__}")
-        if called == f"{module}.{name}":
+        if _within(called) == _within(f"{module}.{name}"):
             return value
     return None
+
+
+def _within(name: str) -> str:
+    """A name of torchemu's by torchemu's own module, whichever it goes by."""
+    module, _, title = name.rpartition(".")
+    return f"{of_torch(module)}.{title}" if module.partition(".")[0] == "torch" else name

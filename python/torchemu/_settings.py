@@ -48,6 +48,17 @@ class Settings:
     printing: Printing = field(default_factory=Printing)
     matmul_precision: str = "highest"
 
+    def modes(self) -> Modes:
+        """What of it is a thread's."""
+        return self.gradients, self.inference, self.device, self.devices_before
+
+    def set_modes(self, modes: Modes) -> None:
+        """Puts that of a thread in place."""
+        self.gradients, self.inference, self.device, self.devices_before = modes
+
+
+Modes = tuple[bool, bool, _device.device | None, list[_device.device | None]]
+"""Of Settings, what each thread of a rank has for itself: gradients, inference, device and devices_before."""
 
 _SETTINGS: RankLocal[Settings] = RankLocal(Settings)
 

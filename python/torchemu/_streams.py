@@ -12,7 +12,7 @@ from typing import Any
 from torchemu import _device, _runtime, _settings
 from torchemu._binding import go
 from torchemu._handles import Handle
-from torchemu._rank_local import RankLocal
+from torchemu._rank_local import RankLocal, ThreadLocal
 from torchemu._waiting import Looks
 
 _PS_PER_MS = 1e9
@@ -243,7 +243,7 @@ def _default() -> Stream:
 
 
 _DEFAULT: RankLocal[Stream] = RankLocal(_default)
-_CURRENT: RankLocal[Stream] = RankLocal(_DEFAULT.get)
+_CURRENT: ThreadLocal[Stream] = ThreadLocal(_DEFAULT.get)
 
 
 def default_stream(device: Any = None) -> Stream:
@@ -253,7 +253,7 @@ def default_stream(device: Any = None) -> Stream:
 
 
 def current_stream(device: Any = None) -> Stream:
-    """The stream that the rank's operations are put on."""
+    """The stream that the operations of this thread of the rank are put on."""
     of_sip(device)
     return _CURRENT.get()
 

@@ -1,9 +1,11 @@
-"""Ranks as cooperative tasks: one greenlet each. The Go core's scheduler decides which one runs; this switches."""
+"""Ranks and their threads as cooperative tasks: one greenlet each. The core's scheduler decides which one runs; this
+switches."""
 
 from __future__ import annotations
 
 import json
 import signal
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +18,13 @@ from torchemu._binding import go
 from torchemu.errors import DeadlockError, RankKilledError
 
 if TYPE_CHECKING:
+    from torchemu._threads import Thread
     from torchemu.distributed import ProcessGroup
 
-_ASK_AGAIN = -2  # the answer of go.Next that no rank can run yet
+_ASK_AGAIN = -2  # the answer of go.Next that no task can run yet
+_SLEEP = -3  # that there is time to sleep before one can
+_PS_PER_SECOND = 10**12
+_sleep = time.sleep  # the process's: programs may get to see another one
 _TERMINATED = -signal.SIGTERM  # the exit code of a process that is ended by it
 
 
@@ -59,6 +65,7 @@ class Tasks:
         contexts: those of the ranks.
         grace: picoseconds that ranks may go on after one has failed; None is until they wait.
         when_failed: what is called with the failures, if there are any, before what is left is ended.
+        loop: the greenlet that switches to the tasks.
     """
 
     def __init__(
@@ -86,8 +93,10 @@ class Tasks:
         self._fn, self._args = fn, args
         self._together = together
         self._unwinding = False
-        self._loop = greenlet.getcurrent()
+        self._dropped: set[int] = set()  # threads that are being ended
+        self.loop = greenlet.getcurrent()
         processes = processes or [None] * nprocs
+        self.threads: dict[int, Thread] = {}  # of the ranks, by task
         self.contexts = [_runtime.Context(self.world, r, self, parent, p) for r, p in enumerate(processes)]
         self._greenlets = [greenlet.greenlet(self._body) for _ in range(nprocs)]
         self.live = nprocs
@@ -126,17 +135,17 @@ class Tasks:
         _runtime.switch_to(before)
 
     def doom(self, rank: int, error: BaseException) -> None:
-        """Kills a rank as soon as the one that is running waits."""
+        """Kills a rank as soon as the task that is running waits."""
         self._doomed.append((rank, error))
 
-    def wait(self, rank: int, waitable: int) -> None:
-        """Parks the running rank until what is behind the handle has ended, while others run."""
-        if self._unwinding and not go.IsDone(waitable):
+    def wait(self, task: int, waitable: int) -> None:
+        """Parks the running task until what is behind the handle has ended, while others run."""
+        if (self._unwinding or task in self._dropped) and not go.IsDone(waitable):
             raise Unwound
-        if go.Park(self.scheduler, rank, waitable):
-            self._loop.switch()
-            go.Resumed(self.scheduler, rank)
-            process = self.contexts[rank].process
+        if go.Park(self.scheduler, task, waitable):
+            self.loop.switch()
+            go.Resumed(self.scheduler, task)
+            process = self.contexts[task].process if task < self.nprocs else None
             if process is not None and process.signals_due:
                 process.handle_signals()
 
@@ -146,14 +155,18 @@ class Tasks:
             if enough() and not self._is_ending():
                 return False
             try:
-                rank = go.Next(self.scheduler)
+                task = go.Next(self.scheduler)
             except DeadlockError as deadlock:
                 self._throw_into_parked(deadlock)
                 continue
-            if rank == _ASK_AGAIN:
+            if task == _ASK_AGAIN:
                 self.world.take_turns()
+            elif task == _SLEEP:
+                _sleep(go.Pause(self.scheduler) / _PS_PER_SECOND)
+            elif task < self.nprocs:
+                self._resume(task)
             else:
-                self._resume(rank)
+                self._resume_thread(self.threads[task])
             while self._doomed:
                 self.kill(*self._doomed.pop(0))
         return True
@@ -182,14 +195,22 @@ class Tasks:
 
     def _resume(self, rank: int, *thrown: BaseException) -> None:
         """Switches to the rank until it waits or ends. Its context stays: the next rank's replaces it."""
-        task = self._greenlets[rank]
-        _runtime.switch_to(self.contexts[rank])
+        task, context = self._greenlets[rank], self.contexts[rank]
+        _runtime.switch_to(context)
+        if context.threads is not None:
+            context.threads.enter(None)
         if thrown:
             task.throw(*thrown)
         elif task:
             task.switch()
         else:
             task.switch(rank)
+
+    def _resume_thread(self, thread: Thread) -> None:
+        """As _resume, for a thread of a rank."""
+        _runtime.switch_to(thread.context)
+        thread.threads.enter(thread)
+        thread.greenlet.switch()
 
     def _body(self, rank: int) -> None:
         code = _TERMINATED
@@ -207,7 +228,23 @@ class Tasks:
                 self._failed(rank, error)
                 code = _exit_code(error)
         finally:
+            self._drop_threads(self.contexts[rank])
             self._exited(rank, code)
+
+    def _drop_threads(self, context: _runtime.Context) -> None:
+        """Ends the threads that a rank leaves behind: daemons, or all when it has failed."""
+        threads = context.threads
+        if threads is None:
+            return
+        if context.process is not None:
+            context.process.hush()
+        while threads.living:
+            thread = next(iter(threads.living.values()))
+            self._dropped.add(thread.task)
+            threads.enter(thread)
+            thread.drop(Unwound())
+            threads.enter(None)
+            self._dropped.remove(thread.task)
 
     def _exited(self, rank: int, code: int) -> None:
         self.exit_codes[rank] = code
@@ -226,7 +263,7 @@ class Tasks:
             if leave.code not in (None, 0):
                 raise
         while go.ParkUntilDone(self.scheduler, rank):
-            self._loop.switch()
+            self.loop.switch()
             go.Resumed(self.scheduler, rank)
 
     def _failed(self, rank: int, error: BaseException) -> None:
@@ -239,7 +276,8 @@ class Tasks:
     def _throw_into_parked(self, deadlock: DeadlockError) -> None:
         """Makes every parked rank fail where it waits, so that its traceback shows the place."""
         for rank in json.loads(go.Parked(self.scheduler)):
-            self._resume(rank, DeadlockError(str(deadlock)))
+            self.contexts[rank].deadlock = own = DeadlockError(str(deadlock))
+            self._resume(rank, own)
 
     def _unwind(self) -> None:
         """Ends the ranks that are still alive, and what they left unfinished."""

@@ -37,7 +37,8 @@ def unsupported_class(name: str, instead: str) -> type:
     def new(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
         raise unsupported(name, instead)
 
-    return type(name.rpartition(".")[2], (), {"__new__": new, "__doc__": f"Not supported: {instead}"})
+    module, _, title = name.rpartition(".")
+    return type(title, (), {"__new__": new, "__doc__": f"Not supported: {instead}", "__module__": module})
 
 
 def unsupported_attributes(name: str, instead: str) -> Callable[[str], NoReturn]:

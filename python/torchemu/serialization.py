@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from torchemu import _runtime, _safe_globals, _settings, dtypes
+from torchemu import _runtime, _safe_globals, _settings, compat, dtypes
 from torchemu._device import device
 from torchemu._safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from torchemu._shape import Size
@@ -224,7 +224,7 @@ class _Unpickler(pickle.Unpickler):
                 f"torch.serialization.add_safe_globals([{name}])."
             )
         if module == "torch" or module.startswith("torch."):
-            return getattr(importlib.import_module("torchemu" + module.removeprefix("torch")), name)
+            return getattr(importlib.import_module(compat.of_torch(module)), name)
         return super().find_class(module, name)
 
     def persistent_load(self, pid: Any) -> Any:

@@ -420,23 +420,30 @@ def test_ranks_that_look_for_files(tmp_path: Path, clock: tuple[str, ...]) -> No
 # -- threads
 
 
-def test_threads_are_refused(tmp_path: Path) -> None:
+def test_threads_of_the_system_are_refused(tmp_path: Path) -> None:
+    """A rank's own are in test_threads.py."""
     text = """
+        import asyncio
+        import importlib
         import threading
-        from concurrent.futures import ThreadPoolExecutor
-        before = threading.active_count()
+        real = importlib.import_module("threading")
+        assert real is not threading
+        before = real.active_count()
         try:
-            threading.Thread(target=print, name="loader").start()
+            real.Thread(target=print, name="loader").start()
         except RuntimeError as error:
-            assert str(error).startswith("cannot start thread 'loader': the ranks of torchemu take turns on one thread")
+            assert str(error).startswith("cannot start thread 'loader': it would be one of the system, and the ranks")
         else:
             raise AssertionError
-        with ThreadPoolExecutor() as pool:
-            try:
-                pool.submit(print)
-            except RuntimeError as error:
-                assert "do the work in the rank itself" in str(error)
-        assert threading.active_count() == before
+        async def elsewhere():
+            await asyncio.to_thread(print)
+        try:
+            asyncio.run(elsewhere())
+        except RuntimeError as error:
+            assert "threads of a rank are those that its program starts by its own import of threading" in str(error)
+        else:
+            raise AssertionError
+        assert real.active_count() == before
     """
     check(tmp_path, text)
     ran: list[int] = []

@@ -109,10 +109,17 @@ func (e *Engine) At(t Time, p Priority, h Handler, arg uint64) EventID {
 }
 
 // Watch adds an event like At, one that only looks whether something else has happened in time: the Engine is idle
-// although it is pending. It cannot be cancelled.
-func (e *Engine) Watch(t Time, p Priority, h Handler, arg uint64) {
-	e.At(t, p, watch{e, h}, arg)
+// although it is pending. It is cancelled by Unwatch.
+func (e *Engine) Watch(t Time, p Priority, h Handler, arg uint64) EventID {
+	id := e.At(t, p, watch{e, h}, arg)
 	e.watches++
+	return id
+}
+
+// Unwatch takes a pending event of Watch back. It panics when that has run or been cancelled already.
+func (e *Engine) Unwatch(id EventID) {
+	e.Cancel(id)
+	e.watches--
 }
 
 // watch is the handler of an event that Watch added.

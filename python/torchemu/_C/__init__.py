@@ -1,7 +1,8 @@
-"""torch._C: the names that programs import from PyTorch's core. Only those of torch.distributed are here."""
+"""torch._C: the names that programs import from PyTorch's core. Those of torch.distributed are here, and Generator."""
 
 from __future__ import annotations
 
 from torchemu._C import _distributed_c10d
+from torchemu._tensor.generator import Generator
 
-__all__ = ["_distributed_c10d"]
+__all__ = ["Generator", "_distributed_c10d"]

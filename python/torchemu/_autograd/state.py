@@ -33,6 +33,18 @@ class State:
         self.anomaly = Anomaly(False, True)
         self.passes: list[list[Callable[[], Any]]] = []
 
+    def of_thread(self) -> OfThread:
+        """What of it is a thread's."""
+        return self.saved_hooks, self.no_saved_hooks, self.passes
+
+    def set_of_thread(self, own: OfThread) -> None:
+        """Puts that of a thread in place."""
+        self.saved_hooks, self.no_saved_hooks, self.passes = own
+
+
+OfThread = tuple[list[tuple[Callable[[Any], Any], Callable[[Any], Any]]], list[str], list[list[Callable[[], Any]]]]
+"""Of State, what each thread of a rank has for itself: saved_hooks, no_saved_hooks and passes."""
+
 
 _STATE: RankLocal[State] = RankLocal(State)
 

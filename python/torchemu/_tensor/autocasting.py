@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 from torchemu import _runtime, _settings, dtypes
-from torchemu._rank_local import RankLocal
+from torchemu._rank_local import ThreadLocal
 from torchemu._tensor.core import Tensor
 
 P = ParamSpec("P")
@@ -42,17 +42,19 @@ _PRODUCTS = (
 )
 _LOSSES = (
     "binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy hinge_embedding_loss huber_loss kl_div "
-    "l1_loss margin_ranking_loss mse_loss nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss"
+    "l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss "
+    "smooth_l1_loss soft_margin_loss triplet_margin_loss"
 )
 _ACCELERATOR = _table(
     f"{_PRODUCTS} addmv addr mv",
     f"{_LOSSES} acos asin cosh erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh softplus tan cumprod "
-    "cumsum dist group_norm layer_norm log_softmax norm prod softmax sum cosine_similarity normalize",
-    "addcdiv addcmul atan2 cross dot index_put scatter_add tensordot vdot",
+    "cdist cumsum dist group_norm layer_norm log_softmax norm pdist prod renorm softmax sum cosine_similarity "
+    "normalize",
+    "addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add tensordot vdot",
 )
 _HOST = _table(
     f"{_PRODUCTS} tensordot",
-    f"{_LOSSES} binary_cross_entropy prod trace quantile",
+    f"{_LOSSES} binary_cross_entropy cdist ctc_loss grid_sample prod trace quantile",
     "cat index_copy stack",
 )
 _TABLES = {"cpu": _HOST, "cuda": _ACCELERATOR, "ahbm": _ACCELERATOR}
@@ -102,11 +104,11 @@ class Autocast:
         return self.kept[key][1]
 
 
-_AUTOCAST: RankLocal[Autocast] = RankLocal(Autocast)
+_AUTOCAST: ThreadLocal[Autocast] = ThreadLocal(Autocast)
 
 
 def current() -> Autocast:
-    """The running rank's."""
+    """The running thread's."""
     return _AUTOCAST.get()
 
 

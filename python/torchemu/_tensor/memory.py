@@ -128,4 +128,7 @@ class OldType(type):
 def old_types(place: str) -> dict[str, OldType]:
     """The old classes of a place, "cpu" or "cuda", by their names."""
     names = {f"{kind.title}Tensor": kind for kind in dtypes.ALL if not (kind.is_float8 or kind.is_complex)}
-    return {name: OldType(name, (), {"dtype": kind, "place": place}) for name, kind in names.items()}
+    module = "torch" if place == "cpu" else "torch.cuda"
+    return {
+        name: OldType(name, (), {"dtype": kind, "place": place, "__module__": module}) for name, kind in names.items()
+    }

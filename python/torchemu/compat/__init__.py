@@ -15,9 +15,14 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
-from types import ModuleType
+from types import CodeType, ModuleType
 
-_STAND_INS = tuple(module.name for module in pkgutil.iter_modules(__path__))
+from torchemu.compat import _names
+from torchemu.compat._names import given as names_given
+
+__all__ = ["NAMES", "installed", "names_given", "of_torch"]
+
+_STAND_INS = tuple(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
 NAMES = (*_STAND_INS, "torch")
 """The top-level packages that there are stand-ins for."""
 
@@ -31,8 +36,13 @@ def _stand_in(name: str) -> str | None:
     package = name.partition(".")[0]
     if package not in NAMES or (package in _GIVE_WAY and _is_installed(package)):
         return None
-    meant = f"{__name__}.{name}" if package in _STAND_INS else "torchemu" + name.removeprefix("torch")
+    meant = f"{__name__}.{name}" if package in _STAND_INS else of_torch(name)
     return meant if importlib.util.find_spec(meant) is not None else None
+
+
+def of_torch(name: str) -> str:
+    """The name of torchemu's module that a name of PyTorch's means, whether or not there is one."""
+    return _names.FILES.get(name) or "torchemu" + name.removeprefix("torch")
 
 
 def _is_installed(package: str) -> bool:
@@ -45,13 +55,36 @@ def _is_installed(package: str) -> bool:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the stand-ins under their own names."""
+    """Finds the stand-ins under their own names, and gives what is in torchemu's modules the names of PyTorch's."""
+
+    def __init__(self, names: _names.Names) -> None:
+        self._names = names
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        """Where a module is, if it is a stand-in or torchemu's."""
+        if fullname.startswith("torchemu."):
+            return self._named(importlib.machinery.PathFinder.find_spec(fullname, path, target))
         meant = _stand_in(fullname)
-        return None if meant is None else importlib.machinery.ModuleSpec(fullname, self, loader_state=meant)
+        if meant is None:
+            return None
+        found = importlib.util.find_spec(meant)
+        origin = None if found is None else found.origin
+        return importlib.machinery.ModuleSpec(fullname, self, loader_state=meant, origin=origin)
+
+    def _named(self, spec: importlib.machinery.ModuleSpec | None) -> importlib.machinery.ModuleSpec | None:
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = _names.NamingLoader(spec.loader.name, spec.loader.path)
+            spec.loader.names = self._names
+        return spec
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The stand-in's, for who runs it as a program."""
+        spec = self.find_spec(fullname, None)
+        if spec is None or spec.origin is None:
+            return None
+        return importlib.machinery.SourceFileLoader(fullname, spec.origin).get_code(fullname)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         """The stand-in, which is loaded under its own name if it is not yet."""
@@ -68,15 +101,16 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
     """Makes the stand-ins importable for the duration of a with block; real packages of those names are hidden."""
-    finder = _Finder()
     hidden = _taken_out()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
-        _taken_out()
-        sys.modules.update(hidden)
+    with _names.given() as names:
+        finder = _Finder(names)
+        sys.meta_path.insert(0, finder)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(finder)
+            _taken_out()
+            sys.modules.update(hidden)
 
 
 def _taken_out() -> dict[str, ModuleType]:

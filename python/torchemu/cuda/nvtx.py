@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from torchemu._rank_local import RankLocal
+from torchemu._rank_local import RankLocal, ThreadLocal
 from torchemu.profiler._annotation import record_function
 
 __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start"]
 
-_pushed: RankLocal[list[record_function]] = RankLocal(list)
+_pushed: ThreadLocal[list[record_function]] = ThreadLocal(list)
 _started: RankLocal[dict[int, record_function]] = RankLocal(dict)
 
 

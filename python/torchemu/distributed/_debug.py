@@ -51,8 +51,17 @@ def told(mismatch: str) -> str:
     text, _, details = mismatch.partition(SEPARATOR)
     if not details or get_debug_level() is not DebugLevel.DETAIL:
         return text
-    found = _fingerprints.mismatch(details, _runtime.current().rank)
+    found = _fingerprints.mismatch(details, _runtime.current().rank, _place())
     return f"{found}\n{text}" if found else text
+
+
+def _place() -> str:
+    """The type of the devices of which this rank has given its groups tensors; "cpu" where it has given none."""
+    from torchemu.distributed._membership import groups  # whose errors use this module
+
+    served = [group.served for group in groups.get().by_name.values()]
+    places = [where.type for rank, where in served if rank is _runtime.current() and where is not None]
+    return next((place for place in places if place != "cpu"), "cpu")
 
 
 def set_debug_level(level: DebugLevel) -> None:

@@ -39,20 +39,22 @@ _WITHOUT_TENSORS = {
 """Of these it compares no tensors."""
 
 _OPTIONS = (
-    "TensorOptions(dtype=float (default), device=cpu, layout=Strided (default), requires_grad=false (default), "
+    "TensorOptions(dtype=float (default), device={}, layout=Strided (default), requires_grad=false (default), "
     "pinned_memory=false (default), memory_format=(nullopt))"
 )
-"""How it prints a device type. The core does not know what a program calls its devices."""
+"""How it prints a device type."""
 
 
 class Fingerprint(NamedTuple):
-    """What is compared of a rank's call."""
+    """What is compared of a rank's call. The core does not know what a program calls its devices: the place is that of
+    the tensors that the rank which asks has used last."""
 
     rank: int
     number: int
     operation: str
     shape: tuple[int, ...]
     dtypes: tuple[str, ...]
+    place: str
 
     def __str__(self) -> str:
         if not self.dtypes:
@@ -66,7 +68,7 @@ class Fingerprint(NamedTuple):
     @property
     def devices(self) -> str:
         """The device type of each tensor."""
-        return " ".join([_OPTIONS] * len(self.dtypes))
+        return " ".join([_OPTIONS.format(self.place)] * len(self.dtypes))
 
     def differences(self, other: Fingerprint) -> str:
         """What differs, as PyTorch lists it."""
@@ -79,15 +81,18 @@ class Fingerprint(NamedTuple):
         return "".join(f"{name}{mine}vs {theirs}" for name, mine, theirs in pairs if mine != theirs)
 
 
-def mismatch(details: str, rank: int) -> str:
+def mismatch(details: str, rank: int, place: str) -> str:
     """PyTorch's text for a rank of the group, which names its own call first; "" where it would find nothing.
 
     Args:
         details: of the core's MismatchError, as JSON: the collective's number, and two ranks' calls.
         rank: in the World; any rank that is not one of the two gets the text of the first.
+        place: the type of the devices that its tensors are on.
     """
     found = json.loads(details)
-    mine, other = (_of(call, found["number"]) for call in sorted(found["calls"], key=lambda c: c["world"] != rank))
+    mine, other = (
+        _of(call, found["number"], place) for call in sorted(found["calls"], key=lambda c: c["world"] != rank)
+    )
     aspects = mine.differences(other)
     return aspects and (
         f"Detected mismatch between collectives on ranks. Rank {mine.rank} is running collective: {mine}, but "
@@ -95,20 +100,19 @@ def mismatch(details: str, rank: int) -> str:
     )
 
 
-def _of(call: dict[str, Any], number: int) -> Fingerprint:
+def _of(call: dict[str, Any], number: int, place: str) -> Fingerprint:
     operation = _OP_TYPES.get(call["name"], call["name"].upper())
     if operation in _WITHOUT_TENSORS:
-        return Fingerprint(call["rank"], number, operation, (), ())
+        return Fingerprint(call["rank"], number, operation, (), (), place)
     if call["name"].endswith(("_object", "_object_list")):
-        return Fingerprint(call["rank"], number, operation, _sizes(call), ("Long",))
+        return Fingerprint(call["rank"], number, operation, _sizes(call), ("Long",), place)
     kind = dtypes.parse(call["dtype"])
     shape = _shape(operation, call)
     if kind.is_complex:  # PyTorch hands the parts on
         kind, shape = kind.to_real(), (*shape, 2)
     title = kind.title
-    return Fingerprint(
-        call["rank"], number, operation, shape, (title, title) if "SCATTER_BASE" in operation else (title,)
-    )
+    titles = (title, title) if "SCATTER_BASE" in operation else (title,)
+    return Fingerprint(call["rank"], number, operation, shape, titles, place)
 
 
 def _shape(operation: str, call: dict[str, Any]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu._rank_local import RankLocal
+from torchemu._rank_local import ThreadLocal
 from torchemu._tensor import Tensor, tensor
 from torchemu.distributed._mesh_arguments import DEFAULT, Override, array_of, names_of, override_of, overrides_of
 from torchemu.distributed._mesh_layout import Axis, Layout, joined, size_of, split
@@ -457,7 +457,7 @@ class _MeshResources:
     """Which mesh is the current one of a rank: the last that was entered."""
 
     def __init__(self) -> None:
-        self.stack: RankLocal[list[DeviceMesh]] = RankLocal(list)
+        self.stack: ThreadLocal[list[DeviceMesh]] = ThreadLocal(list)
 
     def get_current_mesh(self) -> DeviceMesh:
         """The current mesh.

@@ -6,9 +6,10 @@ from torchemu._unsupported import unsupported_names
 from torchemu.nn import functional, init, modules, parallel, parameter, utils
 from torchemu.nn._missing import INSTEAD, MODULES
 from torchemu.nn.modules import *
+from torchemu.nn.parallel import DataParallel
 from torchemu.nn.parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parallel", "parameter", "utils"]
+__all__ = ["Buffer", "DataParallel", "Parameter", "functional", "init", "modules", "parallel", "parameter", "utils"]
 __all__ += modules.__all__
 
 __getattr__ = unsupported_names("torch.nn", MODULES, INSTEAD)

@@ -8,16 +8,16 @@ MODULES = (
     "Bilinear CTCLoss ChannelShuffle "
     "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d "
     ""
-    "CrossMapLRN2d DataParallel EmbeddingBag FeatureAlphaDropout Fold "
-    "FractionalMaxPool2d FractionalMaxPool3d GRUCell GaussianNLLLoss "
+    "CrossMapLRN2d EmbeddingBag FeatureAlphaDropout Fold "
+    "FractionalMaxPool2d FractionalMaxPool3d GaussianNLLLoss "
     ""
-    "LPPool1d LPPool2d LPPool3d LSTMCell LazyBatchNorm1d LazyBatchNorm2d "
+    "LPPool1d LPPool2d LPPool3d LazyBatchNorm1d LazyBatchNorm2d "
     "LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d "
     "LazyConvTranspose3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear "
     "LocalResponseNorm MaxUnpool1d MaxUnpool2d "
     "MaxUnpool3d MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss "
-    "NLLLoss2d PixelShuffle PixelUnshuffle PoissonNLLLoss RNNBase RNNCell "
-    "RNNCellBase RReLU ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d "
+    "NLLLoss2d PixelShuffle PixelUnshuffle PoissonNLLLoss "
+    "RReLU ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d "
     "ReplicationPad2d ReplicationPad3d "
     ""
     "TripletMarginWithDistanceLoss "
@@ -57,8 +57,6 @@ OF_PARAMETERS = (
     "remove_spectral_norm remove_weight_norm skip_init spectral_norm weight_norm "
 )
 
-PARALLEL = "DistributedDataParallelCPU data_parallel gather parallel_apply replicate scatter "
+PARALLEL = "DistributedDataParallelCPU "
 
-OPTIMIZERS = "ASGD Adafactor Adamax LBFGS Muon NAdam RAdam Rprop SparseAdam "
-
-SCHEDULES = "CyclicLR "
+OPTIMIZERS = "SparseAdam "

@@ -9,7 +9,7 @@ from typing import Any
 from torchemu.optim._schedule import LRScheduler
 from torchemu.optim.optimizer import Optimizer
 
-__all__ = ["CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR"]
+__all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR", "PolynomialLR"]
 
 
 def _along_cosine(start: float, end: float, share: float) -> float:
@@ -20,7 +20,29 @@ def _along_line(start: float, end: float, share: float) -> float:
     return (end - start) * share + start
 
 
-class OneCycleLR(LRScheduler):
+class _WithMomentum(LRScheduler):
+    """A schedule that changes momentum, or β₁, too."""
+
+    def _set_momenta(self, lowest: Any, highest: Any, last_epoch: int) -> None:
+        defaults = self.optimizer.defaults
+        if "momentum" not in defaults and "betas" not in defaults:
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        self.use_beta1 = "betas" in defaults
+        if last_epoch != -1:
+            return
+        tops = _each("max_momentum", highest, self.optimizer)
+        for group, top, low in zip(self._groups(), tops, _each("base_momentum", lowest, self.optimizer), strict=True):
+            self._set_momentum(group, top)
+            group["max_momentum"], group["base_momentum"] = top, low
+
+    def _set_momentum(self, group: dict[str, Any], value: float) -> None:
+        if self.use_beta1:
+            group["betas"] = (value, *group["betas"][1:])
+        else:
+            group["momentum"] = value
+
+
+class OneCycleLR(_WithMomentum):
     """From a low learning rate up to the highest and down to nearly nothing; momentum goes the other way.
 
     Args:
@@ -82,24 +104,6 @@ class OneCycleLR(LRScheduler):
             group["max_lr"] = rate
             group["min_lr"] = group["initial_lr"] / final_div_factor
 
-    def _set_momenta(self, lowest: Any, highest: Any, last_epoch: int) -> None:
-        defaults = self.optimizer.defaults
-        if "momentum" not in defaults and "betas" not in defaults:
-            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-        self.use_beta1 = "betas" in defaults
-        if last_epoch != -1:
-            return
-        tops = _each("max_momentum", highest, self.optimizer)
-        for group, top, low in zip(self._groups(), tops, _each("base_momentum", lowest, self.optimizer), strict=True):
-            self._set_momentum(group, top)
-            group["max_momentum"], group["base_momentum"] = top, low
-
-    def _set_momentum(self, group: dict[str, Any], value: float) -> None:
-        if self.use_beta1:
-            group["betas"] = (value, *group["betas"][1:])
-        else:
-            group["momentum"] = value
-
     def get_lr(self) -> list[Any]:
         """The learning rates of the groups; sets the momenta."""
         self._warn_outside_step()
@@ -123,6 +127,93 @@ class OneCycleLR(LRScheduler):
     def _between(self, start: float, end: float, share: float) -> float:
         anneal: Callable[..., float] = _along_cosine if self._anneal_func_type == "cos" else _along_line
         return anneal(start, end, share)
+
+
+_HEIGHTS: dict[str, tuple[str, Callable[[float, float], float]]] = {  # by what they count, and the height for that
+    "triangular": ("cycle", lambda gamma, x: 1.0),
+    "triangular2": ("cycle", lambda gamma, x: 1 / 2.0 ** (x - 1)),
+    "exp_range": ("iterations", lambda gamma, x: gamma**x),
+}
+
+
+class CyclicLR(_WithMomentum):
+    """Up and down along lines between two learning rates, again and again; momentum goes the other way.
+
+    Args:
+        optimizer: whose learning rates.
+        base_lr, max_lr: between which; one number or one for each group.
+        step_size_up: how many steps up.
+        step_size_down: how many steps down; None: as many.
+        mode: "triangular"; "triangular2": each cycle half as high as the one before; "exp_range": gamma to the power of
+            the steps so far as high.
+        gamma: see mode.
+        scale_fn: how high, in the place of a mode: a function of scale_mode's count.
+        scale_mode: "cycle": the number of the cycle, from 1; "iterations": that of the step.
+        cycle_momentum: whether momentum, or β₁, changes too.
+        base_momentum, max_momentum: between which it does; one number or one for each group.
+        last_epoch: as for LRScheduler.
+
+    Raises:
+        ValueError: a mode or numbers that cannot be. TypeError: no optimizer.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: Any,
+        max_lr: Any,
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: Any = 0.8,
+        max_momentum: Any = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        lowest, self.max_lrs = _each("base_lr", base_lr, optimizer), _each("max_lr", max_lr, optimizer)
+        if last_epoch == -1:
+            for group, rate in zip(self._groups(), lowest, strict=True):
+                group["lr"] = rate
+        if mode not in _HEIGHTS and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.total_size = float(step_size_up + (step_size_up if step_size_down is None else step_size_down))
+        self.step_ratio = step_size_up / self.total_size
+        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
+        self.scale_mode = scale_mode if scale_fn is not None else _HEIGHTS[mode][0]
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._set_momenta(base_momentum, max_momentum, last_epoch)
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = lowest
+
+    def scale_fn(self, x: float) -> float:
+        """How high the cycle is."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        return _HEIGHTS[self.mode][1](self.gamma, x)
+
+    def get_lr(self) -> list[Any]:
+        """The learning rates of the groups; sets the momenta."""
+        self._warn_outside_step()
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        share = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        height = share * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            for group in self._groups():
+                low, top = group["base_momentum"], group["max_momentum"]
+                self._set_momentum(group, top - (top - low) * height)
+        return [low + (top - low) * height for low, top in zip(self.base_lrs, self.max_lrs, strict=True)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All about the scheduler but its optimizer and a function that was given."""
+        return {key: value for key, value in super().state_dict().items() if key != "_scale_fn_custom"}
 
 
 def _steps(total: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:

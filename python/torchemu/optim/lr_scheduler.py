@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torchemu._unsupported import unsupported_names
-from torchemu.nn._missing import INSTEAD, SCHEDULES
+from torchemu.nn._missing import INSTEAD
 from torchemu.nn.modules._members import _typename
-from torchemu.optim._cycles import CosineAnnealingWarmRestarts, OneCycleLR, PolynomialLR
+from torchemu.optim._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR, PolynomialLR
 from torchemu.optim._plateau import ReduceLROnPlateau
 from torchemu.optim._schedule import LRScheduler
 from torchemu.optim.optimizer import Optimizer
@@ -21,6 +21,7 @@ __all__ = [
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",
@@ -374,4 +375,4 @@ class ChainedScheduler(LRScheduler):
             scheduler.load_state_dict(state)
 
 
-__getattr__ = unsupported_names("torch.optim.lr_scheduler", SCHEDULES, INSTEAD)
+__getattr__ = unsupported_names("torch.optim.lr_scheduler", "", INSTEAD)

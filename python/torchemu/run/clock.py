@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from torchemu import _waiting
+from torchemu import _runtime, _waiting
 from torchemu.run.patches import current, replace
+from torchemu.run.surroundings import sleep_beside_threads
 
 _PS_PER_SECOND = 10**12
 _PS_PER_NS = 10**3
@@ -43,6 +44,8 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
     def sleep(seconds: float, /) -> None:
         if current() is None:
             return real(seconds)
+        if _runtime.current().threads is not None:
+            return sleep_beside_threads(seconds, really=False)
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
         return _waiting.sleep(round(seconds * _PS_PER_SECOND))

@@ -99,7 +99,8 @@ class _Run:
         if not failed:
             return 0
         sys.stdout.flush()
-        print(failures.report(failed, self._options.script, self._launch.nproc), file=sys.stderr)
+        with compat.names_given():
+            print(failures.report(failed, self._options.script, self._launch.nproc), file=sys.stderr)
         return 1
 
     def _failures(self, schedule: str, seed: int, silent: bool = False) -> list[Failure]:

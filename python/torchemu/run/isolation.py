@@ -16,6 +16,7 @@ from torchemu.run.interpreter import Interpreter
 from torchemu.run.modules import Rules, Table
 from torchemu.run.output import Lines
 from torchemu.run.process import Process
+from torchemu.run.threads import importing
 from torchemu.run.transfer import Inheritance, Parcel
 
 ISOLATED = ("megatron",)
@@ -45,6 +46,10 @@ class Isolation:
         shown: which ranks' output is to be seen.
         virtual_clock: whether the module time tells simulated time.
         main_again: what loads the main program anew in the ranks that a rank spawns.
+
+    Attributes:
+        go_to: what changes the working directory of the process.
+        nowhere: a file for what nobody is to see.
     """
 
     def __init__(
@@ -67,12 +72,13 @@ class Isolation:
         self._outside = self.in_place = Process(self, str(self._seed), Interpreter(), modules)
         with contextlib.ExitStack() as stack:
             stack.callback(self._outside.enter)
-            self._nowhere = stack.enter_context(open(os.devnull, "w"))
+            self.nowhere = stack.enter_context(open(os.devnull, "w"))
             finder = Finder(self._rules, modules)
             sys.meta_path.insert(0, finder)
             stack.callback(sys.meta_path.remove, finder)
             for part in self._parts:
                 part.install(stack)
+            importing.install(stack, self._rules)
             self._undo = stack.pop_all().close
         return self
 
@@ -105,7 +111,7 @@ class Isolation:
         return Birth(parent.interpreter.copy(), variables)
 
     def _output(self, rank: int, target: Any) -> Any:
-        return Lines(target if self._shown(rank) else self._nowhere, f"[rank{rank}]: " if self._prefix else "")
+        return Lines(target if self._shown(rank) else self.nowhere, f"[rank{rank}]: " if self._prefix else "")
 
     def spawned(
         self, parent: Process, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]
@@ -121,7 +127,7 @@ class Isolation:
             inherited = births[rank].variables
             with contextlib.ExitStack() as quiet:
                 if inherited is not None:
-                    quiet.enter_context(contextlib.redirect_stdout(self._nowhere))
+                    quiet.enter_context(contextlib.redirect_stdout(self.nowhere))
                 self._main_again()
             if inherited is not None:
                 inherited.put_into(vars(sys.modules["__main__"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ from torchemu.run.random_state import RandomState
 
 if TYPE_CHECKING:
     from torchemu.run.isolation import Birth, Isolation
+    from torchemu.run.threads.copies import Copies
 
 
 class Process:
@@ -44,6 +46,33 @@ class Process:
         self.signals_due: list[int] = []
         self._isolation = isolation
 
+    @functools.cached_property
+    def copies(self) -> Copies:
+        """The modules of Python's library that the rank has of its own."""
+        from torchemu.run.threads.copies import Copies
+
+        return Copies()
+
+    def _run(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
+        try:
+            fn(rank, *args)
+        except (ImmediateExit, Signalled):
+            raise
+        except SystemExit:
+            self._join_threads()
+            raise
+        self._join_threads()
+
+    def _join_threads(self) -> None:
+        """Waits until the threads have ended that the program waits for at its end."""
+        threading = self.copies.find("threading") if "copies" in vars(self) else None
+        if threading is None:
+            return
+        from torchemu import _threads
+
+        _threads.of_rank().ending = True
+        threading._shutdown()
+
     def enter(self) -> None:
         """Puts it in place of the one that is."""
         before = self._isolation.in_place
@@ -66,7 +95,7 @@ class Process:
     def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
         """Runs the rank's program to its end and what is due then. To be unwound is to be killed: nothing is due."""
         try:
-            fn(rank, *args)
+            self._run(fn, rank, *args)
         except (Unwound, ImmediateExit, Signalled):
             raise
         except BaseException as error:
@@ -84,6 +113,10 @@ class Process:
         """Calls the program's sys.excepthook, if it has one. The run reports the error all the same."""
         if sys.excepthook is not self._excepthook and not isinstance(error, SystemExit):
             sys.excepthook(type(error), error, error.__traceback__)
+
+    def hush(self) -> None:
+        """Lets nobody see what is printed from now on. Python's threads just stop where they are."""
+        sys.stdout = sys.stderr = self._isolation.nowhere
 
     def birth(self, forked: bool) -> Birth:
         """What a process that this one starts now begins with; a forked one, as a copy of it."""

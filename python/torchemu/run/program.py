@@ -82,7 +82,8 @@ class Script(Program):
             for package in _imported(code) - known.keys():
                 known[package] = self._beside(package)
                 waiting += filter(None, [known[package]])
-        return _CHIPS in known or (not names.isdisjoint(_SPAWNS) and "multiprocessing" in names)
+        spawns = not names.isdisjoint(_SPAWNS) and "multiprocessing" in names
+        return _CHIPS in known or spawns or "elastic_launch" in names
 
     def _beside(self, name: str) -> types.CodeType | None:
         """The code of a module in the file's folder; None if there is none, or none that Python can read."""
@@ -101,6 +102,10 @@ class Script(Program):
 
 class Module(Program):
     """A module that is found like any other; a package's is its __main__."""
+
+    def is_one_host(self) -> bool:
+        """As Program.is_one_host: PyTorch's launchers are."""
+        return self.argv[0] in ("torch.distributed.run", "torch.distributed.launch")
 
     def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
         _, spec, code = runpy._get_module_details(self.argv[0])  # type: ignore[attr-defined] # what pdb calls, too

@@ -1,4 +1,4 @@
-"""What a rank changes around it: environment variables, the working directory, and not the number of threads."""
+"""What a rank changes around it: environment variables, the working directory, and no threads of the system."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import contextlib
 import functools
 import os
 import subprocess
+import sys
 import threading
 import time
+import types
 from collections.abc import Callable
 from typing import Any
 
+from torchemu import _runtime
 from torchemu._waiting import MICROSECOND, reach
+from torchemu.run.modules import is_program_file
 from torchemu.run.patches import current, replace
+from torchemu.run.threads.waits import is_pythons
 
 _ENV = 10  # the position of Popen's parameter env
 
@@ -65,25 +70,55 @@ def _noted(change: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _letting_others_run(sleep: Callable[[float], None]) -> Callable[[float], None]:
-    """A rank that sleeps may wait for what another one does, and look for it in a loop: a file, a port."""
+    """A rank that sleeps may wait for what another one does, and look for it in a loop: a file, a port. One of several
+    threads of a rank sleeps in simulated time."""
 
     @functools.wraps(sleep)
     def call(seconds: float, /) -> None:
-        if current() is not None:
+        if current() is None:
+            sleep(seconds)
+        elif _runtime.current().threads is None:
             reach(MICROSECOND)
-        sleep(seconds)
+            sleep(seconds)
+        else:
+            sleep_beside_threads(seconds, really=True)
 
     return call
 
 
+def sleep_beside_threads(seconds: float, really: bool) -> None:
+    """What time.sleep does in a rank that has had several threads; see torchemu.run.threads.
+
+    Raises:
+        ValueError: the time is negative.
+    """
+    from torchemu import _threads
+    from torchemu.run.threads.waits import described
+
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    _threads.sleep(_threads.picoseconds(seconds), described(f"time.sleep({seconds:g})"), really)
+
+
 def _refused(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    """Threads of the system are for what installed packages do beside a program, and not for the program itself."""
+
     @functools.wraps(start)
     def call(self: threading.Thread) -> None:
-        if current() is not None:
+        if current() is not None and _is_programs():
             raise RuntimeError(
-                f"cannot start thread {self.name!r}: the ranks of torchemu take turns on one thread, and only the "
-                "running one's modules and environment are in place; do the work in the rank itself"
+                f"cannot start thread {self.name!r}: it would be one of the system, and the ranks of torchemu take "
+                "turns on one; threads of a rank are those that its program starts by its own import of threading, "
+                "concurrent.futures or multiprocessing.pool"
             )
         start(self)
 
     return call
+
+
+def _is_programs() -> bool:
+    """Whether it is the program that calls Python's library, and no installed package."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and is_pythons(frame.f_code):
+        frame = frame.f_back
+    return frame is None or is_program_file(frame.f_code.co_filename)

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 _NAMED = (type, types.FunctionType)
-_BETWEEN_RANKS = ("torchemu.multiprocessing", "torchemu.distributed")  # queues, locks, groups: the same for all
+_BETWEEN_RANKS = ("multiprocessing", "distributed", "_C")  # queues, locks, groups: the same for all
 _CODE = (*_NAMED, types.ModuleType, types.BuiltinFunctionType)
 
 
@@ -56,6 +56,12 @@ class Parcel:
         return _Unpickler(io.BytesIO(self._pickled), self._kept, copies).load()
 
 
+def _ours(module: Any) -> str | None:
+    """The name of a module of torchemu within the package, whichever of its names it goes by; None of any other."""
+    package, _, rest = str(module).partition(".")
+    return (rest or package) if package in ("torch", "torchemu") else None
+
+
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, own: Collection[str], kept: list[Any]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -67,7 +73,7 @@ class _Pickler(pickle.Pickler):
         module = (obj if isinstance(obj, _NAMED) else type(obj)).__module__
         if module in self._own:
             self.names_own = True
-        elif str(module).startswith("torchemu."):
+        elif _ours(module):
             self._kept.append(obj)
             return len(self._kept) - 1
         return None
@@ -80,7 +86,7 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: int) -> Any:
         kept = self._kept[pid]
-        if self._copies is None or type(kept).__module__.startswith(_BETWEEN_RANKS):
+        if self._copies is None or (_ours(type(kept).__module__) or "").startswith(_BETWEEN_RANKS):
             return kept
         return copy.deepcopy(kept, self._copies)
 

@@ -9,6 +9,6 @@ from types import ModuleType
 
 def __getattr__(name: str) -> ModuleType:
     """A module, such as torch.utils.checkpoint."""
-    if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None:
+    if name.startswith("__") or importlib.util.find_spec(f"{__name__}.{name}") is None:
         raise AttributeError(f"module 'torch.utils' has no attribute {name!r}")
     return importlib.import_module(f"{__name__}.{name}")

@@ -1,16 +1,25 @@
-"""torch.nn.parallel: a module on every rank, each with a part of the data."""
+"""torch.nn.parallel: a module on every rank, each with a part of the data; or on several devices of one rank."""
 
-from typing import Any
-
-from torchemu._unsupported import unsupported_class, unsupported_names
-from torchemu.nn._missing import INSTEAD, PARALLEL
+from torchemu._unsupported import unsupported_names
+from torchemu.nn._missing import PARALLEL
 from torchemu.nn.parallel import distributed
+from torchemu.nn.parallel.data_parallel import DataParallel, data_parallel
 from torchemu.nn.parallel.distributed import DistributedDataParallel
+from torchemu.nn.parallel.parallel_apply import parallel_apply
+from torchemu.nn.parallel.replicate import replicate
+from torchemu.nn.parallel.scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "DistributedDataParallel", "distributed"]
+__all__ = [
+    "DataParallel",
+    "DistributedDataParallel",
+    "data_parallel",
+    "distributed",
+    "gather",
+    "parallel_apply",
+    "replicate",
+    "scatter",
+]
 
-DataParallel: Any = unsupported_class(
-    "torch.nn.parallel.DataParallel", "a rank has one device; use DistributedDataParallel"
+__getattr__ = unsupported_names(
+    "torch.nn.parallel", PARALLEL, "use DistributedDataParallel, which takes modules on the host"
 )
-
-__getattr__ = unsupported_names("torch.nn.parallel", PARALLEL, INSTEAD)

@@ -56,8 +56,14 @@ class Reducer:
         as_views: let the gradients be the parts of the buckets, instead of copying them to and fro.
 
     Attributes:
+        params, group: as given.
         hook: what reduces a bucket and returns a future of the result, called with a GradBucket; None: the reducer
             itself, by the mean.
+        hook_name: what a program calls that; "" without one.
+        buckets: the gradients, in the order in which they are reduced.
+        first_sizes: the bytes of the buckets of the first pass.
+        passes: how many backward passes have begun to be waited for.
+        rebuilt: buckets have been made anew, in the order of the gradients.
     """
 
     def __init__(
@@ -69,14 +75,17 @@ class Reducer:
         as_views: bool,
     ) -> None:
         self._names, self._params = [name for name, _ in named], [p for _, p in named]
+        self.params, self.group = self._params, group
         self._group, self._limits = group, limits
         self._find_unused, self._as_views = find_unused, as_views
         self._share = 1 / group.size()
         self.hook: Any = None
+        self.hook_name, self.passes = "", 0
         order = range(len(self._params))
         self._make_buckets(assigned(self._params, order, self._limits)[::-1])
+        self.first_sizes = [bucket.flat.nbytes for bucket in self.buckets]
         self._arrivals: list[int] = []  # in the first backward pass; afterwards buckets are made in this order
-        self._rebuilt = False
+        self.rebuilt = False
         self._expecting = self._started = False
         self._unused: list[int] = []
         self._used: set[int] = set()
@@ -91,14 +100,14 @@ class Reducer:
 
     # -- forward
 
-    def rebuild(self) -> None:
+    def rebuild_buckets(self) -> None:
         """After the first backward pass, makes buckets in the order in which gradients have arrived at rank 0."""
-        if self._rebuilt or self._find_unused or len(self._arrivals) != len(self._params):
+        if self.rebuilt or self._find_unused or len(self._arrivals) != len(self._params):
             return
         order = tensor(self._arrivals, device=self._params[0].device)
         broadcast(order, group=self._group, group_src=0)
         self._make_buckets(assigned(self._params, order.tolist(), self._limits))
-        self._rebuilt = True
+        self.rebuilt = True
 
     def prepare(self, outputs: Any) -> None:
         """Begins to wait for gradients.
@@ -112,6 +121,7 @@ class Reducer:
         if self._started:
             raise RuntimeError(self._unfinished())
         self._expecting, self._next = True, 0
+        self.passes += 1
         self._ready.clear()
         for bucket in self.buckets:
             bucket.reset()
@@ -132,6 +142,37 @@ class Reducer:
         reached = {id(node.variable) for node in _nodes(outputs) if isinstance(node, AccumulateGrad)}
         return [i for i, p in enumerate(self._params) if id(p) not in reached]
 
+    @property
+    def unused_bytes(self) -> int:
+        """Of the parameters that the last forward pass has not used."""
+        return sum(self._params[i].nbytes for i in self._unused)
+
+    def reduce_by(self, hook: Any, name: str) -> None:
+        """Has a function reduce the buckets; see hook.
+
+        Raises:
+            RuntimeError: there is one already.
+        """
+        if self.hook is not None:
+            before = "register_builtin_comm_hook or register_comm_hook"
+            if not name.startswith("BuiltinCommHookType"):
+                before = "register_comm_hook or register_builtin_comm_hook"
+            raise RuntimeError(f"{before} can only be called once.")
+        self.hook, self.hook_name = hook, name
+
+    def _set_static_graph(self) -> None:
+        """Looks in each forward pass which parameters get no gradient.
+
+        Raises:
+            RuntimeError: there has been a pass.
+        """
+        if self.passes:
+            raise RuntimeError(
+                "set_static_graph() should be called before training loop starts and after DistributedDataParallel is "
+                "constructed."
+            )
+        self._find_unused = True
+
     def divide_by(self, count: int) -> None:
         """Makes the mean that of so many ranks: the others have only zeros to give."""
         self._share = 1 / count
@@ -146,7 +187,7 @@ class Reducer:
             all_reduce(zeros(len(self._params), dtype="int32", device=self._params[0].device), group=self._group)
         for bucket in zeroed:
             bucket.work.wait()
-        if not self._rebuilt:
+        if not self.rebuilt:
             self._arrivals = list(range(len(self._params)))
 
     # -- backward
@@ -160,7 +201,7 @@ class Reducer:
             self._started = True
             for unused in self._unused:
                 self._mark(unused)
-        if not self._rebuilt:
+        if not self.rebuilt:
             self._arrivals.append(number)
         self._mark(number)
 

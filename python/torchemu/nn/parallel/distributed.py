@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,13 +17,23 @@ from torchemu._tensor.joining import cat
 from torchemu._unsupported import unsupported
 from torchemu.distributed import GradBucket, ProcessGroup, ReduceOp, all_gather_into_tensor, all_reduce, broadcast
 from torchemu.distributed._groups import resolved
+from torchemu.distributed._missing import BuiltinCommHookType
+from torchemu.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook, fp16_compress_hook
 from torchemu.distributed.algorithms.join import Join, Joinable, JoinHook
 from torchemu.futures import Future
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parallel._buckets import FIRST_LIMIT, MIB
+from torchemu.nn.parallel._delayed import Delayed
 from torchemu.nn.parallel._reducer import Reducer
+from torchemu.nn.parallel._report import logging_data
 
 __all__ = ["DistributedDataParallel"]
+
+_STATIC_FINDS = (
+    "You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect unused "
+    "parameters automatically, so you do not need to set find_unused_parameters=true, just be sure these unused "
+    "parameters will not change during training loop while calling `_set_static_graph`."
+)
 
 _COALESCED = 250 * MIB
 """Bytes of parameters and buffers that are broadcast at once."""
@@ -109,7 +120,12 @@ class DistributedDataParallel(Module, Joinable):
         gradient_as_bucket_view: let gradients be the parts of the buckets, instead of copying them to and fro.
         static_graph: the same parameters are used in every pass; they are looked for all the same.
         device_mesh: a mesh of one dimension, whose group is the ranks.
-        others: what is not supported: delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision.
+        delay_all_reduce_named_params: names and parameters that the module does without; their gradients are averaged
+            together when that of param_to_hook_all_reduce comes.
+        param_to_hook_all_reduce: a parameter whose gradient comes last.
+        bucket_cap_mb_list: the MiB of each bucket, in the order in which they are filled; the last one's is that of
+            all others.
+        others: skip_all_reduce_unused_params, which means nothing; mixed_precision, which is not supported.
 
     Attributes:
         module: the module.
@@ -134,16 +150,20 @@ class DistributedDataParallel(Module, Joinable):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        delay_all_reduce_named_params: Sequence[tuple[str, Tensor]] | None = None,
+        param_to_hook_all_reduce: Tensor | None = None,
         device_mesh: Any = None,
+        bucket_cap_mb_list: Sequence[float] | None = None,
         **others: Any,
     ) -> None:
         super().__init__()
         _check_supported(others)
+        delayed = _delayed(delay_all_reduce_named_params, param_to_hook_all_reduce)
         self.process_group = _group_of(process_group, device_mesh)
         self.module, self.dim, self.output_device = module, dim, output_device
-        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", []))
+        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", [])) | {*delayed}
         named = self._named()
-        if not named:
+        if not named and not delayed:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
                 "gradient."
@@ -153,17 +173,24 @@ class DistributedDataParallel(Module, Joinable):
         self.broadcast_buffers, self.static_graph = broadcast_buffers, static_graph
         self.find_unused_parameters, self.gradient_as_bucket_view = find_unused_parameters, gradient_as_bucket_view
         self.require_backward_grad_sync = self.require_forward_param_sync = True
-        self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * MIB)
+        caps = list(bucket_cap_mb_list or [25 if bucket_cap_mb is None else bucket_cap_mb])
+        self.bucket_bytes_cap = int(max(caps) * MIB)
         if init_sync:
             _check_same([p for _, p in named], self.process_group)
-            _kept_in_step([*self._synced(module.named_parameters()), *self._buffers_in_step()], self.process_group)
-        self._first_bucket = FIRST_LIMIT if bucket_cap_mb is None else self.bucket_bytes_cap
+            synced = [*self._synced(module.named_parameters()), *delayed.values(), *self._buffers_in_step()]
+            _kept_in_step(synced, self.process_group)
+        first = [FIRST_LIMIT] if bucket_cap_mb is None and not bucket_cap_mb_list else []
+        self._bucket_limits = [*first, *(int(cap * MIB) for cap in caps)]
         self._make_reducer(named)
+        self._delayed: Delayed | None = None
+        if param_to_hook_all_reduce is not None:
+            self._delayed = Delayed(list(delayed.values()), param_to_hook_all_reduce, self.process_group)
+        if static_graph and find_unused_parameters:
+            warnings.warn(_STATIC_FINDS, stacklevel=2)
 
     def _make_reducer(self, named: Sequence[tuple[str, Tensor]]) -> None:
-        limits = (self._first_bucket, self.bucket_bytes_cap)
         finds = self.find_unused_parameters or self.static_graph
-        self.reducer = Reducer(named, self.process_group, limits, finds, self.gradient_as_bucket_view)
+        self.reducer = Reducer(named, self.process_group, self._bucket_limits, finds, self.gradient_as_bucket_view)
 
     def _named(self) -> list[tuple[str, Tensor]]:
         """The parameters whose gradients are averaged."""
@@ -190,7 +217,7 @@ class DistributedDataParallel(Module, Joinable):
         syncs = _settings.current().gradients and self.require_backward_grad_sync
         self._announce()
         if _settings.current().gradients:
-            self.reducer.rebuild()
+            self.reducer.rebuild_buckets()
         self._sync_buffers()
         if self._join_config.enable:
             self._highest(int(self.require_backward_grad_sync))
@@ -199,6 +226,8 @@ class DistributedDataParallel(Module, Joinable):
         output = self.module(*inputs, **kwargs)
         if syncs:
             self.reducer.prepare(output)
+        if self._delayed is not None:
+            self._delayed.active = syncs
         self.require_forward_param_sync = syncs
         return output
 
@@ -261,7 +290,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def _shadow_pass(self) -> None:
         """Takes part in a pass of the others, with gradients of zeros."""
-        self.reducer.rebuild()
+        self.reducer.rebuild_buckets()
         self._sync_buffers(has_batch=False)
         self.require_forward_param_sync = bool(self._highest(0))
         if self.require_forward_param_sync:
@@ -286,9 +315,34 @@ class DistributedDataParallel(Module, Joinable):
             TypeError: no function. ValueError: annotations that do not fit. RuntimeError: there is a hook already.
         """
         _check_hook(hook)
-        if self.reducer.hook is not None:
-            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
-        self.reducer.hook = functools.partial(hook, state)
+        self.reducer.reduce_by(functools.partial(hook, state), hook.__qualname__)
+
+    def _register_builtin_comm_hook(self, comm_hook_type: BuiltinCommHookType) -> None:
+        """Has the buckets averaged as they are, or as float16."""
+        _register_builtin_comm_hook(self.reducer, comm_hook_type)
+
+    def _set_static_graph(self) -> None:
+        """As the argument static_graph.
+
+        Raises:
+            RuntimeError: there has been a pass.
+        """
+        if self.static_graph:
+            warnings.warn("You've set static_graph to be True, no need to set it again.", stacklevel=2)
+            return
+        self.reducer._set_static_graph()
+        self.static_graph = True
+        if self.find_unused_parameters:
+            warnings.warn(_STATIC_FINDS, stacklevel=2)
+
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What PyTorch's logger would know of the module, but for times."""
+        return logging_data(self)
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: list[str]) -> None:
+        """Has a module that is to be wrapped say which of its parameters and buffers are left alone."""
+        module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
 
 class _Shadow(JoinHook):
@@ -306,6 +360,24 @@ class _Shadow(JoinHook):
         self._ddp._adopt_final(is_last_joiner)
 
 
+def _register_builtin_comm_hook(reducer: Reducer, comm_hook_type: BuiltinCommHookType) -> None:
+    """Has a reducer's buckets averaged as they are, or as float16."""
+    if not isinstance(comm_hook_type, BuiltinCommHookType):
+        raise TypeError(
+            "_register_builtin_comm_hook(): incompatible function arguments: comm_hook_type must be a "
+            f"BuiltinCommHookType, not {comm_hook_type!r}"
+        )
+    hook = allreduce_hook if comm_hook_type is BuiltinCommHookType.ALLREDUCE else fp16_compress_hook
+    reducer.reduce_by(functools.partial(hook, reducer.group), str(comm_hook_type))
+
+
+def _delayed(named: Sequence[tuple[str, Tensor]] | None, last: Tensor | None) -> dict[str, Tensor]:
+    """The parameters whose gradients are averaged together, by name."""
+    if (named is None) != (last is None):
+        raise ValueError("delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time.")
+    return dict(named or ())
+
+
 def _check_hook(hook: Any) -> None:
     if not callable(hook):
         raise TypeError("Communication hook must be callable.")
@@ -320,16 +392,10 @@ def _check_hook(hook: Any) -> None:
 
 def _check_supported(others: dict[str, Any]) -> None:
     for name, value in others.items():
-        if name not in (
-            "delay_all_reduce_named_params",
-            "param_to_hook_all_reduce",
-            "mixed_precision",
-            "skip_all_reduce_unused_params",
-            "bucket_cap_mb_list",
-        ):
+        if name not in ("mixed_precision", "skip_all_reduce_unused_params"):
             raise TypeError(f"DistributedDataParallel.__init__() got an unexpected keyword argument '{name}'")
-        if value:
-            raise unsupported(f"DistributedDataParallel({name}=…)", "leave it out")
+        if name == "mixed_precision" and value is not None:
+            raise unsupported("DistributedDataParallel(mixed_precision=…)", "use torch.autocast")
 
 
 def _group_of(group: ProcessGroup | None, mesh: Any) -> ProcessGroup:

@@ -1,0 +1,94 @@
+package multiprocessing
+
+import (
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu"
+)
+
+// thread is a task besides those of the ranks' main programs.
+type thread struct {
+	rank   int
+	name   string
+	daemon bool // nobody waits for its end
+}
+
+// threads are the tasks from len(Scheduler.ranks) on. Those before are the ranks' main programs.
+type threads struct {
+	of   []thread
+	free []int // tasks whose threads have ended
+}
+
+// Begin adds a thread to a rank that runs, able to run, and returns the number of its task. Name is for reports, quoted;
+// daemon says that nobody waits for its end.
+func (s *Scheduler) Begin(rank int, name string, daemon bool) (task int) {
+	t := thread{rank, name, daemon}
+	if n := len(s.threads.free); n > 0 {
+		task = s.threads.free[n-1]
+		s.threads.free = s.threads.free[:n-1]
+		s.threads.of[task-len(s.ranks)] = t
+	} else {
+		task = s.tasks()
+		s.threads.of = append(s.threads.of, t)
+		s.blocked, s.outcome = append(s.blocked, nil), append(s.outcome, nil)
+		s.begun = append(s.begun, 0)
+	}
+	s.queue = append(s.queue, task)
+	return task
+}
+
+// tasks is how many there are.
+func (s *Scheduler) tasks() int { return len(s.ranks) + len(s.threads.of) }
+
+// Has reports whether there is a task of this number.
+func (s *Scheduler) Has(task int) bool { return task >= 0 && task < s.tasks() }
+
+// IsMain reports whether a task is a rank's main program. That has the number of its rank.
+func (s *Scheduler) IsMain(task int) bool { return task < len(s.ranks) }
+
+// RankOf is the rank of a task.
+func (s *Scheduler) RankOf(task int) int {
+	if s.IsMain(task) {
+		return task
+	}
+	return s.threads.of[task-len(s.ranks)].rank
+}
+
+// nameOf is that of a thread; "" for a rank's main program.
+func (s *Scheduler) nameOf(task int) string {
+	if s.IsMain(task) {
+		return ""
+	}
+	return s.threads.of[task-len(s.ranks)].name
+}
+
+// isDaemon says whether a task is a thread that nobody waits for.
+func (s *Scheduler) isDaemon(task int) bool {
+	return !s.IsMain(task) && s.threads.of[task-len(s.ranks)].daemon
+}
+
+// end forgets a thread; its task may become another one's.
+func (s *Scheduler) end(task int) {
+	s.outcome[task] = nil
+	s.threads.free = append(s.threads.free, task)
+}
+
+// tasksOf lists the tasks of a rank.
+func (s *Scheduler) tasksOf(rank int) []int {
+	list := []int{rank}
+	for i, t := range s.threads.of {
+		if task := len(s.ranks) + i; t.rank == rank && !slices.Contains(s.threads.free, task) {
+			list = append(list, task)
+		}
+	}
+	return list
+}
+
+// within is what a task waits for, where that is something of its own rank's threads; else nil.
+func (s *Scheduler) within(task int) *torchemu.Within {
+	if e := s.blocked[task]; e != nil {
+		w, _ := e.Reason().(*torchemu.Within)
+		return w
+	}
+	return nil
+}

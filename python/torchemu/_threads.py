@@ -1,0 +1,228 @@
+"""Threads of ranks: further tasks of a rank, which take turns with the tasks of all ranks.
+
+Deadlines, and sleeps, are in simulated time. They make none pass while something else can happen: see
+multiprocessing/patience.go.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import greenlet
+
+from torchemu import _runtime, _settings
+from torchemu._autograd import state as autograd
+from torchemu._binding import go
+from torchemu._waiting import MICROSECOND, Line, Waiter
+
+_PS_PER_SECOND = 10**12
+_FOR_EVER = _NOBODY = -1  # of go.NewWaitWithin
+_LONGEST_LOOK = 1000 * MICROSECOND
+_LOOKS_PER_DOUBLING = 16
+
+
+class Thread:
+    """A thread of a rank, besides its main program's.
+
+    Args:
+        threads: those of the rank.
+        name: for reports.
+        daemon: nobody waits for its end.
+        call: what it does, which raises nothing.
+
+    Attributes:
+        ident: its number, as threading knows it.
+        task: its number in the scheduler.
+        greenlet: what it runs on.
+        has_ended: whether it has.
+        when_ended: what is called then.
+    """
+
+    def __init__(self, threads: Threads, name: str, daemon: bool, call: Callable[[], None]) -> None:
+        context = threads.context
+        assert context.tasks is not None  # only spawned ranks have threads
+        self.name, self.context, self.threads = name, context, threads
+        self._tasks, self._call = context.tasks, call
+        self.ident = next(context.world.pids)
+        self.task: int = go.BeginThread(self._tasks.scheduler, context.rank, name, daemon)
+        self.greenlet = greenlet.greenlet(self._body, parent=self._tasks.loop)
+        self.has_ended = False
+        self.when_ended: list[Callable[[], None]] = []
+        self._tasks.threads[self.task] = threads.living[self.task] = self
+
+    def _body(self) -> None:
+        try:
+            self._call()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self.has_ended = True
+        del self._tasks.threads[self.task], self.threads.living[self.task]
+        go.Exit(self._tasks.scheduler, self.task)
+        for call in self.when_ended:
+            call()
+
+    def drop(self, error: BaseException) -> None:
+        """Ends it where it waits, by an exception that its waits raise again until it has ended. It is in place."""
+        if not self.greenlet:  # it has not begun
+            self._end()
+            return
+        self.greenlet.parent = greenlet.getcurrent()
+        self.greenlet.throw(error)
+
+
+class _Own:
+    """What a thread has of its own, kept here while others of its rank run; at first, what a new one begins with."""
+
+    def __init__(self, context: _runtime.Context) -> None:
+        self.device = context.first_device
+        self.stream: int = go.DefaultStream(context.world.handle, context.rank)
+        self.casts = False
+        self.of_thread: dict[object, Any] = {}
+        self.modes = _settings.Settings().modes()
+        self.recording = autograd.State().of_thread()
+        self.loop: Any = None  # of asyncio
+
+    def save(self, context: _runtime.Context) -> None:
+        """Takes over what is in place."""
+        self.device, self.stream, self.casts = context.device, context.stream, context.casts
+        self.of_thread = context.of_thread
+        self.modes, self.recording = _settings.current().modes(), autograd.current().of_thread()
+        asyncio = sys.modules.get("_asyncio")
+        self.loop = asyncio._get_running_loop() if asyncio is not None else None
+
+    def restore(self, context: _runtime.Context) -> None:
+        """Puts it in place."""
+        context.device, context.stream, context.casts = self.device, self.stream, self.casts
+        context.of_thread = self.of_thread
+        _settings.current().set_modes(self.modes)
+        autograd.current().set_of_thread(self.recording)
+        asyncio = sys.modules.get("_asyncio")
+        if asyncio is not None:
+            asyncio._set_running_loop(self.loop)
+
+
+class Threads:
+    """Those of one rank.
+
+    Attributes:
+        context: the rank's.
+        running: the one that runs when the rank does; None is the main program's.
+        living: those that have not ended, by task, in the order in which they began.
+        ending: the program has ended, and waits for those that are no daemons.
+    """
+
+    def __init__(self, context: _runtime.Context) -> None:
+        self.context = context
+        self.ending = False
+        self.running: Thread | None = None
+        self.living: dict[int, Thread] = {}
+        self._own: dict[Thread | None, _Own] = {None: _Own(context)}
+
+    def begin(self, name: str, daemon: bool, call: Callable[[], None]) -> Thread:
+        """Starts one, which runs when the running one waits."""
+        thread = Thread(self, name, daemon, call)
+        self._own[thread] = _Own(self.context)
+        return thread
+
+    def enter(self, thread: Thread | None) -> None:
+        """Puts in place what one has of its own, where it is not. The rank is the running one."""
+        before = self.running
+        if thread is before:
+            return
+        context = self.context
+        if before is not None and before.has_ended:
+            del self._own[before]
+        else:
+            self._own[before].save(context)
+        self._own[thread].restore(context)
+        self.running = thread
+        context.task = context.rank if thread is None else thread.task
+
+
+def of_rank() -> Threads:
+    """Those of the running rank."""
+    context = _runtime.current()
+    if context.threads is None:
+        context.threads = Threads(context)
+    return context.threads
+
+
+def running() -> Thread | None:
+    """The thread that runs; None for the main program's."""
+    threads = _runtime.current().threads
+    return None if threads is None else threads.running
+
+
+def ident() -> int:
+    """The running thread's number. That of the main program's is the number of its process, as on Linux."""
+    thread = running()
+    return _runtime.current().pid if thread is None else thread.ident
+
+
+def picoseconds(seconds: float) -> int:
+    """At least one, so that whoever asks for very little again and again gets on."""
+    return max(math.ceil(seconds * _PS_PER_SECOND), 1)
+
+
+class Places(Line):
+    """Threads of one rank that wait for the same thing, first come first served."""
+
+    def is_called(self, what: str, seconds: float | None, holder: int = _NOBODY) -> bool:
+        """Blocks this thread until it is called, and says whether it was in time.
+
+        Args:
+            what: what it waits for, for the report of a deadlock.
+            seconds: of simulated time; None is for ever.
+            holder: the task of the thread that is to call it, where that is known.
+        """
+        context = _runtime.current()
+        ps = _FOR_EVER if seconds is None else picoseconds(seconds)
+        threads = context.threads
+        kind = "end" if threads is not None and threads.ending and threads.running is None else "lock"
+        waiter = Waiter(go.NewWaitWithin(context.world.handle, context.rank, ps, what, kind, holder))
+        self._waiters.append(waiter)
+        try:
+            context.wait_within(waiter.signal)
+        finally:
+            if not waiter.called:
+                self._waiters.remove(waiter)
+            go.Release(waiter.signal)
+        return waiter.called
+
+
+def sleep(ps: int, what: str, really: bool) -> None:
+    """Blocks this thread until simulated time has passed.
+
+    Args:
+        ps: how much.
+        what: what it does, for the report of a deadlock.
+        really: the process is to sleep as well, where it has nothing else to do.
+    """
+    context = _runtime.current()
+    kind = "sleep" if really else "lock"
+    end = go.NewWaitWithin(context.world.handle, context.rank, ps, what, kind, _NOBODY)
+    try:
+        context.wait_within(end)
+    finally:
+        go.Release(end)
+
+
+class Looks:
+    """How a thread asks, perhaps in a loop, whether another one has done something. Asking in vain takes time, a
+    microsecond at first, in which others run."""
+
+    __slots__ = ("_spent",)
+
+    def __init__(self) -> None:
+        self._spent = 0  # picoseconds
+
+    def in_vain(self, what: str) -> None:
+        """Lets the time pass."""
+        look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
+        self._spent += look
+        sleep(look, what, False)

@@ -1,0 +1,140 @@
+"""What classes and functions are called inside a run: by the names that PyTorch 2.11 gives them, and pickle finds them
+by these; outside of a run by the names of their files."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launch import launch, written
+
+import torchemu
+import torchemu.pytest_plugin
+from torchemu import compat
+
+# read off PyTorch 2.11: repr(type) of each
+TYPES = {
+    "torch.Tensor": "torch.Tensor",
+    "torch.Size": "torch.Size",
+    "torch.device": "torch.device",
+    "torch.dtype": "torch.dtype",
+    "torch.finfo": "torch.finfo",
+    "torch.Generator": "torch._C.Generator",
+    "torch.FloatTensor": "torch.FloatTensor",
+    "torch.cuda.HalfTensor": "torch.cuda.HalfTensor",
+    "torch.no_grad": "torch.autograd.grad_mode.no_grad",
+    "torch.autograd.Function": "torch.autograd.function.Function",
+    "torch.nn.Linear": "torch.nn.modules.linear.Linear",
+    "torch.nn.Conv2d": "torch.nn.modules.conv.Conv2d",
+    "torch.nn.Parameter": "torch.nn.parameter.Parameter",
+    "torch.nn.parallel.DistributedDataParallel": "torch.nn.parallel.distributed.DistributedDataParallel",
+    "torch.optim.SGD": "torch.optim.sgd.SGD",
+    "torch.optim.AdamW": "torch.optim.adamw.AdamW",
+    "torch.optim.lr_scheduler.OneCycleLR": "torch.optim.lr_scheduler.OneCycleLR",
+    "torch.utils.data.DataLoader": "torch.utils.data.dataloader.DataLoader",
+    "torch.distributed.ProcessGroup": "torch.distributed.distributed_c10d.ProcessGroup",
+    "torch.distributed.ReduceOp": "torch.distributed.distributed_c10d.ReduceOp",
+    "torch.distributed.Work": "torch.distributed.distributed_c10d.Work",
+    "torch.distributed.P2POp": "torch.distributed.distributed_c10d.P2POp",
+    "torch.distributed.HashStore": "torch._C._distributed_c10d.HashStore",
+    "torch.distributed.PrefixStore": "torch.distributed.distributed_c10d.PrefixStore",
+    "torch.distributed.DistBackendError": "torch.distributed.DistBackendError",
+    "torch.distributed.device_mesh.DeviceMesh": "torch.distributed.device_mesh.DeviceMesh",
+    "torch.multiprocessing.ProcessRaisedException": "torch.multiprocessing.spawn.ProcessRaisedException",
+    "torch.cuda.OutOfMemoryError": "torch.OutOfMemoryError",
+}
+
+
+def value_of(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize(("path", "called"), TYPES.items())
+@torchemu.distributed(world_size=1)
+def test_a_type_is_called_as_in_pytorch(path: str, called: str) -> None:
+    kind = value_of(path)
+    assert repr(kind) == f"<class '{called}'>"
+    assert pickle.loads(pickle.dumps(kind)) is kind
+    assert value_of(called) is kind
+
+
+@torchemu.distributed(world_size=1)
+def test_functions_are_in_distributed_c10d() -> None:
+    dist = importlib.import_module("torch.distributed")
+    for name in ("all_reduce", "barrier", "send", "irecv", "new_group", "init_process_group", "broadcast_object_list"):
+        function = getattr(dist, name)
+        assert (function.__module__, function.__name__) == ("torch.distributed.distributed_c10d", name)
+        assert pickle.loads(pickle.dumps(function)) is function
+
+
+@torchemu.distributed(world_size=1)
+def test_what_pytorch_has_not_keeps_its_name() -> None:
+    assert repr(torchemu.errors.DeadlockError) == "<class 'torchemu.errors.DeadlockError'>"
+    assert repr(torchemu.World) == "<class 'torchemu._runtime.World'>"
+
+
+@torchemu.distributed(world_size=1)
+def test_every_name_that_is_given_leads_back() -> None:
+    """Of all that is loaded: whatever says that it is in a public module of torch is there."""
+    importlib.import_module("torch.optim.adamw")
+    wrong = []
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("torchemu."):
+            continue
+        for kind in list(vars(module).values()):
+            if not issubclass(type(kind), type) or kind.__module__.partition(".")[0] != "torch":
+                continue
+            if kind.__qualname__.startswith("_") or kind.__module__ == "torch.return_types":
+                continue
+            home = importlib.import_module(kind.__module__)
+            if getattr(home, kind.__qualname__, None) is not kind:
+                wrong.append(kind)
+    assert wrong == []
+
+
+def test_outside_of_runs_names_are_those_of_files() -> None:
+    with compat.installed():
+        assert repr(torchemu.Tensor) == "<class 'torch.Tensor'>"
+        with compat.names_given():
+            assert repr(torchemu.Tensor) == "<class 'torch.Tensor'>"
+        assert repr(torchemu.Tensor) == "<class 'torch.Tensor'>"
+    assert repr(torchemu.Tensor) == "<class 'torchemu._tensor.core.Tensor'>"
+    assert pickle.loads(pickle.dumps(torchemu.Tensor)) is torchemu.Tensor
+
+
+def test_a_module_that_is_loaded_later_gets_the_names_too() -> None:
+    sys.modules.pop("torchemu.distributed.elastic.multiprocessing.errors", None)
+    with compat.installed():
+        errors = importlib.import_module("torchemu.distributed.elastic.multiprocessing.errors")
+        assert errors.record.__module__ == "torch.distributed.elastic.multiprocessing.errors"
+    assert errors.record.__module__ == "torchemu.distributed.elastic.multiprocessing.errors"
+
+
+def test_a_traceback_says_torchs_name(tmp_path: Path) -> None:
+    script = written(tmp_path, "import torch.distributed as dist\nraise dist.DistBackendError('no link')\n")
+    assert "[rank0]: torch.distributed.DistBackendError: no link\n" in launch("--nproc-per-node", 1, script).err
+
+
+@pytest.mark.parametrize("first", ["inside", "outside"])
+def test_a_saved_module_is_loaded_on_either_side(tmp_path: Path, first: str) -> None:
+    def save() -> None:
+        module = torchemu.nn.Sequential(torchemu.nn.Conv1d(1, 2, 3), torchemu.nn.Linear(2, 1))
+        torchemu.save(module, tmp_path / "module.pt")
+
+    def load() -> None:
+        kinds = [torchemu.nn.Sequential, torchemu.nn.Conv1d, torchemu.nn.Linear]
+        module = torchemu.load(tmp_path / "module.pt", weights_only=False)
+        assert [type(each) for each in (module, *module)] == kinds
+
+    inside = torchemu.distributed(world_size=1)
+    if first == "inside":
+        inside(save)()
+    with torchemu.open_world():
+        (load if first == "inside" else save)()
+    if first == "outside":
+        inside(load)()
