@@ -31,6 +31,8 @@ FIRST_PID = 1 << 22
 """The first number that Linux gives to no process."""
 PACKAGE = os.path.dirname(__file__) + os.sep
 """Where this package's files are: frames of them are not the program's."""
+_SITES = 1 << 14
+"""Places in the program that are known at most. Only one that compiles code as it goes has so many."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class World:
         self.deferrals: Deferrals | None = None  # what ranks have put off; None: nothing so far
         self.recordings = 0  # in the making
         self.main = Context(self, rank=0)
-        self._sites: dict[tuple[types.CodeType, int], int] = {}
+        self._sites: dict[tuple[int, int], tuple[int, types.CodeType]] = {}
         self.is_open = True
         self._thread = threading.get_ident()
         self._describe()
@@ -156,11 +158,14 @@ class World:
     def site(self) -> int:
         """The number of the place in the program that called into torchemu; see go.AddSite."""
         frame = _frame_of_program()
-        place = (frame.f_code, frame.f_lasti)
-        number = self._sites.get(place)
-        if number is None:
-            number = self._sites[place] = go.AddSite(self.handle, call_site())
-        return number
+        code = frame.f_code
+        place = id(code), frame.f_lasti  # a hash of the code would look at all of it
+        known = self._sites.get(place)
+        if known is None:
+            if len(self._sites) == _SITES:
+                self._sites.clear()
+            known = self._sites[place] = go.AddSite(self.handle, call_site()), code  # kept: no other gets its id
+        return known[0]
 
     def take_turns(self) -> None:
         """Does what ranks have put off and can be done, and lets device programs go on that can."""
@@ -190,9 +195,9 @@ def call_site() -> str:
 
 
 def _frame_of_program() -> types.FrameType:
-    """The innermost frame that is not this package's."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+    """The innermost frame that is not this package's. To be called by what other functions of the package call."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     return frame
 

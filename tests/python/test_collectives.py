@@ -10,6 +10,7 @@ import pytest
 from conftest import NUMPY, OpenWorld, same
 
 import torchemu as torch
+from torchemu import _runtime
 from torchemu.distributed import ReduceOp
 
 dist = torch.distributed
@@ -377,3 +378,20 @@ def test_world_size_that_no_sip_holds(open_world: OpenWorld) -> None:
     with pytest.raises(ValueError, match=r"world size 129 does not fit.*SIPs \(4\).*has 128"):
         dist.init_process_group()
     assert not dist.is_initialized()
+
+
+def test_places_in_code_that_the_program_makes_as_it_goes(
+    open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Codes that are gone give their places in memory to others, and none its line."""
+    monkeypatch.setattr(_runtime, "_SITES", 7)
+
+    def worker(rank: int) -> None:
+        for line in range(30 + (rank == 0)):
+            exec(compile("\n" * line + "dist.all_reduce(t)", "made", "exec"), {"dist": dist, "t": torch.ones(2)})
+        dist.barrier()
+
+    open_world()
+    dist.init_process_group(backend="ahbm")
+    with pytest.raises(torch.multiprocessing.SpawnException, match=r"calls all_reduce.* at made:31 in <module>"):
+        torch.multiprocessing.spawn(worker, nprocs=4)

@@ -250,3 +250,32 @@ def test_a_closed_world_forgets_its_numpy_memory() -> None:
         assert gone() is not None
     gc.collect()
     assert gone() is None
+
+
+def own_dictionary(instance: object) -> bool:
+    """Whether the attributes of an instance are in a dictionary, before this one asks for it."""
+    known = gc.get_referents(instance)
+    attributes = vars(instance)
+    return any(found is attributes for found in known)
+
+
+def test_tensors_and_storages_keep_their_attributes_in_themselves(open_world: OpenWorld) -> None:
+    open_world()
+    made: list[Any] = []
+
+    def worker(rank: int) -> None:
+        first = [torch.ones(4) for _ in range(100)]  # those that no operation but one knows
+        leaf = torch.ones(4, 6, name="leaf", requires_grad=True)
+        part, *_ = leaf.split(2)
+        product = leaf @ leaf.t()
+        product.sum().backward()
+        reduced = torch.ones(70_000)
+        dist.all_reduce(reduced)
+        later = reduced[::2] * 2
+        made.extend([*first, leaf, leaf.grad, leaf.detach(), part, product, reduced, later, later.view(-1, 8).fill_(3)])
+        dist.barrier()
+
+    torch.distributed.init_process_group(backend="ahbm")
+    torch.multiprocessing.spawn(worker, nprocs=4)
+    assert not [t for t in made if own_dictionary(t)]
+    assert not [storage for storage in {t._storage for t in made} if own_dictionary(storage)]

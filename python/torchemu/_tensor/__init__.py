@@ -5,6 +5,7 @@ Each module has the functions of a family, which ``__all__`` of this package gat
 
 # ruff: noqa: F403 (each module's __all__ says what there is)
 
+from torchemu._attributes import foresee_attributes
 from torchemu._shape import Size
 from torchemu._tensor import (
     comparing,
@@ -70,3 +71,4 @@ __all__ += reductions.__all__
 __all__ += views.__all__
 
 methods.attach()
+foresee_attributes(Tensor)

@@ -411,16 +411,15 @@ def aliased_parts(t: Tensor, axis: int, sizes: Sequence[int]) -> list[Tensor]:
     storage, kind, where, strides, offset = t._storage, t.dtype, t.device, t._steps(), t._offset
     base = t if t._base is None else t._base
     before, after, step = t._shape[:axis], t._shape[axis + 1 :], strides[axis]
-    parts: list[Tensor] = []
     shape, last = t._shape, t._shape[axis]
-    for n in sizes:  # in one loop: a rank's blocks are as many as the ranks, and calls cost
+    parts = list(map(object.__new__, [Tensor] * len(sizes)))
+    for v, n in zip(parts, sizes, strict=True):  # in one loop: a rank's blocks are as many as ranks, and calls cost
         if n != last:
             shape, last = (*before, n, *after), n
-        v = object.__new__(Tensor)
         v._storage, v.dtype, v.device = storage, kind, where
-        v._shape, v._strides, v._offset, v._base = shape, strides, offset, base
+        v._shape, v._strides = shape, strides
+        v._offset, v._base = offset, base
         offset += n * step
-        parts.append(v)
     if t.name:
         for v in parts:
             v.name = t.name

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from torchemu import _runtime, dtypes
+from torchemu._attributes import foresee_attributes
 from torchemu._binding import go
 from torchemu._handles import Handle
 from torchemu._shape import as_text, row_major
@@ -32,6 +33,7 @@ class _Window:
         self.__array_interface__ = {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, False)}
 
 
+@foresee_attributes
 class Storage:
     """A run of bytes.
 
@@ -52,13 +54,16 @@ class Storage:
             others have no access to.
     """
 
-    unsettled = False
-    pending = False
-    tracked = False
-    lends = False
+    world: _runtime.World
+    nbytes: int
+    unsettled: bool = False
+    pending: bool = False
+    tracked: bool = False
+    lends: bool = False
     launcher: _runtime.Context | None = None
-    launch = 0
-    version = 0
+    launch: int = 0
+    version: int = 0
+    _owner: np.ndarray | None
     _bytes: np.ndarray | None = None
     _handles: dict[dtypes.dtype, Handle] | None = None
 

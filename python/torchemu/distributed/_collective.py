@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from torchemu._tensor import Tensor
@@ -40,18 +41,16 @@ class Collective:
             RuntimeError: the group's backend is for other devices, or the group is in another World.
             NotImplementedError: over a single worker's shards, where it does not take them.
         """
-        for parameter, value in given.items():
-            if not isinstance(value, Tensor | Blocks):
-                check_tensor(value, parameter)
+        different = {parameter: _different(value, parameter) for parameter, value in given.items()}
         if not self.mixed:
-            check_dtypes([t for value in given.values() for t in _each(value)])
+            check_dtypes(chain.from_iterable(different.values()))
         ranks = member(group, self.name)
         if ranks is None:
             return None
         if not self.takes_shards:
             refuse_shards(ranks, self.name)
-        for parameter, value in given.items():
-            check_place(ranks, parameter, _each(value))
+        for parameter, tensors in different.items():
+            check_place(ranks, parameter, tensors)
         return ranks
 
     def root(self, ranks: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
@@ -87,5 +86,9 @@ class Collective:
         return issue(ranks, f"{self.name}|{self.kind}|{op}|{root}", tensors, async_op, outputs)
 
 
-def _each(value: Tensor | Blocks) -> Sequence[Tensor]:
-    return (value,) if isinstance(value, Tensor) else value.different
+def _different(value: Tensor | Blocks, parameter: str) -> Sequence[Tensor]:
+    """What there is to look at. Raises TypeError for what is no tensor."""
+    if isinstance(value, Blocks):
+        return value.different
+    check_tensor(value, parameter)
+    return (value,)
