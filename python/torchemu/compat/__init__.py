@@ -95,7 +95,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Makes the module say again who it is: the import system has put the spec of the other name there."""
         assert module.__spec__ is not None
+        other = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state
+        _name_parts(other, module.__name__)
+
+
+def _name_parts(other: str, package: str) -> None:
+    """Has the loaded modules of a package known by their other names, too. Importing them by these would make each an
+    attribute of the package, where it may have a function of that name: multiprocessing.spawn."""
+    for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
+        alias = other + name.removeprefix(package)
+        if _stand_in(alias) == name:
+            sys.modules.setdefault(alias, sys.modules[name])
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ from torchemu._tasks import Failure
 from torchemu.errors import DeadlockError
 
 _SHOWN = 8  # ranks whose tracebacks a message spells out
-_PUBLIC = "torchemu.multiprocessing"  # where programs find the exceptions, which is what tracebacks call them by
 
 
 class ProcessException(Exception):
@@ -20,8 +19,6 @@ class ProcessException(Exception):
         error_index: the rank.
         pid, error_pid: its process id; ranks here are tasks of one process, and the system knows none of this number.
     """
-
-    __module__ = _PUBLIC
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
@@ -34,8 +31,6 @@ class ProcessException(Exception):
 class ProcessRaisedException(ProcessException):
     """A spawned rank raised an exception."""
 
-    __module__ = _PUBLIC
-
 
 class ProcessExitedException(ProcessException):
     """A spawned rank exited.
@@ -44,8 +39,6 @@ class ProcessExitedException(ProcessException):
         exit_code: with which status; minus the number of the signal that has ended it.
         signal_name: that signal's name; None where it has exited by itself.
     """
-
-    __module__ = _PUBLIC
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
@@ -71,7 +64,7 @@ class SpawnException(ProcessRaisedException):
             simulated time first, then the lowest rank.
     """
 
-    __module__ = _PUBLIC
+    __module__ = "torchemu.multiprocessing"  # where programs find it, which is what tracebacks call it by
 
     def __init__(self, errors: list[Failure]) -> None:
         self.errors = in_order(errors)
@@ -85,8 +78,6 @@ class SpawnException(ProcessRaisedException):
 
 class SpawnExitException(SpawnException, ProcessExitedException):
     """Ranks of a spawn failed, and the first of them by ``sys.exit`` or a signal."""
-
-    __module__ = _PUBLIC
 
     def __init__(self, errors: list[Failure], exit_code: int) -> None:
         super().__init__(errors)
