@@ -25,14 +25,15 @@ const (
 
 // Scheduler is the run queue of one spawn: ranks that can run, in the order in which they became able to.
 type Scheduler struct {
-	world   *torchemu.World
-	ranks   []*torchemu.Rank
-	policy  Policy
-	queue   []int             // ranks that can run, first in first out
-	blocked []*torchemu.Event // by rank: what a parked rank waits for
-	outcome []*torchemu.Event // by rank: the last thing it waited for
-	ended   []bool            // by rank
-	live    int               // ranks that have not exited
+	world    *torchemu.World
+	ranks    []*torchemu.Rank
+	policy   Policy
+	queue    []int             // ranks that can run, first in first out
+	blocked  []*torchemu.Event // by rank: what a parked rank waits for
+	outcome  []*torchemu.Event // by rank: the last thing it waited for
+	ended    []bool            // by rank
+	returned []bool            // by rank: whether its program has
+	live     int               // ranks that have not exited
 
 	outlasted bool            // time has gone on because of a fault
 	until     *torchemu.Event // what the program that spawned the ranks waits for; nil when it waits for them
@@ -45,7 +46,8 @@ func NewScheduler(w *torchemu.World, n int, p Policy) *Scheduler {
 		p = fifo{}
 	}
 	s := &Scheduler{world: w, ranks: make([]*torchemu.Rank, n), policy: p, queue: make([]int, n), live: n,
-		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n), ended: make([]bool, n)}
+		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n),
+		ended: make([]bool, n), returned: make([]bool, n)}
 	for i := range s.queue {
 		s.queue[i] = i
 		s.expectKill(i)
@@ -86,6 +88,9 @@ func (s *Scheduler) Exit(rank int) {
 	s.ended[rank] = true
 	s.live--
 }
+
+// Return says that the rank's program has returned, and issues nothing more: the rank only waits for what it has issued.
+func (s *Scheduler) Return(rank int) { s.returned[rank] = true }
 
 // Until makes Next answer Again once the event is done: the program that spawned the ranks is to go on then. Nil is
 // never.
@@ -156,9 +161,12 @@ func (s *Scheduler) deadlock() error {
 		b.Fault = s.world.Why(s.blocked[r])
 		d.Blocked = append(d.Blocked, b)
 	}
-	for r, ended := range s.ended {
-		if ended {
+	for r := range s.ranks {
+		switch {
+		case s.ended[r]:
 			d.Ended = append(d.Ended, r)
+		case s.returned[r]:
+			d.Returned = append(d.Returned, r)
 		}
 	}
 	return d
