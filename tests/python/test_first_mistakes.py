@@ -55,15 +55,15 @@ def said(folder: Path, text: str, *flags: str) -> list[str]:
         (
             "torch.empty(1 << 45, device='cuda')",
             "torchemu.errors.OutOfMemoryError: CUDA out of memory. Tried to allocate 128.00 TiB. GPU 0 has a total "
-            "capacity of 384.00 GiB of which 384.00 GiB is free. 512 bytes is allocated by tensors, by one. The capacity "
-            "is the topology's: capacity_gib for each of a SIP's cubes.",
+            "capacity of 384.00 GiB of which 384.00 GiB is free. 512 bytes is allocated by tensors, by one. The "
+            "capacity is the topology's: capacity_gib for each of a SIP's cubes.",
         ),
         ("torch.load('nothing.pt')", "FileNotFoundError: [Errno 2] No such file or directory: 'nothing.pt'"),
         ("torch.jit", "AttributeError: module 'torch' has no attribute 'jit', as far as torchemu goes"),
         (
             "dist.destroy_process_group(); dist.init_process_group('gloo', rank=rank, world_size=4)",
-            "ValueError: world_size 4 is not the number of processes, 2: start 4 of them (torchemu run --nproc-per-node, "
-            "or nprocs of spawn), or give no world_size",
+            "ValueError: world_size 4 is not the number of processes, 2: start 4 of them (torchemu run "
+            "--nproc-per-node, or nprocs of spawn), or give no world_size",
         ),
         (
             "dist.destroy_process_group(); dist.init_process_group('gloo', rank=1 - rank, world_size=2)",
@@ -110,8 +110,8 @@ def test_a_kernel_that_is_wrong(tmp_path: Path, body: str, call: str, line: int,
 def test_a_rank_whose_block_for_itself_has_two_sizes(tmp_path: Path) -> None:
     call = "dist.all_to_all_single(torch.ones(4), torch.ones(4), [1, 3], [2, 2])"
     assert said(tmp_path, BEGIN + call)[-4:] == [
-        "torchemu.errors.MismatchError: rank 0 disagrees with itself on the number of elements in collective #0 of group "
-        "default:",
+        "torchemu.errors.MismatchError: rank 0 disagrees with itself on the number of elements in collective #0 of "
+        "group default:",
         "  rank 0 calls all_to_all_single of float32 with 1 element for rank 0's block at FILE:9 in <module>",
         "  rank 0 calls all_to_all_single of float32 with 2 elements for it at FILE:9 in <module>",
         "Rank 0 must make room for just what rank 0 gives.",
