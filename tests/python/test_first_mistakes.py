@@ -55,8 +55,8 @@ def said(folder: Path, text: str, *flags: str) -> list[str]:
         (
             "torch.empty(1 << 45, device='cuda')",
             "torchemu.errors.OutOfMemoryError: CUDA out of memory. Tried to allocate 128.00 TiB. GPU 0 has a total "
-            "capacity of 384.00 GiB of which 384.00 GiB is free. 512 bytes is allocated by tensors, by one. The "
-            "capacity is the topology's: capacity_gib for each of a SIP's cubes.",
+            "capacity of 384.00 GiB of which 384.00 GiB is free. 512 bytes is allocated by tensors: 1 of 512 bytes. "
+            "The capacity is the topology's: capacity_gib for each of a SIP's cubes.",
         ),
         ("torch.load('nothing.pt')", "FileNotFoundError: [Errno 2] No such file or directory: 'nothing.pt'"),
         ("torch.jit", "AttributeError: module 'torch' has no attribute 'jit', as far as torchemu goes"),

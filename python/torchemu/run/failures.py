@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from torchemu import _frames, _runtime
 from torchemu._tasks import Failure, Signalled
-from torchemu.errors import DeadlockError
+from torchemu.errors import DeadlockError, OutOfMemoryError
 from torchemu.multiprocessing import SpawnException
 from torchemu.multiprocessing._errors import signal_name
 from torchemu.run.exits import ImmediateExit
@@ -134,6 +134,8 @@ def _line(failure: Failure) -> str:
         first, *others = error.errors
         more = f", and {len(others)} more" if others else ""
         return f"{type(error).__name__}: process {first.rank}: {_line(first)}{more}"
+    if isinstance(error, OutOfMemoryError):
+        return f"OutOfMemoryError: {'. '.join(str(error).split('. ')[:2])}"  # the rest differs from rank to rank
     text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
 
