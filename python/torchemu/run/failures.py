@@ -152,6 +152,11 @@ def _time(picoseconds: int) -> str:
     return f"{picoseconds / 1e6:.3f} us" if picoseconds < 1e12 else f"{picoseconds / 1e12:.6f} s"
 
 
+def in_a_line(failure: Failure) -> str:
+    """Which rank, when, and how: "rank 1 at 9.170 us: ValueError: no data"."""
+    return f"rank {failure.rank} at {_time(failure.time_ps)}: {_line(failure)}"
+
+
 def _cause(failure: Failure) -> Iterator[str]:
     """Of a deadlock, where one is likely."""
     _, found, cause = str(failure.exception).partition("\nlikely cause: ")
