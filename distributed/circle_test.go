@@ -81,3 +81,16 @@ func TestAMessageWhoseOtherSideIsHeldUp(t *testing.T) {
 		}
 	}
 }
+
+// Both send and return: nobody is going to receive, so that it is no circle that another order would break.
+func TestProgramsThatReturnReceiveNothing(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		_, err := c.group.Send(me(p), 1-p.ID, 0, ramp(2, 0))
+		return err
+	})
+	_, cause, _ := strings.Cut(report(t, err), "likely cause: ")
+	if want := "rank 1 ended without receiving from rank 0 (tag 0, group world)"; cause != want {
+		t.Errorf("the cause is %q, want %q", cause, want)
+	}
+}

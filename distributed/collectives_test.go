@@ -241,7 +241,7 @@ func TestBlocksInOneTensorThatRanksDisagreeOn(t *testing.T) {
 		}
 	}, func(int, []*tensor.Tensor) error { return nil })
 	want := "rank 0 calls all_gather of float32 with 2 elements for rank 1's block\n" +
-		"  rank 1 calls all_gather of float32 with 1 elements for it"
+		"  rank 1 calls all_gather of float32 with 1 element for it"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}

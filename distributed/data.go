@@ -109,13 +109,20 @@ func (m *meeting) disagreement(r, i, rs, is int) error {
 	rank, other := m.group.Members[r], m.group.Members[i]
 	return &MismatchError{
 		Group: m.group.Name, Seq: m.seq, Rank: rank, Other: other,
-		Call:      fmt.Sprintf("%v with %d elements for rank %d's block", m.call, rs, other),
-		OtherCall: fmt.Sprintf("%v with %d elements for it", m.call, is),
+		Call:      fmt.Sprintf("%v with %s for rank %d's block", m.call, plural(rs), other),
+		OtherCall: fmt.Sprintf("%v with %s for it", m.call, plural(is)),
 		Site:      b.Sites.Text(m.parts[r].site), OtherSite: b.Sites.Text(m.parts[i].site),
 		Differ: "the number of elements",
 		Right:  fmt.Sprintf("Rank %d must make room for just what rank %d gives.", rank, other),
 		Calls:  []Fingerprint{m.fingerprintOf(r), m.fingerprintOf(i)},
 	}
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return "1 element"
+	}
+	return fmt.Sprintf("%d elements", n)
 }
 
 // moveData executes the schedule on the members' tensors.

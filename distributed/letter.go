@@ -85,8 +85,11 @@ func (l *letter) Habit() multiprocessing.Habit {
 	return multiprocessing.Habit{Does: "receives", Instead: "send"}
 }
 
-// Missing is what the other side has not done.
+// Missing is what the other side has not done, if it has not.
 func (l *letter) Missing() string {
+	if l.other != nil {
+		return ""
+	}
 	verb := "sending to"
 	if l.sending {
 		verb = "receiving from"

@@ -76,8 +76,11 @@ func (e *MismatchError) Error() string {
 	if what == "" {
 		what = fmt.Sprintf("collective #%d of group %s", e.Seq, e.Group)
 	}
-	return fmt.Sprintf("ranks %d and %d disagree on %s in %s:\n  rank %d calls %s%s\n  rank %d calls %s%s\n%s",
-		min(e.Rank, e.Other), max(e.Rank, e.Other), e.Differ, what,
+	who := fmt.Sprintf("ranks %d and %d disagree", min(e.Rank, e.Other), max(e.Rank, e.Other))
+	if e.Rank == e.Other { // of a rank's block for itself
+		who = fmt.Sprintf("rank %d disagrees with itself", e.Rank)
+	}
+	return fmt.Sprintf("%s on %s in %s:\n  rank %d calls %s%s\n  rank %d calls %s%s\n%s", who, e.Differ, what,
 		e.Rank, e.Call, at(e.Site), e.Other, e.OtherCall, at(e.OtherSite), e.Right)
 }
 

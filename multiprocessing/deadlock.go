@@ -28,7 +28,7 @@ type Operation interface {
 	torchemu.Reason
 	Name() string    // in a word or two: "all_reduce #4 of group tp", "recv from rank 1"
 	Habit() Habit    // what the program does, where that tells more than the name
-	Missing() string // what the ranks that it needs have not done: "calling all_reduce #4 of group tp"
+	Missing() string // what the ranks that it needs have not called: "calling all_reduce #4 of group tp"; or ""
 	AnyOf() bool     // one of the ranks that it needs is enough
 	Suspect() string // what is probably wrong, where the operation itself knows; else ""
 }
@@ -64,6 +64,7 @@ type DeadlockError struct {
 	Blocked   []Blocked
 	Ended     []int // ranks that have ended
 	Deadlines int   // of waiting threads, that have passed in the meantime and changed nothing
+	Returned  []int // blocked ranks whose programs have returned: they will call nothing more
 }
 
 // shownWaits bounds how many different waits the report spells out.
@@ -162,7 +163,7 @@ func (d *DeadlockError) missed() (ended torchemu.Ranks, missing string) {
 func (d *DeadlockError) gone(b Blocked) []int {
 	var list []int
 	for _, r := range b.Needs {
-		if slices.Contains(d.Ended, r) {
+		if slices.Contains(d.Ended, r) || b.lacksCall() && slices.Contains(d.Returned, r) {
 			list = append(list, r)
 		}
 	}
@@ -173,11 +174,14 @@ func (d *DeadlockError) gone(b Blocked) []int {
 }
 
 func (b Blocked) missing() string {
-	if b.operation == nil || b.operation.Missing() == "" {
+	if !b.lacksCall() {
 		return "what others wait for"
 	}
 	return b.operation.Missing()
 }
+
+// lacksCall is whether others have yet to call something.
+func (b Blocked) lacksCall() bool { return b.operation != nil && b.operation.Missing() != "" }
 
 // circle finds ranks of which each waits for the next and the last for the first, beginning with the lowest that is
 // in one.

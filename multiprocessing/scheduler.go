@@ -29,14 +29,15 @@ const (
 // Scheduler is the run queue of one spawn: tasks that can run, in the order in which they became able to. A task is the
 // main program of the rank of its number, or a thread that a rank has begun.
 type Scheduler struct {
-	world   *torchemu.World
-	ranks   []*torchemu.Rank
-	policy  Policy
-	queue   []int             // tasks that can run, first in first out
-	blocked []*torchemu.Event // by task: what a parked one waits for
-	outcome []*torchemu.Event // by task: the last thing it waited for
-	ended   []bool            // by rank
-	live    int               // ranks that have not exited
+	world    *torchemu.World
+	ranks    []*torchemu.Rank
+	policy   Policy
+	queue    []int             // tasks that can run, first in first out
+	blocked  []*torchemu.Event // by task: what a parked one waits for
+	outcome  []*torchemu.Event // by task: the last thing it waited for
+	ended    []bool            // by rank
+	returned []bool            // by rank: whether its program has
+	live     int               // ranks that have not exited
 
 	outlasted bool            // time has gone on because of a fault
 	until     *torchemu.Event // what the program that spawned the ranks waits for; nil when it waits for them
@@ -52,7 +53,8 @@ func NewScheduler(w *torchemu.World, n int, p Policy) *Scheduler {
 		p = fifo{}
 	}
 	s := &Scheduler{world: w, ranks: make([]*torchemu.Rank, n), policy: p, queue: make([]int, n), live: n,
-		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n), ended: make([]bool, n)}
+		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n),
+		ended: make([]bool, n), returned: make([]bool, n)}
 	s.begun = make([]uint64, n)
 	for i := range s.queue {
 		s.queue[i] = i
@@ -99,6 +101,9 @@ func (s *Scheduler) Exit(task int) {
 	s.ended[task] = true
 	s.live--
 }
+
+// Return says that the rank's program has returned, and issues nothing more: the rank only waits for what it has issued.
+func (s *Scheduler) Return(rank int) { s.returned[rank] = true }
 
 // Until makes Next answer Again once the event is done: the program that spawned the ranks is to go on then. Nil is
 // never.
@@ -178,9 +183,13 @@ func (s *Scheduler) deadlock() error {
 		b.Thread, b.Task, b.Fault = s.nameOf(t), t, s.world.Why(e)
 		d.Blocked = append(d.Blocked, b)
 	}
-	for r, ended := range s.ended {
-		if w := s.within(r); ended || w != nil && w.Ending {
+	for r := range s.ranks {
+		w := s.within(r)
+		switch {
+		case s.ended[r], w != nil && w.Ending:
 			d.Ended = append(d.Ended, r)
+		case s.returned[r]:
+			d.Returned = append(d.Returned, r)
 		}
 	}
 	return d

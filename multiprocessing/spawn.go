@@ -125,6 +125,7 @@ func (p *Process) body(fn func(p *Process) error) (err error) {
 	if err != nil {
 		return err
 	}
+	p.scheduler.Return(p.ID)
 	for e := p.Rest(); e != nil; e = p.Rest() {
 		if err := p.Wait(e); err != nil {
 			return err

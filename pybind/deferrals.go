@@ -2,19 +2,13 @@ package pybind
 
 import "github.com/torchemu/torchemu/torchemu"
 
-// What Soon answers instead of an event.
-const (
-	inPlace = 0  // the data is in place
-	inVain  = -1 // the computation is to be put off
-)
-
 // Soon is Settled for a host that can put off what it needs the data for, see Defer: the event ends also when simulated
-// time is to pass. It is -1 where the data is not to be waited for at all.
+// time is to pass. It is -2 where the data is not to be waited for at all.
 func Soon(t int64, writes bool) (event int64, err error) {
 	defer guard(&err)
-	w, before, err := unsettled(t, writes)
+	w, before, answer, err := unsettled(t, writes)
 	if err != nil || len(before) == 0 {
-		return inPlace, err
+		return answer, err
 	}
 	soon := w.Soon(before)
 	if soon == nil {

@@ -110,6 +110,7 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	s.object.Return(rank)
 	e := r.Rest()
 	if e == nil || !s.object.Park(rank, e) {
 		return false, nil

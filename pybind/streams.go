@@ -181,45 +181,61 @@ func limited(w *world, r *torchemu.Rank, e *torchemu.Event, d sim.Time, text str
 	return both
 }
 
+// What Settled and Soon answer instead of an event.
+const (
+	inPlace = 0  // the data of all operations on the storage is in place
+	apart   = -1 // that of those on the tensor's elements is, so far as they are in the way
+	inVain  = -2 // the computation is to be put off
+)
+
 // Settled returns an event that ends as soon as the tensor's elements can be read, in no simulated time, or written: when
-// the data of operations on them is in place. It is 0 when it is. An operation that has failed is an error.
+// the data of operations on them is in place. It is 0 or -1 when it is. An operation on them that has failed is an error.
 func Settled(t int64, writes bool) (event int64, err error) {
 	defer guard(&err)
-	w, before, err := unsettled(t, writes)
+	w, before, answer, err := unsettled(t, writes)
 	if err != nil || len(before) == 0 {
-		return 0, err
+		return answer, err
 	}
 	return register(owned[*torchemu.Event]{w.Settled(before), w}), nil
 }
 
-// unsettled returns the operations whose data is to be in place before a tensor is read, or written, and its World. An
-// operation that has failed is an error.
-func unsettled(t int64, writes bool) (*world, []*torchemu.Event, error) {
+// unsettled returns the operations whose data is to be in place before a tensor is read, or written, and its World; or,
+// without any, the answer. An operation that has failed is an error.
+func unsettled(t int64, writes bool) (w *world, before []*torchemu.Event, answer int64, err error) {
 	o, err := tensorOf(t)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
-	before := torchemu.PendingOn(o.object.Tensor, tensor.Access(writes))
+	before = torchemu.PendingOn(o.object.Tensor, tensor.Access(writes))
 	if err := torchemu.FirstError(before); err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
-	return o.world, torchemu.Unsettled(before), nil
+	before = torchemu.Unsettled(before)
+	if len(before) == 0 && !torchemu.Whole(torchemu.Users(o.object.Storage())) {
+		return o.world, nil, apart, nil
+	}
+	return o.world, before, inPlace, nil
 }
 
 // UnderWay says what is under way on a tensor's storage, whichever its elements are: nothing, 0; operations whose data is
-// in place, 1; or others, 2, such as have failed.
+// in place, 1; or others, 2, such as have failed. It is -1 and -2 where that is one operation, which writes all bytes.
 func UnderWay(t int64) (state int, err error) {
 	defer guard(&err)
 	o, err := tensorOf(t)
 	if err != nil {
 		return 0, err
 	}
-	users := torchemu.Users(o.object.Storage())
-	switch {
-	case len(users) == 0:
+	storage := o.object.Storage()
+	users := torchemu.Users(storage)
+	if len(users) == 0 {
 		return 0, nil
-	case torchemu.FirstError(users) == nil && len(torchemu.Unsettled(users)) == 0:
-		return 1, nil
 	}
-	return 2, nil
+	state = 2
+	if torchemu.Whole(users) {
+		state = 1
+	}
+	if storage.Overwritten() {
+		return -state, nil
+	}
+	return state, nil
 }

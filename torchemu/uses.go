@@ -1,7 +1,6 @@
 package torchemu
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -17,8 +16,8 @@ type Uses struct{ Reads, Writes []*tensor.Tensor }
 func (u Uses) Before() []*Event {
 	var list []*Event
 	for t, access := range u.each {
-		for _, e := range PendingOn(t, access) {
-			if !contains(list, e) {
+		for p := range t.Pending(access) {
+			if e := p.(effect).Event; !contains(list, e) {
 				list = append(list, e)
 			}
 		}
@@ -56,14 +55,18 @@ func (e *Event) Pend(t *tensor.Tensor, a tensor.Access) { t.Pend(effect{e}, a) }
 
 // PendingOn lists the operations which one must follow that reads or writes t's elements, as a host does that looks at
 // them, and that have not ended, or have failed.
-func PendingOn(t *tensor.Tensor, a tensor.Access) []*Event { return eventsOf(t.Pending(a)) }
+func PendingOn(t *tensor.Tensor, a tensor.Access) []*Event {
+	var list []*Event
+	for p := range t.Pending(a) {
+		list = append(list, p.(effect).Event)
+	}
+	return list
+}
 
 // Users lists all operations on a storage that have not ended, or have failed.
-func Users(s *tensor.Storage) []*Event { return eventsOf(s.Pending()) }
-
-func eventsOf(pending iter.Seq[tensor.Pending]) []*Event {
+func Users(s *tensor.Storage) []*Event {
 	var list []*Event
-	for p := range pending {
+	for p := range s.Pending() {
 		list = append(list, p.(effect).Event)
 	}
 	return list
@@ -71,6 +74,11 @@ func eventsOf(pending iter.Seq[tensor.Pending]) []*Event {
 
 // Unsettled returns those of the events whose data is not in place.
 func Unsettled(events []*Event) []*Event { return slices.DeleteFunc(events, (*Event).Settled) }
+
+// Whole says whether the data of all of the events is in place, and none has failed.
+func Whole(events []*Event) bool {
+	return !slices.ContainsFunc(events, func(e *Event) bool { return !e.settled || e.err != nil })
+}
 
 // FirstError is the error of the first of the events that has failed, or nil.
 func FirstError(events []*Event) error {

@@ -114,10 +114,10 @@ class Use:
             return "No tensor takes any."
         sizes = Counter(piece.nbytes for piece in self._pieces)
         most, count = max(sizes.items(), key=lambda item: (item[0] * item[1], item[0]))
-        text = f"{readable(self.allocated)} is allocated by tensors"
-        if self.count == 1:
-            return f"{text}, by one."
-        return f"{text}, {self.count} of them: {count} of {readable(most)} take the most."
+        if count == self.count:
+            return f"{readable(self.allocated)} is allocated by tensors: {count} of {readable(most)}."
+        text = f"{readable(self.allocated)} is allocated by {self.count} tensors"
+        return f"{text}, of which {count} of {readable(most)} take the most."
 
 
 _USE: RankLocal[Use] = RankLocal(Use)

@@ -181,7 +181,7 @@ def __getattr__(name: str) -> Any:
         return _tensor.generator.default_generator()
     if name in ("chalf", "complex32"):
         raise UnsupportedNameError(dtypes.NO_COMPLEX32)
-    raise AttributeError(f"torchemu has no {name!r}")
+    raise AttributeError(f"module 'torch' has no attribute {name!r}, as far as torchemu goes")
 
 
 def __dir__() -> list[str]:

@@ -58,6 +58,7 @@ class World:
 
     Attributes:
         lent: the memory that its operations use and that is not the core's.
+        failure: how the program that ran in it failed, in a line; empty while it has not.
         room_for: makes the World large enough for so many ranks; None where its topology has been chosen for its size.
 
     Raises:
@@ -73,6 +74,7 @@ class World:
         self.source = os.fspath(topology)
         self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
         self.lent = Lent(self.handle)
+        self.failure = ""
         self.room_for: Callable[[int], None] | None = None
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule

@@ -3,17 +3,20 @@ switches."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
+import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import greenlet
 
-from torchemu import _interrupts, _runtime
+from torchemu import _frames, _interrupts, _runtime
 from torchemu._binding import go
 from torchemu.errors import DeadlockError, RankKilledError
 
@@ -255,10 +258,11 @@ class Tasks:
         """Runs the rank and waits for what it has issued, as a process does that destroys its groups on exit."""
         process = self.contexts[rank].process
         try:
-            if process is None:
-                self._fn(rank, *self._args)
-            else:
-                process.call(self._fn, rank, *self._args)
+            with _forked_children_end():
+                if process is None:
+                    self._fn(rank, *self._args)
+                else:
+                    process.call(self._fn, rank, *self._args)
         except SystemExit as leave:
             if leave.code not in (None, 0):
                 raise
@@ -290,6 +294,25 @@ class Tasks:
             go.Abandon(self.scheduler, self.nprocs)
 
 
+@contextlib.contextmanager
+def _forked_children_end() -> Iterator[None]:
+    """A child that the program forks ends where its program does: the rest of the run, and its report, are the
+    parent's."""
+    code = 0
+    try:
+        yield
+    except BaseException as error:
+        if not go.forked:
+            raise
+        code = _exit_code(error)
+        if not isinstance(error, SystemExit):
+            print(_of_the_program(error), end="", file=sys.stderr)
+    if go.forked:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code & 0xFF)
+
+
 def _exit_code(error: BaseException) -> int:
     """That of a process which the exception ends."""
     if isinstance(error, KeyboardInterrupt):
@@ -300,5 +323,5 @@ def _exit_code(error: BaseException) -> int:
 def _of_the_program(error: BaseException) -> str:
     """The traceback without torchemu's own frames: the last line shown is the program's."""
     shown = traceback.TracebackException.from_exception(error)
-    shown.stack[:] = [frame for frame in shown.stack if not frame.filename.startswith(_runtime.PACKAGE)]
+    _frames.cut(shown)
     return "".join(shown.format())

@@ -103,4 +103,4 @@ def test_parts_of_one_tensor_must_have_the_sizes_that_ranks_give(open_world: Ope
         Exception, match="rank 0 calls all_gather of float32 with 2 elements for rank 1's block"
     ) as error:
         on_ranks(RANKS, program)
-    assert "rank 1 calls all_gather of float32 with 1 elements for it" in str(error.value)
+    assert "rank 1 calls all_gather of float32 with 1 element for it" in str(error.value)

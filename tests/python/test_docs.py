@@ -283,6 +283,19 @@ def kernel(block: Block, folder: Path) -> None:
     assert (outcome.out, outcome.err) == (f"{[2.0 * i for i in range(8)]}\n", "")
 
 
+def host_memory(block: Block, folder: Path) -> None:
+    """The message of a tensor that no machine holds."""
+    begin, end = re.split(" … ", block.text.strip().removesuffix(" …"))
+    with pytest.raises(torchemu.errors.HostMemoryError) as caught, torchemu.open_world("default"):
+        torchemu.zeros(1 << 60, device="cpu")
+    assert f"HostMemoryError: {caught.value}".startswith(begin) and end in str(caught.value)
+
+
+def of_goldens(block: Block, folder: Path) -> None:
+    """The file with which the page's programs run."""
+    assert block.text == (ROOT / "tests" / "golden" / "diagnosis" / "small.yaml").read_text()
+
+
 CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "make bench"): make,
     ("README.md", "ccl_allreduce.py on default"): table_of_bench,
@@ -299,6 +312,9 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("faults.md", "faults:"): faults,
     ("deadlock.md", "DeadlockError: "): message,
     ("mismatch.md", "MismatchError: "): message,
+    ("out-of-memory.md", "OutOfMemoryError: "): message,
+    ("out-of-memory.md", "HostMemoryError: "): host_memory,
+    ("out-of-memory.md", "name: small"): of_goldens,
     ("traces.md", "torchemu run"): run_script,
     ("training.md", "import os"): training,
     ("training.md", "torchemu run"): shown_above,

@@ -26,6 +26,7 @@ from torchemu.report._analysis import collectives, common, length, links, operat
 from torchemu.report._fabric import Fabric, folded
 from torchemu.report._load import Annotation, Bar, Rank, Run, load
 from torchemu.report._svg import heat
+from torchemu.report._text import Terminal
 from torchemu.report._timeline import Timeline, ticks
 
 
@@ -103,7 +104,8 @@ def test_collectives_are_those_of_the_log(folder: Path) -> None:
 def test_links_share_their_bandwidth(folder: Path) -> None:
     run = load(folder)
     found = links(run)
-    assert found == sorted(found, key=lambda link: (-link.share, link.name))
+    order = [link["name"] for link in (run.fabric or {})["links"]]
+    assert found == sorted(found, key=lambda link: (-link.share, order.index(link.name)))
     (link,) = [link for link in found if link.name == "n0.s3.io>n0.s2.io"]
     assert link.share == pytest.approx(link.size / (link.bandwidth * run.duration / 1e6))
     assert link.size >= 4 << 16  # the message at least
@@ -131,6 +133,24 @@ def test_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {line.split()[0] for line in blocks[2].splitlines()[2:]} == {"all_reduce", "broadcast"}
     assert "test_report.py:" in blocks[3]
     assert text.endswith(f"page written to {folder}/report.html\n")
+
+
+@pytest.mark.parametrize("width", [20, 40, 64, 80, 100, 120, 200, None])
+def test_lines_fit_the_terminal(folder: Path, width: int | None) -> None:
+    """Numbers that tell less are left out before anything is cut; the place in the program is the last to be."""
+    run = load(folder)
+    found, used = collectives(run), links(run)
+    site = found[0].site.rpartition("/")[0] + "/"
+    text = Terminal(width, site).text(run, shares(run), operations(found), found, used)
+    blocks = [block.splitlines() for block in text.split("\n\n")]
+    if width is not None:
+        assert all(len(line) <= width for block in blocks[1:] for line in block)
+    full = width is None or width >= 120
+    assert ("…" in text) == (width in (20, 40))
+    assert ("algorithm" in text) == full or width == 100
+    assert ("µs " in blocks[1][2]) == (width is None or width >= 100)
+    if width is None or width >= 64:
+        assert all(line.endswith("in program") for line in blocks[3][2:])
 
 
 def test_many_ranks_are_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -317,11 +337,38 @@ def test_inside_of_a_sip(tmp_path: Path) -> None:
     assert page.classes["sip"] == 4 + 16
 
 
-def test_a_run_without_anything(tmp_path: Path) -> None:
+def test_a_run_without_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch("--trace", tmp_path / "run", "--nproc-per-node=2", written(tmp_path, "pass"))
     page = page_of(tmp_path / "run")
-    assert "Slowest collectives" not in page.words
-    assert page.classes["row"] == 1  # nobody did anything, so nobody knows how many ranks there were
+    assert "No device did anything on default while this was recorded." in page.words
+    assert "Timeline" not in page.words and page.classes["row"] == 0
+    assert cli.main(["report", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.startswith(
+        "no device did anything on default while this was recorded\n\npage written"
+    )
+
+
+def test_a_run_without_communication(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    launch("--trace", tmp_path / "run", "--nproc-per-node=2", written(tmp_path, "import torch\ntorch.ones(9) + 1"))
+    page = page_of(tmp_path / "run")
+    assert "There were none." in page.words and "No link carried anything." in page.words
+    assert "Slowest collectives" not in page.words and page.classes["tile"] == 4  # and none of the busiest link
+    assert cli.main(["report", str(tmp_path / "run")]) == 0
+    text = capsys.readouterr().out
+    assert "\n\nno collectives\n\n" in text and "busiest links" not in text
+
+
+def test_a_run_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = "import os, torch\nx = torch.ones(9)\nif os.environ['RANK'] == '1': raise ValueError('a < b')\n"
+    launch("--trace", tmp_path / "run", "--nproc-per-node=2", written(tmp_path, script))
+    time = re.search(r"rank 1 at (.*): ValueError: a < b", load(tmp_path / "run").failure)
+    assert time is not None and time[1].endswith(" us")
+    assert cli.main(["report", str(tmp_path / "run")]) == 0
+    assert "\n\nthe run failed, rank 1 at " in capsys.readouterr().out
+    page = page_of(tmp_path / "run")
+    assert page.classes["failed"] == 1 and any("ValueError: a < b" in words for words in page.words)
+    launch("--trace", tmp_path / "run", "--nproc-per-node=2", written(tmp_path, "import torch\ntorch.ones(9)\n"))
+    assert load(tmp_path / "run").failure == ""
 
 
 @pytest.mark.parametrize("duration", [0.0, 1e-6, 0.37, 1.0, 12345.6, 1e9])

@@ -76,3 +76,119 @@ def test_what_is_to_be_received_is_waited_for(open_world: OpenWorld) -> None:
 
     with pytest.raises(ProcessRaisedException, match=r"cause: ranks 0 and 1 wait for each other in a circle"):
         run(open_world, 2, program)
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_is_sent_can_be_read(open_world: OpenWorld, read: str, device: str) -> None:
+    """Rank 1 takes a message after one that is made of what the first one has."""
+
+    def program(rank: int) -> None:
+        x = torch.full((2, 3), 2.0, device=device)
+        if rank == 0:
+            sent = dist.isend(x, 1, tag=1)
+            total = READS[read](x)
+            dist.send(torch.full((2,), float(np.asarray(total)), device=device), 1, tag=2)
+            sent.wait()
+        else:
+            for tag, expected in ((2, [12.0, 12.0]), (1, [2.0] * 6)):
+                into = torch.zeros(len(expected), device=device)
+                dist.recv(into, 0, tag=tag)
+                assert into.tolist() == expected
+
+    run(open_world, 2, program)
+
+
+@pytest.mark.parametrize("numel", [3, 40_000])
+@pytest.mark.parametrize("write", ["fill_", "copy_", "add_", "recv", "all_reduce"])
+def test_what_is_sent_is_as_it_was(open_world: OpenWorld, write: str, numel: int) -> None:
+    """A write after a message has been issued follows it, though nobody has received that."""
+
+    def program(rank: int) -> None:
+        x, ones = torch.full((numel,), 2.0, device="cuda"), torch.ones(numel, device="cuda")
+        if rank == 0:
+            dist.isend(x, 1, tag=1)
+            match write:
+                case "fill_":
+                    x.fill_(7)
+                case "copy_":
+                    x.copy_(ones * 7)
+                case "add_":
+                    x.add_(ones, alpha=5)
+                case "recv":
+                    dist.irecv(x, 1, tag=2)
+                case "all_reduce":
+                    dist.all_reduce(x, async_op=True)
+        else:
+            if write == "recv":
+                dist.isend(ones * 7, 0, tag=2)
+            elif write == "all_reduce":
+                dist.all_reduce(ones * 5, async_op=True)
+            into = torch.zeros(numel, device="cuda")
+            dist.recv(into, 0, tag=1)
+            assert np.array_equal(into.numpy(force=True), np.full(numel, 2, np.float32))
+        dist.barrier()
+        if rank == 0:
+            assert np.array_equal(x.cpu().numpy(), np.full(numel, 7, np.float32))
+
+    run(open_world, 2, program)
+
+
+@pytest.mark.parametrize("numel", [3, 40_000])
+def test_a_computation_that_is_put_off_has_what_was_there(open_world: OpenWorld, numel: int) -> None:
+    """What it reads, and is known, is written before it can be computed."""
+
+    def program(rank: int) -> None:
+        y, x, w = (torch.full((numel,), k, device="cuda") for k in (1.0, 2.0, 5.0))
+        if rank == 1:
+            dist.recv(torch.zeros(1, device="cuda"), 0)
+        dist.all_reduce(y)
+        z = x * y
+        x.copy_(w)
+        if rank == 0:
+            dist.send(torch.zeros(1, device="cuda"), 1)
+        assert np.array_equal(z.cpu().numpy(), np.full(numel, 4, np.float32))
+        assert np.array_equal(x.cpu().numpy(), np.full(numel, 5, np.float32))
+
+    run(open_world, 2, program)
+
+
+def test_bytes_of_another_dtype_are_put_off(open_world: OpenWorld) -> None:
+    """A host goes on that looks, for a computation, at what is to come as at another dtype."""
+
+    def program(rank: int) -> None:
+        y = torch.full((4,), 1.5, device="cuda")
+        if rank == 1:
+            dist.recv(torch.zeros(1, device="cuda"), 0)
+        dist.all_reduce(y)
+        bits = y.view(torch.int32) + 1
+        y.view(torch.int32)[2:] -= 1
+        if rank == 0:
+            dist.send(torch.zeros(1, device="cuda"), 1)
+        three = np.full(4, 3, np.float32).view(np.int32)
+        assert bits.tolist() == list(three + 1)
+        assert y.view(torch.int32).tolist() == [*three[:2], *(three[2:] - 1)]
+
+    run(open_world, 2, program)
+
+
+def test_what_a_computation_waits_for_can_be_sent(open_world: OpenWorld) -> None:
+    """A message follows what puts its elements in place, and not a computation that reads them, too, and more."""
+
+    def program(rank: int) -> None:
+        y, z = torch.ones(3, device="cuda"), torch.ones(3, device="cuda")
+        if rank == 1:
+            dist.all_reduce(y)
+            other = torch.zeros(3, device="cuda")
+            dist.recv(other, 0)
+            assert other.tolist() == [2.0] * 3
+            dist.all_reduce(z)
+        else:
+            works = [dist.all_reduce(t, async_op=True) for t in (y, z)]
+            for work in works:
+                work.wait()
+            both = y + z
+            dist.isend(y, 1)
+            assert both.tolist() == [4.0] * 3
+
+    run(open_world, 2, program)

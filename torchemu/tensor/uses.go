@@ -66,5 +66,11 @@ func (s *Storage) Pending() iter.Seq[Pending] {
 	}
 }
 
+// Overwritten says whether all that is recorded is one operation, which writes all bytes.
+func (s *Storage) Overwritten() bool {
+	all := region{to: s.n}
+	return len(s.uses) == 1 && s.uses[0].access == Write && s.uses[0].at == all
+}
+
 // Forget forgets the operations in flight, which will never be done.
 func (s *Storage) Forget() { s.uses = nil }

@@ -204,7 +204,8 @@ class Tensor(Operators):
     def _handle(self) -> int:
         """The Go core's handle. Who asks for it may set an operation of the core going, so later looks check."""
         number, storage = self._number, self._storage
-        storage.take_back()
+        if storage.lends:
+            storage.take_back()
         storage.unsettled = storage.pending = True
         return number
 

@@ -21,8 +21,11 @@ SMALL = 1 << 16
 are the Go core's from the start, so that ranks whose collectives end with equal contents can share them."""
 
 
+_IN_VAIN = -2
+"""What go.Soon says where a tensor's elements are not to be waited for."""
+
 _ENDS = 1
-"""What go.UnderWay says where operations on a storage have not ended, and all their results are in place."""
+"""What go.UnderWay says where operations have not ended, and all their results are in place; 2 where some are not."""
 
 
 class _Window:
@@ -101,30 +104,27 @@ class Storage:
         Raises:
             RuntimeError: an operation failed, or the World is closed.
         """
-        if self._may_lack(writes):
-            _park(go.Settled(t._number, writes))
+        event = self._asked(go.Settled, t, writes)
+        if event > 0:
+            _park(event)
 
     def has_settled(self, t: Tensor, writes: bool = False) -> bool:
         """Whether a tensor in it can be read, or written; it does not wait for that. Raises as settle."""
-        if not self._may_lack(writes):
-            return True
-        event = go.Settled(t._number, writes)
-        if event:
+        event = self._asked(go.Settled, t, writes)
+        if event > 0:
             go.Release(event)
-        return not event
+        return event <= 0
 
     def settles(self, t: Tensor, writes: bool = False) -> bool:
         """Whether a tensor in it can be read, or written. It lets other ranks come to that, as far as they do in no
         simulated time. Raises as settle."""
-        if not self._may_lack(writes):
-            return True
         deferrals = self.world.deferrals
         if deferrals is not None and not deferrals.has_room(_runtime.current().rank):
             self.settle(t, writes)
             return True
-        event = go.Soon(t._number, writes)
-        if event < 0:
-            return False
+        event = self._asked(go.Soon, t, writes)
+        if event <= 0:
+            return event != _IN_VAIN
         _park(event)
         return self.has_settled(t, writes)
 
@@ -138,30 +138,40 @@ class Storage:
             self.world.check()
         if not self.pending:
             return
-        root, others = self._root, False
-        if root is not None:
-            whole = t.nbytes == self.nbytes and t.is_contiguous()
-            others = not whole and go.UnderWay(root.number) > 0
-            if whole or others:
-                _runtime.current().wait(t._number)
+        root = self._root
+        state = go.UnderWay(root.number) if root is not None else 0
+        if state:
+            _runtime.current().wait(self._handle_for(t, state))
         if self.launcher is not None:
             self.launcher.wait_for_launch(self.launch)
             self.launcher = None
-        self.pending = others
+        if state <= 0:
+            self.unsettled, self.pending = self.lends, False
+        elif t.nbytes == self.nbytes and t.is_contiguous():
+            self.pending = False
 
-    def _may_lack(self, writes: bool) -> bool:
-        """Whether the results of some operation, on whichever elements, may not be in place. Where nothing is pending,
-        only what reads can be under way, which is in the way of writes."""
+    def _asked(self, ask: Callable[[int, bool], int], t: Tensor, writes: bool) -> int:
+        """What go.Settled or go.Soon answers for a tensor in it; 0, without a question, where nothing can be in the way.
+        Where nothing is pending, only what reads can be under way, which is in the way of writes."""
         if not self.unsettled or not (writes or self.pending):
-            return False
+            return 0
         root = self._root
         if root is None:
-            return False
+            return 0
         if not self.world.is_open:
             raise RuntimeError("the World is closed: its tensors can no longer be used")
-        lacks = go.UnderWay(root.number) > _ENDS
-        self.unsettled = lacks or self.lends
-        return lacks
+        answer = 0
+        if t._core is not None:
+            answer = ask(t._core.number, writes)
+        elif abs(state := go.UnderWay(root.number)) > _ENDS:
+            answer = ask(self._handle_for(t, state), writes)
+        self.unsettled = answer != 0 or self.lends
+        return answer
+
+    def _handle_for(self, t: Tensor, state: int) -> int:
+        """The handle by which to ask for a tensor in it: any will do where one operation is under way, on all."""
+        root = self._root
+        return root.number if state < 0 and root is not None else t._number
 
     def take_back(self) -> None:
         """Lends its bytes no more: somebody is to write there."""
@@ -249,12 +259,11 @@ class Storage:
 
 
 def _park(event: int) -> None:
-    """Blocks this rank until an event has ended, and releases it; 0 is none."""
-    if event:
-        try:
-            _runtime.current().wait(event)
-        finally:
-            go.Release(event)
+    """Blocks this rank until an event has ended, and releases it."""
+    try:
+        _runtime.current().wait(event)
+    finally:
+        go.Release(event)
 
 
 def reach_of(array: np.ndarray) -> int:

@@ -235,7 +235,14 @@ def _elementwise(
     kind: dtypes.dtype,
     ways: Sequence[Callable[[Any], Any]] = (),
 ) -> Tile:
-    shape = np.broadcast_shapes(*[x.shape for x in operands if isinstance(x, Tile)])
+    shapes = [x.shape for x in operands if isinstance(x, Tile)]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " and ".join(str(list(shape)) for shape in shapes)
+        raise ValueError(
+            f"tiles of shapes {text} do not go together: they differ in a dimension that is not 1"
+        ) from None
     convert = ways or [_calculated(kind)] * len(operands)
 
     def compute(*given: Any) -> Any:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torchemu import _runtime, dtypes
+from torchemu import _frames, _runtime, dtypes
 from torchemu._binding import go
 from torchemu._inside import Inside
 from torchemu._tensor.core import Tensor
@@ -74,7 +74,10 @@ class Kernel:
         """
         if _program.running() is not None:
             raise RuntimeError(f"a kernel cannot launch another one: call its function, {self.name}(...)")
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"kernel {self.name!r}, {self.name}{self._signature}: {error}") from None
         bound.apply_defaults()
         context = _runtime.current()
         Launch(machine_of(context.world), context, self, ranks_of(context, group), bound).start(blocks)
@@ -149,7 +152,7 @@ class Launched:
     def report(self, error: BaseException) -> str:
         """What the host gets to know of an exception."""
         shown = traceback.TracebackException.from_exception(error)
-        shown.stack[:] = [frame for frame in shown.stack if not _is_internal(frame.filename)]
+        _frames.cut(shown, _is_internal)
         where = f" at {shown.stack[-1].filename}:{shown.stack[-1].lineno}" if shown.stack else ""
         what = "".join(shown.format_exception_only()).strip()
         text = "".join(shown.format()).rstrip()
@@ -158,7 +161,7 @@ class Launched:
 
 def _is_internal(file: str) -> bool:
     """Whether a file is of this package, and no kernel that it ships."""
-    return file.startswith(_runtime.PACKAGE) and not file.startswith(_runtime.PACKAGE + "kernels")
+    return _frames.is_ours(file) and not file.startswith(_runtime.PACKAGE + "kernels")
 
 
 class Launch(Launched):
@@ -236,10 +239,10 @@ class Launch(Launched):
         if not t.is_contiguous():
             raise ValueError(f"{what} is not contiguous: give it t.contiguous()")
         self._tensors.append(t)
-        return Pointer(self._address(t) + t._offset * t.dtype.itemsize, t.dtype, self.ranks)
+        return Pointer(self._address(name, t) + t._offset * t.dtype.itemsize, t.dtype, self.ranks)
 
-    def _address(self, t: Tensor) -> int:
-        """Where the tensor's storage is in the rank's memory: for this launch, unless it is symmetric memory."""
+    def _address(self, name: str, t: Tensor) -> int:
+        """Where the storage of an argument is in the rank's memory: for this launch, unless it is symmetric memory."""
         storage = t._storage
         rank = self.context.rank
         symmetric = self.machine.heap.windows.get(storage)
@@ -248,7 +251,7 @@ class Launch(Launched):
         if storage.nbytes == 0:
             return 0
         if storage not in self._windows:
-            where = f"a tensor of kernel {self.kernel.name}"
+            where = f"argument {name} of kernel {self.kernel.name}"
             args = (self.machine.handle, where, rank, storage.data_ptr(), storage.nbytes)
             self._windows[storage] = go.PrimAttach(*args)
         return go.PrimAddress(self._windows[storage], rank, 0)

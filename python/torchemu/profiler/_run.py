@@ -117,6 +117,7 @@ def _write(world: _runtime.World, recording: Recording, path: str, first: int) -
     for rank in range(ranks):
         recording.write(os.path.join(path, f"rank{rank}.json.gz"), "kineto", rank=rank, ranks=ranks)
     about["collectives"] = world.collectives(first)
+    about["failure"] = world.failure
     Path(path, RUN_FILE).write_text(json.dumps(about))
 
 

@@ -200,7 +200,7 @@ def operations(found: Iterable[Collective]) -> list[Operation]:
 
 
 def links(run: Run) -> list[Link]:
-    """All that are known, the busiest first."""
+    """All that are known, the busiest first, and those that are as busy in the fabric's order."""
     if run.fabric is None:
         return []
     seconds = max(run.duration, 1e-6) / 1e6
@@ -208,7 +208,7 @@ def links(run: Run) -> list[Link]:
         Link(x["name"], x["from"], x["to"], x["bandwidth"], x["bytes"], x["bytes"] / (x["bandwidth"] * seconds))
         for x in run.fabric["links"]
     ]
-    return sorted(found, key=lambda link: (-link.share, link.name))
+    return sorted(found, key=lambda link: -link.share)
 
 
 _INSIDE = re.compile(r"n\d+\.s\d+\.c")

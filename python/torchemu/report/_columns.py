@@ -9,6 +9,7 @@ from torchemu.report._analysis import Shares
 from torchemu.report._svg import element, picture, tip
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 1180.0, 210.0, 46.0, 8.0, 24.0
+_NARROW = 4.0  # columns that are as narrow touch: gaps of less than a pixel would only make them pale
 _PARTS = ("compute", "copy", "exposed")  # from below
 
 
@@ -16,7 +17,7 @@ def columns(shares: Sequence[Shares], duration: float) -> str:
     """The drawing. What is above a column is idle; hatched is communication that computing hides."""
     bottom = HEIGHT - BOTTOM
     step = (WIDTH - LEFT) / max(len(shares), 1)
-    width = min(max(step * 0.72, step - 8), 64.0)
+    width = min(max(step * 0.72, step - 8), 64.0) if step >= _NARROW else step
     parts = [*_scale(bottom)]
     for i, s in enumerate(shares):
         left = LEFT + step * i + (step - width) / 2

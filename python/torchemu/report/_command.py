@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import sys
 from pathlib import Path
 
 from torchemu.report._analysis import collectives, links, operations, shares
 from torchemu.report._load import ReportError, load
 from torchemu.report._page import page
-from torchemu.report._text import text
+from torchemu.report._text import Terminal
 
 _SHOWN = 10  # collectives and links on the terminal
 PAGE = "report.html"
@@ -29,6 +32,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _terminal() -> Terminal:
+    """Lines fit a terminal; elsewhere they are as long as they have to be."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return Terminal(width, os.path.join(os.getcwd(), ""))
+
+
 def report(options: argparse.Namespace) -> None:
     """Prints the tables, and writes the page.
 
@@ -39,7 +48,7 @@ def report(options: argparse.Namespace) -> None:
     found, spent, used = collectives(run), shares(run), links(run)
     slowest = sorted(found, key=lambda c: (-c.time, c.end, c.group, c.number))
     sums = operations(found)
-    print(text(run, spent, sums, slowest[:_SHOWN], used[:_SHOWN]))
+    print(_terminal().text(run, spent, sums, slowest[:_SHOWN], used[:_SHOWN]))
     file = options.html or options.folder / PAGE
     try:
         file.write_text(page(run, spent, found, sums, slowest[: options.top], used))

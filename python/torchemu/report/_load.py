@@ -88,6 +88,16 @@ class Run:
         """Its name; empty when not known."""
         return self.fabric["topology"] if self.fabric else ""
 
+    @property
+    def failure(self) -> str:
+        """How it failed, in a line; empty where it did not, or nobody knows."""
+        return self.fabric.get("failure", "") if self.fabric else ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no device did anything: then nobody knows how many ranks there were."""
+        return not any(rank.bars for rank in self.ranks)
+
 
 def load(folder: Path) -> Run:
     """Reads a folder.

@@ -27,17 +27,17 @@ def page(
     links: Sequence[Link],
 ) -> str:
     """All of it."""
-    index = {c.key: i for i, c in enumerate(collectives)}
-    timeline = Timeline(run, index)
-    sections = [
-        _head(run),
-        _tiles(run, shares, collectives, links),
-        _timeline(timeline),
-        _exposed(shares, run.duration),
-        _fabric(run, links),
-        _operations(operations),
-        _slowest(slowest),
-    ]
+    sections = [_head(run)]
+    if not run.is_empty:
+        timeline = Timeline(run, {c.key: i for i, c in enumerate(collectives)})
+        sections += [
+            _tiles(run, shares, collectives, links),
+            _timeline(timeline),
+            _exposed(shares, run.duration),
+            _fabric(run, links),
+            _operations(operations),
+            _slowest(slowest),
+        ]
     about = json.dumps([_said(c) for c in collectives]).replace("<", "\\u003c")
     return _DOCUMENT.format(
         title=escaped(f"{run.name}: torchemu report"),
@@ -84,8 +84,16 @@ def _section(title: str, about: str, *content: str) -> str:
 def _head(run: Run) -> str:
     n = len(run.ranks)
     where = f" on {escaped(run.topology)}" if run.topology else ""
-    return element("h1", escaped(run.name)) + element(
-        "p", f"{n} rank{'s' if n > 1 else ''}{where}; all times are simulated"
+    about = f"{n} rank{'s' if n > 1 else ''}{where}; all times are simulated"
+    if run.is_empty:
+        about = f"No device did anything{where} while this was recorded."
+    failed = f"The run failed, {run.failure}. What had not ended then is not shown."
+    return "".join(
+        [
+            element("h1", escaped(run.name)),
+            element("p", about),
+            element("p", escaped(failed), class_="failed") if run.failure else "",
+        ]
     )
 
 
@@ -98,7 +106,7 @@ def _tiles(run: Run, shares: Sequence[Shares], collectives: Sequence[Collective]
         (units.share(mean["compute"]), "of the time computing, on average"),
         (units.share(mean["exposed"]), "in exposed communication"),
     ]
-    if links:
+    if links and links[0].size:
         tiles.append((units.share(links[0].share), f"of the bandwidth of {links[0].name}, the busiest link"))
     return element(
         "div", "".join(element("div", element("b", a) + element("span", escaped(b)), class_="tile") for a, b in tiles),
@@ -148,6 +156,8 @@ def _exposed(shares: Sequence[Shares], duration: float) -> str:
 def _fabric(run: Run, links: Sequence[Link]) -> str:
     if run.fabric is None:
         return ""
+    if not any(link.size for link in links):
+        return _section("Links", "No link carried anything.")
     fabric = Fabric(run.fabric["spec"], links)
     about = (
         "What part of its bandwidth each link used on average. Traffic keeps to the right: of two lines between two "
@@ -175,7 +185,7 @@ def _bar(share: float, colour: str) -> str:
 
 def _operations(operations: Sequence[Operation]) -> str:
     if not operations:
-        return ""
+        return _section("Collectives", "There were none.")
     longest = operations[0].time or 1.0
     rows = [
         (

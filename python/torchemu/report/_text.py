@@ -3,84 +3,141 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torchemu.report import _units as units
 from torchemu.report._analysis import Collective, Link, Operation, Shares
 from torchemu.report._load import Run
 
 _ALL_RANKS = 16  # more are summed up
+_LEAST_TELLING = (
+    "ranks",
+    "no.",
+    "group",
+    "algorithm",
+    "busbw",
+    "bytes",
+)  # of the slowest collectives, left out in turn
+
+_WORDS = ("", "algorithm", "group", "called at")  # titles of columns that are not numbers
 
 
-def text(
-    run: Run,
-    shares: Sequence[Shares],
-    operations: Sequence[Operation],
-    slowest: Sequence[Collective],
-    links: Sequence[Link],
-) -> str:
-    """All of it."""
-    where = f" on {run.topology}" if run.topology else ""
-    parts = [f"{_count(len(run.ranks), 'rank')}{where}, {units.time(run.duration)} simulated"]
-    parts.append("time of the devices\n" + _shares(shares, run.duration))
-    if operations:
-        parts.append("collectives\n" + _operations(operations))
-        parts.append("slowest collectives\n" + _slowest(slowest))
-    if links:
-        parts.append("busiest links\n" + _links(links))
-    return "\n\n".join(parts)
+@dataclass(frozen=True)
+class Terminal:
+    """Words for a terminal.
+
+    Attributes:
+        width: characters of a line; None for any number.
+        folder: places in files below it are told from there on.
+    """
+
+    width: int | None = None
+    folder: str = ""
+
+    def text(
+        self,
+        run: Run,
+        shares: Sequence[Shares],
+        operations: Sequence[Operation],
+        slowest: Sequence[Collective],
+        links: Sequence[Link],
+    ) -> str:
+        """All of it."""
+        where = f" on {run.topology}" if run.topology else ""
+        failed = [f"the run failed, {run.failure}; what had not ended then is not shown"] if run.failure else []
+        if run.is_empty:
+            return "\n\n".join([f"no device did anything{where} while this was recorded", *failed])
+        parts = [f"{_count(len(run.ranks), 'rank')}{where}, {units.time(run.duration)} simulated", *failed]
+        parts.append("time of the devices\n" + self._shares(shares, run.duration))
+        if operations:
+            parts.append("collectives\n" + self._operations(operations))
+            parts.append("slowest collectives\n" + self._slowest(slowest))
+        else:
+            parts.append("no collectives")
+        if any(link.size for link in links):
+            parts.append("busiest links\n" + self._links(links))
+        return "\n\n".join(parts)
+
+    def _shares(self, shares: Sequence[Shares], duration: float) -> str:
+        """Times and shares of it; where that is too wide, shares."""
+        header = ("", "compute", "copies", "communication", "of it exposed", "idle")
+        named = _named(shares)
+        full = table(header, [(name, *_cells(s, duration)) for name, s in named])
+        if self._fits(full):
+            return full
+        return self._cut(table(header, [(name, *_portions(s, duration)) for name, s in named]))
+
+    def _operations(self, operations: Sequence[Operation]) -> str:
+        header = ("", "calls", "time", "bytes", "waited for the last rank")
+        rows = [(o.name, str(o.calls), units.time(o.time), units.size(o.size), units.time(o.skew)) for o in operations]
+        return self._cut(table(header, rows))
+
+    def _slowest(self, slowest: Sequence[Collective]) -> str:
+        header = ("", "algorithm", "group", "no.", "ranks", "bytes", "time", "busbw", "waited", "called at")
+        rows = [
+            (
+                c.name, c.algorithm, c.group, str(c.number), str(c.ranks), units.size(c.size), units.time(c.time),
+                units.rate(c.busbw), units.time(c.skew), c.site.removeprefix(self.folder),
+            )
+            for c in slowest
+        ]  # fmt: skip
+        for i in range(len(_LEAST_TELLING) + 1):
+            kept = [at for at, title in enumerate(header) if title not in _LEAST_TELLING[:i]]
+            shown = table([header[at] for at in kept], [[row[at] for at in kept] for row in rows])
+            if self._fits(shown):
+                return shown
+        return self._cut(shown)
+
+    def _links(self, links: Sequence[Link]) -> str:
+        header = ("", "carried", "of its bandwidth")
+        rows = [(link.name, units.size(link.size), units.share(link.share)) for link in links if link.size]
+        return self._cut(table(header, rows))
+
+    def _fits(self, lines: str) -> bool:
+        return self.width is None or all(len(line) <= self.width for line in lines.splitlines())
+
+    def _cut(self, lines: str) -> str:
+        """The lines, without what is beyond the width."""
+        if self._fits(lines) or self.width is None:
+            return lines
+        most = self.width
+        return "\n".join(line if len(line) <= most else line[: most - 1] + "…" for line in lines.splitlines())
 
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def _shares(shares: Sequence[Shares], duration: float) -> str:
-    header = ("", "compute", "copies", "communication", "of it exposed", "idle")
+def _named(shares: Sequence[Shares]) -> list[tuple[str, Shares]]:
+    """All ranks; of many, those that tell most."""
     if len(shares) <= _ALL_RANKS:
-        rows = [(f"rank {s.rank}", *_cells(s, duration)) for s in shares]
-    else:
-        ordered = sorted(shares, key=lambda s: (s.exposed, s.rank))
-        chosen = [("least exposed", ordered[0]), ("median", ordered[len(ordered) // 2]), ("most exposed", ordered[-1])]
-        rows = [(f"{what}: rank {s.rank}", *_cells(s, duration)) for what, s in chosen]
-    return table(header, rows, left=1)
+        return [(f"rank {s.rank}", s) for s in shares]
+    ordered = sorted(shares, key=lambda s: (s.exposed, s.rank))
+    chosen = [("least exposed", ordered[0]), ("median", ordered[len(ordered) // 2]), ("most exposed", ordered[-1])]
+    return [(f"{what}: rank {s.rank}", s) for what, s in chosen]
 
 
-def _cells(s: Shares, duration: float) -> tuple[str, ...]:
-    parts = (s.compute, s.copy, s.communication, s.exposed, s.idle)
-    return tuple(f"{units.time(t)} {100 * t / duration if duration else 0:5.1f} %" for t in parts)
+def _parts(s: Shares) -> tuple[float, ...]:
+    return s.compute, s.copy, s.communication, s.exposed, s.idle
 
 
-def _operations(operations: Sequence[Operation]) -> str:
-    header = ("", "calls", "time", "bytes", "waited for the last rank")
-    rows = [(o.name, str(o.calls), units.time(o.time), units.size(o.size), units.time(o.skew)) for o in operations]
-    return table(header, rows, left=1)
+def _cells(s: Shares, duration: float) -> list[str]:
+    portions = zip(_parts(s), _portions(s, duration), strict=True)
+    return [f"{units.time(t)} {portion:>7}" for t, portion in portions]
 
 
-def _slowest(slowest: Sequence[Collective]) -> str:
-    header = ("", "algorithm", "group", "no.", "ranks", "bytes", "time", "busbw", "waited", "called at")
-    rows = [
-        (
-            c.name, c.algorithm, c.group, str(c.number), str(c.ranks), units.size(c.size), units.time(c.time),
-            units.rate(c.busbw), units.time(c.skew), c.site,
-        )
-        for c in slowest
-    ]  # fmt: skip
-    return table(header, rows, left=3)
+def _portions(s: Shares, duration: float) -> list[str]:
+    return [f"{100 * t / duration if duration else 0:.1f} %" for t in _parts(s)]
 
 
-def _links(links: Sequence[Link]) -> str:
-    header = ("", "carried", "of its bandwidth")
-    return table(header, [(link.name, units.size(link.size), units.share(link.share)) for link in links], left=1)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> str:
-    """Columns, of which so many are aligned to the left, and so is the last where it is called at."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns: words are aligned to the left, and numbers to the right."""
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     lines = []
     for row in (header, *rows):
         cells = [
-            cell.ljust(w) if i < left or header[i] == "called at" else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if title in _WORDS else cell.rjust(width)
+            for title, cell, width in zip(header, row, widths, strict=True)
         ]
         lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines)

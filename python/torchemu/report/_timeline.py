@@ -169,7 +169,8 @@ class Timeline:
         for t in ticks(self._run.duration, 9):
             x = LEFT + t * self._scale
             parts.append(element("line", x1=x, x2=x, y1=top - 3, y2=bottom + 3, class_="grid"))
-            parts.append(element("text", units.time(t), x=x, y=bottom + 17, class_="tick"))
+            style = "text-anchor:end" if x > WIDTH - RIGHT - 24 else None  # as the script does
+            parts.append(element("text", units.time(t), x=x, y=bottom + 17, class_="tick", style=style))
         return parts
 
 

@@ -122,9 +122,12 @@ class _Run:
             stack.enter_context(self._traced(world))
             tasks = self._tasks(world, isolation)
             tasks.run()
+            failed = failures.ordered(tasks.failures)
+            if failed:
+                world.failure = failures.in_a_line(failed[0])
         if tasks.interrupt is not None:
             raise tasks.interrupt
-        return failures.ordered(tasks.failures)
+        return failed
 
     def _isolation(self, silent: bool) -> Isolation:
         some = self._options.local_ranks_filter

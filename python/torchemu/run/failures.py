@@ -9,9 +9,9 @@ import traceback
 import types
 from collections.abc import Iterator, Sequence
 
-from torchemu import _runtime
+from torchemu import _frames, _runtime
 from torchemu._tasks import Failure, Signalled
-from torchemu.errors import DeadlockError
+from torchemu.errors import DeadlockError, OutOfMemoryError
 from torchemu.multiprocessing import SpawnException
 from torchemu.multiprocessing._errors import signal_name
 from torchemu.run.exits import ImmediateExit
@@ -88,7 +88,7 @@ def shown(error: BaseException) -> str:
 def _cut(trace: traceback.TracebackException | None) -> None:
     if trace is None:
         return
-    trace.stack[:] = [frame for frame in trace.stack if not frame.filename.startswith(_INTERNAL)]
+    _frames.cut(trace, _is_internal)
     for part in (trace.__cause__, trace.__context__, *(trace.exceptions or ())):
         _cut(part)
 
@@ -99,7 +99,8 @@ def of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
     while trace is not None:
         frames.append(trace)
         trace = trace.tb_next
-    own = [t for t in frames if _full() or not t.tb_frame.f_code.co_filename.startswith(_INTERNAL)]
+    shown = _frames.of_program((t.tb_frame.f_code.co_filename for t in frames), _is_internal)
+    own = [t for t, is_shown in zip(frames, shown, strict=True) if is_shown or _full()]
     for t in reversed(own or frames):
         trace = types.TracebackType(trace, t.tb_frame, t.tb_lasti, t.tb_lineno)
     return trace
@@ -108,9 +109,13 @@ def of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
 def place(error: BaseException) -> str:
     """Where in the program an exception comes from: "train.py:12 in main"; "" when it comes from nowhere in it."""
     frames = traceback.extract_tb(of_program(error.__traceback__))
-    if not frames or frames[-1].filename.startswith(_INTERNAL):
+    if not frames or _is_internal(frames[-1].filename):
         return ""
     return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}"
+
+
+def _is_internal(file: str) -> bool:
+    return file.startswith(_INTERNAL)
 
 
 def _full() -> bool:
@@ -129,6 +134,8 @@ def _line(failure: Failure) -> str:
         first, *others = error.errors
         more = f", and {len(others)} more" if others else ""
         return f"{type(error).__name__}: process {first.rank}: {_line(first)}{more}"
+    if isinstance(error, OutOfMemoryError):
+        return f"OutOfMemoryError: {'. '.join(str(error).split('. ')[:2])}"  # the rest differs from rank to rank
     text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
 
@@ -143,6 +150,11 @@ def _place(failure: Failure) -> Iterator[str]:
 def _time(picoseconds: int) -> str:
     """Microseconds; seconds where there are many."""
     return f"{picoseconds / 1e6:.3f} us" if picoseconds < 1e12 else f"{picoseconds / 1e12:.6f} s"
+
+
+def in_a_line(failure: Failure) -> str:
+    """Which rank, when, and how: "rank 1 at 9.170 us: ValueError: no data"."""
+    return f"rank {failure.rank} at {_time(failure.time_ps)}: {_line(failure)}"
 
 
 def _cause(failure: Failure) -> Iterator[str]:
