@@ -229,7 +229,7 @@ class Tasks:
         """As _resume, for a thread of a rank."""
         _runtime.switch_to(thread.context)
         thread.threads.enter(thread)
-        thread.greenlet.switch()
+        thread.go_on()
 
     def _body(self, rank: int) -> None:
         code = _TERMINATED
