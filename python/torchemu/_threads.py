@@ -13,7 +13,7 @@ from typing import Any
 
 import greenlet
 
-from torchemu import _runtime, _settings
+from torchemu import _runtime, _settings, _streams
 from torchemu._autograd import state as autograd
 from torchemu._binding import go
 from torchemu._waiting import MICROSECOND, Line, Waiter
@@ -96,10 +96,11 @@ class _Own:
     """What a thread has of its own, kept here while others of its rank run; at first, what a new one begins with."""
 
     def __init__(self, context: _runtime.Context) -> None:
-        self.device = context.first_device
-        self.stream: int = go.DefaultStream(context.world.handle, context.rank)
+        stream = _streams.of_new_thread()
+        self.device, self.stream = context.first_device, stream._handle.number
         self.casts = False
         self.of_thread: dict[object, Any] = {}
+        _streams.set_stream_of_new_thread(self.of_thread, stream)
         self.modes = _settings.Settings().modes()
         self.recording = autograd.State().of_thread()
         self.loop: Any = None  # of asyncio

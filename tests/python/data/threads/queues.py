@@ -1,5 +1,6 @@
 import queue
 import threading
+from functools import partial
 
 for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue, queue.SimpleQueue):
     items = kind()
@@ -7,7 +8,7 @@ for kind in (queue.Queue, queue.LifoQueue, queue.PriorityQueue, queue.SimpleQueu
     thread.start()
     thread.join()
     print(kind.__name__, items.qsize(), [items.get(), items.get(timeout=1), items.get_nowait()], items.empty())
-    for call in (lambda: items.get(timeout=0.01), lambda: items.get(block=False), items.get_nowait):
+    for call in (partial(items.get, timeout=0.01), partial(items.get, block=False), items.get_nowait):
         try:
             call()
         except queue.Empty as error:
