@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 EXIT_STATUS = 130
@@ -29,6 +29,9 @@ _GRACE = 0.5  # seconds in which an interruptible program has long noticed
 class CtrlC(KeyboardInterrupt):
     """The user's, as opposed to one that a program raises itself.
 
+    Args:
+        notice: called when it is raised.
+
     Attributes:
         rank: the one that was running.
         place: where in the program; "" for nowhere in it.
@@ -36,6 +39,10 @@ class CtrlC(KeyboardInterrupt):
 
     rank: int | None = None
     place: str = ""
+
+    def __init__(self, notice: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.notice = notice
 
 
 class Unread(CtrlC):
@@ -109,8 +116,12 @@ def told(interrupt: KeyboardInterrupt) -> str:
 
 
 @contextlib.contextmanager
-def ends_the_process() -> Iterator[None]:
-    """Within the with block Ctrl-C raises KeyboardInterrupt as ever, or else ends the process within a second."""
+def ends_the_process(takes: Callable[[CtrlC], bool] = lambda _: False) -> Iterator[None]:
+    """Within the with block Ctrl-C raises KeyboardInterrupt as ever, or else ends the process within a second.
+
+    Args:
+        takes: says whether it will raise the exception itself soon, elsewhere.
+    """
     if not _python_handles_it():
         yield
         return
@@ -119,8 +130,10 @@ def ends_the_process() -> Iterator[None]:
     noticed = threading.Event()
 
     def interrupt(number: int, frame: object) -> None:
-        noticed.set()
-        raise CtrlC
+        error = CtrlC(noticed.set)
+        if not takes(error):
+            noticed.set()
+            raise error
 
     signal.signal(signal.SIGINT, interrupt)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

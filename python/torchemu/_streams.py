@@ -246,6 +246,20 @@ _DEFAULT: RankLocal[Stream] = RankLocal(_default)
 _CURRENT: ThreadLocal[Stream] = ThreadLocal(_DEFAULT.get)
 
 
+def of_new_thread() -> Stream:
+    """The current stream that a thread of the rank begins with: the default one, as in PyTorch. But where gloo does what
+    devices do here there are no streams, and a host that waits for an operation of its own waits for no other thread's.
+    """
+    context = _runtime.current()
+    group = context.group or context.inherited
+    return Stream() if group is None or group.holds_hosts else _DEFAULT.get()
+
+
+def set_stream_of_new_thread(own: dict[object, Any], stream: Stream) -> None:
+    """Makes it the current one among what a thread has of its own."""
+    own[_CURRENT] = stream
+
+
 def default_stream(device: Any = None) -> Stream:
     """The stream that a rank begins with."""
     of_sip(device)

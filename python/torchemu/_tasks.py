@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import greenlet
 
@@ -116,7 +116,7 @@ class Tasks:
         over = True
         try:
             go.Until(self.scheduler, until)
-            with _interrupts.ends_the_process():
+            with _interrupts.ends_the_process(self._takes):
                 over = self._drive(lambda: (until != 0 and go.IsDone(until)) or enough())
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
@@ -125,9 +125,20 @@ class Tasks:
                 self._end()
             _runtime.switch_to(before)
 
+    def _takes(self, interrupt: _interrupts.CtrlC) -> bool:
+        """Ctrl-C is for the main program of a rank also while a thread of it runs, as in Python."""
+        context = _runtime.running()
+        threads = context.threads if context is not None and context.tasks is self else None
+        if context is None or threads is None or threads.running is None or greenlet.getcurrent() is self.loop:
+            return False
+        self.doom(context.rank, interrupt)
+        return True
+
     def kill(self, rank: int, error: BaseException | None = None) -> None:
         """Ends one rank where it waits, by an exception that is raised there; without one as SIGTERM does."""
         error = Signalled(signal.SIGTERM) if error is None else error
+        if isinstance(error, _interrupts.CtrlC):
+            error.notice()
         before = _runtime.running()
         if self._greenlets[rank]:
             self._resume(rank, error)
@@ -140,6 +151,14 @@ class Tasks:
     def doom(self, rank: int, error: BaseException) -> None:
         """Kills a rank as soon as the task that is running waits."""
         self._doomed.append((rank, error))
+
+    def leave(self, rank: int, error: BaseException) -> NoReturn:
+        """Ends the running rank, by an exception in its main program, whichever of its threads it is that runs."""
+        threads = self.contexts[rank].threads
+        if threads is None or threads.running is None:
+            raise error
+        self.doom(rank, error)
+        raise Unwound
 
     def wait(self, task: int, waitable: int) -> None:
         """Parks the running task until what is behind the handle has ended, while others run."""
@@ -213,7 +232,7 @@ class Tasks:
         """As _resume, for a thread of a rank."""
         _runtime.switch_to(thread.context)
         thread.threads.enter(thread)
-        thread.greenlet.switch()
+        thread.go_on()
 
     def _body(self, rank: int) -> None:
         code = _TERMINATED

@@ -13,7 +13,7 @@ from typing import Any
 
 import greenlet
 
-from torchemu import _runtime, _settings
+from torchemu import _runtime, _settings, _streams
 from torchemu._autograd import state as autograd
 from torchemu._binding import go
 from torchemu._waiting import MICROSECOND, Line, Waiter
@@ -50,6 +50,7 @@ class Thread:
         self.task: int = go.BeginThread(self._tasks.scheduler, context.rank, name, daemon)
         self.greenlet = greenlet.greenlet(self._body, parent=self._tasks.loop)
         self.has_ended = False
+        self._tracing: tuple[Any, Any] | None = None  # None before it has begun: as others are
         self.when_ended: list[Callable[[], None]] = []
         self._tasks.threads[self.task] = threads.living[self.task] = self
 
@@ -66,6 +67,14 @@ class Thread:
         for call in self.when_ended:
             call()
 
+    def go_on(self) -> None:
+        """Switches to it until it waits or ends. What it traces itself by, nobody else is traced by."""
+        others = sys.gettrace(), sys.getprofile()
+        _trace_by(*(self._tracing or others))
+        self.greenlet.switch()
+        self._tracing = sys.gettrace(), sys.getprofile()
+        _trace_by(*others)
+
     def drop(self, error: BaseException) -> None:
         """Ends it where it waits, by an exception that its waits raise again until it has ended. It is in place."""
         if not self.greenlet:  # it has not begun
@@ -75,14 +84,23 @@ class Thread:
         self.greenlet.throw(error)
 
 
+def _trace_by(trace: Any, profile: Any) -> None:
+    """Sets the functions of sys.settrace and sys.setprofile, where they are not."""
+    if sys.gettrace() is not trace:
+        sys.settrace(trace)
+    if sys.getprofile() is not profile:
+        sys.setprofile(profile)
+
+
 class _Own:
     """What a thread has of its own, kept here while others of its rank run; at first, what a new one begins with."""
 
     def __init__(self, context: _runtime.Context) -> None:
-        self.device = context.first_device
-        self.stream: int = go.DefaultStream(context.world.handle, context.rank)
+        stream = _streams.of_new_thread()
+        self.device, self.stream = context.first_device, stream._handle.number
         self.casts = False
         self.of_thread: dict[object, Any] = {}
+        _streams.set_stream_of_new_thread(self.of_thread, stream)
         self.modes = _settings.Settings().modes()
         self.recording = autograd.State().of_thread()
         self.loop: Any = None  # of asyncio

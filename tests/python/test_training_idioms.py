@@ -64,9 +64,7 @@ def test_a_vector_is_not_orthogonal() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "instead"),
     [
-        ("fsdp", "FullyShardedDataParallel", "use DistributedDataParallel"),
-        ("fsdp", "fully_shard", "use DistributedDataParallel"),
-        ("fsdp.wrap", "transformer_auto_wrap_policy", "use DistributedDataParallel"),
+        ("fsdp", "fully_shard", "its parameters are DTensors"),
         ("tensor", "distribute_tensor", "keep each rank's part"),
         ("tensor.parallel", "parallelize_module", "keep each rank's part"),
         ("checkpoint", "save", "torch.save what each rank has"),

@@ -3,8 +3,11 @@
 from torchemu._tensor.elementwise import sigmoid, tanh
 from torchemu._tensor.parametric import gelu, softplus
 from torchemu._unsupported import unsupported_names
-from torchemu.nn._functional.activation import log_softmax, relu, silu, softmax
+from torchemu.nn._functional.activation import log_softmax, relu, relu_, silu, softmax
 from torchemu.nn._functional.attention import scaled_dot_product_attention
+from torchemu.nn._functional.bags import (
+    embedding_bag,
+)
 from torchemu.nn._functional.batch_normalization import (
     batch_norm,
     group_norm,
@@ -31,20 +34,45 @@ from torchemu.nn._functional.distances import (
     triplet_margin_loss,
 )
 from torchemu.nn._functional.dropout import (
+    alpha_dropout,
     dropout,
     dropout1d,
     dropout2d,
     dropout3d,
+    feature_alpha_dropout,
+    gumbel_softmax,
+    rrelu,
+    rrelu_,
 )
 from torchemu.nn._functional.embedding import embedding, one_hot
+from torchemu.nn._functional.folding import (
+    fold,
+    unfold,
+)
 from torchemu.nn._functional.likelihoods import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     kl_div,
 )
-from torchemu.nn._functional.linear import linear
+from torchemu.nn._functional.linear import (
+    bilinear,
+    linear,
+)
 from torchemu.nn._functional.losses import cross_entropy, l1_loss, mse_loss, nll_loss
-from torchemu.nn._functional.normalization import layer_norm, rms_norm
+from torchemu.nn._functional.margins import (
+    ctc_loss,
+    gaussian_nll_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    poisson_nll_loss,
+    triplet_margin_with_distance_loss,
+)
+from torchemu.nn._functional.normalization import (
+    layer_norm,
+    local_response_norm,
+    rms_norm,
+)
 from torchemu.nn._functional.padding import pad
 from torchemu.nn._functional.pooling import (
     adaptive_avg_pool1d,
@@ -59,23 +87,59 @@ from torchemu.nn._functional.pooling import (
 )
 from torchemu.nn._functional.rectifiers import (
     celu,
+    celu_,
     elu,
+    elu_,
     glu,
     hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh,
+    hardtanh_,
     leaky_relu,
+    leaky_relu_,
     logsigmoid,
     mish,
     prelu,
     relu6,
     selu,
+    selu_,
     softmin,
     softshrink,
     softsign,
     tanhshrink,
     threshold,
+    threshold_,
+)
+from torchemu.nn._functional.resizing import (
+    channel_shuffle,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
+from torchemu.nn._functional.sampling import (
+    affine_grid,
+    grid_sample,
+)
+from torchemu.nn._functional.selective_pooling import (
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d_with_indices,
+    max_pool2d_with_indices,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
 )
 from torchemu.nn._missing import FUNCTIONS, INSTEAD
 
@@ -83,13 +147,24 @@ __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
+    "affine_grid",
+    "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "celu_",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -99,46 +174,77 @@ __all__ = [
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
     "dropout3d",
     "elu",
+    "elu_",
     "embedding",
+    "embedding_bag",
+    "feature_alpha_dropout",
+    "fold",
+    "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "margin_ranking_loss",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
+    "max_pool2d_with_indices",
     "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson_nll_loss",
     "prelu",
     "relu",
     "relu6",
+    "relu_",
     "rms_norm",
+    "rrelu",
+    "rrelu_",
     "scaled_dot_product_attention",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
@@ -151,7 +257,13 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 __getattr__ = unsupported_names("torch.nn.functional", FUNCTIONS, INSTEAD)

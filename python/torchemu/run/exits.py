@@ -65,9 +65,11 @@ def install(stack: contextlib.ExitStack) -> None:
             process.exits.remove(func)
 
     def left(status: int) -> None:
-        if current() is None or os.getpid() != pid:
+        context = _runtime.running()
+        if current() is None or context is None or context.tasks is None or os.getpid() != pid:
             leave(status)
-        raise ImmediateExit(status)
+        else:
+            context.tasks.leave(context.rank, ImmediateExit(status))
 
     replace(stack, atexit, "register", registered)
     replace(stack, atexit, "unregister", unregistered)

@@ -150,7 +150,9 @@ def _deliver(target: _runtime.Context, number: int) -> None:
         return
     if callable(handler):
         process.signals_due.append(int(number))
-        if target is _runtime.current():
+        if (
+            target is _runtime.current() and target.task == target.rank
+        ):  # a thread of it leaves them to its main program
             process.handle_signals()
         return
     if number in _STOPS:
@@ -162,8 +164,8 @@ def _end(target: _runtime.Context, error: BaseException) -> None:
     """Raises in the rank what ends it."""
     running = _runtime.current()
     assert target.tasks is not None
-    if target is running:
-        raise error
+    if target is running and not (isinstance(error, KeyboardInterrupt) and target.task != target.rank):
+        target.tasks.leave(target.rank, error)
     if target.tasks is running.tasks:
         target.tasks.doom(target.rank, error)
     elif target.parent is running:

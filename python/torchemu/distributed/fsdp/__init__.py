@@ -1,13 +1,47 @@
-"""torch.distributed.fsdp: not supported. Its names can be imported, and say so when used."""
+"""torch.distributed.fsdp: modules of which each rank keeps a part. Of its two kinds, FullyShardedDataParallel."""
 
 from torchemu._unsupported import unsupported_names
+from torchemu.distributed.fsdp._flat import FlatParameter
+from torchemu.distributed.fsdp.api import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalOptimStateDictConfig,
+    LocalStateDictConfig,
+    MixedPrecision,
+    OptimStateDictConfig,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictConfig,
+    StateDictSettings,
+    StateDictType,
+)
+from torchemu.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
+
+__all__ = [
+    "BackwardPrefetch",
+    "CPUOffload",
+    "FlatParameter",
+    "FullOptimStateDictConfig",
+    "FullStateDictConfig",
+    "FullyShardedDataParallel",
+    "LocalOptimStateDictConfig",
+    "LocalStateDictConfig",
+    "MixedPrecision",
+    "OptimStateDictConfig",
+    "ShardedOptimStateDictConfig",
+    "ShardedStateDictConfig",
+    "ShardingStrategy",
+    "StateDictConfig",
+    "StateDictSettings",
+    "StateDictType",
+]
 
 __getattr__ = unsupported_names(
     "torch.distributed.fsdp",
-    "BackwardPrefetch CPUOffload CPUOffloadPolicy FSDPModule FullOptimStateDictConfig FullStateDictConfig "
-    "FullyShardedDataParallel LocalOptimStateDictConfig LocalStateDictConfig MixedPrecision MixedPrecisionPolicy "
-    "OffloadPolicy OptimStateDictConfig OptimStateKeyType ShardedOptimStateDictConfig ShardedStateDictConfig "
-    "ShardingStrategy StateDictConfig StateDictSettings StateDictType UnshardHandle fully_shard "
+    "CPUOffloadPolicy FSDPModule MixedPrecisionPolicy OffloadPolicy OptimStateKeyType UnshardHandle fully_shard "
     "register_fsdp_forward_method share_comm_ctx",
-    "use DistributedDataParallel, or all_gather parameters and reduce_scatter gradients",
+    "its parameters are DTensors; use FullyShardedDataParallel",
 )

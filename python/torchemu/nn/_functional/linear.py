@@ -115,3 +115,31 @@ def _check_bias(x: Tensor, weight: Tensor, bias: Tensor) -> None:
                 f"dimension {max(len(target) - back, 0)}.  Target sizes: {list(target)}.  "
                 f"Tensor sizes: {list(bias._shape)}"
             )
+
+
+@castable
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Σ x₁[i]·weight[o, i, j]·x₂[j] + bias[o].
+
+    Args:
+        input1, input2: (…, I) and (…, J).
+        weight: (O, I, J).
+        bias: (O), or None.
+
+    Raises:
+        RuntimeError: sizes that do not fit.
+    """
+    if input1._shape[:-1] != input2._shape[:-1]:
+        raise RuntimeError(
+            f"bilinear(): input batch dimensions do not match: got {list(input1._shape)} and {list(input2._shape)}"
+        )
+    for name, t, at in (("input1", input1, 1), ("input2", input2, 2)):
+        if t._shape[-1] != weight._shape[at]:
+            raise RuntimeError(
+                f"bilinear(): {name} size does not match weight size: got {t._shape[-1]} but expected "
+                f"{weight._shape[at]}"
+            )
+    outputs, _, columns = weight._shape
+    rows = linear(input1, weight.permute(0, 2, 1).reshape(outputs * columns, -1))
+    result = (rows.reshape(*input1._shape[:-1], outputs, columns) * input2.unsqueeze(-2)).sum(-1)
+    return result if bias is None else result + bias

@@ -15,6 +15,8 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op_several, flop_per_input, not_implemented
 from torchemu._tensor.reductions import wide
 from torchemu.nn._functional.arguments import check_optional, check_tensor
+from torchemu.nn._functional.padding import pad
+from torchemu.nn._functional.pooling import avg_pool2d
 
 Array = np.ndarray
 
@@ -208,3 +210,29 @@ def rms_norm(
     smallest = float(np.finfo(wider.numpy).eps)
     added = smallest if eps is None else eps
     return _op_several(RMS_NORM, (input, weight), len(shape), added, kinds=(input.dtype, wider))[0]
+
+
+def local_response_norm(
+    input: Tensor,  # noqa: A002 (PyTorch's name)
+    size: int,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 1.0,
+) -> Tensor:
+    """x / (k + alpha·mean of x² over so many neighbouring channels)^beta.
+
+    Args:
+        input: (N, C, …).
+        size: how many channels, those beyond the edges being zero; of an even number one more is before than behind.
+        alpha, beta, k: as above.
+
+    Raises:
+        ValueError: fewer than three dimensions.
+    """
+    if input.dim() < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
+    if not input.numel():
+        return input
+    flat = (input * input).reshape(input._shape[0], 1, input._shape[1], -1)
+    means = avg_pool2d(pad(flat, (0, 0, size // 2, (size - 1) // 2)), (size, 1), stride=1)
+    return input / (means.reshape(input._shape) * alpha + k).pow(beta)

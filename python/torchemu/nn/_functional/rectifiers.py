@@ -233,3 +233,18 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     from torchemu.nn._functional.activation import softmax
 
     return softmax(-input, dim, _stacklevel + 1, dtype)
+
+
+def _in_place(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The same, stored in its first argument."""
+
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, **kwargs, inplace=True)
+
+    call.__name__ = call.__qualname__ = function.__name__ + "_"
+    call.__doc__ = f"{function.__name__}, stored in the input."
+    return call
+
+
+celu_, elu_, hardtanh_ = _in_place(celu), _in_place(elu), _in_place(hardtanh)
+leaky_relu_, selu_, threshold_ = _in_place(leaky_relu), _in_place(selu), _in_place(threshold)

@@ -12,9 +12,12 @@ from torchemu.nn.modules import (
     dropout,
     linear,
     loss,
+    margins,
     normalization,
+    padding,
     pooling,
     rectifiers,
+    resizing,
     rnn,
     sparse,
     transformer,
@@ -28,10 +31,13 @@ from torchemu.nn.modules.distance import *
 from torchemu.nn.modules.dropout import *
 from torchemu.nn.modules.linear import *
 from torchemu.nn.modules.loss import *
+from torchemu.nn.modules.margins import *
 from torchemu.nn.modules.module import Module as Module
 from torchemu.nn.modules.normalization import *
+from torchemu.nn.modules.padding import *
 from torchemu.nn.modules.pooling import *
 from torchemu.nn.modules.rectifiers import *
+from torchemu.nn.modules.resizing import *
 from torchemu.nn.modules.rnn import *
 from torchemu.nn.modules.sparse import *
 from torchemu.nn.modules.transformer import *
@@ -47,6 +53,9 @@ __all__ += dropout.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += normalization.__all__
+__all__ += margins.__all__
+__all__ += padding.__all__
+__all__ += resizing.__all__
 __all__ += pooling.__all__
 __all__ += rectifiers.__all__
 __all__ += rnn.__all__

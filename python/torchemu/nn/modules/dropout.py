@@ -6,7 +6,7 @@ from torchemu._tensor.core import Tensor
 from torchemu.nn import functional as F  # noqa: N812 (its usual name)
 from torchemu.nn.modules.module import Module
 
-__all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
 class Dropout(Module):
@@ -57,3 +57,19 @@ class Dropout3d(Dropout):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """The same shape."""
         return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(Dropout):
+    """Dropout that goes with SELU: means stay 0 and variances 1."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same shape."""
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(Dropout):
+    """AlphaDropout of whole channels."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same shape."""
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

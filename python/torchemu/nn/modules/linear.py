@@ -1,4 +1,4 @@
-"""Linear layers."""
+"""Linear layers, and others of shapes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torchemu.nn import init
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parameter import Parameter
 
-__all__ = ["Flatten", "Identity", "Linear", "Unflatten"]
+__all__ = ["Bilinear", "Flatten", "Identity", "Linear", "Unflatten"]
 
 
 class Identity(Module):
@@ -66,6 +66,57 @@ class Linear(Module):
     def extra_repr(self) -> str:
         """The sizes, and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """Σ x₁[i]·weight[o, i, j]·x₂[j] + bias[o].
+
+    Args:
+        in1_features, in2_features, out_features: the sizes of the last dimensions.
+        bias: whether it has one.
+        device, dtype: of the parameters.
+
+    Attributes:
+        weight, bias: (out_features, in1_features, in2_features) and (out_features), at first uniform in
+            ±1/√in1_features.
+
+    Raises:
+        ValueError: in1_features is not positive.
+    """
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = Parameter(empty(out_features, in1_features, in2_features, device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Gives the parameters new numbers."""
+        bound = 1 / math.sqrt(self.weight.size(1))  # type: ignore[arg-type]
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """(…, in1_features) and (…, in2_features) → (…, out_features)."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The sizes, and whether there is a bias."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class Flatten(Module):

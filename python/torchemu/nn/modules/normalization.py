@@ -1,4 +1,4 @@
-"""Normalizations of the last dimensions."""
+"""Normalizations of the last dimensions, and of channels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torchemu.nn import init
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parameter import Parameter
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 Shape = int | Sequence[int]
 
@@ -156,3 +156,24 @@ class GroupNorm(Module):
     def extra_repr(self) -> str:
         """The sizes and the options."""
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LocalResponseNorm(Module):
+    """x / (k + alpha·mean of x² over neighbouring channels)^beta.
+
+    Args:
+        size: how many channels.
+        alpha, beta, k: as above.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same shape, (N, C, …)."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """The numbers."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

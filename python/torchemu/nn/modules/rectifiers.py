@@ -24,6 +24,7 @@ __all__ = [
     "LogSigmoid",
     "Mish",
     "PReLU",
+    "RReLU",
     "ReLU6",
     "Softmax2d",
     "Softmin",
@@ -296,3 +297,24 @@ class Tanhshrink(Module):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """The same shape."""
         return F.tanhshrink(input)
+
+
+class RReLU(Module):
+    """x, and below zero x times a number between two: in training a random one, else their mean.
+
+    Args:
+        lower, upper: the two.
+        inplace: change the argument itself.
+    """
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same shape."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        """The numbers."""
+        return f"lower={self.lower}, upper={self.upper}{', inplace=True' if self.inplace else ''}"

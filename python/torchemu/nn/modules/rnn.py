@@ -277,8 +277,8 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """c becomes σ(f)·c + σ(i)·tanh(g), and h σ(o)·tanh(c), with i, f, g and o the parts of W·x + U·h; with proj_size h is
-    multiplied by weight_hr, and that long."""
+    """c becomes σ(f)·c + σ(i)·tanh(g), and h σ(o)·tanh(c), with i, f, g and o the parts of W·x + U·h; with proj_size h
+    is multiplied by weight_hr, and that long."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)

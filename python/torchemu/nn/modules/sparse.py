@@ -13,7 +13,7 @@ from torchemu.nn import init
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parameter import Parameter
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingBag"]
 
 
 class Embedding(Module):
@@ -67,10 +67,7 @@ class Embedding(Module):
 
     def reset_parameters(self) -> None:
         """Gives the table new numbers."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with no_grad():
-                self.weight[self.padding_idx].fill_(0)
+        _draw(self.weight, self.padding_idx)
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """(…) of integers → (…, embedding_dim)."""
@@ -98,6 +95,113 @@ class Embedding(Module):
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
         return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze, **options)
+
+
+class EmbeddingBag(Module):
+    """Sums, means or largest elements of rows of a table, bag by bag.
+
+    Args:
+        num_embeddings, embedding_dim: the number of rows and their length.
+        max_norm: rows that are used and have a larger norm are scaled down to it; None: they are not.
+        norm_type: which norm.
+        scale_grad_by_freq: divide the gradient of each row by how often it was used.
+        mode: "sum", "mean", or "max".
+        sparse: not supported, but False.
+        include_last_offset: the last offset is the end of the last bag.
+        padding_idx: the row that is in no bag, and is zero at first.
+        device, dtype: of the table.
+
+    Attributes:
+        weight: (num_embeddings, embedding_dim), at first normal.
+
+    Raises:
+        AssertionError: padding_idx is no row. NotImplementedError: sparse.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if sparse:
+            raise unsupported("torch.nn.EmbeddingBag(sparse=True)", "its gradients are dense")
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
+        self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
+        self.padding_idx = _row(padding_idx, num_embeddings)
+        if _weight is None:
+            self.weight = Parameter(empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
+            self.reset_parameters()
+        else:
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+            self.weight = Parameter(_weight)
+
+    def reset_parameters(self) -> None:
+        """Gives the table new numbers."""
+        _draw(self.weight, self.padding_idx)
+
+    def forward(
+        self,
+        input: Tensor,  # noqa: A002
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        """(bags, integers), or integers one after another and where bags begin → (bags, embedding_dim)."""
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        """The sizes, and what is not as usual."""
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += f", mode={self.mode!r}"
+        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self:
+        """One with a given table, (num_embeddings, embedding_dim), that has a gradient unless freeze."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        made = cls(rows, columns, _weight=embeddings, **options)
+        made.weight.requires_grad = not freeze
+        return made
+
+
+def _draw(table: Tensor, padding_idx: int | None) -> None:
+    """Normal numbers, and zeros in the row that is padding."""
+    init.normal_(table)
+    if padding_idx is not None:
+        with no_grad():
+            table[padding_idx].fill_(0)
 
 
 def _row(padding_idx: int | None, rows: int) -> int | None:

@@ -92,7 +92,8 @@ def pad_sequence(
         for axis, (a, b) in enumerate(zip(given[0]._shape[1:], t._shape[1:], strict=True), 1):
             if a != b:
                 raise RuntimeError(
-                    f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {axis}"
+                    f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension "
+                    f"{axis}"
                 )
     length = max(t._shape[0] for t in given)
     return _op(PAD, given, length, batch_first, padding_value, padding_side == "left")
@@ -145,8 +146,8 @@ class PackedSequence(_Packed):
             data, batch_sizes = data
         elif not batch_sizes.device.is_host:
             raise ValueError(
-                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They "
-                "should be instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn."
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
+                "They should be instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn."
             )
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
@@ -253,8 +254,8 @@ def _check_lengths(counts: Sequence[int], longest: int, sequences: int) -> None:
     if list(counts) != sorted(counts, reverse=True):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do "
-            "not need ONNX exportability."
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+            "do not need ONNX exportability."
         )
     if counts[-1] <= 0:
         raise RuntimeError(
