@@ -117,13 +117,21 @@ def _line(failure: Failure) -> str:
         first, *others = error.errors
         more = f", and {len(others)} more" if others else ""
         return f"{type(error).__name__}: process {first.rank}: {_line(first)}{more}"
-    text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
+    text = error.msg if isinstance(error, SyntaxError) else _text(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
+
+
+def _text(error: BaseException) -> str:
+    """What it says; an exception of the program may fail at that, and then it is what tracebacks have in its place."""
+    try:
+        return str(error)
+    except Exception:
+        return "<exception str() failed>"
 
 
 def _cause(failure: Failure) -> Iterator[str]:
     """Of a deadlock, where one is likely."""
-    _, found, cause = str(failure.exception).partition("\nlikely cause: ")
+    _, found, cause = _text(failure.exception).partition("\nlikely cause: ")
     if found and isinstance(failure.exception, DeadlockError):
         yield f"  cause     : {cause}"
 
