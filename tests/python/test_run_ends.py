@@ -105,6 +105,14 @@ def test_report(tmp_path: Path) -> None:
     assert (outcome.status, outcome.out) == (1, "") and float(time) >= 0
 
 
+def test_report_of_an_exception_that_cannot_say_what_it_is(tmp_path: Path) -> None:
+    mute = "class Mute(Exception):\n    def __str__(self): raise RuntimeError('no text')\n"
+    outcome = launch("--nproc-per-node", "2", written(tmp_path, f"import os\n{mute}raise Mute\n"))
+    assert outcome.status == 1
+    assert "[rank0]: Mute: <exception str() failed>\n" in outcome.err.replace("__main__.", "")
+    assert "  error     : Mute: <exception str() failed>\n" in outcome.err
+
+
 def test_report_counts_ranks_that_fail_alike(tmp_path: Path) -> None:
     outcome = launch("--nproc-per-node", "9", "--nnodes", "2", written(tmp_path, "import os\nassert 0, 'no'"))
     assert "  rank      : 0 (local_rank: 0)" in outcome.err

@@ -136,7 +136,7 @@ def _line(failure: Failure) -> str:
         return f"{type(error).__name__}: process {first.rank}: {_line(first)}{more}"
     if isinstance(error, OutOfMemoryError):
         return f"OutOfMemoryError: {'. '.join(str(error).split('. ')[:2])}"  # the rest differs from rank to rank
-    text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
+    text = error.msg if isinstance(error, SyntaxError) else _text(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
 
 
@@ -157,9 +157,17 @@ def in_a_line(failure: Failure) -> str:
     return f"rank {failure.rank} at {_time(failure.time_ps)}: {_line(failure)}"
 
 
+def _text(error: BaseException) -> str:
+    """What it says; an exception of the program may fail at that, and then it is what tracebacks have in its place."""
+    try:
+        return str(error)
+    except Exception:
+        return "<exception str() failed>"
+
+
 def _cause(failure: Failure) -> Iterator[str]:
     """Of a deadlock, where one is likely."""
-    _, found, cause = str(failure.exception).partition("\nlikely cause: ")
+    _, found, cause = _text(failure.exception).partition("\nlikely cause: ")
     if found and isinstance(failure.exception, DeadlockError):
         yield f"  cause     : {cause}"
 
