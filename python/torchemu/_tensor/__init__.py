@@ -7,6 +7,7 @@ Each module has the functions of a family, which ``__all__`` of this package gat
 
 from torchemu._shape import Size
 from torchemu._tensor import (
+    arrangements,
     comparing,
     complex_numbers,
     creation,
@@ -25,8 +26,10 @@ from torchemu._tensor import (
     promotion,
     random_numbers,
     reductions,
+    statistics,
     views,
 )
+from torchemu._tensor.arrangements import *
 from torchemu._tensor.comparing import *
 from torchemu._tensor.complex_numbers import *
 from torchemu._tensor.core import HOST_READS as HOST_READS
@@ -47,9 +50,11 @@ from torchemu._tensor.parts import *
 from torchemu._tensor.promotion import *
 from torchemu._tensor.random_numbers import *
 from torchemu._tensor.reductions import *
+from torchemu._tensor.statistics import *
 from torchemu._tensor.views import *
 
 __all__ = ["Generator", "Size", "Tensor"]
+__all__ += arrangements.__all__
 __all__ += comparing.__all__
 __all__ += complex_numbers.__all__
 __all__ += creation.__all__
@@ -67,6 +72,7 @@ __all__ += parts.__all__
 __all__ += promotion.__all__
 __all__ += random_numbers.__all__
 __all__ += reductions.__all__
+__all__ += statistics.__all__
 __all__ += views.__all__
 
 methods.attach()
