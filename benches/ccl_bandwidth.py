@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from bandwidth.collectives import COLLECTIVES
@@ -125,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.begin > options.end:
         parser.error(f"the smallest size, {options.begin} bytes (-b), is above the largest, {options.end} bytes (-e)")
     if options.plot:
-        _need_matplotlib(parser)
+        _check_plot(parser, Path(options.plot))
     try:
         with contextlib.ExitStack() as stack:
             ranks = options.threads * options.ranks
@@ -136,11 +137,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.exit(1, f"{parser.prog}: {error}\n")
 
 
-def _need_matplotlib(parser: argparse.ArgumentParser) -> None:
+def _check_plot(parser: argparse.ArgumentParser, file: Path) -> None:
+    """Finds what would be wrong with a plot before the time is spent on what is in it."""
+    if not file.absolute().parent.is_dir():
+        parser.error(f"argument --plot: there is no folder {file.parent}")
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        parser.error("--plot needs matplotlib: pip install 'torchemu[plot]'")
+        parser.error("argument --plot needs matplotlib: pip install 'torchemu[plot]'")
 
 
 if __name__ == "__main__":

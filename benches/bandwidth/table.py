@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 
@@ -79,7 +80,9 @@ class Table:
         if sys.stderr.isatty() and done < self._total:
             bar = "█" * (width * done // self._total)
             last = f"{self._rows[-1].collective.name}, {self._rows[-1].size} bytes" if self._rows else "…"
-            print(f"\r{bar:░<{width}} {done}/{self._total}  {last}", end="", file=sys.stderr, flush=True)
+            line = f"{bar:░<{width}} {done}/{self._total}  {last}"
+            fits = shutil.get_terminal_size().columns - 1  # a line that went on in the next one could not be cleared
+            print(f"\r{line[:fits]}", end="", file=sys.stderr, flush=True)
 
     @staticmethod
     def _clear() -> None:

@@ -4,10 +4,22 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
-from torchemu import _runtime, _tensor, ahbm, autograd, distributed, dtypes, errors, multiprocessing, version
+from torchemu import (
+    _runtime,
+    _tensor,
+    ahbm,
+    autograd,
+    distributed,
+    dtypes,
+    errors,
+    linalg,
+    multiprocessing,
+    version,
+)
 from torchemu._device import device
 from torchemu._grad_mode import (
     enable_grad,
@@ -25,7 +37,8 @@ from torchemu._settings import current as current_settings
 from torchemu._settings import get_default_device, get_default_dtype, set_default_device, set_default_dtype
 from torchemu._streams import Event, Stream
 from torchemu._tensor import *
-from torchemu._tensor.memory import old_types
+from torchemu._tensor import factors, return_types
+from torchemu._tensor.memory import OldType, old_types
 from torchemu._unsupported import UnsupportedNameError
 from torchemu.amp import autocast, switches
 from torchemu.amp.switches import *
@@ -64,6 +77,7 @@ __all__ = [
     "get_default_device",
     "get_default_dtype",
     "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "get_num_threads",
     "get_rng_state",
     "iinfo",
@@ -73,6 +87,7 @@ __all__ = [
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_complex",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference_mode_enabled",
@@ -92,8 +107,11 @@ __all__ = [
     "seed",
     "set_default_device",
     "set_default_dtype",
+    "set_default_tensor_type",
     "set_float32_matmul_precision",
+    "set_flush_denormal",
     "set_grad_enabled",
+    "set_num_interop_threads",
     "set_num_threads",
     "set_rng_state",
     "use_deterministic_algorithms",
@@ -151,6 +169,37 @@ def set_float32_matmul_precision(precision: str) -> None:
     current_settings().matmul_precision = precision
 
 
+def get_num_interop_threads() -> int:
+    """1: a rank is one thread."""
+    return 1
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Does nothing: a rank is one thread."""
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """False: denormal numbers stay as they are."""
+    return False
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """False: no algorithm would have to be warned of."""
+    return False
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Makes the dtype of an old class of floats, such as torch.DoubleTensor, the default one.
+
+    Raises:
+        TypeError: there is no such class, or it is not one of floats.
+    """
+    found = NAMES.get(t.removeprefix("torch.")) if isinstance(t, str) else t
+    if not isinstance(found, OldType):
+        raise TypeError(f"invalid type object: {t!r}")
+    set_default_dtype(found.dtype)
+
+
 def is_storage(obj: Any) -> bool:
     """Whether it is a storage."""
     return isinstance(obj, _tensor.memory.UntypedStorage)
@@ -169,20 +218,50 @@ def numel(input: _tensor.Tensor) -> int:  # noqa: A002 (PyTorch's name)
 _DTYPES = {name: d for d in dtypes.ALL for name in d.names}
 _OTHERS = ("__version__", "__all__", *__all__)
 
-NAMES: dict[str, Any] = {**_DTYPES, **old_types("cpu"), **{name: globals()[name] for name in _OTHERS}}
+_OF_LAYERS = (
+    "adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu celu_ channel_shuffle conv1d conv2d conv3d "
+    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity dropout feature_alpha_dropout group_norm "
+    "hardshrink layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pixel_shuffle pixel_unshuffle prelu "
+    "relu_ rms_norm rrelu rrelu_ selu selu_ threshold threshold_"
+)
+_OF_TENSORS = (
+    "addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ clamp_ clamp_max_ clamp_min_ clip_ "
+    "conj_physical_ detach_ fill_ fix_ get_device index_put_ is_same_size is_signed logit_ nan_to_num_ negative_ put "
+    "resize_as_ round_ split_with_sizes zero_"
+)
+
+LAYERS = frozenset(_OF_LAYERS.split())
+"""Those functions of torch.nn.functional that are called alike here."""
+
+METHODS = frozenset(_OF_TENSORS.split()) | frozenset(_tensor.elementwise.in_place())
+"""Those methods of tensors that are functions too."""
+
+NAMES: dict[str, Any] = {
+    "return_types": return_types,
+    "chain_matmul": linalg.chain_matmul,
+    **factors.FUNCTIONS,
+    **_DTYPES,
+    **old_types("cpu"),
+    **{name: globals()[name] for name in _OTHERS},
+}
 """All that never changes; ``import *`` takes __all__ of it only, for some dtypes have the names of builtins."""
 
 
 def __getattr__(name: str) -> Any:
-    """torch.spec, the topology of the current World, and torch.default_generator, the rank's."""
+    """torch.spec, the topology of the current World; torch.default_generator, the rank's; functions of layers; "
+    "methods."""
     if name == "spec":
         return _runtime.current_world().spec
     if name == "default_generator":
         return _tensor.generator.default_generator()
+    if name in LAYERS:
+        return getattr(importlib.import_module("torchemu.nn.functional"), name)
+    if name in METHODS:
+        return getattr(_tensor.Tensor, name)
     if name in ("chalf", "complex32"):
         raise UnsupportedNameError(dtypes.NO_COMPLEX32)
     raise AttributeError(f"module 'torch' has no attribute {name!r}, as far as torchemu goes")
 
 
 def __dir__() -> list[str]:
-    return sorted({*NAMES, "default_generator", "spec"})
+    return sorted({*NAMES, *LAYERS, *METHODS, "default_generator", "spec"})

@@ -196,10 +196,10 @@ def test_of_integers_and_comparisons_there_is_no_gradient() -> None:
         assert not t.requires_grad and t.grad_fn is None
 
 
-@pytest.mark.parametrize("name", ["lgamma", "nextafter", "floor_divide"])
+@pytest.mark.parametrize("name", ["nextafter", "floor_divide"])
 def test_an_operation_without_derivative_says_so_when_it_is_needed(name: str) -> None:
     x = torch.tensor([1.5], requires_grad=True)
-    y = getattr(torch, name)(*[x, x.detach()][: 1 + (name != "lgamma")])
+    y = getattr(torch, name)(x, x.detach())
     assert y.requires_grad
     with pytest.raises(NotImplementedError, match=f"derivative for {name} is not implemented"):
         y.sum().backward()

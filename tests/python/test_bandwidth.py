@@ -268,6 +268,22 @@ def test_progress_on_a_terminal_only(bench: ModuleType, monkeypatch: pytest.Monk
             assert stream.getvalue() == ""
 
 
+def test_progress_fits_the_terminal(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes on in the next line could not be cleared."""
+    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    assert bench.main(["all_reduce", "-b", "1K", "-e", "4K", "-g", "2"]) == 0
+    shown = stream.getvalue().replace("\x1b[K", "").split("\r")
+    assert max(len(part) for part in shown) == 23
+
+
+def test_plot_that_cannot_be_written(bench: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.main(["all_reduce", "--plot", str(tmp_path / "nowhere" / "plot.png")])
+    out, err = capsys.readouterr()
+    assert out == "" and err.endswith(f"argument --plot: there is no folder {tmp_path}/nowhere\n")
+
+
 def test_curves_that_are_alike_are_drawn_once(bench: ModuleType) -> None:
     from bandwidth.collectives import COLLECTIVES
     from bandwidth.plot import curves, readable  # type: ignore[import-not-found]

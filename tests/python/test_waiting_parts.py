@@ -104,21 +104,19 @@ def test_what_is_sent_can_be_read(open_world: OpenWorld, read: str, device: str)
 def test_what_is_sent_is_as_it_was(open_world: OpenWorld, write: str, numel: int) -> None:
     """A write after a message has been issued follows it, though nobody has received that."""
 
+    writes: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
+        "fill_": lambda x, ones: x.fill_(7),
+        "copy_": lambda x, ones: x.copy_(ones * 7),
+        "add_": lambda x, ones: x.add_(ones, alpha=5),
+        "recv": lambda x, ones: dist.irecv(x, 1, tag=2),
+        "all_reduce": lambda x, ones: dist.all_reduce(x, async_op=True),
+    }
+
     def program(rank: int) -> None:
         x, ones = torch.full((numel,), 2.0, device="cuda"), torch.ones(numel, device="cuda")
         if rank == 0:
             dist.isend(x, 1, tag=1)
-            match write:
-                case "fill_":
-                    x.fill_(7)
-                case "copy_":
-                    x.copy_(ones * 7)
-                case "add_":
-                    x.add_(ones, alpha=5)
-                case "recv":
-                    dist.irecv(x, 1, tag=2)
-                case "all_reduce":
-                    dist.all_reduce(x, async_op=True)
+            writes[write](x, ones)
         else:
             if write == "recv":
                 dist.isend(ones * 7, 0, tag=2)
@@ -159,13 +157,18 @@ def test_bytes_of_another_dtype_are_put_off(open_world: OpenWorld) -> None:
     def program(rank: int) -> None:
         y = torch.full((4,), 1.5, device="cuda")
         if rank == 1:
-            dist.recv(torch.zeros(1, device="cuda"), 0)
+            dist.recv(torch.zeros(1, device="cuda"), 0, tag=1)
         dist.all_reduce(y)
+        seen = torch.zeros(4, dtype=torch.int32, device="cuda")
+        exchange = dist.isend(y.view(torch.int32), 1 - rank), dist.irecv(seen, 1 - rank)
         bits = y.view(torch.int32) + 1
         y.view(torch.int32)[2:] -= 1
         if rank == 0:
-            dist.send(torch.zeros(1, device="cuda"), 1)
+            dist.send(torch.zeros(1, device="cuda"), 1, tag=1)
+        for work in exchange:
+            work.wait()
         three = np.full(4, 3, np.float32).view(np.int32)
+        assert seen.tolist() == list(three)
         assert bits.tolist() == list(three + 1)
         assert y.view(torch.int32).tolist() == [*three[:2], *(three[2:] - 1)]
 
@@ -176,10 +179,10 @@ def test_what_a_computation_waits_for_can_be_sent(open_world: OpenWorld) -> None
     """A message follows what puts its elements in place, and not a computation that reads them, too, and more."""
 
     def program(rank: int) -> None:
-        y, z = torch.ones(3, device="cuda"), torch.ones(3, device="cuda")
+        y, z, other = (torch.full((3,), k, device="cuda") for k in (1.0, 1.0, 0.0))
         if rank == 1:
+            dist.recv(other, 0)
             dist.all_reduce(y)
-            other = torch.zeros(3, device="cuda")
             dist.recv(other, 0)
             assert other.tolist() == [2.0] * 3
             dist.all_reduce(z)
@@ -187,7 +190,8 @@ def test_what_a_computation_waits_for_can_be_sent(open_world: OpenWorld) -> None
             works = [dist.all_reduce(t, async_op=True) for t in (y, z)]
             for work in works:
                 work.wait()
-            both = y + z
+            both = y + z  # before rank 1 has joined
+            dist.send(other, 1)
             dist.isend(y, 1)
             assert both.tolist() == [4.0] * 3
 

@@ -1,8 +1,8 @@
 """Random programs on parts of shared tensors that cannot deadlock: none is reported, and data are as in NumPy.
 
 A program is written down in one order of all ranks' calls, in which each call could end before the next one begins but
-for messages and collectives that are waited for later. So the real system has one way at least to run it to its end, and
-no call looks at, or changes, what something under way changes.
+for messages and collectives that are waited for later. So the real system has one way at least to run it to its end,
+and no call looks at, or changes, what something under way changes.
 """
 
 from __future__ import annotations
@@ -230,34 +230,46 @@ READS: list[Callable[[Any], Any]] = [
 ]
 
 
-def play(side: Side, x: Any) -> None:
+@dataclass
+class Player:
     """Makes a rank's calls."""
-    works: dict[int, Any] = {}
 
-    def at(part: Part | None, shape: tuple[int, ...]) -> Any:
-        return x[part] if part is not None else torch.ones(shape, dtype=torch.int64, device=x.device)
+    x: Any
+    works: dict[int, Any] = field(default_factory=dict)
 
-    for i, (call, *args) in enumerate(side.calls):
-        match call, args:
-            case "send", (number, place, peer):
-                works[number] = dist.isend(at(*place), peer, tag=number)
-            case "recv", (number, place, peer):
-                works[number] = dist.irecv(at(*place), peer, tag=number)
-            case "collective", (number, place, None):
-                works[number] = dist.all_reduce(at(*place), async_op=True)
-            case "collective", (number, place, root):
-                works[number] = dist.broadcast(at(*place), root, async_op=True)
-            case "compute", (part,):
-                x[part] *= 3
-                x[part] %= 1009
-            case "copy", (target, source):
-                x[target] = x[source]
-            case "read", (part, how, expected):
-                assert np.array_equal(READS[how](x[part]), expected), f"call {i}"
-            case "wait", (number,):
-                works.pop(number).wait()
-    assert not works
-    assert np.array_equal(x.numpy(force=True), side.state)
+    def play(self, side: Side) -> None:
+        for call, *args in side.calls:
+            getattr(self, call)(*args)
+        assert not self.works
+        assert np.array_equal(self.x.numpy(force=True), side.state)
+
+    def at(self, part: Part | None, shape: tuple[int, ...]) -> Any:
+        """A part, or memory of its own."""
+        return self.x[part] if part is not None else torch.ones(shape, dtype=torch.int64, device=self.x.device)
+
+    def send(self, number: int, place: tuple[Part | None, tuple[int, ...]], peer: int) -> None:
+        self.works[number] = dist.isend(self.at(*place), peer, tag=number)
+
+    def recv(self, number: int, place: tuple[Part | None, tuple[int, ...]], peer: int) -> None:
+        self.works[number] = dist.irecv(self.at(*place), peer, tag=number)
+
+    def collective(self, number: int, place: tuple[Part | None, tuple[int, ...]], root: int | None) -> None:
+        t = self.at(*place)
+        reduces = root is None
+        self.works[number] = dist.all_reduce(t, async_op=True) if reduces else dist.broadcast(t, root, async_op=True)
+
+    def compute(self, part: Part) -> None:
+        self.x[part] *= 3
+        self.x[part] %= 1009
+
+    def copy(self, target: Part, source: Part) -> None:
+        self.x[target] = self.x[source]
+
+    def read(self, part: Part, how: int, expected: np.ndarray) -> None:
+        assert np.array_equal(READS[how](self.x[part]), expected)
+
+    def wait(self, number: int) -> None:
+        self.works.pop(number).wait()
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -271,7 +283,7 @@ def test_random_programs(open_world: OpenWorld, seed: int, device: str) -> None:
     def program(rank: int) -> None:
         dist.init_process_group("nccl" if device == "cuda" else "gloo")
         start = np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS) + 1000 * rank
-        play(sides[rank], torch.tensor(start, device=device))
+        Player(torch.tensor(start, device=device)).play(sides[rank])
 
     open_world(f"name: some\nsystem: {{sips: {{count: {ranks}}}}}\n")
     on_ranks(ranks, program)

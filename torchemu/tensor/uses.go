@@ -35,7 +35,12 @@ func (t *Tensor) Pend(p Pending, a Access) {
 			next.at, s.uses = both, s.uses[:n-1]
 		}
 	}
-	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { return u.by.Done() || a == Write && next.at.covers(u.at) })
+	if a == Write {
+		s.uses = slices.DeleteFunc(s.uses, func(u use) bool { return next.at.covers(u.at) })
+	}
+	if len(s.uses) == cap(s.uses) { // not each time: there may be thousands
+		s.uses = slices.DeleteFunc(s.uses, func(u use) bool { return u.by.Done() })
+	}
 	s.uses = append(s.uses, next)
 }
 
@@ -48,7 +53,7 @@ func (t *Tensor) Pending(a Access) iter.Seq[Pending] {
 		}
 		at := t.region()
 		for _, u := range t.storage.uses {
-			if (a == Write || u.access == Write) && !u.by.Done() && at.overlaps(u.at) && !yield(u.by) {
+			if (a == Write || u.access == Write) && at.overlaps(u.at) && !u.by.Done() && !yield(u.by) {
 				return
 			}
 		}
@@ -68,8 +73,7 @@ func (s *Storage) Pending() iter.Seq[Pending] {
 
 // Overwritten says whether all that is recorded is one operation, which writes all bytes.
 func (s *Storage) Overwritten() bool {
-	all := region{to: s.n}
-	return len(s.uses) == 1 && s.uses[0].access == Write && s.uses[0].at == all
+	return len(s.uses) == 1 && s.uses[0].access == Write && s.uses[0].at == (region{to: s.n})
 }
 
 // Forget forgets the operations in flight, which will never be done.

@@ -8,6 +8,7 @@ Each module has the functions of a family, which ``__all__`` of this package gat
 from torchemu._attributes import foresee_attributes
 from torchemu._shape import Size
 from torchemu._tensor import (
+    arrangements,
     comparing,
     complex_numbers,
     creation,
@@ -26,8 +27,10 @@ from torchemu._tensor import (
     promotion,
     random_numbers,
     reductions,
+    statistics,
     views,
 )
+from torchemu._tensor.arrangements import *
 from torchemu._tensor.comparing import *
 from torchemu._tensor.complex_numbers import *
 from torchemu._tensor.core import HOST_READS as HOST_READS
@@ -48,9 +51,11 @@ from torchemu._tensor.parts import *
 from torchemu._tensor.promotion import *
 from torchemu._tensor.random_numbers import *
 from torchemu._tensor.reductions import *
+from torchemu._tensor.statistics import *
 from torchemu._tensor.views import *
 
 __all__ = ["Generator", "Size", "Tensor"]
+__all__ += arrangements.__all__
 __all__ += comparing.__all__
 __all__ += complex_numbers.__all__
 __all__ += creation.__all__
@@ -68,6 +73,7 @@ __all__ += parts.__all__
 __all__ += promotion.__all__
 __all__ += random_numbers.__all__
 __all__ += reductions.__all__
+__all__ += statistics.__all__
 __all__ += views.__all__
 
 methods.attach()

@@ -45,6 +45,7 @@ __all__ = [
     "cos",
     "cosh",
     "deg2rad",
+    "digamma",
     "div",
     "divide",
     "eq",
@@ -66,7 +67,9 @@ __all__ = [
     "greater",
     "greater_equal",
     "gt",
+    "heaviside",
     "hypot",
+    "i0",
     "isfinite",
     "isinf",
     "isnan",
@@ -74,6 +77,7 @@ __all__ = [
     "isposinf",
     "isreal",
     "lcm",
+    "ldexp",
     "le",
     "less",
     "less_equal",
@@ -111,6 +115,7 @@ __all__ = [
     "sign",
     "signbit",
     "sin",
+    "sinc",
     "sinh",
     "sqrt",
     "square",
@@ -243,6 +248,9 @@ erf = _unary("erf", numerics.erf, _FLOATS)
 erfc = _unary("erfc", numerics.erfc, _FLOATS)
 erfinv = _unary("erfinv", numerics.erfinv, _FLOATS)
 lgamma = _unary("lgamma", numerics.lgamma, _FLOATS)
+digamma = _unary("digamma", numerics.digamma, _FLOATS)
+i0 = _unary("i0", lambda x: np.i0(x).astype(x.dtype), _FLOATS)
+sinc = _unary("sinc", np.sinc, _FLOATS)
 relu = _unary("relu", _relu, _NUMBERS, refusal="Boolean inputs not supported for relu")
 silu = _unary("silu", numerics.silu, _ONLY_FLOATS, on_complex=True)
 floor = _unary("floor", np.floor, _NUMBERS, on_integers=_itself)
@@ -277,6 +285,8 @@ copysign = _binary("copysign", np.copysign, _FLOATS)
 nextafter = _binary("nextafter", np.nextafter, _ONLY_FLOATS, numbers=False)
 logaddexp = _binary("logaddexp", np.logaddexp, _ONLY_FLOATS, numbers=False, on_complex=numerics.complex_logaddexp)
 logaddexp2 = _binary("logaddexp2", np.logaddexp2, _ONLY_FLOATS, numbers=False)
+heaviside = _binary("heaviside", numerics.heaviside, numbers=False)
+ldexp = _binary("ldexp", lambda x, y: x * np.exp2(y).astype(x.dtype), _FLOATS)
 xlogy = _binary("xlogy", numerics.xlogy, _FLOATS)
 maximum = _binary("maximum", np.maximum, numbers=False)
 minimum = _binary("minimum", np.minimum, numbers=False)

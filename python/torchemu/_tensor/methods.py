@@ -10,12 +10,14 @@ import numpy as np
 from torchemu import dtypes
 from torchemu._autograd import derivatives, tensor_methods
 from torchemu._tensor import (
+    arrangements,
     comparing,
     complex_numbers,
     copying,
     creation,
     elementwise,
     extremes,
+    factors,
     from_data,
     gathering,
     in_place,
@@ -28,12 +30,15 @@ from torchemu._tensor import (
     parts,
     random_numbers,
     reductions,
+    statistics,
     views,
 )
 from torchemu._tensor.core import HOST_READS, Tensor, waits
 from torchemu._tensor.pointwise import Pointwise, pointwise, pointwise_into
 
 _FUNCTIONS: dict[Any, str] = {  # module → those of its functions that are methods of the same name
+    arrangements: "apply_ as_strided_scatter diagflat diagonal_scatter dsplit narrow_copy new put put_ resize_as_ "
+    "rot90 select_scatter set_ slice_scatter sum_to_size",
     comparing: "allclose equal isclose",
     complex_numbers: "adjoint conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg",
     copying: "copy_ cpu cuda fill_ to type_as zero_",
@@ -57,6 +62,7 @@ _FUNCTIONS: dict[Any, str] = {  # module → those of its functions that are met
     parametric: "addcdiv addcmul clamp clamp_max clamp_min clip lerp logit nan_to_num round",
     reductions: "all any count_nonzero cumprod cumsum diff dist log_softmax logsumexp mean nanmean nansum norm prod "
     "softmax std sum var",
+    statistics: "corrcoef cov logcumsumexp mode nanmedian nanquantile quantile renorm",
     views: "as_strided broadcast_to clone contiguous detach expand expand_as flatten moveaxis movedim permute ravel "
     "reshape reshape_as squeeze swapaxes swapdims t transpose unflatten unsqueeze view view_as",
 }
@@ -177,6 +183,13 @@ def _augmented(op: Pointwise) -> Callable[..., Any]:
     return method
 
 
+_NEVER = (
+    "is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse is_sparse_csr is_vulkan is_xla "
+    "is_xpu"
+)
+"""What no tensor is."""
+
+
 def _special() -> dict[str, Any]:
     """Methods whose names are not those of functions."""
     return {
@@ -196,6 +209,7 @@ def _special() -> dict[str, Any]:
         "mT": property(views.last_two_swapped, doc="Each matrix transposed."),
         "mH": property(complex_numbers.adjoint, doc="Each matrix transposed, and conjugate."),
         "data": property(copying.data, copying.set_data, doc="The tensor without its gradients."),
+        **factors.FUNCTIONS,
         "is_floating_point": lambda self: self.dtype.is_floating_point,
         "chalf": _chalf,
         "is_complex": lambda self: self.dtype.is_complex,
@@ -203,9 +217,7 @@ def _special() -> dict[str, Any]:
         "is_same_size": lambda self, other: self._shape == other._shape,
         "is_shared": lambda self: True,
         "is_pinned": lambda self, device=None: False,
-        "is_sparse": False,
-        "is_quantized": False,
-        "is_meta": False,
+        **dict.fromkeys(_NEVER.split(), False),
         "layout": views.strided,
         "nelement": Tensor.numel,
         "ndimension": Tensor.dim,

@@ -197,6 +197,52 @@ def each(function: Callable[[float], float]) -> Callable[[Array], Array]:
 lgamma = each(math.lgamma)
 
 
+def _asymptotic(x: Array, terms: tuple[float, ...]) -> Array:
+    """Σ terms[k]/x^(2k+2)."""
+    square, total = 1 / (x * x), np.zeros_like(x)
+    for term in reversed(terms):
+        total = (total + term) * square
+    return total
+
+
+_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+_TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+
+
+def digamma(x: Array) -> Array:
+    """The derivative of lgamma: by its recurrence up to where a series in 1/x² is exact, and its reflection below 0."""
+    a = x.astype(np.float64)
+    below = a < 0
+    at = np.where(below, 1 - a, a)
+    total = np.zeros_like(at)
+    for _ in range(10):
+        total, at = np.where(at < 10, total - 1 / at, total), np.where(at < 10, at + 1, at)
+    found = total + np.log(at) - 0.5 / at - _asymptotic(at, _DIGAMMA)
+    found = np.where(below, found - np.pi / np.tan(np.pi * a), found)
+    found = np.where(a == 0, np.copysign(np.inf, -a), np.where(below & (a == np.floor(a)), np.nan, found))
+    return found.astype(x.dtype)
+
+
+def trigamma(x: Array) -> Array:
+    """The derivative of digamma, likewise."""
+    a = x.astype(np.float64)
+    below = a < 0
+    at = np.where(below, 1 - a, a)
+    total = np.zeros_like(at)
+    for _ in range(10):
+        total, at = np.where(at < 10, total + 1 / (at * at), total), np.where(at < 10, at + 1, at)
+    found = total + 1 / at + 0.5 / (at * at) + _asymptotic(at, _TRIGAMMA) / at
+    return np.where(below, (np.pi / np.sin(np.pi * a)) ** 2 - found, found).astype(x.dtype)
+
+
+def i1(x: Array) -> Array:
+    """The derivative of i0: by its power series, and where that is long by an integral of it over angles."""
+    a = np.abs(x.astype(np.float64))
+    angles = (np.arange(200) + 0.5) * (np.pi / 200)
+    found = np.mean(np.exp(a[..., None] * (np.cos(angles) - 1)) * np.cos(angles), -1) * np.exp(a)
+    return np.copysign(found, x).astype(x.dtype)
+
+
 # -- of two
 
 
@@ -253,6 +299,11 @@ def complex_power(x: Array, y: Array | complex) -> Array:
     if isinstance(y, int | float | complex) and y in (0.5, 2, 3):
         return np.sqrt(x) if y == 0.5 else x * x if y == 2 else x * x * x
     return np.power(x, y)
+
+
+def heaviside(x: Array, y: Array) -> Array:
+    """0 below 0, 1 above, y at 0."""
+    return np.where(x == 0, y, (x > 0).astype(y.dtype))
 
 
 def xlogy(x: Array, y: Array) -> Array:

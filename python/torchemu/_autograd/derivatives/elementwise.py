@@ -18,7 +18,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op
 from torchemu._tensor.elementwise import BINARY, UNARY
 from torchemu._tensor.parametric import where
-from torchemu._tensor.pointwise import Pointwise, pointwise
+from torchemu._tensor.pointwise import Domain, Pointwise, pointwise
 
 
 def zeros(call: Call, grad: Tensor) -> Tensor:
@@ -104,6 +104,19 @@ def _sgn(call: Call, grad: Tensor) -> Tensor:
     return (across / x.abs()).masked_fill(x == 0, 0)
 
 
+def _sinc(call: Call, grad: Tensor) -> Tensor:
+    at = call[0] * math.pi
+    return grad * where(at == 0, 0.0, (at.cos() * at - at.sin()) / (at * call[0]))
+
+
+TRIGAMMA = Pointwise("polygamma", numerics.trigamma, Domain.FLOATS)
+I1 = Pointwise("special_i1", numerics.i1, Domain.FLOATS)
+
+
+def _i0(call: Call, grad: Tensor) -> Tensor:
+    return grad * pointwise(I1, (call[0],))
+
+
 _UNARY: dict[str, Derivative] = {
     "abs": Wirtinger(Partial(lambda c, g: g * c[0].sgn(), 0)),
     "angle": Wirtinger(Partial(_angle, 0)),
@@ -140,6 +153,10 @@ _UNARY: dict[str, Derivative] = {
     "erf": Derivative(Partial(lambda c, g: 2 / math.sqrt(math.pi) * (-(c[0] * c[0])).exp() * g, 0)),
     "erfc": Derivative(Partial(lambda c, g: -2 / math.sqrt(math.pi) * (-(c[0] * c[0])).exp() * g, 0)),
     "erfinv": Derivative(Partial(lambda c, g: math.sqrt(math.pi) / 2 * c.result.square().exp() * g, RESULT)),
+    "lgamma": Derivative(Partial(lambda c, g: g * c[0].digamma(), 0)),
+    "digamma": Derivative(Partial(lambda c, g: g * pointwise(TRIGAMMA, (c[0],)), 0)),
+    "i0": Derivative(Partial(_i0, 0)),
+    "sinc": Derivative(Partial(_sinc, 0)),
     "relu": Derivative(Partial(lambda c, g: pointwise(THRESHOLD_BACKWARD, (g, c.result)), RESULT)),
     "silu": Derivative(Partial(lambda c, g: pointwise(SILU_BACKWARD, (g, c[0])), 0)),
     "floor": Derivative(Partial(zeros)),
@@ -228,6 +245,10 @@ _BINARY: dict[str, Derivative] = {
         Partial(lambda c, g: g / (1 + (c[1] - c[0]).exp2()), 0, 1),
         Partial(lambda c, g: g / (1 + (c[0] - c[1]).exp2()), 0, 1),
     ),
+    "ldexp": Derivative(
+        Partial(lambda c, g: g * 2.0 ** c[1], 1), Partial(lambda c, g: g * c.result * math.log(2), RESULT)
+    ),
+    "heaviside": Derivative(Partial(zeros)),
     "xlogy": Derivative(Partial(_xlogy_first, 0, 1), Partial(lambda c, g: g * c[0] / c[1], 0, 1)),
     "maximum": _larger(1),
     "minimum": _larger(-1),
