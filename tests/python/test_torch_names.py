@@ -115,6 +115,20 @@ def test_a_module_that_is_loaded_later_gets_the_names_too() -> None:
     assert errors.record.__module__ == "torchemu.distributed.elastic.multiprocessing.errors"
 
 
+def test_a_module_hides_no_function_of_its_name(tmp_path: Path) -> None:
+    """As torch.multiprocessing.spawn, which is both: the module where it is imported, the function as an attribute."""
+    script = written(
+        tmp_path,
+        """\
+        import torch.multiprocessing as mp
+        from torch.multiprocessing.spawn import ProcessRaisedException
+        import torch.multiprocessing.spawn
+        print(ProcessRaisedException.__name__, mp.spawn.__name__, callable(mp.spawn))
+        """,
+    )
+    assert launch("--nproc-per-node", 1, script).out == "ProcessRaisedException spawn True\n"
+
+
 def test_a_traceback_says_torchs_name(tmp_path: Path) -> None:
     script = written(tmp_path, "import torch.distributed as dist\nraise dist.DistBackendError('no link')\n")
     assert "[rank0]: torch.distributed.DistBackendError: no link\n" in launch("--nproc-per-node", 1, script).err
