@@ -44,7 +44,7 @@ def said(folder: Path, text: str, *flags: str) -> list[str]:
     [
         (
             "torch.cuda.set_device(4)",
-            "torchemu.errors.AcceleratorError: CUDA error: invalid device ordinal: device 4 does not exist: topology "
+            "torch.AcceleratorError: CUDA error: invalid device ordinal: device 4 does not exist: topology "
             "'default' has 4 SIPs (devices 0 to 3)",
         ),
         (
@@ -54,7 +54,7 @@ def said(folder: Path, text: str, *flags: str) -> list[str]:
         ),
         (
             "torch.empty(1 << 45, device='cuda')",
-            "torchemu.errors.OutOfMemoryError: CUDA out of memory. Tried to allocate 128.00 TiB. GPU 0 has a total "
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 128.00 TiB. GPU 0 has a total "
             "capacity of 384.00 GiB of which 384.00 GiB is free. 512 bytes is allocated by tensors: 1 of 512 bytes. "
             "The capacity is the topology's: capacity_gib for each of a SIP's cubes.",
         ),
@@ -135,7 +135,7 @@ def test_spawn_without_a_guard(tmp_path: Path) -> None:
         and text.endswith("What starts them belongs under \"if __name__ == '__main__':\"")
         for text in errors
     )
-    assert lines[3] == "torchemu.multiprocessing.SpawnException: "
+    assert lines[3] == "torch.multiprocessing.SpawnException: "
 
 
 def test_a_script_that_spawns_is_started_once(tmp_path: Path) -> None:

@@ -97,16 +97,17 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         assert module.__spec__ is not None
         other = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state
-        _name_parts(other, module.__name__)
+        _name_parts(other, module)
 
 
-def _name_parts(other: str, package: str) -> None:
-    """Has the loaded modules of a package known by their other names, too. Importing them by these would make each an
-    attribute of the package, where it may have a function of that name: multiprocessing.spawn."""
-    for name in [name for name in sys.modules if name.startswith(f"{package}.")]:
-        alias = other + name.removeprefix(package)
-        if _stand_in(alias) == name:
-            sys.modules.setdefault(alias, sys.modules[name])
+def _name_parts(other: str, package: ModuleType) -> None:
+    """Has those loaded modules of a package known by their other names whose own are not the package's attributes. To
+    import one by its other name would make it that: multiprocessing.spawn is a function."""
+    for name in [name for name in sys.modules if name.rpartition(".")[0] == package.__name__]:
+        child, module = name.rpartition(".")[2], sys.modules[name]
+        if getattr(package, child, module) is not module:
+            sys.modules.setdefault(f"{other}.{child}", module)
+
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ _ONLY_HERE = (
 
 _MOVED = {
     "torch": "_device.device _limits.finfo _limits.iinfo _shape.Size _streams.Event _streams.Stream "
-    "_tensor.core.Tensor dtypes.dtype errors.OutOfMemoryError",
+    "_tensor.core.Tensor dtypes.dtype errors.AcceleratorError errors.OutOfMemoryError",
     "torch._C": "_tensor.generator.Generator",
     "torch._C._distributed_c10d": "distributed._backend_groups.Backend distributed._fake.FakeProcessGroup "
     "distributed._fake.FakeWork distributed._grad_bucket.GradBucket distributed._missing.BuiltinCommHookType "
