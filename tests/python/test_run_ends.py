@@ -44,6 +44,14 @@ def test_exit_status(tmp_path: Path, leave: str, code: int, error: str) -> None:
         assert outcome.err == ""
 
 
+def test_place_of_an_exit_is_the_programs(tmp_path: Path) -> None:
+    """Where a module of Python exits it is the line that has called it."""
+    text = "import argparse\n\ndef options():\n    argparse.ArgumentParser().parse_args(['--what'])\n\noptions()\n"
+    program = written(tmp_path, text)
+    err = launch("--nproc-per-node", "1", program).err
+    assert f"  error     : SystemExit: 2\n  place     : {program}:4 in options\n" in err
+
+
 def test_one_that_ends_early_is_missed_only_by_those_who_need_it(tmp_path: Path) -> None:
     text = """
         import sys

@@ -15,6 +15,7 @@ from torchemu.errors import DeadlockError, OutOfMemoryError
 from torchemu.multiprocessing import SpawnException
 from torchemu.multiprocessing._errors import signal_name
 from torchemu.run.exits import ImmediateExit
+from torchemu.run.modules import is_program_file
 
 _INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -108,10 +109,12 @@ def of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
 
 def place(error: BaseException) -> str:
     """Where in the program an exception comes from: "train.py:12 in main"; "" when it comes from nowhere in it."""
-    frames = traceback.extract_tb(of_program(error.__traceback__))
-    if not frames or _is_internal(frames[-1].filename):
+    frames = [f for f in traceback.extract_tb(of_program(error.__traceback__)) if not _is_internal(f.filename)]
+    if not frames:
         return ""
-    return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}"
+    own = [frame for frame in frames if is_program_file(frame.filename)]  # and none of what it calls, such as argparse
+    last = (own or frames)[-1]
+    return f"{last.filename}:{last.lineno} in {last.name}"
 
 
 def _is_internal(file: str) -> bool:
