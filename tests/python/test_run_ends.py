@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -220,5 +221,5 @@ def test_interrupt(tmp_path: Path, busy: str, send: Callable[[int], None]) -> No
         assert run.stdout is not None and run.stdout.readline() == "go\n"
         send(run.pid)
         out, err = run.communicate(timeout=60)
-    said = f"interrupted while rank 0 was at {program}:4 in <module>\n"
-    assert (out, err, run.returncode) == ("stop\n", said, 130)
+    assert (out, run.returncode) == ("stop\n", 130)
+    assert re.fullmatch(rf"interrupted while rank 0 was at {program}:[34] in <module>\n", err)  # or still in print
