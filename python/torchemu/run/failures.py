@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import os
 import signal
@@ -57,6 +58,7 @@ def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
             f"  exitcode  : {exit_code(root)}",
             f"  time      : {_time(root.time_ps)}",
             f"  error     : {_line(root)}",
+            *_handled(root),
             *_place(root),
             *_cause(root),
             "Other failures:",
@@ -141,6 +143,16 @@ def _line(failure: Failure) -> str:
         return f"OutOfMemoryError: {'. '.join(str(error).split('. ')[:2])}"  # the rest differs from rank to rank
     text = error.msg if isinstance(error, SyntaxError) else str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
+
+
+def _handled(failure: Failure) -> Iterator[str]:
+    """The exception that was being handled: where a finally block fails as well, it is the one to look at."""
+    error = failure.exception
+    before = None if error.__suppress_context__ or isinstance(error, SystemExit) else error.__context__
+    if before is not None:
+        line = _line(dataclasses.replace(failure, exception=before))
+        if line != _line(failure):
+            yield f"  handling  : {line}"
 
 
 def _place(failure: Failure) -> Iterator[str]:
