@@ -56,7 +56,7 @@ def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
             "Root cause (first failure in simulated time):",
             f"  rank      : {root.rank} (local_rank: {root.rank % nproc})",
             f"  exitcode  : {exit_code(root)}",
-            f"  time      : {_time(root.time_ps)}",
+            f"  time      : {moment(root.time_ps)}",
             f"  error     : {_line(root)}",
             *_handled(root),
             *_place(root),
@@ -162,14 +162,14 @@ def _place(failure: Failure) -> Iterator[str]:
         yield f"  place     : {where}"
 
 
-def _time(picoseconds: int) -> str:
-    """Microseconds; seconds where there are many."""
+def moment(picoseconds: int) -> str:
+    """A simulated time in microseconds; in seconds where there are many."""
     return f"{picoseconds / 1e6:.3f} us" if picoseconds < 1e12 else f"{picoseconds / 1e12:.6f} s"
 
 
 def in_a_line(failure: Failure) -> str:
     """Which rank, when, and how: "rank 1 at 9.170 us: ValueError: no data"."""
-    return f"rank {failure.rank} at {_time(failure.time_ps)}: {_line(failure)}"
+    return f"rank {failure.rank} at {moment(failure.time_ps)}: {_line(failure)}"
 
 
 def _cause(failure: Failure) -> Iterator[str]:
