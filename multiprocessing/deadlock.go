@@ -77,6 +77,9 @@ func (d *DeadlockError) Error() string {
 		fmt.Fprintf(&b, "; %d timeouts of threads have changed nothing", d.Deadlines)
 	}
 	waits := d.waits()
+	if len(waits) > shownWaits {
+		waits = d.tellingFirst(waits)
+	}
 	for i, w := range waits {
 		if i == shownWaits {
 			fmt.Fprintf(&b, "\n  … and %d more", len(waits)-i)
@@ -117,6 +120,34 @@ func (d *DeadlockError) waits() []wait {
 		list[i].ranks = append(list[i].ranks, b.Rank)
 	}
 	return list
+}
+
+// tellingFirst puts the waits first of which the cause speaks, so that they are spelled out.
+func (d *DeadlockError) tellingFirst(waits []wait) []wait {
+	told := d.told()
+	var first, others []wait
+	for _, w := range waits {
+		if slices.ContainsFunc(w.ranks, func(r int) bool { return slices.Contains(told, r) }) {
+			first = append(first, w)
+		} else {
+			others = append(others, w)
+		}
+	}
+	return append(first, others...)
+}
+
+// told lists the blocked ranks of which Cause speaks: it looks for the same, in the same order.
+func (d *DeadlockError) told() []int {
+	for _, isCause := range []func(b Blocked) bool{
+		func(b Blocked) bool { return b.Fault != "" },
+		func(b Blocked) bool { return b.suspect != "" },
+		func(b Blocked) bool { return len(d.gone(b)) > 0 },
+	} {
+		if i := slices.IndexFunc(d.Blocked, isCause); i >= 0 {
+			return []int{d.Blocked[i].Rank}
+		}
+	}
+	return inCircle(d.circle())
 }
 
 // Cause says in a sentence what is probably wrong in the program, or "".

@@ -236,3 +236,37 @@ func TestTheLikelyCauseOfADeadlock(t *testing.T) {
 		}
 	}
 }
+
+// Of many waits those are spelled out of which the cause speaks, wherever they are.
+func TestWaitsThatTellAreSpelledOut(t *testing.T) {
+	const n = 40
+	topo, err := topology.Parse("many.yaml", []byte("name: many\nsystem: {sips: {count: 40}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []struct {
+		last  []int // what the last rank needs; others need the next one
+		first string
+	}{
+		{[]int{n - 2}, "rank 38 waits for message 38\n  rank 39 waits for message 39\n  rank 0 waits"},
+		{nil, "rank 38 waits for message 38\n  rank 0 waits"},
+	} {
+		err := multiprocessing.Spawn(torchemu.NewWorld(topo), n, func(p *multiprocessing.Process) error {
+			needs := []int{p.ID + 1}
+			if p.ID == n-1 {
+				if needs = k.last; needs == nil {
+					return nil
+				}
+			}
+			return p.Wait(torchemu.NewEvent(reason{fmt.Sprintf("message %d", p.ID), needs}))
+		})
+		var deadlock *multiprocessing.DeadlockError
+		if !errors.As(err, &deadlock) {
+			t.Fatal(err)
+		}
+		_, waits, _ := strings.Cut(deadlock.Error(), "\n  ")
+		if !strings.HasPrefix(waits, k.first) || strings.Count(waits, "waits for message") != 16 {
+			t.Errorf("got\n%s\nwant, first,\n%s", waits, k.first)
+		}
+	}
+}

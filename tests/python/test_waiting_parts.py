@@ -196,3 +196,39 @@ def test_what_a_computation_waits_for_can_be_sent(open_world: OpenWorld) -> None
             assert both.tolist() == [4.0] * 3
 
     run(open_world, 2, program)
+
+
+def test_the_core_first_hears_of_an_empty_part(open_world: OpenWorld) -> None:
+    """What is under way is waited for, whichever part the core has been told of first."""
+
+    def program(rank: int) -> None:
+        x = torch.full((4,), float(rank + 1))
+        dist.all_reduce(x[:0])
+        dist.all_reduce(x)
+        assert [e.item() for e in x] == [3.0] * 4
+
+    run(open_world, 2, program)
+
+
+def test_ranks_share_a_tensor(open_world: OpenWorld) -> None:
+    """One that has waited for its part does not make another forget to wait for its own."""
+    shared: list[torch.Tensor] = []
+
+    def program(rank: int) -> None:
+        if not shared:
+            shared.append(torch.zeros(2, 2, device="cpu"))
+        x, token = shared[0], torch.zeros(1)
+        match rank:
+            case 0:
+                dist.irecv(x[0], 2)
+                assert x[0].tolist() == [5.0, 5.0]
+                dist.send(token, 1)
+            case 1:
+                dist.irecv(x[1], 2)  # while rank 0 waits
+                dist.recv(token, 0)
+                assert x[1].tolist() == [6.0, 6.0]
+            case 2:
+                dist.send(torch.full((2,), 5.0), 0)
+                dist.send(torch.full((2,), 6.0), 1)
+
+    run(open_world, 3, program)

@@ -8,6 +8,7 @@ and no call looks at, or changes, what something under way changes.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,14 +26,18 @@ ROWS, COLUMNS = 7, 6
 Part = tuple[slice, slice]
 
 
+Place = tuple[Part | None, tuple[int, ...]]
+"""A part and its shape; None: memory of its own."""
+
+
 @dataclass
 class Use:
-    """What is under way on a part of a rank's tensor."""
+    """What is under way on parts of a rank's tensor."""
 
-    mask: np.ndarray
-    writes: bool
-    ends: Callable[[], bool] = lambda: True  # whether all others have done what it needs
-    result: Callable[[], np.ndarray] | None = None  # what it writes
+    reads: list[Part | None]
+    writes: list[Part | None]
+    ends: Callable[[], bool]  # whether all others have done what it needs
+    results: Callable[[], list[np.ndarray]] = list  # what it writes, in the end
 
 
 @dataclass
@@ -42,12 +47,13 @@ class Side:
     calls: list[tuple[Any, ...]]
     state: np.ndarray
     under_way: dict[int, Use] = field(default_factory=dict)
-    collectives: int = 0  # that it has called
+    collectives: Counter[int] = field(default_factory=Counter)  # that it has called, by group
 
     def allows(self, part: Part, writes: bool) -> bool:
         """Whether the program may use a part now."""
-        mask = marked(part)
-        return not any((mask & use.mask).any() and (writes or use.writes) for use in self.under_way.values())
+        uses = self.under_way.values()
+        others = [p for use in uses for p in (*use.writes, *(use.reads if writes else ()))]
+        return not any((marked(part) & marked(p)).any() for p in others)
 
     def given(self, part: Part | None, shape: tuple[int, ...]) -> np.ndarray:
         """The elements of a part; of memory of its own, ones."""
@@ -65,14 +71,19 @@ class Message:
 
 @dataclass
 class Collective:
-    root: int | None  # of a broadcast; None: a sum
+    kind: str  # "all_reduce", "broadcast" from the group's first rank, or "all_gather"
+    group: tuple[int, ...]
     shape: tuple[int, ...]
     given: dict[int, np.ndarray] = field(default_factory=dict)
 
-    def result(self) -> np.ndarray:
-        if self.root is not None:
-            return self.given[self.root]
-        return np.sum(list(self.given.values()), axis=0, dtype=np.int64)
+    def ends(self) -> bool:
+        return len(self.given) == len(self.group)
+
+    def results(self) -> list[np.ndarray]:
+        given = [self.given[r] for r in self.group]
+        if self.kind == "all_gather":
+            return given
+        return [given[0] if self.kind == "broadcast" else np.sum(given, axis=0, dtype=np.int64)]
 
 
 def marked(part: Part | None) -> np.ndarray:
@@ -91,7 +102,8 @@ class Writer:
         self.sides = [Side([], start + 1000 * r) for r in range(ranks)]
         self.number = 0
         self.messages: list[tuple[int, Message]] = []  # of which one side is missing
-        self.collectives: list[tuple[int, Collective]] = []
+        self.groups = [tuple(range(ranks)), *(tuple(sorted(rng.sample(range(ranks), 2))) for _ in range(2))]
+        self.collectives: list[list[tuple[int, Collective]]] = [[] for _ in self.groups]
 
     def write(self, steps: int) -> list[Side]:
         kinds = [self.message, self.message, self.answer, self.collective, self.local, self.read, self.end, self.end]
@@ -159,31 +171,35 @@ class Writer:
 
         if sends:
             message.sent = side.given(part, message.shape)
-            side.under_way[number] = Use(marked(part), False, met)
+            side.under_way[number] = Use([part], [], met)
         else:
             message.asked = True
-            side.under_way[number] = Use(marked(part), True, met, lambda: message.sent)
+            side.under_way[number] = Use([], [part], met, lambda: [message.sent])
         side.calls.append(("send" if sends else "recv", number, (part, message.shape), other))
 
     def collective(self, new: bool = True) -> None:
         """A rank calls its next collective, or begins a new one."""
-        rank = self.rng.randrange(self.ranks)
-        side = self.sides[rank]
-        if side.collectives == len(self.collectives):
+        g = self.rng.randrange(len(self.groups))
+        rank = self.rng.choice(self.groups[g])
+        side, calls = self.sides[rank], self.collectives[g]
+        if side.collectives[g] == len(calls):
             if not new:
                 return
-            rows = self.rng.randint(1, 3)
-            root = self.rng.choice([None, None, self.rng.randrange(self.ranks)])
+            kind = self.rng.choice(["all_reduce", "broadcast", "all_gather"])
             self.number += 1
-            self.collectives.append((self.number, Collective(root, (rows, COLUMNS))))
-        number, which = self.collectives[side.collectives]
-        part = self.free_part(rank, True, shape=which.shape, whole_rows=True)
+            calls.append((self.number, Collective(kind, self.groups[g], (self.rng.randint(1, 2), COLUMNS))))
+        number, which = calls[side.collectives[g]]
+        gathers = which.kind == "all_gather"
+        part = self.free_part(rank, not gathers, shape=which.shape, whole_rows=True)
         if part is None and new:
             return
-        side.collectives += 1
+        side.collectives[g] += 1
         which.given[rank] = side.given(part, which.shape)
-        side.under_way[number] = Use(marked(part), True, lambda: len(which.given) == self.ranks, which.result)
-        side.calls.append(("collective", number, (part, which.shape), which.root))
+        use = side.under_way[number] = Use([part], [] if gathers else [part], which.ends, which.results)
+        for _ in which.group if gathers else ():
+            use.writes.append(self.free_part(rank, True, shape=which.shape, whole_rows=True))
+        places = [(p, which.shape) for p in use.writes]
+        side.calls.append((which.kind, number, g, (part, which.shape), places))
 
     def local(self) -> None:
         """A computation."""
@@ -216,8 +232,9 @@ class Writer:
         if over:
             number = self.rng.choice(over)
             use = side.under_way.pop(number)
-            if use.result is not None and use.mask.any():
-                side.state[use.mask] = use.result().reshape(-1)
+            for part, result in zip(use.writes, use.results(), strict=True):
+                if part is not None:
+                    side.state[part] = result
             side.calls.append(("wait", number))
 
 
@@ -235,6 +252,7 @@ class Player:
     """Makes a rank's calls."""
 
     x: Any
+    groups: list[Any]
     works: dict[int, Any] = field(default_factory=dict)
 
     def play(self, side: Side) -> None:
@@ -244,19 +262,24 @@ class Player:
         assert np.array_equal(self.x.numpy(force=True), side.state)
 
     def at(self, part: Part | None, shape: tuple[int, ...]) -> Any:
-        """A part, or memory of its own."""
         return self.x[part] if part is not None else torch.ones(shape, dtype=torch.int64, device=self.x.device)
 
-    def send(self, number: int, place: tuple[Part | None, tuple[int, ...]], peer: int) -> None:
+    def send(self, number: int, place: Place, peer: int) -> None:
         self.works[number] = dist.isend(self.at(*place), peer, tag=number)
 
-    def recv(self, number: int, place: tuple[Part | None, tuple[int, ...]], peer: int) -> None:
+    def recv(self, number: int, place: Place, peer: int) -> None:
         self.works[number] = dist.irecv(self.at(*place), peer, tag=number)
 
-    def collective(self, number: int, place: tuple[Part | None, tuple[int, ...]], root: int | None) -> None:
-        t = self.at(*place)
-        reduces = root is None
-        self.works[number] = dist.all_reduce(t, async_op=True) if reduces else dist.broadcast(t, root, async_op=True)
+    def all_reduce(self, number: int, group: int, place: Place, _: list[Place]) -> None:
+        self.works[number] = dist.all_reduce(self.at(*place), group=self.groups[group], async_op=True)
+
+    def broadcast(self, number: int, group: int, place: Place, _: list[Place]) -> None:
+        first = dist.get_process_group_ranks(self.groups[group])[0]
+        self.works[number] = dist.broadcast(self.at(*place), first, group=self.groups[group], async_op=True)
+
+    def all_gather(self, number: int, group: int, place: Place, into: list[Place]) -> None:
+        parts = [self.at(*p) for p in into]
+        self.works[number] = dist.all_gather(parts, self.at(*place), group=self.groups[group], async_op=True)
 
     def compute(self, part: Part) -> None:
         self.x[part] *= 3
@@ -278,12 +301,14 @@ def test_random_programs(open_world: OpenWorld, seed: int, device: str) -> None:
     print("seed", seed)
     rng = random.Random(seed)
     ranks = rng.choice([2, 3, 4])
-    sides = Writer(rng, ranks).write(steps=rng.choice([30, 100, 250]))
+    writer = Writer(rng, ranks)
+    sides = writer.write(steps=rng.choice([30, 100, 250]))
 
     def program(rank: int) -> None:
         dist.init_process_group("nccl" if device == "cuda" else "gloo")
         start = np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS) + 1000 * rank
-        Player(torch.tensor(start, device=device)).play(sides[rank])
+        groups = [dist.new_group(members) for members in writer.groups]
+        Player(torch.tensor(start, device=device), groups).play(sides[rank])
 
     open_world(f"name: some\nsystem: {{sips: {{count: {ranks}}}}}\n")
     on_ranks(ranks, program)

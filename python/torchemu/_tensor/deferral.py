@@ -30,8 +30,8 @@ MOST = 1024
 class Deferrals:
     """What the ranks of a World have put off.
 
-    What a computation writes, and what it reads and is not known yet, is pending until it is done. What it reads and is
-    known, its tensors *lend* it: others may read that, and who is to write there gives the computation a copy first.
+    What a computation writes is pending until it is done, and so is, for who is to write there, what it reads and is
+    not known yet. What it reads and is known, its tensors *lend* it: who is to write there gives it a copy first.
     """
 
     def __init__(self, world: _runtime.World) -> None:

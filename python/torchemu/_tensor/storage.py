@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -138,32 +139,30 @@ class Storage:
             self.world.check()
         if not self.pending:
             return
-        root = self._root
-        state = go.UnderWay(root.number) if root is not None else 0
+        state = self._under_way()
         if state:
             _runtime.current().wait(self._handle_for(t, state))
         if self.launcher is not None:
             self.launcher.wait_for_launch(self.launch)
             self.launcher = None
-        if state <= 0:
+        if not state or not self._under_way():  # other ranks may have used it meanwhile
             self.unsettled, self.pending = self.lends, False
-        elif t.nbytes == self.nbytes and t.is_contiguous():
-            self.pending = False
+
+    def _under_way(self) -> int:
+        root = self._root
+        return go.UnderWay(root.number) if root is not None else 0
 
     def _asked(self, ask: Callable[[int, bool], int], t: Tensor, writes: bool) -> int:
-        """What go.Settled or go.Soon answers for a tensor in it; 0, without a question, where nothing can be in the way.
+        """What go.Settled or go.Soon answers for a tensor in it; 0, without asking, where nothing can be in the way.
         Where nothing is pending, only what reads can be under way, which is in the way of writes."""
         if not self.unsettled or not (writes or self.pending):
-            return 0
-        root = self._root
-        if root is None:
             return 0
         if not self.world.is_open:
             raise RuntimeError("the World is closed: its tensors can no longer be used")
         answer = 0
         if t._core is not None:
             answer = ask(t._core.number, writes)
-        elif abs(state := go.UnderWay(root.number)) > _ENDS:
+        elif abs(state := self._under_way()) > _ENDS:
             answer = ask(self._handle_for(t, state), writes)
         self.unsettled = answer != 0 or self.lends
         return answer
@@ -181,7 +180,7 @@ class Storage:
 
     @property
     def _root(self) -> Handle | None:
-        """The first of the core's handles, if it knows the storage: by each of them what is under way there."""
+        """The first of the core's handles, of all elements, if the core knows the storage."""
         return next(iter(self._handles.values())) if self._handles else None
 
     # -- the bytes, for NumPy
@@ -234,7 +233,7 @@ class Storage:
             self._handles = {}
         root = self._handles.get(kind)
         if root is None:
-            whole = offset == 0 and (strides is None or strides == row_major(shape))
+            whole = math.prod(shape) * kind.itemsize == self.nbytes and (strides is None or strides == row_major(shape))
             root = self._wrapped(kind, shape if whole else (self.nbytes // kind.itemsize,))
             if whole:
                 return root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import os
 import signal
@@ -15,6 +16,7 @@ from torchemu.errors import DeadlockError, OutOfMemoryError
 from torchemu.multiprocessing import SpawnException
 from torchemu.multiprocessing._errors import signal_name
 from torchemu.run.exits import ImmediateExit
+from torchemu.run.modules import is_program_file
 
 _INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -54,8 +56,9 @@ def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
             "Root cause (first failure in simulated time):",
             f"  rank      : {root.rank} (local_rank: {root.rank % nproc})",
             f"  exitcode  : {exit_code(root)}",
-            f"  time      : {_time(root.time_ps)}",
+            f"  time      : {moment(root.time_ps)}",
             f"  error     : {_line(root)}",
+            *_handled(root),
             *_place(root),
             *_cause(root),
             "Other failures:",
@@ -108,10 +111,12 @@ def of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
 
 def place(error: BaseException) -> str:
     """Where in the program an exception comes from: "train.py:12 in main"; "" when it comes from nowhere in it."""
-    frames = traceback.extract_tb(of_program(error.__traceback__))
-    if not frames or _is_internal(frames[-1].filename):
+    frames = [f for f in traceback.extract_tb(of_program(error.__traceback__)) if not _is_internal(f.filename)]
+    if not frames:
         return ""
-    return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}"
+    own = [frame for frame in frames if is_program_file(frame.filename)]  # and none of what it calls, such as argparse
+    last = (own or frames)[-1]
+    return f"{last.filename}:{last.lineno} in {last.name}"
 
 
 def _is_internal(file: str) -> bool:
@@ -140,6 +145,16 @@ def _line(failure: Failure) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0].removesuffix(':')}" if text else type(error).__name__
 
 
+def _handled(failure: Failure) -> Iterator[str]:
+    """The exception that was being handled: where a finally block fails as well, it is the one to look at."""
+    error = failure.exception
+    before = None if error.__suppress_context__ or isinstance(error, SystemExit) else error.__context__
+    if before is not None:
+        line = _line(dataclasses.replace(failure, exception=before))
+        if line != _line(failure):
+            yield f"  handling  : {line}"
+
+
 def _place(failure: Failure) -> Iterator[str]:
     """Of an exit, which has no traceback."""
     where = place(failure.exception) if isinstance(failure.exception, SystemExit) else ""
@@ -147,14 +162,14 @@ def _place(failure: Failure) -> Iterator[str]:
         yield f"  place     : {where}"
 
 
-def _time(picoseconds: int) -> str:
-    """Microseconds; seconds where there are many."""
+def moment(picoseconds: int) -> str:
+    """A simulated time in microseconds; in seconds where there are many."""
     return f"{picoseconds / 1e6:.3f} us" if picoseconds < 1e12 else f"{picoseconds / 1e12:.6f} s"
 
 
 def in_a_line(failure: Failure) -> str:
     """Which rank, when, and how: "rank 1 at 9.170 us: ValueError: no data"."""
-    return f"rank {failure.rank} at {_time(failure.time_ps)}: {_line(failure)}"
+    return f"rank {failure.rank} at {moment(failure.time_ps)}: {_line(failure)}"
 
 
 def _text(error: BaseException) -> str:

@@ -114,7 +114,8 @@ def _cause(failed: list[Failure]) -> BaseException:
     first = next((f for f in failed if type(f.exception).__name__ not in _SKIPS), failed[0])
     error = first.exception
     error.__traceback__ = failures.of_program(error.__traceback__)
-    error.add_note(f"This is rank {first.rank}, the first to fail, at {first.time_ps / 1e6:.3f} us of simulated time.")
+    when = failures.moment(first.time_ps)
+    error.add_note(f"This is rank {first.rank}, the first to fail, at {when} of simulated time.")
     others = [f for f in failed if f is not first]
     if others:
         error.add_note("\n".join(["After it failed", *failures.grouped(others)]))
