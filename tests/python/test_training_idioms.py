@@ -67,7 +67,7 @@ def test_a_vector_is_not_orthogonal() -> None:
         ("fsdp", "fully_shard", "its parameters are DTensors"),
         ("tensor", "distribute_tensor", "keep each rank's part"),
         ("tensor.parallel", "parallelize_module", "keep each rank's part"),
-        ("checkpoint", "save", "torch.save what each rank has"),
+        ("checkpoint", "save_state_dict", "use save and load"),
         ("pipelining", "Schedule1F1B", "send activations to the next stage"),
     ],
 )
