@@ -14,6 +14,7 @@ from torchemu._tasks import Failure, Signalled
 from torchemu.errors import DeadlockError
 from torchemu.multiprocessing import SpawnException
 from torchemu.multiprocessing._errors import signal_name
+from torchemu.run.threads import waits
 
 _INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -78,6 +79,8 @@ def shown(error: BaseException) -> str:
     trace = traceback.TracebackException.from_exception(error)
     if not _full():
         _cut(trace)
+        if isinstance(error, DeadlockError):
+            waits.cut(trace)
     if isinstance(error, SpawnException):
         trace.__cause__ = None  # the message has it
     return "".join(trace.format())
