@@ -2,7 +2,7 @@
 
 from torchemu._unsupported import unsupported_names
 from torchemu.nn._missing import INSTEAD, OF_PARAMETERS
-from torchemu.nn.utils import clip_grad, convert_parameters, rnn
+from torchemu.nn.utils import clip_grad, convert_parameters, rnn, stateless
 from torchemu.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from torchemu.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
 
@@ -15,6 +15,7 @@ __all__ = [
     "get_total_norm",
     "parameters_to_vector",
     "rnn",
+    "stateless",
     "vector_to_parameters",
 ]
 
