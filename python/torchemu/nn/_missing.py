@@ -21,9 +21,8 @@ INITIAL_VALUES = (
 )
 
 OF_PARAMETERS = (
-    "clip_grad_norm convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval "
-    "fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights remove_spectral_norm remove_weight_norm "
-    "skip_init spectral_norm weight_norm "
+    "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval "
+    "fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights "
 )
 
 PARALLEL = "DistributedDataParallelCPU"
