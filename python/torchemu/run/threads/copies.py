@@ -96,7 +96,8 @@ class Copies:
         spec = real.__spec__
         assert spec is not None and spec.loader is not None
         module = self._loaded[name] = types.ModuleType(name, real.__doc__)
-        module.__package__ = spec.parent
+        module.__spec__, module.__loader__, module.__package__ = spec, spec.loader, spec.parent
+        module.__file__ = getattr(real, "__file__", None)
         module.__dict__[COPY] = self
         if spec.submodule_search_locations is not None:
             module.__path__ = list(spec.submodule_search_locations)

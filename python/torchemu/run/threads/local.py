@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _thread
 import weakref
-from typing import Any
+from typing import Any, NoReturn
 
 from torchemu._rank_local import ThreadLocal
 from torchemu.run.threads.locks import is_foreign
@@ -70,10 +70,16 @@ class Local:
         _put_in_place(self)
         object.__delattr__(self, name)
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(f"cannot pickle {_name(self)!r} object")
+
     def _check(self, name: str) -> None:
         if name == "__dict__":
-            kind = "_thread._local" if type(self) is Local else type(self).__name__
-            raise AttributeError(f"{kind!r} object attribute '__dict__' is read-only")
+            raise AttributeError(f"{_name(self)!r} object attribute '__dict__' is read-only")
+
+
+def _name(local: Local) -> str:
+    return "_thread._local" if type(local) is Local else type(local).__name__
 
 
 def _put_in_place(local: Local) -> None:

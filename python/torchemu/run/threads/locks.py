@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import _thread
-from typing import Any
+from typing import Any, NoReturn
 
 from torchemu import _runtime, _threads
 from torchemu.run.threads.waits import called_by_program, described, end_of, is_in_condition
@@ -108,6 +108,9 @@ class Lock:
         state = "locked" if self._locked else "unlocked"
         return f"<{state} _thread.lock object at {id(self):#x}>"
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("cannot pickle '_thread.lock' object")
+
     def _is_owned(self) -> bool:
         """For conditions, which otherwise try to acquire it."""
         return self._locked
@@ -164,6 +167,9 @@ class RLock:
     def __repr__(self) -> str:
         state = "locked" if self._count else "unlocked"
         return f"<{state} _thread.RLock object owner={self._owner} count={self._count} at {id(self):#x}>"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("cannot pickle '_thread.RLock' object")
 
     def _is_owned(self) -> bool:
         return self._owner == ident()
