@@ -91,7 +91,7 @@ def _home(module: str, name: str) -> str:
 
 def _is_torchs(part: str) -> bool:
     """Whether PyTorch, too, has a module of this private name."""
-    return part in ("_C", "_distributed_c10d", "_functional_collectives", "_symmetric_memory", "_pytree")
+    return part in ("_C", "_checkpoint", "_distributed_c10d", "_functional_collectives", "_symmetric_memory", "_pytree")
 
 
 class Names:

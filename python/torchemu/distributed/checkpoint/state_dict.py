@@ -9,6 +9,7 @@ from typing import Any
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import zeros_like
 from torchemu.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817 (its usual name)
+from torchemu.distributed.fsdp._states import plain
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parallel import DataParallel, DistributedDataParallel
 
@@ -49,7 +50,7 @@ def _plain(name: str, model: Module) -> str:
     """The name of a parameter without what wrappers have put in front of it."""
     if isinstance(model, DistributedDataParallel | DataParallel):
         name = name.removeprefix("module.")
-    return name.replace("_fsdp_wrapped_module.", "").replace("_orig_mod.", "")
+    return plain(name)
 
 
 def _many(optimizers: Any) -> tuple[Any, ...]:
