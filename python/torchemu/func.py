@@ -11,7 +11,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.joining import stack
 from torchemu._unsupported import unsupported_function
 from torchemu.nn.modules.module import Module
-from torchemu.nn.utils.stateless import functional_call
+from torchemu.nn.utils import stateless
 from torchemu.utils import _pytree as pytree
 
 __all__ = [
@@ -27,6 +27,21 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """What a module returns with other parameters and buffers; see torch.nn.utils.stateless."""
+    options = {"tie_weights": tie_weights, "strict": strict}
+    return stateless.functional_call(module, parameter_and_buffer_dicts, args, kwargs, **options)
+
 
 _INSTEAD = "only reverse mode is there, and no batching: use grad, vjp, jacrev or hessian, and loops"
 jvp, jacfwd, linearize, vmap = (
