@@ -41,6 +41,7 @@ class Lock:
         is_sentinel: the thread that has it releases it when it ends, and others wait for that.
     """
 
+    __module__, __qualname__ = "_thread", "lock"  # as programs, and pickle, see it
     __slots__ = ("__weakref__", "_holder", "_is_sentinel", "_locked", "_looks", "_places")
 
     def __init__(self, *, is_sentinel: bool = False) -> None:
@@ -124,6 +125,7 @@ class Lock:
 class RLock:
     """As _thread.RLock: the thread that has it may acquire it again."""
 
+    __module__, __qualname__ = "_thread", "RLock"
     __slots__ = ("__weakref__", "_count", "_lock", "_owner")
 
     def __init__(self) -> None:
