@@ -116,7 +116,7 @@ class Tasks:
         over = True
         try:
             go.Until(self.scheduler, until)
-            with _interrupts.ends_the_process(self._takes):
+            with _interrupts.ends_the_process():
                 over = self._drive(lambda: (until != 0 and go.IsDone(until)) or enough())
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
@@ -125,10 +125,11 @@ class Tasks:
                 self._end()
             _runtime.switch_to(before)
 
-    def _takes(self, interrupt: _interrupts.CtrlC) -> bool:
-        """Ctrl-C is for the main program of a rank also while a thread of it runs, as in Python."""
+    def takes(self, interrupt: BaseException) -> bool:
+        """Whether Ctrl-C is for another than the running task: for the main program of a rank while a thread of it runs,
+        as in Python. It gets it where it waits."""
         context = _runtime.running()
-        threads = context.threads if context is not None and context.tasks is self else None
+        threads = None if context is None else context.threads
         if context is None or threads is None or threads.running is None or greenlet.getcurrent() is self.loop:
             return False
         self.doom(context.rank, interrupt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import signal
 import subprocess
 import sys
 import textwrap
@@ -412,6 +413,33 @@ def test_sigint_of_a_thread_is_for_the_main_program(tmp_path: Path) -> None:
     assert lines(ran(tmp_path, text, nproc=1)) == ["interrupted", "the thread goes on"]
 
 
+@pytest.mark.parametrize(("busy", "printed"), [("time.sleep(1e-3)", "stop\n"), ("pass", "")])
+def test_ctrl_c_is_for_the_main_program(tmp_path: Path, busy: str, printed: str) -> None:
+    """It gets it where it waits. While a thread never waits the process ends, as ever."""
+    program = written(
+        tmp_path,
+        f"""
+        import threading, time
+        def work():
+            print("go", flush=True)
+            while True:
+                {busy}
+        threading.Thread(target=work).start()
+        try:
+            while True:
+                time.sleep(1e-3)
+        finally:
+            print("stop")
+        """,
+    )
+    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "1", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None and run.stdout.readline() == "go\n"
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=60)
+    assert (out, err, run.returncode) == (printed, "interrupted\n", 130)
+
+
 def test_a_killed_ranks_threads_are_killed(tmp_path: Path) -> None:
     (tmp_path / "faults.yaml").write_text("faults: [{kill: 1, at: 3e6}]\n")
     text = """
@@ -472,6 +500,18 @@ def test_threads_of_installed_packages_are_of_the_system(tmp_path: Path) -> None
         assert monitors.ask(lambda: (lock.acquire(), lock.release(), threading.get_ident()))[2] != threading.get_ident()
         together(lambda: dist.all_reduce(t))
         assert t[0].item() == size
+    """
+    check(tmp_path, text, nproc=2)
+
+
+def test_pools_of_dummy_processes(tmp_path: Path) -> None:
+    text = """
+        from multiprocessing.dummy import Pool
+        t = torch.ones(2)
+        with Pool(2) as pool:
+            assert pool.map(lambda n: n * rank, range(3)) == [0, rank, 2 * rank]
+            pool.apply(dist.all_reduce, (t,))
+        assert t.tolist() == [2.0, 2.0]
     """
     check(tmp_path, text, nproc=2)
 
