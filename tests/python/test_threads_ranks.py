@@ -3,55 +3,22 @@
 from __future__ import annotations
 
 import builtins
-import signal
 import subprocess
 import sys
-import textwrap
 import threading
 from pathlib import Path
 
 import pytest
-from launch import Outcome, launch, lines, written
+from launch import written
+from threaded import check
 
 import torchemu
 
-START = """
-import concurrent.futures
-import os
-import queue
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-
-import torch
-import torch.distributed as dist
-
-def together(*calls):
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-"""
 EVERY_WAY = [
     [],
     ["--virtual-clock"],
     *(["--schedule", name, "--schedule-seed", str(seed)] for name in ("random", "pct") for seed in range(5)),
 ]
-
-
-def ran(folder: Path, text: str, *flags: str, nproc: int = 3, backend: str = "gloo") -> Outcome:
-    """A run of a program that begins with START and has a default group."""
-    start = START + (f'dist.init_process_group("{backend}")\n' if backend else "")
-    return launch("--nproc-per-node", str(nproc), *flags, written(folder, start + textwrap.dedent(text)))
-
-
-def check(folder: Path, text: str, *flags: str, nproc: int = 3, backend: str = "gloo") -> None:
-    """Runs a program that checks for itself."""
-    outcome = ran(folder, text, *flags, nproc=nproc, backend=backend)
-    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
 
 
 # -- what threads do
@@ -232,234 +199,6 @@ def test_event_loops_are_a_threads_own(tmp_path: Path) -> None:
         assert sorted(seen) == [1, 2]
     """
     check(tmp_path, text, nproc=1)
-
-
-# -- time
-
-
-def test_timeouts_are_simulated_time(tmp_path: Path) -> None:
-    text = """
-        def took(call):
-            start = time.perf_counter_ns()
-            call()
-            return time.perf_counter_ns() - start
-
-        event, items = threading.Event(), queue.Queue()
-        assert took(lambda: event.wait(3600)) == 3600 * 10**9
-        assert took(lambda: threading.Lock().acquire(timeout=9)) == 0
-        def empty():
-            try:
-                items.get(timeout=0.25)
-            except queue.Empty:
-                return
-            raise AssertionError
-        assert took(empty) == 250_000_000
-        asleep = threading.Thread(target=time.sleep, args=(2.5,))
-        asleep.start()
-        assert took(lambda: asleep.join(1)) == 10**9 and asleep.is_alive()
-        assert took(asleep.join) <= 1_500_000_000
-        fires = []
-        timer = threading.Timer(7.5, lambda: fires.append(time.time()))
-        start = time.time()
-        timer.start()
-        time.sleep(7)
-        assert not fires
-        time.sleep(1)
-        assert fires == [start + 7.5], (fires, start)
-        assert took(lambda: time.sleep(1e-9)) == 1
-    """
-    check(tmp_path, text, "--virtual-clock", nproc=2)
-
-
-def test_waits_do_not_block_the_process(tmp_path: Path) -> None:
-    """A day passes at once where nothing else is to be waited for; a test that waited would not end."""
-    text = """
-        assert not threading.Event().wait(86400)
-        with ThreadPoolExecutor() as pool:
-            try:
-                pool.submit(threading.Event().wait, 86400).result(timeout=100)
-            except concurrent.futures.TimeoutError:
-                pass
-            else:
-                raise AssertionError
-    """
-    check(tmp_path, text, nproc=2)
-
-
-def test_a_heartbeat_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    """It beats when so much simulated time has passed, and not before."""
-    text = """
-        stop, beats = threading.Event(), []
-        def beat():
-            while not stop.wait(1e-3):
-                beats.append(time.perf_counter_ns())
-        heart = threading.Thread(target=beat, daemon=True)
-        begin = time.perf_counter_ns()
-        heart.start()
-        t = torch.ones(1 << 20, device="cuda")
-        for _ in range(30):
-            dist.all_reduce(t)
-        torch.cuda.synchronize()
-        took = time.perf_counter_ns() - begin
-        stop.set()
-        heart.join()
-        assert abs(len(beats) - took // 1_000_000) <= 1 and beats, (len(beats), took)
-        assert all(abs(b - begin - 1_000_000 * i) < 100_000 for i, b in enumerate(beats, 1)), beats
-    """
-    check(tmp_path, text, "--virtual-clock", backend="nccl")
-
-
-def test_runs_of_threads_repeat(tmp_path: Path) -> None:
-    text = """
-        log, lock = [], threading.Lock()
-        def work(n):
-            for i in range(5):
-                with lock:
-                    log.append((n, i))
-                time.sleep(1e-6 * ((n * 7 + i) % 5))
-        together(*[lambda n=n: work(n) for n in range(4)])
-        t = torch.ones(100)
-        with ThreadPoolExecutor(2) as pool:
-            pool.submit(dist.all_reduce, t).result()
-        print(rank, log)
-    """
-    for way in ([], ["--schedule", "random", "--schedule-seed", "3"], ["--schedule", "pct", "--schedule-seed", "3"]):
-        traces = []
-        for again in range(2):
-            trace = tmp_path / f"trace{again}.json"
-            outcome = ran(tmp_path, text, *way, "--virtual-clock", "--trace", str(trace))
-            assert outcome.status == 0, outcome.err
-            traces.append((outcome.out, trace.read_bytes()))
-        assert traces[0] == traces[1], way
-    logs = {ran(tmp_path, text, "--schedule", "random", "--schedule-seed", str(seed)).out for seed in range(5)}
-    assert len(logs) > 1  # other schedules are other orders of threads
-
-
-# -- ends
-
-
-def test_a_failing_thread_is_its_own_affair(tmp_path: Path) -> None:
-    text = """
-        threading.excepthook = lambda args: print(rank, args.exc_type.__name__, args.thread.name)
-        def fails():
-            dist.all_reduce("no tensor")
-        together(fails)
-        dist.barrier()
-        print(rank, "goes on")
-    """
-    outcome = ran(tmp_path, text, nproc=2)
-    name = "Thread-1 (fails)"
-    assert lines(outcome) == [f"0 TypeError {name}", "0 goes on", f"1 TypeError {name}", "1 goes on"]
-
-
-def test_a_rank_that_fails_waits_for_no_thread(tmp_path: Path) -> None:
-    text = """
-        def lasts():
-            try:
-                while True:
-                    time.sleep(1)
-            finally:
-                print("nobody sees this")
-        threading.Thread(target=lasts).start()
-        if rank == 1:
-            raise ValueError("on purpose")
-        dist.barrier()
-    """
-    outcome = ran(tmp_path, text)
-    assert outcome.status == 1 and outcome.out == ""
-    assert "ValueError: on purpose" in outcome.err and "Exception in" not in outcome.err
-
-
-def test_idle_workers_end_in_silence_when_a_rank_fails(tmp_path: Path) -> None:
-    text = """
-        pool = ThreadPoolExecutor(2)
-        list(pool.map(abs, range(4)))
-        from multiprocessing.pool import ThreadPool
-        other = ThreadPool(2)
-        raise ValueError("on purpose")
-    """
-    outcome = ran(tmp_path, text, nproc=1)
-    assert outcome.status == 1 and outcome.err.count("Traceback") == 1
-
-
-@pytest.mark.parametrize(("how", "code"), [("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", -9)])
-def test_a_thread_may_end_its_rank(tmp_path: Path, how: str, code: int) -> None:
-    text = f"""
-        def ends():
-            if rank == 1:
-                {how}
-                print("never")
-        together(ends)
-        dist.barrier()
-    """
-    outcome = ran(tmp_path, text)
-    assert outcome.status == 1 and f"exitcode  : {code}" in outcome.err and outcome.out == ""
-    assert "  rank      : 1 " in outcome.err
-
-
-def test_sigint_of_a_thread_is_for_the_main_program(tmp_path: Path) -> None:
-    text = """
-        import _thread
-        def interrupt():
-            time.sleep(0.001)
-            _thread.interrupt_main()
-            print("the thread goes on")
-        threading.Thread(target=interrupt).start()
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            print("interrupted")
-    """
-    assert lines(ran(tmp_path, text, nproc=1)) == ["interrupted", "the thread goes on"]
-
-
-@pytest.mark.parametrize(("busy", "printed"), [("time.sleep(1e-3)", "stop\n"), ("pass", "")])
-def test_ctrl_c_is_for_the_main_program(tmp_path: Path, busy: str, printed: str) -> None:
-    """It gets it where it waits. While a thread never waits the process ends, as ever."""
-    program = written(
-        tmp_path,
-        f"""
-        import threading, time
-        def work():
-            print("go", flush=True)
-            while True:
-                {busy}
-        threading.Thread(target=work).start()
-        try:
-            while True:
-                time.sleep(1e-3)
-        finally:
-            print("stop")
-        """,
-    )
-    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "1", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None and run.stdout.readline() == "go\n"
-        run.send_signal(signal.SIGINT)
-        out, err = run.communicate(timeout=60)
-    assert (out, err, run.returncode) == (printed, "interrupted\n", 130)
-
-
-def test_a_killed_ranks_threads_are_killed(tmp_path: Path) -> None:
-    (tmp_path / "faults.yaml").write_text("faults: [{kill: 1, at: 3e6}]\n")
-    text = """
-        def waits():
-            try:
-                threading.Event().wait()
-            except Exception:
-                print("an error that programs see")
-        threading.Thread(target=waits, daemon=True).start()
-        try:
-            dist.all_reduce(torch.ones(1))
-            time.sleep(0.01)
-            t = torch.ones(1)
-            dist.all_reduce(t)
-            t.item()
-        except dist.DistBackendError as error:
-            print(rank, "rank 1 was killed" in str(error))
-    """
-    outcome = ran(tmp_path, text, "--virtual-clock", "--faults", str(tmp_path / "faults.yaml"))
-    assert sorted(outcome.out.splitlines()) == ["0 True", "2 True"], outcome
 
 
 # -- whose threads they are

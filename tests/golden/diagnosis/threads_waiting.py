@@ -13,7 +13,7 @@ work = queue.Queue()
 
 
 def serve():
-    while (item := work.get()) is not None:
+    while work.get() is not None:
         work.task_done()
 
 
