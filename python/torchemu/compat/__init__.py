@@ -95,7 +95,12 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Makes the module say again who it is: the import system has put the spec of the other name there."""
         assert module.__spec__ is not None
+        other = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state
+        for name, value in list(vars(module).items()):
+            inner = sys.modules.get(f"{module.__name__}.{name}")
+            if inner is not None and inner is not value:  # the import system would hide multiprocessing.spawn by it
+                sys.modules.setdefault(f"{other}.{name}", inner)
 
 
 @contextlib.contextmanager
