@@ -98,8 +98,8 @@ def test_ctrl_c_is_for_the_main_program(tmp_path: Path, busy: str, printed: str)
             print("go", flush=True)
             while True:
                 {busy}
-        threading.Thread(target=work).start()
         try:
+            threading.Thread(target=work).start()
             while True:
                 time.sleep(1e-3)
         finally:

@@ -1,4 +1,4 @@
-"""Threads of ranks: what they do with the World, what of it is a thread's own, and how long their waits are."""
+"""Threads of ranks: what they do with the World, what of it is a thread's own, and whose threads they are."""
 
 from __future__ import annotations
 
