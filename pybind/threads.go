@@ -39,6 +39,27 @@ func NewWaitWithin(worldHandle int64, rank int, ps int64, text, kind string, hol
 	return register(owned[*torchemu.Event]{w.WaitWithin(reason), w}), nil
 }
 
+// Yield says that the running task goes on when others have run that can.
+func Yield(scheduler int64, task int) (err error) {
+	defer guard(&err)
+	s, _, err := schedulerOfLiving(scheduler, task)
+	if err == nil {
+		s.object.Yield(task)
+	}
+	return err
+}
+
+// Outwait lets time go on to the next deadline of a thread, where nothing else can happen. It answers false when that is
+// no use.
+func Outwait(scheduler int64) (ok bool, err error) {
+	defer guard(&err)
+	s, err := schedulerOf(scheduler)
+	if err != nil {
+		return false, err
+	}
+	return s.object.Outwait(), nil
+}
+
 // Pause returns for how many picoseconds to sleep when Next answers -3.
 func Pause(scheduler int64) (ps int64, err error) {
 	defer guard(&err)

@@ -116,12 +116,8 @@ def told(interrupt: KeyboardInterrupt) -> str:
 
 
 @contextlib.contextmanager
-def ends_the_process(takes: Callable[[CtrlC], bool] = lambda _: False) -> Iterator[None]:
-    """Within the with block Ctrl-C raises KeyboardInterrupt as ever, or else ends the process within a second.
-
-    Args:
-        takes: says whether it will raise the exception itself soon, elsewhere.
-    """
+def ends_the_process() -> Iterator[None]:
+    """Within the with block Ctrl-C raises KeyboardInterrupt as ever, or else ends the process within a second."""
     if not _python_handles_it():
         yield
         return
@@ -131,7 +127,7 @@ def ends_the_process(takes: Callable[[CtrlC], bool] = lambda _: False) -> Iterat
 
     def interrupt(number: int, frame: object) -> None:
         error = CtrlC(noticed.set)
-        if not takes(error):
+        if not _is_for_another(error):
             noticed.set()
             raise error
 
@@ -147,6 +143,13 @@ def ends_the_process(takes: Callable[[CtrlC], bool] = lambda _: False) -> Iterat
         os.close(writer)
         watcher.join()
         os.close(reader)
+
+
+def _is_for_another(interrupt: CtrlC) -> bool:
+    """Whether it will be raised in another greenlet, when that goes on."""
+    runtime = sys.modules.get("torchemu._runtime")  # which a command need not have loaded
+    context = None if runtime is None else runtime.running()
+    return context is not None and context.tasks is not None and context.tasks.takes(interrupt)
 
 
 def _python_handles_it() -> bool:

@@ -253,6 +253,9 @@ class Children(Protocol):
     def context_of(self, pid: int) -> Context | None:
         """That of the rank whose process has this number; None where there is no such one."""
 
+    def are_ours(self) -> bool:
+        """Whether it is the running thread that runs them while it waits."""
+
     def advance(self, until: int = 0) -> None:
         """Runs them until what is behind the handle has ended, or they have."""
 
@@ -314,8 +317,8 @@ class Context:
 
     def wait(self, waitable: int) -> None:
         """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
-        if self.task == self.rank:
-            for children in tuple(self.children):
+        for children in tuple(self.children):
+            if children.are_ours():
                 children.advance(waitable)
         if self.tasks is not None:
             self.tasks.wait(self.task, waitable)

@@ -82,6 +82,7 @@ class Tasks:
     ) -> None:
         """As spawn; together says whether a rank that fails takes the others with it."""
         self.world, self.nprocs = parent.world, nprocs
+        self._parent = parent
         self.group: ProcessGroup | None = None  # the default group, where the ranks make one
         self.shared: dict[object, Any] = {}  # by whom it is for: what the ranks find there and nobody else does
         self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
@@ -112,11 +113,13 @@ class Tasks:
         """Runs the ranks until what is behind the handle has ended, or it is enough, or they have ended."""
         if self.ended:
             return
+        if greenlet.getcurrent() is not self.loop:
+            raise RuntimeError("ranks are waited for by the thread that has waited for them first, and by no other")
         before = _runtime.running()
         over = True
         try:
             go.Until(self.scheduler, until)
-            with _interrupts.ends_the_process(self._takes):
+            with _interrupts.ends_the_process():
                 over = self._drive(lambda: (until != 0 and go.IsDone(until)) or enough())
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
@@ -125,10 +128,11 @@ class Tasks:
                 self._end()
             _runtime.switch_to(before)
 
-    def _takes(self, interrupt: _interrupts.CtrlC) -> bool:
-        """Ctrl-C is for the main program of a rank also while a thread of it runs, as in Python."""
+    def takes(self, interrupt: BaseException) -> bool:
+        """Whether Ctrl-C is for another than the running task: for a rank's main program while a thread of it runs, as in
+        Python. It gets it where it waits."""
         context = _runtime.running()
-        threads = context.threads if context is not None and context.tasks is self else None
+        threads = None if context is None else context.threads
         if context is None or threads is None or threads.running is None or greenlet.getcurrent() is self.loop:
             return False
         self.doom(context.rank, interrupt)
@@ -137,6 +141,9 @@ class Tasks:
     def kill(self, rank: int, error: BaseException | None = None) -> None:
         """Ends one rank where it waits, by an exception that is raised there; without one as SIGTERM does."""
         error = Signalled(signal.SIGTERM) if error is None else error
+        if greenlet.getcurrent() is not self.loop:  # a thread that does not wait for them
+            self.doom(rank, error)
+            return
         if isinstance(error, _interrupts.CtrlC):
             error.notice()
         before = _runtime.running()
@@ -176,10 +183,12 @@ class Tasks:
         while not self._over():
             if enough() and not self._is_ending():
                 return False
+            self._let_threads_of_parent_run()
             try:
                 task = go.Next(self.scheduler)
             except DeadlockError as deadlock:
-                self._throw_into_parked(deadlock)
+                if not self._parent_may_help():
+                    self._throw_into_parked(deadlock)
                 continue
             if task == _ASK_AGAIN:
                 self.world.take_turns()
@@ -192,6 +201,18 @@ class Tasks:
             while self._doomed:
                 self.kill(*self._doomed.pop(0))
         return True
+
+    def _let_threads_of_parent_run(self) -> None:
+        """The one that has spawned these ranks waits here."""
+        parent = self._parent
+        if parent.threads is not None and parent.tasks is not None and go.Runnable(parent.tasks.scheduler):
+            go.Yield(parent.tasks.scheduler, parent.task)
+            parent.tasks.loop.switch()
+
+    def _parent_may_help(self) -> bool:
+        """Where no rank can run any more, a thread of the program that has spawned them may change that, in time."""
+        parent = self._parent
+        return parent.threads is not None and parent.tasks is not None and go.Outwait(parent.tasks.scheduler)
 
     def _is_ending(self) -> bool:
         return self._together and bool(self.failures)

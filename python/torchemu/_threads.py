@@ -19,6 +19,7 @@ from torchemu._binding import go
 from torchemu._waiting import MICROSECOND, Line, Waiter
 
 _PS_PER_SECOND = 10**12
+_MOST = 2**63 - 1
 _FOR_EVER = _NOBODY = -1  # of go.NewWaitWithin
 _LONGEST_LOOK = 1000 * MICROSECOND
 _LOOKS_PER_DOUBLING = 16
@@ -183,8 +184,8 @@ def ident() -> int:
 
 
 def picoseconds(seconds: float) -> int:
-    """At least one, so that whoever asks for very little again and again gets on."""
-    return max(math.ceil(seconds * _PS_PER_SECOND), 1)
+    """At least one, so that whoever asks for very little again and again gets on; at most what the core can count."""
+    return min(max(math.ceil(seconds * _PS_PER_SECOND), 1), _MOST)
 
 
 class Places(Line):

@@ -36,8 +36,15 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[None]:
-    """Afterwards the rank's random numbers go on as if none had been drawn meanwhile."""
+def fork_rng(
+    devices: Any = None, enabled: bool = True, _caller: Any = None, _devices_kw: Any = None, device_type: str = "cuda"
+) -> Iterator[None]:
+    """Afterwards the rank's random numbers go on as if none had been drawn meanwhile.
+
+    Args:
+        devices, device_type: mean nothing: a rank has one generator.
+        enabled: otherwise nothing is different.
+    """
     state = get_rng_state() if enabled else None
     try:
         yield

@@ -1,4 +1,4 @@
-"""Functions and methods of torch.distributed and torch.multiprocessing are called as PyTorch's are."""
+"""Functions, methods and classes are called as PyTorch's are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pytest
 
 from torchemu.distributed._reduce_op import RedOpType
 
-SIGNATURES = Path(__file__).parent / "data" / "torch_distributed_signatures_2_11.txt"
+DATA = Path(__file__).parent / "data"
+SIGNATURES = DATA / "torch_distributed_signatures_2_11.txt"
+OF_TENSORS = DATA / "torch_nn_signatures_2_11.txt"
+"""torch.nn, torch.optim, torch.autograd and others: what can be found by its name right away."""
 
 PACKAGES = [
     "torch.distributed",
@@ -32,9 +35,9 @@ OTHERWISE = {
 """What is called otherwise: these have the names of ProcessGroup.alltoall."""
 
 
-def lines() -> list[str]:
+def lines(recorded: Path = SIGNATURES) -> list[str]:
     """What PyTorch has, a line for each."""
-    return [line for line in SIGNATURES.read_text().splitlines() if not line.startswith("#")]
+    return [line for line in recorded.read_text().splitlines() if not line.startswith("#")]
 
 
 def found(name: str) -> Any:
@@ -63,8 +66,8 @@ def wrong(given: list[inspect.Parameter], wanted: list[str]) -> str:
     """What is wrong with parameters; empty for nothing. There may be more of them, which need not be given, and more of
     them may have defaults."""
     public = [p for p in given if not p.name.startswith("_")]
-    keywords = wanted.index("*") if "*" in wanted else None
     names = [w for w in wanted if w != "*"]
+    behind = next((i for i, w in enumerate(wanted) if w.startswith("*") and w != "**kwargs"), len(wanted))
     for i, want in enumerate(names):
         if i >= len(public):
             return f"{want} is missing"
@@ -73,7 +76,7 @@ def wrong(given: list[inspect.Parameter], wanted: list[str]) -> str:
         if have != want and not some and have.split("=")[0] != want:
             return f"{have} instead of {want}"
         only = public[i].kind is inspect.Parameter.KEYWORD_ONLY
-        if not want.startswith("*") and only != (keywords is not None and i >= keywords) and "*size" not in names:
+        if not want.startswith("*") and only != (i >= behind) and "*size" not in names:
             return f"{want} by its name only"
     more = public[len(names) :]
     needed = [p.name for p in more if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -88,6 +91,16 @@ def test_is_called_as_in_pytorch(line: str) -> None:
     if parenthesis:
         given = list(inspect.signature(thing).parameters.values())
         assert wrong(given, split(parenthesis + rest)) == OTHERWISE.get(name, "")
+
+
+@pytest.mark.parametrize("line", lines(OF_TENSORS))
+def test_is_called_as_in_pytorch_too(line: str) -> None:
+    name, _, parameters = line.partition("(")
+    package, _, last = name.rpartition(".")
+    thing = getattr(importlib.import_module(package.replace("torch", "torchemu", 1)), last)
+    assert callable(thing)
+    if "Not supported" not in (thing.__doc__ or ""):  # which says so when it is used
+        assert not wrong(list(inspect.signature(thing).parameters.values()), split(f"({parameters}"))
 
 
 def test_the_test_finds_what_differs() -> None:

@@ -97,6 +97,14 @@ def test_every_name_that_is_given_leads_back() -> None:
     assert wrong == []
 
 
+@torchemu.distributed(world_size=1)
+def test_modules_do_not_hide_functions_of_their_names() -> None:
+    importlib.import_module("torch.multiprocessing.spawn")
+    mp = importlib.import_module("torch.multiprocessing")
+    assert mp.spawn is sys.modules["torch.multiprocessing.spawn"].spawn
+    assert sys.modules["torch.multiprocessing.spawn"].__name__ == "torchemu.multiprocessing.spawn"
+
+
 def test_outside_of_runs_names_are_those_of_files() -> None:
     with compat.installed():
         assert repr(torchemu.Tensor) == "<class 'torch.Tensor'>"
@@ -107,8 +115,10 @@ def test_outside_of_runs_names_are_those_of_files() -> None:
     assert pickle.loads(pickle.dumps(torchemu.Tensor)) is torchemu.Tensor
 
 
-def test_a_module_that_is_loaded_later_gets_the_names_too() -> None:
-    sys.modules.pop("torchemu.distributed.elastic.multiprocessing.errors", None)
+def test_a_module_that_is_loaded_later_gets_the_names_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = importlib.import_module("torchemu.distributed.elastic.multiprocessing.errors")
+    monkeypatch.setattr("torchemu.distributed.elastic.multiprocessing.errors", before)  # what it is again afterwards
+    monkeypatch.delitem(sys.modules, before.__name__)
     with compat.installed():
         errors = importlib.import_module("torchemu.distributed.elastic.multiprocessing.errors")
         assert errors.record.__module__ == "torch.distributed.elastic.multiprocessing.errors"

@@ -67,8 +67,8 @@ def test_a_vector_is_not_orthogonal() -> None:
         ("fsdp", "fully_shard", "its parameters are DTensors"),
         ("tensor", "distribute_tensor", "keep each rank's part"),
         ("tensor.parallel", "parallelize_module", "keep each rank's part"),
-        ("checkpoint", "save", "torch.save what each rank has"),
-        ("pipelining", "Schedule1F1B", "send activations to the next stage"),
+        ("checkpoint", "save_state_dict", "use save and load"),
+        ("pipelining", "ScheduleZBVZeroBubble", "make each stage's module"),
     ],
 )
 def test_what_is_not_there_can_be_imported_and_says_so(module: str, name: str, instead: str) -> None:

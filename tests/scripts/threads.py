@@ -1,5 +1,5 @@
 # torchrun --nproc-per-node 4 threads.py
-"""Threads beside a training loop: batches that are fetched ahead, checkpoints that are written behind it, a heartbeat."""
+"""Threads beside a training loop: batches are fetched ahead, checkpoints written behind it, and a heart beats."""
 
 import os
 import queue

@@ -33,6 +33,7 @@ from torchemu.distributed import (
 )
 from torchemu.distributed._backend_groups import Backend
 from torchemu.distributed._backend_methods import ErrorType
+from torchemu.distributed._completion import OpType, WorkInfo
 from torchemu.distributed._fake import FakeProcessGroup, FakeWork
 from torchemu.distributed._flight_files import FlightRecorderHook
 from torchemu.distributed._flight_files import dump_trace as _dump_fr_trace
@@ -74,6 +75,7 @@ __all__ = [
     "HookOpName",
     "Logger",
     "NanCheckHook",
+    "OpType",
     "PostHookArgs",
     "PreHookArgs",
     "PrefixStore",
@@ -88,6 +90,7 @@ __all__ = [
     "Store",
     "TCPStore",
     "Work",
+    "WorkInfo",
     "_DistributedBackendOptions",
     "_SymmetricMemory",
     "_dump_fr_trace",

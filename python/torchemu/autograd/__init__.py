@@ -3,7 +3,7 @@
 from torchemu._autograd.api import backward, grad
 from torchemu._autograd.function import Function
 from torchemu._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from torchemu.autograd import anomaly_mode, function, graph
+from torchemu.autograd import anomaly_mode, function, functional, graph
 from torchemu.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from torchemu.autograd.gradcheck import gradcheck, gradgradcheck
 from torchemu.autograd.variable import Variable
@@ -16,6 +16,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "function",
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",

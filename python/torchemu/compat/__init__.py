@@ -97,17 +97,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         assert module.__spec__ is not None
         other = module.__spec__.name
         module.__spec__ = module.__spec__.loader_state
-        _name_parts(other, module)
-
-
-def _name_parts(other: str, package: ModuleType) -> None:
-    """Has those loaded modules of a package known by their other names whose own are not the package's attributes. To
-    import one by its other name would make it that: multiprocessing.spawn is a function."""
-    for name in [name for name in sys.modules if name.rpartition(".")[0] == package.__name__]:
-        child, module = name.rpartition(".")[2], sys.modules[name]
-        if getattr(package, child, module) is not module:
-            sys.modules.setdefault(f"{other}.{child}", module)
-
+        for name, value in list(vars(module).items()):
+            inner = sys.modules.get(f"{module.__name__}.{name}")
+            if inner is not None and inner is not value:  # the import system would hide multiprocessing.spawn by it
+                sys.modules.setdefault(f"{other}.{name}", inner)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,9 @@ _MOVED = {
     "torch": "_device.device _limits.finfo _limits.iinfo _shape.Size _streams.Event _streams.Stream "
     "_tensor.core.Tensor dtypes.dtype errors.AcceleratorError errors.OutOfMemoryError",
     "torch._C": "_tensor.generator.Generator",
-    "torch._C._distributed_c10d": "distributed._backend_groups.Backend distributed._fake.FakeProcessGroup "
+    "torch._C._distributed_c10d": "distributed._backend_groups.Backend distributed._completion.OpType "
+    "distributed._completion.WorkInfo "
+    "distributed._fake.FakeProcessGroup "
     "distributed._fake.FakeWork distributed._grad_bucket.GradBucket distributed._missing.BuiltinCommHookType "
     "distributed._options.AllgatherOptions distributed.store.FileStore distributed.store.HashStore "
     "distributed.store.TCPStore",
@@ -91,7 +93,7 @@ def _home(module: str, name: str) -> str:
 
 def _is_torchs(part: str) -> bool:
     """Whether PyTorch, too, has a module of this private name."""
-    return part in ("_C", "_distributed_c10d", "_functional_collectives", "_symmetric_memory", "_pytree")
+    return part in ("_C", "_checkpoint", "_distributed_c10d", "_functional_collectives", "_symmetric_memory", "_pytree")
 
 
 class Names:

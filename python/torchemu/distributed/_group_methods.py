@@ -16,9 +16,11 @@ from torchemu._device import device
 from torchemu._tensor import Tensor
 from torchemu._unsupported import unsupported
 from torchemu.distributed import _hooks
+from torchemu.distributed._completion import Completion, WorkInfo
 from torchemu.distributed._hooks import PostHookArgs, PreHookArgs
 from torchemu.distributed._reduce_op import ReduceOp
 from torchemu.distributed._work import Work
+from torchemu.errors import DistBackendError
 
 if TYPE_CHECKING:
     from torchemu.distributed._carrier import Carrier
@@ -327,8 +329,20 @@ class GroupMethods:
         """Calls it no more."""
         _hooks.detach(self._self(), ("post", hook_id))
 
-    def _register_on_completion_hook(self, hook: Any) -> None:
-        raise unsupported("ProcessGroup._register_on_completion_hook", "register_post_hook gives works to wait for")
+    def _register_on_completion_hook(self, hook: Callable[[WorkInfo], Any]) -> None:
+        """Calls a function for each operation of this rank that has ended: when it issues the next one, and when it
+        leaves the group.
+
+        Raises:
+            RuntimeError: the group's backend is not nccl.
+            DistBackendError: there is such a function already.
+        """
+        group = self._self()
+        if not group.takes_devices or group.backend == "gloo":
+            raise RuntimeError(f"Only ProcessGrouppNCCL supports onCompletion hook, but got {group.backend} backend.")
+        if group.hooks is not None and Completion in group.hooks.watchers:
+            raise DistBackendError("ProcessGroupNCCL OnCompletion hook already registered")
+        _hooks.attach(group, Completion, Completion(hook))
 
     # -- what else PyTorch's groups are asked
 
@@ -408,7 +422,10 @@ class GroupMethods:
         """Does nothing: collectives are always numbered."""
 
     def _wait_for_pending_works(self) -> None:
-        """Does nothing: hooks are called when works are issued."""
+        """Waits for what this rank has issued, where a function is to be called when it has ended."""
+        completion = self.hooks.watchers.get(Completion) if self.hooks is not None else None
+        if isinstance(completion, Completion):
+            completion.finish()
 
     def _has_hooks(self) -> bool:
         return self.hooks is not None and bool(self.hooks.watchers)

@@ -73,7 +73,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
         self.join(Membership(context.world, 0, (context.rank,)), range(size), "", "", Backend.UNDEFINED)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+        raise TypeError(f"cannot pickle 'torch._C._distributed_c10d.{type(self).__name__}' object")
 
     @classmethod
     def over(cls, shared: Membership, ranks: Sequence[int], name: str, description: str, backend: str) -> ProcessGroup:

@@ -171,7 +171,11 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     mine = groups.get()
     if not isinstance(leaving, ProcessGroup) or mine.by_name.get(leaving.group_name) is not leaving:
         raise ValueError("Invalid process group specified")
-    if leaving is current_default():
+    is_default = leaving is current_default()
+    for each in list(mine.by_name.values()) if is_default else [leaving]:
+        if each.alive and each.hooks is not None:
+            each._wait_for_pending_works()
+    if is_default:
         mine.clear()
         set_default(None)
     leaving.alive = False

@@ -46,7 +46,8 @@ ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 Manager = SyncManager
 Pool = unsupported_function(
     "torch.multiprocessing.Pool",
-    "ranks share one thread, so a pool of workers would be no faster; call the function for one item after another",
+    "ranks share one thread, so a pool of workers would be no faster; call the function for one item after another, or "
+    "have multiprocessing.pool.ThreadPool do it",
 )
 allow_connection_pickling = freeze_support = init_reductions = does_nothing
 set_executable = set_forkserver_preload = does_nothing

@@ -8,6 +8,8 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import greenlet
+
 from torchemu import _interrupts, _runtime
 from torchemu._binding import go
 from torchemu._streams import synchronize
@@ -62,6 +64,13 @@ class Ranks:
     def _finish(self) -> None:
         if self in self.parent.children:
             self.advance()
+
+    def are_ours(self) -> bool:
+        """Whether it is the running thread that runs them while it waits: the first that has waited for them, or, before,
+        the main program's."""
+        if self.tasks is None:
+            return self.parent.task == self.parent.rank
+        return greenlet.getcurrent() is self.tasks.loop
 
     def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
         """Runs them until what is behind the handle has ended, or it is enough, or they have ended."""

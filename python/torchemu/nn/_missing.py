@@ -2,12 +2,7 @@
 
 INSTEAD = "of torch.nn and torch.optim only what is used most is there"
 
-MODULES = (
-    "AdaptiveLogSoftmaxWithLoss CrossMapLRN2d FractionalMaxPool2d FractionalMaxPool3d LazyBatchNorm1d "
-    "LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d "
-    "LazyConvTranspose3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear UninitializedBuffer "
-    "UninitializedParameter "
-)
+MODULES = "AdaptiveLogSoftmaxWithLoss CrossMapLRN2d FractionalMaxPool2d FractionalMaxPool3d "
 
 FUNCTIONS = (
     "conv_tbc fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d "
@@ -21,9 +16,8 @@ INITIAL_VALUES = (
 )
 
 OF_PARAMETERS = (
-    "clip_grad_norm convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval "
-    "fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights remove_spectral_norm remove_weight_norm "
-    "skip_init spectral_norm weight_norm "
+    "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format fuse_conv_bn_eval "
+    "fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights "
 )
 
 PARALLEL = "DistributedDataParallelCPU"

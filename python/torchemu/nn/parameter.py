@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchemu._tensor.copying import set_data
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import empty
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
 def _as_subclass(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
@@ -71,6 +72,97 @@ class Buffer(Tensor):
         return t
 
 
+_SHAPELESS = (
+    "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` "
+    "when trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the "
+    "parameters before accessing their attributes."
+)
+
+
+class UninitializedTensorMixin(Tensor):
+    """A parameter or buffer whose shape is yet unknown."""
+
+    cls_to_become: type[Tensor]
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Gives it a shape, and uninitialized memory; it is an ordinary parameter or buffer from now on.
+
+        Args:
+            shape: the shape.
+            device, dtype: others than it was to have.
+        """
+        where = self.device if device is None else device
+        set_data(self, empty(shape, device=where, dtype=self.dtype if dtype is None else dtype))
+        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+
+    @property
+    def shape(self) -> Any:
+        """Not known.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(_SHAPELESS)
+
+    def numel(self) -> int:
+        """Not known.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "Attempted to use an uninitialized parameter in numel. This error happens when you are using a "
+            "`LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is yet unknown.
+
+    Args:
+        requires_grad: whether gradients are recorded for it.
+        device, dtype: that it is to have.
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
+        return _as_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
+        known = memo.get(id(self))
+        if known is None:
+            known = memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return known
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin):
+    """A buffer whose shape is yet unknown.
+
+    Args:
+        requires_grad: as of tensors.
+        device, dtype: that it is to have.
+        persistent: whether it is in the module's state_dict.
+    """
+
+    cls_to_become = Tensor
+    persistent: bool
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> UninitializedBuffer:
+        made: UninitializedBuffer = _as_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        return made
+
+
 def is_lazy(value: Any) -> bool:
-    """False: there are no parameters whose shape is yet unknown."""
-    return False
+    """Whether it is a parameter or buffer whose shape is yet unknown."""
+    return isinstance(value, UninitializedTensorMixin)

@@ -4,7 +4,7 @@
 the same way. Both open an :class:`~torchemu.run.isolation.Isolation`, whose :class:`~torchemu.run.process.Process` is
 what a rank has for itself: modules, environment, arguments, output, random state.
 
-What ranks still share, because it is the process's or the thread's: its number, open files, signal handlers, the
-running event loop of asyncio, the state of the standard library's and of installed packages' modules. Threads are
-refused.
+What ranks still share, because it is the process's: open files, the
+state of the standard library's and of installed packages' modules. Threads of a rank's program are tasks of the rank:
+see :mod:`.threads`.
 """

@@ -17,6 +17,7 @@ from torchemu.multiprocessing import SpawnException
 from torchemu.multiprocessing._errors import signal_name
 from torchemu.run.exits import ImmediateExit
 from torchemu.run.modules import is_program_file
+from torchemu.run.threads import waits
 
 _INTERNAL = (_runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -83,6 +84,8 @@ def shown(error: BaseException) -> str:
     trace = traceback.TracebackException.from_exception(error)
     if not _full():
         _cut(trace)
+        if isinstance(error, DeadlockError):
+            waits.cut(trace)
     if isinstance(error, SpawnException):
         trace.__cause__ = None  # the message has it
     return "".join(trace.format())

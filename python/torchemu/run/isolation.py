@@ -16,7 +16,7 @@ from torchemu.run.interpreter import Interpreter
 from torchemu.run.modules import Rules, Table
 from torchemu.run.output import Lines
 from torchemu.run.process import Process
-from torchemu.run.threads import importing
+from torchemu.run.threads import importing, logs
 from torchemu.run.transfer import Inheritance, Parcel
 
 ISOLATED = ("megatron",)
@@ -79,6 +79,7 @@ class Isolation:
             for part in self._parts:
                 part.install(stack)
             importing.install(stack, self._rules)
+            logs.install(stack)
             self._undo = stack.pop_all().close
         return self
 

@@ -196,6 +196,8 @@ class _Handlers:
         process = current()
         if process is None or signalnum in _OF_TIMERS:
             return self._real_set(signalnum, handler)
+        if _runtime.current().task != _runtime.current().rank:
+            raise ValueError("signal only works in main thread of the main interpreter")
         before = self._get(signalnum)
         if signalnum in _FIRM:
             raise OSError(22, "Invalid argument")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchemu._grad_mode import no_grad
+from torchemu._grad_mode import enable_grad, no_grad
 from torchemu._streams import Stream, current_stream
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import empty, zeros
@@ -193,7 +193,8 @@ class FlatHandle:
 
     def regather(self, full: Tensor) -> None:
         """Before a unit's backward pass: as many bytes as in its forward pass. The elements are there already."""
-        self.show(full)
+        with enable_grad():  # for what is calculated again from them
+            self.show(full)
         if self._sharding.splits and self.regathers:
             with no_grad():
                 self._gather_into(full.data, self._shard_for_use())

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from torchemu.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
 
 WRAPPED = "_fsdp_wrapped_module."
+_WRAPPERS = (WRAPPED, "_checkpoint_wrapped_module.", "_orig_mod.")
+
+
+def plain(name: str) -> str:
+    """The name of a parameter without those of the wrappers around modules."""
+    for wrapper in _WRAPPERS:
+        name = name.replace(wrapper, "")
+    return name
 
 
 class StateMethods(Module):
@@ -126,7 +134,7 @@ class StateMethods(Module):
     ) -> Iterator[tuple[str, Parameter]]:
         """The parameters and their names; while they are whole without a word of units."""
         for name, p in super().named_parameters(prefix, recurse, remove_duplicate):
-            yield (name.replace(WRAPPED, "") if self._summoned else name), p
+            yield (plain(name) if self._summoned else name), p
 
     # -- state_dict
 
@@ -277,9 +285,8 @@ def _owners(model: Module) -> dict[int, Owner]:
         handle = getattr(module, "_handle", None) if module in set(units_of(model)) else None
         if handle is None:
             continue
-        before = f"{path}." if path else ""
-        prefix = f"{before}{WRAPPED}".replace(WRAPPED, "")
-        places = {prefix + place.path.replace(WRAPPED, ""): place for place in handle.places}
+        prefix = plain(f"{path}." if path else "")
+        places = {prefix + plain(place.path): place for place in handle.places}
         if handle.as_originals:
             found.update({id(place.param): (handle, {name: place}) for name, place in places.items()})
         else:
@@ -287,7 +294,7 @@ def _owners(model: Module) -> dict[int, Owner]:
     known = {id(place.param) for handle, _ in found.values() if handle for place in handle.places}
     for name, p in model.named_parameters():
         if id(p) not in found and id(p) not in known:
-            found[id(p)] = None, {name.replace(WRAPPED, ""): None}
+            found[id(p)] = None, {plain(name): None}
     return found
 
 

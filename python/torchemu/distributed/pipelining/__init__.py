@@ -1,10 +1,19 @@
-"""torch.distributed.pipelining: not supported. Its names can be imported, and say so when used."""
+"""torch.distributed.pipelining: a model in stages, one or several a rank, and the order of their passes."""
 
 from torchemu._unsupported import unsupported_names
+from torchemu.distributed.pipelining.schedules import (
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleLoopedBFS,
+)
+from torchemu.distributed.pipelining.stage import PipelineStage
+
+__all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS"]
 
 __getattr__ = unsupported_names(
     "torch.distributed.pipelining",
-    "Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble "
-    "ScheduleLoopedBFS ScheduleZBVZeroBubble SplitPoint build_stage pipe_split pipeline",
-    "send activations to the next stage and gradients back, with send and recv",
+    "Pipe ScheduleDualPipeV ScheduleInterleavedZeroBubble ScheduleZBVZeroBubble SplitPoint build_stage pipe_split "
+    "pipeline",
+    "make each stage's module, a PipelineStage of it, and use Schedule1F1B or ScheduleInterleaved1F1B",
 )

@@ -11,6 +11,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu._autograd.derivative import LATER, Joint
 from torchemu._grad_mode import no_grad
+from torchemu._tensor import reductions
 from torchemu._tensor.autocasting import castable
 from torchemu._tensor.conversion import converted
 from torchemu._tensor.core import Tensor
@@ -143,16 +144,32 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """batch_norm of each element of the batch for itself; running means are not kept.
+    """batch_norm of each element of the batch for itself.
+
+    Args:
+        input: (N, C, …), of floats.
+        running_mean, running_var: of C; None: not kept. The means of the means and variances of all elements go into
+            them.
+        weight, bias: of C; None: nothing of the kind.
+        use_input_stats: else the running ones are used.
+        momentum: how much of the running means is to be this batch's.
+        eps: keeps the divisor from zero.
 
     Raises:
-        NotImplementedError: running means. ValueError: a channel has only one element.
+        ValueError: a channel has only one element. RuntimeError: neither the input's nor running means.
     """
-    if running_mean is not None or running_var is not None or not use_input_stats:
-        raise NotImplementedError("instance_norm with running statistics is not supported: leave them out")
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     if math.prod(input._shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
-    return _affine(layer_norm(input.flatten(2), (math.prod(input._shape[2:]),), eps=eps), input, weight, bias)
+    flat = input.flatten(2)
+    with no_grad():
+        for running, found in ((running_mean, reductions.mean), (running_var, reductions.var)):
+            if running is not None:
+                running.lerp_(found(flat, -1).mean(0).to(running.dtype), momentum)
+    return _affine(layer_norm(flat, (math.prod(input._shape[2:]),), eps=eps), input, weight, bias)
 
 
 @castable

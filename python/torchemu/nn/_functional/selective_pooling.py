@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -92,10 +93,13 @@ def _with_indices(function: Callable[..., Any], text: str) -> Callable[..., Any]
     """The same, which returns also where the elements were."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        kwargs.pop("return_indices", None)
-        return function(*args, **kwargs, return_indices=True)
+        given = signature.bind(*args, **kwargs).arguments
+        return function(**{**given, "return_indices": True})
 
-    return _named(call, f"{function.__name__}_with_indices", text)
+    signature = inspect.signature(function)
+    named = _named(call, f"{function.__name__}_with_indices", text)
+    named.__signature__ = signature  # type: ignore[attr-defined]
+    return named
 
 
 max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (

@@ -10,6 +10,7 @@ from torchemu.nn.modules import (
     convolution,
     distance,
     dropout,
+    lazy,
     linear,
     loss,
     margins,
@@ -29,6 +30,7 @@ from torchemu.nn.modules.container import *
 from torchemu.nn.modules.convolution import *
 from torchemu.nn.modules.distance import *
 from torchemu.nn.modules.dropout import *
+from torchemu.nn.modules.lazy import *
 from torchemu.nn.modules.linear import *
 from torchemu.nn.modules.loss import *
 from torchemu.nn.modules.margins import *
@@ -50,6 +52,7 @@ __all__ += container.__all__
 __all__ += convolution.__all__
 __all__ += distance.__all__
 __all__ += dropout.__all__
+__all__ += lazy.__all__
 __all__ += linear.__all__
 __all__ += loss.__all__
 __all__ += normalization.__all__

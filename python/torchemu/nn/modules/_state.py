@@ -10,7 +10,7 @@ from typing import Any
 from torchemu._grad_mode import no_grad
 from torchemu._tensor.core import Tensor
 from torchemu.nn.modules._members import Members
-from torchemu.nn.parameter import Parameter
+from torchemu.nn.parameter import Parameter, is_lazy
 from torchemu.utils.hooks import Hooks, RemovableHandle, registered
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
@@ -80,7 +80,7 @@ class States(Members):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Puts the module's own members, without those of its children, into the dictionary."""
         for name, t in self._saved().items():
-            destination[prefix + name] = t if keep_vars else t.detach()
+            destination[prefix + name] = t if keep_vars or is_lazy(t) else t.detach()
         if type(self).get_extra_state is not States.get_extra_state:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 

@@ -209,16 +209,17 @@ class _InstanceNorm(_NormBase):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if track_running_stats:
-            raise NotImplementedError("InstanceNorm with track_running_stats=True is not supported")
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """The same shape."""
         self._check_input_dim(input)
-        if input.dim() == self._dims[0]:
-            return F.instance_norm(input.unsqueeze(0), weight=self.weight, bias=self.bias, eps=self.eps).squeeze(0)
-        return F.instance_norm(input, weight=self.weight, bias=self.bias, eps=self.eps)
+        alone = input.dim() == self._dims[0]
+        of_input = self.training or not self.track_running_stats
+        options: tuple[Any, ...] = (self.weight, self.bias, of_input, self.momentum or 0.0, self.eps)
+        x = input.unsqueeze(0) if alone else input
+        result = F.instance_norm(x, self.running_mean, self.running_var, *options)
+        return result.squeeze(0) if alone else result
 
 
 class InstanceNorm1d(_InstanceNorm):

@@ -9,7 +9,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import empty
 from torchemu.nn import functional as F  # noqa: N812 (its usual name)
 from torchemu.nn import init
-from torchemu.nn._functional.convolution import for_each
+from torchemu.nn._functional.convolution import _edges, for_each
 from torchemu.nn.modules.module import Module
 from torchemu.nn.parameter import Parameter
 
@@ -65,8 +65,8 @@ class _Convolution(Module):
         if self.padding_mode not in _MODES:
             raise ValueError(f"padding_mode must be one of {set(_MODES)}, but got padding_mode='{self.padding_mode}'")
         _check_word(options["padding"], options["stride"])
-        if self.padding_mode != "zeros":
-            raise NotImplementedError(f"padding_mode={self.padding_mode!r} is not supported: only 'zeros' is")
+        if self.padding_mode != "zeros" and self._transposed:
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         for name, value in options.items():
             setattr(self, name, value if isinstance(value, str) else for_each(value, self._ndim, name))
         first, second = channels if self._transposed else (channels[1], channels[0])
@@ -90,6 +90,7 @@ class _Convolution(Module):
         parts += [f"dilation={self.dilation}"] * (self.dilation != (1,) * self._ndim)
         parts += [f"output_padding={self.output_padding}"] * (self.output_padding != usual)
         parts += [f"groups={self.groups}"] * (self.groups != 1) + ["bias=False"] * (self.bias is None)
+        parts += [f"padding_mode={self.padding_mode}"] * (self.padding_mode != "zeros")
         return ", ".join(parts)
 
 
@@ -101,7 +102,7 @@ class _Conv(_Convolution):
         kernel_size, stride, padding, dilation: one number, or one for each dimension; padding also "same" or "valid".
         groups: how many parts of the channels have nothing to do with each other.
         bias: whether there is one.
-        padding_mode: "zeros" only.
+        padding_mode: "zeros", "reflect", "replicate", or "circular".
         device, dtype: of the parameters.
     """
 
@@ -125,7 +126,11 @@ class _Conv(_Convolution):
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """(N, out_channels, …) of (N, in_channels, …)."""
         function = (F.conv1d, F.conv2d, F.conv3d)[self._ndim - 1]
-        return function(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            edges = _edges(padding, self.kernel_size, self.stride, self.dilation)
+            input, padding = F.pad(input, [n for edge in reversed(edges) for n in edge], self.padding_mode), 0  # noqa: A001
+        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class _ConvTransposed(_Convolution):

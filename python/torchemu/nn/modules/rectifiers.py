@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from torchemu._tensor.core import Tensor
@@ -103,11 +104,30 @@ class Hardtanh(Module):
     Args:
         min_val, max_val: the bounds.
         inplace: change the argument itself.
+        min_value, max_value: what the bounds were once called.
+
+    Raises:
+        AssertionError: they are the wrong way round.
     """
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
-        self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
+        for name, value in (("min", min_value), ("max", max_value)):
+            if value is not None:
+                text = f"keyword argument `{name}_value` is deprecated and rename to `{name}_val`"
+                warnings.warn(text, FutureWarning, stacklevel=2)
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+        self.inplace = inplace
+        if self.max_val <= self.min_val:
+            raise AssertionError("max_val must be larger than min_val")
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """The same shape."""

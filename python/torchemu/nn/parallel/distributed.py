@@ -26,6 +26,7 @@ from torchemu.nn.parallel._buckets import FIRST_LIMIT, MIB
 from torchemu.nn.parallel._delayed import Delayed
 from torchemu.nn.parallel._reducer import Reducer
 from torchemu.nn.parallel._report import logging_data
+from torchemu.nn.parameter import is_lazy
 
 __all__ = ["DistributedDataParallel"]
 
@@ -167,6 +168,11 @@ class DistributedDataParallel(Module, Joinable):
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
                 "gradient."
+            )
+        if any(is_lazy(p) for _, p in named):
+            raise RuntimeError(
+                "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy "
+                "forward pass to correctly initialize the modules"
             )
         self.device_ids = _devices(device_ids, output_device, [p for _, p in named])
         self.device = named[0][1].device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 
 from torchemu._grad_mode import no_grad
@@ -90,3 +91,19 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     for p in _listed(parameters):
         if p.grad is not None:
             p.grad.clamp_(min=-float(clip_value), max=float(clip_value))
+
+
+def clip_grad_norm(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """clip_grad_norm_, as it was once called."""
+    warnings.warn(
+        "torch.nn.utils.clip_grad_norm is now deprecated in favor of torch.nn.utils.clip_grad_norm_.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchemu import _threads
+from torchemu._waiting import host_time
 from torchemu.run.threads.locks import is_foreign
 from torchemu.run.threads.waits import called_by_program, described
 
@@ -40,10 +41,13 @@ def change_failing(kind: type, errors: tuple[type[Exception], ...], *names: str)
 def _tried(method: Callable[..., Any], errors: tuple[type[Exception], ...]) -> Callable[..., Any]:
     @functools.wraps(method)
     def attempt(self: Any, *args: Any, **kwargs: Any) -> Any:
+        foreign = is_foreign()
+        begun = 0 if foreign else host_time()
         try:
             answer = method(self, *args, **kwargs)
         except errors:
-            _passes(self, method, True)
+            if not foreign and host_time() == begun:  # it has not waited itself
+                _passes(self, method, True)
             raise
         vars(self).pop(_LOOKS, None)
         return answer

@@ -14,6 +14,7 @@ from typing import Any
 
 from torchemu import _waiting
 from torchemu.run.threads import asking, locks, starting
+from torchemu.run.threads.local import Local
 
 _PS_PER_SECOND = 10**12
 _SAME = {
@@ -95,7 +96,8 @@ class Copies:
         spec = real.__spec__
         assert spec is not None and spec.loader is not None
         module = self._loaded[name] = types.ModuleType(name, real.__doc__)
-        module.__package__ = spec.parent
+        module.__spec__, module.__loader__, module.__package__ = spec, spec.loader, spec.parent
+        module.__file__ = getattr(real, "__file__", None)
         module.__dict__[COPY] = self
         if spec.submodule_search_locations is not None:
             module.__path__ = list(spec.submodule_search_locations)
@@ -122,8 +124,7 @@ def _low_level() -> types.ModuleType:
     module = types.ModuleType("_thread")
     real = vars(importlib.import_module("_thread"))
     module.__dict__.update(real, **{name: new for name, new in _LOW_LEVEL.items() if name in real})
-    for name in ("_local", "set_name"):  # of threads of the system
-        module.__dict__.pop(name, None)
+    module.__dict__.pop("set_name", None)  # the name of a thread of the system
     return module
 
 
@@ -132,6 +133,7 @@ _LOW_LEVEL: dict[str, Any] = {
     "RLock": locks.RLock,
     "_ThreadHandle": starting.ThreadHandle,
     "_count": starting.count,
+    "_local": Local,
     "_get_main_thread_ident": starting.main_ident,
     "_make_thread_handle": starting.make_thread_handle,
     "_set_sentinel": starting.set_sentinel,

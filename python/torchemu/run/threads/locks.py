@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import _thread
-from typing import Any
+from typing import Any, NoReturn
 
 from torchemu import _runtime, _threads
 from torchemu.run.threads.waits import called_by_program, described, end_of, is_in_condition
@@ -41,6 +41,7 @@ class Lock:
         is_sentinel: the thread that has it releases it when it ends, and others wait for that.
     """
 
+    __module__, __qualname__ = "_thread", "lock"  # as programs, and pickle, see it
     __slots__ = ("__weakref__", "_holder", "_is_sentinel", "_locked", "_looks", "_places")
 
     def __init__(self, *, is_sentinel: bool = False) -> None:
@@ -108,6 +109,9 @@ class Lock:
         state = "locked" if self._locked else "unlocked"
         return f"<{state} _thread.lock object at {id(self):#x}>"
 
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("cannot pickle '_thread.lock' object")
+
     def _is_owned(self) -> bool:
         """For conditions, which otherwise try to acquire it."""
         return self._locked
@@ -121,6 +125,7 @@ class Lock:
 class RLock:
     """As _thread.RLock: the thread that has it may acquire it again."""
 
+    __module__, __qualname__ = "_thread", "RLock"
     __slots__ = ("__weakref__", "_count", "_lock", "_owner")
 
     def __init__(self) -> None:
@@ -164,6 +169,9 @@ class RLock:
     def __repr__(self) -> str:
         state = "locked" if self._count else "unlocked"
         return f"<{state} _thread.RLock object owner={self._owner} count={self._count} at {id(self):#x}>"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("cannot pickle '_thread.RLock' object")
 
     def _is_owned(self) -> bool:
         return self._owner == ident()

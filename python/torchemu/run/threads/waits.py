@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import traceback
 import types
 
 from torchemu import _runtime
@@ -16,7 +17,11 @@ _STARTS = ("Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run")  # what
 
 def is_pythons(code: types.CodeType) -> bool:
     """Whether code is of Python's own library."""
-    return code.co_filename.startswith(_PYTHON) and _INSTALLED not in code.co_filename
+    return _is_of_python(code.co_filename)
+
+
+def _is_of_python(file: str) -> bool:
+    return file.startswith(_PYTHON) and _INSTALLED not in file
 
 
 def called_by_program() -> bool:
@@ -52,6 +57,12 @@ def end_of(name: str, limit: float | None) -> str:
     if program is None:
         return f"the end of thread {name}, for its program has ended"
     return f"the end of thread {name}{_limited(limit)}{_at(program)}"
+
+
+def cut(trace: traceback.TracebackException) -> None:
+    """Takes from a traceback, at its end, the frames of Python's library that the program waits in."""
+    while trace.stack and _is_of_python(trace.stack[-1].filename):
+        trace.stack.pop()
 
 
 def _limited(limit: float | None) -> str:
