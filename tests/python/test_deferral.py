@@ -284,6 +284,26 @@ def trained(weight: np.ndarray) -> Any:
     return arrays(list(layer.parameters()))
 
 
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_a_step_that_is_put_off_has_the_learning_rate_of_its_time(as_tensor: bool) -> None:
+    rates = [0.5, 0.25, 2.0, 1024.0]
+
+    def program(t: Any, x: Any) -> Any:
+        p = nn.Parameter(tensor(X))
+        p.grad = t
+        lr = torch.tensor(rates[0], device="cpu") if as_tensor else rates[0]
+        sgd = torch.optim.SGD([p], lr=lr)
+        for after in rates[1:]:
+            sgd.step()
+            if as_tensor:
+                lr.fill_(after)
+            else:
+                sgd.param_groups[0]["lr"] = after
+        return p
+
+    same(ahead(program), X - sum(rates[:-1]) * SUM)  # all exact
+
+
 def test_random_numbers_come_in_the_order_of_the_program() -> None:
     def program(t: Any, x: Any) -> Any:
         torch.manual_seed(7)
