@@ -148,11 +148,14 @@ def alike(value: Any) -> Any:
     if isinstance(value, tuple):
         parts = tuple([alike(each) for each in value])
         return None if None in parts else parts
-    if isinstance(value, dict):
-        return alike(tuple(value.items()))
+    if isinstance(value, _PLAIN):
+        return type(value), value
     if isinstance(value, float):
         return (type(value),)
-    return (type(value), value) if isinstance(value, _PLAIN) else None
+    if isinstance(value, dict):
+        values = alike(tuple(value.values()))
+        return None if values is None else (*value, values)
+    return None
 
 
 def stand_ins(operands: Sequence[Any]) -> list[Any]:
