@@ -247,8 +247,9 @@ _CURRENT: ThreadLocal[Stream] = ThreadLocal(_DEFAULT.get)
 
 
 def of_new_thread() -> Stream:
-    """The current stream that a thread of the rank begins with: the default one, as in PyTorch. But where gloo does what
-    devices do here there are no streams, and a host that waits for an operation of its own waits for no other thread's.
+    """The current stream that a thread of the rank begins with: the default one, as in PyTorch. But where gloo does
+    what devices do here there are no streams, and a host that waits for an operation of its own waits for no other
+    thread's.
     """
     context = _runtime.current()
     group = context.group or context.inherited

@@ -129,8 +129,8 @@ class Tasks:
             _runtime.switch_to(before)
 
     def takes(self, interrupt: BaseException) -> bool:
-        """Whether Ctrl-C is for another than the running task: for a rank's main program while a thread of it runs, as in
-        Python. It gets it where it waits."""
+        """Whether Ctrl-C is for another than the running task: for a rank's main program while a thread of it runs, as
+        in Python. It gets it where it waits."""
         context = _runtime.running()
         threads = None if context is None else context.threads
         if context is None or threads is None or threads.running is None or greenlet.getcurrent() is self.loop:

@@ -15,6 +15,7 @@ from ranks import on_ranks
 
 import torchemu as torch
 from torchemu import nn
+from torchemu._tensor import deferral
 from torchemu._waiting import host_time, reach
 
 dist = torch.distributed
@@ -282,6 +283,67 @@ def trained(weight: np.ndarray) -> Any:
         layer(tensor(np.concatenate([MINE, THEIRS]) / 10)).square().mean().backward()
         adam.step()
     return arrays(list(layer.parameters()))
+
+
+def like_earlier_ones(t: Any, x: Any, np_or_torch: Any) -> list[Any]:
+    """Calls some of which are alike but for their numbers, and some of which are so almost."""
+    found = []
+    for k in (0.5, -2.0, 3):
+        found += [t * k + x * k, x / (t + k), t.sum(0) * k, t.sum(1) * k, t.sum(), t[:1].sum(0), t.T[:2] + k, t.T + t.T]
+        found += [t @ x.T, t[:, :2] @ x.T[:2], t[:, 1:] @ x.T[1:], np_or_torch.where(x > k, x, x * k) - t]
+        t = t - x * k
+        t[:1] *= k
+        t += x
+    return found
+
+
+@pytest.mark.parametrize("known", [3, deferral.MOST_CALLS])
+def test_calls_like_earlier_ones_give_their_own_results(known: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferral, "MOST_CALLS", known)
+    mine = ahead(lambda t, x: like_earlier_ones(t.clone(), x, torch))
+    exact = like_earlier_ones(SUM.astype(np.float64), X.astype(np.float64), np)
+    assert len(mine) == len(exact)
+    for found, wanted in zip(mine, exact, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_what_is_wrong_with_a_call_like_earlier_ones_is_found_at_once() -> None:
+    def program(t: Any, x: Any) -> Any:
+        for _ in range(3):
+            t = t + x
+            with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match"):
+                t + x[:, :2]
+            t.mul_(x[:1])
+            with pytest.raises(RuntimeError, match="broadcast shape"):
+                t.mul_(torch.ones(2, 2, 3))
+            with pytest.raises(RuntimeError, match="cannot be multiplied"):
+                t @ x
+        return t
+
+    want = SUM
+    for _ in range(3):
+        want = (want + X) * X[:1]
+    same(ahead(program), want)
+
+
+@pytest.mark.parametrize("as_tensor", [False, True])
+def test_a_step_that_is_put_off_has_the_learning_rate_of_its_time(as_tensor: bool) -> None:
+    rates = [0.5, 0.25, 2.0, 1024.0]
+
+    def program(t: Any, x: Any) -> Any:
+        p = nn.Parameter(tensor(X))
+        p.grad = t
+        lr = torch.tensor(rates[0], device="cpu") if as_tensor else rates[0]
+        sgd = torch.optim.SGD([p], lr=lr)
+        for after in rates[1:]:
+            sgd.step()
+            if as_tensor:
+                lr.fill_(after)
+            else:
+                sgd.param_groups[0]["lr"] = after
+        return p
+
+    same(ahead(program), X - sum(rates[:-1]) * SUM)  # all exact
 
 
 def test_random_numbers_come_in_the_order_of_the_program() -> None:

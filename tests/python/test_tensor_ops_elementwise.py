@@ -150,6 +150,19 @@ def test_erf_is_that_of_libm_over_its_range() -> None:
     np.testing.assert_allclose(back.numpy(), np.tanh(x[5000:15000].numpy()), rtol=1e-10)
 
 
+def test_erf_of_float32_is_the_number_next_to_libms() -> None:
+    at = np.arange(-8300, 8301) / 2048  # the places of the table, halfway between them, and next to both
+    tiny = np.ldexp(1.0, np.arange(-149, 2))
+    x = np.concatenate([at, at + 1 / 4096, np.nextafter(at + 1 / 4096, 9), np.linspace(-4.5, 4.5, 70_001), tiny, -tiny])
+    x = np.append(x, [0.0, -0.0, 1e30, math.inf, -math.inf]).astype(np.float32)
+    found, exact = torch.tensor(x).erf().numpy(), np.array([math.erf(v) for v in x.astype(float)])
+    last_digit = np.spacing(np.abs(exact).astype(np.float32)).astype(float)
+    assert np.all(np.abs(found.astype(float) - exact) <= 0.5001 * last_digit)
+    assert np.array_equal(np.signbit(found), np.signbit(x))
+    assert torch.tensor([1.0, math.nan]).erf().isnan().tolist() == [False, True]
+    assert torch.zeros(0, 3).erf().shape == (0, 3)
+
+
 # -- two operands
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {

@@ -5,7 +5,7 @@ computed when it is issued, if its operands are in place or come to be so in no 
 run. Where these come later, or wait for this one, it is issued with stand-ins for the elements that are missing: they
 tell its results' shapes and dtypes, and whatever is wrong with its arguments. It is then computed as soon as the
 elements are there, whatever the rank does meanwhile, and whoever needs its results waits for that, as for those of a
-collective; see torchemu/deferral.go.
+collective; see torchemu/deferral.go. A call like one before needs no stand-ins: what that one showed is known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from torchemu import _runtime
+from torchemu import _runtime, dtypes
 from torchemu._binding import go
 from torchemu._tensor.core import Tensor, aliased_to
 from torchemu._tensor.generator import Generator
@@ -25,6 +25,15 @@ from torchemu._tensor.storage import Storage
 
 MOST = 1024
 """Computations that a rank may have put off, as many as a device has room for launches; with more its host waits."""
+
+MOST_CALLS = 4096
+"""Calls of which it is known what they give."""
+
+Layouts = tuple[tuple[tuple[int, ...], dtypes.dtype], ...]
+"""The shapes and dtypes of a call's results, all of them row-major."""
+
+_PLAIN = (int, str, type(None), dtypes.dtype, np.dtype)
+"""Types of values that decide on what a call does, and cannot change."""
 
 
 class Deferrals:
@@ -39,6 +48,18 @@ class Deferrals:
         self._computations: dict[int, tuple[int, Callable[[], None], list[Any]]] = {}
         self._counts: Counter[int] = Counter()
         self._lent: WeakKeyDictionary[Storage, list[list[Any]]] = WeakKeyDictionary()
+        self._layouts: dict[Any, Layouts] = {}
+
+    def layouts(self, call: tuple[Any, ...]) -> Layouts | None:
+        """What calls give that are like this one: what is called, and what alike says of the rest. None: unknown."""
+        return self._layouts.get(call)
+
+    def learn(self, call: tuple[Any, ...], layouts: Layouts) -> None:
+        """Says what they give."""
+        if call[-1] is not None:
+            if len(self._layouts) == MOST_CALLS:
+                self._layouts.clear()
+            self._layouts[call] = layouts
 
     def has_room(self, rank: int) -> bool:
         """Whether a rank may put off more."""
@@ -105,10 +126,33 @@ def put_off(name: str, compute: Callable[[], None], given: list[Any], targets: S
         given: what it reads, as known_later has it, and then finds there.
         targets: what it writes.
     """
+    current().add(name, compute, given, targets)
+
+
+def current() -> Deferrals:
+    """What is put off in the World of the running rank."""
     world = _runtime.current().world
     if world.deferrals is None:
         world.deferrals = Deferrals(world)
-    world.deferrals.add(name, compute, given, targets)
+    return world.deferrals
+
+
+def alike(value: Any) -> Any:
+    """What a call's operands and parameters have in common with those of other calls, of which all are in order if one
+    is, and give results of the same layouts: all but their floating-point numbers. None where others may differ."""
+    if isinstance(value, Tensor):
+        return (value.dtype, value._shape, value._strides) if value.dtype.is_inexact else None
+    if isinstance(value, tuple):
+        parts = tuple([alike(each) for each in value])
+        return None if None in parts else parts
+    if isinstance(value, _PLAIN):
+        return type(value), value
+    if isinstance(value, float):
+        return (type(value),)
+    if isinstance(value, dict):
+        values = alike(tuple(value.values()))
+        return None if values is None else (*value, values)
+    return None
 
 
 def stand_ins(operands: Sequence[Any]) -> list[Any]:

@@ -206,10 +206,16 @@ def called_later(
 ) -> tuple[Tensor, ...]:
     """The results of a call, as _op_several's, which compute(*operands, *params) makes when these are known."""
     given, later = deferral.known_later(operands), deferral.drawn_again(params)
-    arrays = deferral.stand_ins(given)
-    computed = [made.copy() if any(made is array for array in arrays) else made for made in compute(*arrays, *params)]
-    like = _first(operands)
-    results = tuple([wrapped(array, kind, like) for array, kind in zip(computed, kinds, strict=True)])
+    call = op, *kinds, deferral.alike((tuple(operands), params))
+    layouts = deferral.current().layouts(call)
+    if layouts is not None:
+        results = _blank(layouts, _first(operands))
+    else:
+        arrays = deferral.stand_ins(given)
+        made = [array.copy() if any(array is x for x in arrays) else array for array in compute(*arrays, *params)]
+        results = tuple([wrapped(array, kind, _first(operands)) for array, kind in zip(made, kinds, strict=True)])
+        if all(t._strides is None for t in results):
+            deferral.current().learn(call, tuple([(t._shape, t.dtype) for t in results]))
     into = [deferral.elements(t) for t in results]
 
     def fill() -> None:
@@ -223,13 +229,22 @@ def called_later(
     return results
 
 
+def _blank(layouts: deferral.Layouts, like: Tensor) -> tuple[Tensor, ...]:
+    """Tensors to put results into, where another one is."""
+    world = like._storage.world
+    return tuple([adopted(world, np.zeros(shape, kind.numpy), kind, like.device) for shape, kind in layouts])
+
+
 def written_later(
     op: Op, targets: Outputs, operands: Inputs, write: Callable[..., Any], params: tuple[Any, ...] = ()
 ) -> None:
     """Lets a call write into tensors when these and its operands are known: ``write(*targets, *operands, *params)``, of
     arrays and numbers. Recording it is left to the caller."""
     given, into = deferral.known_later(operands), [*map(deferral.alias, targets)]
-    write(*map(deferral.stand_in, targets), *deferral.stand_ins(given), *params)
+    call = op, len(targets), deferral.alike((targets, tuple(operands), params))
+    if deferral.current().layouts(call) is None:
+        write(*map(deferral.stand_in, targets), *deferral.stand_ins(given), *params)
+        deferral.current().learn(call, ())
 
     def fill() -> None:
         write(*[deferral.elements(t, writable=True) for t in into], *deferral.found(given), *params)

@@ -202,7 +202,10 @@ def _into_later(
     call = None
     if any(t._storage.tracked for t in (target, *operands) if isinstance(t, Tensor)):
         call = _before_write(op, target, operands, params)
-    dispatch.written_later(op, (target,), operands, lambda array, *arrays: _into(array, op, plan, list(arrays), params))
+    n = len(operands)
+    dispatch.written_later(
+        op, (target,), operands, lambda array, *args: _into(array, op, plan, list(args[:n]), args[n:]), params
+    )
     dispatch.written(target, call)
     return target
 

@@ -66,8 +66,8 @@ class Ranks:
             self.advance()
 
     def are_ours(self) -> bool:
-        """Whether it is the running thread that runs them while it waits: the first that has waited for them, or, before,
-        the main program's."""
+        """Whether it is the running thread that runs them while it waits: the first that has waited for them, or,
+        before, the main program's."""
         if self.tasks is None:
             return self.parent.task == self.parent.rank
         return greenlet.getcurrent() is self.tasks.loop

@@ -317,9 +317,10 @@ def evaluated(closure: Callable[[], Any] | None) -> Any:
         return closure()
 
 
-def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, *params: Any) -> None:
-    """Runs an operation that writes into several tensors; op.compute gets their arrays, then the gradient's. A complex
-    parameter is for it two real ones."""
+def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, group: dict[str, Any], *params: Any) -> None:
+    """Runs an operation that writes into several tensors; op.compute gets their arrays, the gradient's, the options of
+    the group as they are now, and the rest. A complex parameter is for it two real ones."""
+    params = ({name: _as_now(option) for name, option in group.items() if name != "params"}, *params)
     compute = functools.partial(quietly, _on_parts, op, len(targets) + 1)
     for t in targets:
         dispatch.check_writable(t)
@@ -333,6 +334,13 @@ def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, *params: Any
         dispatch._done(op, targets, (grad,), params)
     for t in targets:
         record.after_write(t, None)
+
+
+def _as_now(option: Any) -> Any:
+    """An option that no change reaches: the step may be put off until a scheduler has been at it."""
+    if isinstance(option, tuple):
+        return tuple([_as_now(each) for each in option])
+    return option.item() if isinstance(option, Tensor) else option
 
 
 def _on_parts(op: dispatch.Op, arrays: int, *args: Any) -> None:
