@@ -35,6 +35,7 @@ type Backend struct {
 	tuner    *ccl.Tuner
 	groups   []*ProcessGroup
 	known    map[int]*sightings // by rank; nil: nobody asks, see KeepOrder
+	inquiry  inquiry
 }
 
 // NewBackend returns a backend for the World. It is an error when no collective has an algorithm of that name.

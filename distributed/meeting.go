@@ -30,6 +30,8 @@ type meeting struct {
 	broken  error          // why the collective can never run
 	loss    loss           // why it cannot go on
 
+	asked bool // whom it needs, and has not answered
+
 	// Once all have joined:
 	sizes    []int // elements of each block; nil when they are equal
 	elems    int   // of all blocks together

@@ -13,17 +13,53 @@ type seat struct {
 	member int
 }
 
-// Needs lists the ranks that have yet to do something. It implements torchemu.Reason.
+// Needs lists the ranks that have yet to do something. It implements torchemu.Reason. What the members' parts follow may
+// follow this meeting in turn: they called several collectives, and not in the same order. Then it is the other members
+// that are held up, or those that hold this one up.
 func (s seat) Needs() []int {
 	if s.missing > 0 {
 		return s.absent()
 	}
-	for _, p := range s.parts {
+	q := &s.group.backend.inquiry
+	if s.asked {
+		q.circular = true
+		return nil
+	}
+	s.asked, q.depth = true, q.depth+1
+	needs := s.followed()
+	s.asked, q.depth = false, q.depth-1
+	if held := s.held(); q.circular && len(held) > 0 {
+		needs = held
+	}
+	q.circular = q.circular && q.depth > 0
+	return needs
+}
+
+// inquiry is how far meetings have asked each other whom they need.
+type inquiry struct {
+	depth    int  // meetings that have asked
+	circular bool // one was asked by those that it asked
+}
+
+// followed lists whom the first thing needs that a part follows.
+func (m *meeting) followed() []int {
+	for _, p := range m.parts {
 		for _, e := range torchemu.Unfinished(p.after...) {
 			return e.Reason().Needs()
 		}
 	}
 	return nil
+}
+
+// held lists the other members whose parts follow something that has not ended.
+func (s seat) held() []int {
+	var ranks []int
+	for i, p := range s.parts {
+		if i != s.member && len(torchemu.Unfinished(p.after...)) > 0 {
+			ranks = append(ranks, s.group.Members[i])
+		}
+	}
+	return ranks
 }
 
 // String describes what a member waits for. It implements torchemu.Reason.
