@@ -54,8 +54,14 @@ type letter struct {
 	brought  sightings
 }
 
-// Source is the group rank that a receive got its message from, once it is done.
-func (w *Work) Source() int { return w.source }
+// Source is the group rank that a receive got its message from, once it is done. AnySource: it is no receive, or has got
+// none from any rank yet.
+func (w *Work) Source() int {
+	if w.letter == nil || w.letter.sending {
+		return AnySource
+	}
+	return w.source
+}
 
 // Send issues a message with t's elements to a member. It meets the first receive there that asks for this sender
 // and tag, and ends when the message has arrived: there is no buffer in between.

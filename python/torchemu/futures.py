@@ -66,9 +66,16 @@ class Future(Generic[T]):
         return self._result
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """A future of what the callback will return, which is called with this future once it has a value."""
+        """A future of what the callback will return, which is called with this future once it has a value. What the
+        callback raises is the cause of a RuntimeError, which is the future's.
+
+        Raises:
+            TypeError: the callback cannot be called.
+        """
+        if not callable(callback):
+            raise TypeError(f"then(): incompatible function arguments: {callback!r} is not a function")
         after: Future[S] = Future()
-        self._when_complete(lambda future: after._calculate(lambda: callback(future), [future]))
+        self._when_complete(lambda future: after._calculate(lambda: _called(callback, future), [future]))
         return after
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
@@ -102,7 +109,10 @@ class Future(Generic[T]):
 
     def _finish(self, result: Any, error: Exception | None) -> None:
         if self._complete:
-            raise RuntimeError("the Future has a value already")
+            raise RuntimeError(
+                "Attempting to mark a completed Future as complete again. "
+                "Note that a Future can only be marked completed once."
+            )
         self._complete, self._result, self._error = True, result, error
         if self._signal is not None:
             go.Fire(self._signal.number, _runtime.current().rank)
@@ -132,6 +142,14 @@ class Future(Generic[T]):
         context.wait(self._signal.number)
 
 
+def _called(callback: Callable[[Future[T]], S], future: Future[T]) -> S:
+    try:
+        return callback(future)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise RuntimeError(f"Got the following error when running the callback: {what}") from error
+
+
 def _outcome(calculate: Callable[[], T]) -> tuple[T | None, Exception | None]:
     try:
         return calculate(), None
@@ -148,7 +166,7 @@ def issued(result: T, event: Handle) -> Future[T]:
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future of the list, which comes once all of them have values."""
+    """A future of the list, which comes once all of them have values; it fails as the first of them that fails."""
     together: Future[list[Future[Any]]] = Future()
     missing = len(futures)
 
@@ -156,13 +174,20 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
         nonlocal missing
         missing -= 1
         if missing == 0:
-            together._calculate(lambda: futures, futures)
+            together._calculate(lambda: _sound(futures), futures)
 
     for future in futures:
         future._when_complete(one)
     if not futures:
         together.set_result(futures)
     return together
+
+
+def _sound(futures: list[Future[Any]]) -> list[Future[Any]]:
+    """The list, if none has an error."""
+    for future in futures:
+        future.value()
+    return futures
 
 
 def wait_all(futures: list[Future[Any]]) -> list[Any]:

@@ -209,7 +209,7 @@ def test_a_future_of_a_program(open_world: OpenWorld) -> None:
     assert future.done() and (future.wait(), future.value(), after.wait(), seen) == (41, 41, 42, [41])
     assert future.then(lambda f: "at once").value() == "at once"
     for again in (lambda: future.set_result(1), lambda: future.set_exception(ValueError())):
-        with pytest.raises(RuntimeError, match="the Future has a value already"):
+        with pytest.raises(RuntimeError, match="Attempting to mark a completed Future as complete again"):
             again()
 
 
@@ -224,9 +224,41 @@ def test_futures_that_fail(open_world: OpenWorld) -> None:
         future.set_exception("boom")
     future.set_exception(boom)
     assert caught.wait() == "caught"
-    for broken in (future, passed_on):
+    together = futures.collect_all([caught, future])
+    for broken in (future, together):
         with pytest.raises(KeyError, match="boom"):
             broken.wait()
+    with pytest.raises(RuntimeError, match="Got the following error when running the callback: KeyError: 'boom'"):
+        passed_on.wait()
+    with pytest.raises(TypeError, match=r"then\(\): incompatible function arguments"):
+        future.then(None)  # type: ignore[arg-type]
+
+
+def test_a_work_has_ended_once_its_future_was_waited_for(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group("gloo")
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        assert not work.is_success()
+        work.get_future().wait()
+        assert work.is_completed() and work.is_success() and work.exception() is None
+
+    on_ranks(2, program)
+
+
+def test_only_receives_have_a_source(open_world: OpenWorld) -> None:
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group("gloo")
+        message = dist.isend(torch.ones(2), 1) if rank == 0 else dist.irecv(torch.ones(2), 0)
+        for work in (dist.all_reduce(torch.ones(2), async_op=True), *([message] if rank == 0 else [])):
+            with pytest.raises(RuntimeError, match=r"sourceRank\(\) may only be called on work objects"):
+                work.source_rank()
+        assert rank == 0 or message.source_rank() == 0
+
+    on_ranks(2, program)
 
 
 def test_several_futures(open_world: OpenWorld) -> None:

@@ -112,3 +112,30 @@ def test_a_port_that_cannot_be(open_world: OpenWorld, monkeypatch: pytest.Monkey
     monkeypatch.setenv("MASTER_PORT", "70000")
     with pytest.raises(ValueError, match="port must have value from 0 to 65535 but was 70000"):
         next(dist.rendezvous("env://", rank=0, world_size=1))
+
+
+@pytest.mark.parametrize("world_size", [2, 7])
+@pytest.mark.parametrize("by_hand", [False, True], ids=["tcp://", "TCPStore"])
+def test_groups_are_made_again_at_the_same_port(open_world: OpenWorld, world_size: int, by_hand: bool) -> None:
+    """A rank that leaves sooner comes to the store that its master has not closed yet: it is one of the next's."""
+    open_world("sips8")
+
+    def program(rank: int) -> list[bytes]:
+        seen = []
+        for time in range(4):
+            if by_hand:
+                store = dist.TCPStore("localhost", 2345, world_size, rank == 0)
+                dist.init_process_group("gloo", store=store, rank=rank, world_size=world_size)
+            else:
+                dist.init_process_group("gloo", "tcp://localhost:2345", rank=rank, world_size=world_size)
+                store = dist.distributed_c10d._get_default_store()
+            if rank == world_size - 1:
+                store.set("time", str(time))
+            dist.barrier()
+            seen.append(store.get("time"))
+            dist.barrier()
+            dist.destroy_process_group()
+            del store
+        return seen
+
+    assert on_ranks(world_size, program) == [[b"0", b"1", b"2", b"3"]] * world_size

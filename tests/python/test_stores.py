@@ -133,8 +133,16 @@ class TestEveryKind:
         assert str(caught.value) == f"{method}(): incompatible function arguments: {what}"
 
     def test_multi_set_needs_as_many_values_as_keys(self, store: dist.Store) -> None:
-        with pytest.raises(ValueError, match="got 2 keys and 1 values"):
+        with pytest.raises(dist.DistStoreError, match="multiSet keys and values vectors must be of same size"):
             store.multi_set(["a", "b"], ["1"])
+
+    @pytest.mark.parametrize("timeout", [5, 1.5, True, "5", None])
+    def test_a_timeout_is_a_timedelta(self, store: dist.Store, timeout: Any) -> None:
+        with pytest.raises(TypeError, match=r"set_timeout\(\): incompatible function arguments"):
+            store.set_timeout(timeout)
+        if timeout is not None:
+            with pytest.raises(TypeError, match=r"wait\(\): incompatible function arguments"):
+                store.wait(["a"], timeout)
 
 
 @pytest.mark.parametrize("world_size", WORLD_SIZES)

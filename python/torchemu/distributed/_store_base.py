@@ -155,8 +155,6 @@ def data_of(method: str, value: Any) -> bytes:
 
 
 def duration_of(method: str, timeout: Any) -> timedelta:
-    if isinstance(timeout, timedelta):
-        return timeout
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+    if not isinstance(timeout, timedelta):
         raise wrong(method, f"timeout must be a datetime.timedelta, not {type(timeout).__name__}")
-    return timedelta(seconds=timeout)
+    return timeout

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from torchemu._waiting import Line, host_time, picoseconds, reach
 
@@ -18,12 +19,14 @@ class Table:
     Attributes:
         values: by key.
         clients: how many have joined a TCPStore that waits for them.
+        early: those of them who have come since all that it waits for were there.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.values: dict[str, bytes] = {}
         self.clients = 0
+        self.early: list[Any] = []
         self.joined = Line()
         self._queues: defaultdict[str, deque[bytes]] = defaultdict(deque)
         self._readers: defaultdict[str, Line] = defaultdict(Line)

@@ -22,7 +22,7 @@ class Work:
         limit: how long wait() waits; None is for ever.
     """
 
-    __slots__ = ("__weakref__", "_event", "_looks", "_on_host", "_outputs", "_waited", "limit")
+    __slots__ = ("__weakref__", "_event", "_future", "_looks", "_on_host", "_outputs", "_waited", "limit")
 
     def __init__(self, handle: int = 0, outputs: list[Any] | None = None, on_host: bool = False) -> None:
         """Takes over a handle. Programs get works from collectives that they call with async_op=True.
@@ -36,6 +36,7 @@ class Work:
         self._outputs, self._on_host = outputs, on_host or not handle
         self._looks = Looks()
         self._waited = False
+        self._future: futures.Future[list[Any]] | None = None  # the last that was asked for
         self.limit: timedelta | None = None
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -69,7 +70,7 @@ class Work:
         """Whether the operation has ended by the present simulated time. Asking in vain takes time, a microsecond at
         first, in which other ranks run: a program may ask in a loop. After wait() the host waits, and the answer is
         yes."""
-        if self._waited:
+        if self._was_waited_for():
             self.exception()
         return self._looks.at(self._event.number)
 
@@ -80,12 +81,16 @@ class Work:
     def exception(self) -> Exception | None:
         """The error that the operation has ended with; None without one, or when it has not ended. After wait() the
         host waits for it."""
-        if self._waited or go.IsDone(self._event.number):
+        if self._was_waited_for() or go.IsDone(self._event.number):
             try:
                 _runtime.current().wait(self._event.number)
             except Exception as error:
                 return error
         return None
+
+    def _was_waited_for(self) -> bool:
+        """Whether by wait(), or by that of its future."""
+        return self._waited or (self._future is not None and self._future._waited)
 
     def result(self) -> list[Any]:
         """The tensors that the operation writes.
@@ -105,7 +110,8 @@ class Work:
         """
         if self._outputs is None:
             raise RuntimeError("Work::getFuture not implemented.")
-        return futures.issued(self._outputs, self._event)
+        self._future = futures.issued(self._outputs, self._event)
+        return self._future
 
     def get_future_result(self) -> futures.Future[int]:
         """A future of how the operation has ended: 0, which is success.
@@ -124,12 +130,17 @@ class Work:
     unbox = boxed
 
     def source_rank(self) -> int:
-        """The group rank that a receive from any rank got its message from."""
-        if self._outputs is None:
+        """The group rank that a receive got its message from.
+
+        Raises:
+            RuntimeError: the operation is no receive, or one from any rank that has got nothing yet.
+        """
+        source = -1 if self._outputs is None else go.Source(self._event.number)
+        if source < 0:
             raise RuntimeError(
                 "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
             )
-        return go.Source(self._event.number)
+        return source
 
     def _source_rank(self) -> int:
         return self.source_rank()

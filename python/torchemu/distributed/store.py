@@ -92,7 +92,9 @@ class _TableStore(Store):
     def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
         keys, data = keys_of("multi_set", keys), [data_of("multi_set", v) for v in values]
         if len(keys) != len(data):
-            raise ValueError(f"multi_set() needs a value for each key: got {len(keys)} keys and {len(data)} values")
+            raise DistStoreError(
+                f"multiSet keys and values vectors must be of same size, not {len(keys)} and {len(data)}"
+            )
         ask()
         for key, value in zip(keys, data, strict=True):
             self._table.set(key, value)
@@ -256,14 +258,22 @@ class TCPStore(_TableStore):
                 "The server socket has failed to listen on any local network address. "
                 f"port: {self.port}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use"
             )
-        table = table or here.open(where, Table(f"TCPStore({self.host}, {self.port})"))
+        table = table or self._open(here.find(where))
         here.serve(where, self)
         return table
+
+    def _open(self, before: Table | None) -> Table:
+        """A new table. Clients who came to the one before in excess came early: they are this one's."""
+        table = Table(f"TCPStore({self.host}, {self.port})")
+        for client in before.early if before is not None else ():
+            client._table = table
+            table.clients += 1
+        return places().open(self._where(), table)
 
     def _connect(self, deadline: int | None) -> Table:
         ask()
         here, where = places(), self._where()
-        while (table := here.find(where)) is None:
+        while (table := here.find(where)) is None or not here.is_served(where):
             what = f"the master of TCPStore({self.host}, {self.port}), which is not there,"
             if not here.arrivals(where).wait(what, left(deadline)).called:
                 raise DistNetworkError(
@@ -276,6 +286,7 @@ class TCPStore(_TableStore):
         """Counts this client; the master waits until all are there."""
         table = self._table
         table.clients += 1
+        table.early = [*table.early, self] if table.clients % max(world_size, 1) else []
         table.joined.call_all()
         while is_master and table.clients < world_size:
             what = f"the clients of {table.name}, of which {table.clients} of {world_size} are there,"
