@@ -426,7 +426,9 @@ class TestFailures:
 
     def test_spawn_inside_a_rank(self) -> None:
         def program(rank: int) -> str:
-            with pytest.raises(RuntimeError, match="a World has one rank a SIP, all in use") as caught:
+            with pytest.raises(
+                RuntimeError, match="each process has a device of its own, and all are in use"
+            ) as caught:
                 mp.spawn(print, nprocs=1)
             return str(caught.value)
 
