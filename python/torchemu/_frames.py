@@ -15,8 +15,11 @@ import numpy as np
 from torchemu import _runtime
 
 _NUMPY = os.path.dirname(np.__file__) + os.sep
-_STANDARD = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib"))
-_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")  # may be in the library's folder
+STANDARD = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib"))
+"""The folders of the standard library."""
+
+INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+"""What is in the paths of installed packages, which may be in a folder of the standard library."""
 
 
 def is_ours(file: str) -> bool:
@@ -45,7 +48,7 @@ def of_program(files: Iterable[str], ours: Callable[[str], bool] = is_ours) -> l
 
 def _is_called(file: str) -> bool:
     """Whether a file is of what torchemu calls, which may call the program in turn."""
-    return file.startswith(_NUMPY) or (file.startswith(_STANDARD) and not any(part in file for part in _INSTALLED))
+    return file.startswith(_NUMPY) or (file.startswith(STANDARD) and not any(part in file for part in INSTALLED))
 
 
 def cut(trace: traceback.TracebackException, ours: Callable[[str], bool] = is_ours) -> None:

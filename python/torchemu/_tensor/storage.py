@@ -139,13 +139,14 @@ class Storage:
             self.world.check()
         if not self.pending:
             return
-        state = self._under_way()
-        if state:
+        if t._core is not None:
+            _runtime.current().wait(t._core.number)
+        elif state := self._under_way():
             _runtime.current().wait(self._handle_for(t, state))
         if self.launcher is not None:
             self.launcher.wait_for_launch(self.launch)
             self.launcher = None
-        if not state or not self._under_way():  # other ranks may have used it meanwhile
+        if not self._under_way():  # other ranks may have used it meanwhile
             self.unsettled, self.pending = self.lends, False
 
     def _under_way(self) -> int:

@@ -7,26 +7,22 @@ import importlib.machinery
 import operator
 import os
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from torchemu import _runtime
+from torchemu._frames import INSTALLED, STANDARD
 
 _MAIN = ("__main__", "__mp_main__")
-_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-_SHARED = (
-    _runtime.PACKAGE,
-    *(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")),
-)
+_SHARED = (_runtime.PACKAGE, *STANDARD)
 
 
 @functools.lru_cache(maxsize=10_000)
 def is_program_file(file: str) -> bool:
     """Whether a source file is part of the program, and not of Python, an installed package or torchemu."""
     path = os.path.abspath(file)
-    return not (file.startswith("<") or path.startswith(_SHARED) or any(part in path for part in _INSTALLED))
+    return not (file.startswith("<") or path.startswith(_SHARED) or any(part in path for part in INSTALLED))
 
 
 class Rules:
