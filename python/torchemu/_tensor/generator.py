@@ -106,12 +106,12 @@ class Generator:
 
     def uniform(self, n: int, digits: int) -> np.ndarray:
         """n numbers in [0, 1), of so many binary digits, as float32, or as float64 if they are more than 24."""
-        words, kind = (self.double_words, np.float64) if digits > 24 else (self.words, np.float32)
-        numbers = np.empty(n, kind)
+        words = self.double_words if digits > 24 else self.words
+        numbers: Any = np.empty(n, np.float64 if digits > 24 else np.float32)
         for start in range(0, n, _CHUNK):
             part = numbers[start : start + _CHUNK]
             part[...] = words(part.size) & np.uint64((1 << digits) - 1)
-            part *= kind(2.0**-digits)
+            part *= 2.0**-digits
         return numbers
 
     def normal(self, n: int, kind: str) -> np.ndarray:
