@@ -171,6 +171,21 @@ def test_relu_has_no_gradient_at_zero_and_below() -> None:
     assert x.grad.tolist()[:3] == [0, 0, 1]
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_relu_hands_on_gradients_bit_by_bit_or_nothing(name: str, order: tuple[int, int]) -> None:
+    numbers = torch.tensor([-np.inf, -2.0, -0.0, 0.0, 1e-7, 3.0, np.inf, np.nan], dtype=name)
+    x = torch.stack([numbers] * 8).permute(order).requires_grad_()
+    grad = torch.stack([numbers] * 8).permute(order[::-1])
+    x.relu().backward(grad)
+    assert x.grad is not None
+    want = torch.zeros(8, 8, dtype=name)
+    for i, j in np.argwhere(np.maximum(x.detach().float().numpy(), 0) > 0):
+        want[i, j] = grad[i, j]
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[want.itemsize]
+    assert x.grad.contiguous().view(bits).tolist() == want.view(bits).tolist()
+
+
 def test_tails_of_activations_stay_finite() -> None:
     for fn in (functional.gelu, functional.silu, torch.sigmoid, torch.tanh, functional.softplus):
         x = torch.tensor([-100.0, -20.0, 20.0, 100.0], requires_grad=True)

@@ -282,6 +282,19 @@ class TestDropout:
         y = F.dropout(torch.ones(64, dtype=torch.float16), 0.3)
         assert set(y.tolist()) == {0.0, float(np.float16(1 / 0.7))}
 
+    def test_what_is_dropped_keeps_its_sign_and_what_is_not_finite_becomes_nan(self) -> None:
+        numbers = np.repeat([-np.inf, -3.0, -0.0, 0.0, 5e-324, 3.0, np.inf, np.nan], 50)
+        torch.manual_seed(5)
+        y = F.dropout(torch.from_numpy(numbers), 0.4).numpy()
+        torch.manual_seed(5)
+        kept = torch.empty(400, dtype=torch.float64).bernoulli_(0.6).numpy()
+        with np.errstate(all="ignore"):
+            want = np.array([x * (1 / 0.6) if keep else x * 0.0 for x, keep in zip(numbers, kept, strict=True)])
+        np.testing.assert_array_equal(y, want)
+        finite = np.isfinite(want)
+        np.testing.assert_array_equal(np.signbit(y[finite]), np.signbit(want[finite]))
+        assert {0.0, 1.0} == set(kept)
+
     def test_misuse(self) -> None:
         for call in (lambda: F.dropout(torch.ones(1), 1.5), lambda: nn.Dropout(1.5)):
             assert refused(call) == ("ValueError", "dropout probability has to be between 0 and 1, but got 1.5")

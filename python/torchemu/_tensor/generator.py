@@ -20,6 +20,7 @@ FIRST_SEED = 67280421310721
 
 _LAYOUT = struct.Struct("<QqBd")  # seed, position in the key, whether a normal number is left, and which
 _KEY = 624
+_CHUNK = 1 << 13  # numbers that are made together: they and the words that they are made of stay in the cache
 
 
 class Generator:
@@ -105,11 +106,13 @@ class Generator:
 
     def uniform(self, n: int, digits: int) -> np.ndarray:
         """n numbers in [0, 1), of so many binary digits, as float32, or as float64 if they are more than 24."""
-        wide = digits > 24
-        words = self.double_words(n) if wide else self.words(n)
-        kind: Any = np.float64 if wide else np.float32
-        numbers = (words & np.uint64((1 << digits) - 1)).astype(kind)
-        return numbers * kind(2.0**-digits)
+        words = self.double_words if digits > 24 else self.words
+        numbers: Any = np.empty(n, np.float64 if digits > 24 else np.float32)
+        for start in range(0, n, _CHUNK):
+            part = numbers[start : start + _CHUNK]
+            part[...] = words(part.size) & np.uint64((1 << digits) - 1)
+            part *= 2.0**-digits
+        return numbers
 
     def normal(self, n: int, kind: str) -> np.ndarray:
         """n normal numbers, 16 at least, for a dtype: in blocks of 16, of which the last overlaps the one before."""

@@ -25,7 +25,7 @@ def _dropout(x: Array, p: float, source: Generator) -> tuple[Array, Array]:
     """The result, and which elements are kept. 1/(1-p) has the precision of the elements' dtype."""
     kept = source.uniform(x.size, 53).reshape(x.shape) < 1 - p
     scale = converted(np.asarray(1 / (1 - p) if p < 1 else 0.0), x.dtype)
-    return np.where(kept, wide(x) * wide(scale), wide(x) * 0), kept
+    return wide(x) * kept * wide(scale), kept
 
 
 DROPOUT = Op(
