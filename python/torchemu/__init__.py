@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """A submodule, or a name of the namespace at its first use; those that change, such as spec, at every use."""
-    if name.startswith("_") and name not in ("__version__", "__all__"):
+    if name.startswith("_") and name not in ("__version__", "__all__") and not name.startswith("_foreach_"):
         raise AttributeError(f"torchemu has no {name!r}")
     if importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")

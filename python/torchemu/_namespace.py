@@ -37,7 +37,7 @@ from torchemu._settings import current as current_settings
 from torchemu._settings import get_default_device, get_default_dtype, set_default_device, set_default_dtype
 from torchemu._streams import Event, Stream
 from torchemu._tensor import *
-from torchemu._tensor import factors, return_types
+from torchemu._tensor import factors, foreach, return_types
 from torchemu._tensor.memory import OldType, old_types
 from torchemu._unsupported import UnsupportedNameError
 from torchemu.amp import autocast, switches
@@ -240,6 +240,7 @@ NAMES: dict[str, Any] = {
     "return_types": return_types,
     "chain_matmul": linalg.chain_matmul,
     **factors.FUNCTIONS,
+    **foreach.functions(),
     **_DTYPES,
     **old_types("cpu"),
     **{name: globals()[name] for name in _OTHERS},

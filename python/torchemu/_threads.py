@@ -13,16 +13,14 @@ from typing import Any
 
 import greenlet
 
-from torchemu import _runtime, _settings, _streams
+from torchemu import _runtime, _settings, _streams, _waiting
 from torchemu._autograd import state as autograd
 from torchemu._binding import go
-from torchemu._waiting import MICROSECOND, Line, Waiter
+from torchemu._waiting import Line, Waiter
 
 _PS_PER_SECOND = 10**12
 _MOST = 2**63 - 1
 _FOR_EVER = _NOBODY = -1  # of go.NewWaitWithin
-_LONGEST_LOOK = 1000 * MICROSECOND
-_LOOKS_PER_DOUBLING = 16
 
 
 class Thread:
@@ -94,25 +92,14 @@ def _trace_by(trace: Any, profile: Any) -> None:
 
 
 class _Own:
-    """What a thread has of its own, kept here while others of its rank run; at first, what a new one begins with."""
+    """What a thread has of its own, kept here while others of its rank run; at first, what is in place."""
 
     def __init__(self, context: _runtime.Context) -> None:
-        stream = _streams.of_new_thread()
-        self.device, self.stream = context.first_device, stream._handle.number
-        self.casts = False
-        self.of_thread: dict[object, Any] = {}
-        _streams.set_stream_of_new_thread(self.of_thread, stream)
-        self.modes = _settings.Settings().modes()
-        self.recording = autograd.State().of_thread()
-        self.loop: Any = None  # of asyncio
-
-    def save(self, context: _runtime.Context) -> None:
-        """Takes over what is in place."""
         self.device, self.stream, self.casts = context.device, context.stream, context.casts
         self.of_thread = context.of_thread
         self.modes, self.recording = _settings.current().modes(), autograd.current().of_thread()
         asyncio = sys.modules.get("_asyncio")
-        self.loop = asyncio._get_running_loop() if asyncio is not None else None
+        self.loop: Any = asyncio._get_running_loop() if asyncio is not None else None
 
     def restore(self, context: _runtime.Context) -> None:
         """Puts it in place."""
@@ -123,6 +110,19 @@ class _Own:
         asyncio = sys.modules.get("_asyncio")
         if asyncio is not None:
             asyncio._set_running_loop(self.loop)
+
+
+class _First(_Own):
+    """What a new thread begins with."""
+
+    def __init__(self, context: _runtime.Context) -> None:
+        stream = _streams.of_new_thread()
+        self.device, self.stream, self.casts = context.first_device, stream._handle.number, False
+        self.of_thread = {}
+        _streams.set_stream_of_new_thread(self.of_thread, stream)
+        self.modes = _settings.Settings().modes()
+        self.recording = autograd.State().of_thread()
+        self.loop = None
 
 
 class Threads:
@@ -140,12 +140,12 @@ class Threads:
         self.ending = False
         self.running: Thread | None = None
         self.living: dict[int, Thread] = {}
-        self._own: dict[Thread | None, _Own] = {None: _Own(context)}
+        self._own: dict[Thread | None, _Own] = {}  # of all but the running one
 
     def begin(self, name: str, daemon: bool, call: Callable[[], None]) -> Thread:
         """Starts one, which runs when the running one waits."""
         thread = Thread(self, name, daemon, call)
-        self._own[thread] = _Own(self.context)
+        self._own[thread] = _First(self.context)
         return thread
 
     def enter(self, thread: Thread | None) -> None:
@@ -154,11 +154,9 @@ class Threads:
         if thread is before:
             return
         context = self.context
-        if before is not None and before.has_ended:
-            del self._own[before]
-        else:
-            self._own[before].save(context)
-        self._own[thread].restore(context)
+        if before is None or not before.has_ended:
+            self._own[before] = _Own(context)
+        self._own.pop(thread).restore(context)
         self.running = thread
         context.task = context.rank if thread is None else thread.task
 
@@ -231,17 +229,11 @@ def sleep(ps: int, what: str, really: bool) -> None:
         go.Release(end)
 
 
-class Looks:
-    """How a thread asks, perhaps in a loop, whether another one has done something. Asking in vain takes time, a
-    microsecond at first, in which others run."""
+class Looks(_waiting.Looks):
+    """How a thread asks, perhaps in a loop, whether another one of its rank has done something."""
 
-    __slots__ = ("_spent",)
-
-    def __init__(self) -> None:
-        self._spent = 0  # picoseconds
+    __slots__ = ()
 
     def in_vain(self, what: str) -> None:
-        """Lets the time pass."""
-        look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
-        self._spent += look
-        sleep(look, what, False)
+        """Lets the time of a look pass; what is what it looks for, for reports."""
+        sleep(self.longer(), what, False)

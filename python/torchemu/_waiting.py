@@ -55,10 +55,14 @@ class Looks:
         """Whether what is behind the handle has ended by the present simulated time."""
         done = go.IsDone(waitable)
         if not done:
-            look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
-            self._spent += look
-            sleep(look)
+            sleep(self.longer())
         return done
+
+    def longer(self) -> int:
+        """How many picoseconds the next look takes, which is one in vain."""
+        look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
+        self._spent += look
+        return look
 
 
 def host_time() -> int:

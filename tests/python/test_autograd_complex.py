@@ -260,12 +260,44 @@ def test_optimizers_take_numbers_for_their_parts(kind: str) -> None:
     )
 
 
-def test_gradcheck_is_for_real_numbers() -> None:
-    z, x = torch.ones(2, dtype=torch.complex128, requires_grad=True), torch.ones(2, requires_grad=True)
-    for function, given in ((torch.abs, z), (lambda t: t * 1j, x)):
-        with pytest.raises(NotImplementedError, match="gradcheck of complex tensors is not supported"):
-            torch.autograd.gradcheck(function, (given,))
-    assert torch.autograd.gradcheck(lambda t: torch.view_as_complex(t.reshape(1, 2)).square().imag, (x,))
+def test_gradcheck_of_complex_numbers() -> None:
+    random = np.random.default_rng(3)
+    array = random.standard_normal((2, 3)) + 1j * random.standard_normal((2, 3))
+    z, x = torch.from_numpy(array).requires_grad_(), torch.from_numpy(array.real.copy()).requires_grad_()
+    for function, given in (
+        (torch.abs, (z,)),
+        (lambda z: z * z.conj() + 1j * z, (z,)),
+        (lambda x: x * 1j, (x,)),
+        (lambda z, x: (z.exp() * x, z.imag), (z, x)),
+        (torch.sgn, (z.detach()[0, 0].requires_grad_(),)),
+        (lambda z: z.T @ z, (z.detach().T.requires_grad_(),)),
+    ):
+        assert torch.autograd.gradcheck(function, given)
+    assert torch.autograd.gradgradcheck(lambda z: z * z * z.conj(), (z,))
+    assert torch.autograd.gradgradcheck(lambda z: (z**3).real, (z,), torch.ones(2, 3, dtype=torch.float64))
+    assert torch.autograd.gradgradcheck(lambda z: z**3, (z,), torch.full((2, 3), 1 - 2j, dtype=torch.complex128))
+    assert torch.autograd.gradcheck(lambda t: torch.view_as_complex(t.reshape(3, 2)).square().imag, (x,))
+
+
+def test_gradcheck_finds_wrong_gradients_of_complex_numbers() -> None:
+    class Wrong(torch.autograd.Function):
+        """z², whose gradient lacks a conjugate."""
+
+        @staticmethod
+        def forward(ctx: Any, z: Any) -> Any:
+            ctx.save_for_backward(z)
+            return z * z
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (z,) = ctx.saved_tensors
+            return grad * 2 * z
+
+    z = torch.tensor([1 + 2j, -0.5j], dtype=torch.complex128, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0"):
+        torch.autograd.gradcheck(Wrong.apply, (z,))
+    assert not torch.autograd.gradcheck(Wrong.apply, (z,), raise_exception=False)
+    assert torch.autograd.gradcheck(lambda z: z * z, (z,))
 
 
 def test_through_collectives() -> None:

@@ -1,5 +1,8 @@
 """torch.autograd: gradients. See torchemu._autograd for how they are recorded and found."""
 
+import importlib
+from typing import Any
+
 from torchemu._autograd.api import backward, grad
 from torchemu._autograd.function import Function
 from torchemu._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -26,3 +29,10 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """torch.autograd.profiler, which is loaded when it is used."""
+    if name == "profiler":
+        return importlib.import_module("torchemu.autograd.profiler")
+    raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu._autograd.api import grad as gradients_of
+from torchemu._tensor.complex_numbers import view_as_real
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.from_data import tensor
 from torchemu._tensor.random_numbers import randn_like
@@ -53,7 +54,8 @@ def gradcheck(
 
     Args:
         func: a function of tensors that returns a tensor or a tuple of them.
-        inputs: its arguments. Those that require gradients should be of float64, and be nothing else's memory.
+        inputs: its arguments. Those that require gradients should be of float64, and be nothing else's memory; or of
+            complex128, of which both parts are changed.
         eps: how much an element is changed, both ways.
         atol, rtol: how far both may be apart: \\|a - n\\| ≤ atol + rtol·\\|n\\|.
         raise_exception: raise instead of returning False.
@@ -117,7 +119,7 @@ def gradgradcheck(
         seeds = tuple(randn_like(y) for y in _outputs(func, given))
     else:
         seeds = tuple(grad_outputs) if isinstance(grad_outputs, Sequence) else (grad_outputs,)
-    seeds = tuple(seed.detach().requires_grad_() for seed in seeds)
+    seeds = tuple(_parts(seed.detach()).requires_grad_() for seed in seeds)
 
     def gradients(*both: Any) -> tuple[Tensor, ...]:
         arguments = both[: len(given)]
@@ -140,19 +142,23 @@ def gradgradcheck(
     )
 
 
-def _refuse_complex(tensors: Sequence[Any]) -> None:
-    if any(isinstance(t, Tensor) and t.dtype.is_complex for t in tensors):
-        raise unsupported("gradcheck of complex tensors", "check a function of their parts: see torch.view_as_real")
+def _parts(t: Tensor) -> Tensor:
+    """Complex numbers as pairs of real ones: what is checked is a function of those."""
+    return view_as_real(t) if t.dtype.is_complex else t
+
+
+def _numbers(array: np.ndarray) -> np.ndarray:
+    """The same of an array, in its memory."""
+    return array[..., np.newaxis].view(array.real.dtype) if array.dtype.kind == "c" else array
 
 
 def _checked(given: Sequence[Any]) -> list[Tensor]:
     """The inputs that require gradients.
 
     Raises:
-        ValueError: there are none. NotImplementedError: one is complex.
+        ValueError: there are none.
     """
     found = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
-    _refuse_complex(found)
     if not found:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of the them have "
@@ -163,7 +169,7 @@ def _checked(given: Sequence[Any]) -> list[Tensor]:
 
 def _warn_of_others(given: Sequence[Any]) -> None:
     for i, t in enumerate(given):
-        if isinstance(t, Tensor) and t.requires_grad and t.dtype is not dtypes.float64:
+        if isinstance(t, Tensor) and t.requires_grad and t.dtype not in (dtypes.float64, dtypes.complex128):
             warnings.warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
                 "will likely fail if all the inputs are not of double precision floating point or complex. ",
@@ -184,7 +190,7 @@ def _check_input(func: Callable[..., Any], given: tuple[Any, ...], t: Tensor, at
                 "gives different values."
             )
         if not np.allclose(analytical, numerical, limits.rtol, limits.atol, equal_nan=True):
-            texts = [tensor(jacobian, dtype=t.dtype, device="cpu") for jacobian in (numerical, analytical)]
+            texts = [tensor(jacobian, dtype=t.dtype.to_real(), device="cpu") for jacobian in (numerical, analytical)]
             raise GradcheckError(
                 f"Jacobian mismatch for output {output} with respect to input {at},\n"
                 f"numerical:{texts[0]}\nanalytical:{texts[1]}\n"
@@ -194,8 +200,7 @@ def _check_input(func: Callable[..., Any], given: tuple[Any, ...], t: Tensor, at
 def _outputs(func: Callable[..., Any], given: tuple[Any, ...]) -> list[Tensor]:
     found = func(*given)
     several = found if isinstance(found, tuple | list) else (found,)
-    _refuse_complex(several)
-    return [t for t in several if isinstance(t, Tensor) and t.dtype.is_floating_point]
+    return [_parts(t) for t in several if isinstance(t, Tensor) and t.dtype.is_inexact]
 
 
 def _values(func: Callable[..., Any], given: tuple[Any, ...]) -> list[np.ndarray]:
@@ -204,7 +209,7 @@ def _values(func: Callable[..., Any], given: tuple[Any, ...]) -> list[np.ndarray
 
 def _numerical(func: Callable[..., Any], given: tuple[Any, ...], t: Tensor, eps: float) -> list[np.ndarray]:
     """For each output the differences, a row for each element of t."""
-    elements = t.data.numpy()
+    elements = _numbers(t.data.numpy())
     rows: list[list[np.ndarray]] = []
     for index in np.ndindex(*elements.shape):
         before = elements[index]
@@ -221,7 +226,7 @@ def _numerical(func: Callable[..., Any], given: tuple[Any, ...], t: Tensor, eps:
 def _analytical(func: Callable[..., Any], given: tuple[Any, ...], t: Tensor, output: int) -> np.ndarray:
     """The same by backward passes, one for each element of the output."""
     result = _outputs(func, given)[output]
-    found = np.zeros((t.numel(), result.numel()))
+    found = np.zeros((t.numel() * (1 + t.dtype.is_complex), result.numel()))
     if not result.requires_grad:
         return found
     for i in range(result.numel()):
@@ -230,5 +235,5 @@ def _analytical(func: Callable[..., Any], given: tuple[Any, ...], t: Tensor, out
         seed = result.new_tensor(one.tolist()).reshape(result.shape)
         (g,) = gradients_of(result, t, seed, retain_graph=True, allow_unused=True)
         if g is not None:
-            found[:, i] = g.detach().numpy().reshape(-1)
+            found[:, i] = _numbers(g.detach().resolve_conj().numpy()).reshape(-1)
     return found

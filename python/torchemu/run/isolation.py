@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchemu.run import clock, exits, random_state, signals, surroundings
 from torchemu.run.importing import Finder
@@ -18,6 +19,9 @@ from torchemu.run.output import Lines
 from torchemu.run.process import Process
 from torchemu.run.threads import importing, logs
 from torchemu.run.transfer import Inheritance, Parcel
+
+if TYPE_CHECKING:
+    from torchemu.run.threads.copies import Sources
 
 ISOLATED = ("megatron",)
 """Installed packages whose modules each rank has for itself: they keep a rank's state in module globals."""
@@ -65,6 +69,13 @@ class Isolation:
         self._rules = Rules(isolate)
         self._parts = [random_state, exits, signals, surroundings, *([clock] if virtual_clock else [])]
         self.go_to = os.chdir
+
+    @functools.cached_property
+    def sources(self) -> Sources:
+        """What ranks' own modules of Python's library are made of."""
+        from torchemu.run.threads.copies import Sources
+
+        return Sources()
 
     def __enter__(self) -> Isolation:
         importlib.import_module("torchemu._namespace")  # on nobody's sys.path but our own

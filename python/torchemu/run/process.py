@@ -51,7 +51,7 @@ class Process:
         """The modules of Python's library that the rank has of its own."""
         from torchemu.run.threads.copies import Copies
 
-        return Copies()
+        return Copies(self._isolation.sources)
 
     def _run(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
         try:

@@ -43,14 +43,51 @@ NAMES = frozenset(
 )
 """The modules that programs get copies of."""
 
+_STATELESS = frozenset({"concurrent.futures._base", "multiprocessing.dummy.connection", "queue"})
+"""Those of them that keep nothing between calls: one copy is enough for all ranks."""
+
 COPY = "__torchemu_copies__"
 """The variable of a copy that holds the Copies it is one of."""
 
 
-class Copies:
-    """Those of one rank."""
+class Sources:
+    """What the copies of all ranks of a run are made of.
+
+    Attributes:
+        common: copies that are no rank's.
+    """
 
     def __init__(self) -> None:
+        self.common = Copies(self)
+        self._codes: dict[str, types.CodeType | None] = {}
+        self._stand_ins: dict[str, types.ModuleType] = {}
+
+    def code(self, real: types.ModuleType) -> types.CodeType | None:
+        """A module's; None for a folder."""
+        name, spec = real.__name__, real.__spec__
+        if name not in self._codes:
+            assert spec is not None and spec.loader is not None
+            self._codes[name] = spec.loader.get_code(name)  # type: ignore[attr-defined] # of source files
+        return self._codes[name]
+
+    def stand_in(self, name: str) -> types.ModuleType:
+        """The module that copies see under this name, one of _STAND_INS."""
+        if name not in self._stand_ins:
+            module = self._stand_ins[name] = types.ModuleType(name)
+            module.__dict__.update(vars(importlib.import_module(name)))
+            _STAND_INS[name](module)
+        return self._stand_ins[name]
+
+
+class Copies:
+    """Those of one rank.
+
+    Args:
+        sources: those of the run.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
         self._loaded: dict[str, types.ModuleType] = {}
 
     def find(self, name: str) -> types.ModuleType | None:
@@ -69,7 +106,7 @@ class Copies:
             The module; None where it is not one of these.
         """
         if from_copy and name in _STAND_INS:
-            return self._stand_in(name)
+            return self._sources.stand_in(name)
         if name not in NAMES:
             return None
         module = self.load(name)
@@ -86,37 +123,36 @@ class Copies:
         package = self.load(parent) if parent in NAMES else None
         if name in self._loaded:  # its package has imported it
             return self._loaded[name]
-        module = self._loaded[name] = _low_level() if name == "_thread" else self._executed(name)
+        module = self._loaded[name] = self._made(name)
         if package is not None:
             setattr(package, child, module)
         return module
 
+    def _made(self, name: str) -> types.ModuleType:
+        if name == "_thread":
+            return _low_level()
+        if name in _STATELESS and self is not self._sources.common:
+            return self._sources.common.load(name)
+        return self._executed(name)
+
     def _executed(self, name: str) -> types.ModuleType:
         real = importlib.import_module(name)
         spec = real.__spec__
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
         module = self._loaded[name] = types.ModuleType(name, real.__doc__)
         module.__spec__, module.__loader__, module.__package__ = spec, spec.loader, spec.parent
         module.__file__ = getattr(real, "__file__", None)
         module.__dict__[COPY] = self
         if spec.submodule_search_locations is not None:
             module.__path__ = list(spec.submodule_search_locations)
-        code = spec.loader.get_code(name)  # type: ignore[attr-defined] # of source files
-        if code is not None:  # None: a folder
+        code = self._sources.code(real)
+        if code is not None:
             exec(code, module.__dict__)
         for same in _SAME.get(name, ()):
             if hasattr(real, same):
                 setattr(module, same, getattr(real, same))
         _CHANGES.get(name, lambda module: None)(module)
         return module
-
-    def _stand_in(self, name: str) -> types.ModuleType:
-        key = f"{name}, as copies see it"
-        if key not in self._loaded:
-            module = self._loaded[key] = types.ModuleType(name)
-            module.__dict__.update(vars(importlib.import_module(name)))
-            _STAND_INS[name](module)
-        return self._loaded[key]
 
 
 def _low_level() -> types.ModuleType:

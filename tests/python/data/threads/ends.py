@@ -16,7 +16,6 @@ def forgotten():
 def lasts():
     go_on.wait()
     print("a thread that is no daemon ends")
-    threading.Thread(target=print, args=("and one that it starts",)).start()
 
 
 def beats():

@@ -29,6 +29,17 @@ run(
 )
 print(seen, data.x, local.value, vars(data))
 
+try:
+    data.__dict__ = {}
+except AttributeError as error:
+    print(error)
+try:
+    threading.local(1)
+except TypeError as error:
+    print(error)
+del data.x
+print(hasattr(data, "x"), vars(local))
+
 variable = contextvars.ContextVar("variable", default="default")
 variable.set("main")
 run(lambda: seen.append(variable.get()), lambda: variable.set("thread"))
@@ -96,3 +107,33 @@ lock = _thread.allocate_lock()
 lock.acquire()
 _thread.start_new_thread(lambda x: (seen.append(x), lock.release()), ("low",))
 print(lock.acquire(), seen[-1])
+
+import copy  # noqa: E402
+import logging  # noqa: E402
+import pickle  # noqa: E402
+import signal  # noqa: E402
+
+logger, handler = logging.getLogger("program"), logging.StreamHandler(sys.stdout)
+handler.setFormatter(logging.Formatter("%(threadName)s says %(message)s"))
+logger.addHandler(handler)
+logger.propagate = False
+logger.warning("one")
+run(lambda: logger.warning("two"), name="another")
+for unpicklable in (threading.Lock(), threading.RLock(), threading.local()):
+    for call in (pickle.dumps, copy.deepcopy):
+        try:
+            call(unpicklable)
+        except TypeError as error:
+            print(error)
+
+
+def sets_handler():
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    except ValueError as error:
+        print(error)
+
+
+run(sets_handler)
+print(type(threading.Lock()), type(threading.RLock()), threading.local)
+print(threading.__name__, threading.__file__ is not None, threading.Thread.__module__, threading.__spec__.name)
