@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
+import pickle
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -377,3 +379,25 @@ class TestLayouts:
         with pytest.raises(ValueError, match=r"an axis of 6 cannot be split into \[3, 2\]"):
             split(((2, 100), (3, 1)), [3, 2])
         assert Layout((((2, 1),), ((2, 1),))).overlaps()
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda mesh: pickle.loads(pickle.dumps(mesh))])
+def test_copies_have_the_same_groups(open_world: OpenWorld, again: Callable[[DeviceMesh], DeviceMesh]) -> None:
+    open_world(SIXTY_FOUR)
+
+    def program(rank: int, mesh: DeviceMesh) -> None:
+        flat = mesh["a", "b"]._flatten("ab")
+        for original in (mesh, mesh["b"], flat):
+            made = again(original)
+            assert made == original and made.get_coordinate() == original.get_coordinate()
+            assert made.get_all_groups() == original.get_all_groups()
+        assert dist.get_process_group_ranks(again(mesh)["c"].get_group()) == along((2, 2, 2), rank, [2])
+
+    on_mesh((2, 2, 2), program)
+
+
+@pytest.mark.parametrize("shape", [(-1, 2), (-2, -2), (0, 4), (0,)])
+def test_sizes_are_positive(open_world: OpenWorld, shape: tuple[int, ...]) -> None:
+    open_world()
+    with pytest.raises(RuntimeError, match="mesh_shape must be of sizes from 1 on"):
+        init_device_mesh("cpu", shape)

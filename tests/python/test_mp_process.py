@@ -378,6 +378,17 @@ class TestFailures:
         assert isinstance(error, mp.SpawnException)
         assert [(f.rank, f.pid) for f in error.errors] == [(2, error.pid)]
 
+    @pytest.mark.parametrize(
+        "left", [SystemExit(True), SystemExit("a word"), BaseException("no Exception"), GeneratorExit()]
+    )
+    def test_what_is_no_exception_is_an_exit_with_1(self, left: BaseException) -> None:
+        def program(rank: int) -> None:
+            raise left
+
+        with pytest.raises(mp.ProcessExitedException, match=r"^process 0 terminated with exit code 1\n") as caught:
+            mp.spawn(program, nprocs=2)
+        assert caught.value.exit_code == 1 and caught.value.exit_code is not True
+
     def test_an_interrupt_of_its_own_is_a_good_end(self) -> None:
         def program(rank: int) -> None:
             if rank != 1:

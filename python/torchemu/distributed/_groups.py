@@ -458,5 +458,5 @@ def find_by_name(name: str) -> ProcessGroup:
     current_default()
     found = groups.get().by_name.get(name)
     if found is None:
-        raise RuntimeError(f"Could not resolve the process group registered under the name {name!r}")
+        raise RuntimeError(f"Could not resolve the process group registered under the name {name}")
     return found

@@ -17,6 +17,7 @@ from torchemu.distributed.distributed_c10d import (
     ProcessGroup,
     _abort_process_group,
     _get_default_group,
+    _resolve_process_group,
     get_process_group_ranks,
     get_rank,
     get_world_size,
@@ -44,9 +45,11 @@ def init_device_mesh(
         backend_override: for axes, by index or name: a backend's name, options, or both in a tuple.
 
     Raises:
-        RuntimeError: the arguments do not fit together, or the mesh has more ranks than the world.
+        RuntimeError: the arguments do not fit together, a size is below 1, or the mesh has more ranks than the world.
     """
     shape = tuple(mesh_shape)
+    if any(size < 1 for size in shape):
+        raise RuntimeError(f"mesh_shape must be of sizes from 1 on, not {shape}")
     names = names_of(mesh_dim_names, shape)
     if device_type and not device_type.isalpha():
         raise RuntimeError(
@@ -199,6 +202,21 @@ class DeviceMesh:
 
     def __hash__(self) -> int:
         return hash(self._identity())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles are made of: groups, which cannot be copied, by their names."""
+        groups = self._groups and [g.group_name if isinstance(g, ProcessGroup) else g for g in self._groups]
+        return self.__dict__ | {"_groups": groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Finds this rank's groups of these names.
+
+        Raises:
+            RuntimeError: it has none of that name.
+        """
+        self.__dict__.update(state)
+        groups = state["_groups"]
+        self._groups = groups and [_resolve_process_group(g) if isinstance(g, str) else g for g in groups]
 
     # -- where this rank is in it
 

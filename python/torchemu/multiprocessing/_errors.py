@@ -77,7 +77,7 @@ class SpawnException(ProcessRaisedException):
 
 
 class SpawnExitException(SpawnException, ProcessExitedException):
-    """Ranks of a spawn failed, and the first of them by ``sys.exit`` or a signal."""
+    """Ranks of a spawn failed, and the first of them by ``sys.exit``, a signal, or what is no Exception."""
 
     def __init__(self, errors: list[Failure], exit_code: int) -> None:
         super().__init__(errors)
@@ -92,9 +92,9 @@ class SpawnExitException(SpawnException, ProcessExitedException):
 def error_of(errors: list[Failure], exit_codes: list[int | None]) -> SpawnException:
     """What to raise for a spawn with these failures and exit codes by rank."""
     first = in_order(errors)[0]
-    if isinstance(first.exception, SystemExit):
-        return SpawnExitException(errors, exit_codes[first.rank] or 1)
-    return SpawnException(errors)
+    if isinstance(first.exception, Exception):
+        return SpawnException(errors)
+    return SpawnExitException(errors, int(exit_codes[first.rank] or 1))  # such as SystemExit, with any status
 
 
 def signal_name(number: int) -> str:
