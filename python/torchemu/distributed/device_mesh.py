@@ -205,8 +205,8 @@ class DeviceMesh:
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles are made of: groups, which cannot be copied, by their names."""
-        groups = self._groups and [g.group_name if isinstance(g, ProcessGroup) else g for g in self._groups]
-        return self.__dict__ | {"_groups": groups}
+        groups: list[Any] = [g.group_name if isinstance(g, ProcessGroup) else g for g in self._groups or ()]
+        return self.__dict__ | {"_groups": self._groups and groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Finds this rank's groups of these names.
