@@ -41,14 +41,20 @@ func (s *Scheduler) deadline() (at sim.Time, task int) {
 	return at, task
 }
 
-// outwaits says whether time is to go on to the next deadline, and counts it.
-func (s *Scheduler) outwaits() bool {
+// outwaits says whether time is to go on to the next deadline, and counts it. Spawned, where it is not nil, has the ranks
+// that one of these has spawned, and that stand still as well.
+func (s *Scheduler) outwaits(spawned *Scheduler) bool {
 	at, _ := s.deadline()
 	if at == nothing {
 		s.rounds = 0
 		return false
 	}
-	if still := s.standstill(); still != s.still || still.tasks == 0 {
+	still := s.standstill()
+	if spawned != nil {
+		more := spawned.standstill()
+		still = standstill{still.tasks + more.tasks, still.last + more.last}
+	}
+	if still != s.still || still.tasks == 0 {
 		s.still, s.rounds, s.since = still, 0, s.world.Engine.Now()
 	}
 	s.rounds++

@@ -126,7 +126,7 @@ func (s *Scheduler) Next() (task int, v Verdict, err error) {
 		case ready:
 			return 0, Again, nil
 		case stepped, s.release(), s.outlast():
-		case !s.outwaits():
+		case !s.outwaits(nil):
 			return 0, Idle, s.deadlock()
 		case s.sleeps():
 			return 0, Sleep, nil

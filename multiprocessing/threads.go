@@ -43,7 +43,9 @@ func (s *Scheduler) Yield(task int) { s.queue = append(s.queue, task) }
 // Outwait lets time go on to the next deadline of a thread, as Next does, for who has found out otherwise that nothing
 // else can happen: ranks that a rank of this scheduler has spawned are deadlocked, but for what its threads may do. It
 // reports false where there is none, or they have come to nothing for long enough.
-func (s *Scheduler) Outwait() bool { return s.Runnable() || s.outwaits() && s.elapse() }
+func (s *Scheduler) Outwait(spawned *Scheduler) bool {
+	return s.Runnable() || s.outwaits(spawned) && s.elapse()
+}
 
 // tasks is how many there are.
 func (s *Scheduler) tasks() int { return len(s.ranks) + len(s.threads.of) }

@@ -49,15 +49,19 @@ func Yield(scheduler int64, task int) (err error) {
 	return err
 }
 
-// Outwait lets time go on to the next deadline of a thread, where nothing else can happen. It answers false when that is
-// no use.
-func Outwait(scheduler int64) (ok bool, err error) {
+// Outwait lets time go on to the next deadline of a thread, where nothing else can happen, nor in another scheduler, of
+// what has been spawned there. It answers false when that is no use.
+func Outwait(scheduler, spawned int64) (ok bool, err error) {
 	defer guard(&err)
 	s, err := schedulerOf(scheduler)
 	if err != nil {
 		return false, err
 	}
-	return s.object.Outwait(), nil
+	other, err := schedulerOf(spawned)
+	if err != nil {
+		return false, err
+	}
+	return s.object.Outwait(other.object.Scheduler), nil
 }
 
 // Pause returns for how many picoseconds to sleep when Next answers -3.

@@ -212,7 +212,9 @@ class Tasks:
     def _parent_may_help(self) -> bool:
         """Where no rank can run any more, a thread of the program that has spawned them may change that, in time."""
         parent = self._parent
-        return parent.threads is not None and parent.tasks is not None and go.Outwait(parent.tasks.scheduler)
+        if parent.threads is None or parent.tasks is None:
+            return False
+        return bool(go.Outwait(parent.tasks.scheduler, self.scheduler))
 
     def _is_ending(self) -> bool:
         return self._together and bool(self.failures)

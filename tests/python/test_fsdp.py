@@ -14,6 +14,7 @@ import torchemu as torch
 import torchemu.distributed as dist
 from torchemu import nn
 from torchemu.distributed.fsdp import (
+    BackwardPrefetch,
     CPUOffload,
     FullStateDictConfig,
     MixedPrecision,
@@ -155,12 +156,17 @@ def test_accumulation_without_sync() -> None:
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def calls(strategy: str) -> list[str]:
+def calls(strategy: str, prefetch: Any = BackwardPrefetch.BACKWARD_PRE) -> list[str]:
     """What a rank issues in one step."""
 
     def program(rank: int) -> Any:
         dist.init_process_group("nccl")
-        model = FSDP(net(), auto_wrap_policy=POLICY, sharding_strategy=ShardingStrategy[strategy])
+        model = FSDP(
+            net(),
+            auto_wrap_policy=POLICY,
+            sharding_strategy=ShardingStrategy[strategy],
+            backward_prefetch=prefetch,
+        )
         group, found = dist.group.WORLD, []
         assert group is not None
         group.register_pre_hook(1, lambda args: found.append(args.name.name))
@@ -175,9 +181,39 @@ def test_what_is_communicated() -> None:
     """Three units: their parameters before forward, again before backward, then their gradients."""
     gathered, reduced = ["ALLGATHER_BASE"] * 3, ["REDUCE_SCATTER_BASE"] * 3
     assert calls("SHARD_GRAD_OP") == gathered + reduced
-    both = [name for _ in range(3) for name in ("ALLGATHER_BASE", "REDUCE_SCATTER_BASE")]
-    assert calls("FULL_SHARD") == gathered + both
+    one, other = gathered[:1], reduced[:1]
+    assert calls("FULL_SHARD") == gathered + one + one + other + one + other + other
+    assert calls("FULL_SHARD", None) == gathered + (one + other) * 3
     assert calls("NO_SHARD") == ["ALLREDUCE"] * 3
+
+
+def test_communication_runs_beside_the_computation() -> None:
+    """A step takes less than computation and communication one after the other."""
+
+    def step(model: Any, x: torch.Tensor) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        dist.barrier()
+        torch.cuda.synchronize()
+        start.record()
+        model(x).sum().backward()
+        end.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(end)
+
+    def program(rank: int) -> Any:
+        dist.init_process_group("nccl")
+        stack = [nn.Linear(256, 256) for _ in range(5)]
+        some, none = torch.ones(8192, 256), torch.ones(1, 256)
+        model = nn.Sequential(*stack)
+        times = [step(model, some)]
+        for prefetch in (None, BackwardPrefetch.BACKWARD_PRE):
+            model = FSDP(nn.Sequential(*stack), auto_wrap_policy=POLICY, backward_prefetch=prefetch)
+            times += [step(model, x) for x in (none, some)]
+            stack = [nn.Linear(256, 256) for _ in range(5)]
+        return times
+
+    for computing, communicating, late, _, early in on_ranks(4, program):
+        assert max(computing, communicating) <= early <= late < 0.8 * (computing + communicating)
 
 
 @pytest.mark.parametrize("as_originals", [False, True])

@@ -134,3 +134,25 @@ def test_a_killed_ranks_threads_are_killed(tmp_path: Path) -> None:
     """
     outcome = ran(tmp_path, text, "--virtual-clock", "--faults", str(tmp_path / "faults.yaml"))
     assert sorted(outcome.out.splitlines()) == ["0 True", "2 True"], outcome
+
+
+def test_a_heartbeat_of_the_parent_hides_no_deadlock(tmp_path: Path) -> None:
+    text = """
+        import torch.multiprocessing as mp
+
+        def child(rank):
+            dist.init_process_group("gloo", rank=rank, world_size=2)
+            if rank == 0:
+                dist.recv(torch.ones(1), 1)
+
+        def beat():
+            while True:
+                time.sleep(1)
+
+        if __name__ == "__main__":
+            threading.Thread(target=beat, daemon=True).start()
+            mp.spawn(child, nprocs=2)
+    """
+    outcome = ran(tmp_path, text, nproc=1, backend="")
+    assert outcome.status == 1 and "DeadlockError: deadlock at simulated time 60s" in outcome.err
+    assert "likely cause: rank 1 ended without sending to rank 0" in outcome.err

@@ -54,7 +54,6 @@ class Sharding:
         regathers: parameters are gathered again for backward passes.
         as_originals: the program sees the original parameters, and not the vector.
         precision: dtypes.
-        stream: on which parameters are gathered and gradients reduced.
     """
 
     group: ProcessGroup
@@ -63,7 +62,69 @@ class Sharding:
     regathers: bool
     as_originals: bool
     precision: MixedPrecision
-    stream: Stream
+
+
+class Streams:
+    """The streams beside the computation, of all units of a module: what is on them waits for what it needs only, so
+    that it runs ahead.
+
+    Attributes:
+        gather: on which parameters are gathered.
+        reduce: on which gradients are reduced.
+        prefetches: before a unit's backward pass the parameters of the next one are gathered too, ahead of the unit's
+            gradients.
+    """
+
+    def __init__(self, prefetches: bool) -> None:
+        self.gather, self.reduce, self.prefetches = Stream(), Stream(), prefetches
+        self._passes: list[Regathering] = []
+
+    def begin(self) -> None:
+        """Before a forward pass: parameters are what the program has made of them by now."""
+        self.gather.wait_stream(current_stream())
+        self._passes.clear()
+
+    def expect(self, regathering: Regathering) -> None:
+        """After a unit's forward pass: there will be a backward pass."""
+        self._passes.append(regathering)
+
+    def regather(self, regathering: Regathering) -> None:
+        """Before a unit's backward pass."""
+        regathering.start()
+        if regathering in self._passes:
+            at = self._passes.index(regathering)
+            if at and self.prefetches:
+                self._passes[at - 1].start()
+            del self._passes[at:]
+        if regathering.event is not None:
+            current_stream().wait_event(regathering.event)
+
+
+class Regathering:
+    """The parameters of one forward pass of a unit, to be gathered again before its backward pass.
+
+    Args:
+        handle: the unit's.
+        full: the vector.
+
+    Attributes:
+        event: when they are there; None before it is begun, and where they are there in any case.
+    """
+
+    def __init__(self, handle: FlatHandle, full: Tensor) -> None:
+        self._handle, self._full = handle, full
+        self.event: Any = None
+
+    def start(self) -> None:
+        """Gathers as many bytes as in the forward pass, unless that has begun. The elements are there already."""
+        if self.event is None and self._handle.splits and self._handle.regathers:
+            self.event = self._handle.gather_again(self._full)
+
+    def finish(self) -> None:
+        """Before the backward pass: the modules have their parameters, for what is calculated again from them."""
+        with enable_grad():
+            self._handle.show(self._full)
+        self._handle.streams.regather(self)
 
 
 def places_of(named: Sequence[tuple[str, Tensor, tuple[tuple[Module, str], ...]]], alignment: int) -> list[Place]:
@@ -87,13 +148,14 @@ class FlatHandle:
     Attributes:
         shard: this rank's part; the parameter that an optimizer sees, unless it is to see the original ones.
         places: the original parameters.
+        streams: of the outermost unit, once its forward was called.
         syncs: gradients are reduced; else they are added up on each rank.
         regathers: as the sharding says; not in the outermost unit, whose backward pass comes at once.
     """
 
     def __init__(self, named: Sequence[Any], sharding: Sharding) -> None:
         first = named[0][1]
-        self._sharding = sharding
+        self._sharding, self.streams = sharding, Streams(prefetches=False)
         kind = sharding.precision.param_dtype or first.dtype
         alignment = _ALIGNMENT // kind.itemsize if sharding.as_originals else 1
         self.places = places_of(named, alignment)
@@ -148,17 +210,16 @@ class FlatHandle:
 
     def _gather_into(self, full: Tensor, shard: Tensor) -> None:
         """On the stream for it, so that what is calculated goes on meanwhile."""
-        own = self._sharding.stream
-        own.wait_stream(current_stream())
-        with own:
+        with self.streams.gather:
             all_gather_into_tensor(full, shard, group=self._sharding.group)
-        current_stream().wait_stream(own)
+        current_stream().wait_stream(self.streams.gather)
 
     @no_grad()
     def _shard_for_use(self) -> Tensor:
         kind = self._sharding.precision.param_dtype
         data = self.shard.data
-        return data if kind is None else data.to(kind)
+        with self.streams.gather:
+            return data if kind is None else data.to(kind)
 
     @no_grad()
     def whole(self, shard: Tensor) -> Tensor:
@@ -191,13 +252,13 @@ class FlatHandle:
         for place in self.places:
             yield place, full[place.begin : place.end].view(place.shape)
 
-    def regather(self, full: Tensor) -> None:
-        """Before a unit's backward pass: as many bytes as in its forward pass. The elements are there already."""
-        with enable_grad():  # for what is calculated again from them
-            self.show(full)
-        if self._sharding.splits and self.regathers:
-            with no_grad():
-                self._gather_into(full.data, self._shard_for_use())
+    @no_grad()
+    def gather_again(self, full: Tensor) -> Any:
+        """Gathers into a vector. Returns the event of its end."""
+        shard = self._shard_for_use()
+        with self.streams.gather:
+            all_gather_into_tensor(full.data, shard, group=self._sharding.group)
+        return self.streams.gather.record_event()
 
     # -- gradients
 
@@ -211,9 +272,8 @@ class FlatHandle:
             if not self.syncs:
                 return
             grad, self._unreduced = self._unreduced, None
-            own = self._sharding.stream
-            own.wait_stream(current_stream())
-            with own:
+            self.streams.reduce.wait_stream(current_stream())
+            with self.streams.reduce:
                 reduced = self._reduced(grad)
         Variable._execution_engine.queue_callback(lambda: self._take(reduced))
 
@@ -237,7 +297,7 @@ class FlatHandle:
 
     def _take(self, reduced: Tensor) -> None:
         """At the end of the pass: adds the gradient up."""
-        current_stream().wait_stream(self._sharding.stream)
+        current_stream().wait_stream(self.streams.reduce)
         with no_grad():
             if not self._sharding.as_originals:
                 _add(self.shard, reduced)
@@ -272,6 +332,7 @@ class FlatHandle:
     @no_grad()
     def whole_of(self, p: Tensor, value: Tensor) -> Tensor:
         """The vector of which value is this rank's part, or what this rank has of an original parameter of it."""
+        self.streams.begin()
         if p is self.shard:
             return self.whole(value)
         shard = zeros(self.length, dtype=value.dtype, device=value.device)

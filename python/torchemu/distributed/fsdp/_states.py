@@ -242,6 +242,7 @@ def _summoned(unit: FullyShardedDataParallel) -> Tensor | None:
     handle = unit._handle
     if handle is None:
         return None
+    handle.streams.begin()
     full = handle.whole(handle.shard.data)
     unit.module._parameters.pop("_flat_param", None)
     for place, part in handle.parts(full):

@@ -44,7 +44,7 @@ class ShardingStrategy(Enum):
 
 
 class BackwardPrefetch(Enum):
-    """When the next parameters of a backward pass are gathered. Here hosts run ahead of devices: as early as can be."""
+    """When the next parameters of a backward pass are gathered: before this unit's gradients are reduced, or after."""
 
     BACKWARD_PRE = auto()
     BACKWARD_POST = auto()

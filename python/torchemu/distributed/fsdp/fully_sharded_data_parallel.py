@@ -9,12 +9,11 @@ from typing import Any
 
 from torchemu import _settings
 from torchemu._grad_mode import no_grad
-from torchemu._streams import Stream
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.from_data import tensor
 from torchemu._unsupported import unsupported
 from torchemu.distributed import ProcessGroup, ReduceOp, all_reduce, broadcast
-from torchemu.distributed.fsdp._flat import FlatHandle, FlatParameter, Sharding
+from torchemu.distributed.fsdp._flat import FlatHandle, FlatParameter, Regathering, Sharding, Streams
 from torchemu.distributed.fsdp._groups import groups_of
 from torchemu.distributed.fsdp._states import StateMethods
 from torchemu.distributed.fsdp.api import (
@@ -71,7 +70,7 @@ class FullyShardedDataParallel(StateMethods, Module):
     """A module of whose parameters, gradients and optimizer's state each rank of a group keeps a part.
 
     Parameters are gathered before forward and before backward, and gradients reduced and split behind that; so does
-    each part of the module that auto_wrap_policy makes a unit of its own. Both run on a stream beside the computation.
+    each part of the module that auto_wrap_policy makes a unit of its own. Both run on streams beside the computation.
 
     Args:
         module: the module.
@@ -80,8 +79,9 @@ class FullyShardedDataParallel(StateMethods, Module):
         sharding_strategy: a ShardingStrategy; None: FULL_SHARD.
         cpu_offload: not supported.
         auto_wrap_policy: which parts become units; see torch.distributed.fsdp.wrap.
-        backward_prefetch, forward_prefetch, limit_all_gathers: mean nothing here: hosts run ahead, and parameters are
-            gathered as early as can be.
+        backward_prefetch: BACKWARD_PRE gathers the parameters of the next unit of a backward pass before the gradients
+            of this one are reduced.
+        forward_prefetch, limit_all_gathers: mean nothing here: hosts run ahead of devices.
         mixed_precision: a MixedPrecision.
         ignored_modules, ignored_states: modules, or modules or parameters, that are left alone.
         param_init_fn: not supported.
@@ -121,6 +121,7 @@ class FullyShardedDataParallel(StateMethods, Module):
             warnings.warn(_NO_SHARD, FutureWarning, stacklevel=2)
         group, replicas = groups_of(process_group, device_mesh, strategy)
         self.process_group, self.sharding_strategy = group, strategy
+        self.backward_prefetch = backward_prefetch
         left_alone = [*(ignored_modules or ()), *(ignored_states or ())]
         if device_id is not None:
             module.to(device_id)
@@ -134,7 +135,6 @@ class FullyShardedDataParallel(StateMethods, Module):
             regathers=strategy not in _WITHOUT_REGATHERING,
             as_originals=use_orig_params,
             precision=self.mixed_precision,
-            stream=Stream(),
         )
         if auto_wrap_policy is not None:
             self._wrap_parts(module, auto_wrap_policy, left_alone)
@@ -150,6 +150,7 @@ class FullyShardedDataParallel(StateMethods, Module):
             "sharding_strategy": self.sharding_strategy,
             "mixed_precision": self.mixed_precision,
             "use_orig_params": shares.as_originals,
+            "backward_prefetch": self.backward_prefetch,
             "ignored_states": left_alone,
             "process_group": shares.group if shares.replicas is None else (shares.group, shares.replicas),
         }
@@ -218,8 +219,11 @@ class FullyShardedDataParallel(StateMethods, Module):
         """The unit whose forward is called first is the outermost one."""
         if self._is_root is not None:
             return
+        self._streams = Streams(self.backward_prefetch is BackwardPrefetch.BACKWARD_PRE)
         for unit in self.fsdp_modules(self):
             unit._is_root = unit is self
+            if unit._handle is not None:
+                unit._handle.streams = self._streams
         if self._handle is not None:
             self._handle.regathers = False
         kind = self.mixed_precision.buffer_dtype
@@ -238,6 +242,8 @@ class FullyShardedDataParallel(StateMethods, Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module returns."""
         self._find_roots()
+        if self._is_root:
+            self._streams.begin()
         args, kwargs = self._cast(args), self._cast(kwargs)
         handle = self._handle
         if handle is None or self._summoned:
@@ -248,7 +254,9 @@ class FullyShardedDataParallel(StateMethods, Module):
         finally:
             handle.show_shards()
         if _settings.current().gradients and full.requires_grad:
-            _before_backward(output, lambda: handle.regather(full))
+            regathering = Regathering(handle, full)
+            handle.streams.expect(regathering)
+            _before_backward(output, regathering.finish)
         return output
 
     def _cast(self, value: Any) -> Any:
