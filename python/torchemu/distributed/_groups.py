@@ -89,6 +89,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
         self.hooks = hooks
         self._place = None
         self._bound_device: Any = None
+        self.holds_hosts = False
         self.coalescing: Collected | None = None
         self.token: Tensor | None = None
         self.store = None
@@ -103,7 +104,8 @@ class ProcessGroup(GroupMethods, BackendMethods):
         self.ranks = tuple(ranks)
         self._name, self._description, self.backend = name, description, backend
         carriers = _backends.BackendConfig(backend).device_backend_map
-        if _backends.Backend.GLOO in (carriers.get(kind) for kind in ACCELERATORS):
+        self.holds_hosts = _backends.Backend.GLOO in (carriers.get(kind) for kind in ACCELERATORS)
+        if self.holds_hosts:
             go.HoldHosts(self.handle)
         kinds = [CPU, *ACCELERATORS] if self._place else carriers
         self.takes_hosts = CPU in kinds
