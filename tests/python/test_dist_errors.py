@@ -191,7 +191,9 @@ ON_A_RANK = {
     ),
     "destroy unknown": Row(lambda: dist.destroy_process_group(3), ValueError, "Invalid process group specified"),
     "wait on None": Row(
-        lambda: dist.all_reduce(f32(2)).wait(), AttributeError, "'NoneType' object has no attribute 'wait'"
+        lambda: dist.all_reduce(f32(2), group=dist.new_group([0])).wait(),
+        AttributeError,
+        "'NoneType' object has no attribute 'wait'",
     ),
     "all_reduce complex max": Row(
         lambda: dist.all_reduce(f32(2).cfloat(), ReduceOp.MAX),

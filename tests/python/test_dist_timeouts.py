@@ -149,3 +149,36 @@ def test_a_wait_may_be_longer_than_any_program(open_world: OpenWorld) -> None:
         return dist.all_reduce(torch.ones(1), async_op=True).wait(timedelta.max)
 
     assert on_ranks(2, program) == [True, True]
+
+
+@pytest.mark.parametrize("way", ["at once", "wait", "message"])
+@pytest.mark.parametrize(("backend", "there"), [("gloo", True), ("nccl", False)])
+def test_gloo_fails_where_the_program_calls_or_waits(
+    open_world: OpenWorld, backend: str, there: bool, way: str
+) -> None:
+    """nccl's hosts go on: their exceptions come when they read."""
+    open_world("sips2")
+
+    def program(rank: int) -> None:
+        dist.init_process_group(backend, timeout=timedelta(seconds=3))
+        if rank == 1:
+            reach(8 * 10**12)
+            return
+        t = torch.ones(4)
+        caught = False
+        try:
+            if way == "at once":
+                dist.all_reduce(t)
+            elif way == "message":
+                dist.irecv(t, 1).wait()
+            else:
+                dist.all_reduce(t, async_op=True).wait()
+        except RuntimeError as error:
+            caught = True
+            assert "after 3000 ms" in str(error)
+        assert caught == there
+        if not there:
+            with pytest.raises(RuntimeError, match="after 3000 ms"):
+                t.tolist()
+
+    on_ranks(2, program)

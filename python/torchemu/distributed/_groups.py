@@ -90,6 +90,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
         self.holds_hosts = False
         self._place = None
         self._bound_device: Any = None
+        self.holds_hosts = False
         self.coalescing: Collected | None = None
         self.token: Tensor | None = None
         self.store = None

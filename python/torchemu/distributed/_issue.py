@@ -28,17 +28,25 @@ def issue(
 
     Args:
         tensors: what the rank receives, and what it gives; empty where it does not.
-        async_op: return a work; without it the current stream waits for the collective, the host does not.
+        async_op: return a work; without it the current stream waits for the collective, and the host only where the
+            group holds hosts, as with gloo.
         outputs: what the work's result is.
-        on_host: the work's wait() blocks the host.
+        on_host: the work's wait() blocks the host, whatever the group.
     """
     if group.hooks is not None:
         return _issue_hooked(group, call, tensors, async_op, outputs, on_host)
     context = _runtime.current()
     outs = text_of(tensors[0])
     ins = outs if tensors[1] is tensors[0] else text_of(tensors[1])
-    handle = go.Issue(group.handle, context.stream, context.world.site(), async_op, call, outs, ins)
-    return Work(handle, outputs, on_host) if async_op else None
+    held = on_host or group.holds_hosts
+    handle = go.Issue(group.handle, context.stream, context.world.site(), async_op or held, call, outs, ins)
+    if not held:
+        return Work(handle, outputs, on_host) if async_op else None
+    work = Work(handle, outputs, held)
+    if async_op:
+        return work
+    work.wait()
+    return None
 
 
 def _issue_hooked(
@@ -61,13 +69,14 @@ def _issue_hooked(
 
     def start() -> Work:
         outs, ins = map(text_of, tensors)
-        return Work(go.Issue(group.handle, context.stream, site, True, call, outs, ins), outputs, on_host)
+        handle = go.Issue(group.handle, context.stream, site, True, call, outs, ins)
+        return Work(handle, outputs, on_host or group.holds_hosts)
 
     name, kind, _, root = call.split("|")
     told = name if is_known(name) else kind  # collectives of objects are those that their bytes go through
     work = group.hooks.around(group, start, told, int(root), tensors, async_op)
     if not async_op:
-        work.synchronize()
+        work.wait()
     return work if async_op else None
 
 

@@ -155,7 +155,7 @@ def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tenso
         raise RuntimeError(f"Tag must be nonnegative, not {tag}")
     check_place(group, "tensor", (tensor,))
     if group.hooks is None:
-        return Work(post(group, sending, peer, tag, tensor), [tensor])
+        return Work(post(group, sending, peer, tag, tensor), [tensor], group.holds_hosts)
     if group.hooks.carrier is not None:
         return group.hooks.carrier.message(sending, peer, tag, tensor)
     if group.hooks.estimator is not None:
@@ -163,7 +163,7 @@ def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tenso
         return NotIssued([tensor], peer if peer >= 0 else group.rank())
     return group.hooks.around(
         group,
-        lambda: Work(post(group, sending, peer, tag, tensor), [tensor]),
+        lambda: Work(post(group, sending, peer, tag, tensor), [tensor], group.holds_hosts),
         "send" if sending else "recv",
         peer,
         ([], [tensor]) if sending else ([tensor], []),

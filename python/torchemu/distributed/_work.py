@@ -41,7 +41,7 @@ class Work:
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Makes the current stream wait for the operation, and returns True. The host goes on: what reads a tensor
-        waits for it. With a timeout, and for a barrier, the host waits.
+        waits for it. With a timeout, for a barrier, and with gloo, the host waits.
 
         Raises:
             RuntimeError: the timeout has passed in simulated time, or the operation has failed.
