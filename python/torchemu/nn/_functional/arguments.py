@@ -17,6 +17,13 @@ def check_tensor(function: str, argument: str, position: int, value: Any) -> Non
         )
 
 
+def within(indices: Tensor, size: int) -> bool:
+    """Whether all elements are from 0 to size - 1. They are looked at as soon as they are known, which costs nothing: a
+    device would find out in the kernel that uses them."""
+    numbers = indices._read()
+    return not numbers.size or bool(numbers.min() >= 0 and numbers.max() < size)
+
+
 def check_optional(function: str, argument: str, position: int, value: Any) -> None:
     """As check_tensor, but None will do."""
     if value is not None:

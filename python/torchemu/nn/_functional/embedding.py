@@ -14,7 +14,7 @@ from torchemu._tensor.dispatch import Inputs, Op, Outputs, _op, bytes_of, flop_p
 from torchemu._tensor.promotion import promote_types
 from torchemu._tensor.reductions import norm, wide
 from torchemu._unsupported import unsupported
-from torchemu.nn._functional.arguments import check_tensor
+from torchemu.nn._functional.arguments import check_tensor, within
 
 Array = np.ndarray
 
@@ -116,8 +116,7 @@ def _check_indices(indices: Tensor, rows: int) -> None:
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
             f"but got {indices.type()} instead (while checking arguments for embedding)"
         )
-    numbers = indices._read()
-    if numbers.size and not (numbers.min() >= 0 and numbers.max() < rows):
+    if not within(indices, rows):
         raise IndexError("index out of range in self")
 
 

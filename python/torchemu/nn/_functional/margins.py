@@ -19,6 +19,7 @@ from torchemu._tensor.dispatch import Op, _op_several
 from torchemu._tensor.from_data import as_tensor
 from torchemu._tensor.parametric import where
 from torchemu._tensor.reductions import wide
+from torchemu.nn._functional.arguments import within
 from torchemu.nn._functional.distances import pairwise_distance
 from torchemu.nn._functional.rectifiers import logsigmoid
 from torchemu.nn._reduction import chosen, reduced
@@ -69,7 +70,7 @@ def multi_margin_loss(
         raise ValueError("weight must be one-dimensional")
     _check_targets(input, target, of_classes=True)
     column = target.reshape(*input._shape[:-1], 1)
-    if column.numel() and not 0 <= int(column.min()) <= int(column.max()) < input._shape[-1]:
+    if not within(column, input._shape[-1]):
         raise IndexError("target out of range")
     away = (margin - input.gather(-1, column) + input).clamp(min=0)
     away = away * away if p == 2 else away
@@ -358,5 +359,5 @@ def _check_lengths(logs: Tensor, targets: Tensor, lengths: tuple[Any, ...], blan
         raise RuntimeError(
             f"Expected targets of size {sum(lengths[1])}, the sum of target_lengths, but got {targets.numel()}"
         )
-    if targets.numel() and not 0 <= int(targets.min()) <= int(targets.max()) < classes:
+    if not within(targets, classes):
         raise RuntimeError(f"Expected targets from 0 to {classes - 1}, but got {targets.tolist()}")

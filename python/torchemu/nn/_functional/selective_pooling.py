@@ -16,6 +16,7 @@ from torchemu._autograd.derivative import LATER, Derivative, Partial
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.dispatch import Op, _op_several, flop_per_input
 from torchemu._tensor.reductions import wide
+from torchemu.nn._functional.arguments import within
 from torchemu.nn._functional.convolution import for_each
 from torchemu.nn._functional.pooling import (
     _checked,
@@ -161,7 +162,7 @@ def _unpooling(ndim: int) -> Callable[..., Tensor]:
         lead = input._shape[: input.dim() - ndim]
         sizes = _unpooled_sizes(input._shape[input.dim() - ndim :], kernel, step, edge, output_size)
         room = math.prod(sizes)
-        if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < room:
+        if not within(indices, room):
             raise RuntimeError(
                 f"Found an invalid max index: {int(indices.max())} (output volumes are of size "
                 f"{'x'.join(map(str, sizes))})"
