@@ -205,8 +205,8 @@ class DeviceMesh:
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles are made of: groups, which cannot be copied, by their names."""
-        groups = self._groups and [g.group_name if isinstance(g, ProcessGroup) else g for g in self._groups]
-        return self.__dict__ | {"_groups": groups}
+        names = self._groups and [group and group.group_name for group in self._groups]
+        return self.__dict__ | {"_groups": names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Finds this rank's groups of these names.
@@ -215,8 +215,8 @@ class DeviceMesh:
             RuntimeError: it has none of that name.
         """
         self.__dict__.update(state)
-        groups = state["_groups"]
-        self._groups = groups and [_resolve_process_group(g) if isinstance(g, str) else g for g in groups]
+        names = state["_groups"]
+        self._groups = names and [name and _resolve_process_group(name) for name in names]
 
     # -- where this rank is in it
 
