@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu._rank_local import ThreadLocal
+from torchemu._rank_local import RankLocal
 from torchemu._tensor import Tensor, tensor
 from torchemu.distributed._mesh_arguments import DEFAULT, Override, array_of, names_of, override_of, overrides_of
 from torchemu.distributed._mesh_layout import Axis, Layout, joined, size_of, split
@@ -205,8 +205,8 @@ class DeviceMesh:
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles are made of: groups, which cannot be copied, by their names."""
-        groups: list[Any] = [g.group_name if isinstance(g, ProcessGroup) else g for g in self._groups or ()]
-        return self.__dict__ | {"_groups": self._groups and groups}
+        names = self._groups and [group and group.group_name for group in self._groups]
+        return self.__dict__ | {"_groups": names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Finds this rank's groups of these names.
@@ -215,8 +215,8 @@ class DeviceMesh:
             RuntimeError: it has none of that name.
         """
         self.__dict__.update(state)
-        groups = state["_groups"]
-        self._groups = groups and [_resolve_process_group(g) if isinstance(g, str) else g for g in groups]
+        names = state["_groups"]
+        self._groups = names and [name and _resolve_process_group(name) for name in names]
 
     # -- where this rank is in it
 
@@ -475,7 +475,7 @@ class _MeshResources:
     """Which mesh is the current one of a rank: the last that was entered."""
 
     def __init__(self) -> None:
-        self.stack: ThreadLocal[list[DeviceMesh]] = ThreadLocal(list)
+        self.stack: RankLocal[list[DeviceMesh]] = RankLocal(list)
 
     def get_current_mesh(self) -> DeviceMesh:
         """The current mesh.
