@@ -205,7 +205,7 @@ class DeviceMesh:
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles are made of: groups, which cannot be copied, by their names."""
-        names = self._groups and [group and group.group_name for group in self._groups]
+        names: list[Any] | None = self._groups and [group and group.group_name for group in self._groups]
         return self.__dict__ | {"_groups": names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
