@@ -205,8 +205,9 @@ class DeviceMesh:
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles are made of: groups, which cannot be copied, by their names."""
-        names: list[Any] | None = self._groups and [group and group.group_name for group in self._groups]
-        return self.__dict__ | {"_groups": names}
+        state: dict[str, Any] = dict(self.__dict__)
+        state["_groups"] = None if self._groups is None else [g and g.group_name for g in self._groups]
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Finds this rank's groups of these names.
@@ -215,8 +216,8 @@ class DeviceMesh:
             RuntimeError: it has none of that name.
         """
         self.__dict__.update(state)
-        names = state["_groups"]
-        self._groups = names and [name and _resolve_process_group(name) for name in names]
+        if (names := state["_groups"]) is not None:
+            self._groups = [_resolve_process_group(name) if name else None for name in names]
 
     # -- where this rank is in it
 
