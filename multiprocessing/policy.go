@@ -3,12 +3,21 @@ package multiprocessing
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
 // A Policy decides which of several ranks that can run does. A program whose results depend on it has a race.
 type Policy interface {
 	Pick(tasks []int) int // index of the one to run; those up to the number of ranks are their main programs
+
+	// Delay is how much simulated time may pass until those run that can: hosts are slow at times, and others that have
+	// to wait for a device come before them. Less than nothing: not even what else happens at this moment comes before.
+	Delay() sim.Time
 }
+
+// slow is how long hosts take at most: much for a device, and little for a watchdog.
+const slow = 100 * sim.Millisecond
 
 // NewPolicy returns a policy by its name: "fifo" runs ranks in the order in which they became able to, "random" any of
 // them, "pct" always the one of highest priority, where priorities are random and a few fall at random moments (which
@@ -29,11 +38,13 @@ func NewPolicy(name string, seed uint64, ranks int) (Policy, error) {
 
 type fifo struct{}
 
-func (fifo) Pick([]int) int { return 0 }
+func (fifo) Pick([]int) int  { return 0 }
+func (fifo) Delay() sim.Time { return -1 }
 
 type random struct{ *rand.Rand }
 
 func (r random) Pick(ranks []int) int { return r.IntN(len(ranks)) }
+func (r random) Delay() sim.Time      { return sim.Time(r.IntN(2)) * slow }
 
 // pct is probabilistic concurrency testing.
 type pct struct {
@@ -61,6 +72,9 @@ func newPCT(rng *rand.Rand, ranks int) *pct {
 	}
 	return p
 }
+
+// Delay lets a rank of higher priority, which waits for its device only, come before the others.
+func (p *pct) Delay() sim.Time { return slow }
 
 func (p *pct) Pick(tasks []int) int {
 	best := 0

@@ -118,6 +118,7 @@ func (s *Scheduler) Next() (task int, v Verdict, err error) {
 		case s.until != nil && s.until.Done():
 			return 0, Again, nil
 		case len(s.queue) > 0:
+			s.gather()
 			return s.pick(), Run, nil
 		case s.live == 0:
 			return 0, Idle, nil
@@ -135,6 +136,17 @@ func (s *Scheduler) Next() (task int, v Verdict, err error) {
 		}
 	}
 	return 0, Again, nil
+}
+
+// gather lets all happen that the policy has come before those who can run.
+func (s *Scheduler) gather() {
+	e := s.world.Engine
+	last := e.Now() + s.policy.Delay()
+	for at, ok := e.Next(); ok && at <= last && !e.Idle(); at, ok = e.Next() {
+		if _, stepped := s.world.Step(); !stepped {
+			return
+		}
+	}
 }
 
 // pick takes the task that runs next out of the queue.

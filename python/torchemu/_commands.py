@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 
-from torchemu import _interrupts, bench
+import torchemu.bench as bench
+from torchemu import _interrupts
 from torchemu._binding import go
 from torchemu.multiprocessing import ProcessException
 from torchemu.report import _command as report

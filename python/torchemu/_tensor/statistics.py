@@ -89,6 +89,7 @@ def _quantile(name: str, t: Tensor, q: Any, dim: int | None, keepdim: bool, inte
     return found if shares.dim() else found.squeeze(0)
 
 
+@castable
 def quantile(
     input: Tensor,
     q: Any,
