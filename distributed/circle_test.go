@@ -2,6 +2,7 @@ package distributed_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -92,5 +93,33 @@ func TestProgramsThatReturnReceiveNothing(t *testing.T) {
 	_, cause, _ := strings.Cut(report(t, err), "likely cause: ")
 	if want := "rank 1 ended without receiving from rank 0 (tag 0, group world)"; cause != want {
 		t.Errorf("the cause is %q, want %q", cause, want)
+	}
+}
+
+// Tens of thousands of messages into one tensor, each behind the one before, are a report at once: the row is gone along
+// once, not from each of them again.
+func TestAReportOfManyMessagesInARow(t *testing.T) {
+	const n = 50_000
+	c := newCluster(t, "sips2", distributed.Options{})
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		x := ramp(2, 0)
+		var last *distributed.Work
+		for range n {
+			w, err := c.group.Recv(distributed.Caller{Rank: p.ID, Async: true}, 1-p.ID, 0, x)
+			if err != nil {
+				return err
+			}
+			last = w
+		}
+		return finish(p, last)
+	})
+	text := report(t, err)
+	for _, part := range []string{
+		fmt.Sprintf("… and %d more …, which follow recv from rank 1", n-3),
+		"likely cause: ranks 0 and 1 wait for each other in a circle: each receives first",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in\n%s", part, text)
+		}
 	}
 }

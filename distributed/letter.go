@@ -9,7 +9,7 @@ import (
 
 // Needs is the other side, while it is missing. It implements torchemu.Reason.
 func (l *letter) Needs() []int {
-	for _, e := range torchemu.Unfinished(l.after...) {
+	if e := torchemu.FirstUnfinished(l.after); e != nil {
 		return e.Reason().Needs()
 	}
 	if l.other != nil {
@@ -47,22 +47,35 @@ func (l *letter) Alone() string {
 		l.Name(), count(l.tensor.Numel(), l.tensor.DType()), l.tag, l.group.Name)
 	text += at(l.group.backend.Sites.Text(l.site))
 	if l.other != nil && l.Follows() == nil {
-		for _, e := range torchemu.Unfinished(l.other.after...) {
+		if e := torchemu.FirstUnfinished(l.other.after); e != nil {
 			return text + stillIn(l.group.Members[l.other.owner()], e)
 		}
 	}
 	return text
 }
 
-// Follows is the first operation before it for which ranks have yet to do something: others only take their time. It
-// implements torchemu.Link.
+// Follows is the first operation before it for which ranks have yet to do something. It implements torchemu.Link.
 func (l *letter) Follows() *torchemu.Event {
-	for _, e := range torchemu.Unfinished(l.after...) {
-		if len(e.Reason().Needs()) > 0 {
+	for _, e := range l.after {
+		if !e.Done() && !takesItsTime(e.Reason()) {
 			return e
 		}
 	}
 	return nil
+}
+
+// takesItsTime says whether nobody has to do anything for an operation. Another letter always needs somebody: what that
+// follows is not looked at, for there may be thousands in a row.
+func takesItsTime(r torchemu.Reason) bool {
+	if _, ok := r.(*letter); ok {
+		return false
+	}
+	if f, ok := r.(torchemu.Follower); ok {
+		if e := f.Follows(); e != nil {
+			return takesItsTime(e.Reason())
+		}
+	}
+	return len(r.Needs()) == 0
 }
 
 // Name is the letter in a few words. It implements multiprocessing.Operation, as the others do.

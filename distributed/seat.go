@@ -36,17 +36,14 @@ func (s seat) Follows() *torchemu.Event {
 	if s.missing > 0 {
 		return nil
 	}
-	for _, e := range torchemu.Unfinished(s.parts[s.member].after...) {
-		return e
-	}
-	return nil
+	return torchemu.FirstUnfinished(s.parts[s.member].after)
 }
 
 // heldUp finds a member, of a collective that all have joined, whose device is not ready, and what it has to end first;
 // -1 when all are.
 func (s seat) heldUp() (member int, before *torchemu.Event) {
 	for i := range s.parts {
-		for _, e := range torchemu.Unfinished(s.parts[i].after...) {
+		if e := torchemu.FirstUnfinished(s.parts[i].after); e != nil {
 			return i, e
 		}
 	}

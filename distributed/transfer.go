@@ -131,12 +131,7 @@ func (a *access) Alone() string {
 }
 
 // Follows is what is on the stream before it. It implements torchemu.Link.
-func (a *access) Follows() *torchemu.Event {
-	for _, e := range torchemu.Unfinished(a.after...) {
-		return e
-	}
-	return nil
-}
+func (a *access) Follows() *torchemu.Event { return torchemu.FirstUnfinished(a.after) }
 
 // Needs are those that what it follows needs. It implements torchemu.Reason.
 func (a *access) Needs() []int {

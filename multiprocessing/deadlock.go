@@ -62,9 +62,9 @@ func suspectOf(r torchemu.Reason) string {
 type DeadlockError struct {
 	At        sim.Time
 	Blocked   []Blocked
-	Ended     []int // ranks that have ended
+	Ended     []int // ranks that have ended, in ascending order
 	Deadlines int   // of waiting threads, that have passed in the meantime and changed nothing
-	Returned  []int // blocked ranks whose programs have returned: they will call nothing more
+	Returned  []int // blocked ranks whose programs have returned, likewise: they will call nothing more
 }
 
 // shownWaits bounds how many different waits the report spells out.
@@ -194,7 +194,7 @@ func (d *DeadlockError) missed() (ended torchemu.Ranks, missing string) {
 func (d *DeadlockError) gone(b Blocked) []int {
 	var list []int
 	for _, r := range b.Needs {
-		if slices.Contains(d.Ended, r) || b.lacksCall() && slices.Contains(d.Returned, r) {
+		if isIn(d.Ended, r) || b.lacksCall() && isIn(d.Returned, r) {
 			list = append(list, r)
 		}
 	}
@@ -202,6 +202,12 @@ func (d *DeadlockError) gone(b Blocked) []int {
 		return nil // another one could still do it
 	}
 	return list
+}
+
+// isIn looks for a rank in an ascending list.
+func isIn(ranks []int, rank int) bool {
+	_, found := slices.BinarySearch(ranks, rank)
+	return found
 }
 
 func (b Blocked) missing() string {
@@ -215,7 +221,7 @@ func (b Blocked) missing() string {
 func (b Blocked) lacksCall() bool { return b.operation != nil && b.operation.Missing() != "" }
 
 // circle finds ranks of which each waits for the next and the last for the first, beginning with the lowest that is
-// in one.
+// in one. Of the ranks that one needs, it is the first that is blocked too.
 func (d *DeadlockError) circle() []Blocked {
 	at := map[int]int{} // index in d.Blocked, by rank: of its first task that needs another rank
 	for i, b := range d.Blocked {
@@ -223,30 +229,53 @@ func (d *DeadlockError) circle() []Blocked {
 			at[b.Rank] = i
 		}
 	}
-	for start := range d.Blocked {
-		if c := d.walk(start, at); c != nil {
-			return c
+	return d.circleAlong(func(b Blocked) int {
+		for _, r := range b.Needs {
+			if i, isBlocked := at[r]; isBlocked {
+				return i
+			}
 		}
-	}
-	return nil
+		return nobody
+	})
 }
 
-// walk follows, from one blocked rank, the first needed rank that is blocked too.
-func (d *DeadlockError) walk(start int, at map[int]int) []Blocked {
-	var path []Blocked
-	seen := map[int]bool{}
-	for i := start; !seen[i]; {
-		seen[i] = true
-		path = append(path, d.Blocked[i])
-		next := slices.IndexFunc(d.Blocked[i].Needs, func(r int) bool { _, ok := at[r]; return ok })
-		if next < 0 {
-			return nil
+// nobody is where a way ends.
+const nobody = -1
+
+// circleAlong goes from each blocked one to the next, an index in d.Blocked, and on, and finds the circle whose first
+// one is first. It comes to each once only, for there may be thousands in a row.
+func (d *DeadlockError) circleAlong(next func(b Blocked) int) []Blocked {
+	first, from := nobody, make([]int, len(d.Blocked)) // by index: where the way began that came by, plus 1
+	for start := range d.Blocked {
+		i := start
+		for i != nobody && from[i] == 0 {
+			from[i] = start + 1
+			i = next(d.Blocked[i])
 		}
-		if i = at[d.Blocked[i].Needs[next]]; i == start {
-			return path
+		if i == nobody || from[i] != start+1 { // it has come to an end, or to where another one had been
+			continue
+		}
+		lowest := i
+		for j := next(d.Blocked[i]); j != i; j = next(d.Blocked[j]) {
+			lowest = min(lowest, j)
+		}
+		if first == nobody || lowest < first {
+			first = lowest
 		}
 	}
-	return nil
+	return d.around(first, next)
+}
+
+// around is the circle that begins with the blocked one of this index.
+func (d *DeadlockError) around(first int, next func(b Blocked) int) []Blocked {
+	if first == nobody {
+		return nil
+	}
+	circle := []Blocked{d.Blocked[first]}
+	for i := next(d.Blocked[first]); i != first; i = next(d.Blocked[i]) {
+		circle = append(circle, d.Blocked[i])
+	}
+	return circle
 }
 
 // explain says what a circle of ranks does.

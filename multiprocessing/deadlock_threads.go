@@ -2,7 +2,6 @@ package multiprocessing
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/torchemu/torchemu/torchemu"
@@ -18,29 +17,20 @@ func holderOf(r torchemu.Reason) int {
 
 // circleOfThreads says which threads of a rank wait for each other, and the last for the first; "" where none do.
 func (d *DeadlockError) circleOfThreads() string {
-	for start := range d.Blocked {
-		if circle := d.follow(start); circle != nil {
-			return explainThreads(circle)
-		}
+	at := map[int]int{} // index in d.Blocked, by task
+	for i, b := range d.Blocked {
+		at[b.Task] = i
 	}
-	return ""
-}
-
-// follow goes from a thread to the one that it waits for, and on. It returns the way if it leads back.
-func (d *DeadlockError) follow(start int) []Blocked {
-	var way []Blocked
-	for i := start; len(way) <= len(d.Blocked); {
-		b := d.Blocked[i]
-		way = append(way, b)
-		i = slices.IndexFunc(d.Blocked, func(x Blocked) bool { return x.Task == b.Holder })
-		if i == start {
-			return way
+	circle := d.circleAlong(func(b Blocked) int {
+		if i, isBlocked := at[b.Holder]; isBlocked {
+			return i
 		}
-		if i < 0 {
-			return nil
-		}
+		return nobody
+	})
+	if circle == nil {
+		return ""
 	}
-	return nil
+	return explainThreads(circle)
 }
 
 func explainThreads(circle []Blocked) string {

@@ -10,9 +10,9 @@ func (s *Scheduler) expectKill(rank int) {
 	}
 	s.ranks[rank] = r
 	r.OnKill(func() {
-		for _, task := range s.tasksOf(rank) {
-			if s.blocked[task] == nil {
-				continue // it learns of it at its next operation
+		for task, e := range s.blocked {
+			if e == nil || s.RankOf(task) != rank {
+				continue // a task that runs learns of it at its next operation
 			}
 			death := torchemu.NewEvent(nil)
 			s.block(task, death)

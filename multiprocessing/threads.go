@@ -1,10 +1,6 @@
 package multiprocessing
 
-import (
-	"slices"
-
-	"github.com/torchemu/torchemu/torchemu"
-)
+import "github.com/torchemu/torchemu/torchemu"
 
 // thread is a task besides those of the ranks' main programs.
 type thread struct {
@@ -81,17 +77,6 @@ func (s *Scheduler) isDaemon(task int) bool {
 func (s *Scheduler) end(task int) {
 	s.outcome[task] = nil
 	s.threads.free = append(s.threads.free, task)
-}
-
-// tasksOf lists the tasks of a rank.
-func (s *Scheduler) tasksOf(rank int) []int {
-	list := []int{rank}
-	for i, t := range s.threads.of {
-		if task := len(s.ranks) + i; t.rank == rank && !slices.Contains(s.threads.free, task) {
-			list = append(list, task)
-		}
-	}
-	return list
 }
 
 // within is what a task waits for, where that is something of its own rank's threads; else nil.

@@ -3,6 +3,7 @@ package multiprocessing_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -313,5 +314,72 @@ func TestPoliciesKnowThreads(t *testing.T) {
 		if (name == "fifo") != (len(ran) == 1) {
 			t.Errorf("%s: %d orders", name, len(ran))
 		}
+	}
+}
+
+// circleByHand is, of threads that each wait for another one or for nobody (-1), the first from which a way leads back
+// to it, and the way.
+func circleByHand(holders []int) []int {
+	for start := range holders {
+		way := []int{start}
+		for i := holders[start]; i >= 0 && len(way) <= len(holders); i = holders[i] {
+			if i == start {
+				return way
+			}
+			way = append(way, i)
+		}
+	}
+	return nil
+}
+
+func TestRandomCircles(t *testing.T) {
+	const seed = 14
+	t.Log("seed", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 5000 {
+		holders := make([]int, 1+rng.IntN(9))
+		threads, ranks := &multiprocessing.DeadlockError{}, &multiprocessing.DeadlockError{}
+		for i := range holders {
+			holders[i] = max(rng.IntN(len(holders)+2)-2, -1)
+			threads.Blocked = append(threads.Blocked, multiprocessing.Blocked{Task: i, Thread: fmt.Sprint(i), Holder: holders[i]})
+			rank := multiprocessing.Blocked{Rank: i, Task: i, Holder: -1}
+			if holders[i] >= 0 {
+				rank.Needs = []int{99, holders[i]}
+			}
+			ranks.Blocked = append(ranks.Blocked, rank)
+		}
+		circle := circleByHand(holders)
+		var names []string
+		for _, i := range circle {
+			names = append(names, fmt.Sprint("thread ", i))
+		}
+		cause := strings.ReplaceAll(threads.Cause(), " and ", ", ")
+		if !strings.HasPrefix(cause, strings.Join(names, ", ")) || (cause == "") != (circle == nil) {
+			t.Fatalf("holders %v: %q, want %v", holders, cause, circle)
+		}
+		want := ""
+		if circle != nil {
+			slices.Sort(circle)
+			want = torchemu.Ranks(circle).String()
+		}
+		if cause := ranks.Cause(); !strings.HasPrefix(cause, want) || (cause == "") != (circle == nil) {
+			t.Fatalf("needs %v: %q, want %v", holders, cause, circle)
+		}
+	}
+}
+
+// A report of many that wait for each other in a row is there at once: nobody is looked at again for each before it.
+func TestLongRows(t *testing.T) {
+	const n = 50_000
+	row, ring := &multiprocessing.DeadlockError{}, &multiprocessing.DeadlockError{}
+	for i := range n {
+		row.Blocked = append(row.Blocked, multiprocessing.Blocked{Task: i, Thread: "'a'", Holder: i + 1})
+		ring.Blocked = append(ring.Blocked, multiprocessing.Blocked{Rank: i, Task: i, Holder: -1, Needs: []int{min(i+1, n-1)}})
+	}
+	if cause := row.Cause(); cause != "" {
+		t.Errorf("a row: %q", cause)
+	}
+	if cause, want := ring.Cause(), fmt.Sprintf("rank %d waits for itself", n-1); cause != want {
+		t.Errorf("a row before a ring: %q, want %q", cause, want)
 	}
 }

@@ -41,22 +41,34 @@ func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle i
 		r.Hears(w.Engine.Now()) // whoever spawns it may know of everything
 	}
 	s := multiprocessing.NewScheduler(w.World, n, p)
-	return register(owned[*spawn]{&spawn{s, n, make([]torchemu.Wait, n)}, w}), nil
+	return register(owned[*spawn]{&spawn{s, n, make([]wait, n)}, w}), nil
 }
 
 // spawn is the scheduler of ranks 0 to ranks-1, and of their threads.
 type spawn struct {
 	*multiprocessing.Scheduler
 	ranks int
-	waits []torchemu.Wait // by task: the present one, or the last
+	waits []wait // by task: the present one, or the last
+}
+
+// wait is a task's, and what it is for: the handle that Park was given; 0 for all that the rank has issued.
+type wait struct {
+	torchemu.Wait
+	waitable int64
 }
 
 // parked notes a task's wait.
-func (s *spawn) parked(task int, w torchemu.Wait) {
+func (s *spawn) parked(task int, w wait) {
 	if !s.IsMain(task) {
-		w = w.Unrecorded()
+		w.Wait = w.Unrecorded()
 	}
 	s.waits[task] = w
+}
+
+// isAtRest says whether a tensor was waited for, and nothing is under way any more on its storage.
+func (w wait) isAtRest() bool {
+	t, ok := lookup(w.waitable).(owned[*placed])
+	return ok && !t.object.Storage().InUse()
 }
 
 func schedulerOf(handle int64) (owned[*spawn], error) {
@@ -96,7 +108,7 @@ func Park(scheduler int64, task int, waitable int64) (parked bool, err error) {
 		return false, err
 	}
 	if s.object.Park(task, e) {
-		s.object.parked(task, r.Parks(e))
+		s.object.parked(task, wait{r.Parks(e), waitable})
 		return true, nil
 	}
 	return false, e.Err()
@@ -115,23 +127,24 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	if e == nil || !s.object.Park(rank, e) {
 		return false, nil
 	}
-	s.object.parked(rank, r.Parks(e))
+	s.object.parked(rank, wait{r.Parks(e), 0})
 	return true, nil
 }
 
 // Resumed lets the host clock of the task's rank catch up with what it waited for, and returns, as an error, its failure.
-func Resumed(scheduler int64, task int) (err error) {
+// It answers true when that was a tensor, and nothing is under way any more on its storage.
+func Resumed(scheduler int64, task int) (atRest bool, err error) {
 	defer guard(&err)
 	s, r, err := schedulerOfTask(scheduler, task)
 	if err != nil {
-		return err
+		return false, err
 	}
-	e := s.object.Outcome(task)
-	if e == nil {
-		return nil
+	w := s.object.waits[task]
+	if e := s.object.Outcome(task); e != nil {
+		r.Resumes(w.Wait, e.At())
+		err = e.Err()
 	}
-	r.Resumes(s.object.waits[task], e.At())
-	return e.Err()
+	return w.isAtRest(), err
 }
 
 // Exit says that the task has ended.

@@ -17,7 +17,7 @@ func BeginThread(scheduler int64, rank int, name string, daemon bool) (task int,
 	}
 	task = s.object.Begin(rank, name, daemon)
 	if task == len(s.object.waits) {
-		s.object.waits = append(s.object.waits, torchemu.Wait{})
+		s.object.waits = append(s.object.waits, wait{})
 	}
 	return task, nil
 }

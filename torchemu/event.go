@@ -123,6 +123,16 @@ func Unfinished(events ...*Event) []*Event {
 	return list
 }
 
+// FirstUnfinished is the first of the events that is not done; nil when all are.
+func FirstUnfinished(events []*Event) *Event {
+	for _, e := range events {
+		if !e.done {
+			return e
+		}
+	}
+	return nil
+}
+
 func contains(list []*Event, e *Event) bool {
 	for _, x := range list {
 		if x == e {

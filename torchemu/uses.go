@@ -145,12 +145,7 @@ func firstMissing(events []*Event) *Event {
 			return e
 		}
 	}
-	for _, e := range events {
-		if !e.done {
-			return e
-		}
-	}
-	return nil
+	return FirstUnfinished(events)
 }
 
 // join is the latest of several events. It fails as the first of them does that fails.

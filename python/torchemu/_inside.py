@@ -39,7 +39,7 @@ class Inside(_runtime.Context):
     def stream(self, value: int) -> None:
         self.refuse()
 
-    def wait(self, waitable: int) -> None:
+    def wait(self, waitable: int) -> bool:
         """Raises RuntimeError."""
         self.refuse()
 

@@ -315,16 +315,20 @@ class Context:
         group = self.group or self.inherited
         return None if group is None or group.sharded or not group.handle else group
 
-    def wait(self, waitable: int) -> None:
-        """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended."""
+    def wait(self, waitable: int) -> bool:
+        """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended.
+
+        Returns:
+            Whether it is known that nothing is under way any more on the tensor's memory.
+        """
         for children in tuple(self.children):
             if children.are_ours():
                 children.advance(waitable)
         if self.tasks is not None:
-            self.tasks.wait(self.task, waitable)
-            return
+            return self.tasks.wait(self.task, waitable)
         while not go.Await(self.world.handle, self.rank, waitable):
             self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
+        return False
 
     def wait_within(self, waitable: int) -> None:
         """As wait, for what other threads of the rank bring about.

@@ -167,16 +167,23 @@ class Tasks:
         self.doom(rank, error)
         raise Unwound
 
-    def wait(self, task: int, waitable: int) -> None:
-        """Parks the running task until what is behind the handle has ended, while others run."""
+    def wait(self, task: int, waitable: int) -> bool:
+        """Parks the running task until what is behind the handle has ended, while others run.
+
+        Returns:
+            Whether it is known that nothing is under way any more on the memory of what was waited for, a tensor.
+        """
         if (self._unwinding or task in self._dropped) and not go.IsDone(waitable):
             raise Unwound
-        if go.Park(self.scheduler, task, waitable):
-            self.loop.switch()
-            go.Resumed(self.scheduler, task)
-            process = self.contexts[task].process if task < self.nprocs else None
-            if process is not None and process.signals_due:
-                process.handle_signals()
+        if not go.Park(self.scheduler, task, waitable):
+            return False
+        self.loop.switch()
+        at_rest: bool = go.Resumed(self.scheduler, task)
+        process = self.contexts[task].process if task < self.nprocs else None
+        if process is not None and process.signals_due:
+            process.handle_signals()
+            return False
+        return at_rest
 
     def _drive(self, enough: Callable[[], bool]) -> bool:
         """Reports false when it is enough, and true when the run is over."""

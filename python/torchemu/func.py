@@ -70,9 +70,19 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
 
 
 def _chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list[Any], list[Tensor], Any]:
-    """The arguments, in those that are chosen fresh leaves; these leaves; and their tree."""
+    """The arguments, in those that are chosen fresh leaves; these leaves; and their tree.
+
+    Raises:
+        RuntimeError: there is no argument of such a number. ValueError: one has something else than tensors.
+    """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     given = list(args)
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+        for leaf in pytree.tree_leaves(args[n]):
+            if not isinstance(leaf, Tensor):
+                raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
     trees = tuple(
         pytree.tree_map_only(
             Tensor, lambda t: t.view_as(t) if t.requires_grad else t.detach().requires_grad_(), args[n]
@@ -82,7 +92,19 @@ def _chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...]) -> tuple[list
     for number, tree in zip(numbers, trees, strict=True):
         given[number] = tree
     tree = trees[0] if isinstance(argnums, int) else trees
-    return given, [t for t in pytree.tree_leaves(tree) if isinstance(t, Tensor)], tree
+    return given, pytree.tree_leaves(tree), tree
+
+
+def _grads(
+    outputs: Sequence[Tensor], leaves: Sequence[Tensor], grads: Sequence[Any] | None, again: bool, retain: bool = True
+) -> Any:
+    """The gradients of outputs by leaves, of which None is of what the outputs do not depend on."""
+    wanted = [None] * len(outputs) if grads is None else grads
+    pairs = [(t, grad) for t, grad in zip(outputs, wanted, strict=True) if t.requires_grad]
+    if not pairs:
+        return [None] * len(leaves)
+    some, of_them = zip(*pairs, strict=True)
+    return api.grad(some, leaves, of_them, retain_graph=retain or again, create_graph=again, allow_unused=True)
 
 
 def _like(tree: Any, grads: Sequence[Any]) -> Any:
@@ -111,10 +133,11 @@ def grad_and_value(
             value, aux = result if has_aux else (result, None)
             if not isinstance(value, Tensor) or value.numel() != 1 or value.dim():
                 raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got "
-                    f"{f'tensor with {value.dim()} dims' if isinstance(value, Tensor) else type(value)}."
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got "
+                    f"{f'tensor with {value.dim()} dims' if isinstance(value, Tensor) else type(value)}. Maybe you "
+                    "wanted to use the vjp or jacrev APIs instead?"
                 )
-            grads = api.grad(value, leaves, create_graph=_outer(args), allow_unused=True)
+            grads = _grads([value], leaves, None, _outer(args))
         value = value if _outer(args) else value.detach()
         return _like(tree, grads), ((value, aux) if has_aux else value)
 
@@ -148,17 +171,21 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         wanted = pytree.tree_leaves(cotangents)
         again = _outer(primals) if create_graph is None else create_graph
         with enable_grad():
-            grads = api.grad(
-                outputs, leaves, wanted, retain_graph=retain_graph or again, create_graph=again, allow_unused=True
-            )
+            grads = _grads(outputs, leaves, wanted, again, retain_graph)
         return _like(tree, grads)
 
     shown = value if _outer(primals) else pytree.tree_map_only(Tensor, lambda t: t.detach(), value)
     return (shown, product, aux) if has_aux else (shown, product)
 
 
-def _jacobian(value: Tensor, leaf: Tensor, rows: Sequence[Any]) -> Tensor:
-    """The gradients of the elements of a value by a leaf, put together."""
+def _jacobians(value: Tensor, leaves: Sequence[Tensor], again: bool) -> list[Tensor]:
+    """The gradients of the elements of a value by each of the leaves, put together."""
+    flat = value.reshape(-1)
+    rows = [_grads([flat[i]], leaves, None, again) for i in range(flat.numel())]
+    return [_stacked(value, leaf, [row[k] for row in rows]) for k, leaf in enumerate(leaves)]
+
+
+def _stacked(value: Tensor, leaf: Tensor, rows: Sequence[Any]) -> Tensor:
     if not rows:
         return leaf.new_zeros((*value._shape, *leaf._shape))
     filled = [leaf.new_zeros(leaf._shape) if row is None else row for row in rows]
@@ -175,8 +202,8 @@ def jacrev(
     """A function that returns the Jacobian of func by arguments, row by row: (result's shape, argument's shape).
 
     Args:
-        func: returns a tensor; with has_aux a pair of that and anything.
-        argnums: by which arguments; of several a tuple of Jacobians.
+        func: returns a tensor, or a tree of them; with has_aux a pair of that and anything.
+        argnums: by which arguments; of several a tuple of Jacobians, in the place of each tensor.
         has_aux: as above.
         chunk_size: means nothing.
     """
@@ -186,13 +213,8 @@ def jacrev(
             given, leaves, tree = _chosen(args, argnums)
             result = func(*given, **kwargs)
             value, aux = result if has_aux else (result, None)
-            flat = value.reshape(-1)
-            rows = [
-                api.grad(flat[i], leaves, retain_graph=True, create_graph=_outer(args), allow_unused=True)
-                for i in range(flat.numel())
-            ]
-            found = [_jacobian(value, leaf, [row[k] for row in rows]) for k, leaf in enumerate(leaves)]
-        jacobians = pytree.tree_structure(tree).unflatten(found)
+            shape, again = pytree.tree_structure(tree), _outer(args)
+            jacobians = pytree.tree_map(lambda t: shape.unflatten(_jacobians(t, leaves, again)), value)
         return (jacobians, aux) if has_aux else jacobians
 
     return call

@@ -215,6 +215,52 @@ def test_what_states_leave_out() -> None:
     assert (sorted(result.missing_keys), model[0].bias.tolist()) == (["0.weight", "1.bias", "1.weight"], [0.0] * 4)
 
 
+def test_options_about_the_first_rank() -> None:
+    def program(rank: int) -> Any:
+        dist.init_process_group("gloo")
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(model.parameters())
+        whole = StateDictOptions(full_state_dict=True, cpu_offload=True)
+        kept = [sorted(state) for state in get_state_dict(model, optimizer, options=whole)]
+        state, optim_state = get_state_dict(model, optimizer)
+        state = {name: torch.full_like(t, rank + 4.0) for name, t in state.items()}
+        optim_state["param_groups"][0]["lr"] = rank + 0.5
+        optim_state["state"]["weight"]["exp_avg"].fill_(rank + 9.0)
+        given = (state, optim_state) if rank == 0 else ({}, {})
+        options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        set_state_dict(model, optimizer, model_state_dict=given[0], optim_state_dict=given[1], options=options)
+        loaded = [t.tolist() for t in (*model.parameters(), optimizer.state[model.weight]["exp_avg"])]
+        return kept, loaded, optimizer.param_groups[0]["lr"]
+
+    loaded = [[[4.0, 4.0]], [4.0], [[9.0, 9.0]]]
+    first, *others = on_ranks(3, program)
+    assert first == ([["bias", "weight"], ["param_groups", "state"]], loaded, 0.5)
+    assert others == [([[], []], loaded, 0.5)] * 2
+
+
+def test_options_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match="full_state_dict must be True when broadcast_from_rank0 is True"):
+        StateDictOptions(broadcast_from_rank0=True)
+    with pytest.raises(NotImplementedError, match="flatten_optimizer_state_dict"):
+        StateDictOptions(flatten_optimizer_state_dict=True)
+
+
+def test_two_entries_of_one_name(tmp_path: Path) -> None:
+    """The one would silently be lost."""
+
+    def program(rank: int) -> str:
+        dist.init_process_group("gloo")
+        both: dict[str, Any] = {"a.b": torch.zeros(2), "a": {"b": torch.ones(2)}}
+        with pytest.raises(dcp.CheckpointException, match=r"ValueError: duplicated flatten key a\.b"):
+            dcp.save(both if rank else {"a.b": torch.zeros(2)}, checkpoint_id=tmp_path)
+        dcp.save({"a.b": torch.zeros(2)}, checkpoint_id=tmp_path)
+        with pytest.raises(dcp.CheckpointException, match=r"ValueError: duplicated flatten key a\.b"):
+            dcp.load(both, checkpoint_id=tmp_path)
+        return "goes on"
+
+    assert on_ranks(2, program) == ["goes on"] * 2
+
+
 def test_the_first_state_of_an_optimizer_changes_nothing() -> None:
     model = model_of("plain", 0)
     before = [p.tolist() for p in model.parameters()]

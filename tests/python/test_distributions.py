@@ -158,3 +158,14 @@ def test_refusals() -> None:
     assert refused(lambda: D.kl_divergence(n, D.Bernoulli(0.5))) == ("NotImplementedError", text)
     assert refused(lambda: D.Categorical(torch.ones(2)).rsample())[0] == "NotImplementedError"
     assert refused(lambda: D.Poisson(1.0))[0] == "NotImplementedError"
+
+
+def test_divergences_of_derived_classes() -> None:
+    class Mine(D.Normal):
+        pass
+
+    wanted = D.kl_divergence(D.Normal(0.5, 1.0), D.Normal(0.0, 2.0)).item()
+    assert D.kl_divergence(Mine(0.5, 1.0), D.Normal(0.0, 2.0)).item() == wanted
+    assert D.kl_divergence(D.Normal(0.5, 1.0), Mine(0.0, 2.0)).item() == wanted
+    with pytest.raises(NotImplementedError, match="p type Mine and q type Laplace"):
+        D.kl_divergence(Mine(0.5, 1.0), D.Laplace(0.0, 2.0))

@@ -279,6 +279,85 @@ def test_whole_parameters_can_be_changed() -> None:
         assert values == {name: {3.0 if name.endswith("weight") else 2.0} for name, _ in names}
 
 
+@pytest.mark.parametrize("frozen", [(0,), (4,), (0, 4)])
+@pytest.mark.parametrize("wrap_parts", [False, True])
+def test_some_parameters_are_frozen(frozen: tuple[int, ...], wrap_parts: bool) -> None:
+    """Whichever of a unit: the others are trained, and these get no gradient."""
+
+    def frozen_net() -> nn.Sequential:
+        model = net()
+        for number in frozen:
+            model[number].requires_grad_(False)
+        return model
+
+    def program(rank: int) -> Any:
+        dist.init_process_group("nccl")
+        policy = POLICY if wrap_parts else None
+        model = FSDP(frozen_net(), auto_wrap_policy=policy, use_orig_params=True)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5, weight_decay=0.1)
+        train(model, optimizer, rank, range(2))
+        return whole(model), [p.grad is None for p in model.parameters() if not p.requires_grad]
+
+    model = frozen_net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, weight_decay=0.1)
+    for step in range(2):
+        optimizer.zero_grad()
+        (sum(model(batch(rank, step)).square().mean() for rank in range(3)) / 3).backward()
+        optimizer.step()
+    for found, without in on_ranks(3, program):
+        agrees(found, [p.detach().numpy() for p in model.parameters()])
+        assert without == [True] * 2 * len(frozen)
+
+
+def test_a_unit_whose_parameters_are_not_used_keeps_them() -> None:
+    class Perhaps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor, used: bool) -> torch.Tensor:
+            return self.layer(x) if used else x
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 3), FSDP(Perhaps(), use_orig_params=True)
+
+        def forward(self, x: torch.Tensor, used: bool) -> torch.Tensor:
+            result: torch.Tensor = self.second(self.first(x), used)
+            return result
+
+    def program(rank: int) -> Any:
+        dist.init_process_group("nccl")
+        model = FSDP(Model(), use_orig_params=True)
+        before = [(name, p.shape) for name, p in model.named_parameters()]
+        for used in (False, True, False):
+            model(torch.ones(1, 3), used).sum().backward()
+            assert [(name, p.shape) for name, p in model.named_parameters()] == before
+        return len(before)
+
+    assert on_ranks(2, program) == [4, 4]
+
+
+@pytest.mark.parametrize("as_originals", [False, True])
+def test_a_module_around_units_is_loaded(as_originals: bool) -> None:
+    def program(rank: int) -> Any:
+        dist.init_process_group("nccl")
+        model = nn.Sequential(FSDP(nn.Linear(3, 4), use_orig_params=as_originals), nn.Linear(4, 2))
+        before = [name for name, _ in model.named_parameters()]
+        values = range(len(model.state_dict()))
+        state = {name: torch.full_like(t, n) for (name, t), n in zip(model.state_dict().items(), values, strict=True)}
+        assert str(model.load_state_dict(state)) == "<All keys matched successfully>"
+        with pytest.raises(RuntimeError, match="size mismatch for 0"):
+            model.load_state_dict({**state, "0.weight": torch.ones(4, 4)})
+        assert [name for name, _ in model.named_parameters()] == before
+        return {name: (tuple(t.shape), set(t.reshape(-1).tolist())) for name, t in model.state_dict().items()}
+
+    shapes = {"0.weight": (4, 3), "0.bias": (4,), "1.weight": (2, 4), "1.bias": (2,)}
+    wanted = {name: (shape, {float(n)}) for n, (name, shape) in enumerate(shapes.items())}
+    assert on_ranks(3, program) == [wanted] * 3
+
+
 def test_modules_begin_alike() -> None:
     def program(rank: int) -> Any:
         dist.init_process_group("nccl")

@@ -135,3 +135,34 @@ def test_nothing_is_compiled() -> None:
     assert refused(lambda: jit.load("x"))[0] == "NotImplementedError"
     with jit.optimized_execution(False), jit.fuser("fuser1"):
         assert jit.export(one)() == jit.unused(one)() == 1
+
+
+def test_what_does_not_depend_on_the_arguments() -> None:
+    x = torch.tensor([1.0, 2.0])
+    assert func.grad(lambda x: torch.ones(()))(x).tolist() == [0.0, 0.0]
+    assert func.jacrev(lambda x: torch.ones(3))(x).tolist() == [[0.0, 0.0]] * 3
+    assert [t.tolist() for t in func.vjp(lambda x: torch.ones(2), x)[1](torch.ones(2))] == [[0.0, 0.0]]
+    results, product = func.vjp(lambda x: (x * 3, torch.ones(2)), x)
+    assert [t.tolist() for t in results] == [[3.0, 6.0], [1.0, 1.0]]
+    assert product((x, x))[0].tolist() == [3.0, 6.0]
+
+
+def test_jacobians_of_trees() -> None:
+    x = torch.tensor([1.0, 2.0])
+    got = func.jacrev(lambda x: {"a": x * x, "b": (x.sum(),)})(x)
+    assert got["a"].tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert got["b"][0].tolist() == [1.0, 1.0]
+    both = func.jacrev(lambda d, y: {"o": d["a"] * y}, (0, 1))({"a": x}, torch.tensor([5.0, 7.0]))
+    assert both["o"][0]["a"].tolist() == [[5.0, 0.0], [0.0, 7.0]]
+    assert both["o"][1].tolist() == [[1.0, 0.0], [0.0, 2.0]]
+
+
+@pytest.mark.parametrize("function", [func.grad, func.jacrev])
+def test_arguments_that_are_not_there_or_no_tensors(function: Any) -> None:
+    for number in (1, -2, (0, 1)):
+        with pytest.raises(RuntimeError, match="but only 1 positional inputs"):
+            function(lambda x: x.sum(), number)(torch.ones(2))
+    with pytest.raises(ValueError, match="must be Tensor, got <class 'float'>"):
+        function(lambda x: x)(1.0)
+    with pytest.raises(ValueError, match="must be Tensor, got <class 'int'>"):
+        function(lambda x: x[0].sum())([torch.ones(2), 3])

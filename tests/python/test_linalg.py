@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from typing import Any
 
 import gradients
@@ -278,3 +280,59 @@ def test_matrices_that_other_ranks_bring_about() -> None:
     want = np.linalg.inv(np.ones((2, 2)) + 2 * np.eye(2))
     for found in on_ranks(2, program):
         np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, math.inf, -math.inf])
+def test_condition_numbers_of_singular_matrices(order: Any) -> None:
+    zero, both = np.zeros((2, 2)), np.stack([np.diag([1.0, 0.0]), np.diag([2.0, 4.0])])
+    assert linalg.cond(t(both[0]), order).tolist() == math.inf
+    got = linalg.cond(t(both), order).tolist()
+    assert got[0] == math.inf
+    np.testing.assert_allclose(got[1], np.linalg.cond(both[1], order))
+    assert not math.isfinite(linalg.cond(t(zero), order).item())
+
+
+REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (
+        lambda: linalg.matrix_norm(torch.ones(2, 2), 1, (0, 5)),
+        IndexError,
+        "expected to be in range of [-2, 1], but got 5",
+    ),
+    (lambda: linalg.matrix_norm(torch.ones(2, 2), 1, (0, -2)), RuntimeError, "dims must be different. Got (0, -2)"),
+    (lambda: linalg.matrix_norm(torch.ones(2, 2), 1, (0,)), RuntimeError, "dim must be a 2-tuple. Got 0"),
+    (
+        lambda: linalg.matrix_norm(torch.ones(2, 2).long()),
+        NotImplementedError,
+        "matrix_norm: Expected a floating point",
+    ),
+    (lambda: linalg.norm(torch.ones(2), "fro"), RuntimeError, "must have at least 2 dimensions"),
+    (lambda: linalg.norm(torch.ones(2, 2, 2), 2), RuntimeError, "the input must be 1D or 2D. Got 3D."),
+    (lambda: linalg.norm(torch.tensor(1.0), 2), RuntimeError, "the input must be 1D or 2D. Got 0D."),
+    (lambda: linalg.vector_norm(torch.ones(0), math.inf), RuntimeError, "the inf norm on an empty tensor because"),
+    (lambda: linalg.vector_norm(torch.ones(2, 0), -1, 1), RuntimeError, "the -1 norm on the dimension 1 because"),
+    (
+        lambda: linalg.multi_dot([torch.ones(2, 2), torch.ones(2, 2, 2)]),
+        RuntimeError,
+        "the last tensor must be 1D or 2D",
+    ),
+    (lambda: linalg.multi_dot([torch.ones(2, 2), torch.ones(2), torch.ones(2)]), RuntimeError, "tensor 1 must be 2D"),
+    (
+        lambda: linalg.multi_dot([torch.ones(2, 3), torch.ones(2, 2)]),
+        RuntimeError,
+        "with shapes [2, 3] and [2, 2] cannot",
+    ),
+    (lambda: linalg.svd(torch.full((2, 2), math.nan)), linalg.LinAlgError, "contained non-finite values"),
+    (lambda: linalg.svdvals(torch.full((2, 2), math.inf)), linalg.LinAlgError, "contained non-finite values"),
+    (lambda: linalg.eig(torch.full((2, 2), math.nan)), RuntimeError, "should not contain infs or NaNs"),
+]
+
+
+@pytest.mark.parametrize("call, kind, text", REFUSED)
+def test_what_has_no_norm_product_or_factors(call: Callable[[], Any], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=re.escape(text)):
+        call()
+
+
+def test_norms_of_nothing_that_have_a_value() -> None:
+    assert linalg.vector_norm(torch.ones(0)).item() == 0
+    assert linalg.vector_norm(torch.ones(2, 0), math.inf, 0).shape == (0,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -220,6 +220,35 @@ def test_parts_and_wholes() -> None:
     assert merge_chunks([(b, torch.tensor(1.0)) for _, b in args])[0].tolist() == t.tolist()
     with pytest.raises(ValueError, match="1 entries for 2 arguments"):
         split_args_kwargs_into_chunks((t, t), None, 2, TensorChunkSpec.from_tuple((1,)))
+
+
+class Pair(NamedTuple):
+    rows: torch.Tensor
+    columns: torch.Tensor
+
+
+def test_parts_of_named_tuples_along_several_dimensions() -> None:
+    pair = Pair(torch.arange(6.0).view(3, 2), torch.arange(12.0).view(4, 3))
+    (first, *_), _ = split_args_kwargs_into_chunks((pair,), None, 3)
+    assert [t.tolist() for t in first[0]] == [[[0.0, 1.0]], [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]]
+    chunks = [Pair(pair.rows[i : i + 1], pair.columns[:, i : i + 1]) for i in range(3)]
+    specs = TensorChunkSpec.from_tuple((0, 1))
+    merged = merge_chunks(chunks, specs)
+    assert type(merged) is Pair and [t.tolist() for t in merged] == [t.tolist() for t in pair]
+    with pytest.raises(ValueError, match="has 2 entries for 1 outputs"):
+        merge_chunks([pair.rows], specs)
+
+
+def test_no_microbatch_is_empty() -> None:
+    """The mean of one that is would be no number."""
+
+    def program(rank: int) -> None:
+        dist.init_process_group("gloo")
+        schedule = ScheduleGPipe(PipelineStage(nn.Linear(3, 3), 0, 1, torch.device("cpu")), 4, loss_fn=mean)
+        with pytest.raises(ValueError, match="Expecting 4 arg_mbs but got 3"):
+            schedule.step(torch.ones(3, 3), target=torch.ones(3, 3))
+
+    on_ranks(1, program)
 
 
 def test_misuse() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -111,7 +112,9 @@ def test_ctrl_c_is_for_the_main_program(tmp_path: Path, busy: str, printed: str)
         assert run.stdout is not None and run.stdout.readline() == "go\n"
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)
-    assert (out, err, run.returncode) == (printed, "interrupted\n", 130)
+    assert (out, run.returncode) == (printed, 130)
+    place = f" while rank 0 was at {re.escape(str(program))}:[0-9]+ in <module>"  # unless all slept just then
+    assert re.fullmatch(f"interrupted({place})?\n", err), err
 
 
 def test_a_killed_ranks_threads_are_killed(tmp_path: Path) -> None:

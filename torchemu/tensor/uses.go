@@ -71,6 +71,11 @@ func (s *Storage) Pending() iter.Seq[Pending] {
 	}
 }
 
+// InUse says whether an operation in flight uses the storage.
+func (s *Storage) InUse() bool {
+	return slices.ContainsFunc(s.uses, func(u use) bool { return !u.by.Done() })
+}
+
 // Overwritten says whether all that is recorded is one operation, which writes all bytes.
 func (s *Storage) Overwritten() bool {
 	return len(s.uses) == 1 && s.uses[0].access == Write && s.uses[0].at == (region{to: s.n})

@@ -1,8 +1,8 @@
-"""Inverses, determinants, factors and eigenvalues of matrices. The host waits for the elements: they may be "
-"singular."""
+"""Inverses, determinants, factors and eigenvalues of matrices. The host waits for the elements, which may have none."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -85,6 +85,23 @@ def _cholesky(a: Array) -> Array:
         return np.linalg.cholesky(np.tril(a) + np.conj(np.swapaxes(np.tril(a, -1), -1, -2)))
     except np.linalg.LinAlgError:
         raise LinAlgError(f"linalg.cholesky: {_bad_minor(a)}") from None
+
+
+def _svd(a: Array, full: bool) -> Any:
+    with contextlib.suppress(np.linalg.LinAlgError):
+        found = np.linalg.svd(a, full)
+        if np.isfinite(found[1]).all():
+            return found
+    raise LinAlgError(
+        "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+    )
+
+
+def _eig(a: Array) -> Any:
+    try:
+        return np.linalg.eig(a)
+    except np.linalg.LinAlgError:
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.") from None
 
 
 _NOT_POSITIVE = "The factorization could not be completed because the input is not positive-definite"
@@ -258,8 +275,8 @@ DET = matrix_op(
 SLOGDET = matrix_op("linalg_slogdet", np.linalg.slogdet, 2 / 3, Derivative(Partial(_of_log_determinant, 0)))
 QR = matrix_op("linalg_qr", np.linalg.qr, 4, Derivative(Partial(_of_qr, RESULT)))
 EIGH = matrix_op("linalg_eigh", lambda a, part: np.linalg.eigh(a, part), 9, Wirtinger(Partial(_of_eigh, RESULT)))
-EIG = matrix_op("linalg_eig", np.linalg.eig, 25)
-SVD = matrix_op("linalg_svd", lambda a, full: np.linalg.svd(a, full), 20, Wirtinger(Partial(_of_svd, RESULT)))
+EIG = matrix_op("linalg_eig", _eig, 25)
+SVD = matrix_op("linalg_svd", _svd, 20, Wirtinger(Partial(_of_svd, RESULT)))
 EXPONENTIAL: Op = matrix_op("matrix_exp", _exponential, 40, Derivative(Partial(_of_exponential, 0)))
 
 

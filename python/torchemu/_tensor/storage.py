@@ -139,14 +139,15 @@ class Storage:
             self.world.check()
         if not self.pending:
             return
+        at_rest = False
         if t._core is not None:
-            _runtime.current().wait(t._core.number)
+            at_rest = _runtime.current().wait(t._core.number)
         elif state := self._under_way():
-            _runtime.current().wait(self._handle_for(t, state))
+            at_rest = _runtime.current().wait(self._handle_for(t, state))
         if self.launcher is not None:
             self.launcher.wait_for_launch(self.launch)
-            self.launcher = None
-        if not self._under_way():  # other ranks may have used it meanwhile
+            self.launcher, at_rest = None, False
+        if at_rest or not self._under_way():  # other ranks may have used it meanwhile
             self.unsettled, self.pending = self.lends, False
 
     def _under_way(self) -> int:

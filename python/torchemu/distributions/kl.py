@@ -74,9 +74,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     Raises:
         NotImplementedError: of two families, or of another one.
     """
-    formula = _FORMULAS.get(type(p))
-    if formula is None or type(p) is not type(q):
+    family = next((kind for kind in type(p).__mro__ if kind in _FORMULAS and isinstance(q, kind)), None)
+    if family is None:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
         )
-    return formula(p, q)
+    return _FORMULAS[family](p, q)

@@ -31,9 +31,19 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from leaves(each, (*path, number))
 
 
-def name_of(path: Path) -> str:
-    """The path as one text."""
-    return ".".join(map(str, path))
+def by_name(value: Any) -> dict[str, tuple[Path, Any]]:
+    """The leaves and the paths to them, by the texts of the paths.
+
+    Raises:
+        ValueError: two paths have the same.
+    """
+    found: dict[str, tuple[Path, Any]] = {}
+    for path, leaf in leaves(value):
+        name = ".".join(map(str, path))
+        if name in found:
+            raise ValueError(f"duplicated flatten key {name}")
+        found[name] = path, leaf
+    return found
 
 
 def put(root: Any, path: Path, value: Any) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.creation import zeros_like
+from torchemu._unsupported import unsupported
+from torchemu.distributed import broadcast_object_list, get_rank, is_initialized
 from torchemu.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817 (its usual name)
 from torchemu.distributed.fsdp._states import plain
 from torchemu.nn.modules.module import Module
@@ -29,11 +31,16 @@ class StateDictOptions:
     """How states are made.
 
     Args:
-        full_state_dict: means nothing here: tensors are whole in any case.
+        full_state_dict: tensors are whole in any case; with cpu_offload only the first rank has them.
         cpu_offload: put them into the host's memory.
         ignore_frozen_params: leave out parameters that need no gradient.
         strict: of load_state_dict.
-        others: mean nothing here.
+        broadcast_from_rank0: take what the first rank was given; wants full_state_dict.
+        flatten_optimizer_state_dict: not supported.
+        keep_submodule_prefixes, dsd_fqn_modifiers: mean nothing here.
+
+    Raises:
+        ValueError: broadcast_from_rank0 without full_state_dict. NotImplementedError: what is not supported.
     """
 
     full_state_dict: bool = False
@@ -44,6 +51,12 @@ class StateDictOptions:
     broadcast_from_rank0: bool = False
     flatten_optimizer_state_dict: bool = False
     dsd_fqn_modifiers: str = "_fqn_modifiers"
+
+    def __post_init__(self) -> None:
+        if self.broadcast_from_rank0 and not self.full_state_dict:
+            raise ValueError("full_state_dict must be True when broadcast_from_rank0 is True.")
+        if self.flatten_optimizer_state_dict:
+            raise unsupported("StateDictOptions(flatten_optimizer_state_dict=True)", "save the nested dictionary")
 
 
 def _plain(name: str, model: Module) -> str:
@@ -59,6 +72,20 @@ def _many(optimizers: Any) -> tuple[Any, ...]:
 
 def _on_host(value: Any, options: StateDictOptions) -> Any:
     return value.cpu() if options.cpu_offload and isinstance(value, Tensor) else value
+
+
+def _is_left_to_first(options: StateDictOptions) -> bool:
+    """Whether only the first rank is to have a state, and this is another."""
+    return options.full_state_dict and options.cpu_offload and is_initialized() and get_rank() > 0
+
+
+def _given(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    """What is to be loaded on this rank."""
+    if not (options.broadcast_from_rank0 and is_initialized()):
+        return state
+    box = [state]
+    broadcast_object_list(box)
+    return box[0]
 
 
 def get_model_state_dict(
@@ -77,6 +104,8 @@ def get_model_state_dict(
     if submodules is not None:
         paths = [_plain(f"{path}.", model) for path, module in model.named_modules() if module in submodules]
         found = {name: value for name, value in found.items() if any(name.startswith(path) for path in paths)}
+    if _is_left_to_first(options):
+        return {}
     return {name: value for name, value in found.items() if name not in left_out}
 
 
@@ -85,10 +114,11 @@ def set_model_state_dict(
 ) -> Any:
     """Gives a model what get_model_state_dict has returned; returns what load_state_dict does."""
     options = options or StateDictOptions()
+    state = _given(model_state_dict, options)
     if isinstance(model, FSDP):
-        return model.load_state_dict(model_state_dict, options.strict)
+        return model.load_state_dict(state, options.strict)
     own = {_plain(name, model): name for name in model.state_dict()}
-    return model.load_state_dict({own.get(k, k): v for k, v in model_state_dict.items()}, options.strict)
+    return model.load_state_dict({own.get(k, k): v for k, v in state.items()}, options.strict)
 
 
 def get_optimizer_state_dict(
@@ -110,7 +140,7 @@ def get_optimizer_state_dict(
         for name, entry in part["state"].items():
             found["state"][name] = {key: _on_host(value, options) for key, value in entry.items()}
         found["param_groups"] += part["param_groups"]
-    return found
+    return {} if _is_left_to_first(options) else found
 
 
 def _begin(optimizer: Any) -> None:
@@ -153,12 +183,13 @@ def set_optimizer_state_dict(
     model: Module, optimizers: Any, optim_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> None:
     """Gives optimizers what get_optimizer_state_dict has returned."""
+    state = _given(optim_state_dict, options or StateDictOptions())
     for optimizer in _many(optimizers):
         _begin(optimizer)
         if FSDP.fsdp_modules(model):
-            optimizer.load_state_dict(FSDP.optim_state_dict_to_load(model, optimizer, optim_state_dict))
+            optimizer.load_state_dict(FSDP.optim_state_dict_to_load(model, optimizer, state))
         else:
-            optimizer.load_state_dict(_numbered(model, optimizer, optim_state_dict))
+            optimizer.load_state_dict(_numbered(model, optimizer, state))
 
 
 def _numbered(model: Module, optimizer: Any, state: dict[str, Any]) -> dict[str, Any]:
@@ -167,9 +198,9 @@ def _numbered(model: Module, optimizer: Any, state: dict[str, Any]) -> dict[str,
     entries, groups, number = {}, [], 0
     for given in optimizer.param_groups:
         own = [names[id(p)] for p in given["params"]]
-        for name in own:
+        for place, name in enumerate(own, number):
             if name in state["state"]:
-                entries[number + own.index(name)] = state["state"][name]
+                entries[place] = state["state"][name]
         saved = by_name.get(own[0], {}) if own else {}
         groups.append({**given, **saved, "params": [*range(number, number + len(own))]})
         number += len(own)

@@ -7,7 +7,7 @@ from typing import Any
 from torchemu._grad_mode import no_grad
 from torchemu._tensor.core import Tensor
 from torchemu.distributed import ProcessGroup
-from torchemu.distributed.checkpoint._paths import leaves, name_of, put
+from torchemu.distributed.checkpoint._paths import by_name, put
 from torchemu.distributed.checkpoint._ranks import Ranks
 from torchemu.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torchemu.distributed.checkpoint.filesystem import Entries, FileSystemReader
@@ -58,10 +58,10 @@ def load(
 
 def _fill(states: dict[str, Any], reader: FileSystemReader, partially: bool) -> None:
     entries = reader.entries()
-    wanted = [(path, name_of(path), value) for path, value in leaves(states)]
-    for _, name, value in wanted:
+    wanted = by_name(states)
+    for name, (_, value) in wanted.items():
         _check(entries, name, value, partially)
-    for path, name, value in wanted:
+    for name, (path, value) in wanted.items():
         if name not in entries:
             continue
         loaded = reader.read(entries[name])

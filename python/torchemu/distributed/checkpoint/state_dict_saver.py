@@ -9,7 +9,7 @@ from typing import Any
 
 from torchemu._tensor.core import Tensor
 from torchemu.distributed import ProcessGroup
-from torchemu.distributed.checkpoint._paths import leaves, name_of
+from torchemu.distributed.checkpoint._paths import by_name
 from torchemu.distributed.checkpoint._ranks import Ranks
 from torchemu.distributed.checkpoint.api import CheckpointException
 from torchemu.distributed.checkpoint.filesystem import Entries, FileSystemWriter, contents
@@ -46,13 +46,14 @@ def save(
         What is in the checkpoint.
 
     Raises:
-        RuntimeError: neither a folder nor a writer is given. CheckpointException: a rank could not.
+        RuntimeError: neither a folder nor a writer is given. CheckpointException: a rank could not; it has two entries
+            whose paths are the same text, for example.
     """
     writer = _writer(checkpoint_id, storage_writer)
     ranks = Ranks(process_group, no_dist, "save")
-    values = {name_of(path): value for path, value in leaves(_states(state_dict))}
-    sizes = {name: value.nbytes if isinstance(value, Tensor) else 0 for name, value in values.items()}
-    plans = ranks.everybodys("plan", lambda: sizes)
+    states = _states(state_dict)
+    plans = ranks.everybodys("plan", lambda: _sizes(states))
+    values = {name: value for name, (_, value) in by_name(states).items()}
     mine = _divided(plans)[ranks.rank]
     written = ranks.everybodys("write", lambda: writer.write(ranks.rank, {name: values[name] for name in mine}))
     entries: Entries = {name: entry for part in written for name, entry in part.items()}
@@ -71,6 +72,11 @@ def _writer(where: Where, writer: FileSystemWriter | None) -> FileSystemWriter:
 
 def _states(state_dict: dict[str, Any]) -> dict[str, Any]:
     return {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()}
+
+
+def _sizes(states: dict[str, Any]) -> dict[str, int]:
+    leaves = by_name(states)
+    return {name: value.nbytes if isinstance(value, Tensor) else 0 for name, (_, value) in leaves.items()}
 
 
 def _divided(plans: Sequence[dict[str, int]]) -> list[list[str]]:

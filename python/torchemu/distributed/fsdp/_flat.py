@@ -125,6 +125,7 @@ class Regathering:
         with enable_grad():
             self._handle.show(self._full)
         self._handle.streams.regather(self)
+        Variable._execution_engine.queue_callback(self._handle.show_shards)  # no gradient need arrive
 
 
 def places_of(named: Sequence[tuple[str, Tensor, tuple[tuple[Module, str], ...]]], alignment: int) -> list[Place]:
@@ -162,7 +163,7 @@ class FlatHandle:
         self._ranks = sharding.group.size() if sharding.splits else 1
         self.numel = self.places[-1].end
         self.length = -(-self.numel // self._ranks)
-        self.shard = FlatParameter(self._own_part(), first.requires_grad)
+        self.shard = FlatParameter(self._own_part(), any(p.requires_grad for _, p, _ in named))
         self.syncs, self.regathers = True, sharding.regathers
         self._unreduced: Tensor | None = None
         self._absent = empty(0, dtype=first.dtype, device=first.device)
@@ -234,7 +235,7 @@ class FlatHandle:
         """Gives the modules their parameters, for a forward pass. Returns the vector."""
         shard = self._shard_for_use()
         full = self.whole(shard)
-        if self.shard.requires_grad:
+        if any(p.requires_grad for p in self._seen):
             full.requires_grad_()
             full.register_post_accumulate_grad_hook(self._arrived)
         self.show(full)
@@ -243,9 +244,10 @@ class FlatHandle:
     def show(self, full: Tensor) -> None:
         """Gives the modules the parameters in a vector."""
         for place, part in self.parts(full):
+            shown = part.detach() if self._is_frozen(place) else part
             for module, name in place.owners:
                 module._parameters.pop(name, None)
-                vars(module)[name] = part
+                vars(module)[name] = shown
 
     def parts(self, full: Tensor) -> Iterator[tuple[Place, Tensor]]:
         """The parameters in a vector, in their shapes."""
@@ -303,14 +305,22 @@ class FlatHandle:
                 _add(self.shard, reduced)
                 return
             for place in self.places:
-                if place.param.numel():
+                if place.param.numel() and not self._is_frozen(place):
                     _add(place.param, self._piece(reduced, place))
+
+    def _is_frozen(self, place: Place) -> bool:
+        """Whether an original parameter is to have no gradient, though others of the unit may."""
+        return self._sharding.as_originals and not place.param.requires_grad
+
+    @property
+    def _seen(self) -> list[Tensor]:
+        """The parameters that the program has."""
+        return [place.param for place in self.places] if self._sharding.as_originals else [self.shard]
 
     @property
     def grads(self) -> list[Tensor]:
         """This rank's part of the gradients."""
-        seen = [place.param for place in self.places] if self._sharding.as_originals else [self.shard]
-        return [p.grad for p in seen if p.grad is not None]
+        return [p.grad for p in self._seen if p.grad is not None]
 
     # -- writing back, and what an optimizer has
 

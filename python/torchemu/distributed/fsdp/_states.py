@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from torchemu._grad_mode import no_grad
@@ -49,7 +49,9 @@ class StateMethods(Module):
         self._settings = StateDictSettings(
             StateDictType.FULL_STATE_DICT, FullStateDictConfig(), FullOptimStateDictConfig(offload_to_cpu=False)
         )
-        self._register_load_state_dict_pre_hook(_below_wrapper, with_module=False)
+        self._loading: Any = None
+        self._register_load_state_dict_pre_hook(_begin_loading, with_module=True)
+        self.register_load_state_dict_post_hook(_end_loading)
 
     # -- which kind
 
@@ -158,11 +160,6 @@ class StateMethods(Module):
                 del found[name]
         return found
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Takes over whole parameters and buffers, each rank its part. All ranks of the group call it."""
-        with self.summon_full_params(self):
-            return super().load_state_dict(state_dict, strict, assign)
-
     # -- optimizers
 
     @staticmethod
@@ -227,12 +224,23 @@ def _kept(value: Any, to_host: bool) -> Any:
     return value.detach().cpu() if to_host and not value.device.is_host else value.detach().clone()
 
 
-def _below_wrapper(state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Names without units become those of the modules in them."""
+def _begin_loading(unit: StateMethods, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Parameters become whole, also where a module around the unit is what is loaded; and names without units those of
+    the modules in them."""
+    if not unit._summoned:
+        unit._loading = unit.summon_full_params(unit)
+        unit._loading.__enter__()
     for name in [name for name in state_dict if name.startswith(prefix)]:
         rest = name.removeprefix(prefix)
         if not rest.startswith(WRAPPED):
             state_dict[prefix + WRAPPED + rest] = state_dict.pop(name)
+
+
+def _end_loading(unit: StateMethods, _: Any) -> None:
+    """Each rank keeps its part."""
+    loading, unit._loading = unit._loading, None
+    if loading is not None:
+        loading.__exit__(None, None, None)
 
 
 @no_grad()

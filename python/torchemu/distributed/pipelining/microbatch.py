@@ -7,6 +7,7 @@ from typing import Any
 
 from torchemu._tensor.core import Tensor
 from torchemu._tensor.joining import cat, stack
+from torchemu.utils import _pytree as pytree
 
 __all__ = ["TensorChunkSpec", "merge_chunks", "split_args_kwargs_into_chunks"]
 
@@ -35,17 +36,24 @@ class TensorChunkSpec:
         return {name: TensorChunkSpec(dim) for name, dim in chunk_dims.items()}
 
 
+def cut(t: Tensor, count: int, dim: int = 0) -> list[Tensor]:
+    """The parts of a tensor, as Tensor.tensor_split's.
+
+    Raises:
+        ValueError: some would be empty.
+    """
+    rows = t.shape[dim]
+    if rows < count:
+        raise ValueError(f"Expecting {count} arg_mbs but got {rows}")
+    return list(t.tensor_split(count, dim))
+
+
 def _parts(value: Any, count: int, spec: TensorChunkSpec | None) -> list[Any]:
-    """The parts of a value: of tensors, also in tuples, lists and dicts, as Tensor.tensor_split's; else itself."""
-    if isinstance(value, Tensor):
-        return list(value.tensor_split(count, spec.split_dim if spec is not None else 0))
-    if isinstance(value, dict):
-        columns = {key: _parts(each, count, spec) for key, each in value.items()}
-        return [{key: column[i] for key, column in columns.items()} for i in range(count)]
-    if isinstance(value, list | tuple):
-        rows = [_parts(each, count, spec) for each in value]
-        return [type(value)([row[i] for row in rows]) for i in range(count)]
-    return [value] * count
+    """The parts of a value, also of tensors in tuples, lists and dicts; of what is no tensor itself, for each part."""
+    leaves, tree = pytree.tree_flatten(value)
+    dim = spec.split_dim if spec is not None else 0
+    columns = [cut(each, count, dim) if isinstance(each, Tensor) else [each] * count for each in leaves]
+    return [tree.unflatten([column[i] for column in columns]) for i in range(count)]
 
 
 def split_args_kwargs_into_chunks(
@@ -63,7 +71,7 @@ def split_args_kwargs_into_chunks(
         args_chunk_spec, kwargs_chunk_spec: along which dimensions; None: the first.
 
     Raises:
-        ValueError: there are not as many specs as arguments.
+        ValueError: there are not as many specs as arguments, or fewer rows than microbatches.
     """
     specs: Sequence[Any] = args_chunk_spec if args_chunk_spec is not None else [None] * len(args)
     if len(specs) != len(args):
@@ -78,14 +86,22 @@ def merge_chunks(chunks: list[Any], chunk_spec: Any = None) -> Any:
     """What microbatches have returned as what the batch would have.
 
     Args:
-        chunk_spec: a TensorChunkSpec for all tensors; None: along the first dimension.
+        chunk_spec: a TensorChunkSpec for all tensors, or a tuple, list or dict with one for each; None: along the first
+            dimension.
+
+    Raises:
+        ValueError: there are not as many specs as tensors.
     """
-    first = chunks[0]
-    if isinstance(first, Tensor):
-        dim = chunk_spec.split_dim if isinstance(chunk_spec, TensorChunkSpec) else 0
-        return cat(chunks, dim) if first.dim() else stack(chunks)
-    if isinstance(first, dict):
-        return {key: merge_chunks([each[key] for each in chunks], chunk_spec) for key in first}
-    if isinstance(first, list | tuple):
-        return type(first)([merge_chunks(list(each), chunk_spec) for each in zip(*chunks, strict=True)])
-    return first
+    flat = [pytree.tree_flatten(each) for each in chunks]
+    columns = list(zip(*(leaves for leaves, _ in flat), strict=True))
+    specs = [chunk_spec] * len(columns) if chunk_spec is None else pytree.tree_leaves(chunk_spec)
+    specs = specs * len(columns) if isinstance(chunk_spec, TensorChunkSpec) else specs
+    if len(specs) != len(columns):
+        raise ValueError(f"Chunk spec {chunk_spec} has {len(specs)} entries for {len(columns)} outputs")
+    return flat[0][1].unflatten([_joined(list(c), spec) for c, spec in zip(columns, specs, strict=True)])
+
+
+def _joined(parts: list[Any], spec: TensorChunkSpec | None) -> Any:
+    if not isinstance(parts[0], Tensor):
+        return parts[0]
+    return cat(parts, spec.split_dim if spec is not None else 0) if parts[0].dim() else stack(parts)

@@ -11,7 +11,7 @@ from torchemu._tensor.core import Tensor
 from torchemu._unsupported import unsupported
 from torchemu.distributed.pipelining import _orders
 from torchemu.distributed.pipelining._orders import FORWARD, Action
-from torchemu.distributed.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
+from torchemu.distributed.pipelining.microbatch import cut, merge_chunks, split_args_kwargs_into_chunks
 from torchemu.distributed.pipelining.stage import PipelineStage
 
 __all__ = [
@@ -105,7 +105,7 @@ class _PipelineSchedule:
     ) -> Any:
         count = self._n_microbatches
         parts, named = split_args_kwargs_into_chunks(args, kwargs, count, *self._specs)
-        targets = list(target.tensor_split(count)) if target is not None else None
+        targets = cut(target, count) if target is not None else None
         for stage in self._stages.values():
             stage.clear_runtime_states()
             stage.has_backward = has_backward
