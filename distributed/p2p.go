@@ -32,7 +32,26 @@ func (b *mailbox) drop(which func(*letter) bool) []*letter {
 
 // withdraw takes a letter out of its mailbox; false when it is not there any more.
 func (l *letter) withdraw() bool {
-	return len(l.group.mail[l.to].drop(func(x *letter) bool { return x == l })) > 0
+	box := &l.group.mail[l.to]
+	list := &box.recvs
+	if l.sending {
+		list = &box.sends
+	}
+	i := slices.Index(*list, l)
+	if i < 0 {
+		return false
+	}
+	*list = without(*list, i)
+	return true
+}
+
+// without takes a letter out of a list. It is mostly the first, of perhaps thousands.
+func without(list []*letter, i int) []*letter {
+	if i == 0 {
+		list[0] = nil
+		return list[1:]
+	}
+	return slices.Delete(list, i, i+1)
 }
 
 // letter is one side of a message.
@@ -181,7 +200,7 @@ func (b *mailbox) take(l *letter, choose func(n int) int) *letter {
 		i = fits[choose(len(fits))]
 	}
 	other := (*theirs)[i]
-	*theirs = append((*theirs)[:i:i], (*theirs)[i+1:]...)
+	*theirs = without(*theirs, i)
 	return other
 }
 

@@ -27,6 +27,11 @@ def is_ours(file: str) -> bool:
     return file.startswith(_runtime.PACKAGE)
 
 
+def is_pythons(file: str) -> bool:
+    """Whether a file is of Python's own library."""
+    return file.startswith(STANDARD) and not any(part in file for part in INSTALLED)
+
+
 def of_program(files: Iterable[str], ours: Callable[[str], bool] = is_ours) -> list[bool]:
     """Which of a traceback's frames are the program's.
 
@@ -48,7 +53,7 @@ def of_program(files: Iterable[str], ours: Callable[[str], bool] = is_ours) -> l
 
 def _is_called(file: str) -> bool:
     """Whether a file is of what torchemu calls, which may call the program in turn."""
-    return file.startswith(_NUMPY) or (file.startswith(STANDARD) and not any(part in file for part in INSTALLED))
+    return file.startswith(_NUMPY) or is_pythons(file)
 
 
 def cut(trace: traceback.TracebackException, ours: Callable[[str], bool] = is_ours) -> None:

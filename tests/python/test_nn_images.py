@@ -410,3 +410,12 @@ def test_affine_grids() -> None:
         (lambda: F.grid_sample(x, torch.ones(1, 1, 2, 2, 3), "bicubic", align_corners=True), "NotImplementedError"),
     ):
         assert refused(call)[0] == kind
+
+
+def test_empty_batches() -> None:
+    x = torch.zeros(0, 2, 4, 6)
+    largest, index = F.adaptive_max_pool2d(x, (2, 3), return_indices=True)
+    assert largest.shape == index.shape == (0, 2, 2, 3)
+    assert F.adaptive_max_pool2d(torch.ones(1, 2, 4, 6), (0, 2)).shape == (1, 2, 0, 2)
+    assert F.max_unpool2d(largest, index, 2).shape == (0, 2, 4, 6)
+    assert F.grid_sample(x, torch.zeros(0, 3, 5, 2), align_corners=True).shape == (0, 2, 3, 5)

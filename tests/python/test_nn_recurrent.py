@@ -123,6 +123,7 @@ def test_misuse() -> None:
         (ValueError, "Unknown nonlinearity 'sine'", lambda: nn.RNN(3, 1, nonlinearity="sine")),
         (ValueError, "Expected input to be 2D or 3D, got 1D", lambda: nn.RNN(3, 1)(x[0, 0])),
         (RuntimeError, "Expected 4, got 3", lambda: nn.GRU(4, 1)(x)),
+        (RuntimeError, "Expected sequence length to be larger than 0", lambda: nn.LSTM(3, 1)(x[:0])),
         (RuntimeError, r"Expected hidden\[1\] size \(1, 2, 1\), got \[1, 1, 1\]",
          lambda: nn.LSTM(3, 1)(x, (torch.ones(1, 2, 1), torch.ones(1, 1, 1)))),
         (RuntimeError, "batch number of src and tgt must be equal", lambda: nn.Transformer(3, 1, 1, 1)(x, x[:, :1])),

@@ -36,12 +36,27 @@ func (t *Tensor) Pend(p Pending, a Access) {
 		}
 	}
 	if a == Write {
-		s.uses = slices.DeleteFunc(s.uses, func(u use) bool { return next.at.covers(u.at) })
+		s.forget(next.at)
 	}
 	if len(s.uses) == cap(s.uses) { // not each time: there may be thousands
 		s.uses = slices.DeleteFunc(s.uses, func(u use) bool { return u.by.Done() })
 	}
 	s.uses = append(s.uses, next)
+}
+
+// forget drops what is covered by a region. There may be thousands that are not.
+func (s *Storage) forget(covered region) {
+	kept := 0
+	for i := range s.uses {
+		if u := &s.uses[i]; !covered.covers(u.at) {
+			if kept != i {
+				s.uses[kept] = *u
+			}
+			kept++
+		}
+	}
+	clear(s.uses[kept:])
+	s.uses = s.uses[:kept]
 }
 
 // Pending are the operations in flight, the first that was recorded first, which one must follow that uses the tensor's
@@ -51,8 +66,9 @@ func (t *Tensor) Pending(a Access) iter.Seq[Pending] {
 		if len(t.storage.uses) == 0 {
 			return
 		}
-		at := t.region()
-		for _, u := range t.storage.uses {
+		at, uses := t.region(), t.storage.uses
+		for i := range uses {
+			u := &uses[i] // a copy of each would cost more than the question
 			if (a == Write || u.access == Write) && at.overlaps(u.at) && !u.by.Done() && !yield(u.by) {
 				return
 			}

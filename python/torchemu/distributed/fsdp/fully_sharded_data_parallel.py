@@ -297,20 +297,22 @@ class FullyShardedDataParallel(StateMethods, Module):
         known = {id(grad) for grad in grads}
         seen = {id(p): p.grad for p in self.parameters() if p.grad is not None and id(p.grad) not in known}
         whole += seen.values()
-        total = _norm(grads, whole, norm_type, self.process_group)
+        place = next((p.device for p in self.parameters()), None)  # also of a rank that has no gradients
+        total = _norm(grads, whole, norm_type, self.process_group, tensor(0.0, device=place))
         scale = (max_norm / (total + 1e-6)).clamp(max=1.0)
         for grad in [*grads, *seen.values()]:
             grad.mul_(scale.to(grad.device, grad.dtype))
         return total
 
 
-def _norm(grads: Sequence[Tensor], whole: Sequence[Tensor], kind: float, group: ProcessGroup) -> Tensor:
-    """That of gradients of which each rank has a part, and of those that all have."""
+def _norm(
+    grads: Sequence[Tensor], whole: Sequence[Tensor], kind: float, group: ProcessGroup, nothing: Tensor
+) -> Tensor:
+    """That of gradients of which each rank has a part, and of those that all have; nothing is that of none."""
     same = {id(grad) for grad in whole}
     parts = [grad.float() for grad in grads if id(grad) not in same]
     others = [grad.float() for grad in whole]
-    place = [*parts, *others][0].device if parts or others else None
-    sizes = [tensor(0.0, device=place), tensor(0.0, device=place)]
+    sizes = [nothing.clone(), nothing.clone()]
     for number, part in enumerate((parts, others)):
         for grad in part:
             if grad.numel() and kind == float("inf"):

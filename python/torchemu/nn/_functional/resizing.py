@@ -166,8 +166,9 @@ def interpolate(
         before, after = (
             ", ".join(f"{d}: {n}" for d, n in zip("DHW"[-len(sizes) :], each, strict=True)) for each in (sizes, places)
         )
+        between = "and " if len(sizes) == 1 else ""  # as PyTorch says it
         raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input ({before}) and output ({after})"
+            f"Input and output sizes should be greater than 0, but got input ({before}) {between}output ({after})"
         )
     return _resized(input, places, scales, mode, bool(align_corners), antialias)
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from typing import Any
 
@@ -140,9 +141,10 @@ def grid_sample(
             f"batch size of input with sizes {list(input._shape)}, but got grid with sizes {list(grid._shape)}"
         )
     sizes, batch = input._shape[2:], input._shape[0]
-    coordinates = [grid[..., ndim - 1 - axis].reshape(batch, -1) for axis in range(ndim)]
+    count = math.prod(grid._shape[1:-1])
+    coordinates = [grid[..., ndim - 1 - axis].reshape(batch, count) for axis in range(ndim)]
     where_to = [_unnormalized(at, n, padding_mode, align_corners) for at, n in zip(coordinates, sizes, strict=True)]
-    flat = input.reshape(batch, input._shape[1], -1)
+    flat = input.reshape(batch, input._shape[1], math.prod(sizes))
     if mode == "nearest":
         result = _looked_up(flat, [at.detach().round().to(dtypes.int64) for at in where_to], sizes)
     else:

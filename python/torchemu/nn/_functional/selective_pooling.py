@@ -56,8 +56,9 @@ def _adaptive_max(x: Array, sizes: Sizes, places: Sizes) -> tuple[Array, Array]:
         index.append(at.reshape(shape))
         counts = counts & inside.reshape(shape)
         where = where * n + index[-1]
-    seen = np.where(counts, wide(x)[(..., *index)], -np.inf).reshape(*x.shape[:lead], *places, -1)
-    flat = np.broadcast_to(where, counts.shape).reshape(*places, -1)
+    most = math.prod(counts.shape[ndim:])  # elements of a part
+    seen = np.where(counts, wide(x)[(..., *index)], -np.inf).reshape(*x.shape[:lead], *places, most)
+    flat = np.broadcast_to(where, counts.shape).reshape(*places, most)
     largest = np.argmax(seen, axis=-1)[..., None]
     chosen = np.take_along_axis(np.broadcast_to(flat, seen.shape), largest, -1)
     return np.take_along_axis(seen, largest, -1)[..., 0], chosen[..., 0]
@@ -167,7 +168,7 @@ def _unpooling(ndim: int) -> Callable[..., Tensor]:
                 f"Found an invalid max index: {int(indices.max())} (output volumes are of size "
                 f"{'x'.join(map(str, sizes))})"
             )
-        flat = input.reshape(*lead, -1)
+        flat = input.reshape(*lead, math.prod(input._shape[len(lead) :]))
         return input.new_zeros((*lead, room)).scatter(-1, indices.reshape(flat._shape), flat).reshape(*lead, *sizes)
 
     return _named(call, name, "The elements that pooling has chosen, where they were, and zeros.")

@@ -190,6 +190,8 @@ class RNNBase(Module):
         self, x: Tensor, sizes: Sequence[int] | None, states: list[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
         """sizes: how many sequences have an element at each place, of packed ones."""
+        if not len(x):
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         last: list[States] = []
         outputs: list[Tensor] = []
         for number, (layer, suffix) in enumerate(self._each()):

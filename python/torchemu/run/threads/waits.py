@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import sysconfig
 import traceback
 import types
 
-from torchemu import _runtime
+from torchemu import _frames, _runtime
 
-_PYTHON = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib"))
-_INSTALLED = f"{os.sep}site-packages{os.sep}"
 _STARTS = ("Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run")  # what they call is what a thread does
 
 
 def is_pythons(code: types.CodeType) -> bool:
     """Whether code is of Python's own library."""
-    return _is_of_python(code.co_filename)
-
-
-def _is_of_python(file: str) -> bool:
-    return file.startswith(_PYTHON) and _INSTALLED not in file
+    return _frames.is_pythons(code.co_filename)
 
 
 def called_by_program() -> bool:
@@ -61,7 +53,7 @@ def end_of(name: str, limit: float | None) -> str:
 
 def cut(trace: traceback.TracebackException) -> None:
     """Takes from a traceback, at its end, the frames of Python's library that the program waits in."""
-    while trace.stack and _is_of_python(trace.stack[-1].filename):
+    while trace.stack and _frames.is_pythons(trace.stack[-1].filename):
         trace.stack.pop()
 
 
