@@ -17,7 +17,7 @@ type Policy interface {
 }
 
 // slow is how long hosts take at most: much for a device, and little for a watchdog.
-const slow = 100 * sim.Millisecond
+const slow = 10 * sim.Millisecond
 
 // NewPolicy returns a policy by its name: "fifo" runs ranks in the order in which they became able to, "random" any of
 // them, "pct" always the one of highest priority, where priorities are random and a few fall at random moments (which

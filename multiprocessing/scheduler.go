@@ -1,13 +1,15 @@
 // Package multiprocessing runs many ranks on one thread. The [Scheduler] decides which rank runs and when simulated
 // time moves; a driver does the switching: [Spawn] here, with Go coroutines, or a Python loop with greenlets.
 //
-// Ranks run only while simulated time stands still; time moves only when every rank is parked.
+// Ranks run only while simulated time stands still; time moves only when every rank is parked, or when a [Policy] has
+// those wait that are not.
 package multiprocessing
 
 import (
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
 // burst bounds how many simulated events pass before [Scheduler.Next] returns to its driver, which may have an
@@ -33,6 +35,7 @@ type Scheduler struct {
 	ranks    []*torchemu.Rank
 	policy   Policy
 	queue    []int             // tasks that can run, first in first out
+	runnable sim.Time          // since when there has been one
 	blocked  []*torchemu.Event // by task: what a parked one waits for
 	outcome  []*torchemu.Event // by task: the last thing it waited for
 	ended    []bool            // by rank
@@ -81,6 +84,14 @@ func (s *Scheduler) wake(task int, e *torchemu.Event) {
 	}
 	s.block(task, nil)
 	s.outcome[task] = e
+	s.enqueue(task)
+}
+
+// enqueue makes a task able to run.
+func (s *Scheduler) enqueue(task int) {
+	if len(s.queue) == 0 {
+		s.runnable = s.world.Engine.Now()
+	}
 	s.queue = append(s.queue, task)
 }
 
@@ -138,10 +149,11 @@ func (s *Scheduler) Next() (task int, v Verdict, err error) {
 	return 0, Again, nil
 }
 
-// gather lets all happen that the policy has come before those who can run.
+// gather lets all happen that the policy has come before those who can run. What can run for long is not kept any longer
+// by those who come again and again, as with a poll.
 func (s *Scheduler) gather() {
 	e := s.world.Engine
-	last := e.Now() + s.policy.Delay()
+	last := s.runnable + s.policy.Delay()
 	for at, ok := e.Next(); ok && at <= last && !e.Idle(); at, ok = e.Next() {
 		if _, stepped := s.world.Step(); !stepped {
 			return

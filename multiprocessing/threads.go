@@ -29,12 +29,12 @@ func (s *Scheduler) Begin(rank int, name string, daemon bool) (task int) {
 		s.blocked, s.outcome = append(s.blocked, nil), append(s.outcome, nil)
 		s.begun = append(s.begun, 0)
 	}
-	s.queue = append(s.queue, task)
+	s.enqueue(task)
 	return task
 }
 
 // Yield lets a task that runs wait until all others have run that can.
-func (s *Scheduler) Yield(task int) { s.queue = append(s.queue, task) }
+func (s *Scheduler) Yield(task int) { s.enqueue(task) }
 
 // Outwait lets time go on to the next deadline of a thread, as Next does, for who has found out otherwise that nothing
 // else can happen: ranks that a rank of this scheduler has spawned are deadlocked, but for what its threads may do. It
