@@ -139,7 +139,7 @@ def tensor_parallel(rank: int, pause: Pause) -> list[bytes]:
     return bits([x.grad.float(), first.grad.float(), second.grad.float()])
 
 
-@pytest.mark.parametrize("schedule", [("fifo", 0), ("random", 1), ("pct", 2)], ids=str)
+@pytest.mark.parametrize("schedule", [("fifo", 0), ("random", 6), ("pct", 2)], ids=str)
 @pytest.mark.parametrize("program", [data_parallel, sharded, pipeline, experts, tensor_parallel])
 def test_ranks_that_drift_apart_get_the_same_bits(
     program: Callable[[int, Pause], list[bytes]],
