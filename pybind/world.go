@@ -2,6 +2,8 @@ package pybind
 
 import (
 	"encoding/json"
+	"os"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +17,7 @@ import (
 // returns its handle. The World belongs to the calling thread.
 func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 	defer guard(&err)
+	collectSeldom()
 	topo, err := topology.Load(topologyName)
 	if err != nil {
 		return 0, err
@@ -31,6 +34,14 @@ func OpenWorld(topologyName, cclFile string) (handle int64, err error) {
 		return 0, err
 	}
 	return register(w), nil
+}
+
+// collectSeldom has Go's garbage collector run when the heap is five times what was in use, not twice, unless GOGC says
+// otherwise: what is on the heap is small beside the tensors, which are not.
+func collectSeldom() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
 }
 
 // ResizeWorld gives an idle World another topology with as many SIPs or more. Its ranks, streams and tensors stay; groups
