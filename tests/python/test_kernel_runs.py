@@ -62,6 +62,35 @@ def test_ranks_with_modules_of_their_own_share_a_kernel(program: Path, flags: li
     assert sorted(done.stdout.splitlines()) == ["0 3.0", "1 0.0", "2 1.0", "3 2.0"]
 
 
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_ranks_of_every_node_launch_kernels(program: Path, nodes: int) -> None:
+    """A device's number counts within its node, a rank's over all nodes."""
+    done = torchemu_run(
+        "--nproc-per-node", "2", "--nnodes", str(nodes), "--topology", "nodes2x8", str(program), "careful"
+    )
+    assert done.returncode == 0, done.stderr
+    ranks = 2 * nodes
+    assert sorted(done.stdout.splitlines()) == [f"{rank} {float((rank - 1) % ranks)}" for rank in range(ranks)]
+
+
+def test_a_tensor_of_another_device_is_named_with_the_right_one(tmp_path: Path) -> None:
+    """The second node's first rank is on device 0 of its node, so a tensor on device 1 is another rank's."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch, torchemu, torch.distributed as dist\n"
+        "import torchemu.language as tl\n"
+        "@torchemu.kernel\n"
+        "def touch(x):\n    tl.store(x, tl.load(x, 4))\n"
+        "dist.init_process_group()\n"
+        "if dist.get_rank() == 2:\n"
+        "    touch[1](torch.zeros(4, device='cuda:0'))\n"
+        "    touch[1](torch.zeros(4, device='cuda:1'))\n"
+    )
+    done = torchemu_run("--nproc-per-node", "2", "--nnodes", "2", "--topology", "nodes2x8", str(program))
+    assert done.returncode == 1
+    assert "is on cuda:1; a kernel of rank 2 uses tensors on its own device, 0" in done.stderr
+
+
 def test_check_finds_what_a_plain_run_does_not(program: Path) -> None:
     assert torchemu_run(str(program), "careless").returncode == 0
     done = torchemu_run("--check", str(program), "careless")

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torchemu import _frames, _runtime, dtypes
+from torchemu import _frames, _runtime, ahbm, dtypes
 from torchemu._binding import go
 from torchemu._inside import Inside
 from torchemu._tensor.core import Tensor
@@ -233,8 +233,8 @@ class Launch(Launched):
         what = f"argument {name} of kernel {self.kernel.name!r}"
         if t.world is not self.context.world:
             raise RuntimeError(f"{what} belongs to another World, or to one that is closed")
-        if not t.device.is_sip or t.device.index not in (None, self.context.rank):
-            own = f"a kernel of rank {self.context.rank} uses tensors on its own device"
+        if not t.device.is_sip or t.device.index not in (None, ahbm.own_device()):
+            own = f"a kernel of rank {self.context.rank} uses tensors on its own device, {ahbm.own_device()}"
             raise ValueError(f"{what} is on {t.device}; {own}")
         if not t.is_contiguous():
             raise ValueError(f"{what} is not contiguous: give it t.contiguous()")
