@@ -134,7 +134,7 @@ func (k *checker) hostWrites(p place) {
 		return
 	}
 	at := k.host.advance()
-	p.shadow.replace(p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, moment: at, kind: writes, lo: p.lo, hi: p.hi})
+	overwrite(&p.shadow, p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, moment: at, kind: writes, lo: p.lo, hi: p.hi})
 }
 
 // access notes an access and reports what it conflicts with.
@@ -148,19 +148,19 @@ func (k *checker) access(p place, o *origin, kind accessKind, at moment, knows c
 func (k *checker) note(p place, a *access, knows clock) {
 	var clashing, before *access
 	unwritten := -1
-	p.shadow.each(p.lo, p.hi, func(x *span) {
+	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {
 		if clashing == nil {
-			clashing, before = x.conflict(a, knows), x.write
+			clashing, before = x.of.conflict(a, knows), x.of.write
 		}
-		if a.kind == reads && unwritten < 0 && !x.written() {
+		if a.kind == reads && unwritten < 0 && !p.zeroed && !x.of.written() {
 			unwritten = x.lo
 		}
 		if a.kind != writes {
-			x.note(a)
+			x.of.note(a)
 		}
 	})
 	if a.kind == writes {
-		p.shadow.replace(p.lo, p.hi, a)
+		overwrite(&p.shadow, p.lo, p.hi, a)
 	}
 	if clashing != nil {
 		k.race(p, clash{clashing, a, before}, knows)
@@ -171,7 +171,7 @@ func (k *checker) note(p place, a *access, knows clock) {
 }
 
 // freed forgets a region.
-func (k *checker) freed(r *region) { r.shadow, r.cells = shadow{}, nil }
+func (k *checker) freed(r *region) { r.shadow, r.cells = newShadow(), nil }
 
 // settle notes that all that has happened is over for whatever comes next.
 func (k *checker) settle() {
@@ -195,12 +195,12 @@ func (k *checker) settle() {
 }
 
 func (r *region) settle(over *access) {
-	for i := range r.shadow.spans {
-		if x := &r.shadow.spans[i]; x.written() {
-			x.write, x.others = over, nil
+	for i := range r.shadow.list {
+		if x := &r.shadow.list[i].of; x.written() {
+			*x = accesses{write: over}
 		}
 	}
-	r.shadow.spans = slices.DeleteFunc(r.shadow.spans, func(x span) bool { return x.write == nil })
+	r.shadow.list = slices.DeleteFunc(r.shadow.list, func(x stretch[accesses]) bool { return x.of.write == nil })
 	for _, c := range r.cells {
 		c.met = nil
 	}

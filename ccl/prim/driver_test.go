@@ -175,6 +175,66 @@ func TestInterlock(t *testing.T) {
 	}
 }
 
+// A program that uses its scratch memory again and again, through three pipes and for puts, after all that used it before
+// was over: nothing of it is a race. Between two uses it may have waited for something else, or not.
+func TestScratchMemoryIsUsedAgain(t *testing.T) {
+	for _, polls := range []int{0, 1, 50} {
+		m := machine(t, 2, prim.Options{Check: true})
+		w := window(t, m, 4096)
+		write(t, m, w.At(0, 0), make([]byte, 4096))
+		write(t, m, w.At(1, 0), make([]byte, 4096))
+		if _, err := m.Submit(prim.Task{Name: "again", Workers: []int{0}, Interlock: true, Kernel: func(c *prim.Context) error {
+			for i := range 40 {
+				a, b := c.Tile(i%3*64, 64), c.Tile((i+1)%3*64+32, 64)
+				c.Load(a, w.At(0, i*64))
+				for range polls {
+					c.Test(prim.I32(w.At(0, 2816)), prim.EQ, 1)
+				}
+				c.Combine(tensor.Sum, dtype.F32, b, a, a)
+				c.Store(w.At(1, i*64), b)
+				if i%4 == 0 {
+					c.PipeBarrier(prim.AllPipes)
+					c.PutNBI(w.At(1, 3072+i*16), b.Addr, 64)
+				}
+			}
+			return nil
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Run(); err != nil {
+			t.Errorf("%d polls: %v", polls, err)
+		}
+	}
+}
+
+// Without the interlock, the tile of a put that is under way must not be written.
+func TestTilesOfPutsAreHeldByTheInterlockOnly(t *testing.T) {
+	for _, interlock := range []bool{false, true} {
+		m := machine(t, 2, prim.Options{Check: true})
+		w := window(t, m, 512)
+		if _, err := m.Submit(prim.Task{Name: "lend", Workers: []int{0}, Interlock: interlock, Kernel: func(c *prim.Context) error {
+			a := c.Tile(0, 64)
+			c.Fill(a, 7)
+			c.PipeBarrier(prim.AllPipes)
+			c.PutNBI(w.At(1, 0), a.Addr, 64)
+			c.Fill(a, 8)
+			c.PipeBarrier(prim.AllPipes)
+			c.PutNBI(w.At(1, 64), a.Addr, 64)
+			return nil
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		err := m.Run()
+		if races := errors.As(err, new(*prim.FindingsError)); races == interlock {
+			t.Errorf("interlock %v: %v", interlock, err)
+		}
+		got := read(t, m, w.At(1, 0), 128)
+		if got[0] != 7 || got[63] != 7 || got[64] != 8 || got[127] != 8 {
+			t.Errorf("interlock %v: %v", interlock, got)
+		}
+	}
+}
+
 // With the interlock, instructions that share no bytes still overlap: of the sums, only the last one is not hidden behind
 // a load.
 func TestInterlockLetsOthersPass(t *testing.T) {

@@ -28,6 +28,7 @@ type region struct {
 	start      Addr
 	window     *Window // nil for scratch memory
 	limit      int     // bytes of scratch memory
+	zeroed     bool    // it is zero until something is written, which a program may rely on
 	storage    *tensor.Storage
 	bytes      []byte
 	waiters    []*waiter
@@ -59,7 +60,7 @@ func (m *Machine) Allocate(name string, ranks []int, bytes int) (*Window, error)
 		if err != nil {
 			return nil, fmt.Errorf("window %q: %w", name, err)
 		}
-		w.on(r).storage, w.on(r).bytes = s, s.Writable()
+		w.on(r).storage, w.on(r).bytes, w.on(r).zeroed = s, s.Writable(), true
 	}
 	m.windows = append(m.windows, w)
 	return w, nil
@@ -111,7 +112,7 @@ func (m *Machine) newWindow(name string, ranks []int, bytes int) *Window {
 	w.regions = make([]*region, slices.Max(ranks)-w.first+1)
 	m.used += uint64((bytes/Granule + 2) * Granule) // with a gap, so that who runs over the end is in no window
 	for _, r := range ranks {
-		w.regions[r-w.first] = &region{name: fmt.Sprintf("window %q", name), rank: r, start: address(r, w.offset), window: w}
+		w.regions[r-w.first] = &region{name: fmt.Sprintf("window %q", name), rank: r, start: address(r, w.offset), window: w, shadow: newShadow()}
 	}
 	return w
 }

@@ -13,9 +13,11 @@ type history []past
 type past struct {
 	at    sim.Time
 	knows clock
+	first bool // of those that are remembered, though there were others before it
 }
 
-// remembered bounds a history. Who asks for what is older than its first half knows less than it might.
+// remembered bounds a history. Who asks for what is older than its first half knows more than it might: what is not
+// remembered must not make a race.
 const remembered = 1 << 7
 
 // remember notes that a program has ended.
@@ -40,8 +42,9 @@ func (h history) with(at sim.Time, knows clock) history {
 	}
 	if n == remembered {
 		h = slices.Clone(h[remembered/2:])
+		h[0].first = true
 	}
-	return append(h, past{at, knows})
+	return append(h, past{at: at, knows: knows})
 }
 
 // knownAt is what all those programs knew that had ended by a time.
@@ -50,8 +53,11 @@ func (h history) knownAt(t sim.Time) clock {
 		return nil
 	}
 	i := sort.Search(len(h), func(i int) bool { return h[i].at > t })
-	if i == 0 {
-		return nil
+	switch {
+	case i > 0:
+		return h[i-1].knows
+	case len(h) > 0 && h[0].first:
+		return h[0].knows
 	}
-	return h[i-1].knows
+	return nil
 }

@@ -128,7 +128,7 @@ func (m *Machine) pe(r, block int) *pe {
 }
 
 func (m *Machine) newPE(r, block int) *pe {
-	p := &pe{machine: m, rank: r, block: block, device: m.deviceOf(r, block), flags: map[flagName]*flag{}, heard: map[int]*origin{}, channels: make([]*channel, len(m.ranks))}
+	p := &pe{machine: m, rank: r, block: block, device: m.deviceOf(r, block), lock: newInterlock(), flags: map[flagName]*flag{}, heard: map[int]*origin{}, channels: make([]*channel, len(m.ranks))}
 	p.chains.check = m.check
 	for i := range p.pipes {
 		p.pipes[i].pe, p.pipes[i].id = p, Pipe(i)
@@ -158,7 +158,7 @@ func (p *pe) scratchMemory() *region {
 		p.scratch = &region{
 			name: "the scratch memory", rank: p.rank,
 			start: address(p.rank, scratchBit|uint64(p.block)<<blockShift),
-			limit: int(p.machine.Topology.Compute().Scratch),
+			limit: int(p.machine.Topology.Compute().Scratch), shadow: newShadow(),
 		}
 	}
 	return p.scratch

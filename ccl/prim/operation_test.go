@@ -320,7 +320,10 @@ func TestFreedWindow(t *testing.T) {
 
 func TestUnwrittenRead(t *testing.T) {
 	x := newLab(t, 1, prim.Options{Check: true})
-	w, _ := x.Allocate("fresh", all(1), 128)
+	if err := one(t, x, func(c *prim.Context) { c.Load(c.Tile(0, 4), x.words.At(0, 0)) }); err != nil {
+		t.Errorf("memory that is zeroed: %v", err)
+	}
+	w, _ := x.AttachAll("fresh", all(1), [][]byte{make([]byte, 128)}, false)
 	write(t, x.Machine, w.At(0, 0), make([]byte, 64))
 	f := wantKind(t, one(t, x, func(c *prim.Context) { c.Load(c.Tile(0, 128), w.At(0, 0)) }), prim.UnwrittenRead)
 	wantReport(t, f, "byte 64", "load by")

@@ -46,7 +46,7 @@ type instruction struct {
 	holds   []use          // of the scratch memory
 	follows []*instruction // that have to be over first
 	over    bool
-	knows   clock // once it is over
+	knows   clock // of the checker, once it is over
 }
 
 // flagName is a flag from one pipe of a PE to another.
@@ -66,8 +66,10 @@ type flag struct {
 func (c *Context) issue(p Pipe, in *instruction) {
 	q := &c.pe.pipes[p]
 	in.pipe = q
-	if c.job.Interlock && len(in.holds) > 0 {
+	if c.job.Interlock {
 		c.pe.lock.add(in)
+	} else {
+		in.holds = nil
 	}
 	q.queue = append(q.queue, in)
 	q.pump()
@@ -106,7 +108,9 @@ func (p *pipe) begin(in *instruction) {
 // finish ends the operation that a pipe is busy with.
 func (in *instruction) finish() {
 	in.pipe.busy = false
-	in.pipe.pe.lock.release(in)
+	if len(in.holds) > 0 {
+		in.pipe.pe.lock.release(in, in.pipe.pe.machine.check.release(&in.pipe.agent))
+	}
 	in.pipe.pump()
 }
 

@@ -44,6 +44,8 @@ func (c *Context) put(what string, to, from Addr, n int, signal *signalling, lat
 	s.src, s.signal = src, signal
 	if !later {
 		s.data = c.machine().take(src, o, o.issue, o.known)
+	} else if c.job.Interlock && src.window == nil {
+		c.pe.lock.lend(s)
 	}
 	c.pe.post(s)
 	return o

@@ -1,9 +1,6 @@
 package prim
 
-import (
-	"slices"
-	"sort"
-)
+import "slices"
 
 // accessKind is how an operation touches memory.
 type accessKind uint8
@@ -31,65 +28,25 @@ type access struct {
 }
 
 // shadow is what the checker knows of a region: which accesses each byte has had that still matter.
-type shadow struct {
-	spans []span // by place, disjoint; bytes without a span have not been accessed
-}
+type shadow = intervals[accesses]
 
-// span is bytes that have had the same accesses.
-type span struct {
-	lo, hi int
+// accesses are those that bytes have had.
+type accesses struct {
 	write  *access   // the last one that is not atomic
 	others []*access // since then: the last read and atomic access of each lane
 }
 
-// each calls visit for the spans of the bytes from lo up to hi, which are made where there were none.
-func (s *shadow) each(lo, hi int, visit func(x *span)) {
-	i := s.cut(lo)
-	for at := lo; at < hi; i++ {
-		switch {
-		case i == len(s.spans) || s.spans[i].lo >= hi:
-			s.spans = slices.Insert(s.spans, i, span{lo: at, hi: hi})
-		case s.spans[i].lo > at:
-			s.spans = slices.Insert(s.spans, i, span{lo: at, hi: s.spans[i].lo})
-		case s.spans[i].hi > hi:
-			s.split(i, hi)
-		}
-		visit(&s.spans[i])
-		at = s.spans[i].hi
-	}
+func newShadow() shadow {
+	return shadow{clone: func(x accesses) accesses { return accesses{x.write, slices.Clone(x.others)} }}
 }
 
-// cut makes sure that no span reaches across a place, and returns the index of the first span after it.
-func (s *shadow) cut(at int) int {
-	i := sort.Search(len(s.spans), func(i int) bool { return s.spans[i].hi > at })
-	if i < len(s.spans) && s.spans[i].lo < at {
-		s.split(i, at)
-		i++
-	}
-	return i
-}
-
-// split makes two of a span.
-func (s *shadow) split(i, at int) {
-	right := s.spans[i]
-	right.lo, right.others = at, slices.Clone(right.others)
-	s.spans[i].hi = at
-	s.spans = slices.Insert(s.spans, i+1, right)
-}
-
-// replace makes the bytes from lo up to hi one span, which has been written.
-func (s *shadow) replace(lo, hi int, a *access) {
-	i := s.cut(lo)
-	j := s.cut(hi)
-	if j == i+1 {
-		s.spans[i] = span{lo: lo, hi: hi, write: a, others: s.spans[i].others[:0]}
-		return
-	}
-	s.spans = slices.Replace(s.spans, i, j, span{lo: lo, hi: hi, write: a})
+// overwrite notes a write of the bytes from lo up to hi.
+func overwrite(s *shadow, lo, hi int, a *access) {
+	s.replace(lo, hi, func(old accesses) accesses { return accesses{a, old.others[:0]} })
 }
 
 // note adds an access that leaves the bytes' history as it is.
-func (x *span) note(a *access) {
+func (x *accesses) note(a *access) {
 	for i, o := range x.others {
 		if o.lane == a.lane && o.kind == a.kind {
 			x.others[i] = a
@@ -100,13 +57,13 @@ func (x *span) note(a *access) {
 }
 
 // written says whether anything has ever changed the bytes.
-func (x *span) written() bool {
+func (x *accesses) written() bool {
 	return x.write != nil || slices.ContainsFunc(x.others, func(o *access) bool { return o.kind.changes() })
 }
 
 // conflict returns an access that is in no order with a new one although one of them changes what the other sees; nil
 // when there is none.
-func (x *span) conflict(a *access, knows clock) *access {
+func (x *accesses) conflict(a *access, knows clock) *access {
 	if x.write != nil && !knows.knows(x.write.moment) {
 		return x.write
 	}

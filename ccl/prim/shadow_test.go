@@ -28,16 +28,16 @@ func (b *bytewise) note(a *access) {
 func TestSpansAreWhatTheirBytesAre(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		var s shadow
+		s := newShadow()
 		var want bytewise
 		for step := range 40 {
 			lo := rng.IntN(64)
 			a := &access{moment: moment{int32(rng.IntN(3)), uint32(step)}, kind: accessKind(rng.IntN(3)), lo: lo, hi: lo + 1 + rng.IntN(64-lo)}
 			want.note(a)
 			if a.kind == writes {
-				s.replace(a.lo, a.hi, a)
+				overwrite(&s, a.lo, a.hi, a)
 			} else {
-				s.each(a.lo, a.hi, func(x *span) { x.note(a) })
+				s.each(a.lo, a.hi, func(x *stretch[accesses]) { x.of.note(a) })
 			}
 			compare(t, seed, &s, &want)
 		}
@@ -47,7 +47,7 @@ func TestSpansAreWhatTheirBytesAre(t *testing.T) {
 func compare(t *testing.T, seed uint64, s *shadow, want *bytewise) {
 	t.Helper()
 	at := 0
-	for _, x := range s.spans {
+	for _, x := range s.list {
 		if x.lo < at || x.lo >= x.hi {
 			t.Fatalf("seed %d: a span from %d to %d after %d", seed, x.lo, x.hi, at)
 		}
@@ -57,10 +57,10 @@ func compare(t *testing.T, seed uint64, s *shadow, want *bytewise) {
 			}
 		}
 		for ; at < x.hi; at++ {
-			if x.write != want.write[at] || len(x.others) != len(want.others[at]) {
-				t.Fatalf("seed %d: byte %d has %d accesses since a write, want %d", seed, at, len(x.others), len(want.others[at]))
+			if x.of.write != want.write[at] || len(x.of.others) != len(want.others[at]) {
+				t.Fatalf("seed %d: byte %d has %d accesses since a write, want %d", seed, at, len(x.of.others), len(want.others[at]))
 			}
-			for _, o := range x.others {
+			for _, o := range x.of.others {
 				if want.others[at][moment{o.lane, uint32(o.kind)}] != o {
 					t.Fatalf("seed %d: byte %d has another access", seed, at)
 				}
