@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // Auto is the name that stands for "let the Tuner choose". It is no Algorithm.
@@ -12,7 +14,7 @@ const Auto = "auto"
 // Algorithm lays one collective out for any number of ranks.
 type Algorithm interface {
 	Name() string
-	Collective() Collective
+	Collective() collective.Kind
 
 	// Depth is the number of parts, a power of two, that the algorithm cuts its work into so that one part's
 	// transfers overlap another's. It is all that the vector's size in bytes decides: two calls with the same Layout
@@ -24,9 +26,9 @@ type Algorithm interface {
 }
 
 // Algorithms lists the algorithms of a collective. A new one is one more line here.
-func Algorithms(c Collective) []Algorithm {
+func Algorithms(c collective.Kind) []Algorithm {
 	switch c {
-	case AllReduce:
+	case collective.AllReduce:
 		return []Algorithm{
 			allReduceRing(),
 			allReduceBidirectionalRing(),
@@ -37,7 +39,7 @@ func Algorithms(c Collective) []Algorithm {
 			allReduceTorus2D(),
 			allReduceHierarchical(),
 		}
-	case AllGather:
+	case collective.AllGather:
 		return []Algorithm{
 			allGatherRing(),
 			allGatherBidirectionalRing(),
@@ -45,7 +47,7 @@ func Algorithms(c Collective) []Algorithm {
 			allGatherDirect(),
 			allGatherHierarchical(),
 		}
-	case ReduceScatter:
+	case collective.ReduceScatter:
 		return []Algorithm{
 			reduceScatterRing(),
 			reduceScatterBidirectionalRing(),
@@ -53,22 +55,22 @@ func Algorithms(c Collective) []Algorithm {
 			reduceScatterDirect(),
 			reduceScatterHierarchical(),
 		}
-	case Broadcast:
+	case collective.Broadcast:
 		return []Algorithm{broadcastBinomial(), broadcastChain(), broadcastDirect()}
-	case ReduceToRoot:
+	case collective.Reduce:
 		return []Algorithm{reduceBinomial(), reduceChain(), reduceDirect()}
-	case Gather:
+	case collective.Gather:
 		return []Algorithm{gatherBinomial(), gatherDirect()}
-	case Scatter:
+	case collective.Scatter:
 		return []Algorithm{scatterBinomial(), scatterDirect()}
-	case AllToAll:
+	case collective.AllToAll:
 		return []Algorithm{allToAllPairwise(), allToAllDirect(), allToAllBruck()}
 	}
 	return nil
 }
 
 // Lookup finds an algorithm by its name. The error lists the names there are.
-func Lookup(c Collective, name string) (Algorithm, error) {
+func Lookup(c collective.Kind, name string) (Algorithm, error) {
 	known := Algorithms(c)
 	for _, a := range known {
 		if a.Name() == name {

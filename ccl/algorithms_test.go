@@ -7,11 +7,12 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/ccltest"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // collectives are all there are.
-var collectives = []ccl.Collective{
-	ccl.AllReduce, ccl.AllGather, ccl.ReduceScatter, ccl.Broadcast, ccl.ReduceToRoot, ccl.Gather, ccl.Scatter, ccl.AllToAll,
+var collectives = []collective.Kind{
+	collective.AllReduce, collective.AllGather, collective.ReduceScatter, collective.Broadcast, collective.Reduce, collective.Gather, collective.Scatter, collective.AllToAll,
 }
 
 // everyAlgorithm lists those of all collectives.
@@ -31,17 +32,17 @@ func TestConformance(t *testing.T) {
 
 // Every algorithm that users may have named in a ccl.yaml stays, and none has another's name.
 func TestAlgorithmNames(t *testing.T) {
-	for c, names := range map[ccl.Collective][]string{
-		ccl.AllReduce: {
+	for c, names := range map[collective.Kind][]string{
+		collective.AllReduce: {
 			"ring", "bidirectional_ring", "halving_doubling", "double_binary_tree", "one_shot", "two_shot", "torus_2d", "hierarchical",
 		},
-		ccl.AllGather:     {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical"},
-		ccl.ReduceScatter: {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical"},
-		ccl.Broadcast:     {"binomial", "chain", "direct"},
-		ccl.ReduceToRoot:  {"binomial", "chain", "direct"},
-		ccl.Gather:        {"binomial", "direct"},
-		ccl.Scatter:       {"binomial", "direct"},
-		ccl.AllToAll:      {"pairwise", "direct", "bruck"},
+		collective.AllGather:     {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical"},
+		collective.ReduceScatter: {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical"},
+		collective.Broadcast:     {"binomial", "chain", "direct"},
+		collective.Reduce:        {"binomial", "chain", "direct"},
+		collective.Gather:        {"binomial", "direct"},
+		collective.Scatter:       {"binomial", "direct"},
+		collective.AllToAll:      {"pairwise", "direct", "bruck"},
 	} {
 		seen := map[string]bool{ccl.Auto: true}
 		for _, a := range ccl.Algorithms(c) {
@@ -69,7 +70,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "Ring", "auto", "one_shot"} {
-		_, err := ccl.Lookup(ccl.AllGather, name)
+		_, err := ccl.Lookup(collective.AllGather, name)
 		want := fmt.Sprintf("unknown all_gather algorithm %q: choose one of bidirectional_ring, direct, hierarchical, recursive, ring", name)
 		if err == nil || err.Error() != want {
 			t.Errorf("got error %v, want %s", err, want)
@@ -89,7 +90,7 @@ func TestDepthFollowsBytes(t *testing.T) {
 			last = depth
 		}
 		pipelined := a.Name() == "double_binary_tree" || a.Name() == "chain" ||
-			a.Name() == "hierarchical" && a.Collective() == ccl.AllReduce
+			a.Name() == "hierarchical" && a.Collective() == collective.AllReduce
 		if pipelined != (last > 1) {
 			t.Errorf("%s %s: depth is up to %d", a.Collective(), a.Name(), last)
 		}

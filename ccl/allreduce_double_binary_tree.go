@@ -1,11 +1,13 @@
 package ccl
 
+import "github.com/torchemu/torchemu/torchemu/collective"
+
 // allReduceDoubleBinaryTree reduces each half of the vector up a binary tree of its own and broadcasts it back down.
 // The trees complement each other: whoever passes data on in one is a leaf of the other, so every rank sends and
 // receives about twice the vector. Small pieces follow each other through the trees.
 func allReduceDoubleBinaryTree() Algorithm {
 	return plan{
-		collective: AllReduce,
+		collective: collective.AllReduce,
 		name:       "double_binary_tree",
 		depth: func(l Layout, bytes int64) int {
 			return pipelineDepth(2*(log2Ceil(l.World+1)-1), 1, bytes/2)

@@ -1,12 +1,16 @@
 package ccl
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
+)
 
 // allReduceHalvingDoubling is Rabenseifner's: a recursive reduce-scatter, then a recursive all-gather. Each rank sends
 // 2(n-1)/n of the vector in 2⌈log2 n⌉ rounds; see [recursiveReduceScatter] for worlds that are no power of two.
 func allReduceHalvingDoubling() Algorithm {
 	return plan{
-		collective: AllReduce,
+		collective: collective.AllReduce,
 		name:       "halving_doubling",
 		steps: func(l Layout, _ int) phase {
 			members, owned := nearestFirst(l.World), parts(0, l.World, 1)

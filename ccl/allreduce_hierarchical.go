@@ -1,11 +1,13 @@
 package ccl
 
+import "github.com/torchemu/torchemu/torchemu/collective"
+
 // allReduceHierarchical is a reduce-scatter inside each group, an all-reduce of each rank's share with its peers in the
 // other groups, and an all-gather inside each group: of the whole vector only one share a rank crosses between groups.
 // Pieces of the vector follow each other, so that links inside and between groups are busy at once.
 func allReduceHierarchical() Algorithm {
 	return plan{
-		collective: AllReduce,
+		collective: collective.AllReduce,
 		name:       "hierarchical",
 		depth:      hierarchicalDepth,
 		shape: func(l Layout, depth int) (blocks, sub int) {

@@ -1,13 +1,17 @@
 package ccl
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
+)
 
 // allReduceTorus2D runs ring phases along the rows and columns of a torus. It cuts the vector into up to four parts: two
 // go along the rows first, two along the columns, and of each two one goes either way round, so that every rank sends
 // on its four links at once.
 func allReduceTorus2D() Algorithm {
 	return plan{
-		collective: AllReduce,
+		collective: collective.AllReduce,
 		name:       "torus_2d",
 		shape: func(l Layout, _ int) (blocks, sub int) {
 			return len(l.torus().ways()) * l.World, 1

@@ -1,6 +1,10 @@
 package ccl
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
+)
 
 // Builder lays out a Schedule round by round and derives the edges.
 //
@@ -31,7 +35,7 @@ type Builder struct {
 }
 
 // NewBuilder starts a schedule of the named algorithm over a vector of blocks·sub chunks; see [Schedule].
-func NewBuilder(c Collective, algorithm string, world, blocks, sub int) *Builder {
+func NewBuilder(c collective.Kind, algorithm string, world, blocks, sub int) *Builder {
 	if world < 1 || blocks < 1 || sub < 1 {
 		panic(fmt.Sprintf("ccl: %s: schedule of %d ranks, %d blocks, %d chunks a block: each must be at least 1",
 			algorithm, world, blocks, sub))

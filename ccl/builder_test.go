@@ -8,10 +8,11 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/ccltest"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 func TestBuilderByHand(t *testing.T) {
-	b := ccl.NewBuilder(ccl.AllReduce, "by hand", 3, 2, 2)
+	b := ccl.NewBuilder(collective.AllReduce, "by hand", 3, 2, 2)
 	b.Copy(0, 1, 0, 4)        // 0
 	b.Reduce(1, 0, 1, 2)      // 1: the value of rank 1 before the round
 	b.Reduce(2, 0, 0, 3)      // 2: after 1, on chunk 1
@@ -42,7 +43,7 @@ round 2
 }
 
 func TestBuilderLists(t *testing.T) {
-	b := ccl.NewBuilder(ccl.AllReduce, "lists", 2, 4, 1)
+	b := ccl.NewBuilder(collective.AllReduce, "lists", 2, 4, 1)
 	step := func(chunks ...int) {
 		lo, hi := b.List(chunks)
 		b.Reduce(0, 1, lo, hi)
@@ -81,7 +82,7 @@ func TestBuilderDerivesEdges(t *testing.T) {
 // randomSchedule computes nothing useful. It has many writes into the same chunks.
 func randomSchedule(rng *rand.Rand) *ccl.Schedule {
 	world, chunks := 1+rng.IntN(5), 1+rng.IntN(8)
-	b := ccl.NewBuilder(ccl.AllReduce, "random", world, chunks, 1)
+	b := ccl.NewBuilder(collective.AllReduce, "random", world, chunks, 1)
 	kinds := []func(src, dst, lo, hi int){b.Copy, b.Reduce, b.CopyInput, b.ReduceInput}
 	for range rng.IntN(60) {
 		if rng.IntN(4) == 0 {
@@ -97,7 +98,7 @@ func randomSchedule(rng *rand.Rand) *ccl.Schedule {
 // randomListed moves lists of chunks to and fro.
 func randomListed(rng *rand.Rand) *ccl.Schedule {
 	world, chunks := 1+rng.IntN(5), 1+rng.IntN(8)
-	b := ccl.NewBuilder(ccl.AllReduce, "listed", world, chunks, 1)
+	b := ccl.NewBuilder(collective.AllReduce, "listed", world, chunks, 1)
 	kinds := []func(src, dst, lo, hi int){b.Copy, b.Reduce, b.CopyInput, b.ReduceInput}
 	for range rng.IntN(60) {
 		if rng.IntN(4) == 0 {
@@ -111,7 +112,7 @@ func randomListed(rng *rand.Rand) *ccl.Schedule {
 
 func TestBuilderExpectChangesNothing(t *testing.T) {
 	build := func(expect int) string {
-		b := ccl.NewBuilder(ccl.AllReduce, "expected", 2, 1, 1)
+		b := ccl.NewBuilder(collective.AllReduce, "expected", 2, 1, 1)
 		b.Copy(0, 1, 0, 1)
 		b.EndRound()
 		b.Expect(expect)
@@ -127,7 +128,7 @@ func TestBuilderExpectChangesNothing(t *testing.T) {
 
 func TestBuilderRejects(t *testing.T) {
 	step := func(src, dst, lo, hi int) func() {
-		return func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 2, 3, 1).Copy(src, dst, lo, hi) }
+		return func() { ccl.NewBuilder(collective.AllReduce, "wrong", 2, 3, 1).Copy(src, dst, lo, hi) }
 	}
 	for name, wrong := range map[string]func(){
 		"rank 2":             step(2, 0, 0, 1),
@@ -135,18 +136,18 @@ func TestBuilderRejects(t *testing.T) {
 		"chunks [-1, 1)":     step(0, 1, -1, 1),
 		"chunks [2, 1)":      step(0, 1, 2, 1),
 		"chunks [2, 4)":      step(0, 1, 2, 4),
-		"rank 7":             func() { ccl.NewBuilder(ccl.Gather, "wrong", 2, 2, 1).Root(7) },
-		"chunk 3 is listed":  func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 2, 3, 1).List([]int{0, 3}) },
-		"chunk -1 is listed": func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 2, 3, 1).List([]int{-1}) },
+		"rank 7":             func() { ccl.NewBuilder(collective.Gather, "wrong", 2, 2, 1).Root(7) },
+		"chunk 3 is listed":  func() { ccl.NewBuilder(collective.AllReduce, "wrong", 2, 3, 1).List([]int{0, 3}) },
+		"chunk -1 is listed": func() { ccl.NewBuilder(collective.AllReduce, "wrong", 2, 3, 1).List([]int{-1}) },
 		"chunks [3, 4)":      step(0, 1, 3, 4),
 		"3 chunks, and 2 in lists": func() {
-			b := ccl.NewBuilder(ccl.AllReduce, "wrong", 2, 3, 1)
+			b := ccl.NewBuilder(collective.AllReduce, "wrong", 2, 3, 1)
 			lo, hi := b.List([]int{2, 0})
 			b.Copy(0, 1, lo-1, hi)
 		},
-		"0 ranks":         func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 0, 1, 1) },
-		"0 blocks":        func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 1, 0, 1) },
-		"0 chunks a bloc": func() { ccl.NewBuilder(ccl.AllReduce, "wrong", 1, 1, 0) },
+		"0 ranks":         func() { ccl.NewBuilder(collective.AllReduce, "wrong", 0, 1, 1) },
+		"0 blocks":        func() { ccl.NewBuilder(collective.AllReduce, "wrong", 1, 0, 1) },
+		"0 chunks a bloc": func() { ccl.NewBuilder(collective.AllReduce, "wrong", 1, 1, 0) },
 	} {
 		if text := panicText(wrong); !strings.Contains(text, name) || !strings.Contains(text, "wrong") {
 			t.Errorf("want a panic that names %q and the algorithm, got %q", name, text)
@@ -165,7 +166,7 @@ func panicText(f func()) (text string) {
 	return ""
 }
 
-func benchmarkBuild(b *testing.B, c ccl.Collective, name string, world int, bytes int64) {
+func benchmarkBuild(b *testing.B, c collective.Kind, name string, world int, bytes int64) {
 	a, err := ccl.Lookup(c, name)
 	if err != nil {
 		b.Fatal(err)
@@ -178,22 +179,26 @@ func benchmarkBuild(b *testing.B, c ccl.Collective, name string, world int, byte
 	b.ReportMetric(float64(steps), "steps")
 }
 
-func BenchmarkBuildRing1024(b *testing.B) { benchmarkBuild(b, ccl.AllReduce, "ring", 1024, 1<<20) }
+func BenchmarkBuildRing1024(b *testing.B) {
+	benchmarkBuild(b, collective.AllReduce, "ring", 1024, 1<<20)
+}
 
 func BenchmarkBuildHalvingDoubling4096(b *testing.B) {
-	benchmarkBuild(b, ccl.AllReduce, "halving_doubling", 4096, 1<<20)
+	benchmarkBuild(b, collective.AllReduce, "halving_doubling", 4096, 1<<20)
 }
 
 func BenchmarkBuildDoubleBinaryTree4096(b *testing.B) {
-	benchmarkBuild(b, ccl.AllReduce, "double_binary_tree", 4096, 1<<30)
+	benchmarkBuild(b, collective.AllReduce, "double_binary_tree", 4096, 1<<30)
 }
 
 func BenchmarkBuildTorus1024(b *testing.B) {
-	benchmarkBuild(b, ccl.AllReduce, "torus_2d", 1024, 1<<20)
+	benchmarkBuild(b, collective.AllReduce, "torus_2d", 1024, 1<<20)
 }
 
 func BenchmarkBuildHierarchical4096(b *testing.B) {
-	benchmarkBuild(b, ccl.AllReduce, "hierarchical", 4096, 1<<20)
+	benchmarkBuild(b, collective.AllReduce, "hierarchical", 4096, 1<<20)
 }
 
-func BenchmarkBuildOneShot8(b *testing.B) { benchmarkBuild(b, ccl.AllReduce, "one_shot", 8, 4096) }
+func BenchmarkBuildOneShot8(b *testing.B) {
+	benchmarkBuild(b, collective.AllReduce, "one_shot", 8, 4096)
+}

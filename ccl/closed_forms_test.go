@@ -8,11 +8,12 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/ccltest"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // A form is what one rank does according to the literature, for n ranks. Volumes are in n-ths of the vector.
 type form struct {
-	collective ccl.Collective
+	collective collective.Kind
 	name       string
 	applies    func(n int) bool
 	rounds     func(n int) int
@@ -36,36 +37,36 @@ func othersTimesN(n int) int { return n * (n - 1) }
 func halfOfLevels(n int) int { return n / 2 * levels(n) }
 
 var forms = []form{
-	{ccl.AllReduce, "ring", anyWorld, twiceOthers, twiceOthers, twiceOthers, twiceOthers, others},
-	{ccl.AllReduce, "bidirectional_ring", anyWorld, twiceOthers, twiceOthers, fourOthers, twiceOthers, others},
-	{ccl.AllReduce, "halving_doubling", powerOfTwo, twiceLevels, twiceLevels, twiceLevels, twiceOthers, others},
-	{ccl.AllReduce, "halving_doubling", anyWorld, twiceLevels, nil, nil, twiceOthers, others},
-	{ccl.AllReduce, "one_shot", anyWorld, once, once, others, othersTimesN, othersTimesN},
-	{ccl.AllReduce, "two_shot", anyWorld, twice, twice, twiceOthers, twiceOthers, others},
-	{ccl.AllGather, "ring", anyWorld, others, others, others, others, nothing},
-	{ccl.AllGather, "bidirectional_ring", anyWorld, others, others, twiceOthers, others, nothing},
-	{ccl.AllGather, "recursive", powerOfTwo, levels, levels, levels, others, nothing},
-	{ccl.AllGather, "recursive", anyWorld, levels, nil, nil, others, nothing},
-	{ccl.AllGather, "direct", anyWorld, once, once, others, others, nothing},
-	{ccl.ReduceScatter, "ring", anyWorld, others, others, others, others, others},
-	{ccl.ReduceScatter, "bidirectional_ring", anyWorld, others, others, twiceOthers, others, others},
-	{ccl.ReduceScatter, "recursive", powerOfTwo, levels, levels, levels, others, others},
-	{ccl.ReduceScatter, "recursive", anyWorld, levels, nil, nil, others, others},
-	{ccl.ReduceScatter, "direct", anyWorld, once, once, others, others, others},
-	{ccl.Broadcast, "binomial", anyWorld, levels, levels, nil, nil, nothing},
-	{ccl.Broadcast, "direct", anyWorld, once, once, nil, nil, nothing},
-	{ccl.ReduceToRoot, "binomial", anyWorld, levels, nil, nil, nil, nil},
-	{ccl.ReduceToRoot, "binomial", powerOfTwo, levels, levels, nil, nil, nil},
-	{ccl.ReduceToRoot, "direct", anyWorld, once, once, nil, nil, nil},
-	{ccl.Gather, "binomial", powerOfTwo, levels, levels, nil, nil, nothing},
-	{ccl.Gather, "binomial", anyWorld, levels, nil, nil, nil, nothing},
-	{ccl.Gather, "direct", anyWorld, once, once, nil, nil, nothing},
-	{ccl.Scatter, "binomial", anyWorld, levels, levels, nil, nil, nothing},
-	{ccl.Scatter, "direct", anyWorld, once, once, nil, nil, nothing},
-	{ccl.AllToAll, "pairwise", anyWorld, others, others, others, others, nothing},
-	{ccl.AllToAll, "direct", anyWorld, once, once, others, others, nothing},
-	{ccl.AllToAll, "bruck", powerOfTwo, levels, levels, levels, halfOfLevels, nothing},
-	{ccl.AllToAll, "bruck", anyWorld, levels, nil, levels, nil, nothing},
+	{collective.AllReduce, "ring", anyWorld, twiceOthers, twiceOthers, twiceOthers, twiceOthers, others},
+	{collective.AllReduce, "bidirectional_ring", anyWorld, twiceOthers, twiceOthers, fourOthers, twiceOthers, others},
+	{collective.AllReduce, "halving_doubling", powerOfTwo, twiceLevels, twiceLevels, twiceLevels, twiceOthers, others},
+	{collective.AllReduce, "halving_doubling", anyWorld, twiceLevels, nil, nil, twiceOthers, others},
+	{collective.AllReduce, "one_shot", anyWorld, once, once, others, othersTimesN, othersTimesN},
+	{collective.AllReduce, "two_shot", anyWorld, twice, twice, twiceOthers, twiceOthers, others},
+	{collective.AllGather, "ring", anyWorld, others, others, others, others, nothing},
+	{collective.AllGather, "bidirectional_ring", anyWorld, others, others, twiceOthers, others, nothing},
+	{collective.AllGather, "recursive", powerOfTwo, levels, levels, levels, others, nothing},
+	{collective.AllGather, "recursive", anyWorld, levels, nil, nil, others, nothing},
+	{collective.AllGather, "direct", anyWorld, once, once, others, others, nothing},
+	{collective.ReduceScatter, "ring", anyWorld, others, others, others, others, others},
+	{collective.ReduceScatter, "bidirectional_ring", anyWorld, others, others, twiceOthers, others, others},
+	{collective.ReduceScatter, "recursive", powerOfTwo, levels, levels, levels, others, others},
+	{collective.ReduceScatter, "recursive", anyWorld, levels, nil, nil, others, others},
+	{collective.ReduceScatter, "direct", anyWorld, once, once, others, others, others},
+	{collective.Broadcast, "binomial", anyWorld, levels, levels, nil, nil, nothing},
+	{collective.Broadcast, "direct", anyWorld, once, once, nil, nil, nothing},
+	{collective.Reduce, "binomial", anyWorld, levels, nil, nil, nil, nil},
+	{collective.Reduce, "binomial", powerOfTwo, levels, levels, nil, nil, nil},
+	{collective.Reduce, "direct", anyWorld, once, once, nil, nil, nil},
+	{collective.Gather, "binomial", powerOfTwo, levels, levels, nil, nil, nothing},
+	{collective.Gather, "binomial", anyWorld, levels, nil, nil, nil, nothing},
+	{collective.Gather, "direct", anyWorld, once, once, nil, nil, nothing},
+	{collective.Scatter, "binomial", anyWorld, levels, levels, nil, nil, nothing},
+	{collective.Scatter, "direct", anyWorld, once, once, nil, nil, nothing},
+	{collective.AllToAll, "pairwise", anyWorld, others, others, others, others, nothing},
+	{collective.AllToAll, "direct", anyWorld, once, once, others, others, nothing},
+	{collective.AllToAll, "bruck", powerOfTwo, levels, levels, levels, halfOfLevels, nothing},
+	{collective.AllToAll, "bruck", anyWorld, levels, nil, levels, nil, nothing},
 }
 
 func TestClosedForms(t *testing.T) {
@@ -107,11 +108,11 @@ func (f form) check(t *testing.T, n int, s *ccl.Schedule) {
 // What is rooted sends each chunk along a tree: n-1 messages carry it, but to gather or scatter n/2·log2 n blocks travel.
 func TestRootedTraffic(t *testing.T) {
 	for _, n := range ccltest.Worlds() {
-		for _, c := range []ccl.Collective{ccl.Broadcast, ccl.ReduceToRoot, ccl.Gather, ccl.Scatter} {
+		for _, c := range []collective.Kind{collective.Broadcast, collective.Reduce, collective.Gather, collective.Scatter} {
 			for _, a := range ccl.Algorithms(c) {
 				s := a.Build(ccl.Layout{World: n, Root: n / 2}, 1<<20)
 				want := (n - 1) * s.Sub
-				if blocks := c == ccl.Gather || c == ccl.Scatter; blocks && a.Name() == "binomial" {
+				if blocks := c == collective.Gather || c == collective.Scatter; blocks && a.Name() == "binomial" {
 					if !powerOfTwo(n) {
 						continue
 					}
@@ -128,7 +129,7 @@ func TestRootedTraffic(t *testing.T) {
 // A double binary tree makes every rank a leaf of one tree, sends every half once up and once down each edge, and is
 // about log2 n deep.
 func TestDoubleBinaryTreeForm(t *testing.T) {
-	a, err := ccl.Lookup(ccl.AllReduce, "double_binary_tree")
+	a, err := ccl.Lookup(collective.AllReduce, "double_binary_tree")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestDoubleBinaryTreeForm(t *testing.T) {
 // On a square torus each rank sends a quarter of the least possible volume to each of its four neighbours.
 func TestTorusKeepsFourLinksEquallyBusy(t *testing.T) {
 	for _, side := range []int{3, 4, 5} {
-		a, err := ccl.Lookup(ccl.AllReduce, "torus_2d")
+		a, err := ccl.Lookup(collective.AllReduce, "torus_2d")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,13 +192,13 @@ func TestTorusKeepsFourLinksEquallyBusy(t *testing.T) {
 
 // What crosses between groups is the least possible: each block once to every other group, for an all-reduce twice.
 func TestHierarchicalCrossesLittle(t *testing.T) {
-	for _, c := range []ccl.Collective{ccl.AllReduce, ccl.AllGather, ccl.ReduceScatter} {
+	for _, c := range []collective.Kind{collective.AllReduce, collective.AllGather, collective.ReduceScatter} {
 		a, err := ccl.Lookup(c, "hierarchical")
 		if err != nil {
 			t.Fatal(err)
 		}
 		times := 1
-		if c == ccl.AllReduce {
+		if c == collective.AllReduce {
 			times = 2
 		}
 		for _, group := range [][]int{
@@ -222,7 +223,7 @@ func TestHierarchicalCrossesLittle(t *testing.T) {
 
 // With m ranks in each of N nodes a rank sends 2(m-1)/m of the vector inside and 2(N-1)/N of an m-th across.
 func TestHierarchicalForm(t *testing.T) {
-	a, err := ccl.Lookup(ccl.AllReduce, "hierarchical")
+	a, err := ccl.Lookup(collective.AllReduce, "hierarchical")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/schema"
 )
 
@@ -28,17 +29,17 @@ type Resolved struct {
 	NElem         int  // elements a rank, for benches that ask
 	AccumulateF32 bool // partial sums stay float32 between the steps of a reduction
 
-	chosen  [collectives]string // by collective; "" where nothing is chosen
-	kernels [collectives]Kernel
+	chosen  [collective.NumKinds]string // by collective; "" where nothing is chosen
+	kernels [collective.NumKinds]Kernel
 }
 
 // Kernel is the device program that is to run a collective; the zero Kernel where an algorithm does.
-func (r Resolved) Kernel(c Collective) Kernel { return r.kernels[c] }
+func (r Resolved) Kernel(c collective.Kind) Kernel { return r.kernels[c] }
 
 // For is the algorithm of a collective, or Auto: what is chosen for it, or else the namesake of the all_reduce
 // algorithm if there is one.
-func (r Resolved) For(c Collective) string {
-	if c < collectives && r.chosen[c] != "" {
+func (r Resolved) For(c collective.Kind) string {
+	if c < collective.NumKinds && r.chosen[c] != "" {
 		return r.chosen[c]
 	}
 	if _, err := Lookup(c, r.Algorithm); err != nil {
@@ -48,10 +49,10 @@ func (r Resolved) For(c Collective) string {
 }
 
 // Others are the algorithms, or Auto, of all collectives but all_reduce and those that a kernel runs.
-func (r Resolved) Others() map[Collective]string {
-	others := map[Collective]string{}
-	for c := range collectives {
-		if c != AllReduce && r.kernels[c].Name == "" {
+func (r Resolved) Others() map[collective.Kind]string {
+	others := map[collective.Kind]string{}
+	for c := range collective.NumKinds {
+		if c != collective.AllReduce && r.kernels[c].Name == "" {
 			others[c] = r.For(c)
 		}
 	}
@@ -96,7 +97,7 @@ func (c *Config) read(file string, data []byte) error {
 	c.file.Algorithms.check(d)
 	c.file.Collectives.check(d, kernels)
 	if d.Has("defaults.algorithm") {
-		c.file.Defaults.Algorithm.check(d, "defaults.algorithm", append(choices(AllReduce), kernels...))
+		c.file.Defaults.Algorithm.check(d, "defaults.algorithm", append(choices(collective.AllReduce), kernels...))
 	}
 	c.folder = filepath.Dir(file)
 	return d.Err()
@@ -109,11 +110,11 @@ func (c *Config) Resolve(sips int) Resolved {
 	r := Resolved{Algorithm: d.Algorithm.name, WorldSize: sips}
 	d.overwrite(&r)
 	c.file.Algorithms[r.Algorithm].overwrite(&r)
-	for k := range collectives {
+	for k := range collective.NumKinds {
 		r.chosen[k] = c.file.Collectives[k.String()].name
 		r.kernels[k] = c.kernel(r.chosen[k])
 	}
-	r.kernels[AllReduce] = c.kernel(r.Algorithm)
+	r.kernels[collective.AllReduce] = c.kernel(r.Algorithm)
 	return r
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/schema"
 )
 
@@ -17,15 +18,15 @@ func TestKernelsOfAConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := config.Resolve(4)
-	for c, want := range map[ccl.Collective]ccl.Kernel{
-		ccl.AllReduce: {Name: "mine", File: filepath.Join("folder", "kernels", "a.py"), Function: "f"},
-		ccl.AllGather: {Name: "other", File: "/k/b.py", Function: "_g2"}, ccl.ReduceScatter: {}, ccl.Broadcast: {},
+	for c, want := range map[collective.Kind]ccl.Kernel{
+		collective.AllReduce: {Name: "mine", File: filepath.Join("folder", "kernels", "a.py"), Function: "f"},
+		collective.AllGather: {Name: "other", File: "/k/b.py", Function: "_g2"}, collective.ReduceScatter: {}, collective.Broadcast: {},
 	} {
 		if got := r.Kernel(c); got != want {
 			t.Errorf("%v: %+v, want %+v", c, got, want)
 		}
 	}
-	if r.Algorithm != "mine" || r.NElem != 7 || r.For(ccl.ReduceScatter) != "ring" {
+	if r.Algorithm != "mine" || r.NElem != 7 || r.For(collective.ReduceScatter) != "ring" {
 		t.Errorf("got %+v", r)
 	}
 	shown := config.Map()["algorithms"].(map[string]any)["other"].(map[string]any)["kernel"]

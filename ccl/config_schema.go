@@ -7,6 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/schema"
 )
 
@@ -51,7 +52,7 @@ func (s settings) overwrite(r *Resolved) {
 type settingsOfAlgorithms map[string]algorithmSettings
 
 // Keys makes it a [schema.Keyed].
-func (settingsOfAlgorithms) Keys() []string { return choices(AllReduce) }
+func (settingsOfAlgorithms) Keys() []string { return choices(collective.AllReduce) }
 
 // Admits makes it a [schema.Open]: an algorithm of the file's own says which kernel it is.
 func (settingsOfAlgorithms) Admits(key string, n *yaml.Node) bool {
@@ -109,13 +110,13 @@ func (k *kernelPlace) Parse(n *yaml.Node) error {
 func (k *kernelPlace) Show() any { return k.file + ":" + k.function }
 
 // choices are the names of a collective's algorithms, and Auto.
-func choices(c Collective) []string { return append([]string{Auto}, names(Algorithms(c))...) }
+func choices(c collective.Kind) []string { return append([]string{Auto}, names(Algorithms(c))...) }
 
 // choicePerCollective is by the collective's name.
 type choicePerCollective map[string]choice
 
 // Keys makes it a [schema.Keyed].
-func (choicePerCollective) Keys() []string { return collectiveNames[:] }
+func (choicePerCollective) Keys() []string { return collective.Names() }
 
 // choice is the name of an algorithm. Which names are right depends on where it stands.
 type choice struct {
@@ -132,12 +133,12 @@ func (c *choice) Show() any { return c.name }
 
 // check compares the names with those there are: built in, or kernels.
 func (m choicePerCollective) check(d *schema.Document, kernels []string) {
-	for c := range collectives {
+	for c := range collective.NumKinds {
 		path := "collectives." + c.String()
 		if !d.Has(path) {
 			continue // not in this file
 		}
-		if c == AllReduce {
+		if c == collective.AllReduce {
 			d.Report(path, "is not chosen here, but as defaults.algorithm")
 		} else {
 			m[c.String()].check(d, path, append(choices(c), kernelsFor(c, kernels)...))
@@ -153,9 +154,8 @@ func (c choice) check(d *schema.Document, path string, choices []string) {
 }
 
 // kernelsFor are the kernels that a collective can be.
-func kernelsFor(c Collective, kernels []string) []string {
-	switch c {
-	case AllReduce, AllGather, ReduceScatter:
+func kernelsFor(c collective.Kind, kernels []string) []string {
+	if c.Row().Kernel {
 		return kernels
 	}
 	return nil

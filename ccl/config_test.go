@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/schema"
 )
 
@@ -57,7 +58,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestEveryAllReduceCanBeNamed(t *testing.T) {
-	for _, a := range ccl.Algorithms(ccl.AllReduce) {
+	for _, a := range ccl.Algorithms(collective.AllReduce) {
 		config, err := ccl.ParseConfig("f", []byte("defaults: {algorithm: "+a.Name()+"}\nalgorithms: {"+a.Name()+": {n_elem: 1}}"))
 		if err != nil {
 			t.Fatal(err)
@@ -74,9 +75,9 @@ func TestAlgorithmForCollective(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := config.Resolve(4)
-	for c, want := range map[ccl.Collective]string{
-		ccl.AllReduce: "ring", ccl.AllGather: "ring", ccl.ReduceScatter: "direct", ccl.AllToAll: "bruck",
-		ccl.Broadcast: ccl.Auto, ccl.ReduceToRoot: ccl.Auto, ccl.Gather: ccl.Auto, ccl.Scatter: ccl.Auto, 9: ccl.Auto,
+	for c, want := range map[collective.Kind]string{
+		collective.AllReduce: "ring", collective.AllGather: "ring", collective.ReduceScatter: "direct", collective.AllToAll: "bruck",
+		collective.Broadcast: ccl.Auto, collective.Reduce: ccl.Auto, collective.Gather: ccl.Auto, collective.Scatter: ccl.Auto, 9: ccl.Auto,
 	} {
 		if got := r.For(c); got != want {
 			t.Errorf("%s: got %s, want %s", c, got, want)
@@ -85,7 +86,7 @@ func TestAlgorithmForCollective(t *testing.T) {
 	for _, c := range collectives {
 		for _, a := range ccl.Algorithms(c) {
 			config, err := ccl.ParseConfig("f", fmt.Appendf(nil, "collectives: {%s: %s}", c, a.Name()))
-			if c == ccl.AllReduce {
+			if c == collective.AllReduce {
 				continue // it has a place of its own
 			}
 			if err != nil || config.Resolve(4).For(c) != a.Name() {
@@ -103,7 +104,7 @@ const (
 // allReduceChoices is auto and the algorithms in alphabetical order.
 func allReduceChoices() string {
 	var names []string
-	for _, a := range ccl.Algorithms(ccl.AllReduce) {
+	for _, a := range ccl.Algorithms(collective.AllReduce) {
 		names = append(names, a.Name())
 	}
 	slices.Sort(names)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -75,21 +76,21 @@ func checkMeaning(t *testing.T, name string, rng *rand.Rand, s *ccl.Schedule, si
 }
 
 // meaning is what each rank must end with; nil: nothing. The blocks of sizes lie one after another.
-func meaning(c ccl.Collective, root int, in [][]uint64, sizes []int) [][]uint64 {
+func meaning(c collective.Kind, root int, in [][]uint64, sizes []int) [][]uint64 {
 	out := make([][]uint64, len(in))
 	for r := range out {
 		switch c {
-		case ccl.AllReduce:
+		case collective.AllReduce:
 			out[r] = added(in)
-		case ccl.AllGather:
+		case collective.AllGather:
 			out[r] = joined(in)
-		case ccl.ReduceScatter:
+		case collective.ReduceScatter:
 			out[r] = block(added(in), sizes, r)
-		case ccl.Broadcast:
+		case collective.Broadcast:
 			out[r] = in[root]
-		case ccl.Scatter:
+		case collective.Scatter:
 			out[r] = block(in[root], sizes, r)
-		case ccl.AllToAll:
+		case collective.AllToAll:
 			var parts [][]uint64
 			for src := range in {
 				row := sizes[src*len(in) : (src+1)*len(in)]
@@ -99,9 +100,9 @@ func meaning(c ccl.Collective, root int, in [][]uint64, sizes []int) [][]uint64 
 		}
 	}
 	switch c {
-	case ccl.ReduceToRoot:
+	case collective.Reduce:
 		out[root] = added(in)
-	case ccl.Gather:
+	case collective.Gather:
 		out[root] = joined(in)
 	}
 	return out

@@ -15,7 +15,7 @@ func (s *Schedule) deliver(v Values, elems int) ([]*tensor.Storage, error) {
 		return nil, err
 	}
 	d := delivery{outcome: outcome{apportionment: apportionment{s, elems, v.Sizes}, size: v.DType.Size()}, inputs: v.Inputs}
-	if err := d.allocate(s.Collective == Broadcast || s.Collective == AllGather); err != nil {
+	if err := d.allocate(s.Collective.EndsAlike()); err != nil {
 		return nil, err
 	}
 	d.starts = sums(v.Sizes)
@@ -34,12 +34,12 @@ type delivery struct {
 func (d *delivery) copy() {
 	q := &queue{units: d.World}
 	copyUnit := d.toRank
-	switch d.Collective {
-	case AllGather:
+	switch {
+	case d.Collective.Gathers() && d.Collective.EndsAlike():
 		copyUnit = func(r int) { d.intoWhole(0, r) }
-	case Gather:
+	case d.Collective.Gathers():
 		copyUnit = func(r int) { d.intoWhole(d.Root, r) }
-	case Broadcast:
+	case d.Collective.EndsAlike():
 		q.units, copyUnit = (d.elems*d.size+blockBytes-1)/blockBytes, d.piece
 	}
 	bytes := d.elems * d.size
@@ -61,9 +61,9 @@ func (d *delivery) piece(k int) {
 	copy(d.outputs[0][k*blockBytes:], from[:min(len(from), blockBytes)])
 }
 
-// toRank copies all that a rank ends with in a Scatter or AllToAll.
+// toRank copies all that a rank ends with where everyone ends with something else.
 func (d *delivery) toRank(dst int) {
-	if d.Collective == Scatter {
+	if d.Collective.Scatters() {
 		copy(d.outputs[dst], d.inputs[d.Root][d.first(dst)*d.size:])
 		return
 	}
@@ -209,10 +209,10 @@ func (o *origins) check() error {
 
 // wanted is the rank whose chunk c rank r should end with.
 func (o *origins) wanted(r, c int) int32 {
-	switch o.Collective {
-	case Broadcast, Scatter:
+	switch {
+	case o.Collective.Starts().Root:
 		return int32(o.Root)
-	case AllToAll:
+	case o.Collective.Exchanges():
 		return int32((r - c/o.Sub + o.World) % o.World)
 	}
 	return int32(c / o.Sub)

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // The depth must be nearly the best power of two for a double binary tree of a fabric on which messages can start as fast
 // as 4 KiB of them transfer: k pieces of half the vector go through 2⌊log2 n⌋ stages.
 func TestDepthIsNearlyBest(t *testing.T) {
-	a, err := ccl.Lookup(ccl.AllReduce, "double_binary_tree")
+	a, err := ccl.Lookup(collective.AllReduce, "double_binary_tree")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func TestDepthIsNearlyBest(t *testing.T) {
 
 // A chain must be cut into the best power of two for the default fabric: where a message takes 830 ns and 10 ps a byte.
 func TestChainDepthIsBest(t *testing.T) {
-	a, err := ccl.Lookup(ccl.Broadcast, "chain")
+	a, err := ccl.Lookup(collective.Broadcast, "chain")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestChainDepthIsBest(t *testing.T) {
 
 // A group of a thousand and a thousand groups of one must not make a million chunks.
 func TestHierarchicalStaysSmall(t *testing.T) {
-	a, err := ccl.Lookup(ccl.AllReduce, "hierarchical")
+	a, err := ccl.Lookup(collective.AllReduce, "hierarchical")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package ccl
 import (
 	"fmt"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -21,7 +22,7 @@ func (s *Schedule) Evaluate(v Values) ([]*tensor.Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.Collective.reduces() {
+	if !s.Collective.Reduces() {
 		return s.deliver(v, elems)
 	}
 	e := newEvaluation(s, v, elems)
@@ -48,7 +49,7 @@ func (o *outcome) allocate(shared bool) error {
 	o.outputs = make([][]byte, o.World)
 	for r := range o.stores {
 		switch {
-		case o.Schedule.ends(r) == nothing:
+		case o.Schedule.ends(r) == collective.None:
 			continue
 		case shared && r > 0:
 			o.stores[r], o.outputs[r] = o.stores[0], o.outputs[0]
@@ -96,7 +97,7 @@ func newEvaluation(s *Schedule, v Values, elems int) *evaluation {
 
 // survey finds out whether all ranks have one result.
 func (e *evaluation) survey() bool {
-	e.shared = e.Collective == AllReduce
+	e.shared = e.Collective.EndsAlike()
 	for k := range e.batches {
 		e.shared = e.program.survey(k) && e.shared
 	}

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
 // ringSchedule is the ring all-reduce of world ranks.
 func ringSchedule(tb testing.TB, world int) *ccl.Schedule {
-	a, err := ccl.Lookup(ccl.AllReduce, "ring")
+	a, err := ccl.Lookup(collective.AllReduce, "ring")
 	if err != nil {
 		tb.Fatal(err)
 	}

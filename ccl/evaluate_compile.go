@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // program is a schedule's data side as straight-line code: for every chunk the reductions that its results need, each
@@ -102,7 +104,7 @@ func (p *program) compile(k int) *batch {
 	n := newNumbering(p.schedule, k*p.width, min((k+1)*p.width, p.schedule.Chunks()))
 	n.play()
 	b := &batch{first: n.lo}
-	if p.schedule.Collective == AllReduce {
+	if p.schedule.Collective.EndsAlike() {
 		b.class = n.classes()
 	}
 	newCompiler(n, b).compile()
@@ -140,11 +142,11 @@ func hashOf(row []valueID) uint64 {
 
 // owners lists the ranks with which the code leaves results: for each class the first.
 func (b *batch) owners(s *Schedule) []int {
-	switch s.Collective {
-	case ReduceScatter:
-		return everyRank(s.World)
-	case ReduceToRoot:
+	switch ends := s.Collective.Ends(); {
+	case ends.Root:
 		return []int{s.Root}
+	case ends.Share == collective.Block:
+		return everyRank(s.World)
 	}
 	var ranks []int
 	for r, k := range b.class {

@@ -44,7 +44,7 @@ func (k *compiler) compile() {
 
 // chunk emits the code of one chunk.
 func (k *compiler) chunk(c int, owners []int) {
-	if k.schedule.Collective == ReduceScatter {
+	if k.schedule.Collective.Scatters() {
 		rank := c / k.schedule.Sub
 		k.result(rank, k.current[k.index(rank, c)])
 		return

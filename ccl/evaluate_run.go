@@ -133,7 +133,7 @@ func (w *worker) block(c, lo, hi int) {
 	}
 	w.inLo, w.inHi = lo*w.size, hi*w.size
 	w.outLo, w.outHi = w.inLo, w.inHi
-	if w.Collective == ReduceScatter { // a result is its rank's block only
+	if w.Collective.Scatters() { // a result is its rank's block only
 		first, _ := w.cut.block(c / w.Sub)
 		w.outLo, w.outHi = w.outLo-first*w.size, w.outHi-first*w.size
 	}
@@ -144,7 +144,7 @@ func (w *worker) block(c, lo, hi int) {
 	} else {
 		w.code(code)
 	}
-	if !w.shared && w.Collective == AllReduce {
+	if !w.shared && w.Collective.EndsAlike() {
 		w.spread()
 	}
 }

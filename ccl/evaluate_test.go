@@ -9,6 +9,7 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/ccltest"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -79,11 +80,11 @@ func (c *caseSource) inputs(s *ccl.Schedule, n int, sizes []int) ccl.Values {
 }
 
 // blocksOf is how many blocks may differ in size.
-func blocksOf(c ccl.Collective, world int) int {
+func blocksOf(c collective.Kind, world int) int {
 	switch c {
-	case ccl.AllReduce, ccl.Broadcast, ccl.ReduceToRoot:
+	case collective.AllReduce, collective.Broadcast, collective.Reduce:
 		return 0
-	case ccl.AllToAll:
+	case collective.AllToAll:
 		return world * world
 	}
 	return world
@@ -93,15 +94,15 @@ func blocksOf(c ccl.Collective, world int) int {
 // elements; not ok when it starts with nothing.
 func startElems(s *ccl.Schedule, r, n int, sizes []int) (elems int, ok bool) {
 	switch s.Collective {
-	case ccl.AllGather, ccl.Gather:
+	case collective.AllGather, collective.Gather:
 		return sizes[r], true
-	case ccl.ReduceScatter:
+	case collective.ReduceScatter:
 		return sum(sizes), true
-	case ccl.AllToAll:
+	case collective.AllToAll:
 		return sum(sizes[r*s.World : (r+1)*s.World]), true
-	case ccl.Scatter:
+	case collective.Scatter:
 		return sum(sizes), r == s.Root
-	case ccl.Broadcast:
+	case collective.Broadcast:
 		return n, r == s.Root
 	}
 	return n, true
@@ -174,7 +175,7 @@ func TestEvaluateManyBlocks(t *testing.T) {
 	const seed = 4
 	cases := newCaseSource(seed)
 	for _, name := range []string{"ring", "halving_doubling", "one_shot"} {
-		a, err := ccl.Lookup(ccl.AllReduce, name)
+		a, err := ccl.Lookup(collective.AllReduce, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,9 +229,9 @@ func TestEvaluateSharesEqualResults(t *testing.T) {
 		}
 		want := 1
 		switch a.Collective() {
-		case ccl.ReduceScatter, ccl.Scatter, ccl.AllToAll:
+		case collective.ReduceScatter, collective.Scatter, collective.AllToAll:
 			want = 8
-		case ccl.ReduceToRoot, ccl.Gather:
+		case collective.Reduce, collective.Gather:
 			want = 2 // one of them nil
 		}
 		if len(distinct) != want {
@@ -265,35 +266,35 @@ func TestEvaluateRejects(t *testing.T) {
 		return ccl.Values{DType: dtype.F32, Inputs: of(inputs...), Sizes: sizes}
 	}
 	for _, c := range []struct {
-		collective ccl.Collective
+		collective collective.Kind
 		values     ccl.Values
 		want       string
 	}{
-		{ccl.ReduceToRoot, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 8)}, "rank 2's input has 8 bytes, rank 1's has 4"},
-		{ccl.Gather, ccl.Values{DType: dtype.F32, Inputs: of(4, 8, 4)}, "rank 0's input has 4 bytes, rank 1's has 8"},
-		{ccl.Gather, ccl.Values{DType: dtype.F32, Inputs: of(6, 6, 6)}, "6 bytes are not a multiple of 4"},
-		{ccl.Scatter, ccl.Values{DType: dtype.F32, Inputs: of(0, 16, 0)}, "16 bytes are not a multiple of 12"},
-		{ccl.Scatter, ccl.Values{DType: dtype.F32, Inputs: of(0, 12, 12)}, "rank 2 has an input of 12 bytes, but only the root, rank 1,"},
-		{ccl.Broadcast, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 0)}, "rank 0 has an input of 4 bytes, but only the root, rank 1,"},
-		{ccl.AllToAll, ccl.Values{DType: dtype.F32, Inputs: of(12, 12, 8)}, "rank 2's input has 8 bytes, rank 0's has 12"},
-		{ccl.AllToAll, ccl.Values{DType: dtype.F32, Inputs: of(16, 16, 16)}, "16 bytes are not a multiple of 12"},
-		{ccl.AllReduce, sized([]int{1, 1, 1}, 12, 12, 12), "all_reduce takes no sizes"},
-		{ccl.Broadcast, sized([]int{}, 0, 12, 0), "broadcast takes no sizes"},
-		{ccl.AllGather, sized([]int{1, 2}, 4, 8, 0), "all_gather of 3 ranks has 3 blocks, but got the sizes of 2"},
-		{ccl.AllGather, sized([]int{1, 2, -3}, 4, 8, 0), "the size of block 2 is -3 elements"},
-		{ccl.AllGather, sized([]int{1, 2, 3}, 4, 8, 8), "rank 2's input has 8 bytes; by the sizes of the blocks it has 3 elements of 4"},
-		{ccl.ReduceScatter, sized([]int{1, 2, 3}, 24, 12, 24), "rank 1's input has 12 bytes; by the sizes of the blocks it has 6 elements"},
-		{ccl.Scatter, sized([]int{1, 2, 3}, 24, 24, 0), "rank 0's input has 24 bytes; by the sizes of the blocks it has 0 elements"},
-		{ccl.AllToAll, sized([]int{1, 2, 3}, 24, 24, 0), "all_to_all of 3 ranks has 9 blocks, but got the sizes of 3"},
-		{ccl.AllToAll, sized([]int{1, 2, 3, 0, 0, 0, 1, 1, 1}, 24, 12, 12), "rank 1's input has 12 bytes; by the sizes of the blocks it has 0"},
-		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4)}, "3 ranks got the inputs of 2"},
-		{ccl.AllReduce, ccl.Values{DType: dtype.F32}, "3 ranks got the inputs of 0"},
-		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 8)}, "rank 2's input has 8 bytes, rank 0's has 4"},
-		{ccl.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(6, 6, 6)}, "6 bytes are not a multiple of 4"},
-		{ccl.ReduceScatter, ccl.Values{DType: dtype.F32, Inputs: of(16, 16, 16)}, "16 bytes are not a multiple of 12"},
-		{ccl.AllReduce, ccl.Values{Op: tensor.BXor, DType: dtype.F32, Inputs: of(4, 4, 4)}, "bxor"},
-		{ccl.AllReduce, ccl.Values{Inputs: of(4, 4, 4)}, "of elements of invalid dtype"},
-		{ccl.AllGather, ccl.Values{Inputs: of(4, 4, 4)}, "of elements of invalid dtype"},
+		{collective.Reduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 8)}, "rank 2's input has 8 bytes, rank 1's has 4"},
+		{collective.Gather, ccl.Values{DType: dtype.F32, Inputs: of(4, 8, 4)}, "rank 0's input has 4 bytes, rank 1's has 8"},
+		{collective.Gather, ccl.Values{DType: dtype.F32, Inputs: of(6, 6, 6)}, "6 bytes are not a multiple of 4"},
+		{collective.Scatter, ccl.Values{DType: dtype.F32, Inputs: of(0, 16, 0)}, "16 bytes are not a multiple of 12"},
+		{collective.Scatter, ccl.Values{DType: dtype.F32, Inputs: of(0, 12, 12)}, "rank 2 has an input of 12 bytes, but only the root, rank 1,"},
+		{collective.Broadcast, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 0)}, "rank 0 has an input of 4 bytes, but only the root, rank 1,"},
+		{collective.AllToAll, ccl.Values{DType: dtype.F32, Inputs: of(12, 12, 8)}, "rank 2's input has 8 bytes, rank 0's has 12"},
+		{collective.AllToAll, ccl.Values{DType: dtype.F32, Inputs: of(16, 16, 16)}, "16 bytes are not a multiple of 12"},
+		{collective.AllReduce, sized([]int{1, 1, 1}, 12, 12, 12), "all_reduce takes no sizes"},
+		{collective.Broadcast, sized([]int{}, 0, 12, 0), "broadcast takes no sizes"},
+		{collective.AllGather, sized([]int{1, 2}, 4, 8, 0), "all_gather of 3 ranks has 3 blocks, but got the sizes of 2"},
+		{collective.AllGather, sized([]int{1, 2, -3}, 4, 8, 0), "the size of block 2 is -3 elements"},
+		{collective.AllGather, sized([]int{1, 2, 3}, 4, 8, 8), "rank 2's input has 8 bytes; by the sizes of the blocks it has 3 elements of 4"},
+		{collective.ReduceScatter, sized([]int{1, 2, 3}, 24, 12, 24), "rank 1's input has 12 bytes; by the sizes of the blocks it has 6 elements"},
+		{collective.Scatter, sized([]int{1, 2, 3}, 24, 24, 0), "rank 0's input has 24 bytes; by the sizes of the blocks it has 0 elements"},
+		{collective.AllToAll, sized([]int{1, 2, 3}, 24, 24, 0), "all_to_all of 3 ranks has 9 blocks, but got the sizes of 3"},
+		{collective.AllToAll, sized([]int{1, 2, 3, 0, 0, 0, 1, 1, 1}, 24, 12, 12), "rank 1's input has 12 bytes; by the sizes of the blocks it has 0"},
+		{collective.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4)}, "3 ranks got the inputs of 2"},
+		{collective.AllReduce, ccl.Values{DType: dtype.F32}, "3 ranks got the inputs of 0"},
+		{collective.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(4, 4, 8)}, "rank 2's input has 8 bytes, rank 0's has 4"},
+		{collective.AllReduce, ccl.Values{DType: dtype.F32, Inputs: of(6, 6, 6)}, "6 bytes are not a multiple of 4"},
+		{collective.ReduceScatter, ccl.Values{DType: dtype.F32, Inputs: of(16, 16, 16)}, "16 bytes are not a multiple of 12"},
+		{collective.AllReduce, ccl.Values{Op: tensor.BXor, DType: dtype.F32, Inputs: of(4, 4, 4)}, "bxor"},
+		{collective.AllReduce, ccl.Values{Inputs: of(4, 4, 4)}, "of elements of invalid dtype"},
+		{collective.AllGather, ccl.Values{Inputs: of(4, 4, 4)}, "of elements of invalid dtype"},
 	} {
 		_, err := ccl.Algorithms(c.collective)[0].Build(ccl.Layout{World: 3, Root: 1}, 0).Evaluate(c.values)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -303,17 +304,17 @@ func TestEvaluateRejects(t *testing.T) {
 }
 
 func TestEvaluateRejectsBrokenSchedules(t *testing.T) {
-	gather := ccl.NewBuilder(ccl.AllGather, "forgets", 2, 2, 1)
+	gather := ccl.NewBuilder(collective.AllGather, "forgets", 2, 2, 1)
 	gather.Copy(0, 1, 0, 1)
-	scatter := ccl.NewBuilder(ccl.AllGather, "invents", 2, 2, 1)
+	scatter := ccl.NewBuilder(collective.AllGather, "invents", 2, 2, 1)
 	scatter.Reduce(0, 1, 0, 1)
-	mixUp := ccl.NewBuilder(ccl.AllGather, "mixes up", 2, 2, 1)
+	mixUp := ccl.NewBuilder(collective.AllGather, "mixes up", 2, 2, 1)
 	mixUp.Copy(0, 1, 0, 1)
 	mixUp.Copy(1, 0, 1, 2)
 	mixUp.EndRound()
 	mixUp.Copy(1, 0, 0, 1)
 	mixUp.Copy(0, 1, 1, 2) // what comes back is the same
-	keep := ccl.NewBuilder(ccl.AllToAll, "keeps", 2, 2, 1)
+	keep := ccl.NewBuilder(collective.AllToAll, "keeps", 2, 2, 1)
 	keep.Copy(0, 1, 1, 2)
 	if _, err := mixUp.Schedule().Evaluate(ccl.Values{DType: dtype.U8, Inputs: [][]byte{{1}, {2}}}); err != nil {
 		t.Errorf("a block may go to and fro: %v", err)
@@ -333,7 +334,7 @@ func TestEvaluateRejectsBrokenSchedules(t *testing.T) {
 // allReduce evaluates an algorithm and returns rank 0's result.
 func allReduce(t *testing.T, name string, v ccl.Values) []byte {
 	t.Helper()
-	a, err := ccl.Lookup(ccl.AllReduce, name)
+	a, err := ccl.Lookup(collective.AllReduce, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,7 +384,7 @@ func TestIntegersAgreeAcrossAlgorithms(t *testing.T) {
 		}
 		v := ccl.Values{Op: kind.op, DType: kind.d, Inputs: randomInputs(rng, kind.d, 6, 50)}
 		want := allReduce(t, "ring", v)
-		for _, a := range ccl.Algorithms(ccl.AllReduce) {
+		for _, a := range ccl.Algorithms(collective.AllReduce) {
 			if got := allReduce(t, a.Name(), v); !bytes.Equal(got, want) {
 				t.Errorf("seed %d: %v of %v: %s and ring differ", seed, kind.op, kind.d, a.Name())
 			}
@@ -395,7 +396,7 @@ func TestIntegersAgreeAcrossAlgorithms(t *testing.T) {
 // first chunks of it only, so that results are equal in part.
 func wideSchedule() *ccl.Schedule {
 	const world, chunks, given = 64, 40_000, 30_000
-	b := ccl.NewBuilder(ccl.AllReduce, "wide", world, chunks, 1)
+	b := ccl.NewBuilder(collective.AllReduce, "wide", world, chunks, 1)
 	for r := range world - 1 {
 		b.Reduce(r, r+1, 0, chunks)
 		b.EndRound()

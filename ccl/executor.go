@@ -116,7 +116,7 @@ func (l Launch) check() {
 func (l Launch) checkSizes() {
 	s := l.Schedule
 	if l.Sizes == nil {
-		if blocks := s.Collective.sizes(s.World); blocks > 0 && l.Elems%blocks != 0 {
+		if blocks := s.Collective.Blocks(s.World); blocks > 0 && l.Elems%blocks != 0 {
 			panic(fmt.Sprintf("ccl: %s of %d elements cannot have %d equal blocks", s.Collective, l.Elems, blocks))
 		}
 		return

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -150,7 +151,7 @@ func launch(s *ccl.Schedule, elems, elemSize int, devices []topology.DeviceID) c
 // rates of others. One op is an all_to_all of 64 ranks on a torus.
 func BenchmarkRaggedAllToAll(b *testing.B) {
 	f := newFabric(parseTopology(b, "name: torus\nsystem: {sips: {count: 64, connect: torus2d, w: 8, h: 8}}\n"))
-	algorithm, err := ccl.Lookup(ccl.AllToAll, "direct")
+	algorithm, err := ccl.Lookup(collective.AllToAll, "direct")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -45,19 +46,19 @@ func limitsOf(t *topology.Topology, devices []topology.DeviceID) limits {
 // lowerBound is what no schedule can beat that reduces at the ranks and of which a rank sends or receives up to ports
 // messages a round; s is the whole vector in bytes, for AllToAll a rank's. One message a round reaches 2^r ranks in r rounds, which is the
 // literature's ⌈log2 n⌉·a. PEs have several DMA engines, so direct algorithms are quicker than that.
-func (m limits) lowerBound(c ccl.Collective, ports, n, s int64) sim.Time {
+func (m limits) lowerBound(c collective.Kind, ports, n, s int64) sim.Time {
 	rounds := sim.Time(0)
 	for reached := int64(1); reached < n; reached *= ports + 1 {
 		rounds++
 	}
 	switch c {
-	case ccl.AllReduce:
+	case collective.AllReduce:
 		return max(rounds*m.a, m.b(2*(n-1)*s/n), m.g((n-1)*s/n))
-	case ccl.ReduceScatter:
+	case collective.ReduceScatter:
 		return max(rounds*m.a, m.b((n-1)*s/n), m.g((n-1)*s/n))
-	case ccl.Broadcast:
+	case collective.Broadcast:
 		return max(rounds*m.a, m.b(s))
-	case ccl.ReduceToRoot:
+	case collective.Reduce:
 		return max(rounds*m.a, m.b(s), m.g((n-1)*s/n))
 	}
 	return max(rounds*m.a, m.b((n-1)*s/n))
@@ -94,7 +95,7 @@ func TestNoAlgorithmBeatsTheBounds(t *testing.T) {
 			}
 			return
 		}
-		if l.Schedule.Collective == ccl.AllToAll {
+		if l.Schedule.Collective == collective.AllToAll {
 			s /= int64(l.Schedule.World)
 		}
 		least := limitsOf(topo, l.Devices).lowerBound(l.Schedule.Collective, portsOf(l.Schedule), int64(l.Schedule.World), s)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -64,60 +65,60 @@ func (c cost) halves(s int64, f func(int64) sim.Time) (sum sim.Time) {
 // The forms are those of the literature, with what each message carries spelled out: s is the whole vector. Where all
 // messages have s/n bytes, n-1 of them are (n-1)/n·s.
 var timeForms = []struct {
-	collective ccl.Collective
+	collective collective.Kind
 	name       string
 	on         []string // systems on which it meets no contention
 	want       func(c cost, s int64) sim.Time
 }{
-	{ccl.AllReduce, "ring", rings, func(c cost, s int64) sim.Time {
+	{collective.AllReduce, "ring", rings, func(c cost, s int64) sim.Time {
 		return times(2*(c.n-1), c.a+c.b(s/c.n)) + times(c.n-1, c.g(s/c.n))
 	}},
-	{ccl.AllReduce, "ring", complete, func(c cost, s int64) sim.Time {
+	{collective.AllReduce, "ring", complete, func(c cost, s int64) sim.Time {
 		return times(2*(c.n-1), c.a+c.b(s/c.n)) + times(c.n-1, c.g(s/c.n))
 	}},
-	{ccl.AllGather, "ring", rings, func(c cost, s int64) sim.Time { return times(c.n-1, c.a+c.b(s/c.n)) }},
-	{ccl.ReduceScatter, "ring", rings, func(c cost, s int64) sim.Time {
+	{collective.AllGather, "ring", rings, func(c cost, s int64) sim.Time { return times(c.n-1, c.a+c.b(s/c.n)) }},
+	{collective.ReduceScatter, "ring", rings, func(c cost, s int64) sim.Time {
 		return times(c.n-1, c.a+c.b(s/c.n)+c.g(s/c.n))
 	}},
-	{ccl.AllReduce, "halving_doubling", complete, func(c cost, s int64) sim.Time {
+	{collective.AllReduce, "halving_doubling", complete, func(c cost, s int64) sim.Time {
 		return times(2*c.log(), c.a) + 2*c.halves(s, c.b) + c.halves(s, c.g)
 	}},
-	{ccl.AllGather, "recursive", complete, func(c cost, s int64) sim.Time {
+	{collective.AllGather, "recursive", complete, func(c cost, s int64) sim.Time {
 		return times(c.log(), c.a) + c.halves(s, c.b)
 	}},
-	{ccl.ReduceScatter, "recursive", complete, func(c cost, s int64) sim.Time {
+	{collective.ReduceScatter, "recursive", complete, func(c cost, s int64) sim.Time {
 		return times(c.log(), c.a) + c.halves(s, c.b) + c.halves(s, c.g)
 	}},
 	// All n-1 messages arrive at once; the one vector unit of a rank reduces them one after another.
-	{ccl.AllReduce, "one_shot", complete, func(c cost, s int64) sim.Time {
+	{collective.AllReduce, "one_shot", complete, func(c cost, s int64) sim.Time {
 		return c.a + c.b(s) + times(c.n-1, c.g(s))
 	}},
-	{ccl.AllReduce, "two_shot", complete, func(c cost, s int64) sim.Time {
+	{collective.AllReduce, "two_shot", complete, func(c cost, s int64) sim.Time {
 		return 2*(c.a+c.b(s/c.n)) + times(c.n-1, c.g(s/c.n))
 	}},
-	{ccl.AllGather, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n) }},
-	{ccl.ReduceScatter, "direct", complete, func(c cost, s int64) sim.Time {
+	{collective.AllGather, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n) }},
+	{collective.ReduceScatter, "direct", complete, func(c cost, s int64) sim.Time {
 		return c.a + c.b(s/c.n) + times(c.n-1, c.g(s/c.n))
 	}},
-	{ccl.Broadcast, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a+c.b(s)) }},
-	{ccl.Broadcast, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s) }},
-	{ccl.ReduceToRoot, "binomial", complete, func(c cost, s int64) sim.Time {
+	{collective.Broadcast, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a+c.b(s)) }},
+	{collective.Broadcast, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s) }},
+	{collective.Reduce, "binomial", complete, func(c cost, s int64) sim.Time {
 		return times(c.log(), c.a+c.b(s)+c.g(s))
 	}},
-	{ccl.ReduceToRoot, "direct", complete, func(c cost, s int64) sim.Time {
+	{collective.Reduce, "direct", complete, func(c cost, s int64) sim.Time {
 		return c.a + c.b(s) + times(c.n-1, c.g(s))
 	}},
 	// Half of all blocks cross in the last round, a quarter in the one before: (n-1)/n of them altogether.
-	{ccl.Gather, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a) + c.halves(s, c.b) }},
-	{ccl.Gather, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n) }},
-	{ccl.Scatter, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a) + c.halves(s, c.b) }},
-	{ccl.Scatter, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n) }},
+	{collective.Gather, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a) + c.halves(s, c.b) }},
+	{collective.Gather, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n) }},
+	{collective.Scatter, "binomial", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a) + c.halves(s, c.b) }},
+	{collective.Scatter, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n) }},
 	// The literature's s is what one rank sends; here it is n times that.
-	{ccl.AllToAll, "pairwise", complete, func(c cost, s int64) sim.Time {
+	{collective.AllToAll, "pairwise", complete, func(c cost, s int64) sim.Time {
 		return times(c.n-1, c.a+c.b(s/c.n/c.n))
 	}},
-	{ccl.AllToAll, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n/c.n) }},
-	{ccl.AllToAll, "bruck", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a+c.b(s/c.n/2)) }},
+	{collective.AllToAll, "direct", complete, func(c cost, s int64) sim.Time { return c.a + c.b(s/c.n/c.n) }},
+	{collective.AllToAll, "bruck", complete, func(c cost, s int64) sim.Time { return times(c.log(), c.a+c.b(s/c.n/2)) }},
 }
 
 var (
@@ -145,7 +146,7 @@ func TestTimesEqualClosedForms(t *testing.T) {
 			devices := firstPEs(system)
 			c := costOf(system, devices)
 			for _, elems := range []int64{0, c.n, 1000 * c.n, 1 << 20 * c.n, 333_333 * c.n} {
-				if form.collective == ccl.AllToAll {
+				if form.collective == collective.AllToAll {
 					elems *= c.n
 				}
 				s := a.Build(ccl.Layout{World: int(c.n)}, 4*elems)
@@ -166,7 +167,7 @@ func TestTimesEqualClosedForms(t *testing.T) {
 // once, and the vector unit takes them in turn, so that the last stays three reductions behind the first: for as long as
 // a message takes longer than that.
 func TestTorusTimeEqualsClosedForm(t *testing.T) {
-	a, err := ccl.Lookup(ccl.AllReduce, "torus_2d")
+	a, err := ccl.Lookup(collective.AllReduce, "torus_2d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,16 +199,16 @@ func TestChainTimesEqualClosedForms(t *testing.T) {
 		devices := firstPEs(system)
 		c := costOf(system, devices)
 		for _, bytes := range []int64{4, 4000, 256 << 10, 3 << 20, 64 << 20} {
-			for _, collective := range []ccl.Collective{ccl.Broadcast, ccl.ReduceToRoot} {
+			for _, kind := range []collective.Kind{collective.Broadcast, collective.Reduce} {
 				for root := range devices {
-					l, k := chainLaunch(t, collective, root, bytes, devices)
+					l, k := chainLaunch(t, kind, root, bytes, devices)
 					piece := int64(l.Elems) * 4 / k
 					want := times(c.n-2+k, c.a+c.b(piece))
-					if collective == ccl.ReduceToRoot {
+					if kind == collective.Reduce {
 						want += times(c.n-1, c.g(piece))
 					}
 					if got := newFabric(system).time(l); got != want {
-						t.Errorf("%s of %d bytes on %s, root %d, %d pieces: took %v, want %v", collective, bytes, sips, root, k, got, want)
+						t.Errorf("%s of %d bytes on %s, root %d, %d pieces: took %v, want %v", kind, bytes, sips, root, k, got, want)
 					}
 				}
 			}
@@ -216,7 +217,7 @@ func TestChainTimesEqualClosedForms(t *testing.T) {
 }
 
 // chainLaunch is a chain of at least that many bytes, in k equal pieces.
-func chainLaunch(t *testing.T, c ccl.Collective, root int, bytes int64, devices []topology.DeviceID) (l ccl.Launch, k int64) {
+func chainLaunch(t *testing.T, c collective.Kind, root int, bytes int64, devices []topology.DeviceID) (l ccl.Launch, k int64) {
 	a, err := ccl.Lookup(c, "chain")
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +241,7 @@ func TestPartialSumsAreWider(t *testing.T) {
 			times(c.n-2, c.g(2*share)) + c.g(share),
 		"one_shot": c.a + c.b(whole) + times(c.n-2, c.g(2*whole)) + c.g(whole),
 	} {
-		a, err := ccl.Lookup(ccl.AllReduce, name)
+		a, err := ccl.Lookup(collective.AllReduce, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +274,7 @@ func TestPartialSumsOfReduceAreWider(t *testing.T) {
 	system := system(t, "{count: 3, connect: ring}")
 	devices := firstPEs(system)
 	c := costOf(system, devices)
-	a, err := ccl.Lookup(ccl.ReduceToRoot, "chain")
+	a, err := ccl.Lookup(collective.Reduce, "chain")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +291,7 @@ func TestOverlappingCollectivesShareLinks(t *testing.T) {
 	devices := firstPEs(system)
 	c := costOf(system, devices)
 	const elems = 4 * 10_000
-	a, err := ccl.Lookup(ccl.AllGather, "ring")
+	a, err := ccl.Lookup(collective.AllGather, "ring")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (r *run) prepare(l Launch) {
 	r.volumes.fit(&l)
 	r.sizes = [2]int64{int64(l.ElemSize), int64(l.PartialSize)}
 	r.partial = nil
-	if l.PartialSize != l.ElemSize && s.Collective.reduces() {
+	if l.PartialSize != l.ElemSize && s.Collective.Reduces() {
 		r.partial = s.stages()
 	}
 	r.times = nil

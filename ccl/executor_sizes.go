@@ -19,7 +19,7 @@ func (v *volumes) fit(l *Launch) {
 	v.elems, v.sizes = l.Elems, append(v.sizes[:0], l.Sizes...)
 	v.exact = nil
 	switch {
-	case s.Collective != AllToAll:
+	case !s.Collective.Exchanges():
 		v.offsets = s.offsets(v.offsets[:0], s.cut(l.Elems, l.Sizes))
 	case l.Sizes == nil:
 		v.offsets = s.offsets(v.offsets[:0], s.cut(l.Elems/s.World, nil))

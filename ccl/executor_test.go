@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -77,7 +78,7 @@ func eachLaunch(t *testing.T, f func(name string, topo *topology.Topology, l ccl
 // bytesOf is what a step sends, when blocks are equal.
 func bytesOf(l ccl.Launch, step ccl.Step) int64 {
 	elems := l.Elems
-	if l.Schedule.Collective == ccl.AllToAll {
+	if l.Schedule.Collective == collective.AllToAll {
 		elems /= l.Schedule.World
 	}
 	total := 0
@@ -148,7 +149,7 @@ func TestTimingNeverChangesBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 1))
 	slow := system(t, "{count: 6, connect: ring, link: {bandwidth: 0.5, latency: 1}}")
 	fast := system(t, "{count: 6, connect: fully_connected, link: {bandwidth: 900, latency: 5000}}")
-	for _, a := range append(ccl.Algorithms(ccl.AllReduce), ccl.Algorithms(ccl.ReduceToRoot)...) {
+	for _, a := range append(ccl.Algorithms(collective.AllReduce), ccl.Algorithms(collective.Reduce)...) {
 		const elems = 40
 		v := ccl.Values{Op: tensor.Sum, DType: dtype.F16, Inputs: randomInputs(rng, dtype.F16, 6, elems)}
 		s := a.Build(ccl.Layout{World: 6, Group: []int{0, 0, 0, 1, 1, 1}, Root: rng.IntN(6)}, 1<<22)
@@ -325,7 +326,7 @@ func TestSameRunsSameTimes(t *testing.T) {
 // The memory of a run is used again, for whatever comes next.
 func TestRunsLeaveNothingBehind(t *testing.T) {
 	topo := preset(t, "nodes2x8")
-	a, err := ccl.Lookup(ccl.AllReduce, "two_shot")
+	a, err := ccl.Lookup(collective.AllReduce, "two_shot")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +358,7 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 // launches that are in flight at once afterwards are two all the same.
 func TestALaunchThatEndsWhenItsLastRankJoins(t *testing.T) {
 	topo := preset(t, "default")
-	a, err := ccl.Lookup(ccl.Broadcast, "direct")
+	a, err := ccl.Lookup(collective.Broadcast, "direct")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +398,7 @@ func shuffled(devices []topology.DeviceID) []topology.DeviceID {
 // not in that of ranks.
 func TestTiesGoByTheSchedule(t *testing.T) {
 	topo := system(t, "{count: 5, connect: fully_connected}")
-	b := ccl.NewBuilder(ccl.AllReduce, "ties", 5, 3, 1)
+	b := ccl.NewBuilder(collective.AllReduce, "ties", 5, 3, 1)
 	for chunk, src := range []int{2, 1, 3} {
 		b.Reduce(src, 0, chunk, chunk+1)
 	}
@@ -414,7 +415,7 @@ func TestTiesGoByTheSchedule(t *testing.T) {
 func TestDataDoesNotChangeTimes(t *testing.T) {
 	topo := preset(t, "sips8")
 	rng := rand.New(rand.NewPCG(7, 1))
-	for _, a := range ccl.Algorithms(ccl.AllReduce) {
+	for _, a := range ccl.Algorithms(collective.AllReduce) {
 		l := launch(a.Build(ccl.Layout{World: 8}, 4000), 1000, 4, firstPEs(topo))
 		alone := newFabric(topo).time(l)
 		f := newFabric(topo)
@@ -461,7 +462,7 @@ func TestStartRejects(t *testing.T) {
 		"elements of 0 bytes":         func(l *ccl.Launch) { l.ElemSize = 0 },
 		"partial sums of 0":           func(l *ccl.Launch) { l.PartialSize = 0 },
 		"all_gather of 9 elements": func(l *ccl.Launch) {
-			a, err := ccl.Lookup(ccl.AllGather, "ring")
+			a, err := ccl.Lookup(collective.AllGather, "ring")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -495,7 +496,7 @@ func TestLaunchesDoNotAllocate(t *testing.T) {
 // In a one-shot all-reduce every rank sends to every other, in a ring to one.
 func TestPairs(t *testing.T) {
 	for name, want := range map[string]int{"one_shot": 9 * 8, "ring": 9} {
-		a, err := ccl.Lookup(ccl.AllReduce, name)
+		a, err := ccl.Lookup(collective.AllReduce, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // unevenSizes are sizes of blocks of which some are empty.
-func unevenSizes(rng *rand.Rand, c ccl.Collective, world int) []int {
+func unevenSizes(rng *rand.Rand, c collective.Kind, world int) []int {
 	sizes := make([]int, blocksOf(c, world))
 	for b := range sizes {
 		sizes[b] = max(0, rng.IntN(30_000)-10_000)
@@ -36,7 +37,7 @@ func unevenBytes(s *ccl.Schedule, sizes []int) []int64 {
 		at[r] = map[int]int{}
 		for c := range s.Chunks() {
 			at[r][c] = c / s.Sub
-			if s.Collective == ccl.AllToAll {
+			if s.Collective == collective.AllToAll {
 				at[r][c] = r*s.World + (r+c/s.Sub)%s.World
 			}
 		}
@@ -135,12 +136,12 @@ func TestUnevenPairwiseTimes(t *testing.T) {
 	system := system(t, "{count: 8, connect: fully_connected}")
 	devices := firstPEs(system)
 	c := costOf(system, devices)
-	a, err := ccl.Lookup(ccl.AllToAll, "pairwise")
+	a, err := ccl.Lookup(collective.AllToAll, "pairwise")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
-		sizes := unevenSizes(rng, ccl.AllToAll, 8)
+		sizes := unevenSizes(rng, collective.AllToAll, 8)
 		want := make(finished, 8)
 		for src := range 8 {
 			now := sim.Time(0)
@@ -176,19 +177,19 @@ func TestEmptyBlocksTakeNoTime(t *testing.T) {
 func TestStartRejectsSizes(t *testing.T) {
 	topo := preset(t, "default")
 	for _, c := range []struct {
-		collective ccl.Collective
+		collective collective.Kind
 		elems      int
 		sizes      []int
 		want       string
 	}{
-		{ccl.AllReduce, 4, []int{1, 1, 1, 1}, "all_reduce takes no sizes"},
-		{ccl.Broadcast, 4, []int{}, "broadcast takes no sizes"},
-		{ccl.AllGather, 3, []int{1, 1, 1}, "all_gather of 4 ranks has 4 blocks, but got the sizes of 3"},
-		{ccl.AllToAll, 4, []int{1, 1, 1, 1}, "all_to_all of 4 ranks has 16 blocks, but got the sizes of 4"},
-		{ccl.Scatter, 3, []int{1, 1, -1, 2}, "scatter: the size of block 2 is -1 elements"},
-		{ccl.Gather, 5, []int{1, 1, 1, 1}, "gather of 5 elements got blocks of 4"},
-		{ccl.Gather, 5, nil, "gather of 5 elements cannot have 4 equal blocks"},
-		{ccl.AllToAll, 20, nil, "all_to_all of 20 elements cannot have 16 equal blocks"},
+		{collective.AllReduce, 4, []int{1, 1, 1, 1}, "all_reduce takes no sizes"},
+		{collective.Broadcast, 4, []int{}, "broadcast takes no sizes"},
+		{collective.AllGather, 3, []int{1, 1, 1}, "all_gather of 4 ranks has 4 blocks, but got the sizes of 3"},
+		{collective.AllToAll, 4, []int{1, 1, 1, 1}, "all_to_all of 4 ranks has 16 blocks, but got the sizes of 4"},
+		{collective.Scatter, 3, []int{1, 1, -1, 2}, "scatter: the size of block 2 is -1 elements"},
+		{collective.Gather, 5, []int{1, 1, 1, 1}, "gather of 5 elements got blocks of 4"},
+		{collective.Gather, 5, nil, "gather of 5 elements cannot have 4 equal blocks"},
+		{collective.AllToAll, 20, nil, "all_to_all of 20 elements cannot have 16 equal blocks"},
 	} {
 		l := launch(ccl.Algorithms(c.collective)[0].Build(ccl.Layout{World: 4}, 0), c.elems, 4, firstPEs(topo))
 		l.Sizes = c.sizes
@@ -216,7 +217,7 @@ func TestTurnsDoNotOverlap(t *testing.T) {
 		if l.Schedule.InTurn && overlap {
 			t.Errorf("%s %s: messages of one rank overlap", a.Collective(), a.Name())
 		}
-		if direct := a.Name() == "direct" && a.Collective() == ccl.AllToAll; direct && (l.Schedule.InTurn || !overlap) {
+		if direct := a.Name() == "direct" && a.Collective() == collective.AllToAll; direct && (l.Schedule.InTurn || !overlap) {
 			t.Error("a direct exchange sends one message after another")
 		}
 	}

@@ -1,9 +1,11 @@
 package ccl
 
+import "github.com/torchemu/torchemu/torchemu/collective"
+
 // gatherDirect sends every block straight to the root: one message of latency, and no block travels twice.
 func gatherDirect() Algorithm {
 	return plan{
-		collective: Gather,
+		collective: collective.Gather,
 		name:       "direct",
 		steps:      func(l Layout, _ int) phase { return directGather(l.fromRoot()) },
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -51,13 +52,13 @@ func interpret(s *ccl.Schedule, v ccl.Values) [][]byte {
 func (o *oracle) blocks(r int) (list []int) {
 	s := o.schedule
 	switch s.Collective {
-	case ccl.AllGather, ccl.Gather:
+	case collective.AllGather, collective.Gather:
 		return []int{r}
-	case ccl.Broadcast, ccl.Scatter:
+	case collective.Broadcast, collective.Scatter:
 		if r != s.Root {
 			return nil
 		}
-	case ccl.AllToAll: // first what goes to rank 0
+	case collective.AllToAll:
 		for dst := range s.World {
 			list = append(list, (dst-r+s.World)%s.World)
 		}
@@ -73,13 +74,13 @@ func (o *oracle) blocks(r int) (list []int) {
 func (o *oracle) resultBlocks(r int) (list []int) {
 	s := o.schedule
 	switch s.Collective {
-	case ccl.ReduceScatter, ccl.Scatter:
+	case collective.ReduceScatter, collective.Scatter:
 		return []int{r}
-	case ccl.ReduceToRoot, ccl.Gather:
+	case collective.Reduce, collective.Gather:
 		if r != s.Root {
 			return nil
 		}
-	case ccl.AllToAll: // first what comes from rank 0
+	case collective.AllToAll:
 		for src := range s.World {
 			list = append(list, (r-src+s.World)%s.World)
 		}
@@ -95,7 +96,7 @@ func (o *oracle) resultBlocks(r int) (list []int) {
 func (o *oracle) blockSizes(r int) (list []int) {
 	s, sizes := o.schedule, o.values.Sizes
 	switch {
-	case sizes != nil && s.Collective == ccl.AllToAll:
+	case sizes != nil && s.Collective == collective.AllToAll:
 		return sizes[r*s.World : (r+1)*s.World]
 	case sizes != nil:
 		for _, b := range o.blocks(r) {
@@ -207,8 +208,8 @@ func (o *oracle) finish(x uint64) uint64 {
 	return x
 }
 
-func reduces(c ccl.Collective) bool {
-	return c == ccl.AllReduce || c == ccl.ReduceScatter || c == ccl.ReduceToRoot
+func reduces(c collective.Kind) bool {
+	return c == collective.AllReduce || c == collective.ReduceScatter || c == collective.Reduce
 }
 
 func combineBits(op tensor.ReduceOp, d dtype.DType, x, y uint64) uint64 {

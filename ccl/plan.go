@@ -1,8 +1,10 @@
 package ccl
 
+import "github.com/torchemu/torchemu/torchemu/collective"
+
 // A plan is an Algorithm put together from phases.
 type plan struct {
-	collective Collective
+	collective collective.Kind
 	name       string
 
 	// depth is Algorithm.Depth; nil: the work is not cut.
@@ -26,7 +28,7 @@ func onlyPieces(_ Layout, depth int) (blocks, sub int) { return 1, depth }
 
 func (p plan) Name() string { return p.name }
 
-func (p plan) Collective() Collective { return p.collective }
+func (p plan) Collective() collective.Kind { return p.collective }
 
 func (p plan) Depth(l Layout, bytes int64) int {
 	if p.depth == nil || l.World == 1 {
@@ -43,7 +45,7 @@ func (p plan) Build(l Layout, bytes int64) *Schedule {
 		blocks, sub = p.shape(l, depth)
 	}
 	b := NewBuilder(p.collective, p.name, l.World, blocks, sub)
-	if p.collective.rooted() {
+	if p.collective.Rooted() {
 		b.Root(l.Root)
 	}
 	if p.inTurn {

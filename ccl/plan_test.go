@@ -1,10 +1,14 @@
 package ccl
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
+)
 
 // A plan must know how many steps it is going to add: not fewer than there are, and no more than twice as many.
 func TestPlansKnowTheirSteps(t *testing.T) {
-	for _, c := range []Collective{AllReduce, AllGather, ReduceScatter} {
+	for _, c := range []collective.Kind{collective.AllReduce, collective.AllGather, collective.ReduceScatter} {
 		for _, a := range Algorithms(c) {
 			for world := 1; world <= 40; world++ {
 				checkSteps(t, a.(plan), Layout{World: world}, 1)

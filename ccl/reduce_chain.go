@@ -1,10 +1,12 @@
 package ccl
 
+import "github.com/torchemu/torchemu/torchemu/collective"
+
 // reduceChain hands partial sums on from rank to rank, in pieces: while a rank reduces and passes one on it receives the
 // next.
 func reduceChain() Algorithm {
 	return plan{
-		collective: ReduceToRoot,
+		collective: collective.Reduce,
 		name:       "chain",
 		depth:      chainDepth,
 		shape:      onlyPieces,

@@ -1,10 +1,12 @@
 package ccl
 
+import "github.com/torchemu/torchemu/torchemu/collective"
+
 // reduceScatterHierarchical reduces inside the groups first and sends only the groups' partial sums across, on rails
 // that each end in one block of every group.
 func reduceScatterHierarchical() Algorithm {
 	return plan{
-		collective: ReduceScatter,
+		collective: collective.ReduceScatter,
 		name:       "hierarchical",
 		steps: func(l Layout, _ int) phase {
 			h := l.hierarchy(l.World)

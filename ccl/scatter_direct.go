@@ -1,9 +1,11 @@
 package ccl
 
+import "github.com/torchemu/torchemu/torchemu/collective"
+
 // scatterDirect sends every block straight from the root: one message of latency, and no block travels twice.
 func scatterDirect() Algorithm {
 	return plan{
-		collective: Scatter,
+		collective: collective.Scatter,
 		name:       "direct",
 		steps:      func(l Layout, _ int) phase { return directScatter(l.fromRoot()) },
 	}

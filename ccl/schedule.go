@@ -1,5 +1,7 @@
 package ccl
 
+import "github.com/torchemu/torchemu/torchemu/collective"
+
 // Kind is what a Step does with the value that arrives.
 type Kind uint8
 
@@ -44,7 +46,7 @@ func (e Edge) Gate() Gate { return Gate(e & 1) }
 // Blocks == World and block r is rank r's. In an AllToAll a block's place says how far it goes: block k of rank r starts
 // as what r sends to rank r+k and ends as what r got from rank r-k (mod World), so that it never changes its place.
 type Schedule struct {
-	Collective Collective
+	Collective collective.Kind
 	Algorithm  string
 	World      int // ranks
 	Root       int // of Broadcast, ReduceToRoot, Gather and Scatter; see [Layout]

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 func TestSpanSharesEveryElementOnce(t *testing.T) {
@@ -34,8 +35,8 @@ func checkSpans(t *testing.T, s *ccl.Schedule, n int) {
 }
 
 func TestCollectiveNames(t *testing.T) {
-	for c, want := range map[ccl.Collective]string{
-		ccl.AllReduce: "all_reduce", ccl.AllGather: "all_gather", ccl.ReduceScatter: "reduce_scatter", 9: "Collective(9)",
+	for c, want := range map[collective.Kind]string{
+		collective.AllReduce: "all_reduce", collective.AllGather: "all_gather", collective.ReduceScatter: "reduce_scatter", 9: "Collective(9)",
 	} {
 		if c.String() != want {
 			t.Errorf("got %q, want %q", c, want)

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -24,7 +25,7 @@ type Tuner struct {
 
 // tunerKey is all that a choice depends on.
 type tunerKey struct {
-	collective      Collective
+	collective      collective.Kind
 	elems, elemSize int
 	placement       string // layout and devices
 }
@@ -56,20 +57,20 @@ func NewTuner(t *topology.Topology) *Tuner {
 // ones, as larger: up to twice, so that calls with ever new sizes have choices in common. Whichever rank the root is, the
 // choice is that for rank 0, as in libraries for real machines: trials for each root would take longer than they gain. The
 // error says what is wrong with the arguments.
-func (t *Tuner) Select(c Collective, l Layout, devices []topology.DeviceID, elems, elemSize int) (Algorithm, error) {
+func (t *Tuner) Select(c collective.Kind, l Layout, devices []topology.DeviceID, elems, elemSize int) (Algorithm, error) {
 	candidates := Algorithms(c)
 	switch {
 	case len(candidates) == 0:
 		return nil, fmt.Errorf("there is no algorithm for %s", c)
 	case len(devices) != l.World || l.World < 1:
 		return nil, fmt.Errorf("%s on %d devices, but the layout is of %d ranks", c, len(devices), l.World)
-	case c.rooted() && (l.Root < 0 || l.Root >= l.World):
+	case c.Rooted() && (l.Root < 0 || l.Root >= l.World):
 		return nil, fmt.Errorf("%s with root %d: there are %d ranks", c, l.Root, l.World)
 	case elems < 0 || elemSize < 1:
 		return nil, fmt.Errorf("%s of %d elements of %d bytes", c, elems, elemSize)
 	}
 	l.Root = 0
-	if blocks := c.sizes(l.World); blocks > 0 && elems%blocks != 0 {
+	if blocks := c.Blocks(l.World); blocks > 0 && elems%blocks != 0 {
 		elems = blocks << bits.Len(uint(elems/blocks))
 	}
 	key := tunerKey{c, elems, elemSize, placementKey(l, devices)}
@@ -105,7 +106,7 @@ type trial struct {
 
 // crowdKey is what the pairs of ranks that talk to each other depend on.
 type crowdKey struct {
-	collective           Collective
+	collective           collective.Kind
 	algorithm, placement string
 }
 
@@ -250,7 +251,7 @@ const maxTrialHops = 1 << 22
 func (t *Tuner) isCrowded(c *contender, pairs int, on trial) bool {
 	key, l := c.crowdKey(on), on.launch
 	if !t.crowded[key] {
-		if c.Collective() == AllToAll {
+		if c.Collective().Exchanges() {
 			far := t.topology.Route(l.Devices[0], l.Devices[len(l.Devices)/2])
 			t.crowded[key] = pairs*len(far) > maxTrialHops
 		} else {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -21,7 +22,7 @@ func TestLowerBounds(t *testing.T) {
 			devices = append(devices, topo.PE(s, 0, 0))
 		}
 		tuner := NewTuner(topo)
-		for _, c := range []Collective{AllReduce, AllGather, ReduceScatter} {
+		for _, c := range []collective.Kind{collective.AllReduce, collective.AllGather, collective.ReduceScatter} {
 			for _, a := range Algorithms(c) {
 				for _, elems := range []int{16, 1 << 10, 1 << 20} {
 					s := a.Build(Layout{World: len(devices)}, 4*int64(elems))
@@ -69,7 +70,7 @@ func TestWhatIsKnownBeforehandHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 40 {
 		l := randomLayout(rng, 1+rng.IntN(16))
-		for c := AllReduce; len(Algorithms(c)) > 0; c++ {
+		for c := collective.AllReduce; len(Algorithms(c)) > 0; c++ {
 			for _, a := range Algorithms(c) {
 				about := fmt.Sprintf("seed %d: %s %s, %+v", seed, c, a.Name(), l)
 				checkForeknowledge(t, about, topo, a, l)
@@ -111,7 +112,7 @@ func checkForeknowledge(t *testing.T, about string, topo *topology.Topology, a A
 	tuner := NewTuner(topo)
 	floors := map[int]floor{} // by depth
 	for _, size := range []struct{ elems, elemSize int }{{1, 1}, {1, 2}, {3, 2}, {1 << 10, 4}, {1 << 20, 8}} {
-		elems := size.elems * max(1, a.Collective().sizes(l.World))
+		elems := size.elems * max(1, a.Collective().Blocks(l.World))
 		bytes := int64(elems * size.elemSize)
 		depth := a.Depth(l, bytes)
 		work := a.(plan).steps(l, depth)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/ccltest"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -59,7 +60,7 @@ func TestTunerChoosesForAllRoots(t *testing.T) {
 }
 
 // fastest tries all algorithms without thought.
-func fastest(topo *topology.Topology, c ccl.Collective, l ccl.Layout, devices []topology.DeviceID, elems, elemSize int) (name string, least sim.Time) {
+func fastest(topo *topology.Topology, c collective.Kind, l ccl.Layout, devices []topology.DeviceID, elems, elemSize int) (name string, least sim.Time) {
 	for _, a := range ccl.Algorithms(c) {
 		took := newFabric(topo).time(launch(a.Build(l, int64(elems*elemSize)), elems, elemSize, devices))
 		if name == "" || took < least {
@@ -83,7 +84,7 @@ func TestTunerChoosesWithReason(t *testing.T) {
 		{"default", 1 << 24, "bidirectional_ring"}, // both links of each SIP
 	} {
 		topo := preset(t, c.preset)
-		got, err := ccl.NewTuner(topo).Select(ccl.AllReduce, layoutOf(topo), firstPEs(topo), c.elems, 4)
+		got, err := ccl.NewTuner(topo).Select(collective.AllReduce, layoutOf(topo), firstPEs(topo), c.elems, 4)
 		if err != nil || got.Name() != c.want {
 			t.Errorf("%d elements on %s: got %v, %v, want %s", c.elems, c.preset, got, err, c.want)
 		}
@@ -93,7 +94,7 @@ func TestTunerChoosesWithReason(t *testing.T) {
 // A world of thousands has algorithms with more steps than fit into memory. The Tuner must not build them.
 func TestTunerLeavesHugeSchedulesAlone(t *testing.T) {
 	topo := ringOfSIPs(t, 4096)
-	got, err := ccl.NewTuner(topo).Select(ccl.AllReduce, layoutOf(topo), firstPEs(topo), 1<<10, 4)
+	got, err := ccl.NewTuner(topo).Select(collective.AllReduce, layoutOf(topo), firstPEs(topo), 1<<10, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,17 +106,17 @@ func TestTunerLeavesHugeSchedulesAlone(t *testing.T) {
 func TestTunerRejects(t *testing.T) {
 	topo := preset(t, "default")
 	for _, c := range []struct {
-		collective      ccl.Collective
+		collective      collective.Kind
 		world, devices  int
 		elems, elemSize int
 		want            string
 	}{
 		{9, 4, 4, 1, 4, "no algorithm for Collective(9)"},
-		{ccl.AllReduce, 3, 4, 1, 4, "4 devices, but the layout is of 3 ranks"},
-		{ccl.AllReduce, 0, 0, 1, 4, "layout is of 0 ranks"},
-		{ccl.AllReduce, 4, 4, -1, 4, "-1 elements"},
-		{ccl.Scatter, 4, 4, 4, 0, "elements of 0 bytes"},
-		{ccl.AllReduce, 4, 4, 1, 0, "elements of 0 bytes"},
+		{collective.AllReduce, 3, 4, 1, 4, "4 devices, but the layout is of 3 ranks"},
+		{collective.AllReduce, 0, 0, 1, 4, "layout is of 0 ranks"},
+		{collective.AllReduce, 4, 4, -1, 4, "-1 elements"},
+		{collective.Scatter, 4, 4, 4, 0, "elements of 0 bytes"},
+		{collective.AllReduce, 4, 4, 1, 0, "elements of 0 bytes"},
 	} {
 		_, err := ccl.NewTuner(topo).Select(c.collective, ccl.Layout{World: c.world}, firstPEs(topo)[:c.devices], c.elems, c.elemSize)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -142,7 +143,7 @@ func TestTunerRejectsRoots(t *testing.T) {
 func TestTunerTakesUnevenBlocks(t *testing.T) {
 	topo := preset(t, "sips8")
 	tuner := ccl.NewTuner(topo)
-	for _, c := range []ccl.Collective{ccl.AllGather, ccl.ReduceScatter, ccl.Gather, ccl.Scatter, ccl.AllToAll} {
+	for _, c := range []collective.Kind{collective.AllGather, collective.ReduceScatter, collective.Gather, collective.Scatter, collective.AllToAll} {
 		blocks := blocksOf(c, 8)
 		for _, elems := range [][2]int{{1, 1}, {blocks - 1, 1}, {blocks + 1, 2}, {1000*blocks - 7, 1024}, {1024*blocks + 1, 2048}} {
 			got, err := tuner.Select(c, ccl.Layout{World: 8}, firstPEs(topo), elems[0], 4)
@@ -160,7 +161,7 @@ func BenchmarkTuner(b *testing.B) {
 			b.Run(fmt.Sprintf("%d×%dKiB", world, elems>>8), func(b *testing.B) {
 				topo := ringOfSIPs(b, world)
 				for b.Loop() {
-					_, err := ccl.NewTuner(topo).Select(ccl.AllReduce, ccl.Layout{World: world}, firstPEs(topo), elems, 4)
+					_, err := ccl.NewTuner(topo).Select(collective.AllReduce, ccl.Layout{World: world}, firstPEs(topo), elems, 4)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -173,7 +174,7 @@ func BenchmarkTuner(b *testing.B) {
 // Among a thousand ranks a small vector takes few rounds: ring's two thousand are out of the question.
 func TestAThousandRanksDoNotTakeTheRing(t *testing.T) {
 	topo := parseTopology(t, "system: {sips: {count: 1024, connect: torus2d, w: 32, h: 32}}\n")
-	a, err := ccl.NewTuner(topo).Select(ccl.AllReduce, ccl.Layout{World: 1024, W: 32, H: 32}, firstPEs(topo), 64, 4)
+	a, err := ccl.NewTuner(topo).Select(collective.AllReduce, ccl.Layout{World: 1024, W: 32, H: 32}, firstPEs(topo), 64, 4)
 	if err != nil || a.Name() == "ring" || a.Name() == "bidirectional_ring" {
 		t.Errorf("got %v, %v", a, err)
 	}

@@ -3,6 +3,7 @@ package ccl
 import (
 	"fmt"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -44,7 +45,7 @@ func (v *Values) check(s *Schedule) (elems int, err error) {
 	if v.DType.Size() == 0 {
 		return 0, fmt.Errorf("%s of elements of %s", s.Collective, v.DType)
 	}
-	if s.Collective.reduces() {
+	if s.Collective.Reduces() {
 		if err := v.Op.Check(v.DType); err != nil {
 			return 0, err
 		}
@@ -58,22 +59,22 @@ func (v *Values) check(s *Schedule) (elems int, err error) {
 // checkEqual wants all inputs to be equally long, and to consist of equal blocks.
 func (v *Values) checkEqual(s *Schedule) (elems int, err error) {
 	lead := 0 // who has an input
-	if s.Collective.rooted() {
+	if s.Collective.Rooted() {
 		lead = s.Root
 	}
 	n := len(v.Inputs[lead])
 	for r, in := range v.Inputs {
 		switch {
-		case s.starts(r) == nothing && len(in) > 0:
+		case s.starts(r) == collective.None && len(in) > 0:
 			return 0, fmt.Errorf("%s: rank %d has an input of %d bytes, but only the root, rank %d, starts with anything",
 				s.Collective, r, len(in), s.Root)
-		case s.starts(r) != nothing && len(in) != n:
+		case s.starts(r) != collective.None && len(in) != n:
 			return 0, fmt.Errorf("%s: rank %d's input has %d bytes, rank %d's has %d: they must be equal",
 				s.Collective, r, len(in), lead, n)
 		}
 	}
 	unit := v.DType.Size()
-	if s.Collective.sizes(s.World) > 0 && s.starts(lead) == everything {
+	if s.Collective.Blocks(s.World) > 0 && s.starts(lead) != collective.Block {
 		unit *= s.World
 	}
 	if n%unit != 0 {
@@ -81,7 +82,7 @@ func (v *Values) checkEqual(s *Schedule) (elems int, err error) {
 			s.Collective, n, unit, v.DType, s.World)
 	}
 	elems = n / v.DType.Size()
-	if s.Collective == AllToAll || s.starts(lead) == ownBlock {
+	if s.starts(lead) != collective.Vector {
 		elems *= s.World
 	}
 	return elems, nil
@@ -104,7 +105,7 @@ func (v *Values) checkSizes(s *Schedule) (elems int, err error) {
 
 // checkSizes verifies the sizes of blocks and returns their sum.
 func (s *Schedule) checkSizes(sizes []int) (elems int, err error) {
-	want := s.Collective.sizes(s.World)
+	want := s.Collective.Blocks(s.World)
 	switch {
 	case want == 0:
 		return 0, fmt.Errorf("%s takes no sizes: its ranks have no blocks", s.Collective)
@@ -129,7 +130,7 @@ type apportionment struct {
 
 // starts is how many elements a rank starts with.
 func (a apportionment) starts(rank int) int {
-	if a.Collective == AllToAll && a.sizes != nil {
+	if a.Collective.Exchanges() && a.sizes != nil {
 		return total(a.sizes[rank*a.World:][:a.World])
 	}
 	return a.of(a.Schedule.starts(rank), rank)
@@ -137,7 +138,7 @@ func (a apportionment) starts(rank int) int {
 
 // ends is how many elements a rank ends with.
 func (a apportionment) ends(rank int) int {
-	if a.Collective == AllToAll && a.sizes != nil {
+	if a.Collective.Exchanges() && a.sizes != nil {
 		n := 0
 		for src := range a.World {
 			n += a.sizes[src*a.World+rank]
@@ -147,13 +148,13 @@ func (a apportionment) ends(rank int) int {
 	return a.of(a.Schedule.ends(rank), rank)
 }
 
-func (a apportionment) of(e extent, rank int) int {
+func (a apportionment) of(share collective.Share, rank int) int {
 	switch {
-	case e == nothing:
+	case share == collective.None:
 		return 0
-	case e == ownBlock && a.sizes != nil:
+	case share == collective.Block && a.sizes != nil:
 		return a.sizes[rank]
-	case e == ownBlock || a.Collective == AllToAll:
+	case share != collective.Vector:
 		return a.elems / a.World
 	}
 	return a.elems

@@ -6,6 +6,7 @@ package distributed
 import (
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
@@ -14,8 +15,8 @@ type Options struct {
 	Algorithm     string // an all_reduce algorithm's name, or ccl.Auto; other collectives take their namesake, if any
 	AccumulateF32 bool   // keep float32 between the steps of a reduction
 
-	Chosen  map[ccl.Collective]string // algorithms' names, or ccl.Auto, where Algorithm is not to decide
-	Kernels map[ccl.Collective]string // device programs that run a collective instead of an algorithm
+	Chosen  map[collective.Kind]string // algorithms' names, or ccl.Auto, where Algorithm is not to decide
+	Kernels map[collective.Kind]string // device programs that run a collective instead of an algorithm
 }
 
 // Backend is what all process groups of a World share: the executor, the tuner, and the log of what was run.
@@ -43,7 +44,7 @@ func NewBackend(w *torchemu.World, o Options) (*Backend, error) {
 		o.Algorithm = ccl.Auto
 	}
 	if o.Algorithm != ccl.Auto {
-		if _, err := ccl.Lookup(ccl.AllReduce, o.Algorithm); err != nil {
+		if _, err := ccl.Lookup(collective.AllReduce, o.Algorithm); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +59,7 @@ func NewBackend(w *torchemu.World, o Options) (*Backend, error) {
 // Record is one collective that was run.
 type Record struct {
 	Name       string // as the program called it
-	Collective ccl.Collective
+	Collective collective.Kind
 	Algorithm  string
 	Ranks      int
 	Bytes      int64    // as nccl-tests counts: the vector of an all_reduce, the large side of the others
@@ -78,16 +79,11 @@ func (r *Record) AlgBW() float64 {
 // algorithm must move through each rank's link.
 func (r *Record) BusBW() float64 {
 	n := float64(r.Ranks)
-	if r.unicast {
+	passes := float64(r.Collective.Row().Passes)
+	if r.unicast || passes == 0 {
 		return r.AlgBW()
 	}
-	switch r.Collective {
-	case ccl.AllReduce:
-		return r.AlgBW() * 2 * (n - 1) / n
-	case ccl.Broadcast, ccl.ReduceToRoot:
-		return r.AlgBW()
-	}
-	return r.AlgBW() * (n - 1) / n
+	return r.AlgBW() * passes * (n - 1) / n
 }
 
 // Abandon ends every collective that some rank has yet to join with an error, and lets all groups start anew: for a

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -50,7 +50,7 @@ func TestBroadcastAndReduceFromEveryRoot(t *testing.T) {
 	for root := range 4 {
 		c := newCluster(t, "default", distributed.Options{})
 		err := do(c, func(rank int) distributed.Operation {
-			o := distributed.Operation{Name: "broadcast", Collective: ccl.Broadcast, Root: root, Out: one(ramp(5, 100*rank))}
+			o := distributed.Operation{Name: "broadcast", Collective: collective.Broadcast, Root: root, Out: one(ramp(5, 100*rank))}
 			if rank == root {
 				o.In = o.Out
 			}
@@ -62,7 +62,7 @@ func TestBroadcastAndReduceFromEveryRoot(t *testing.T) {
 			t.Errorf("broadcast from %d: %v", root, err)
 		}
 		err = do(c, func(rank int) distributed.Operation {
-			o := distributed.Operation{Name: "reduce", Collective: ccl.ReduceToRoot, Root: root, In: one(ramp(5, rank))}
+			o := distributed.Operation{Name: "reduce", Collective: collective.Reduce, Root: root, In: one(ramp(5, rank))}
 			if rank == root {
 				o.Out = o.In
 			}
@@ -88,7 +88,7 @@ func TestUnevenGatherAndScatter(t *testing.T) {
 		where := fmt.Sprintf("seed %d, round %d: sizes %v, root %d", seed, round, sizes, root)
 		block := func(from int) func(i int) int { return func(i int) int { return 10*from + i } }
 		err := do(c, func(rank int) distributed.Operation {
-			o := distributed.Operation{Name: "gather", Collective: ccl.Gather, Root: root, In: one(ramp(sizes[rank], 10*rank))}
+			o := distributed.Operation{Name: "gather", Collective: collective.Gather, Root: root, In: one(ramp(sizes[rank], 10*rank))}
 			if rank == root {
 				o.Out = ramps(sizes, func(int) int { return 0 })
 			}
@@ -105,7 +105,7 @@ func TestUnevenGatherAndScatter(t *testing.T) {
 			t.Errorf("gather, %s: %v", where, err)
 		}
 		err = do(c, func(rank int) distributed.Operation {
-			o := distributed.Operation{Name: "scatter", Collective: ccl.Scatter, Root: root, Out: one(ramp(sizes[rank], 0))}
+			o := distributed.Operation{Name: "scatter", Collective: collective.Scatter, Root: root, Out: one(ramp(sizes[rank], 0))}
 			if rank == root {
 				o.In = ramps(sizes, func(i int) int { return 10 * i })
 			}
@@ -116,7 +116,7 @@ func TestUnevenGatherAndScatter(t *testing.T) {
 		}
 		err = do(c, func(rank int) distributed.Operation {
 			return distributed.Operation{
-				Name: "all_gather", Collective: ccl.AllGather,
+				Name: "all_gather", Collective: collective.AllGather,
 				In: one(ramp(sizes[rank], 10*rank)), Out: ramps(sizes, func(int) int { return 0 }),
 			}
 		}, func(_ int, out []*tensor.Tensor) error {
@@ -148,7 +148,7 @@ func TestUnevenAllToAll(t *testing.T) {
 				column[s] = sizes[s][rank]
 			}
 			return distributed.Operation{
-				Name: "all_to_all", Collective: ccl.AllToAll,
+				Name: "all_to_all", Collective: collective.AllToAll,
 				In:  ramps(sizes[rank], func(d int) int { return 1000*rank + 100*d }),
 				Out: ramps(column, func(int) int { return 0 }),
 			}
@@ -183,7 +183,7 @@ func TestAllToAllOfBlocksInOneTensor(t *testing.T) {
 		if rank < 2 {
 			out = one(ramp(4*n, 0))
 		}
-		return distributed.Operation{Name: "all_to_all", Collective: ccl.AllToAll, In: in, Out: out}
+		return distributed.Operation{Name: "all_to_all", Collective: collective.AllToAll, In: in, Out: out}
 	}, func(rank int, out []*tensor.Tensor) error {
 		for i := range 4 * n {
 			x := out[0]
@@ -223,7 +223,7 @@ func TestAllToAllNeedsABlockForEveryRank(t *testing.T) {
 		c := newCluster(t, "default", distributed.Options{})
 		zero := func(int) int { return 0 }
 		_, err := c.group.Do(distributed.Caller{}, distributed.Operation{
-			Name: "all_to_all", Collective: ccl.AllToAll, In: ramps(k.in, zero), Out: ramps(k.out, zero),
+			Name: "all_to_all", Collective: collective.AllToAll, In: ramps(k.in, zero), Out: ramps(k.out, zero),
 		})
 		if err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%s: %v", what, err)
@@ -237,7 +237,7 @@ func TestBlocksInOneTensorThatRanksDisagreeOn(t *testing.T) {
 	sizes := []int{2, 1, 3, 2}
 	err := do(c, func(rank int) distributed.Operation {
 		return distributed.Operation{
-			Name: "all_gather", Collective: ccl.AllGather, In: one(ramp(sizes[rank], 0)), Out: one(ramp(4*sizes[rank], 0)),
+			Name: "all_gather", Collective: collective.AllGather, In: one(ramp(sizes[rank], 0)), Out: one(ramp(4*sizes[rank], 0)),
 		}
 	}, func(int, []*tensor.Tensor) error { return nil })
 	want := "rank 0 calls all_gather of float32 with 2 elements for rank 1's block\n" +
@@ -260,18 +260,18 @@ func TestSizesThatRanksDisagreeOn(t *testing.T) {
 				sizes = []int{3, 2}
 			}
 			return distributed.Operation{
-				Name: "all_to_all", Collective: ccl.AllToAll,
+				Name: "all_to_all", Collective: collective.AllToAll,
 				In: ramps(sizes, func(int) int { return 0 }), Out: ramps([]int{2, 2}, func(int) int { return 0 }),
 			}
 		}, "rank 0 calls all_to_all of float32 with 2 elements for rank 1's block\n  rank 1 calls all_to_all of float32 with 3 elements for it"},
 		{"all_gather", func(rank int) distributed.Operation {
 			return distributed.Operation{
-				Name: "all_gather", Collective: ccl.AllGather,
+				Name: "all_gather", Collective: collective.AllGather,
 				In: one(ramp(2+rank, 0)), Out: ramps([]int{2, 2 + rank}, func(int) int { return 0 }),
 			}
 		}, "rank 0 calls all_gather of float32 with 2 elements for rank 1's block\n  rank 1 calls all_gather of float32 with 3 elements for it"},
 		{"the root", func(rank int) distributed.Operation {
-			return distributed.Operation{Name: "broadcast", Collective: ccl.Broadcast, Root: rank, In: one(ramp(1, 0)), Out: one(ramp(1, 0))}
+			return distributed.Operation{Name: "broadcast", Collective: collective.Broadcast, Root: rank, In: one(ramp(1, 0)), Out: one(ramp(1, 0))}
 		}, "All ranks of the group must call this broadcast with the same root."},
 	} {
 		c := newCluster(t, "sips2", distributed.Options{})

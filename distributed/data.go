@@ -13,12 +13,12 @@ import (
 
 // measure works out how long the blocks are, and verifies that the members agree on it.
 func (m *meeting) measure() error {
-	switch m.collective {
-	case ccl.AllGather, ccl.Gather:
+	switch {
+	case m.collective.Gathers():
 		return m.measureBlocks(func(p part) []*tensor.Tensor { return p.in }, func(p part) []*tensor.Tensor { return p.out })
-	case ccl.ReduceScatter, ccl.Scatter:
+	case m.collective.Scatters():
 		return m.measureBlocks(func(p part) []*tensor.Tensor { return p.out }, func(p part) []*tensor.Tensor { return p.in })
-	case ccl.AllToAll:
+	case m.collective.Exchanges():
 		return m.measurePairs()
 	}
 	m.elems = m.call.size

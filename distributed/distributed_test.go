@@ -10,6 +10,7 @@ import (
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -88,7 +89,7 @@ func (c cluster) await(t *testing.T, x *tensor.Tensor) {
 
 func TestCollectivesInEveryAlgorithmOnEveryPreset(t *testing.T) {
 	algorithms := []string{ccl.Auto}
-	for _, a := range ccl.Algorithms(ccl.AllReduce) {
+	for _, a := range ccl.Algorithms(collective.AllReduce) {
 		algorithms = append(algorithms, a.Name())
 	}
 	for _, preset := range topology.Presets() {
@@ -398,10 +399,10 @@ func TestShardCountMustBeTheWorldSize(t *testing.T) {
 // (n-1)/n for all_gather and reduce_scatter.
 func TestBandwidthsAreNCCLTests(t *testing.T) {
 	for _, k := range []struct {
-		c    ccl.Collective
+		c    collective.Kind
 		want float64
 	}{
-		{ccl.AllReduce, 7}, {ccl.AllGather, 3.5}, {ccl.ReduceScatter, 3.5},
+		{collective.AllReduce, 7}, {collective.AllGather, 3.5}, {collective.ReduceScatter, 3.5},
 	} {
 		r := distributed.Record{Collective: k.c, Ranks: 8, Bytes: 4e9, Start: sim.Second, End: 2 * sim.Second}
 		if r.AlgBW() != 4e9 || r.BusBW() != k.want*1e9 {

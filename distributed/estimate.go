@@ -35,12 +35,12 @@ func (g *ProcessGroup) Estimate(rank int, o Operation) (sim.Time, error) {
 
 // whole is how many elements all members' blocks have together, and each block where they are not equal.
 func (o *Operation) whole(world int) (elems int, sizes []int) {
-	switch o.Collective {
-	case ccl.AllGather, ccl.Gather:
+	switch {
+	case o.Collective.Gathers():
 		return world * numels(o.In), nil
-	case ccl.ReduceScatter, ccl.Scatter:
+	case o.Collective.Scatters():
 		return world * numels(o.Out), nil
-	case ccl.AllToAll:
+	case o.Collective.Exchanges():
 		return world * numels(o.In), pairs(o.In, world)
 	}
 	return max(numels(o.In), numels(o.Out)), nil

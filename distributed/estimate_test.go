@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -19,7 +19,7 @@ func TestEstimatesAreWhatItTakes(t *testing.T) {
 			var estimates []sim.Time
 			err := c.spawn(func(p *multiprocessing.Process) error {
 				x := []*tensor.Tensor{ramp(n, p.ID)}
-				o := distributed.Operation{Name: "all_reduce", Collective: ccl.AllReduce, Out: x, In: x}
+				o := distributed.Operation{Name: "all_reduce", Collective: collective.AllReduce, Out: x, In: x}
 				took, err := c.group.Estimate(p.ID, o)
 				if err != nil {
 					return err
@@ -52,9 +52,9 @@ func TestEstimatesOfWhatIsWrong(t *testing.T) {
 		operation distributed.Operation
 		text      string
 	}{
-		{9, distributed.Operation{Collective: ccl.AllReduce, Out: x, In: x}, "not a member"},
-		{0, distributed.Operation{Collective: ccl.Broadcast, Root: 4, Out: x}, "invalid root rank: 4"},
-		{0, distributed.Operation{Collective: ccl.AllReduce, Out: x, In: x, Algorithm: "magic"}, "magic"},
+		{9, distributed.Operation{Collective: collective.AllReduce, Out: x, In: x}, "not a member"},
+		{0, distributed.Operation{Collective: collective.Broadcast, Root: 4, Out: x}, "invalid root rank: 4"},
+		{0, distributed.Operation{Collective: collective.AllReduce, Out: x, In: x, Algorithm: "magic"}, "magic"},
 	} {
 		if _, err := c.group.Estimate(test.rank, test.operation); err == nil || !strings.Contains(err.Error(), test.text) {
 			t.Errorf("%v: got %v, want %q", test.operation, err, test.text)

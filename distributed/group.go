@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -87,13 +87,13 @@ func (g *ProcessGroup) rankOf(rank int) (int, error) {
 // it is issued; wait for the Work, or read the tensor through something that does.
 func (g *ProcessGroup) AllReduce(c Caller, t *tensor.Tensor, op tensor.ReduceOp) (*Work, error) {
 	list := []*tensor.Tensor{t}
-	return g.Do(c, Operation{Name: "all_reduce", Collective: ccl.AllReduce, Reduce: op, Out: list, In: list})
+	return g.Do(c, Operation{Name: "all_reduce", Collective: collective.AllReduce, Reduce: op, Out: list, In: list})
 }
 
 // AllGatherIntoTensor fills out, of Size()·n elements, with the members' in tensors of n elements, by group rank.
 func (g *ProcessGroup) AllGatherIntoTensor(c Caller, out, in *tensor.Tensor) (*Work, error) {
 	return g.Do(c, Operation{
-		Name: "all_gather_into_tensor", Collective: ccl.AllGather, Out: []*tensor.Tensor{out}, In: []*tensor.Tensor{in},
+		Name: "all_gather_into_tensor", Collective: collective.AllGather, Out: []*tensor.Tensor{out}, In: []*tensor.Tensor{in},
 	})
 }
 
@@ -101,14 +101,14 @@ func (g *ProcessGroup) AllGatherIntoTensor(c Caller, out, in *tensor.Tensor) (*W
 // Size()·n elements.
 func (g *ProcessGroup) ReduceScatterTensor(c Caller, out, in *tensor.Tensor, op tensor.ReduceOp) (*Work, error) {
 	return g.Do(c, Operation{
-		Name: "reduce_scatter_tensor", Collective: ccl.ReduceScatter, Reduce: op,
+		Name: "reduce_scatter_tensor", Collective: collective.ReduceScatter, Reduce: op,
 		Out: []*tensor.Tensor{out}, In: []*tensor.Tensor{in},
 	})
 }
 
 // Broadcast makes t on every member root's.
 func (g *ProcessGroup) Broadcast(c Caller, t *tensor.Tensor, root int) (*Work, error) {
-	o := Operation{Name: "broadcast", Collective: ccl.Broadcast, Root: root, Out: []*tensor.Tensor{t}}
+	o := Operation{Name: "broadcast", Collective: collective.Broadcast, Root: root, Out: []*tensor.Tensor{t}}
 	if g.index[c.Rank] == root {
 		o.In = o.Out
 	}
@@ -122,7 +122,7 @@ func (g *ProcessGroup) Barrier(c Caller) (*Work, error) {
 		return nil, err
 	}
 	list := []*tensor.Tensor{t}
-	return g.Do(c, Operation{Name: "barrier", Collective: ccl.AllReduce, Reduce: tensor.Max, Out: list, In: list})
+	return g.Do(c, Operation{Name: "barrier", Collective: collective.AllReduce, Reduce: tensor.Max, Out: list, In: list})
 }
 
 // Do is a member's call of its next collective.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -20,7 +20,7 @@ type Kernels interface {
 // KernelCall is a collective that a kernel is to run.
 type KernelCall struct {
 	Name       string // the kernel's, in ccl.yaml
-	Collective ccl.Collective
+	Collective collective.Kind
 	Op         tensor.ReduceOp
 	DType      dtype.DType
 	Elems      int   // of the whole vector, of all blocks

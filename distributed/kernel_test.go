@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -46,9 +46,9 @@ func (r *lockstepRun) Join(member int, _ sim.Time) {
 	r.of.w.At(r.of.w.Engine.Now()+sim.Microsecond, func(now sim.Time) {
 		for i, out := range r.Out {
 			switch r.Collective {
-			case ccl.AllGather:
+			case collective.AllGather:
 				copy(out, slices.Concat(r.In...))
-			case ccl.ReduceScatter:
+			case collective.ReduceScatter:
 				copy(out, sum[i*len(out):])
 			default:
 				copy(out, sum)
@@ -70,8 +70,8 @@ func (r *lockstepRun) Cancel() { r.cancelled++ }
 
 // withKernels is a cluster whose collectives are kernels of the lockstep.
 func withKernels(t *testing.T) (cluster, *lockstep) {
-	c := newCluster(t, "default", distributed.Options{Kernels: map[ccl.Collective]string{
-		ccl.AllReduce: "mine", ccl.AllGather: "mine", ccl.ReduceScatter: "mine",
+	c := newCluster(t, "default", distributed.Options{Kernels: map[collective.Kind]string{
+		collective.AllReduce: "mine", collective.AllGather: "mine", collective.ReduceScatter: "mine",
 	}})
 	l := &lockstep{w: c.World}
 	c.Kernels = l
@@ -182,7 +182,7 @@ func TestBlocksThatAKernelCannotHave(t *testing.T) {
 	err := c.spawn(func(p *multiprocessing.Process) error {
 		list := []*tensor.Tensor{ramp(1, 0), ramp(2, 0), ramp(3, 0), ramp(4, 0)}
 		_, err := c.group.Do(me(p), distributed.Operation{
-			Name: "all_gather", Collective: ccl.AllGather, Out: list, In: []*tensor.Tensor{ramp(p.ID+1, 0)},
+			Name: "all_gather", Collective: collective.AllGather, Out: list, In: []*tensor.Tensor{ramp(p.ID+1, 0)},
 		})
 		return err
 	})

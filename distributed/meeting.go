@@ -5,6 +5,7 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/trace"
@@ -14,7 +15,7 @@ import (
 type meeting struct {
 	group      *ProcessGroup
 	seq        uint64
-	collective ccl.Collective
+	collective collective.Kind
 	op         tensor.ReduceOp
 	root       int
 	algorithm  string

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -89,38 +89,38 @@ func ones(n int) *tensor.Tensor {
 // cut them into blocks, one after another in one tensor.
 var kinds = []func(m *mix, n, root int) distributed.Operation{
 	func(m *mix, n, _ int) distributed.Operation {
-		return m.operation("all_reduce", ccl.AllReduce, list(m.whole[n]), list(m.whole[n]))
+		return m.operation("all_reduce", collective.AllReduce, list(m.whole[n]), list(m.whole[n]))
 	},
 	func(m *mix, n, root int) distributed.Operation {
-		return m.rooted(root, m.operation("broadcast", ccl.Broadcast, list(m.whole[n]), list(m.whole[n])))
+		return m.rooted(root, m.operation("broadcast", collective.Broadcast, list(m.whole[n]), list(m.whole[n])))
 	},
 	func(m *mix, n, root int) distributed.Operation {
-		return m.rooted(root, m.operation("reduce", ccl.ReduceToRoot, list(m.whole[n]), list(m.whole[n])))
+		return m.rooted(root, m.operation("reduce", collective.Reduce, list(m.whole[n]), list(m.whole[n])))
 	},
 	func(m *mix, n, _ int) distributed.Operation {
-		return m.operation("all_gather_into_tensor", ccl.AllGather, list(m.whole[n]), list(m.part[n]))
+		return m.operation("all_gather_into_tensor", collective.AllGather, list(m.whole[n]), list(m.part[n]))
 	},
 	func(m *mix, n, _ int) distributed.Operation {
-		return m.operation("reduce_scatter_tensor", ccl.ReduceScatter, list(m.part[n]), list(m.whole[n]))
+		return m.operation("reduce_scatter_tensor", collective.ReduceScatter, list(m.part[n]), list(m.whole[n]))
 	},
 	func(m *mix, n, _ int) distributed.Operation {
-		return m.operation("all_to_all_single", ccl.AllToAll, list(m.other[n]), list(m.whole[n]))
+		return m.operation("all_to_all_single", collective.AllToAll, list(m.other[n]), list(m.whole[n]))
 	},
 	func(m *mix, n, root int) distributed.Operation {
-		return m.rooted(root, m.operation("gather", ccl.Gather, list(m.whole[n]), list(m.part[n])))
+		return m.rooted(root, m.operation("gather", collective.Gather, list(m.whole[n]), list(m.part[n])))
 	},
 	func(m *mix, n, root int) distributed.Operation {
-		return m.rooted(root, m.operation("scatter", ccl.Scatter, list(m.part[n]), list(m.whole[n])))
+		return m.rooted(root, m.operation("scatter", collective.Scatter, list(m.part[n]), list(m.whole[n])))
 	},
 	func(m *mix, n, _ int) distributed.Operation {
-		return m.operation("all_gather", ccl.AllGather, list(m.whole[n]), list(m.part[n]))
+		return m.operation("all_gather", collective.AllGather, list(m.whole[n]), list(m.part[n]))
 	},
 	func(m *mix, n, _ int) distributed.Operation {
-		return m.operation("reduce_scatter", ccl.ReduceScatter, list(m.part[n]), list(m.whole[n]))
+		return m.operation("reduce_scatter", collective.ReduceScatter, list(m.part[n]), list(m.whole[n]))
 	},
 }
 
-func (m *mix) operation(name string, c ccl.Collective, out, in []*tensor.Tensor) distributed.Operation {
+func (m *mix) operation(name string, c collective.Kind, out, in []*tensor.Tensor) distributed.Operation {
 	return distributed.Operation{Name: name, Collective: c, Reduce: tensor.Max, Out: out, In: in}
 }
 
@@ -128,11 +128,11 @@ func (m *mix) operation(name string, c ccl.Collective, out, in []*tensor.Tensor)
 func (m *mix) rooted(root int, o distributed.Operation) distributed.Operation {
 	o.Root = root
 	switch o.Collective {
-	case ccl.Broadcast, ccl.Scatter:
+	case collective.Broadcast, collective.Scatter:
 		if m.ID != root {
 			o.In = nil
 		}
-	case ccl.ReduceToRoot, ccl.Gather:
+	case collective.Reduce, collective.Gather:
 		if m.ID != root {
 			o.Out = nil
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -14,7 +14,7 @@ import (
 // Operation is a rank's call of a collective.
 type Operation struct {
 	Name       string // as the program called it, for messages: "all_reduce"
-	Collective ccl.Collective
+	Collective collective.Kind
 	Reduce     tensor.ReduceOp // of the collectives that reduce
 	Factor     *float64        // what the rank's elements are multiplied by before they are reduced; nil for nothing
 	Root       int             // group rank, of the collectives that have one
@@ -24,20 +24,6 @@ type Operation struct {
 	// in one tensor, one after another, or in a list with a tensor for each; or, where its own block is of several
 	// tensors, with as many for each.
 	Out, In []*tensor.Tensor
-}
-
-// reduces says whether the collective combines elements.
-func reduces(c ccl.Collective) bool {
-	return c == ccl.AllReduce || c == ccl.ReduceScatter || c == ccl.ReduceToRoot
-}
-
-// rooted says whether the collective has a root.
-func rooted(c ccl.Collective) bool {
-	switch c {
-	case ccl.Broadcast, ccl.ReduceToRoot, ccl.Gather, ccl.Scatter:
-		return true
-	}
-	return false
 }
 
 // dtype is the element type of the operation's first tensor.
@@ -64,12 +50,12 @@ func (o *Operation) check(g *ProcessGroup, member int) error {
 			}
 		}
 	}
-	if reduces(o.Collective) {
+	if o.Collective.Reduces() {
 		if err := o.Reduce.Check(d); err != nil {
 			return err
 		}
 	}
-	if rooted(o.Collective) && (o.Root < 0 || o.Root >= g.Size()) {
+	if o.Collective.Rooted() && (o.Root < 0 || o.Root >= g.Size()) {
 		return fmt.Errorf("%s: invalid root rank: %d; the group has ranks 0 to %d", o.Name, o.Root, g.Size()-1)
 	}
 	return o.checkSizes(g.Size(), member)
@@ -78,17 +64,15 @@ func (o *Operation) check(g *ProcessGroup, member int) error {
 // checkSizes compares what the rank gives with what it receives.
 func (o *Operation) checkSizes(world, member int) error {
 	in, out := numels(o.In), numels(o.Out)
-	switch o.Collective {
-	case ccl.AllReduce:
-		if in != out {
-			return o.wrongSize("output", out, "the input has %d", in)
-		}
-	case ccl.AllGather, ccl.Gather:
+	switch c := o.Collective; {
+	case c.Gathers():
 		return o.checkBlocks(blocks{"output", o.Out, world, len(o.In)}, "input", in, member)
-	case ccl.ReduceScatter, ccl.Scatter:
+	case c.Scatters():
 		return o.checkBlocks(blocks{"input", o.In, world, len(o.Out)}, "output", out, member)
-	case ccl.AllToAll:
+	case c.Exchanges():
 		return cmp.Or(o.checkExchanged("input", o.In, world), o.checkExchanged("output", o.Out, world))
+	case !c.Starts().Root && !c.Ends().Root && in != out:
+		return o.wrongSize("output", out, "the input has %d", in)
 	}
 	return nil
 }
@@ -168,24 +152,23 @@ type call struct {
 
 func callOf(o *Operation) call {
 	k := call{name: o.Name, dtype: o.dtype(), root: -1, size: -1}
-	if reduces(o.Collective) {
+	if o.Collective.Reduces() {
 		k.op = o.Reduce.String()
 		if o.Factor != nil {
 			k.op = "premul_sum"
 		}
 	}
-	if rooted(o.Collective) {
+	if o.Collective.Rooted() {
 		k.root = o.Root
 	}
-	switch o.Collective {
-	case ccl.AllReduce, ccl.ReduceToRoot, ccl.Broadcast, ccl.ReduceScatter:
+	if o.Collective.Reduces() || o.Collective.Blocks(1) == 0 {
 		k.size = max(numels(o.In), numels(o.Out))
 	}
-	switch o.Collective {
-	case ccl.AllReduce, ccl.AllGather:
-		k.parts = partsOf(o.In)
-	case ccl.ReduceScatter:
+	switch {
+	case o.Collective.Scatters():
 		k.parts = partsOf(o.Out)
+	case !o.Collective.Exchanges():
+		k.parts = partsOf(o.In)
 	}
 	return k
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -31,7 +31,7 @@ func TestElementsAreMultipliedBeforeTheyAreReduced(t *testing.T) {
 		factor := -0.5 * float64(p.ID)
 		x := ramp(5, 4)
 		o := distributed.Operation{
-			Name: "all_reduce", Collective: ccl.AllReduce, Reduce: tensor.Sum, Factor: &factor, Out: tensors{x}, In: tensors{x},
+			Name: "all_reduce", Collective: collective.AllReduce, Reduce: tensor.Sum, Factor: &factor, Out: tensors{x}, In: tensors{x},
 		}
 		if err := c.do(p, o); err != nil {
 			return err
@@ -58,7 +58,7 @@ func TestAFactorIsRoundedToTheType(t *testing.T) {
 		}
 		x.Fill(10)
 		o := distributed.Operation{
-			Name: "all_reduce", Collective: ccl.AllReduce, Reduce: tensor.Sum, Factor: &factor, Out: tensors{x}, In: tensors{x},
+			Name: "all_reduce", Collective: collective.AllReduce, Reduce: tensor.Sum, Factor: &factor, Out: tensors{x}, In: tensors{x},
 		}
 		return errors.Join(c.do(p, o), expect(x, func(int) int { return 40 }))
 	})
@@ -72,7 +72,7 @@ func TestOnlySomeRanksHaveAFactor(t *testing.T) {
 	factor := 1.0
 	err := c.spawn(func(p *multiprocessing.Process) error {
 		x := ramp(1, 0)
-		o := distributed.Operation{Name: "all_reduce", Collective: ccl.AllReduce, Out: tensors{x}, In: tensors{x}}
+		o := distributed.Operation{Name: "all_reduce", Collective: collective.AllReduce, Out: tensors{x}, In: tensors{x}}
 		if p.ID == 1 {
 			o.Factor = &factor
 		}
@@ -88,7 +88,7 @@ func TestSeveralTensorsAtOnce(t *testing.T) {
 	c := newCluster(t, "default", distributed.Options{})
 	err := c.spawn(func(p *multiprocessing.Process) error {
 		a, b := ramp(3, p.ID), ramp(2, 10*p.ID)
-		reduce := distributed.Operation{Name: "all_reduce", Collective: ccl.AllReduce, Out: tensors{a, b}, In: tensors{a, b}}
+		reduce := distributed.Operation{Name: "all_reduce", Collective: collective.AllReduce, Out: tensors{a, b}, In: tensors{a, b}}
 		if err := c.do(p, reduce); err != nil {
 			return err
 		}
@@ -97,13 +97,13 @@ func TestSeveralTensorsAtOnce(t *testing.T) {
 			blocks = append(blocks, ramp(1, 0), ramp(2, 0))
 		}
 		gather := distributed.Operation{
-			Name: "all_gather", Collective: ccl.AllGather, Out: blocks, In: tensors{ramp(1, p.ID), ramp(2, 100*p.ID)},
+			Name: "all_gather", Collective: collective.AllGather, Out: blocks, In: tensors{ramp(1, p.ID), ramp(2, 100*p.ID)},
 		}
 		if err := c.do(p, gather); err != nil {
 			return err
 		}
 		mine := tensors{ramp(1, 0), ramp(2, 0)}
-		scatter := distributed.Operation{Name: "reduce_scatter", Collective: ccl.ReduceScatter, Out: mine, In: blocks}
+		scatter := distributed.Operation{Name: "reduce_scatter", Collective: collective.ReduceScatter, Out: mine, In: blocks}
 		err := c.do(p, scatter)
 		for r := range 4 {
 			err = errors.Join(err,
@@ -125,7 +125,7 @@ func TestSeveralTensorsOfOtherSizes(t *testing.T) {
 		if p.ID == 1 {
 			list[0], list[1] = list[1], list[0]
 		}
-		return c.do(p, distributed.Operation{Name: "all_reduce", Collective: ccl.AllReduce, Out: list, In: list})
+		return c.do(p, distributed.Operation{Name: "all_reduce", Collective: collective.AllReduce, Out: list, In: list})
 	})
 	want := "rank 0 calls all_reduce of 5 float32 elements (3+2), op sum\n" +
 		"  rank 1 calls all_reduce of 5 float32 elements (2+3), op sum\nAll ranks of the group must call this all_reduce with the same sizes of the tensors."
@@ -137,7 +137,7 @@ func TestSeveralTensorsOfOtherSizes(t *testing.T) {
 func TestAWrongNumberOfBlocks(t *testing.T) {
 	c := newCluster(t, "sips2", distributed.Options{})
 	_, err := c.group.Do(distributed.Caller{}, distributed.Operation{
-		Name: "all_gather", Collective: ccl.AllGather, In: tensors{ramp(1, 0), ramp(2, 0)},
+		Name: "all_gather", Collective: collective.AllGather, In: tensors{ramp(1, 0), ramp(2, 0)},
 		Out: tensors{ramp(1, 0), ramp(2, 0), ramp(1, 0)},
 	})
 	if want := "all_gather: invalid output tensor list (expected length 4, got 3)"; err == nil || err.Error() != want {

@@ -3,7 +3,6 @@ package distributed
 import (
 	"slices"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
@@ -78,11 +77,8 @@ func (m *meeting) tell(member int) {
 
 // gets says whether a member gets something that depends on another one's part.
 func (m *meeting) gets(member, from int) bool {
-	switch m.collective {
-	case ccl.Broadcast, ccl.Scatter:
+	if m.collective.Starts().Root {
 		return from == m.root
-	case ccl.ReduceToRoot, ccl.Gather:
-		return member == m.root
 	}
-	return true
+	return !m.collective.Ends().Root || member == m.root
 }

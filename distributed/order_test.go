@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -43,13 +43,13 @@ func reducesNothing(members ...int) step {
 }
 
 // rooted is a collective whose root is rank 1 of three.
-func rooted(what ccl.Collective) step {
+func rooted(what collective.Kind) step {
 	return step{[]int{0, 1, 2}, func(g *distributed.ProcessGroup, rank int) (*distributed.Work, error) {
 		o := distributed.Operation{Name: "rooted", Collective: what, Root: 1}
-		if what == ccl.ReduceToRoot || rank == 1 {
+		if what == collective.Reduce || rank == 1 {
 			o.In = []*tensor.Tensor{ramp(4, rank)}
 		}
-		if what == ccl.Broadcast || rank == 1 {
+		if what == collective.Broadcast || rank == 1 {
 			o.Out = []*tensor.Tensor{ramp(4, rank)}
 		}
 		return g.Do(distributed.Caller{Rank: rank}, o)
@@ -75,8 +75,8 @@ func TestKnown(t *testing.T) {
 		{"a collective of some", []step{reduces(0, 1)}, "[[1] [0] []]"},
 		{"of all", []step{reduces(0, 1, 2)}, "[[1 2] [0 2] [0 1]]"},
 		{"one after another", []step{reduces(1, 2), reduces(0, 1)}, "[[1 2] [0 2] [1]]"},
-		{"a broadcast", []step{rooted(ccl.Broadcast)}, "[[1] [] [1]]"},
-		{"a reduction", []step{rooted(ccl.ReduceToRoot)}, "[[] [0 2] []]"},
+		{"a broadcast", []step{rooted(collective.Broadcast)}, "[[1] [] [1]]"},
+		{"a reduction", []step{rooted(collective.Reduce)}, "[[] [0 2] []]"},
 		{"a message", []step{message(0, 2)}, "[[] [] [0]]"},
 		{"a message after a collective", []step{reduces(0, 1), message(0, 2)}, "[[1] [0] [0 1]]"},
 		{"a message before a collective", []step{message(0, 2), reduces(0, 1)}, "[[1] [0] [0]]"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -23,14 +24,14 @@ type planner struct {
 const maxPairs = 1 << 21
 
 type planKey struct {
-	collective            ccl.Collective
+	collective            collective.Kind
 	root, elems, elemSize int
 	algorithm             string // the one that was asked for; "" for the Options'
 }
 
 // scheduleKey identifies a schedule: all that the size of a vector changes is the depth of pipelines.
 type scheduleKey struct {
-	collective ccl.Collective
+	collective collective.Kind
 	algorithm  string
 	root       int
 	depth      int

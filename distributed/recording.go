@@ -29,16 +29,16 @@ func (m *meeting) traced() *trace.Call {
 		return m.trace
 	}
 	m.trace = &trace.Call{
-		Name: m.call.name, Collective: m.collective.String(), Algorithm: m.record.Algorithm, Group: m.group.traced(),
+		Name: m.call.name, Collective: m.collective, Algorithm: m.record.Algorithm, Group: m.group.traced(),
 		Seq: m.seq, Root: -1, Elems: m.elems, Bytes: m.record.Bytes,
 	}
 	if m.schedule != nil {
 		m.trace.Steps = len(m.schedule.Steps)
 	}
-	if reduces(m.collective) {
+	if m.collective.Reduces() {
 		m.trace.Op = m.op.String()
 	}
-	if rooted(m.collective) {
+	if m.collective.Rooted() {
 		m.trace.Root = m.root
 	}
 	return m.trace

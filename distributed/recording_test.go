@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/trace"
@@ -190,7 +190,7 @@ func TestRecordingOfAPart(t *testing.T) {
 	if a := rec.Activities[0]; a.Rank != 2 || a.Call.Seq != 1 || a.End < c.Log[1].Start || a.End > c.Log[1].End {
 		t.Errorf("got %+v", a)
 	}
-	if rec.Spans != nil || ccl.AllReduce.String() != rec.Activities[0].Call.Collective {
+	if rec.Spans != nil || collective.AllReduce != rec.Activities[0].Call.Collective {
 		t.Errorf("spans %v of collective %s", rec.Spans, rec.Activities[0].Call.Collective)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -41,21 +41,21 @@ func ofEitherType() map[string]func(d dtype.DType, rank int) distributed.Operati
 	return map[string]func(d dtype.DType, rank int) distributed.Operation{
 		"all_reduce": func(d dtype.DType, rank int) distributed.Operation {
 			x := one(noise(d, 22, uint64(rank)))
-			return distributed.Operation{Collective: ccl.AllReduce, Out: x, In: x}
+			return distributed.Operation{Collective: collective.AllReduce, Out: x, In: x}
 		},
 		"all_reduce with a factor": func(d dtype.DType, rank int) distributed.Operation {
 			x := one(noise(d, 22, uint64(rank)))
-			return distributed.Operation{Collective: ccl.AllReduce, Factor: &half, Out: x, In: x}
+			return distributed.Operation{Collective: collective.AllReduce, Factor: &half, Out: x, In: x}
 		},
 		"average, scattered unevenly": func(d dtype.DType, rank int) distributed.Operation {
-			o := distributed.Operation{Collective: ccl.ReduceScatter, Reduce: tensor.Avg, Out: one(noise(d, sizes[rank], 9))}
+			o := distributed.Operation{Collective: collective.ReduceScatter, Reduce: tensor.Avg, Out: one(noise(d, sizes[rank], 9))}
 			for i, n := range sizes {
 				o.In = append(o.In, noise(d, n, uint64(10*rank+i)))
 			}
 			return o
 		},
 		"all_to_all": func(d dtype.DType, rank int) distributed.Operation {
-			o := distributed.Operation{Collective: ccl.AllToAll}
+			o := distributed.Operation{Collective: collective.AllToAll}
 			for i := range sizes {
 				o.In = append(o.In, noise(d, sizes[(rank+i)%4], uint64(10*rank+i)))
 				o.Out = append(o.Out, noise(d, sizes[(rank+i)%4], 9))
@@ -106,7 +106,7 @@ func TestComplexNumbersInMessages(t *testing.T) {
 	c := newCluster(t, "default", distributed.Options{})
 	err := c.spawn(func(p *multiprocessing.Process) error {
 		x := one(noise(dtype.C128, 6+2*(p.ID/3), 0))
-		_, err := c.group.Do(me(p), distributed.Operation{Name: "all_reduce", Collective: ccl.AllReduce, Out: x, In: x})
+		_, err := c.group.Do(me(p), distributed.Operation{Name: "all_reduce", Collective: collective.AllReduce, Out: x, In: x})
 		return err
 	})
 	want := "rank 0 calls all_reduce of 3 complex128 elements, op sum\n  rank 3 calls all_reduce of 4 complex128 elements, op sum"
@@ -115,7 +115,7 @@ func TestComplexNumbersInMessages(t *testing.T) {
 	}
 	for _, op := range []tensor.ReduceOp{tensor.Prod, tensor.Min, tensor.Max, tensor.BAnd, tensor.BOr, tensor.BXor} {
 		x := one(noise(dtype.C64, 6, 0))
-		o := distributed.Operation{Name: "all_reduce", Collective: ccl.AllReduce, Reduce: op, Out: x, In: x}
+		o := distributed.Operation{Name: "all_reduce", Collective: collective.AllReduce, Reduce: op, Out: x, In: x}
 		_, err := c.group.Do(distributed.Caller{Rank: 0}, o)
 		if want := fmt.Sprintf("reduce op %v is not defined on c64", op); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v", op, err)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -42,7 +42,7 @@ func (g *ShardGroup) AllReduce(c Caller, t *tensor.Tensor, p tensor.Placement, o
 	if err != nil {
 		return nil, err
 	}
-	o := Operation{Name: "all_reduce", Collective: ccl.AllReduce, Reduce: op}
+	o := Operation{Name: "all_reduce", Collective: collective.AllReduce, Reduce: op}
 	return g.meet(c, o, sharded{t, t, shards, shards})
 }
 
@@ -56,7 +56,7 @@ func (g *ShardGroup) AllGatherIntoTensor(c Caller, out *tensor.Tensor, outAt ten
 	if err != nil {
 		return nil, err
 	}
-	o := Operation{Name: "all_gather_into_tensor", Collective: ccl.AllGather}
+	o := Operation{Name: "all_gather_into_tensor", Collective: collective.AllGather}
 	return g.meet(c, o, sharded{out, in, outs, ins})
 }
 

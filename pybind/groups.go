@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -192,7 +192,7 @@ func parseCall(call string) (distributed.Operation, error) {
 	kind, algorithm, _ := strings.Cut(fields[1], "/")
 	o.Algorithm = algorithm
 	var err error
-	if o.Collective, err = ccl.ParseCollective(kind); err != nil {
+	if o.Collective, err = collective.ParseKind(kind); err != nil {
 		return o, err
 	}
 	if fields[2] != "" {

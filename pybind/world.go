@@ -10,6 +10,7 @@ import (
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -69,7 +70,7 @@ func (w *world) furnish() (err error) {
 		Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32, Chosen: settings.Others(),
 		Kernels: kernelsOf(settings),
 	}
-	if options.Kernels[ccl.AllReduce] != "" {
+	if options.Kernels[collective.AllReduce] != "" {
 		options.Algorithm = ccl.Auto
 	}
 	if w.backend, err = distributed.NewBackend(w.World, options); err != nil {
@@ -79,13 +80,10 @@ func (w *world) furnish() (err error) {
 	return err
 }
 
-// mayBeKernels are the collectives that a kernel can be.
-var mayBeKernels = []ccl.Collective{ccl.AllReduce, ccl.AllGather, ccl.ReduceScatter}
-
 // kernelsOf are the kernels that run collectives.
-func kernelsOf(s ccl.Resolved) map[ccl.Collective]string {
-	names := map[ccl.Collective]string{}
-	for _, c := range mayBeKernels {
+func kernelsOf(s ccl.Resolved) map[collective.Kind]string {
+	names := map[collective.Kind]string{}
+	for c := range collective.NumKinds {
 		if k := s.Kernel(c); k.Name != "" {
 			names[c] = k.Name
 		}
@@ -96,7 +94,7 @@ func kernelsOf(s ccl.Resolved) map[ccl.Collective]string {
 // kernelPlaces says for each collective that a kernel runs its name, file and function.
 func kernelPlaces(s ccl.Resolved) map[string][]string {
 	places := map[string][]string{}
-	for _, c := range mayBeKernels {
+	for c := range collective.NumKinds {
 		if k := s.Kernel(c); k.Name != "" {
 			places[c.String()] = []string{k.Name, k.File, k.Function}
 		}
@@ -158,8 +156,8 @@ func HostTime(handle int64, rank int) (ps int64, err error) {
 	return int64(r.Now()), nil
 }
 
-// collective is one line of the log as Python sees it; times in picoseconds, bandwidths in bytes per second.
-type collective struct {
+// completed is one line of the log as Python sees it; times in picoseconds, bandwidths in bytes per second.
+type completed struct {
 	Collective string  `json:"collective"`
 	Algorithm  string  `json:"algorithm"`
 	Ranks      int     `json:"ranks"`
@@ -177,9 +175,9 @@ func Collectives(handle int64, first int) (list string, err error) {
 	if err != nil {
 		return "", err
 	}
-	lines := []collective{}
+	lines := []completed{}
 	for _, r := range w.backend.Log[min(max(first, 0), len(w.backend.Log)):] {
-		lines = append(lines, collective{
+		lines = append(lines, completed{
 			r.Name, r.Algorithm, r.Ranks, r.Bytes, int64(r.Start), int64(r.End), r.AlgBW(), r.BusBW(),
 		})
 	}

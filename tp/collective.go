@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -43,7 +43,7 @@ func (c *Comm) startAllReduce(op tensor.ReduceOp, tensors ...*tensor.Tensor) (tr
 	if c.Size() == 1 {
 		return transfer{result: tensors[0]}, nil
 	}
-	o := distributed.Operation{Name: "all_reduce", Collective: ccl.AllReduce, Reduce: op, Out: tensors, In: tensors}
+	o := distributed.Operation{Name: "all_reduce", Collective: collective.AllReduce, Reduce: op, Out: tensors, In: tensors}
 	if len(tensors) > 1 {
 		o.Name = "all_reduce_coalesced"
 	}
@@ -89,7 +89,7 @@ func (c *Comm) startGather(t *tensor.Tensor, sizes []int) (transfer, error) {
 	if err != nil {
 		return transfer{}, err
 	}
-	o := distributed.Operation{Name: "all_gather_into_tensor", Collective: ccl.AllGather, Out: list(whole), In: list(t)}
+	o := distributed.Operation{Name: "all_gather_into_tensor", Collective: collective.AllGather, Out: list(whole), In: list(t)}
 	if !equal(sizes) {
 		o.Name = "all_gather"
 		if o.Out, err = parts(whole, sizes); err != nil {
@@ -136,7 +136,7 @@ func (c *Comm) startReduceScatter(t *tensor.Tensor, sizes []int) (transfer, erro
 		return transfer{}, err
 	}
 	o := distributed.Operation{
-		Name: "reduce_scatter_tensor", Collective: ccl.ReduceScatter, Reduce: tensor.Sum, Out: list(mine), In: list(t),
+		Name: "reduce_scatter_tensor", Collective: collective.ReduceScatter, Reduce: tensor.Sum, Out: list(mine), In: list(t),
 	}
 	if !equal(sizes) {
 		o.Name = "reduce_scatter"
@@ -190,7 +190,7 @@ func (c *Comm) allToAll(t *tensor.Tensor, outSizes, inSizes []int) (*tensor.Tens
 	if err != nil {
 		return nil, err
 	}
-	o := distributed.Operation{Name: "all_to_all_single", Collective: ccl.AllToAll}
+	o := distributed.Operation{Name: "all_to_all_single", Collective: collective.AllToAll}
 	if o.In, err = parts(t, inSizes); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/tp"
@@ -301,7 +302,7 @@ func TestRanksAgreeAfterEveryAlgorithm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(18, 18))
 	const n = 8
 	data := randomLayer(func(shape ...int) array { return noise(rng, dtype.BF16, shape...) })
-	for _, a := range ccl.Algorithms(ccl.AllReduce) {
+	for _, a := range ccl.Algorithms(collective.AllReduce) {
 		c := newClusterOn(t, load(t, "{sips: {count: 8}}"), distributed.Options{Algorithm: a.Name()})
 		outs := make([]array, n)
 		err := c.spawn(t, func(_ *multiprocessing.Process, comm *tp.Comm) error {

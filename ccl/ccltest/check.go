@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // Check fails the test unless the algorithm's schedules are right: over many worlds and layouts, not pipelined and
@@ -89,11 +90,11 @@ func bounds(s *ccl.Schedule) error {
 	t, others := Measure(s), s.World-1
 	reduced, sent := 0, others*s.Chunks()
 	switch s.Collective {
-	case ccl.AllReduce:
+	case collective.AllReduce:
 		reduced, sent = sent, 2*sent
-	case ccl.ReduceScatter, ccl.ReduceToRoot:
+	case collective.ReduceScatter, collective.Reduce:
 		reduced = sent
-	case ccl.Gather, ccl.Scatter:
+	case collective.Gather, collective.Scatter:
 		sent = others * s.Sub
 	}
 	switch {

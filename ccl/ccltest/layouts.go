@@ -1,6 +1,9 @@
 package ccltest
 
-import "github.com/torchemu/torchemu/ccl"
+import (
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
+)
 
 // Worlds are the sizes that Check tries: all small ones, powers of two, and their neighbours.
 func Worlds() []int {
@@ -28,16 +31,16 @@ func Layouts(world int) []ccl.Layout {
 }
 
 // Rooted says whether a collective takes notice of [ccl.Layout]'s root.
-func Rooted(c ccl.Collective) bool {
+func Rooted(c collective.Kind) bool {
 	switch c {
-	case ccl.Broadcast, ccl.ReduceToRoot, ccl.Gather, ccl.Scatter:
+	case collective.Broadcast, collective.Reduce, collective.Gather, collective.Scatter:
 		return true
 	}
 	return false
 }
 
 // Roots are the roots that Check tries: all in small worlds; 0 where there is none.
-func Roots(c ccl.Collective, world int) []int {
+func Roots(c collective.Kind, world int) []int {
 	switch {
 	case !Rooted(c) || world == 1:
 		return []int{0}

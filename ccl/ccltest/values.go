@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // A value is a number that stands for the contents of a chunk. Two equal numbers mean the same bits: both are the same
@@ -79,9 +80,9 @@ func inputs(s *ccl.Schedule) memory {
 // starts says whether a rank has a block at the start.
 func starts(s *ccl.Schedule, r, block int) bool {
 	switch s.Collective {
-	case ccl.AllGather, ccl.Gather:
+	case collective.AllGather, collective.Gather:
 		return block == r
-	case ccl.Broadcast, ccl.Scatter:
+	case collective.Broadcast, collective.Scatter:
 		return r == s.Root
 	}
 	return true
@@ -90,9 +91,9 @@ func starts(s *ccl.Schedule, r, block int) bool {
 // ends says whether a rank must have a block at the end.
 func ends(s *ccl.Schedule, r, block int) bool {
 	switch s.Collective {
-	case ccl.ReduceScatter, ccl.Scatter:
+	case collective.ReduceScatter, collective.Scatter:
 		return block == r
-	case ccl.ReduceToRoot, ccl.Gather:
+	case collective.Reduce, collective.Gather:
 		return r == s.Root
 	}
 	return true
@@ -101,11 +102,11 @@ func ends(s *ccl.Schedule, r, block int) bool {
 // source is the rank whose input a block must be at the end, where nothing is reduced.
 func source(s *ccl.Schedule, r, block int) (rank int, ok bool) {
 	switch s.Collective {
-	case ccl.AllGather, ccl.Gather:
+	case collective.AllGather, collective.Gather:
 		return block, true
-	case ccl.Broadcast, ccl.Scatter:
+	case collective.Broadcast, collective.Scatter:
 		return s.Root, true
-	case ccl.AllToAll:
+	case collective.AllToAll:
 		return (r + s.World - block) % s.World, true
 	}
 	return 0, false
@@ -162,7 +163,7 @@ func chunk(s *ccl.Schedule, v *values, end memory, r, c int, got value) error {
 		return nil
 	case slices.ContainsFunc(v.terms[got], func(n int) bool { return n != 1 }):
 		return fmt.Errorf("inputs of ranks are in it %v times, want each once", v.terms[got])
-	case s.Collective == ccl.AllReduce && got != end[0][c]:
+	case s.Collective == collective.AllReduce && got != end[0][c]:
 		return errors.New("was reduced in another order than at rank 0, so its last bits may differ")
 	}
 	return nil

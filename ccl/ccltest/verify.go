@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // Verify returns all that is wrong with a schedule, or nil: its structure, the edges, and what every rank ends with.
@@ -28,7 +29,7 @@ func shape(s *ccl.Schedule) error {
 		return fmt.Errorf("rank %d is the root of %d ranks", s.Root, s.World)
 	}
 	switch s.Collective {
-	case ccl.AllReduce, ccl.Broadcast, ccl.ReduceToRoot:
+	case collective.AllReduce, collective.Broadcast, collective.Reduce:
 		return nil
 	}
 	if s.Blocks != s.World {

@@ -7,10 +7,11 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/ccltest"
+	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // build is one algorithm's schedule, freshly made so that a test may spoil it.
-func build(t *testing.T, c ccl.Collective, name string, world int) *ccl.Schedule {
+func build(t *testing.T, c collective.Kind, name string, world int) *ccl.Schedule {
 	t.Helper()
 	a, err := ccl.Lookup(c, name)
 	if err != nil {
@@ -44,7 +45,7 @@ func TestVerifySeesWhatIsSpoiled(t *testing.T) {
 		"[1 1 1 0]":                       func(s *ccl.Schedule) { s.Steps[4].FromInput = true },
 	}
 	for want, how := range spoil {
-		s := build(t, ccl.AllReduce, "ring", 4)
+		s := build(t, collective.AllReduce, "ring", 4)
 		if err := ccltest.Verify(s); err != nil {
 			t.Fatalf("before anything is spoiled: %v", err)
 		}
@@ -64,7 +65,7 @@ func redirect(s *ccl.Schedule, k int) {
 
 // reducesInOtherOrders gives every rank the sum of all inputs in an order of its own.
 func reducesInOtherOrders(s *ccl.Schedule) {
-	b := ccl.NewBuilder(ccl.AllReduce, "spoiled", 4, 1, 1)
+	b := ccl.NewBuilder(collective.AllReduce, "spoiled", 4, 1, 1)
 	for dst := range 4 {
 		for k := 1; k < 4; k++ {
 			b.ReduceInput((dst+k)%4, dst, 0, 1)
@@ -86,7 +87,7 @@ func TestVerifySeesWrongLists(t *testing.T) {
 		{func(s *ccl.Schedule) { s.Listed[1] = 0 }, "without need"},
 		{func(s *ccl.Schedule) { s.Listed[0] = 0 }, "want the input of rank"},
 	} {
-		s := build(t, ccl.AllToAll, "bruck", 6)
+		s := build(t, collective.AllToAll, "bruck", 6)
 		if err := ccltest.Verify(s); err != nil {
 			t.Fatalf("before anything is spoiled: %v", err)
 		}
@@ -99,29 +100,29 @@ func TestVerifySeesWrongLists(t *testing.T) {
 
 func TestVerifySeesWrongBlocks(t *testing.T) {
 	for _, c := range []struct {
-		collective ccl.Collective
+		collective collective.Kind
 		spoil      func(s *ccl.Schedule)
 		want       string
 	}{
-		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps = s.Steps[:0] }, "edge starts"},
-		{ccl.AllGather, func(s *ccl.Schedule) { s.Blocks, s.Sub = 1, 3 }, "there must be one a rank"},
-		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps[3].FromInput = true }, "nothing was sent that was there"},
-		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps[0].Kind = ccl.Reduce }, "nothing was sent that was there"},
-		{ccl.AllGather, func(s *ccl.Schedule) { s.Steps[1].Src = 0 }, "nothing was sent that was there"},
-		{ccl.ReduceScatter, func(s *ccl.Schedule) { s.Steps[3].FromInput = true }, "want each once"},
-		{ccl.ReduceScatter, func(s *ccl.Schedule) { s.Steps[5].Src = 1 }, "want each once"},
-		{ccl.Broadcast, func(s *ccl.Schedule) { s.Root = 3 }, "rank 3 is the root of 3 ranks"},
-		{ccl.Broadcast, func(s *ccl.Schedule) { s.Root = 1 }, "nothing was sent that was there"},
-		{ccl.Broadcast, func(s *ccl.Schedule) { s.Steps[1].FromInput = true }, "nothing was sent that was there"},
-		{ccl.ReduceToRoot, func(s *ccl.Schedule) { s.Root = 1 }, "want each once"},
-		{ccl.ReduceToRoot, func(s *ccl.Schedule) { s.Steps[1].FromInput = true }, "want each once"},
-		{ccl.Gather, func(s *ccl.Schedule) { s.Steps[0].Lo, s.Steps[0].Hi = 0, 1 }, "nothing was sent that was there"},
-		{ccl.Gather, func(s *ccl.Schedule) { s.Blocks, s.Sub = 1, 3 }, "there must be one a rank"},
-		{ccl.Scatter, func(s *ccl.Schedule) { s.Steps[0].Dst = 1 }, "nothing was sent that was there"},
-		{ccl.AllToAll, func(s *ccl.Schedule) { s.Steps[0].Lo, s.Steps[0].Hi = 2, 3 }, "want the input of rank 0"},
+		{collective.AllGather, func(s *ccl.Schedule) { s.Steps = s.Steps[:0] }, "edge starts"},
+		{collective.AllGather, func(s *ccl.Schedule) { s.Blocks, s.Sub = 1, 3 }, "there must be one a rank"},
+		{collective.AllGather, func(s *ccl.Schedule) { s.Steps[3].FromInput = true }, "nothing was sent that was there"},
+		{collective.AllGather, func(s *ccl.Schedule) { s.Steps[0].Kind = ccl.Reduce }, "nothing was sent that was there"},
+		{collective.AllGather, func(s *ccl.Schedule) { s.Steps[1].Src = 0 }, "nothing was sent that was there"},
+		{collective.ReduceScatter, func(s *ccl.Schedule) { s.Steps[3].FromInput = true }, "want each once"},
+		{collective.ReduceScatter, func(s *ccl.Schedule) { s.Steps[5].Src = 1 }, "want each once"},
+		{collective.Broadcast, func(s *ccl.Schedule) { s.Root = 3 }, "rank 3 is the root of 3 ranks"},
+		{collective.Broadcast, func(s *ccl.Schedule) { s.Root = 1 }, "nothing was sent that was there"},
+		{collective.Broadcast, func(s *ccl.Schedule) { s.Steps[1].FromInput = true }, "nothing was sent that was there"},
+		{collective.Reduce, func(s *ccl.Schedule) { s.Root = 1 }, "want each once"},
+		{collective.Reduce, func(s *ccl.Schedule) { s.Steps[1].FromInput = true }, "want each once"},
+		{collective.Gather, func(s *ccl.Schedule) { s.Steps[0].Lo, s.Steps[0].Hi = 0, 1 }, "nothing was sent that was there"},
+		{collective.Gather, func(s *ccl.Schedule) { s.Blocks, s.Sub = 1, 3 }, "there must be one a rank"},
+		{collective.Scatter, func(s *ccl.Schedule) { s.Steps[0].Dst = 1 }, "nothing was sent that was there"},
+		{collective.AllToAll, func(s *ccl.Schedule) { s.Steps[0].Lo, s.Steps[0].Hi = 2, 3 }, "want the input of rank 0"},
 	} {
 		s := ccl.Algorithms(c.collective)[0].Build(ccl.Layout{World: 3}, 1)
-		if c.collective == ccl.Broadcast || c.collective == ccl.ReduceToRoot {
+		if c.collective == collective.Broadcast || c.collective == collective.Reduce {
 			s = build(t, c.collective, "chain", 3)
 		}
 		c.spoil(s)
@@ -143,7 +144,7 @@ func (w wrongly) Depth(ccl.Layout, int64) int { return w.depth }
 func (w wrongly) Name() string { return w.name }
 
 func TestConformsSeesBrokenPromises(t *testing.T) {
-	ring, err := ccl.Lookup(ccl.AllReduce, "ring")
+	ring, err := ccl.Lookup(collective.AllReduce, "ring")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func TestConformsSeesBrokenPromises(t *testing.T) {
 }
 
 func TestMeasure(t *testing.T) {
-	got := ccltest.Measure(build(t, ccl.AllReduce, "one_shot", 3))
+	got := ccltest.Measure(build(t, collective.AllReduce, "one_shot", 3))
 	if got.Latency != 1 || !slices.Equal(got.Messages, []int{2, 2, 2}) || !slices.Equal(got.Chunks, []int{2, 2, 2}) ||
 		!slices.Equal(got.Reduced, []int{2, 2, 2}) {
 		t.Errorf("one_shot, 3 ranks: got %+v", got)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -90,7 +91,7 @@ type Group struct {
 // Call is one collective of a group: what all its members have in common.
 type Call struct {
 	Name       string // as the program called it
-	Collective string // what it is: "all_gather" for an all_gather_into_tensor
+	Collective collective.Kind
 	Algorithm  string
 	Op         string // how elements are combined; "" where they are not
 	Group      *Group

@@ -9,6 +9,7 @@ import (
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/ccl/prim/kernels"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -26,17 +27,17 @@ func sips(tb testing.TB, n int) *topology.Topology {
 
 // kernel is one of the package's, and the schedule that it has to agree with.
 type kernel struct {
-	collective ccl.Collective
+	collective collective.Kind
 	algorithm  string
 	run        func(k *kernels.Comm, c *prim.Context, v kernels.Vector) error
 }
 
 var all = []kernel{
-	{ccl.AllReduce, "one_shot", (*kernels.Comm).OneShotAllReduce},
-	{ccl.AllReduce, "two_shot", (*kernels.Comm).TwoShotAllReduce},
-	{ccl.AllReduce, "ring", (*kernels.Comm).RingAllReduce},
-	{ccl.AllGather, "ring", (*kernels.Comm).RingAllGather},
-	{ccl.ReduceScatter, "ring", (*kernels.Comm).RingReduceScatter},
+	{collective.AllReduce, "one_shot", (*kernels.Comm).OneShotAllReduce},
+	{collective.AllReduce, "two_shot", (*kernels.Comm).TwoShotAllReduce},
+	{collective.AllReduce, "ring", (*kernels.Comm).RingAllReduce},
+	{collective.AllGather, "ring", (*kernels.Comm).RingAllGather},
+	{collective.ReduceScatter, "ring", (*kernels.Comm).RingReduceScatter},
 }
 
 // bench is a machine with a Comm and buffers, and the inputs that the kernel's ranks start with.
@@ -84,7 +85,7 @@ func (b *bench) fill(tb testing.TB, rng *rand.Rand) {
 	b.inputs = make([][]byte, b.World())
 	for r := range b.inputs {
 		n := b.elems
-		if b.collective == ccl.AllGather {
+		if b.collective == collective.AllGather {
 			n /= b.World()
 		}
 		f := make([]float32, n)
@@ -142,7 +143,7 @@ func TestKernelsAgreeWithSchedules(t *testing.T) {
 				{300_000, dtype.F16, tensor.Max, prim.Options{Reorder: true, Seed: 2}},
 			} {
 				elems := c.elems
-				if k.collective != ccl.AllReduce {
+				if k.collective != collective.AllReduce {
 					elems = elems / ranks * ranks
 				}
 				b := newBench(t, k, ranks, elems, c.dt, c.o)

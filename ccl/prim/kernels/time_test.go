@@ -6,6 +6,7 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -54,7 +55,7 @@ func TestTimeOfRings(t *testing.T) {
 			share := int64(elems / ranks * 4)
 			local, next := n.Uncontended(n.Path(b.PEs[0], b.PEs[0]), share), n.Uncontended(n.Path(b.PEs[0], b.PEs[1]), 64)
 			steps := sim.Time(ranks - 1)
-			if k.collective == ccl.AllReduce {
+			if k.collective == collective.AllReduce {
 				steps *= 2
 			}
 			least := b.executed(t)

@@ -54,12 +54,6 @@ var types = map[trace.Kind]uint64{
 	trace.Send: sendNode, trace.Receive: receiveNode,
 }
 
-// collectives are the numbers of what a collective is.
-var collectives = map[string]int64{
-	"all_reduce": 0, "reduce": 1, "all_gather": 2, "gather": 3, "scatter": 4, "broadcast": 5, "all_to_all": 6,
-	"reduce_scatter": 7, "barrier": 9,
-}
-
 // version is that of the format.
 const version = "0.0.4"
 
@@ -152,7 +146,7 @@ func (n *node) attributes() []protobuf.Message {
 
 func (n *node) ofCollective() []protobuf.Message {
 	list := []protobuf.Message{
-		attribute("comm_type", attributeInt64, collectives[n.Call.Collective]),
+		attribute("comm_type", attributeInt64, n.Call.Collective.Row().Chakra),
 		attribute("comm_size", attributeInt64, n.Call.Bytes),
 		attribute("comm_priority", attributeInt32, 0),
 		text("pg_name", fmt.Sprint(n.Group.ID)),

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 	"github.com/torchemu/torchemu/torchemu/trace"
@@ -62,7 +63,7 @@ func recorded(t *testing.T) *trace.Recording {
 	g := &trace.Group{ID: 3, Name: "pair", Ranks: []int{0, 1}}
 	stream, side := trace.Track{Kind: trace.StreamTrack, ID: 0}, trace.Track{Kind: trace.StreamTrack, ID: 1}
 	ring, mail := trace.Track{Kind: trace.GroupTrack, ID: 3}, trace.Track{Kind: trace.MessageTrack, ID: 3}
-	reduce := &trace.Call{Name: "reduce", Collective: "reduce", Group: g, Root: 1, Bytes: 4096}
+	reduce := &trace.Call{Name: "reduce", Collective: collective.Reduce, Group: g, Root: 1, Bytes: 4096}
 	return &trace.Recording{Topology: topo, Activities: []trace.Activity{
 		{Rank: 0, Kind: trace.Kernel, Name: "mm", Track: stream, Number: 1, Start: 1 * us, End: 3 * us, Bytes: 96, Ops: 7},
 		{Rank: 1, Kind: trace.Kernel, Name: "other", Track: stream, Number: 2, Start: 1 * us, End: 3 * us},

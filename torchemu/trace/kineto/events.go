@@ -143,7 +143,7 @@ func bandwidth(e *object, a *trace.Activity) {
 
 // exchange writes the arguments that PyTorch gives to collectives and messages, and some of our own behind them.
 func exchange(e *object, a *trace.Activity) {
-	e.str("Collective name", collective(a))
+	e.str("Collective name", called(a))
 	e.num("In msg nelems", total(a.In))
 	e.num("Out msg nelems", total(a.Out))
 	e.num("Group size", int64(len(a.Group.Ranks)))

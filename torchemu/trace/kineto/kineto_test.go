@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 	"github.com/torchemu/torchemu/torchemu/trace"
@@ -29,11 +30,11 @@ func sample(t *testing.T) *trace.Recording {
 	}
 	g := &trace.Group{ID: 0, Name: "default", Ranks: []int{0, 1, 2, 3}}
 	call := &trace.Call{
-		Name: "all_gather_into_tensor", Collective: "all_gather", Algorithm: "ring", Group: g, Seq: 7, Root: -1,
+		Name: "all_gather_into_tensor", Collective: collective.AllGather, Algorithm: "ring", Group: g, Seq: 7, Root: -1,
 		Elems: 32, Bytes: 64, Steps: 12,
 	}
 	reduce := &trace.Call{
-		Name: "reduce", Collective: "reduce", Algorithm: "chain", Op: "sum", Group: g, Seq: 8, Root: 2, Elems: 32, Bytes: 64,
+		Name: "reduce", Collective: collective.Reduce, Algorithm: "chain", Op: "sum", Group: g, Seq: 8, Root: 2, Elems: 32, Bytes: 64,
 	}
 	stream := trace.Track{Kind: trace.StreamTrack, Name: "stream 0"}
 	group := trace.Track{Kind: trace.GroupTrack, Name: "default"}

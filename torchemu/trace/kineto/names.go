@@ -1,36 +1,20 @@
 package kineto
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/trace"
 )
 
-// operators are the names that PyTorch's dispatcher has for what programs call, and kernels the names of NCCL's kernels
-// for what that comes to. Collectives that NCCL makes of messages have the kernel of messages.
-var (
-	operators = map[string]string{
-		"all_reduce": "allreduce_", "all_gather": "allgather_", "reduce_scatter": "reduce_scatter_",
-		"broadcast": "broadcast_", "reduce": "reduce_", "gather": "gather_", "scatter": "scatter_",
-		"all_to_all": "alltoall_", "all_gather_into_tensor": "_allgather_base_",
-		"reduce_scatter_tensor": "_reduce_scatter_base_", "all_to_all_single": "alltoall_base_", "barrier": "barrier",
-	}
-	kernels = map[string]string{
-		"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter",
-		"broadcast": "Broadcast", "reduce": "Reduce",
-	}
-	// calls are what PyTorch writes for "Collective name".
-	calls = map[string]string{
-		"all_reduce": "allreduce", "all_gather": "all_gather", "all_gather_into_tensor": "_allgather_base",
-		"reduce_scatter_tensor": "_reduce_scatter_base", "all_to_all_single": "all_to_allv",
-	}
-	dtypes = map[string]string{
-		"bool": "Bool", "u8": "Byte", "u16": "UInt16", "u32": "UInt32", "u64": "UInt64", "i8": "Char", "i16": "Short",
-		"i32": "Int", "i64": "Long", "f8e4m3": "Float8_e4m3fn", "f8e5m2": "Float8_e5m2", "f16": "Half",
-		"bf16": "BFloat16", "f32": "Float", "f64": "Double", "c64": "ComplexFloat", "c128": "ComplexDouble",
-	}
-)
+// dtypes are PyTorch's names of element types, by those of topology files.
+var dtypes = map[string]string{
+	"bool": "Bool", "u8": "Byte", "u16": "UInt16", "u32": "UInt32", "u64": "UInt64", "i8": "Char", "i16": "Short",
+	"i32": "Int", "i64": "Long", "f8e4m3": "Float8_e4m3fn", "f8e5m2": "Float8_e5m2", "f16": "Half",
+	"bf16": "BFloat16", "f32": "Float", "f64": "Double", "c64": "ComplexFloat", "c128": "ComplexDouble",
+}
 
 // found is the value of a key, or else the key itself.
 func found(table map[string]string, key string) string {
@@ -48,7 +32,7 @@ func operator(a *trace.Activity) string {
 	case trace.Receive:
 		return "c10d::recv_"
 	case trace.Collective:
-		return "c10d::" + found(operators, a.Call.Name)
+		return "c10d::" + cmp.Or(collective.LookupCall(a.Call.Name).Operator, a.Call.Name)
 	case trace.CopyIn, trace.CopyOut:
 		return "aten::copy_"
 	}
@@ -85,24 +69,24 @@ func kernel(a *trace.Activity) string {
 	case trace.Send, trace.Receive:
 		return "ncclKernel_SendRecv"
 	}
-	name, ok := kernels[a.Call.Collective]
-	if !ok {
+	nccl := a.Call.Collective.Row().NCCL
+	if nccl == "" { // NCCL makes it of messages
 		return "ncclKernel_SendRecv"
 	}
-	name = "ncclKernel_" + name
+	name := "ncclKernel_" + nccl
 	if a.Call.Op != "" {
 		name += fmt.Sprintf("_%s%s_%s", strings.ToUpper(a.Call.Op[:1]), a.Call.Op[1:], a.DType)
 	}
 	return name + "_" + strings.ToUpper(a.Call.Algorithm)
 }
 
-// collective is what PyTorch calls the operation in the arguments of its kernel.
-func collective(a *trace.Activity) string {
+// called is what PyTorch calls the operation in the arguments of its kernel.
+func called(a *trace.Activity) string {
 	switch a.Kind {
 	case trace.Send:
 		return "send"
 	case trace.Receive:
 		return "recv"
 	}
-	return found(calls, a.Call.Name)
+	return cmp.Or(collective.LookupCall(a.Call.Name).Traced, a.Call.Name)
 }
