@@ -1,0 +1,110 @@
+"""Records on a machine with a GPU what CUDA does there: casts of autocast, and texts of errors.
+
+    python record_cuda.py recorded_cuda.json
+
+The file next to this one has been made so; tests compare the simulated devices with it.
+"""
+
+import json
+import sys
+import tempfile
+
+import torch
+import torch.nn.functional as F  # noqa: N812 (so the expressions read)
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+KINDS = {"f16": torch.float16, "f32": torch.float32, "f64": torch.float64}
+
+
+class Seen(Exception):
+    pass
+
+
+class First(TorchDispatchMode):
+    """Ends a call with the dtypes of the operands that arrive below autocast."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func._schema.name in ("aten::_to_copy", "aten::detach", "aten::copy_", "aten::clone"):
+            return func(*args, **(kwargs or {}))
+        flat = [t for a in args for t in (a if isinstance(a, (list, tuple)) else [a])]
+        seen = [str(t.dtype)[6:] for t in flat if isinstance(t, torch.Tensor)]
+        kept = (kwargs or {}).get("dtype") or next((a for a in args if isinstance(a, torch.dtype)), None)
+        raise Seen(f"{func.name()} {' '.join(seen)}" + (f" dtype={str(kept)[6:]}" if kept else ""))
+
+
+def arguments(schema, kinds):
+    """Something for each argument that must be given: tensors of these kinds in turn."""
+    kinds, given, named = list(kinds), [], {}
+
+    def tensor():
+        return torch.ones(2, 2, device="cuda", dtype=KINDS[kinds.pop(0) if len(kinds) > 1 else kinds[0]])
+
+    for a in schema.arguments:
+        text = str(a.type)
+        if a.default_value is not None or text.startswith("Optional"):
+            continue
+        v = tensor() if text == "Tensor" else [tensor(), tensor()] if text == "List[Tensor]" else None
+        if v is None:
+            v = [1] if text.startswith("List") else {"float": 1.0, "bool": False, "str": "mean"}.get(text, 1)
+        if a.kwarg_only:
+            named[a.name] = v
+        else:
+            given.append(v)
+    return given, named
+
+
+def casts():
+    found = {}
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("AutocastCUDA")
+    for name in sorted(n for n in names if n.startswith("aten::")):
+        base, _, overload = name[6:].partition(".")
+        op = getattr(getattr(torch.ops.aten, base), overload or "default")
+        for kinds in (["f16"], ["f32"], ["f64"], ["f16", "f32"], ["f32", "f16"]):
+            try:
+                given, named = arguments(op._schema, kinds)
+                with torch.autocast("cuda", torch.float16), First():
+                    op(*given, **named)
+                answer = "nothing"
+            except Seen as seen:
+                answer = str(seen)
+            except Exception as error:
+                answer = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            found.setdefault(name[6:], {})[" ".join(kinds)] = answer
+    return found
+
+
+MIXED = """a+b;b+a;a@b;torch.mm(b,a);a.add_(b);b.add_(a);torch.cat([a,b]);torch.where(a>0,a,b);torch.stack([a,b])
+F.linear(a,b);F.linear(a,a,v);F.embedding(i,a);F.cross_entropy(a,j);F.layer_norm(a,(2,),v,v);a[i];a[i.cuda()];b[i.cuda()]
+torch.addmm(b,a,a);torch.bmm(a[None],b[None]);a.copy_(b);a+b.sum();b+a.sum();a+a.sum().cpu();torch.mul(a,b,out=b)
+torch._foreach_add([a],[b]);F.conv2d(a[None,None],b[None,None]);a==b;torch.equal(a,b);torch.maximum(a,b);a.index_add_(0,i,a)
+F.mse_loss(a,b);torch.gather(a,0,i[None]);a.scatter_(0,i[None].cuda(),b);torch.dot(v,a[0]);a.numpy();F.nll_loss(a,j)
+torch.cuda.set_device(99);torch.ones(1,device="cuda:99");torch.empty(1<<50,device="cuda");a.masked_fill(b>0,1.);a.to("cuda:77")
+torch.cuda.Event().elapsed_time(torch.cuda.Event());torch.randn(2,device="cuda",generator=torch.Generator())
+torch.randn(2,generator=torch.Generator("cuda"));F.scaled_dot_product_attention(a[None],b[None],a[None]);torch.outer(v,a[0])
+torch.lerp(a,b,.5);torch.baddbmm(a[None],a[None],b[None]);a.index_copy_(0,i,a);a.lerp_(a,b);torch.matmul(b,a);a/b;a.pow(b)
+torch.isclose(a,b);F.batch_norm(a,v,v);F.group_norm(a,1,v,v);torch.einsum("ij,jk",a,b);a.type();str(a);repr(a.device)"""
+MORE = """torch.Generator("cuda").get_state().numel();sorted(torch.cuda.memory_stats());str(torch.cuda.current_stream().device)
+str(torch.Generator("cuda").device);torch.ones(1,pin_memory=True).is_pinned();repr(a.untyped_storage().device);a.get_device()
+b.get_device();str(torch.accelerator.current_accelerator());repr(nn.Parameter(a));torch.cuda.is_initialized()
+repr(torch.cuda.get_device_properties(0));torch.cuda.get_device_capability();type(a.storage()).__name__;repr(a.half())
+torch.cuda.memory_allocated();a.is_pinned();repr(torch.cuda.default_stream());(a.to("cpu",copy=False) is a);repr(v.grad)"""
+
+
+def errors():
+    found = {}
+    for text in (MIXED + "\n" + MORE).replace("\n", ";").split(";"):
+        a, b = torch.ones(2, 2, device="cuda"), torch.ones(2, 2)
+        v, i, j = torch.ones(2), torch.tensor([0, 1]), torch.tensor([0, 1])
+        names = {"torch": torch, "F": F, "nn": nn, "a": a, "b": b, "v": v, "i": i, "j": j}
+        try:
+            found[text] = repr(eval(text, names))
+        except Exception as error:
+            found[text] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return found
+
+
+if __name__ == "__main__":
+    about = {"torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name()}
+    with open(sys.argv[1], "w") as file:
+        json.dump({"about": about, "casts": casts(), "errors": errors()}, file, indent=1)
