@@ -1,6 +1,7 @@
 package pybind
 
 import (
+	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
@@ -8,23 +9,23 @@ import (
 // Timer returns an event that ends when so many picoseconds have passed on the rank's host, after all else that
 // happens at that moment: a host that sleeps waits for it.
 func Timer(worldHandle int64, rank int, ps int64) (event int64, err error) {
-	defer guard(&err)
-	w, r, err := rankOf(worldHandle, rank)
+	defer host.Guard(&err)
+	w, r, err := host.RankOf(worldHandle, rank)
 	if err != nil {
 		return 0, err
 	}
 	if ps < 0 {
-		return 0, raise("ValueError", "time cannot pass backwards: %d ps", ps)
+		return 0, host.Raise("ValueError", "time cannot pass backwards: %d ps", ps)
 	}
 	e := torchemu.NewEvent(torchemu.Sleep{})
 	w.Deadline(r.Now()+sim.Time(ps), e.Finish)
-	return register(owned[*torchemu.Event]{e, w}), nil
+	return host.Own(w, e), nil
 }
 
 // Hear says that a rank's host has got to what other hosts share with it: it knows what they have seen by now.
 func Hear(worldHandle int64, rank int) (err error) {
-	defer guard(&err)
-	_, r, err := rankOf(worldHandle, rank)
+	defer host.Guard(&err)
+	_, r, err := host.RankOf(worldHandle, rank)
 	if err != nil {
 		return err
 	}

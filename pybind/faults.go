@@ -1,13 +1,16 @@
 package pybind
 
-import "github.com/torchemu/torchemu/torchemu"
+import (
+	"github.com/torchemu/torchemu/pybind/internal/host"
+	"github.com/torchemu/torchemu/torchemu"
+)
 
 // AddFaults adds what goes wrong with a World, and when, as YAML or JSON: {"faults": [{"kill": 2, "at": 3e6}]}. See
 // torchemu.LoadFaults for all kinds. A rank that is killed gets a RankKilledError, where it waits or at its next operation,
 // and is then no more a failure of its spawn than one that has ended: see Exit.
 func AddFaults(worldHandle int64, text string) (err error) {
-	defer guard(&err)
-	w, err := worldOf(worldHandle)
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return err
 	}
@@ -20,8 +23,8 @@ func AddFaults(worldHandle int64, text string) (err error) {
 
 // LoadFaults is AddFaults for the text of a file.
 func LoadFaults(worldHandle int64, file string) (err error) {
-	defer guard(&err)
-	w, err := worldOf(worldHandle)
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return err
 	}

@@ -1,34 +1,29 @@
 package pybind
 
-import "github.com/torchemu/torchemu/torchemu"
-
-// awaited is what a signal waits for, and which ranks could end it.
-type awaited struct {
-	reason
-	ranks []int
-}
-
-func (a awaited) Needs() []int { return a.ranks }
+import (
+	"github.com/torchemu/torchemu/pybind/internal/host"
+	"github.com/torchemu/torchemu/torchemu"
+)
 
 // NewSignalOf is NewSignal where it is known which ranks, "0,2", could end the signal: a deadlock's likely cause is
 // found through them.
 func NewSignalOf(worldHandle int64, text, ranks string) (event int64, err error) {
-	defer guard(&err)
-	w, err := worldOf(worldHandle)
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}
-	needs, err := parseInts(ranks)
+	needs, err := host.ParseInts(ranks)
 	if err != nil {
 		return 0, err
 	}
-	return register(owned[*torchemu.Event]{torchemu.NewEvent(awaited{reason(text), needs}), w}), nil
+	return host.Own(w, torchemu.NewEvent(host.Signal{Text: text, Ranks: needs})), nil
 }
 
 // Reason says what a waitable is waiting for, as in the report of a deadlock; "" when it has ended.
 func Reason(waitable int64) (text string, err error) {
-	defer guard(&err)
-	e, err := pendingOn(waitable)
+	defer host.Guard(&err)
+	e, err := host.PendingOn(waitable)
 	if err != nil || e == nil || e.Done() || e.Reason() == nil {
 		return "", err
 	}

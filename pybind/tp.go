@@ -2,9 +2,9 @@ package pybind
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 
+	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/tp"
@@ -14,12 +14,12 @@ import (
 // Megatron's initialize_model_parallel. The answer is JSON: "kinds", the groups of each kind, as lists of ranks; "levels",
 // those of each level of the hierarchies of context parallelism; "hybrid", those of data and context parallelism by size.
 func ParallelGroups(worldSize int, config string) (groups string, err error) {
-	defer guard(&err)
+	defer host.Guard(&err)
 	var c tp.Config
 	decoder := json.NewDecoder(strings.NewReader(config))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&c); err != nil {
-		return "", raise("ValueError", "%v", err)
+		return "", host.Raise("ValueError", "%v", err)
 	}
 	world := make([]int, max(worldSize, 0))
 	for i := range world {
@@ -27,7 +27,7 @@ func ParallelGroups(worldSize int, config string) (groups string, err error) {
 	}
 	a, err := tp.Arrange(world, c)
 	if err != nil {
-		return "", asMegatron(err)
+		return "", host.AsMegatron(err)
 	}
 	kinds := map[string][][]int{}
 	for _, k := range tp.Kinds() {
@@ -42,42 +42,32 @@ func ParallelGroups(worldSize int, config string) (groups string, err error) {
 // RankGroups lists, as JSON, the groups that ranks form which are arranged in an order, such as "tp-cp-ep-dp-pp": those of
 // the given kinds, "tp-dp". sizes are those of tp, cp, ep, dp and pp, "2,1,1,4,1".
 func RankGroups(sizes, order, kinds string) (groups string, err error) {
-	defer guard(&err)
-	list, err := parseInts(sizes)
+	defer host.Guard(&err)
+	list, err := host.ParseInts(sizes)
 	if err != nil {
 		return "", err
 	}
 	if len(list) != 5 {
-		return "", raise("ValueError", "%q is not five sizes", sizes)
+		return "", host.Raise("ValueError", "%q is not five sizes", sizes)
 	}
 	s := tp.Sizes{TP: list[0], CP: list[1], EP: list[2], DP: list[3], PP: list[4]}
 	generator, err := tp.NewRankGenerator(s, order)
 	if err != nil {
-		return "", asMegatron(err)
+		return "", host.AsMegatron(err)
 	}
 	ranks, err := generator.Ranks(kinds)
 	if err != nil {
-		return "", asMegatron(err)
+		return "", host.AsMegatron(err)
 	}
 	text, err := json.Marshal(ranks)
 	return string(text), err
 }
 
-// asMegatron makes an error of tp that which Megatron raises: what contradicts itself fails an assertion.
-func asMegatron(err error) error {
-	var indivisible *tp.NotDivisibleError
-	var conflict *tp.ConflictError
-	if errors.As(err, &conflict) || errors.As(err, &indivisible) && !indivisible.OfWorld() {
-		return raise("AssertionError", "%v", err)
-	}
-	return raise("RuntimeError", "%v", err)
-}
-
 // MatMulBytes is how many bytes a product [m, k]·[k, n] moves between a SIP's memory and its PEs; see
 // network.MatMulCost.
 func MatMulBytes(worldHandle int64, dtypeName string, m, n, k int) (nbytes int64, err error) {
-	defer guard(&err)
-	w, err := worldOf(worldHandle)
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}

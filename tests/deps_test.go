@@ -20,7 +20,7 @@ const module = "github.com/torchemu/torchemu"
 // chain `a < b` on its own floor. Chains on a floor know nothing of one another. A folder that is not listed belongs
 // to the nearest listed one above it.
 const floors = `
-5  pybind
+5  pybind/internal/host < pybind
 4  tp
 3  distributed
 2  ccl/prim < ccl < ccl/ccltest; multiprocessing

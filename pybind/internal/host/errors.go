@@ -1,4 +1,4 @@
-package pybind
+package host
 
 import (
 	"errors"
@@ -23,15 +23,15 @@ type fault struct{ exception, text string }
 
 func (f *fault) Error() string { return f.text }
 
-// raise makes an error of a given Python exception.
-func raise(exception, format string, args ...any) error {
+// Raise makes an error of a given Python exception.
+func Raise(exception, format string, args ...any) error {
 	return &fault{exception, fmt.Sprintf(format, args...)}
 }
 
-// guard is deferred by every exported function: it turns a panic into an error and names the exception to raise.
-func guard(err *error) {
+// Guard is deferred by every exported function: it turns a panic into an error and names the exception to raise.
+func Guard(err *error) {
 	if v := recover(); v != nil {
-		*err = raise("InternalError", "%v\n%s", v, debug.Stack())
+		*err = Raise("InternalError", "%v\n%s", v, debug.Stack())
 	}
 	if *err != nil {
 		*err = errors.New(exceptionOf(*err) + separator + strings.ToValidUTF8((*err).Error()+details(*err), "\uFFFD"))

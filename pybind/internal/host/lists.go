@@ -1,4 +1,4 @@
-package pybind
+package host
 
 import (
 	"strconv"
@@ -7,9 +7,9 @@ import (
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
-// parseTensors resolves "12,13" to tensors of the World. "12/3/5" stands for the first 3 and the next 5 rows of a
+// ParseTensors resolves "12,13" to tensors of the World. "12/3/5" stands for the first 3 and the next 5 rows of a
 // tensor, each as a tensor, and "8*12,13" for the 8 equal blocks of both: the first of each, the second of each, ….
-func parseTensors(w *world, text string) ([]*tensor.Tensor, error) {
+func ParseTensors(w *World, text string) ([]*tensor.Tensor, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -30,17 +30,17 @@ func parseTensors(w *world, text string) ([]*tensor.Tensor, error) {
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil {
-		return nil, raise("ValueError", "%q is no number of blocks", count)
+		return nil, Raise("ValueError", "%q is no number of blocks", count)
 	}
 	return interleaved(list, n)
 }
 
 // parseTensor reads "12" or "12/3/5".
-func parseTensor(w *world, text string) ([]*tensor.Tensor, error) {
+func parseTensor(w *World, text string) ([]*tensor.Tensor, error) {
 	name, rows, cut := strings.Cut(text, "/")
 	handle, err := strconv.ParseInt(name, 10, 64)
 	if err != nil {
-		return nil, raise("ValueError", "%q is no tensor", name)
+		return nil, Raise("ValueError", "%q is no tensor", name)
 	}
 	found, err := w.tensor(handle)
 	if err != nil {
@@ -49,7 +49,7 @@ func parseTensor(w *world, text string) ([]*tensor.Tensor, error) {
 	if !cut {
 		return []*tensor.Tensor{found.Tensor}, nil
 	}
-	sizes, err := parseInts(strings.ReplaceAll(rows, "/", ","))
+	sizes, err := ParseInts(strings.ReplaceAll(rows, "/", ","))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,185 @@
+package host
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// Launch is a kernel on a stream.
+type Launch struct {
+	machine *Machine
+	stream  *torchemu.Stream
+	task    prim.Task
+	job     *prim.Job // nil before it starts
+	event   *torchemu.Event
+	windows []*prim.Window // that exist only for it
+	heard   sim.Time       // by the host that issued it
+}
+
+// LaunchOn puts a kernel, which Python drives, on a stream, and returns the handle of the launch. The windows exist only for
+// it.
+func (m *Machine) LaunchOn(s *torchemu.Stream, t prim.Task, uses []*tensor.Tensor, windows []*prim.Window) (handle int64, err error) {
+	if most := m.Topology.CubesPerSIP() * m.Topology.PEsPerCube(); t.Blocks < 1 || t.Blocks > most {
+		return 0, Raise("ValueError", "a grid of %d programs: a rank has 1 to %d PEs, one for each program", t.Blocks, most)
+	}
+	l := &Launch{machine: m, stream: s, task: t, windows: windows, heard: s.Rank().Heard()}
+	l.task.Workers, l.task.Done, l.task.Failed = []int{s.Rank().ID}, l.done, l.failed
+	handle = Register(l)
+	l.event, err = s.Program(torchemu.Program{
+		Name: t.Name, Uses: uses, Report: l.report,
+		Start: func(sim.Time) { l.start(handle) },
+	})
+	if err != nil {
+		Forget(handle)
+		return 0, err
+	}
+	m.begin(l)
+	l.event.WhenDone(func() {
+		l.free()
+		m.over(l)
+	})
+	return handle, nil
+}
+
+// Done says whether the launch has ended.
+func (l *Launch) Done() bool { return l.event.Done() }
+
+func (l *Launch) belongsTo(w any) bool { return l.machine.belongsTo(w) || w == any(l.machine) }
+
+// ParseWindows resolves windows, "12,13".
+func ParseWindows(text string) ([]*prim.Window, error) {
+	handles, err := ParseInts(text)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*prim.Window, len(handles))
+	for i, h := range handles {
+		w, err := PartOf[*prim.Window](int64(h), "window")
+		if err != nil {
+			return nil, err
+		}
+		list[i] = w.Object
+	}
+	return list, nil
+}
+
+// start submits the task. It follows what its host had heard of when it issued it, and what operations between ranks have
+// made sure of since.
+func (l *Launch) start(handle int64) {
+	if l.event != nil && l.event.Done() { // it was abandoned
+		return
+	}
+	l.task.Heard, l.task.Since = l.heard, l.machine.home.Backend.Known(l.stream.Rank().ID)
+	job, err := l.machine.Submit(l.task)
+	if err != nil {
+		panic(err) // cannot be: the rank exists, and the blocks were counted
+	}
+	l.job = job
+	l.machine.jobs[job] = handle
+}
+
+// done ends the launch; with what the checker has found so far, if that is new.
+func (l *Launch) done() {
+	delete(l.machine.jobs, l.job)
+	l.event.Fail(l.machine.News(), l.machine.Now())
+}
+
+// failed ends the launch with a program's error.
+func (l *Launch) failed(_ *prim.Context, err error) {
+	l.cancel()
+	l.event.Fail(err, l.machine.Now())
+}
+
+// cancel makes the machine forget the launch's programs.
+func (l *Launch) cancel() {
+	if l.job == nil || l.job.Ended() {
+		return
+	}
+	for _, c := range l.job.Programs() {
+		l.machine.Forget(c)
+	}
+	delete(l.machine.jobs, l.job)
+	l.job.Cancel()
+}
+
+func (l *Launch) free() {
+	for _, w := range l.windows {
+		w.Forget()
+	}
+}
+
+// report says what the launch waits for.
+func (l *Launch) report() torchemu.Standing { return l.machine.standing(l.job) }
+
+// standing says what the programs of a job wait for; nothing before it has started, when it is nil.
+func (m *Machine) standing(j *prim.Job) torchemu.Standing {
+	if j == nil || j.Ended() {
+		return torchemu.Standing{}
+	}
+	return torchemu.Standing{On: " " + strings.Join(j.Standing(), "; and "), Cause: m.Cause(m.later)}
+}
+
+// later names a launch that is on a stream of a rank and has not started.
+func (m *Machine) later(rank int) string {
+	for _, a := range m.active {
+		if l, ok := a.(*Launch); ok && l.job == nil && l.stream.Rank().ID == rank {
+			return l.task.Name
+		}
+	}
+	return ""
+}
+
+// LaunchOf finds a launch that is not forgotten.
+func LaunchOf(handle int64) (*Launch, error) {
+	l, ok := Lookup(handle).(*Launch)
+	if !ok {
+		return nil, Raise("RuntimeError", "this launch does not exist any more")
+	}
+	return l, l.machine.checkThread()
+}
+
+// activity is what the machine of a World runs.
+type activity interface {
+	abandon(err error) // ends it
+}
+
+func (m *Machine) begin(a activity) { m.active = append(m.active, a) }
+
+func (m *Machine) over(a activity) {
+	m.active = slices.DeleteFunc(m.active, func(o activity) bool { return o == a })
+}
+
+func (l *Launch) abandon(err error) {
+	l.cancel()
+	l.event.Fail(err, l.machine.Now())
+}
+
+// AbandonAll ends all that the machine of a World runs with an error.
+func (m *Machine) AbandonAll(err error) {
+	for _, a := range slices.Clone(m.active) {
+		a.abandon(err)
+	}
+}
+
+// WindowTensor makes a tensor over a window's memory on a rank, which the window keeps and frees.
+func (m *Machine) WindowTensor(w *prim.Window, rank int, d dtype.DType, dims []int) (int64, error) {
+	if m.home == nil || !w.Has(rank) || w.Storage(rank) == nil {
+		return 0, Raise("ValueError", "rank %d has no tensor in window %q", rank, w.Name)
+	}
+	s := w.Storage(rank)
+	s.Export()
+	t, err := tensor.Over(s, d, tensor.Layout{Shape: dims})
+	if err != nil {
+		return 0, err
+	}
+	w.HostWrote()
+	h := &holders{}
+	h.Add(1) // the window
+	return m.home.register(t, h), nil
+}

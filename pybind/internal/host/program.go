@@ -1,0 +1,208 @@
+package host
+
+import (
+	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/ccl/prim/kernels"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/trace"
+)
+
+// Program is a device program that Python drives.
+type Program struct {
+	*prim.Context
+	of      *Machine
+	handle  int64
+	members int  // of the barrier that it is in that have come; -1: it has arrived nowhere
+	leaving bool // it has heard of all of them
+}
+
+func (p *Program) belongsTo(w any) bool { return Part[*Program]{p, p.of}.belongsTo(w) }
+
+// ProgramOf finds a program that has not ended.
+func ProgramOf(handle int64) (*Program, error) {
+	p, ok := Lookup(handle).(*Program)
+	if !ok {
+		return nil, Raise("RuntimeError", "this device program has ended")
+	}
+	return p, p.of.checkThread()
+}
+
+// program is the handle of a program, which Python gets to know with its first turn.
+func (m *Machine) program(c *prim.Context) int64 {
+	if h, known := m.programs[c]; known {
+		return h
+	}
+	p := &Program{Context: c, of: m, members: -1}
+	p.handle = Register(p)
+	m.programs[c] = p.handle
+	return p.handle
+}
+
+// SubmitAfter puts a task into the queues of its workers, behind jobs given by their handles, and returns its own.
+func (m *Machine) SubmitAfter(t prim.Task, after []int) (handle int64, err error) {
+	for _, h := range after {
+		j, err := PartOf[*prim.Job](int64(h), "task")
+		if err != nil {
+			return 0, err
+		}
+		t.After = append(t.After, j.Object)
+	}
+	var j *prim.Job
+	submitted := m.Now()
+	if m.fabric != nil {
+		t.Done = func() { m.record(j, submitted) }
+	}
+	if j, err = m.Submit(t); err != nil {
+		return 0, err
+	}
+	return m.known(j), nil
+}
+
+// record notes the end of a job in the recordings of the World that it is on.
+func (m *Machine) record(j *prim.Job, submitted sim.Time) {
+	r := &m.fabric.Trace
+	for _, rank := range j.Workers {
+		if !r.Wants(rank, submitted) {
+			continue
+		}
+		r.Activity(trace.Activity{
+			Rank: rank, Kind: trace.Kernel, Name: j.Name, Number: r.Call(), Track: trace.Track{Kind: trace.StreamTrack, Name: "tasks"},
+			Called: submitted, Issued: submitted, Start: j.Began(), End: m.Now(),
+		})
+	}
+}
+
+// known makes a handle for a job.
+func (m *Machine) known(j *prim.Job) int64 {
+	h := Keep(m, j)
+	m.jobs[j] = h
+	return h
+}
+
+// Domain is a kernels.Domain as Python gives it.
+type Domain struct {
+	Members                []int
+	Rank, Count, Root      int
+	Input, Output, Scratch int64
+}
+
+// ExampleOn is the kernel of one of the Go examples, whose i-th worker has the i-th domain.
+func ExampleOn(example string, workers []int, domains []Domain) (func(c *prim.Context) error, error) {
+	e, err := kernels.LookupExample(example)
+	if err != nil {
+		return nil, err
+	}
+	if len(domains) != len(workers) {
+		return nil, Raise("ValueError", "%d domains for %d workers", len(domains), len(workers))
+	}
+	byRank := map[int]kernels.Domain{}
+	for i, d := range domains {
+		byRank[workers[i]] = kernels.Domain{
+			Members: d.Members, Rank: d.Rank, Count: d.Count, Root: d.Root,
+			Input: prim.Addr(d.Input), Output: prim.Addr(d.Output), Scratch: prim.Addr(d.Scratch),
+		}
+	}
+	return func(c *prim.Context) error {
+		if err := e.Run(c, byRank[c.Rank()]); err != nil {
+			return Raise("ValueError", "%v", err)
+		}
+		return nil
+	}, nil
+}
+
+// Forget makes Python's handle of a program one of nothing.
+func (m *Machine) Forget(c *prim.Context) {
+	Forget(m.programs[c])
+	delete(m.programs, c)
+}
+
+// What NextTurn answers instead of a program's turn. Below, it is an instruction's.
+const (
+	allEnded  = 0
+	moreTime  = -1
+	firstDue  = -2
+	someSteps = 1 << 12 // after which Python sees whether it is interrupted
+)
+
+// NextTurn lets time pass until it is something's turn; see PrimNext.
+func (m *Machine) NextTurn() (turn int64, err error) {
+	for {
+		t, over, err := m.Advance(someSteps)
+		switch {
+		case err != nil:
+			return 0, err
+		case over:
+			return allEnded, nil
+		case t.Nothing():
+			return moreTime, nil
+		}
+		if turn, err = m.take(t); turn != 0 || err != nil {
+			return turn, err
+		}
+	}
+}
+
+// PresentTurn is the turn of something that can go on before time passes; 0 for none.
+func (m *Machine) PresentTurn() (turn int64, err error) {
+	for m.Ready() {
+		if turn, err = m.take(m.Turn()); turn != 0 || err != nil {
+			return turn, err
+		}
+	}
+	return 0, nil
+}
+
+// Computed says that the result of the instruction whose turn it is is there.
+func (m *Machine) Computed() error {
+	t := m.Turn()
+	if t.Due == nil {
+		return Raise("RuntimeError", "no instruction is due")
+	}
+	delete(m.numbers, t.Due)
+	t.Due.Done()
+	return nil
+}
+
+// Task is the handle of what a program belongs to: a job, or a launch.
+func (p *Program) Task() int64 { return p.of.jobs[p.Job()] }
+
+// Ended says that a program has ended: with an error if the text is not empty.
+func (p *Program) Ended(text string) {
+	p.of.Forget(p.Context)
+	var failure error
+	if text != "" {
+		failure = Raise("KernelError", "%s", text)
+	}
+	p.End(failure)
+}
+
+// CancelJob ends a job whatever its programs do.
+func (m *Machine) CancelJob(j *prim.Job) {
+	for _, c := range j.Programs() {
+		m.Forget(c)
+	}
+	j.Cancel()
+}
+
+// Handles are those of a job's programs, worker by worker and block by block.
+func (m *Machine) Handles(j *prim.Job) []int64 {
+	var list []int64
+	for _, c := range j.Programs() {
+		list = append(list, m.program(c))
+	}
+	return list
+}
+
+// take is the number of a turn; 0 when it was a program's in Go, which has had it.
+func (m *Machine) take(t prim.Turn) (int64, error) {
+	if t.Due != nil {
+		return firstDue - m.numbers[t.Due], nil
+	}
+	if !t.Program.Resume() {
+		return m.program(t.Program), nil
+	}
+	if t.Program.Job().Ended() {
+		return moreTime, m.Err()
+	}
+	return 0, m.Err()
+}

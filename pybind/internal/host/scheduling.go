@@ -1,0 +1,154 @@
+package host
+
+import (
+	"github.com/torchemu/torchemu/multiprocessing"
+	"github.com/torchemu/torchemu/torchemu"
+)
+
+// What Next answers instead of a rank.
+const (
+	nobody   = -1 // every rank has exited
+	askAgain = -2 // simulated time goes on: call again
+	sleep    = -3 // sleep for as long as Pause says, and call again
+)
+
+// Spawn is the scheduler of ranks 0 to ranks-1, and of their threads.
+type Spawn struct {
+	*multiprocessing.Scheduler
+	world *World
+	ranks int
+	waits []wait // by task: the present one, or the last
+}
+
+// NewSpawn makes the run queue of n ranks of a World and returns its handle.
+func NewSpawn(w *World, n int, policy string, seed uint64) (handle int64, err error) {
+	if n < 1 {
+		return 0, Raise("ValueError", "spawn needs at least one process, not %d", n)
+	}
+	if _, err := w.Rank(n - 1); err != nil {
+		return 0, Raise("ValueError", "%d processes do not fit topology %q: it has %d SIPs, one for each rank; "+
+			"choose a topology with at least %d", n, w.Topology.Name, w.Topology.SIPs(), n)
+	}
+	p, err := multiprocessing.NewPolicy(policy, seed, n)
+	if err != nil {
+		return 0, err
+	}
+	for i := range n {
+		r, err := w.Rank(i)
+		if err != nil {
+			return 0, err
+		}
+		r.Hears(w.Engine.Now()) // whoever spawns it may know of everything
+	}
+	return Own(w, &Spawn{multiprocessing.NewScheduler(w.World, n, p), w, n, make([]wait, n)}), nil
+}
+
+// SpawnOf finds a scheduler whose World is open.
+func SpawnOf(handle int64) (*Spawn, error) {
+	s, err := OwnedBy[*Spawn](handle, "spawn")
+	return s.Object, err
+}
+
+// SpawnOfTask finds a scheduler and checks that it has the task, which is the number of a rank or a thread's.
+func SpawnOfTask(handle int64, task int) (s *Spawn, r *torchemu.Rank, err error) {
+	if s, err = SpawnOf(handle); err != nil {
+		return s, nil, err
+	}
+	if !s.Has(task) {
+		return s, nil, Raise("ValueError", "rank %d is not one of the %d spawned ones", task, s.ranks)
+	}
+	r, err = s.world.Rank(s.RankOf(task))
+	return s, r, err
+}
+
+// SpawnOfLiving is SpawnOfTask for a rank that no fault has killed.
+func SpawnOfLiving(handle int64, task int) (s *Spawn, r *torchemu.Rank, err error) {
+	if s, r, err = SpawnOfTask(handle, task); err != nil {
+		return s, nil, err
+	}
+	return s, r, r.Alive()
+}
+
+// wait is a task's, and what it is for: the handle that ParkOn was given; 0 for all that the rank has issued.
+type wait struct {
+	torchemu.Wait
+	waitable int64
+}
+
+// isAtRest says whether a tensor was waited for, and nothing is under way any more on its storage.
+func (w wait) isAtRest() bool {
+	t, ok := Lookup(w.waitable).(Owned[*Placed])
+	return ok && !t.Object.Storage().InUse()
+}
+
+// ParkOn parks the running task, of rank r, until e has ended, which belongs to the waitable. It answers false when there
+// is nothing to wait for.
+func (s *Spawn) ParkOn(task int, r *torchemu.Rank, e *torchemu.Event, waitable int64) bool {
+	if e == nil || !s.Park(task, e) {
+		return false
+	}
+	w := wait{r.Parks(e), waitable}
+	if !s.IsMain(task) {
+		w.Wait = w.Unrecorded()
+	}
+	s.waits[task] = w
+	return true
+}
+
+// Resume lets the host clock of the task's rank catch up with what it waited for, and returns its failure. It answers true
+// when that was a tensor, and nothing is under way any more on its storage.
+func (s *Spawn) Resume(task int, r *torchemu.Rank) (atRest bool, err error) {
+	w := s.waits[task]
+	if e := s.Outcome(task); e != nil {
+		r.Resumes(w.Wait, e.At())
+		err = e.Err()
+	}
+	return w.isAtRest(), err
+}
+
+// BeginThread adds a thread to a rank and returns its task.
+func (s *Spawn) BeginThread(rank int, name string, daemon bool) (task int) {
+	task = s.Begin(rank, name, daemon)
+	if task == len(s.waits) {
+		s.waits = append(s.waits, wait{})
+	}
+	return task
+}
+
+// Turn is the next task to switch to, or what Next answers instead.
+func (s *Spawn) Turn() (task int, err error) {
+	task, verdict, err := s.Next()
+	switch {
+	case err != nil:
+		return 0, err
+	case verdict == multiprocessing.Idle:
+		return nobody, nil
+	case verdict == multiprocessing.Again:
+		return askAgain, nil
+	case verdict == multiprocessing.Sleep:
+		return sleep, nil
+	}
+	return task, nil
+}
+
+// Abandon ends, with an error, whatever the first ranks have issued and not waited for.
+func (s *Spawn) Abandon(ranks int) error {
+	lost := Raise("RuntimeError", "this operation was abandoned: a rank of its spawn failed")
+	s.world.Backend.Abandon(lost)
+	for rank := range ranks {
+		r, err := s.world.Rank(rank)
+		if err != nil {
+			return err
+		}
+		r.Abandon(lost)
+	}
+	return nil
+}
+
+// Await lets simulated time pass until e has ended, or for a while, for a program outside of any spawn.
+func (w *World) Await(r *torchemu.Rank, e *torchemu.Event) (done bool, err error) {
+	wait := r.Parks(e)
+	done, err = multiprocessing.Await(w.World, r.ID, e)
+	r.Resumes(wait, r.Now())
+	return done, err
+}
