@@ -7,7 +7,6 @@ The file next to this one has been made so; tests compare the simulated devices 
 
 import json
 import sys
-import tempfile
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (so the expressions read)
@@ -88,7 +87,7 @@ MORE = """torch.Generator("cuda").get_state().numel();sorted(torch.cuda.memory_s
 str(torch.Generator("cuda").device);torch.ones(1,pin_memory=True).is_pinned();repr(a.untyped_storage().device);a.get_device()
 b.get_device();str(torch.accelerator.current_accelerator());repr(nn.Parameter(a));torch.cuda.is_initialized()
 repr(torch.cuda.get_device_properties(0));torch.cuda.get_device_capability();type(a.storage()).__name__;repr(a.half())
-torch.cuda.memory_allocated();a.is_pinned();repr(torch.cuda.default_stream());(a.to("cpu",copy=False) is a);repr(v.grad)"""
+torch.cuda.memory_allocated();a.is_pinned();repr(torch.cuda.default_stream());(a.to("cpu",copy=False) is a);repr(v.grad)"""  # noqa: E501
 
 
 def errors():
