@@ -63,6 +63,18 @@ func RankGroups(sizes, order, kinds string) (groups string, err error) {
 	return string(text), err
 }
 
+// ParallelPlans describes, as JSON, the forward and the backward plan of what Megatron calls by a name: a layer, the
+// loss, or a mapping. options is JSON, too; see tp.Describe.
+func ParallelPlans(name, options string) (plans string, err error) {
+	defer host.Guard(&err)
+	described, err := tp.Describe(name, []byte(options))
+	if err != nil {
+		return "", host.Raise("ValueError", "%v", err)
+	}
+	text, err := json.Marshal(described)
+	return string(text), err
+}
+
 // MatMulBytes is how many bytes a product [m, k]·[k, n] moves between a SIP's memory and its PEs; see
 // network.MatMulCost.
 func MatMulBytes(worldHandle int64, dtypeName string, m, n, k int) (nbytes int64, err error) {

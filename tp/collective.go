@@ -9,26 +9,27 @@ import (
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
-// transfer is a collective that was issued: what it puts its result into, and the work to wait for. There is no work
-// where there was nothing to do.
-type transfer struct {
-	result *tensor.Tensor
-	work   *distributed.Work
-}
+// reductions are those of an all-reduce, by their names in plans.
+var reductions = map[string]tensor.ReduceOp{"sum": tensor.Sum, "max": tensor.Max}
 
-// finish makes the rank's stream wait for a transfer that it does not wait for yet. The host goes on.
-func (c *Comm) finish(t transfer) *tensor.Tensor {
-	if t.work != nil {
-		c.stream().Wait(t.work.Event)
+// start issues a step's collective beside the rank's stream. The work ends when the result is there.
+func (c *Comm) start(s *Step, t *tensor.Tensor) (*tensor.Tensor, *distributed.Work, error) {
+	switch s.Op {
+	case OpAllReduce:
+		work, err := c.startAllReduce(reductions[s.With.Reduce], t)
+		return t, work, err
+	case OpAllGather:
+		return c.startGather(t, s.With.Sizes)
+	case OpReduceScatter:
+		return c.startReduceScatter(t, s.With.Sizes)
 	}
-	return t.result
+	return c.startAllToAll(t, s.With.Sizes, s.With.InSizes)
 }
 
-// drop gives the memory of a transfer's result back, where it is not the operand itself. It has been used, so that it is
-// in place.
-func (t transfer) drop() {
-	if t.work != nil {
-		t.result.Storage().Release()
+// await makes the rank's stream wait for a collective. The host goes on.
+func (c *Comm) await(work *distributed.Work) {
+	if work != nil {
+		c.stream().Wait(work.Event)
 	}
 }
 
@@ -37,67 +38,95 @@ func (c *Comm) caller() distributed.Caller {
 	return distributed.Caller{Rank: c.process.ID, Stream: c.stream(), Async: true}
 }
 
-// startAllReduce replaces tensors on every rank by the reduction over all, in one collective. The transfer's result is
-// the first.
-func (c *Comm) startAllReduce(op tensor.ReduceOp, tensors ...*tensor.Tensor) (transfer, error) {
-	if c.Size() == 1 {
-		return transfer{result: tensors[0]}, nil
-	}
+// startAllReduce replaces tensors on every rank by the reduction over all, in one collective.
+func (c *Comm) startAllReduce(op tensor.ReduceOp, tensors ...*tensor.Tensor) (*distributed.Work, error) {
 	o := distributed.Operation{Name: "all_reduce", Collective: collective.AllReduce, Reduce: op, Out: tensors, In: tensors}
 	if len(tensors) > 1 {
 		o.Name = "all_reduce_coalesced"
 	}
-	work, err := c.Group.Do(c.caller(), o)
-	return transfer{tensors[0], work}, err
-}
-
-// allReduce returns the sum of the ranks' tensors and leaves them alone. Megatron reduces in place; the copy that this
-// makes costs no simulated time.
-func (c *Comm) allReduce(t *tensor.Tensor) (*tensor.Tensor, error) {
-	if c.Size() == 1 {
-		return t, nil
-	}
-	if err := c.settle(t); err != nil {
-		return nil, err
-	}
-	sum, err := tensor.Clone(t)
-	if err != nil {
-		return nil, err
-	}
-	reduced, err := c.startAllReduce(tensor.Sum, sum)
-	return c.finish(reduced), err
+	return c.Group.Do(c.caller(), o)
 }
 
 // startGather joins the ranks' tensors along the first dimension, where rank r's has sizes[r]; nil: all have the same.
-func (c *Comm) startGather(t *tensor.Tensor, sizes []int) (transfer, error) {
-	if c.Size() == 1 {
-		return transfer{result: t}, nil
-	}
+func (c *Comm) startGather(t *tensor.Tensor, sizes []int) (*tensor.Tensor, *distributed.Work, error) {
 	sizes, err := c.splits("gather", t, sizes)
 	if err != nil {
-		return transfer{}, err
+		return nil, nil, err
 	}
-	if t, err = c.contiguous(t); err != nil {
-		return transfer{}, err
+	if n := t.Shape()[0]; n != sizes[c.Rank] {
+		return nil, nil, fmt.Errorf("gather: rank %d gives %d along the first dimension, but the sizes are %v", c.Rank, n, sizes)
 	}
-	shape := t.Shape()
-	if shape[0] != sizes[c.Rank] {
-		return transfer{}, fmt.Errorf("gather: rank %d gives %d along the first dimension, but the sizes are %v", c.Rank, shape[0], sizes)
-	}
-	shape[0] = sum(sizes)
-	whole, err := tensor.NewUninit(t.DType(), shape...)
+	whole, err := resized(t, sum(sizes))
 	if err != nil {
-		return transfer{}, err
+		return nil, nil, err
 	}
 	o := distributed.Operation{Name: "all_gather_into_tensor", Collective: collective.AllGather, Out: list(whole), In: list(t)}
 	if !equal(sizes) {
 		o.Name = "all_gather"
 		if o.Out, err = parts(whole, sizes); err != nil {
-			return transfer{}, err
+			return nil, nil, err
 		}
 	}
 	work, err := c.Group.Do(c.caller(), o)
-	return transfer{whole, work}, err
+	return whole, work, err
+}
+
+// startReduceScatter adds the ranks' tensors up and leaves rank r part r along the first dimension, of sizes[r]; nil:
+// equal parts.
+func (c *Comm) startReduceScatter(t *tensor.Tensor, sizes []int) (*tensor.Tensor, *distributed.Work, error) {
+	sizes, err := c.shares("reduce-scatter", t, sizes)
+	if err != nil {
+		return nil, nil, err
+	}
+	mine, err := resized(t, sizes[c.Rank])
+	if err != nil {
+		return nil, nil, err
+	}
+	o := distributed.Operation{
+		Name: "reduce_scatter_tensor", Collective: collective.ReduceScatter, Reduce: tensor.Sum, Out: list(mine), In: list(t),
+	}
+	if !equal(sizes) {
+		o.Name = "reduce_scatter"
+		if o.In, err = parts(t, sizes); err != nil {
+			return nil, nil, err
+		}
+	}
+	work, err := c.Group.Do(c.caller(), o)
+	return mine, work, err
+}
+
+// startAllToAll cuts t along the first dimension into a part for each rank, and joins what the ranks have for this one.
+func (c *Comm) startAllToAll(t *tensor.Tensor, outSizes, inSizes []int) (*tensor.Tensor, *distributed.Work, error) {
+	inSizes, err := c.shares("all-to-all", t, inSizes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if outSizes == nil {
+		outSizes = inSizes
+	}
+	if outSizes, err = c.splits("all-to-all", t, outSizes); err != nil {
+		return nil, nil, err
+	}
+	out, err := resized(t, sum(outSizes))
+	if err != nil {
+		return nil, nil, err
+	}
+	o := distributed.Operation{Name: "all_to_all_single", Collective: collective.AllToAll}
+	if o.In, err = parts(t, inSizes); err != nil {
+		return nil, nil, err
+	}
+	if o.Out, err = parts(out, outSizes); err != nil {
+		return nil, nil, err
+	}
+	work, err := c.Group.Do(c.caller(), o)
+	return out, work, err
+}
+
+// resized is a new tensor like t, of another first dimension.
+func resized(t *tensor.Tensor, first int) (*tensor.Tensor, error) {
+	shape := t.Shape()
+	shape[0] = first
+	return tensor.NewUninit(t.DType(), shape...)
 }
 
 // splits returns the sizes of the ranks' parts, or checks given ones, one for each rank.
@@ -116,38 +145,6 @@ func (c *Comm) splits(name string, t *tensor.Tensor, sizes []int) ([]int, error)
 	return sizes, nil
 }
 
-// startReduceScatter adds the ranks' tensors up and leaves rank r part r along the first dimension, of sizes[r]; nil:
-// equal parts.
-func (c *Comm) startReduceScatter(t *tensor.Tensor, sizes []int) (transfer, error) {
-	if c.Size() == 1 {
-		return transfer{result: t}, nil
-	}
-	sizes, err := c.shares("reduce-scatter", t, sizes)
-	if err != nil {
-		return transfer{}, err
-	}
-	if t, err = c.contiguous(t); err != nil {
-		return transfer{}, err
-	}
-	shape := t.Shape()
-	shape[0] = sizes[c.Rank]
-	mine, err := tensor.NewUninit(t.DType(), shape...)
-	if err != nil {
-		return transfer{}, err
-	}
-	o := distributed.Operation{
-		Name: "reduce_scatter_tensor", Collective: collective.ReduceScatter, Reduce: tensor.Sum, Out: list(mine), In: list(t),
-	}
-	if !equal(sizes) {
-		o.Name = "reduce_scatter"
-		if o.In, err = parts(t, sizes); err != nil {
-			return transfer{}, err
-		}
-	}
-	work, err := c.Group.Do(c.caller(), o)
-	return transfer{mine, work}, err
-}
-
 // shares returns the sizes of the parts that t is cut into along the first dimension, or checks given ones.
 func (c *Comm) shares(name string, t *tensor.Tensor, sizes []int) ([]int, error) {
 	given := sizes != nil
@@ -155,50 +152,14 @@ func (c *Comm) shares(name string, t *tensor.Tensor, sizes []int) ([]int, error)
 	if err != nil {
 		return nil, err
 	}
-	first := t.Shape()[0]
 	if given {
-		if sum(sizes) != first {
+		if first := t.Shape()[0]; sum(sizes) != first {
 			return nil, fmt.Errorf("%s: split sizes %v add up to %d, but the first dimension is %d", name, sizes, sum(sizes), first)
 		}
 		return sizes, nil
 	}
-	part, err := divide("first dimension of the tensor", first, "tensor parallel size", c.Size())
+	part, err := c.partOf(t, 0)
 	return slices.Repeat([]int{part}, c.Size()), err
-}
-
-// allToAll cuts t along the first dimension into a part for each rank, and joins what the ranks have for this one.
-func (c *Comm) allToAll(t *tensor.Tensor, outSizes, inSizes []int) (*tensor.Tensor, error) {
-	if c.Size() == 1 {
-		return t, nil
-	}
-	inSizes, err := c.shares("all-to-all", t, inSizes)
-	if err != nil {
-		return nil, err
-	}
-	if outSizes == nil {
-		outSizes = inSizes
-	}
-	if outSizes, err = c.splits("all-to-all", t, outSizes); err != nil {
-		return nil, err
-	}
-	if t, err = c.contiguous(t); err != nil {
-		return nil, err
-	}
-	shape := t.Shape()
-	shape[0] = sum(outSizes)
-	out, err := tensor.NewUninit(t.DType(), shape...)
-	if err != nil {
-		return nil, err
-	}
-	o := distributed.Operation{Name: "all_to_all_single", Collective: collective.AllToAll}
-	if o.In, err = parts(t, inSizes); err != nil {
-		return nil, err
-	}
-	if o.Out, err = parts(out, outSizes); err != nil {
-		return nil, err
-	}
-	work, err := c.Group.Do(c.caller(), o)
-	return c.finish(transfer{out, work}), err
 }
 
 // parts are views of t, cut along the first dimension.

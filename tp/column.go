@@ -20,6 +20,7 @@ type ColumnParallelLinear struct {
 	Bias   *tensor.Tensor // [output size / n], or nil
 
 	comm    *Comm
+	plans   planned[ColumnPasses]
 	options ColumnOptions
 	outputs int // of the rank
 }
@@ -62,35 +63,24 @@ func (l *ColumnParallelLinear) ForwardWith(input, weight *tensor.Tensor, gather 
 	); err != nil {
 		return Output{}, err
 	}
-	out := Output{Saved: &Saved{layer: l, input: input, weight: weight, gathered: gather}}
-	total, err := l.total(input)
-	if err != nil {
+	if err := l.options.checkBias(l.Bias, l.outputs); err != nil {
 		return Output{}, err
 	}
-	if out.Output, err = l.comm.linear(l.comm.finish(total), weight); err != nil {
-		return Output{}, err
-	}
-	total.drop()
-	if out.Output, out.Bias, err = l.comm.addBias(out.Output, l.Bias, l.options.SkipBiasAdd); err != nil {
-		return Output{}, err
-	}
-	if gather {
-		out.Output, err = GatherFromTensorModelParallelRegion().Forward(l.comm, out.Output)
-	}
+	operands, left := l.options.withBias(input, weight, l.Bias)
+	out, err := l.comm.forward(l, l.plans.of(l.passes(gather)), operands...)
+	out.Bias = left
 	return out, err
 }
 
-// sequenceParallel says whether the layer joins the parts of a sequence and divides it again.
-func (l *ColumnParallelLinear) sequenceParallel() bool {
-	return l.options.SequenceParallel && !l.options.ExplicitExpertComm
-}
-
-// total starts to join the whole input, where ranks have parts of it.
-func (l *ColumnParallelLinear) total(input *tensor.Tensor) (transfer, error) {
-	if !l.sequenceParallel() {
-		return transfer{result: input}, nil
+// passes is what decides the layer's plans.
+func (l *ColumnParallelLinear) passes(gather bool) ColumnPasses {
+	o := &l.options
+	adds := o.adds(l.Bias)
+	return ColumnPasses{
+		Ranks: l.comm.Size(), GatherOutput: gather, SequenceParallel: o.SequenceParallel,
+		ExplicitExpertComm: o.ExplicitExpertComm, DisableGradReduce: o.DisableGradReduce,
+		Bias: adds, WeightGrad: true, BiasGrad: adds,
 	}
-	return l.comm.startGather(input, nil)
 }
 
 // Backward returns the gradients for that of an output that Forward returned. The gradient of the input is reduced over
@@ -100,55 +90,8 @@ func (l *ColumnParallelLinear) Backward(s *Saved, grad *tensor.Tensor) (Gradient
 	if s == nil || s.layer != any(l) {
 		return Gradients{}, errNoForward
 	}
-	grad, err := l.ownGrad(s, grad)
-	if err != nil {
+	if err := checkLast("the gradient of the output", grad, s.outputs); err != nil {
 		return Gradients{}, err
 	}
-	joining, err := l.total(s.input)
-	if err != nil {
-		return Gradients{}, err
-	}
-	inputGrad, err := l.comm.inputGrad(grad, s.weight)
-	if err != nil {
-		return Gradients{}, err
-	}
-	total := l.comm.finish(joining)
-	reducing, err := l.startReduce(inputGrad)
-	if err != nil {
-		return Gradients{}, err
-	}
-	g := Gradients{}
-	if g.Weight, err = l.comm.weightGrad(grad, total); err != nil {
-		return Gradients{}, err
-	}
-	joining.drop()
-	if l.Bias != nil && !l.options.SkipBiasAdd {
-		if g.Bias, err = l.comm.biasGrad(grad); err != nil {
-			return Gradients{}, err
-		}
-	}
-	g.Input = l.comm.finish(reducing)
-	return g, nil
-}
-
-// ownGrad is the rank's part of the gradient of the output.
-func (l *ColumnParallelLinear) ownGrad(s *Saved, grad *tensor.Tensor) (*tensor.Tensor, error) {
-	if !s.gathered {
-		return grad, checkLast("the gradient of the output", grad, l.outputs)
-	}
-	if err := checkLast("the gradient of the output", grad, l.options.OutputSize); err != nil {
-		return nil, err
-	}
-	return GatherFromTensorModelParallelRegion().Backward(l.comm, grad)
-}
-
-// startReduce starts to add the ranks' shares of the gradient of the input up.
-func (l *ColumnParallelLinear) startReduce(grad *tensor.Tensor) (transfer, error) {
-	switch {
-	case l.sequenceParallel():
-		return l.comm.startReduceScatter(grad, nil)
-	case l.options.ExplicitExpertComm, l.options.DisableGradReduce:
-		return transfer{result: grad}, nil
-	}
-	return l.comm.startAllReduce(tensor.Sum, grad)
+	return gradients(l.comm.backward(s, grad))
 }

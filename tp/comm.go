@@ -7,7 +7,6 @@ import (
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
-	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -75,52 +74,4 @@ func (c *Comm) wait(e *torchemu.Event) error {
 		return nil
 	}
 	return c.process.Wait(e)
-}
-
-// operation is one kernel of a device.
-type operation struct {
-	name     string
-	operands []*tensor.Tensor
-	do       func() (*tensor.Tensor, error)
-	cost     func(result *tensor.Tensor) network.Kernel
-}
-
-// run computes an operation, when the data of its operands is in place, and charges the rank's stream for it.
-func (c *Comm) run(o operation) (*tensor.Tensor, error) {
-	if err := c.settle(o.operands...); err != nil {
-		return nil, err
-	}
-	result, err := o.do()
-	if err != nil {
-		return nil, err
-	}
-	return result, c.charge(o.name, o.cost(result), result)
-}
-
-// matmul multiplies matrices.
-func (c *Comm) matmul(a, b *tensor.Tensor) (*tensor.Tensor, error) {
-	return c.run(operation{
-		name: "matmul", operands: []*tensor.Tensor{a, b},
-		do: func() (*tensor.Tensor, error) { return tensor.MatMul(a, b) },
-		cost: func(*tensor.Tensor) network.Kernel {
-			return network.MatMulCost(c.topology, a.DType(), a.Shape()[0], b.Shape()[1], a.Shape()[1])
-		},
-	})
-}
-
-// unary and binary run elementwise operations and reductions; they read their operands and write their result once.
-func (c *Comm) unary(name string, f func(*tensor.Tensor) (*tensor.Tensor, error), t *tensor.Tensor) (*tensor.Tensor, error) {
-	return c.run(operation{name, []*tensor.Tensor{t}, func() (*tensor.Tensor, error) { return f(t) }, onePass(t)})
-}
-
-func (c *Comm) binary(name string, f func(a, b *tensor.Tensor) (*tensor.Tensor, error), a, b *tensor.Tensor) (*tensor.Tensor, error) {
-	return c.run(operation{name, []*tensor.Tensor{a, b}, func() (*tensor.Tensor, error) { return f(a, b) }, onePass(a, b)})
-}
-
-// contiguous returns t itself, or a copy in row-major order.
-func (c *Comm) contiguous(t *tensor.Tensor) (*tensor.Tensor, error) {
-	if t.IsContiguous() {
-		return t, nil
-	}
-	return c.unary("copy", tensor.Clone, t)
 }

@@ -3,21 +3,16 @@ package tp
 import (
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
 // CrossEntropy is what the backward pass of a [VocabParallelCrossEntropy] needs.
 type CrossEntropy struct {
-	comm      *Comm
-	softmax   *tensor.Tensor // [n, v], of the rank's part of the vocabulary
-	target    []int          // where the targets are in it; -1: another rank's
-	shape     []int          // of the logits
-	dtype     dtype.DType    // of the logits
-	smoothing float64        // how much of the probability is spread over the vocabulary
-	part      int            // size of the rank's part of the vocabulary
+	comm   *Comm
+	plans  Plans
+	shape  []int // of the loss
+	values []value
 }
 
 // VocabParallelCrossEntropy returns the loss log Σ exp(logits) - logits[target] of each token, for logits of shape
@@ -32,108 +27,62 @@ func VocabParallelCrossEntropy(c *Comm, logits, target *tensor.Tensor, labelSmoo
 	if err := c.check(); err != nil {
 		return nil, nil, err
 	}
-	s, err := newCrossEntropy(c, logits, labelSmoothing)
+	passes, err := lossPasses(c, logits, labelSmoothing)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.findTargets(target); err != nil {
+	shape := logits.Shape()
+	if err := checkShape("the target", target, shape[:len(shape)-1]...); err != nil {
 		return nil, nil, err
 	}
-	rows, _, err := c.rows(logits)
+	if err := c.checkTokens(target, passes.Part*c.Size()); err != nil {
+		return nil, nil, err
+	}
+	plans := passes.Plans()
+	outputs, saved, err := c.execute(plans.Forward, valuesOf(logits, target)...)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &program{Comm: c}
-	loss := s.loss(p, p.cast(rows, wideOf(s.dtype)))
-	if err := p.end(loss, s.softmax); err != nil {
-		return nil, nil, err
-	}
-	loss, err = loss.Reshape(target.Shape()...)
-	return loss, s, err
+	return outputs[0].tensor, &CrossEntropy{c, plans, target.Shape(), saved}, nil
 }
 
-func newCrossEntropy(c *Comm, logits *tensor.Tensor, labelSmoothing float64) (*CrossEntropy, error) {
+// lossPasses is what decides the plans of the loss of logits.
+func lossPasses(c *Comm, logits *tensor.Tensor, labelSmoothing float64) (LossPasses, error) {
 	shape := logits.Shape()
 	if len(shape) == 0 || !logits.DType().IsFloat() {
-		return nil, fmt.Errorf("cross entropy of logits of %s of shape %s: want a floating-point dtype, and the vocabulary as the last dimension",
+		return LossPasses{}, fmt.Errorf("cross entropy of logits of %s of shape %s: want a floating-point dtype, and the vocabulary as the last dimension",
 			logits.DType().Name(), shapeText(shape))
 	}
-	s := &CrossEntropy{comm: c, shape: shape, dtype: logits.DType(), part: shape[len(shape)-1]}
+	o := LossPasses{
+		Ranks: c.Size(), Part: shape[len(shape)-1], DType: logits.DType().Name(), LabelSmoothing: labelSmoothing,
+	}
+	return o, o.check()
+}
+
+// check verifies what does not depend on tensors.
+func (o LossPasses) check() error {
 	switch {
-	case s.part == 0:
-		return nil, errors.New("cross entropy over an empty vocabulary")
-	case !(labelSmoothing >= 0 && labelSmoothing < 1):
-		return nil, fmt.Errorf("label smoothing %v: want at least 0 and less than 1", labelSmoothing)
-	case labelSmoothing > 0 && s.part == 1:
-		return nil, fmt.Errorf("label smoothing %v where a rank has one token of the vocabulary", labelSmoothing)
-	case labelSmoothing > 0:
-		s.smoothing = labelSmoothing * float64(s.part) / float64(s.part-1)
+	case o.Ranks < 1:
+		return checkRanks(o.Ranks)
+	case o.Part == 0:
+		return errors.New("cross entropy over an empty vocabulary")
+	case !(o.LabelSmoothing >= 0 && o.LabelSmoothing < 1):
+		return fmt.Errorf("label smoothing %v: want at least 0 and less than 1", o.LabelSmoothing)
+	case o.LabelSmoothing > 0 && o.Part == 1:
+		return fmt.Errorf("label smoothing %v where a rank has one token of the vocabulary", o.LabelSmoothing)
 	}
-	return s, nil
-}
-
-// findTargets looks where the targets are in the rank's part of the vocabulary.
-func (s *CrossEntropy) findTargets(target *tensor.Tensor) error {
-	if shape := target.Shape(); !slices.Equal(shape, s.shape[:len(s.shape)-1]) {
-		return &ShapeError{"the target", shape, s.shape[:len(s.shape)-1]}
-	}
-	tokens, err := s.comm.tokens(target)
-	if err != nil {
-		return err
-	}
-	part, err := s.comm.vocabPart(s.part * s.comm.Size())
-	if err != nil {
-		return err
-	}
-	s.target, err = part.local(tokens)
-	return err
-}
-
-// loss computes the loss of each row of logits, and the softmax for the backward pass.
-func (s *CrossEntropy) loss(p *program, logits *tensor.Tensor) *tensor.Tensor {
-	top := p.reduce("max", tensor.MaxDim, logits, 1)
-	p.allReduce(tensor.Max, top)
-	logits = p.binary("sub", tensor.Sub, logits, p.column(top))
-	predicted := p.pick(logits, s.target)
-	exponentials := p.unary("exp", tensor.Exp, logits)
-	sum := p.reduce("sum", tensor.SumDim, exponentials, 1)
-	p.allReduce(tensor.Sum, predicted)
-	p.allReduce(tensor.Sum, sum)
-	logSum := p.unary("log", tensor.Log, sum)
-	loss := p.binary("sub", tensor.Sub, logSum, predicted)
-	s.softmax = p.binary("div", tensor.Div, exponentials, p.column(sum))
-	if s.smoothing > 0 {
-		mean := p.scale(p.reduce("sum", tensor.SumDim, logits, 1), 1/float64(s.part))
-		mean = p.binary("sub", tensor.Sub, mean, logSum) // of the log probabilities
-		loss = p.binary("sub", tensor.Sub, p.scale(loss, 1-s.smoothing), p.scale(mean, s.smoothing))
-	}
-	return loss
+	return nil
 }
 
 // Backward returns the gradient of the rank's logits, for that of the loss, in the dtype of the logits. It needs no
 // communication.
 func (s *CrossEntropy) Backward(grad *tensor.Tensor) (*tensor.Tensor, error) {
-	if err := checkShape("the gradient of the loss", grad, s.shape[:len(s.shape)-1]...); err != nil {
+	if err := checkShape("the gradient of the loss", grad, s.shape...); err != nil {
 		return nil, err
 	}
-	p := &program{Comm: s.comm}
-	wide := wideOf(s.dtype)
-	slope := p.addAt(s.softmax, s.target, s.smoothing-1)
-	if s.smoothing > 0 {
-		slope = p.binary("sub", tensor.Sub, slope, p.scalar(wide, s.smoothing/float64(s.part)))
-	}
-	slope = p.binary("mul", tensor.Mul, slope, p.column(p.cast(grad, wide)))
-	slope = p.cast(slope, s.dtype)
-	if err := p.end(slope); err != nil {
+	grads, _, err := s.comm.execute(s.plans.Backward, append(valuesOf(grad), s.values...)...)
+	if err != nil {
 		return nil, err
 	}
-	return slope.Reshape(s.shape...)
-}
-
-// wideOf is the dtype that a loss is computed in.
-func wideOf(d dtype.DType) dtype.DType {
-	if d == dtype.F64 {
-		return dtype.F64
-	}
-	return dtype.F32
+	return grads[0].tensor, nil
 }

@@ -7,7 +7,8 @@
 // State belongs to its rank.
 //
 // There is no automatic differentiation. What has a gradient has a Forward and a Backward method, and what the backward
-// pass needs is in a context that the forward pass returns.
+// pass needs is in a context that the forward pass returns. Both are a [Plan], pure data, that the package runs through;
+// [Describe] returns it to those who have tensors of their own.
 //
 // Operations compute at once, when the data of their operands is in place, and cost simulated time as kernels on the
 // rank's default stream. Collectives run beside them where Megatron lets them: a linear layer reduces the gradient of

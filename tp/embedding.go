@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/torchemu/torchemu/torchemu/dtype"
-	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -24,13 +23,13 @@ type VocabParallelEmbedding struct {
 	comm    *Comm
 	options EmbeddingOptions
 	part    vocabPart
+	plans   Plans
 }
 
 // SavedTokens is what the backward pass of one forward pass of an embedding needs.
 type SavedTokens struct {
-	layer *VocabParallelEmbedding
-	index []int // rows of the rank's part; -1: another's
-	shape []int // of the tokens
+	layer  *VocabParallelEmbedding
+	values []value
 }
 
 // NewVocabParallelEmbedding makes the rank's part of a table.
@@ -49,7 +48,8 @@ func NewVocabParallelEmbedding(c *Comm, o EmbeddingOptions) (*VocabParallelEmbed
 	if err != nil {
 		return nil, err
 	}
-	l := &VocabParallelEmbedding{comm: c, options: o, part: part}
+	passes := EmbeddingPasses{Ranks: c.Size(), Part: part.end - part.first, ReduceScatterEmbeddings: o.ReduceScatterEmbeddings}
+	l := &VocabParallelEmbedding{comm: c, options: o, part: part, plans: passes.Plans()}
 	l.Weight, err = c.allocate(parameter{rows: o.NumEmbeddings, cols: o.EmbeddingDim, dtype: o.DType}, o.Init)
 	return l, err
 }
@@ -63,32 +63,14 @@ func (l *VocabParallelEmbedding) Forward(tokens *tensor.Tensor) (*tensor.Tensor,
 	if err := l.checkTokens(tokens); err != nil {
 		return nil, nil, err
 	}
-	list, err := l.comm.tokens(tokens)
+	if err := l.comm.checkTokens(tokens, l.part.size); err != nil {
+		return nil, nil, err
+	}
+	outputs, saved, err := l.comm.execute(l.plans.Forward, valuesOf(tokens, l.Weight)...)
 	if err != nil {
 		return nil, nil, err
 	}
-	saved := &SavedTokens{layer: l, shape: tokens.Shape()}
-	if saved.index, err = l.part.local(list); err != nil {
-		return nil, nil, err
-	}
-	rows, err := l.comm.run(operation{
-		name: "embedding", operands: []*tensor.Tensor{l.Weight},
-		do:   func() (*tensor.Tensor, error) { return tensor.Rows(l.Weight, saved.index) },
-		cost: rowsMoved(len(list)),
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := l.reduce(rows, saved.shape)
-	return out, saved, err
-}
-
-// rowsMoved is the cost of reading as many rows as the result has, and of writing it, at the places that n tokens say.
-func rowsMoved(n int) func(*tensor.Tensor) network.Kernel {
-	return func(result *tensor.Tensor) network.Kernel {
-		rows := int64(result.Numel() * result.DType().Size())
-		return network.Kernel{Bytes: 2*rows + int64(n*dtype.I64.Size()), Ops: int64(result.Numel()), Unit: network.Vector}
-	}
+	return outputs[0].tensor, &SavedTokens{l, saved}, nil
 }
 
 func (l *VocabParallelEmbedding) checkTokens(tokens *tensor.Tensor) error {
@@ -96,22 +78,6 @@ func (l *VocabParallelEmbedding) checkTokens(tokens *tensor.Tensor) error {
 		return &ShapeError{"the tensor of tokens, with ReduceScatterEmbeddings,", shape, []int{-1, -1}}
 	}
 	return nil
-}
-
-// reduce adds up what the ranks have found: rows of other ranks are zeros.
-func (l *VocabParallelEmbedding) reduce(rows *tensor.Tensor, shape []int) (*tensor.Tensor, error) {
-	if !l.options.ReduceScatterEmbeddings {
-		whole, err := rows.Reshape(append(shape[:len(shape):len(shape)], l.options.EmbeddingDim)...)
-		if err != nil {
-			return nil, err
-		}
-		return ReduceFromTensorModelParallelRegion().Forward(l.comm, whole)
-	}
-	turned, err := l.comm.exchangeDims(rows, shape[0], shape[1])
-	if err != nil {
-		return nil, err
-	}
-	return ReduceScatterToSequenceParallelRegion().Forward(l.comm, turned)
 }
 
 // Backward returns the gradient of the rank's part of the table, for that of what Forward returned.
@@ -122,22 +88,9 @@ func (l *VocabParallelEmbedding) Backward(s *SavedTokens, grad *tensor.Tensor) (
 	if err := checkLast("the gradient of the output", grad, l.options.EmbeddingDim); err != nil {
 		return nil, err
 	}
-	var err error
-	if l.options.ReduceScatterEmbeddings {
-		if grad, err = ReduceScatterToSequenceParallelRegion().Backward(l.comm, grad); err != nil {
-			return nil, err
-		}
-		if grad, err = l.comm.exchangeDims(grad, s.shape[1], s.shape[0]); err != nil {
-			return nil, err
-		}
-	}
-	rows, _, err := l.comm.rows(grad)
+	grads, _, err := l.comm.execute(l.plans.Backward, append(valuesOf(grad), s.values...)...)
 	if err != nil {
 		return nil, err
 	}
-	return l.comm.run(operation{
-		name: "embedding backward", operands: []*tensor.Tensor{rows},
-		do:   func() (*tensor.Tensor, error) { return tensor.AddRows(l.part.end-l.part.first, s.index, rows) },
-		cost: onePass(rows),
-	})
+	return grads[0].tensor, nil
 }

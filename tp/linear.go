@@ -55,9 +55,10 @@ type Output struct {
 
 // Saved is what the backward pass of one forward pass of a layer needs.
 type Saved struct {
-	layer         any
-	input, weight *tensor.Tensor
-	gathered      bool // the output was joined from those of all ranks
+	layer   any
+	plans   *Plans
+	values  []value
+	outputs int // of the rank: the last dimension of the output
 }
 
 // Gradients are those of a linear layer's input and of the rank's part of its parameters; Bias is nil where the layer
@@ -67,66 +68,53 @@ type Gradients struct{ Input, Weight, Bias *tensor.Tensor }
 
 var errNoForward = errors.New("backward needs what this layer's forward saved")
 
-// linear is input·weightᵀ, over the last dimension of the input.
-func (c *Comm) linear(input, weight *tensor.Tensor) (*tensor.Tensor, error) {
-	rows, shape, err := c.rows(input)
-	if err != nil {
-		return nil, err
-	}
-	turned, err := weight.Transpose(0, 1)
-	if err != nil {
-		return nil, err
-	}
-	output, err := c.matmul(rows, turned)
-	if err != nil {
-		return nil, err
-	}
-	return output.Reshape(replaceLast(shape, weight.Shape()[0])...)
+// backward runs through the backward plan, for the gradient of an output. The gradients are in the plan's order.
+func (c *Comm) backward(s *Saved, grad *tensor.Tensor) ([]*tensor.Tensor, error) {
+	grads, _, err := c.execute(s.plans.Backward, append([]value{{tensor: grad}}, s.values...)...)
+	return tensorsOf(grads), err
 }
 
-// inputGrad is grad·weight: the gradient of linear's input.
-func (c *Comm) inputGrad(grad, weight *tensor.Tensor) (*tensor.Tensor, error) {
-	rows, shape, err := c.rows(grad)
+// forward runs through the forward plan of a layer.
+func (c *Comm) forward(layer any, plans *Plans, inputs ...*tensor.Tensor) (Output, error) {
+	outputs, saved, err := c.execute(plans.Forward, valuesOf(inputs...)...)
 	if err != nil {
-		return nil, err
+		return Output{}, err
 	}
-	product, err := c.matmul(rows, weight)
-	if err != nil {
-		return nil, err
-	}
-	return product.Reshape(replaceLast(shape, weight.Shape()[1])...)
+	made := outputs[0].tensor
+	shape := made.Shape()
+	return Output{Output: made, Saved: &Saved{layer, plans, saved, shape[len(shape)-1]}}, nil
 }
 
-// weightGrad is gradᵀ·input: the gradient of linear's weight.
-func (c *Comm) weightGrad(grad, input *tensor.Tensor) (*tensor.Tensor, error) {
-	g, _, err := c.rows(grad)
+// gradients names the gradients of a linear layer, of which the bias may have none.
+func gradients(grads []*tensor.Tensor, err error) (Gradients, error) {
 	if err != nil {
-		return nil, err
+		return Gradients{}, err
 	}
-	x, _, err := c.rows(input)
-	if err != nil {
-		return nil, err
+	g := Gradients{Input: grads[0], Weight: grads[1]}
+	if len(grads) > 2 {
+		g.Bias = grads[2]
 	}
-	turned, err := g.Transpose(0, 1)
-	if err != nil {
-		return nil, err
-	}
-	return c.matmul(turned, x)
+	return g, nil
 }
 
-// biasGrad is the sum of grad over all dimensions but the last.
-func (c *Comm) biasGrad(grad *tensor.Tensor) (*tensor.Tensor, error) {
-	rows, _, err := c.rows(grad)
-	if err != nil {
-		return nil, err
+// adds says whether a layer adds its bias.
+func (o *LinearOptions) adds(bias *tensor.Tensor) bool { return bias != nil && !o.SkipBiasAdd }
+
+// withBias are the operands of a forward pass: with the bias, if the layer adds it; left is the bias that is left to the
+// caller.
+func (o *LinearOptions) withBias(input, weight, bias *tensor.Tensor) (operands []*tensor.Tensor, left *tensor.Tensor) {
+	if o.adds(bias) {
+		return []*tensor.Tensor{input, weight, bias}, nil
 	}
-	return c.unary("sum", func(t *tensor.Tensor) (*tensor.Tensor, error) { return tensor.SumDim(t, 0) }, rows)
+	return []*tensor.Tensor{input, weight}, bias
 }
 
-func replaceLast(shape []int, n int) []int {
-	shape = slices.Clone(shape)
-	shape[len(shape)-1] = n
-	return shape
+// checkBias verifies a bias that the layer is to add.
+func (o *LinearOptions) checkBias(bias *tensor.Tensor, size int) error {
+	if !o.adds(bias) {
+		return nil
+	}
+	return checkShape("the bias", bias, size)
 }
 
 // checkLast verifies that the last dimension of a tensor has a size.
@@ -153,10 +141,10 @@ func AllReduceSequenceParallelGrads(c *Comm, grads ...*tensor.Tensor) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	if len(grads) == 0 {
+	if len(grads) == 0 || c.Size() == 1 {
 		return nil
 	}
 	reducing, err := c.startAllReduce(tensor.Sum, grads...)
-	c.finish(reducing)
+	c.await(reducing)
 	return err
 }

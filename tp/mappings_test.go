@@ -261,7 +261,7 @@ func TestMappingsRejectWhatDoesNotFit(t *testing.T) {
 		{tp.ReduceScatterLastDimToTensorParallelRegion(), odd, "last dimension of the tensor (5) is not divisible"},
 		{tp.AllToAll(nil, nil), odd, "first dimension of the tensor (5) is not divisible"},
 		{tp.AllToAllSequenceToHidden(), odd, "last dimension of the tensor (5) is not divisible"},
-		{tp.GatherFromTensorModelParallelRegion(), scalar, "no last one"},
+		{tp.GatherFromTensorModelParallelRegion(), scalar, "a tensor without dimensions"},
 		{tp.GatherFromSequenceParallelRegion(true), scalar, "no first one"},
 		{tp.GatherFromSequenceParallelRegion(true, 2, 3, 4), odd, "3 split sizes [2 3 4] for a group of 2 ranks"},
 		{tp.GatherFromSequenceParallelRegion(true, 2, 3), odd, "gives 5 along the first dimension, but the sizes are [2 3]"},

@@ -2,7 +2,6 @@ package tp
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -20,6 +19,7 @@ type RowParallelLinear struct {
 	Bias   *tensor.Tensor // [output size], or nil
 
 	comm    *Comm
+	plans   planned[RowPasses]
 	options RowOptions
 	inputs  int // of the rank
 }
@@ -60,39 +60,23 @@ func (l *RowParallelLinear) Forward(input *tensor.Tensor) (Output, error) {
 	); err != nil {
 		return Output{}, err
 	}
-	mine, err := l.scatter().Forward(l.comm, input)
-	if err != nil {
+	if err := l.options.checkBias(l.Bias, l.options.OutputSize); err != nil {
 		return Output{}, err
 	}
-	share, err := l.comm.linear(mine, l.Weight)
-	if err != nil {
-		return Output{}, err
-	}
-	out := Output{Saved: &Saved{layer: l, input: mine, weight: l.Weight}}
-	if out.Output, err = l.reduce().Forward(l.comm, share); err != nil {
-		return Output{}, err
-	}
-	out.Output, out.Bias, err = l.comm.addBias(out.Output, l.Bias, l.options.SkipBiasAdd)
+	operands, left := l.options.withBias(input, l.Weight, l.Bias)
+	out, err := l.comm.forward(l, l.plans.of(l.passes()), operands...)
+	out.Bias = left
 	return out, err
 }
 
-// scatter is what brings the input to the ranks.
-func (l *RowParallelLinear) scatter() Mapping {
-	if l.options.InputIsParallel {
-		return Mapping{same, same}
+// passes is what decides the layer's plans.
+func (l *RowParallelLinear) passes() RowPasses {
+	o := &l.options
+	adds := o.adds(l.Bias)
+	return RowPasses{
+		Ranks: l.comm.Size(), InputIsParallel: o.InputIsParallel, SequenceParallel: o.SequenceParallel,
+		ExplicitExpertComm: o.ExplicitExpertComm, Bias: adds, InputGrad: true, WeightGrad: true, BiasGrad: adds,
 	}
-	return ScatterToTensorModelParallelRegion()
-}
-
-// reduce is what brings the ranks' outputs together.
-func (l *RowParallelLinear) reduce() Mapping {
-	switch {
-	case l.options.ExplicitExpertComm:
-		return Mapping{same, same}
-	case l.options.SequenceParallel:
-		return ReduceScatterToSequenceParallelRegion()
-	}
-	return ReduceFromTensorModelParallelRegion()
 }
 
 // Backward returns the gradients for that of an output that Forward returned.
@@ -103,41 +87,5 @@ func (l *RowParallelLinear) Backward(s *Saved, grad *tensor.Tensor) (Gradients, 
 	if err := checkLast("the gradient of the output", grad, l.options.OutputSize); err != nil {
 		return Gradients{}, err
 	}
-	g := Gradients{}
-	var err error
-	if l.Bias != nil && !l.options.SkipBiasAdd {
-		if g.Bias, err = l.comm.biasGrad(grad); err != nil {
-			return Gradients{}, err
-		}
-	}
-	if grad, err = l.reduce().Backward(l.comm, grad); err != nil {
-		return Gradients{}, err
-	}
-	if g.Input, err = l.comm.inputGrad(grad, s.weight); err != nil {
-		return Gradients{}, err
-	}
-	if g.Weight, err = l.comm.weightGrad(grad, s.input); err != nil {
-		return Gradients{}, err
-	}
-	g.Input, err = l.scatter().Backward(l.comm, g.Input)
-	return g, err
-}
-
-// addBias adds a bias, or returns it for the caller to add.
-func (c *Comm) addBias(t, bias *tensor.Tensor, skip bool) (output, left *tensor.Tensor, err error) {
-	switch {
-	case bias == nil:
-		return t, nil, nil
-	case skip:
-		return t, bias, nil
-	}
-	shape := t.Shape()
-	if err := checkShape("the bias", bias, shape[len(shape)-1]); err != nil {
-		return nil, nil, err
-	}
-	output, err = c.binary("add", tensor.Add, t, bias)
-	if err != nil {
-		return nil, nil, fmt.Errorf("bias: %w", err)
-	}
-	return output, nil, nil
+	return gradients(l.comm.backward(s, grad))
 }

@@ -20,26 +20,19 @@ func (c *Comm) vocabPart(size int) (vocabPart, error) {
 	return vocabPart{first, end, size}, err
 }
 
-// local returns where the tokens are in the rank's part, and -1 for those of other ranks. A token that is in no part is
-// an error: nobody would look it up.
-func (v vocabPart) local(tokens []int) ([]int, error) {
-	index := make([]int, len(tokens))
-	for i, token := range tokens {
-		if token < 0 || token >= v.size {
-			return nil, fmt.Errorf("token %d at position %d is not in the vocabulary: it has tokens 0 to %d", token, i, v.size-1)
-		}
-		index[i] = -1
-		if token >= v.first && token < v.end {
-			index[i] = token - v.first
-		}
-	}
-	return index, nil
-}
-
-// tokens reads token numbers.
-func (c *Comm) tokens(t *tensor.Tensor) ([]int, error) {
+// checkTokens verifies that tokens are in a vocabulary of so many: nobody would look up others.
+func (c *Comm) checkTokens(t *tensor.Tensor, size int) error {
 	if err := c.settle(t); err != nil {
-		return nil, err
+		return err
 	}
-	return tensor.Ints(t)
+	tokens, err := tensor.Ints(t)
+	if err != nil {
+		return err
+	}
+	for i, token := range tokens {
+		if token < 0 || token >= size {
+			return fmt.Errorf("token %d at position %d is not in the vocabulary: it has tokens 0 to %d", token, i, size-1)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,155 @@
+package tp
+
+import (
+	"fmt"
+
+	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// value is what a step reads or makes: a tensor, or places of tokens in the rank's part of a vocabulary.
+type value struct {
+	tensor *tensor.Tensor
+	places *places
+}
+
+// places are where tokens are in a rank's part of a vocabulary; -1: in another's.
+type places struct {
+	index []int
+	shape []int // of the tokens
+}
+
+func (v value) numel() int {
+	if v.places != nil {
+		return len(v.places.index)
+	}
+	return v.tensor.Numel()
+}
+
+// size is the bytes of an element.
+func (v value) size() int {
+	if v.places != nil {
+		return indexSize
+	}
+	return v.tensor.DType().Size()
+}
+
+// tensorsOf lists the values that are tensors.
+func tensorsOf(values []value) []*tensor.Tensor {
+	var list []*tensor.Tensor
+	for _, v := range values {
+		if v.tensor != nil {
+			list = append(list, v.tensor)
+		}
+	}
+	return list
+}
+
+// execution is a rank's run through a plan.
+type execution struct {
+	*Comm
+	plan   *Plan
+	values []value
+	works  []*distributed.Work // of the steps that are collectives
+}
+
+// execute runs through a plan and returns its outputs, and then what it saves. A step computes at once, when the data of
+// its operands is in place.
+func (c *Comm) execute(p *Plan, inputs ...value) (outputs, saved []value, err error) {
+	if len(inputs) != len(p.Inputs) {
+		return nil, nil, fmt.Errorf("%s: %d values instead of %d: %v", p.Name, len(inputs), len(p.Inputs), p.Inputs)
+	}
+	e := execution{Comm: c, plan: p, values: make([]value, p.Values), works: make([]*distributed.Work, len(p.Steps))}
+	copy(e.values, inputs)
+	for i := range p.Steps {
+		if err := e.step(i); err != nil {
+			return nil, nil, err
+		}
+	}
+	e.wait(p.After)
+	return e.pick(p.Outputs), e.pick(p.Saved), nil
+}
+
+// tensors makes values of tensors.
+func valuesOf(tensors ...*tensor.Tensor) []value {
+	list := make([]value, len(tensors))
+	for i, t := range tensors {
+		list[i].tensor = t
+	}
+	return list
+}
+
+func (e *execution) pick(list []Value) []value {
+	picked := make([]value, len(list))
+	for i, v := range list {
+		picked[i] = e.values[v]
+	}
+	return picked
+}
+
+// wait makes the rank's stream wait for collectives. The host goes on.
+func (e *execution) wait(collectives []int) {
+	for _, i := range collectives {
+		e.await(e.works[i])
+	}
+}
+
+func (e *execution) step(i int) error {
+	s := &e.plan.Steps[i]
+	e.wait(s.After)
+	in := e.pick(s.In)
+	result, err := e.result(i, s, in)
+	if err != nil {
+		return err
+	}
+	e.values[s.Out[0]] = result
+	e.drop(s.Drop)
+	return nil
+}
+
+// result does a step, and charges the rank's stream for it.
+func (e *execution) result(i int, s *Step, in []value) (value, error) {
+	if s.Op.isCollective() {
+		t, work, err := e.start(s, in[0].tensor)
+		e.works[i] = work
+		if err == nil && !s.Beside {
+			e.await(work)
+		}
+		return value{tensor: t}, err
+	}
+	if err := e.settle(tensorsOf(in)...); err != nil {
+		return value{}, err
+	}
+	result, err := operations[s.Op](e.Comm, s.With, in)
+	if err != nil || leftOut(s, in, result) {
+		return result, err
+	}
+	return result, e.charge(s, append(in, result))
+}
+
+// leftOut says whether a step had nothing to do, since its operand is what it is to make.
+func leftOut(s *Step, in []value, result value) bool {
+	return s.Out[0] != s.In[0] && result.tensor != nil && in[0].tensor != nil && result.tensor.Storage() == in[0].tensor.Storage()
+}
+
+// drop gives the memory of values back that nobody needs any more, unless others share it. A step has read them, so that
+// they are in place; but nobody waits for those without elements, which a collective may still be to write.
+func (e *execution) drop(list []Value) {
+	for _, v := range list {
+		t := e.values[v].tensor
+		e.values[v] = value{}
+		if t != nil && t.Numel() > 0 && !e.holds(t) {
+			t.Storage().Release()
+		}
+	}
+}
+
+// holds says whether a value has its elements in the storage of t.
+func (e *execution) holds(t *tensor.Tensor) bool {
+	for _, v := range e.values {
+		if v.tensor != nil && v.tensor.Storage() == t.Storage() {
+			return true
+		}
+	}
+	return false
+}

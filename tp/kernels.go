@@ -1,0 +1,183 @@
+package tp
+
+import (
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// Kernel is one program of a device, and what it costs: for a product what [network.MatMulCost] says, for others the
+// bytes that it moves, and an operation of the vector units for each element of one operand.
+type Kernel struct {
+	Name    string   `json:"name"`
+	Product bool     `json:"product,omitempty"`
+	Bytes   []Amount `json:"bytes,omitempty"`
+	Ops     *int     `json:"ops,omitempty"` // an operand; nil: it only moves elements
+}
+
+// Amount is that of as many elements as an operand of a step has. Operands are those of the step's In, and then of its
+// Out.
+type Amount struct {
+	Elements int `json:"elements"`       // of this operand
+	Size     int `json:"size,omitempty"` // bytes of each; 0: as those of the operand SizeOf
+	SizeOf   int `json:"size_of"`
+}
+
+// The sizes of indices and of truth values.
+const (
+	indexSize = 8
+	truthSize = 1
+)
+
+// own is the amounts of operands.
+func own(operands ...int) []Amount {
+	list := make([]Amount, len(operands))
+	for i, o := range operands {
+		list[i] = Amount{Elements: o, SizeOf: o}
+	}
+	return list
+}
+
+// each is as many elements as an operand has, of a size each, so many times.
+func each(operand, size, times int) []Amount {
+	list := make([]Amount, times)
+	for i := range list {
+		list[i] = Amount{Elements: operand, Size: size}
+	}
+	return list
+}
+
+// like is as many elements as an operand has, of the size of another's.
+func like(operand, other, times int) []Amount {
+	list := make([]Amount, times)
+	for i := range list {
+		list[i] = Amount{Elements: operand, SizeOf: other}
+	}
+	return list
+}
+
+// moving is a kernel that moves elements; computing also does an operation for each of an operand's.
+func moving(name string, bytes ...[]Amount) Kernel {
+	k := Kernel{Name: name}
+	for _, amounts := range bytes {
+		k.Bytes = append(k.Bytes, amounts...)
+	}
+	return k
+}
+
+func computing(name string, ops int, bytes ...[]Amount) Kernel {
+	k := moving(name, bytes...)
+	k.Ops = &ops
+	return k
+}
+
+// kernels are those of local operations, by the names and in the order of PyTorch's. A view has none.
+var kernels = map[Op][]Kernel{
+	OpContiguous: {moving("clone", own(0, 1))},
+	OpCopy:       {moving("clone", own(0, 1))},
+	OpRows:       {moving("clone", own(0, 1))},
+	OpJoin:       {moving("cat", own(0, 1))},
+	OpStack:      {moving("cat", own(0, 1))},
+	OpCast:       {moving("to", own(0, 1))},
+	OpSumRows:    {computing("sum", 0, own(0, 1))},
+	OpAdd:        {computing("add", 2, own(0, 1, 2))},
+	OpSub:        {computing("sub", 2, own(0, 1, 2))},
+	OpDiv:        {computing("div", 2, own(0, 1, 2))},
+	OpExp:        {computing("exp", 1, own(0, 1))},
+	OpLog:        {computing("log", 1, own(0, 1))},
+	OpMaxLast:    {computing("amax", 0, own(0, 1))},
+	OpSumLast:    {computing("sum", 0, own(0, 1))},
+	OpMeanLast:   {computing("mean", 0, own(0, 1))},
+	OpScale:      {computing("mul", 1, own(0, 1))},
+	OpShiftInto:  {computing("sub", 1, own(0, 1))},
+	OpMulInto:    {computing("mul", 2, own(0, 1, 2))},
+	OpLocate: {
+		computing("lt", 0, own(0), each(0, truthSize, 1)),
+		computing("ge", 0, own(0), each(0, truthSize, 1)),
+		computing("bitwise_or", 0, each(0, truthSize, 3)),
+		computing("sub", 0, own(0, 0)),
+		moving("masked_fill", own(0, 0), each(0, truthSize, 1)),
+	},
+	OpLookup:    {moving("embedding", own(2, 2), each(0, indexSize, 1))},
+	OpMask:      {moving("masked_fill", own(0, 2), each(1, truthSize, 1))},
+	OpTableGrad: {computing("embedding_dense_backward", 1, own(1, 2), each(0, indexSize, 1))},
+	OpPick: {
+		moving("arange", each(1, indexSize, 1)),
+		moving("index", own(2, 2), each(1, indexSize, 2)),
+		moving("masked_fill", own(2, 2), each(1, truthSize, 1)),
+	},
+	OpAddAt: {
+		computing("bitwise_not", 1, each(1, truthSize, 2)),
+		moving("to", each(1, truthSize, 1), like(1, 0, 1)),
+		moving("arange", each(1, indexSize, 1)),
+		moving("index", like(1, 0, 2), each(1, indexSize, 2)),
+		computing("mul", 1, like(1, 0, 2)),
+		computing("sub", 1, like(1, 0, 3)),
+		moving("index_put_", like(1, 0, 2), each(1, indexSize, 2)),
+	},
+}
+
+// kernelsOf lists the kernels of a step.
+func kernelsOf(op Op, with Parameters) []Kernel {
+	if op != OpMatMul {
+		return kernels[op]
+	}
+	if with.TransposeLeft {
+		return []Kernel{{Name: "matmul", Product: true}}
+	}
+	return []Kernel{{Name: "linear", Product: true}}
+}
+
+// charge puts the kernels of a step on the rank's stream. A host that reads its results waits for the last one's end.
+func (c *Comm) charge(s *Step, operands []value) error {
+	results := tensorsOf(operands[len(s.In):])
+	for i := range s.Kernels {
+		var outs []*tensor.Tensor
+		if i == len(s.Kernels)-1 {
+			outs = results
+		}
+		if _, err := c.stream().Kernel(s.Kernels[i].Name, c.cost(s, &s.Kernels[i], operands), outs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cost is what a kernel of a step takes for these operands.
+func (c *Comm) cost(s *Step, k *Kernel, operands []value) network.Kernel {
+	if k.Product {
+		left, result := operands[0].tensor, operands[2].tensor
+		m, n := matrixShape(result)
+		return network.MatMulCost(c.topology, result.DType(), m, n, depth(left, s.With.TransposeLeft))
+	}
+	cost := network.Kernel{Unit: network.Vector}
+	for _, a := range k.Bytes {
+		size := a.Size
+		if size == 0 {
+			size = operands[a.SizeOf].size()
+		}
+		cost.Bytes += int64(operands[a.Elements].numel() * size)
+	}
+	if k.Ops != nil {
+		cost.Ops = int64(operands[*k.Ops].numel())
+	}
+	return cost
+}
+
+// matrixShape is the numbers of rows and columns of a tensor of which all dimensions but the last are rows.
+func matrixShape(t *tensor.Tensor) (rows, cols int) {
+	shape := t.Shape()
+	rows = 1
+	for _, n := range shape[:len(shape)-1] {
+		rows *= n
+	}
+	return rows, shape[len(shape)-1]
+}
+
+// depth is how many products an element of left·right is the sum of.
+func depth(left *tensor.Tensor, transposed bool) int {
+	rows, cols := matrixShape(left)
+	if transposed {
+		return rows
+	}
+	return cols
+}
