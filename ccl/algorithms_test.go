@@ -11,8 +11,13 @@ import (
 )
 
 // collectives are all there are.
-var collectives = []collective.Kind{
-	collective.AllReduce, collective.AllGather, collective.ReduceScatter, collective.Broadcast, collective.Reduce, collective.Gather, collective.Scatter, collective.AllToAll,
+var collectives = everyKind()
+
+func everyKind() (all []collective.Kind) {
+	for c := range collective.NumKinds {
+		all = append(all, c)
+	}
+	return all
 }
 
 // everyAlgorithm lists those of all collectives.
@@ -101,7 +106,7 @@ func TestBuildRejectsRoots(t *testing.T) {
 	for _, a := range everyAlgorithm() {
 		for _, root := range []int{-1, 3} {
 			got := panicText(func() { a.Build(ccl.Layout{World: 3, Root: root}, 1) })
-			if want := fmt.Sprintf("rank %d: there are 3 ranks", root); ccltest.Rooted(a.Collective()) != strings.Contains(got, want) {
+			if want := fmt.Sprintf("rank %d: there are 3 ranks", root); a.Collective().Rooted() != strings.Contains(got, want) {
 				t.Errorf("%s %s, root %d: got a panic with %q", a.Collective(), a.Name(), root, got)
 			}
 		}

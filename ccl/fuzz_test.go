@@ -17,7 +17,7 @@ func FuzzSchedule(f *testing.F) {
 		all := everyAlgorithm()
 		a := all[int(algorithm)%len(all)]
 		l := ccl.Layout{World: 1 + int(world)%40}
-		if ccltest.Rooted(a.Collective()) {
+		if a.Collective().Rooted() {
 			l.Root = int(algorithm) / len(all) * 5 % l.World
 		}
 		if len(groups) > 0 {

@@ -34,7 +34,7 @@ func goldenText(a ccl.Algorithm) string {
 	if a.Name() == "hierarchical" {
 		show("5 ranks in uneven groups: 0, 2, 4 and 1, 3", ccl.Layout{World: 5, Group: []int{0, 1, 0, 1, 0}}, 1)
 	}
-	if ccltest.Rooted(a.Collective()) {
+	if a.Collective().Rooted() {
 		show("6 ranks, to or from the third", ccl.Layout{World: 6, Root: 2}, 1)
 		show("5 ranks in groups, 0, 2, 4 and 1, 3, to or from the second", ccl.Layout{World: 5, Root: 1, Group: []int{0, 1, 0, 1, 0}}, 1)
 	}

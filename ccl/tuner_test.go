@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
-	"github.com/torchemu/torchemu/ccl/ccltest"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -42,7 +41,7 @@ func TestTunerChoosesForAllRoots(t *testing.T) {
 		tuner := ccl.NewTuner(topo)
 		for _, c := range collectives {
 			for layout.Root = range layout.World {
-				if !ccltest.Rooted(c) {
+				if !c.Rooted() {
 					break
 				}
 				elems := max(1, blocksOf(c, layout.World)) << (2 * (layout.Root % 9))
@@ -131,7 +130,7 @@ func TestTunerRejectsRoots(t *testing.T) {
 	for _, root := range []int{-1, 4} {
 		for _, c := range collectives {
 			_, err := ccl.NewTuner(topo).Select(c, ccl.Layout{World: 4, Root: root}, firstPEs(topo), 16, 4)
-			if want := fmt.Sprintf("%s with root %d: there are 4 ranks", c, root); ccltest.Rooted(c) != (err != nil) ||
+			if want := fmt.Sprintf("%s with root %d: there are 4 ranks", c, root); c.Rooted() != (err != nil) ||
 				err != nil && err.Error() != want {
 				t.Errorf("%s, root %d: got error %v", c, root, err)
 			}

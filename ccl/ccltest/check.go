@@ -73,7 +73,7 @@ func labels(a ccl.Algorithm, s *ccl.Schedule, l ccl.Layout) error {
 		return fmt.Errorf("schedule is labelled %s %s for %d ranks", s.Collective, s.Algorithm, s.World)
 	}
 	root := 0
-	if Rooted(s.Collective) {
+	if s.Collective.Rooted() {
 		root = l.Root
 	}
 	if s.Root != root {

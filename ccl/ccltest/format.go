@@ -30,7 +30,7 @@ func Format(s *ccl.Schedule) string {
 // traits is what only some schedules have.
 func traits(s *ccl.Schedule) string {
 	text := ""
-	if Rooted(s.Collective) {
+	if s.Collective.Rooted() {
 		text = fmt.Sprintf(", root %d", s.Root)
 	}
 	if s.InTurn {

@@ -30,19 +30,10 @@ func Layouts(world int) []ccl.Layout {
 	return layouts
 }
 
-// Rooted says whether a collective takes notice of [ccl.Layout]'s root.
-func Rooted(c collective.Kind) bool {
-	switch c {
-	case collective.Broadcast, collective.Reduce, collective.Gather, collective.Scatter:
-		return true
-	}
-	return false
-}
-
 // Roots are the roots that Check tries: all in small worlds; 0 where there is none.
 func Roots(c collective.Kind, world int) []int {
 	switch {
-	case !Rooted(c) || world == 1:
+	case !c.Rooted() || world == 1:
 		return []int{0}
 	case world > 8:
 		return []int{0, 1, world / 2, world - 1}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/torchemu/torchemu/ccl"
-	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
 // Verify returns all that is wrong with a schedule, or nil: its structure, the edges, and what every rank ends with.
@@ -28,11 +27,7 @@ func shape(s *ccl.Schedule) error {
 	case s.Root < 0 || s.Root >= s.World:
 		return fmt.Errorf("rank %d is the root of %d ranks", s.Root, s.World)
 	}
-	switch s.Collective {
-	case collective.AllReduce, collective.Broadcast, collective.Reduce:
-		return nil
-	}
-	if s.Blocks != s.World {
+	if s.Collective.Blocks(s.World) > 0 && s.Blocks != s.World {
 		return fmt.Errorf("%s over %d ranks has %d blocks: there must be one a rank", s.Collective, s.World, s.Blocks)
 	}
 	return nil

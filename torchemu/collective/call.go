@@ -28,48 +28,6 @@ type Call struct {
 	Silent   bool     `json:"silent"` // what is moved is no business of the program
 }
 
-var calls = []Call{
-	{Name: "all_reduce", Kind: AllReduce, Method: "allreduce", OpType: "ALLREDUCE", Hook: "ALLREDUCE",
-		Operator: "allreduce_", Traced: "allreduce", Compares: Given},
-	{Name: "all_reduce_coalesced", Kind: AllReduce, Method: "allreduce_coalesced", OpType: "ALLREDUCE_COALESCED",
-		Hook: "ALLREDUCE_COALESCED", Recorded: "allreduce_coalesced"},
-	{Name: "barrier", Kind: AllReduce, Method: "barrier", OpType: "BARRIER", Hook: "BARRIER", Silent: true},
-
-	{Name: "all_gather", Kind: AllGather, Method: "allgather", OpType: "ALLGATHER", Hook: "ALLGATHER",
-		Apiece: "ALLGATHER_coalesced", Operator: "allgather_", Compares: Given},
-	{Name: "all_gather_into_tensor", Kind: AllGather, Method: "_allgather_base", OpType: "_ALLGATHER_BASE",
-		Hook: "ALLGATHER_BASE", Recorded: "_all_gather_base", Operator: "_allgather_base_", Traced: "_allgather_base",
-		Compares: Given},
-	{Name: "all_gather_coalesced", Kind: AllGather, Method: "allgather_coalesced", OpType: "ALLGATHER_COALESCED",
-		Hook: "ALLGATHER_COALESCED", Recorded: "allgather_coalesced"},
-	{Name: "all_gather_into_tensor_coalesced", Kind: AllGather, Method: "allgather_into_tensor_coalesced",
-		Hook: "ALLGATHER_INTO_TENSOR_COALESCED", Compares: Given},
-	{Name: "all_gather_object", Kind: AllGather, OpType: "ALLGATHER", Compares: Given},
-
-	{Name: "reduce_scatter", Kind: ReduceScatter, Method: "reduce_scatter", OpType: "REDUCE_SCATTER",
-		Hook: "REDUCE_SCATTER", Apiece: "REDUCE_SCATTER_coalesced", Operator: "reduce_scatter_", Compares: Received},
-	{Name: "reduce_scatter_tensor", Kind: ReduceScatter, Method: "_reduce_scatter_base", OpType: "_REDUCE_SCATTER_BASE",
-		Hook: "REDUCE_SCATTER_BASE", Recorded: "_reduce_scatter_base", Operator: "_reduce_scatter_base_",
-		Traced: "_reduce_scatter_base", Compares: Given},
-	{Name: "reduce_scatter_tensor_coalesced", Kind: ReduceScatter, Method: "reduce_scatter_tensor_coalesced",
-		Hook: "REDUCE_SCATTER_TENSOR_COALESCED", Compares: Given},
-
-	{Name: "broadcast", Kind: Broadcast, Method: "broadcast", OpType: "BROADCAST", Hook: "BROADCAST",
-		Operator: "broadcast_", Compares: Received},
-	{Name: "broadcast_object_list", Kind: Broadcast, OpType: "BROADCAST", Compares: Received},
-	{Name: "reduce", Kind: Reduce, Method: "reduce", OpType: "REDUCE", Hook: "REDUCE", Operator: "reduce_", Compares: Given},
-	{Name: "gather", Kind: Gather, Method: "gather", OpType: "GATHER", Hook: "GATHER", Operator: "gather_", Compares: Given},
-	{Name: "gather_single", Kind: Gather, OpType: "GATHER", Hook: "GATHER", Recorded: "gather", Compares: Given},
-	{Name: "gather_object", Kind: Gather, OpType: "ALLGATHER", Compares: Given},
-	{Name: "scatter", Kind: Scatter, Method: "scatter", OpType: "SCATTER", Hook: "SCATTER", Operator: "scatter_",
-		Compares: Received},
-	{Name: "scatter_object_list", Kind: Scatter, OpType: "BROADCAST", Compares: Received},
-
-	{Name: "all_to_all", Kind: AllToAll, Method: "alltoall", OpType: "ALLTOALL", Hook: "ALLTOALL", Operator: "alltoall_"},
-	{Name: "all_to_all_single", Kind: AllToAll, Method: "alltoall_base", OpType: "ALLTOALL_BASE", Hook: "ALLTOALL_BASE",
-		Recorded: "all_to_all", Operator: "alltoall_base_", Traced: "all_to_allv"},
-}
-
 // Calls lists the functions by which programs call collectives.
 func Calls() []Call { return calls }
 

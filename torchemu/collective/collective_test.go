@@ -32,6 +32,15 @@ func TestKindsThatAreNotInTheTable(t *testing.T) {
 	}
 }
 
+func TestRoots(t *testing.T) {
+	rooted := []collective.Kind{collective.Broadcast, collective.Reduce, collective.Gather, collective.Scatter}
+	for k := range collective.NumKinds {
+		if k.Rooted() != slices.Contains(rooted, k) {
+			t.Errorf("%s has a root: %t", k, k.Rooted())
+		}
+	}
+}
+
 // The blocks of a kind are those that MPI's counts are given for: none of a vector, one a rank, or one a pair of ranks.
 func TestBlocks(t *testing.T) {
 	for k, want := range map[collective.Kind]int{

@@ -11,20 +11,6 @@ import (
 // Kind is what the ranks of a group compute together: a row of the table.
 type Kind uint8
 
-// The kinds of collectives.
-const (
-	AllReduce     Kind = iota // every rank ends with the reduction of all ranks' vectors
-	AllGather                 // every rank ends with the concatenation of all ranks' blocks
-	ReduceScatter             // rank r ends with block r of the reduction
-	Broadcast                 // every rank ends with the root's vector
-	Reduce                    // the root ends with the reduction of all ranks' vectors
-	Gather                    // the root ends with the concatenation of all ranks' blocks
-	Scatter                   // rank r ends with block r of the root's vector
-	AllToAll                  // rank r ends with block r of every rank's vector, one after another
-
-	NumKinds // how many there are
-)
-
 // Share is how much of a collective's vector a rank has.
 type Share uint8
 
@@ -70,17 +56,6 @@ type Row struct {
 	Kernel bool   `json:"kernel"` // a device program that ccl.yaml names may do it
 	NCCL   string `json:"nccl"`   // in the names of NCCL's kernels; "" where NCCL makes it of messages
 	Chakra int64  `json:"chakra"` // Chakra's CollectiveCommType
-}
-
-var kinds = [NumKinds]Row{
-	AllReduce:     {Name: "all_reduce", Reduces: true, Passes: 2, Kernel: true, NCCL: "AllReduce", Chakra: 0},
-	AllGather:     {Name: "all_gather", Starts: Side{Share: Block}, Passes: 1, Kernel: true, NCCL: "AllGather", Chakra: 2},
-	ReduceScatter: {Name: "reduce_scatter", Ends: Side{Share: Block}, Reduces: true, Passes: 1, Kernel: true, NCCL: "ReduceScatter", Chakra: 7},
-	Broadcast:     {Name: "broadcast", Starts: Side{Root: true}, Rooted: true, NCCL: "Broadcast", Chakra: 5},
-	Reduce:        {Name: "reduce", Ends: Side{Root: true}, Reduces: true, Rooted: true, NCCL: "Reduce", Chakra: 1},
-	Gather:        {Name: "gather", Starts: Side{Share: Block}, Ends: Side{Root: true}, Rooted: true, Passes: 1, Chakra: 3},
-	Scatter:       {Name: "scatter", Starts: Side{Root: true}, Ends: Side{Share: Block}, Rooted: true, Passes: 1, Chakra: 4},
-	AllToAll:      {Name: "all_to_all", Starts: Side{Share: Blocks}, Ends: Side{Share: Blocks}, Passes: 1, Chakra: 6},
 }
 
 // Row returns what the table says of the kind; nothing of one that is not in it.
