@@ -35,7 +35,6 @@ type Backend struct {
 	executor *ccl.Executor
 	tuner    *ccl.Tuner
 	groups   []*ProcessGroup
-	known    map[int]*sightings // by rank; nil: nobody asks, see KeepOrder
 }
 
 // NewBackend returns a backend for the World. It is an error when no collective has an algorithm of that name.

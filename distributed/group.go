@@ -8,6 +8,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -29,6 +30,9 @@ type ProcessGroup struct {
 	last  []*torchemu.Event   // by group rank: its latest collective; a rank's collectives run in order
 	open  map[uint64]*meeting // collectives that some rank has yet to join
 	mail  []mailbox           // by group rank: messages between two ranks that have not met
+
+	lines   []*order.Line          // by group rank: what is known of its collectives
+	letters map[[2]int]*order.Line // what a member knows of its messages with another one
 
 	watchdogs []watchdog // by group rank; nil before the first SetTimeout
 }
@@ -59,6 +63,7 @@ func (b *Backend) newGroup(id int, name string, members []int, devices []topolog
 	return &ProcessGroup{
 		ID: id, Name: name, Members: members, planner: newPlanner(b, devices), index: index,
 		next: make([]uint64, n), last: make([]*torchemu.Event, n), open: map[uint64]*meeting{}, mail: make([]mailbox, n),
+		lines: make([]*order.Line, n), letters: map[[2]int]*order.Line{},
 	}
 }
 

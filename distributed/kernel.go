@@ -7,6 +7,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -29,11 +30,13 @@ type KernelCall struct {
 
 	// Done is told that a member's program has ended, and with what error.
 	Done func(member int, now sim.Time, err error)
+	// Knows adds to what is known when a member's part has ended, before Done.
+	Knows func(member int, known order.Clock)
 }
 
 // KernelRun is a collective that a kernel runs.
 type KernelRun interface {
-	Join(member int, heard sim.Time)       // starts the member's program now; see torchemu.Rank.Heard
+	Join(member int, known *order.Point)   // starts the member's program now, where so much is over; nil: nobody asks
 	Standing(member int) torchemu.Standing // what the member's program waits for
 	Cancel()                               // ends them; nobody is told
 }
@@ -57,7 +60,7 @@ func (m *meeting) startKernel(name string) error {
 	m.record = m.newRecord(name)
 	k := KernelCall{
 		Name: name, Collective: m.collective, Op: m.op, DType: m.scalars.dtype, Elems: m.scalars.elems,
-		Ranks: m.group.Members, Done: m.kernelDone,
+		Ranks: m.group.Members, Done: m.kernelDone, Knows: m.kernelKnows,
 	}
 	size := m.call.dtype.Size()
 	for _, p := range m.parts {
@@ -91,10 +94,17 @@ func (m *meeting) joinWhenReady(i int) {
 				m.kernelDone(i, now, nil)
 			default:
 				m.began(i, now)
-				m.run.Join(i, p.heard)
+				m.run.Join(i, p.errand.known())
 			}
 		})
 	})
+}
+
+// kernelKnows adds what a member's program knows.
+func (m *meeting) kernelKnows(member int, known order.Clock) {
+	if e := m.parts[member].errand; e != nil {
+		e.end.Tell(known)
+	}
 }
 
 // kernelDone ends a member's part.
@@ -108,6 +118,9 @@ func (m *meeting) kernelDone(member int, now sim.Time, err error) {
 	if err != nil {
 		m.fail(err)
 		return
+	}
+	if e := m.parts[member].errand; e != nil {
+		e.end.Seal()
 	}
 	m.RankDone(member, now)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -35,7 +36,7 @@ func (l *lockstep) Start(c distributed.KernelCall) (distributed.KernelRun, error
 	return r, nil
 }
 
-func (r *lockstepRun) Join(member int, _ sim.Time) {
+func (r *lockstepRun) Join(member int, _ *order.Point) {
 	if r.joined = append(r.joined, member); len(r.joined) < len(r.Ranks) || r.of.hangs {
 		return
 	}

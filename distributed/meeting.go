@@ -53,10 +53,9 @@ type part struct {
 	number  uint64   // in recordings
 	called  sim.Time // when the host began to issue it
 	issued  sim.Time
-	heard   sim.Time          // by the host, see torchemu.Rank.Heard
 	ready   sim.Time          // when the host issued it; later, when the device started it
 	after   []*torchemu.Event // what must end before the member's device can start
-	brought sightings         // by the member's device, when it has started
+	errand  *errand
 }
 
 func newMeeting(g *ProcessGroup, seq uint64, o *Operation) *meeting {
@@ -69,6 +68,10 @@ func newMeeting(g *ProcessGroup, seq uint64, o *Operation) *meeting {
 // join adds a member. The last one to join starts the collective. A member whose call does not match breaks the
 // meeting for everybody: those who came before learn it from their Work, this one and later ones at once.
 func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) (*Work, error) {
+	errand := m.group.backend.run(&m.group.lines[member], c, o.Name)
+	if err := errand.touches(torchemu.Uses{Reads: o.In, Writes: o.Out}); err != nil {
+		return nil, err
+	}
 	if m.first < 0 {
 		m.first = member
 	}
@@ -82,7 +85,7 @@ func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) 
 	if m.broken != nil {
 		return nil, m.broken
 	}
-	w := m.arrive(member, host, c, o)
+	w := m.arrive(member, host, c, o, errand)
 	if m.missing == 0 && m.waits == 0 {
 		m.start()
 	}
@@ -92,14 +95,15 @@ func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) 
 	return w, nil
 }
 
-func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation) *Work {
+func (m *meeting) arrive(member int, host *torchemu.Rank, c Caller, o *Operation, errand *errand) *Work {
 	uses := torchemu.Uses{Reads: o.In, Writes: o.Out}
 	data := uses.Before()
-	p := part{out: o.Out, in: o.In, factor: o.Factor, site: c.Site}
+	p := part{out: o.Out, in: o.In, factor: o.Factor, site: c.Site, errand: errand}
 	p.number, p.called, p.issued = m.group.backend.launch(host)
-	p.ready, p.heard = p.issued, host.Heard()
+	p.ready = p.issued
 	p.after = torchemu.Unfinished(append(data, m.group.last[member], c.Stream.Tail())...)
 	w := m.place(member, p)
+	errand.tellOf(w.Event, host)
 	uses.Pend(w.Event)
 	host.Issued(w.Event)
 	m.group.watch(member, w, p.ready)
@@ -188,7 +192,9 @@ func (m *meeting) start() {
 	}
 	if err != nil {
 		m.fail(err)
+		return
 	}
+	m.exchange()
 }
 
 // newRecord is the collective for the log.
@@ -258,7 +264,6 @@ func (m *meeting) began(member int, at sim.Time) {
 	m.parts[member].ready = at
 	m.parts[member].after = nil // it has ended; a chain would keep all that ever was in it
 	m.parts[member].work.start = at
-	m.parts[member].brought = m.group.backend.bring(m.group.Members[member], at)
 	m.record.Start = max(m.record.Start, at)
 }
 
@@ -272,7 +277,6 @@ func (m *meeting) RankDone(member int, now sim.Time) {
 			m.whole.Finish(now)
 		}
 	}
-	m.tell(member)
 	m.recordPart(member, now)
 	m.parts[member].work.Finish(now)
 }

@@ -1,77 +1,97 @@
 package distributed
 
 import (
-	"slices"
+	"fmt"
 
-	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/order"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
-// sightings are by rank: up to when it is known that what the rank's device did is over.
-type sightings []sim.Time
-
-// join makes s know all that o knows.
-func (s *sightings) join(o sightings) {
-	if n := len(o) - len(*s); n > 0 {
-		*s = append(*s, make(sightings, n)...)
-	}
-	for i, at := range o {
-		(*s)[i] = max((*s)[i], at)
-	}
+// errand is what is known of an operation that a rank has issued, for those who look for what nothing orders. It is nil
+// when no order is kept.
+type errand struct {
+	deed  tensor.Deed
+	begin *order.Point // when the rank's device may start
+	end   *order.Point // when it has ended; others' points are added to it
 }
 
-// KeepOrder lets the backend keep what operations between ranks make sure of from now on, for who checks device programs.
-func (b *Backend) KeepOrder() {
-	if b.known == nil {
-		b.known = map[int]*sightings{}
+// wayOut says what makes others come after an operation between ranks.
+func wayOut(c Caller) string {
+	if c.Async {
+		return "nothing waits for the first one: call wait() of its work before its tensors are used again"
 	}
+	return fmt.Sprintf("nothing waits for the first one, which is on stream %d: the other stream needs a wait_stream(), or "+
+		"an event that is recorded after it and waited for", c.Stream.Number)
 }
 
-// Known is what a rank's device knows of each rank by the operations between them: up to when what that one's device did
-// is over. Who did not take part in one, directly or through others, learns nothing by it.
-func (b *Backend) Known(rank int) []sim.Time {
-	if s := b.known[rank]; s != nil {
-		return slices.Clone(*s)
+// run sends a rank on an errand: after what is on its stream, and what the group has done for it on the line before.
+func (b *Backend) run(line **order.Line, c Caller, what string) *errand {
+	lanes := b.World.Lanes
+	if lanes == nil {
+		return nil
+	}
+	if *line == nil {
+		*line = lanes.NewLine()
+	}
+	(*line).Learn(c.Stream.Here())
+	moment := (*line).Advance()
+	begin := (*line).Here()
+	end := order.NewPoint(nil, begin)
+	(*line).Reach(end)
+	return &errand{tensor.Deed{
+		What: what + at(b.Sites.Text(c.Site)), Rank: c.Rank, At: moment, Known: begin.Clock(), End: end, Wait: wayOut(c),
+	}, begin, end}
+}
+
+// known is what is over when the errand begins.
+func (e *errand) known() *order.Point {
+	if e == nil {
+		return nil
+	}
+	return e.begin
+}
+
+// touches notes what the errand does with tensors.
+func (e *errand) touches(u torchemu.Uses) error {
+	if e == nil {
+		return nil
+	}
+	for _, t := range u.Reads {
+		if err := t.Touch(tensor.Read, &e.deed); err != nil {
+			return err
+		}
+	}
+	for _, t := range u.Writes {
+		if err := t.Touch(tensor.Write, &e.deed); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// bring is what a rank's device brings to an operation that it comes to at a time; nil when no order is kept.
-func (b *Backend) bring(rank int, at sim.Time) sightings {
-	if b.known == nil {
-		return nil
-	}
-	brought := slices.Clone(*b.sightingsOf(rank))
-	brought.join(append(make(sightings, rank), at))
-	return brought
-}
-
-// learn lets a rank's device know what another one has brought.
-func (b *Backend) learn(rank int, brought sightings) {
-	if b.known != nil {
-		b.sightingsOf(rank).join(brought)
+// tellOf lets an event say what is known once it has happened.
+func (e *errand) tellOf(event *torchemu.Event, host *torchemu.Rank) {
+	if e != nil {
+		event.Knows(e.end)
+		host.Ended(e.end)
 	}
 }
 
-func (b *Backend) sightingsOf(rank int) *sightings {
-	s := b.known[rank]
-	if s == nil {
-		s = &sightings{}
-		b.known[rank] = s
-	}
-	return s
-}
-
-// tell lets a member, for which the collective ends, know what those have brought of whom it has got something. A kernel
-// has its own order, which the checker sees.
-func (m *meeting) tell(member int) {
-	b := m.group.backend
-	if b.known == nil || m.run != nil || m.elems == 0 {
+// exchange lets every member know, once the collective has ended for it, what those know of whom it gets something. A
+// kernel has its own order, which the checker sees: what its programs know is added when they end.
+func (m *meeting) exchange() {
+	if m.run != nil || m.parts[0].errand == nil {
 		return
 	}
 	for i := range m.parts {
-		if i != member && m.gets(member, i) {
-			b.learn(m.group.Members[member], m.parts[i].brought)
+		end := m.parts[i].errand.end
+		for k := range m.parts {
+			if k != i && m.elems > 0 && m.gets(i, k) {
+				end.Add(m.parts[k].errand.begin)
+			}
 		}
+		end.Seal()
 	}
 }
 

@@ -3,20 +3,28 @@ package distributed_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu/collective"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
-// knowsOf lists, by rank, of which other ranks it knows something.
-func knowsOf(c cluster, ranks int) [][]int {
-	all := make([][]int, ranks)
+// knowsOf lists, by rank, of which other ranks' begins it knows at the end.
+func knowsOf(t *testing.T, c cluster, marks []order.Moment) [][]int {
+	t.Helper()
+	all := make([][]int, 3)
 	for r := range all {
-		for other, at := range c.Known(r) {
-			if other != r && at > 0 {
+		host, err := c.World.Rank(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		here := host.Stream().Here()
+		for other, at := range marks[:3] {
+			if other != r && here.Clock().Knows(at) {
 				all[r] = append(all[r], other)
 			}
 		}
@@ -83,17 +91,18 @@ func TestKnown(t *testing.T) {
 		{"no elements", []step{reducesNothing(0, 1, 2)}, "[[] [] []]"},
 	} {
 		c := newCluster(t, "default", distributed.Options{})
-		c.KeepOrder()
-		play(t, c, test.steps)
-		if got := fmt.Sprint(knowsOf(c, 3)); got != test.want {
+		marks := play(t, c, test.steps)
+		if got := fmt.Sprint(knowsOf(t, c, marks)); got != test.want {
 			t.Errorf("%s: ranks know of %v, want %v", test.name, got, test.want)
 		}
 	}
 }
 
-// play lets ranks do the steps that are theirs, one after another.
-func play(t *testing.T, c cluster, steps []step) {
+// play lets ranks do the steps that are theirs, one after another. Each has begun with a moment of its own, which is
+// returned.
+func play(t *testing.T, c cluster, steps []step) []order.Moment {
 	t.Helper()
+	c.World.KeepOrder()
 	groups := make([]*distributed.ProcessGroup, len(steps))
 	for i, s := range steps {
 		var err error
@@ -101,7 +110,9 @@ func play(t *testing.T, c cluster, steps []step) {
 			t.Fatal(err)
 		}
 	}
+	marks := make([]order.Moment, c.World.Topology.SIPs())
 	err := c.spawn(func(p *multiprocessing.Process) error {
+		marks[p.ID] = p.Line().Advance()
 		for i, s := range steps {
 			if !slices.Contains(s.members, p.ID) {
 				continue
@@ -119,19 +130,106 @@ func play(t *testing.T, c cluster, steps []step) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return marks
 }
 
-// TestKnownIsUntilTheOperation: what a rank does after it has come to a collective is not known.
+// TestKnownIsUntilTheOperation: what a rank does after it has come to a collective is not known, nor by a stream that does
+// not wait for it.
 func TestKnownIsUntilTheOperation(t *testing.T) {
 	c := newCluster(t, "default", distributed.Options{})
-	c.KeepOrder()
-	play(t, c, []step{reduces(0, 1, 2)})
-	for other, at := range c.Known(0) {
-		if other > 0 && (at == 0 || at > c.Log[0].Start || at >= c.Log[0].End) {
-			t.Errorf("rank 0 knows of rank %d until %v; the collective began at %v", other, at, c.Log[0].Start)
-		}
+	c.World.KeepOrder()
+	g, err := c.NewGroup(10, "all", []int{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if newCluster(t, "default", distributed.Options{}).Known(0) != nil {
-		t.Error("an order is kept that nobody asks for")
+	marks := make([]order.Moment, 3)
+	var other, waits *order.Point
+	err = c.spawn(func(p *multiprocessing.Process) error {
+		if p.ID > 2 {
+			return nil
+		}
+		w, err := g.AllReduce(distributed.Caller{Rank: p.ID, Async: true}, ramp(4, p.ID), tensor.Sum)
+		if err != nil {
+			return err
+		}
+		marks[p.ID] = p.Line().Advance()
+		if p.ID == 0 {
+			other = p.Stream().Here()
+			p.Stream().Wait(w.Event)
+			waits = p.Stream().Here()
+		}
+		return p.Wait(w.Event)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waits.Clock().Knows(marks[1]) || !waits.Complete() {
+		t.Error("rank 0 knows what rank 1 did after it had come")
+	}
+	if waits.Clock().Covers(other.Clock()) && other.Clock().Covers(waits.Clock()) {
+		t.Error("rank 0's stream knows of the collective without waiting for it")
+	}
+}
+
+// TestBuffersUnderWay: what an operation between ranks uses, nobody uses otherwise before somebody has waited for it. The
+// error has both lines.
+func TestBuffersUnderWay(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		first, again tensor.Access // what an asynchronous operation does, and what comes after it
+		waits        bool
+		want         string
+	}{
+		{"a buffer that is sent is written", tensor.Read, tensor.Write, false, "unordered read"},
+		{"a buffer that is sent is written after wait", tensor.Read, tensor.Write, true, ""},
+		{"a buffer that is sent is read", tensor.Read, tensor.Read, false, ""},
+		{"a buffer of a receipt is read", tensor.Write, tensor.Read, false, "unordered read"},
+		{"a buffer of a receipt is written", tensor.Write, tensor.Write, false, "unordered writes"},
+		{"a buffer of a receipt is read after wait", tensor.Write, tensor.Read, true, ""},
+	} {
+		c := newCluster(t, "default", distributed.Options{})
+		c.World.KeepOrder()
+		g, err := c.NewGroup(10, "pair", []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sends := map[tensor.Access]int{tensor.Read: 0, tensor.Write: 1}[test.first] // who does it to rank 0's buffer
+		var got error
+		err = c.spawn(func(p *multiprocessing.Process) error {
+			if p.ID > 1 {
+				return nil
+			}
+			who := distributed.Caller{Rank: p.ID, Async: true, Site: c.Sites.Add("first.py:1")}
+			buffer, post := ramp(4, 0), g.Recv
+			if p.ID == sends {
+				post = g.Send
+			}
+			w, err := post(who, 1-p.ID, 0, buffer)
+			if err != nil {
+				return err
+			}
+			if p.ID == 0 {
+				if test.waits {
+					p.Stream().Wait(w.Event)
+				}
+				d := p.Stream().Deed("add_ at second.py:2")
+				got = buffer.Touch(test.again, d)
+			}
+			return p.Wait(w.Event)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.want == "" {
+			if got != nil {
+				t.Errorf("%s: %v", test.name, got)
+			}
+			continue
+		}
+		for _, part := range []string{test.want, "rank 0", "rank 1 at first.py:1", "add_ at second.py:2", "bytes 0 to 16", "wait() of its work"} {
+			if got == nil || !strings.Contains(got.Error(), part) {
+				t.Errorf("%s: %v, want %q", test.name, got, part)
+			}
+		}
 	}
 }

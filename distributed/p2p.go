@@ -70,7 +70,7 @@ type letter struct {
 	ready    sim.Time
 	reached  sim.Time // when the device can start, as far as known
 	other    *letter  // the other side, once they have met
-	brought  sightings
+	errand   *errand
 }
 
 // Source is the group rank that a receive got its message from, once it is done. AnySource: it is no receive, or has got
@@ -132,12 +132,16 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 	if c.Stream == nil {
 		c.Stream = host.Stream()
 	}
+	if err := l.sets(c); err != nil {
+		return nil, err
+	}
 	l.site = c.Site
 	l.number, l.called, l.ready = g.backend.launch(host)
 	l.reached = l.ready
 	l.data = torchemu.PendingOn(l.tensor, l.access())
 	l.after = torchemu.Unfinished(append(l.data, c.Stream.Tail())...)
 	l.work = &Work{Event: torchemu.NewEvent(l), source: l.from, letter: l}
+	l.errand.tellOf(l.work.Event, host)
 	l.work.Pend(l.tensor, l.access())
 	host.Issued(l.work.Event)
 	g.watch(l.owner(), l.work, l.ready)
@@ -149,6 +153,29 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 		return l.work, l.meet(other)
 	}
 	return l.work, nil
+}
+
+// sets the letter out: it is an error when its tensor is used by something that nothing orders.
+func (l *letter) sets(c Caller) error {
+	key := [2]int{l.owner(), l.peer()}
+	line := l.group.letters[key]
+	l.errand = l.group.backend.run(&line, c, l.Name())
+	l.group.letters[key] = line
+	if l.errand == nil {
+		return nil
+	}
+	if l.sending {
+		l.errand.end.Seal()
+	}
+	return l.tensor.Touch(l.access(), &l.errand.deed)
+}
+
+// tells the receiver what the sender knows, who learns nothing of it.
+func (l *letter) tells(recv *letter) {
+	if l.errand != nil && recv.errand != nil {
+		recv.errand.end.Add(l.errand.begin)
+		recv.errand.end.Seal()
+	}
 }
 
 // follow fails the message, at both ends, when an operation fails that it follows.
@@ -235,6 +262,7 @@ func (l *letter) meet(other *letter) error {
 		send.lose(err)
 		return err
 	}
+	send.tells(recv)
 	data := append(send.data, recv.data...)
 	whenSettled(data, func() {
 		if !slices.ContainsFunc(data, failed) {
@@ -306,7 +334,6 @@ func (l *letter) transmit(recv *letter, at sim.Time) {
 	w := l.group.backend.World
 	l.work.start, recv.work.start = at, at
 	w.At(at, func(now sim.Time) {
-		l.brought = l.group.backend.bring(l.group.Members[l.from], now)
 		p := w.Network.Path(l.group.devices[l.from], l.group.devices[recv.to])
 		bytes := int64(l.tensor.Numel() * l.tensor.DType().Size())
 		w.Network.Send(p, bytes, transmission{l, recv, bytes}, 0)
@@ -325,7 +352,6 @@ func (t transmission) Delivered(now sim.Time, _ uint64) {
 	b.Log = append(b.Log, &Record{
 		Name: "send/recv", Algorithm: "p2p", Ranks: 2, Bytes: t.bytes, Start: t.send.work.start, End: now, unicast: true,
 	})
-	b.learn(t.send.group.Members[t.recv.to], t.send.brought)
 	t.record(now)
 	t.send.work.Finish(now)
 	t.recv.work.Finish(now)

@@ -26,7 +26,11 @@ func Park(scheduler int64, task int, waitable int64) (parked bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	host.Sees(r, waitable)
 	e, err := host.PendingOn(waitable)
+	if err == nil {
+		err = s.News()
+	}
 	if err != nil || e == nil {
 		return false, err
 	}
@@ -45,7 +49,7 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 		return false, err
 	}
 	s.Return(rank)
-	return s.ParkOn(rank, r, r.Rest(), 0), nil
+	return s.ParkOn(rank, r, r.Rest(), 0), s.News()
 }
 
 // Resumed lets the host clock of the task's rank catch up with what it waited for, and returns, as an error, its failure.

@@ -124,6 +124,9 @@ func Fire(signal int64, rank int) (err error) {
 	if err != nil {
 		return err
 	}
+	if line := r.Line(); line != nil {
+		e.Object.Knows(line.Here())
+	}
 	e.Object.Finish(r.Now())
 	return nil
 }

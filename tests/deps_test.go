@@ -25,7 +25,7 @@ const floors = `
 3  distributed
 2  ccl/prim < ccl < ccl/ccltest; multiprocessing
 1  torchemu/tensor < torchemu; torchemu/network < torchemu; torchemu/trace < torchemu
-0  torchemu/collective; torchemu/dtype; torchemu/sim; torchemu/schema < torchemu/topology; torchemu/invariants
+0  torchemu/collective; torchemu/dtype; torchemu/sim; torchemu/order; torchemu/schema < torchemu/topology; torchemu/invariants
 `
 
 // mustBeListed are the folders whose children are packages in their own right: a new one gets a place in the table.

@@ -1,6 +1,9 @@
 package torchemu
 
-import "github.com/torchemu/torchemu/torchemu/sim"
+import (
+	"github.com/torchemu/torchemu/torchemu/order"
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
 
 // Event is the completion of one operation of one rank. It happens in two moments. The operation is *settled* once
 // its effect on data is in place: data depends on the order of operations and never on time, so this may be long
@@ -13,6 +16,7 @@ type Event struct {
 	err           error
 	onSettled     []func()
 	onDone        []func()
+	known         *order.Point // see Known
 }
 
 // Reason says what an event is waiting for: it is asked only when a deadlock is reported.

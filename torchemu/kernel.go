@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/trace"
@@ -39,6 +40,14 @@ type Program struct {
 	Start  func(now sim.Time)
 	Report func() Standing  // once it has started
 	Uses   []*tensor.Tensor // what it reads and writes
+	Issued func(Issued)     // called at once where an order is kept; may be nil
+}
+
+// Issued says when a device program was issued, and what is known: when it may start, and when it is over, which whoever
+// runs it adds to and seals.
+type Issued struct {
+	At         order.Moment
+	Begin, End *order.Point
 }
 
 // Standing is what a device program waits for, in words that follow its name, and what is probably wrong if it does so
@@ -48,23 +57,24 @@ type Standing struct{ On, Cause string }
 // Program adds a device program to the stream, after all that is on it and on its tensors. Whoever runs it ends the event
 // that is returned; the data of its tensors is in place only then.
 func (s *Stream) Program(p Program) (*Event, error) {
-	return s.launch(&activity{name: p.Name, run: p.Start, report: p.Report}, p.Uses)
+	return s.launch(&activity{name: p.Name, run: p.Start, report: p.Report, issuedAs: p.Issued}, p.Uses)
 }
 
 // activity is a kernel or a copy on a stream, or a device program. It is its own event and reason, the handler that starts it and the sink
 // that ends it, so that a program may be a hundred thousand of them ahead of its device.
 type activity struct {
 	Event
-	rank   *Rank
-	name   string
-	run    func(now sim.Time) // of a device program: starts it
-	report func() Standing    // of a device program that has started
-	kernel network.Kernel     // of a copy: its bytes
-	copies bool
-	way    network.Way
-	issued sim.Time
-	after  *Event          // what it follows; nil once that has ended
-	trace  *trace.Activity // nil when nobody records it
+	rank     *Rank
+	name     string
+	run      func(now sim.Time) // of a device program: starts it
+	report   func() Standing    // of a device program that has started
+	issuedAs func(Issued)       // of a device program
+	kernel   network.Kernel     // of a copy: its bytes
+	copies   bool
+	way      network.Way
+	issued   sim.Time
+	after    *Event          // what it follows; nil once that has ended
+	trace    *trace.Activity // nil when nobody records it
 }
 
 func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
@@ -89,6 +99,7 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 		s.unsettled = append(s.unsettled, &a.Event)
 	}
 	s.rank.issuedAfter(s.last, &a.Event)
+	s.knows(a)
 	s.tail, s.last = &a.Event, &a.Event
 	if a.after == nil {
 		a.begin()
@@ -96,6 +107,24 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 		a.after.WhenDone(a.begin)
 	}
 	return &a.Event, nil
+}
+
+// knows notes what is known when an activity has ended: what is known now; of a device program also what it will say.
+func (s *Stream) knows(a *activity) {
+	line := s.Line()
+	if line == nil {
+		return
+	}
+	at, begin := s.step(), s.Here()
+	a.known = begin
+	if a.run != nil {
+		a.known = order.NewPoint(nil, begin)
+		line.Reach(a.known)
+		if a.issuedAs != nil {
+			a.issuedAs(Issued{at, begin, a.known})
+		}
+	}
+	s.rank.Ended(a.known)
 }
 
 // before is what the activity follows: what is on the stream, and for a device program also what its data needs.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -92,28 +93,38 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// A host hears from others when it waits for what hosts bring about, and not for its device or for messages.
-func TestHeard(t *testing.T) {
+// A host hears from others when it waits for what hosts bring about, and not for its device or for messages. It hears of
+// what hosts know, not of what their devices do.
+func TestHears(t *testing.T) {
 	w, r := newHandy(t)
+	w.KeepOrder()
+	other, err := w.Rank(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	did := other.Line().Advance()
+	launch(t, other.Stream(), us)
+	unheard := other.Stream().Line().Advance()
+	knows := func(m order.Moment) bool { return r.Line().Here().Clock().Knows(m) }
 	wait := func(e *torchemu.Event, at sim.Time) {
 		r.Resumes(r.Parks(e), at)
 	}
 	wait(launch(t, r.Stream(), us), 10*us)
 	wait(r.Stream().Record(), 11*us)
-	if r.Heard() != 0 {
-		t.Errorf("heard until %v by waiting for its device", r.Heard())
-	}
 	wait(torchemu.NewEvent(torchemu.Sleep{}), 11*us)
-	if r.Heard() != 0 {
-		t.Errorf("heard until %v in its sleep", r.Heard())
+	if knows(did) {
+		t.Error("it hears of another host by waiting for its device, or in its sleep")
 	}
 	wait(torchemu.NewEvent(signal{}), 12*us)
-	wait(program(t, w, r.Stream(), us, nil), 13*us)
-	if r.Heard() != 12*us {
-		t.Errorf("heard until %v, want %v", r.Heard(), 12*us)
+	if !knows(did) || knows(unheard) {
+		t.Errorf("it knows of the other host: %v, and of its device: %v; want only the first", knows(did), knows(unheard))
 	}
-	if r.Hears(5 * us); r.Heard() != 12*us {
-		t.Error("a host has unheard something")
+	if own := r.Stream().Line().Advance(); knows(own) {
+		t.Error("it knows what its device does without waiting for it")
+	}
+	mark := launch(t, r.Stream(), us)
+	if r.LearnsAll(); !r.Line().Here().Clock().Covers(mark.Known().Clock()) {
+		t.Error("it does not know what it has waited for")
 	}
 }
 

@@ -3,6 +3,7 @@ package torchemu
 import (
 	"slices"
 
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
@@ -16,7 +17,8 @@ type Rank struct {
 	stream      *Stream
 	streams     int // other streams than that
 	outstanding []*Event
-	heard       sim.Time
+	line        *order.Line
+	ends        []*order.Point // of operations that it has issued and has not waited for
 	fate
 }
 
@@ -37,13 +39,6 @@ func (r *Rank) Launch() sim.Time {
 	r.Spend(r.slowed(sim.Time(r.world.Topology.LaunchOverhead())))
 	return r.clock
 }
-
-// Heard is until when the rank's host may know what other ranks' hosts have seen: when it last ended a wait for something
-// that these bring about, other than by operations between ranks.
-func (r *Rank) Heard() sim.Time { return r.heard }
-
-// Hears says that the host knows all that hosts have seen up to a time.
-func (r *Rank) Hears(at sim.Time) { r.heard = max(r.heard, at) }
 
 // Sleep is the reason of an event that a host waits for to let time pass: nobody else brings it about.
 type Sleep struct{}
@@ -108,10 +103,14 @@ func (r *Rank) Outstanding() *Event {
 func (r *Rank) Rest() *Event {
 	r.dropDone()
 	if len(r.outstanding) == 0 {
+		r.LearnsAll()
 		return nil
 	}
 	rest := &allOf{slices.DeleteFunc(slices.Clone(r.outstanding), (*Event).Done)}
 	e, left := NewEvent(rest), len(rest.parts)
+	if r.line != nil {
+		e.known = order.NewPoint(nil, r.ends...).Seal()
+	}
 	for _, part := range rest.parts {
 		part.WhenDone(func() {
 			if left--; left == 0 || part.err != nil {

@@ -70,12 +70,13 @@ type Wait struct {
 	from    sim.Time
 	name    string // what for, where that is recorded
 	listens bool   // for what another rank's host may bring about
+	event   *Event // what it waits for
 }
 
 // Parks notes that the rank's host waits for e from now on.
 func (r *Rank) Parks(e *Event) Wait {
 	r.clock = r.Now()
-	wait := Wait{from: r.clock, listens: fromHosts(e.reason)}
+	wait := Wait{from: r.clock, listens: fromHosts(e.reason), event: e}
 	if !e.Done() && r.world.Trace.Wants(r.ID, r.clock) {
 		wait.name = e.Reason().String()
 	}
@@ -90,9 +91,10 @@ func (w Wait) Unrecorded() Wait {
 
 // Resumes lets the host's clock catch up with what it has waited for.
 func (r *Rank) Resumes(w Wait, at sim.Time) {
-	if w.listens {
-		r.Hears(at)
+	if w.listens && w.event.Known() == nil {
+		r.Hears()
 	}
+	r.Learns(w.event)
 	r.Reach(at)
 	if w.name != "" && r.clock > w.from {
 		r.world.Trace.Span(trace.Span{Rank: r.ID, Wait: true, Name: w.name, Start: w.from, End: r.clock})

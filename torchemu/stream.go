@@ -3,6 +3,7 @@ package torchemu
 import (
 	"slices"
 
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
@@ -15,6 +16,7 @@ type Stream struct {
 	tail *Event // the last operation; nil before the first
 	last *Event // the last kernel or copy
 
+	line      *order.Line
 	unsettled []*Event // operations that had not settled when they were added; the settled ones at the front are dropped
 }
 
@@ -31,6 +33,9 @@ func (s *Stream) Tail() *Event {
 
 // Wait makes all later operations of the stream start after e. The host does not wait.
 func (s *Stream) Wait(e *Event) {
+	if line := s.Line(); line != nil {
+		line.Learn(e.Known())
+	}
 	if !e.Settled() {
 		s.dropSettled()
 		s.unsettled = append(s.unsettled, e)
@@ -59,9 +64,12 @@ func (s *Stream) dropSettled() {
 func (s *Stream) Record() *Event {
 	issued, tail := s.rank.Now(), s.Tail()
 	if tail == nil {
-		return Past(issued)
+		e := Past(issued)
+		e.known = s.Here()
+		return e
 	}
 	e := NewEvent(follows{tail})
+	e.known = s.Here()
 	s.dropSettled()
 	afterSettled(s.unsettled, e.Settle)
 	tail.WhenDone(func() {

@@ -152,6 +152,7 @@ func firstMissing(events []*Event) *Event {
 func join(events []*Event) *Event {
 	a := &allOf{events}
 	e := NewEvent(a)
+	e.known = knownOf(events)
 	AfterAll(events, func(latest sim.Time) {
 		err := FirstError(a.parts)
 		a.parts = nil // or a chain would keep all that ever was in it

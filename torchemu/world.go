@@ -22,6 +22,7 @@ import (
 	"fmt"
 
 	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 	"github.com/torchemu/torchemu/torchemu/trace"
@@ -34,6 +35,7 @@ type World struct {
 	Network  *network.Network
 	Trace    trace.Recorder // see Record
 	Programs Programs       // device programs that are driven from outside; nil when there are none
+	Lanes    *order.Lanes   // of hosts, streams and groups; nil when no order is kept, see KeepOrder
 
 	ranks []*Rank
 	damage

@@ -58,7 +58,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 	if s.kind == sets {
 		c.clock = nil
 	}
-	c.clock.join(knows)
+	c.clock.Join(knows)
 	c.fell = c.fell || s.kind == sets || value < old
 	c.version++
 	c.last = a
@@ -71,7 +71,7 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 func (k *checker) missed(p place, c *cell, a *access, knows clock, value int64) {
 	left := c.met[:0]
 	for _, w := range c.met {
-		if knows.knows(w.by.issue) {
+		if knows.Knows(w.by.issue) {
 			continue // it is over for whoever changes the word
 		}
 		left = append(left, w)
@@ -120,8 +120,8 @@ func (k *checker) satisfied(x *waiter) clock {
 		return nil
 	}
 	c, p := x.cell(), x.by.pe
-	knows := x.by.known.clone()
-	knows.join(c.clock)
+	knows := x.by.known.Clone()
+	knows.Join(c.clock)
 	k.note(x.place, &access{origin: x.by, moment: x.by.issue, kind: waits, lo: x.lo, hi: x.hi}, knows)
 	c.met = slices.DeleteFunc(c.met, func(w *met) bool { return w.by.pe == p })
 	c.met = append(c.met, &met{x, x.load()})
@@ -162,7 +162,7 @@ func (k *checker) heard(p place, knows clock) clock {
 	if k == nil {
 		return nil
 	}
-	all := knows.clone()
-	all.join(p.cell().clock)
+	all := knows.Clone()
+	all.Join(p.cell().clock)
 	return all
 }

@@ -1,13 +1,24 @@
 package prim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/order"
+)
 
 // checker finds accesses that nothing orders. All methods do nothing for a machine without one.
 type checker struct {
 	machine *Machine
-	lanes   int32 // lane 0 is the host's
-	host    agent
-	past    []history // by rank
+	lanes   *order.Lanes
+	host    agent // of who prepares memory, which is over for all programs that start later
+}
+
+func newChecker(m *Machine) *checker {
+	lanes := m.Lanes
+	if lanes == nil {
+		lanes = &order.Lanes{}
+	}
+	return &checker{machine: m, lanes: lanes, host: agent{last: moment{Lane: lanes.New()}}}
 }
 
 // pair is what is reported once.
@@ -22,8 +33,7 @@ func (k *checker) newLane() int32 {
 	if k == nil {
 		return 0
 	}
-	k.lanes++
-	return k.lanes
+	return k.lanes.New()
 }
 
 // advance begins an agent's next moment.
@@ -39,45 +49,63 @@ func (k *checker) release(a *agent) clock {
 	if k == nil {
 		return nil
 	}
-	return a.now.clone()
+	return a.now.Clone()
 }
 
 // learn tells an agent what somebody else knew.
 func (k *checker) learn(a *agent, knows clock) {
 	if k != nil {
-		a.now.join(knows)
+		a.now.Join(knows)
 	}
 }
 
 // union is what two know together; the first may be changed.
 func (k *checker) union(a, b clock) clock {
 	if k != nil {
-		a.join(b)
+		a.Join(b)
 	}
 	return a
 }
 
 // order lets a program that starts know what is before its task.
 func (k *checker) order(p *pe, j *Job) {
-	if k == nil {
-		return
+	switch {
+	case k == nil:
+	case j.Known != nil:
+		knows := j.Known.Clock().Clone()
+		knows.Join(k.host.now)
+		p.begin(knows)
+	default:
+		k.follow(p, j)
 	}
+}
+
+// follow lets it know what the tasks before it have done, on its worker and of those that it was told.
+func (k *checker) follow(p *pe, j *Job) {
 	own := &p.pipes[Scalar].agent
-	own.now.join(k.host.now)
+	own.now.Join(k.host.now)
 	for _, o := range k.machine.ranks[p.rank].pes {
-		own.now.join(o.pipes[Scalar].now)
+		own.now.Join(o.pipes[Scalar].now)
 	}
 	for _, before := range j.After {
 		for _, c := range before.programs {
-			own.now.join(c.scalar().now)
+			own.now.Join(c.scalar().now)
 		}
 	}
-	for rank := range k.machine.ranks {
-		since := j.Heard
-		if rank < len(j.Since) {
-			since = max(since, j.Since[rank])
+}
+
+// begin makes the PE one where a program starts that knows so much, and perhaps not what was there before it.
+func (p *pe) begin(knows clock) {
+	for i := range p.pipes {
+		q := &p.pipes[i].agent
+		if !knows.Knows(q.last) {
+			q.last = moment{Lane: p.machine.check.newLane()}
 		}
-		own.now.join(k.past[rank].knownAt(since))
+		q.now = knows.Clone()
+	}
+	p.flight.knows, p.lock = nil, newInterlock()
+	if p.scratch != nil {
+		p.scratch.shadow = newShadow()
 	}
 }
 
@@ -87,7 +115,7 @@ func (k *checker) chained(x *chains, knows *clock) moment {
 		return moment{}
 	}
 	at := x.next(*knows)
-	knows.set(at)
+	knows.Set(at)
 	return at
 }
 
@@ -107,7 +135,7 @@ func (k *checker) place(ch *channel, s *message) {
 		own.lane = k.newLane()
 	}
 	own.tick++
-	s.lane = moment{own.lane, own.tick}
+	s.lane = moment{Lane: own.lane, Tick: own.tick}
 	s.after = [2]*message{own.last, other.latest(s.clock)}
 	own.last = s
 	own.keep(s, ch.pe)
@@ -120,11 +148,11 @@ func (k *checker) landing(s *message) {
 	}
 	for _, before := range s.after {
 		if before != nil {
-			s.clock.join(before.clock)
+			s.clock.Join(before.clock)
 		}
 	}
-	s.clock.join(s.fence.learned(k))
-	s.clock.set(s.lane)
+	s.clock.Join(s.fence.learned(k))
+	s.clock.Set(s.lane)
 	s.after, s.fence = [2]*message{}, nil
 }
 
@@ -146,6 +174,9 @@ func (k *checker) access(p place, o *origin, kind accessKind, at moment, knows c
 }
 
 func (k *checker) note(p place, a *access, knows clock) {
+	if p.mirror != nil {
+		p.mirror(p.lo, p.hi, a.kind.changes(), a.origin.String())
+	}
 	var clashing, before *access
 	unwritten := -1
 	p.shadow.each(p.lo, p.hi, func(x *stretch[accesses]) {

@@ -34,7 +34,8 @@
 //   - With [Task.Interlock], an instruction comes after all earlier ones that share bytes of the scratch memory with it,
 //     unless both only read them.
 //   - A task starts after the tasks before it on its workers and after those it was told to follow; their pipes have
-//     run empty, but what they sent may still be under way. It also comes after what had ended by [Task.Since].
+//     run empty, but what they sent may still be under way. Where [Task.Known] is given, it starts after that only: a rank
+//     may have several streams.
 //
 // # Time
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -319,19 +320,20 @@ func TestFailedInsteadOfTheEndOfTheRun(t *testing.T) {
 	}
 }
 
-// What had ended before the hosts agreed on a moment is over for a task; what ended later is not, nor without agreement. So
-// is what a rank did before a moment that the task's rank knows of that one, and of no other.
-func TestSince(t *testing.T) {
+// What had ended before is over for a task if it is known; what is not known of is not, also of the own rank.
+func TestKnown(t *testing.T) {
 	for _, c := range []struct {
-		since func(ended sim.Time) (heard sim.Time, since []sim.Time)
+		name  string
+		taker int
+		known func(first *prim.Job) *order.Point
 		races bool
 	}{
-		{func(ended sim.Time) (sim.Time, []sim.Time) { return ended, nil }, false},
-		{func(ended sim.Time) (sim.Time, []sim.Time) { return ended - 1, nil }, true},
-		{func(sim.Time) (sim.Time, []sim.Time) { return 0, nil }, true},
-		{func(ended sim.Time) (sim.Time, []sim.Time) { return 0, []sim.Time{ended} }, false},
-		{func(ended sim.Time) (sim.Time, []sim.Time) { return 0, []sim.Time{ended - 1, ended} }, true},
-		{func(ended sim.Time) (sim.Time, []sim.Time) { return ended - 1, []sim.Time{ended, 0} }, false},
+		{"nothing", 1, func(*prim.Job) *order.Point { return order.NewPoint(nil).Seal() }, true},
+		{"what it did", 1, func(first *prim.Job) *order.Point { return order.NewPoint(first.Knows()).Seal() }, false},
+		{"all before on its worker", 1, func(*prim.Job) *order.Point { return nil }, true},
+		{"nothing, on its own rank", 0, func(*prim.Job) *order.Point { return order.NewPoint(nil).Seal() }, true},
+		{"what it did, on its own rank", 0, func(first *prim.Job) *order.Point { return order.NewPoint(first.Knows()).Seal() }, false},
+		{"all before on its own rank", 0, func(*prim.Job) *order.Point { return nil }, false},
 	} {
 		m := machine(t, 2, prim.Options{Check: true})
 		w := window(t, m, 1024)
@@ -350,17 +352,51 @@ func TestSince(t *testing.T) {
 				t.Fatal(turn, err)
 			}
 		}
-		heard, since := c.since(m.Now())
-		if _, err := m.Submit(prim.Task{Name: "take", Workers: []int{1}, Heard: heard, Since: since, Kernel: func(c *prim.Context) error {
-			c.Load(c.Tile(0, 5), w.At(1, 0))
+		if _, err := m.Submit(prim.Task{Name: "take", Workers: []int{c.taker}, Known: c.known(first), Kernel: func(k *prim.Context) error {
+			k.Load(k.Tile(0, 5), w.At(1, 0))
 			return nil
 		}}); err != nil {
 			t.Fatal(err)
 		}
 		var races *prim.FindingsError
 		if err := m.Run(); errors.As(err, &races) != c.races {
-			t.Errorf("heard %v, since %v: %v, want races: %v", heard, since, err, c.races)
+			t.Errorf("%s: %v, want races: %v", c.name, err, c.races)
 		}
+	}
+}
+
+// A host's deeds are in the order that is known of, with those of programs and of other hosts.
+func TestDeedsOfHosts(t *testing.T) {
+	for _, waits := range []bool{false, true} {
+		var lanes order.Lanes
+		m, host := machine(t, 2, prim.Options{Check: true}), lanes.NewLine()
+		w := window(t, m, 64)
+		give, err := m.Submit(prim.Task{Name: "give", Workers: []int{0}, Known: host.Here(), Kernel: func(c *prim.Context) error {
+			c.Put(w.At(1, 0), w.At(0, 32), 8)
+			c.Quiet()
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !give.Ended() {
+			if turn, _, err := m.Advance(1); err != nil || turn.Program != nil && !turn.Program.Resume() {
+				t.Fatal(turn, err)
+			}
+		}
+		if waits {
+			host.Learn(order.NewPoint(give.Knows()).Seal())
+		}
+		at := host.Advance()
+		w.Look(1, 4, 12, true, &prim.Deed{What: "fill_", Site: "train.py:9", Rank: 1, At: at, Known: host.Here().Clock()})
+		err = m.News()
+		if waits {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		wantText(t, err, "unordered writes", "put by kernel \"give\" on rank 0", "fill_ by rank 1 at train.py:9, bytes 4 to 12")
 	}
 }
 

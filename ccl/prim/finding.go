@@ -168,9 +168,9 @@ func (x clash) diagnose(knows clock) (Kind, string) {
 		return plainKind(a, b), samePE(a, b)
 	case a.kind.isAtomic() || b.kind.isAtomic():
 		return wordRace(a, b)
-	case a.kind.changes() && knows.knows(a.issue):
+	case a.kind.changes() && knows.Knows(a.issue):
 		return SignalOvertakes, overtaken(a, b)
-	case b.kind.changes() && a.known.knows(b.issue):
+	case b.kind.changes() && a.known.Knows(b.issue):
 		return SignalOvertakes, overtaken(b, a)
 	}
 	if s := staleBetween(a, b); s != nil {

@@ -35,6 +35,7 @@ type region struct {
 	shadow     shadow
 	signallers []int         // ranks that have changed words here
 	cells      map[int]*cell // by offset in the region; what the checker knows of words
+	mirror     func(lo, hi int, writes bool, what string)
 }
 
 // place is some bytes of a region.
@@ -130,13 +131,6 @@ func (m *Machine) checkDomain(name string, ranks []int) error {
 		}
 	}
 	return nil
-}
-
-// HostWrote notes that the host may have written all of a window, from outside.
-func (w *Window) HostWrote() {
-	for _, r := range w.Ranks {
-		w.machine.check.hostWrites(place{w.on(r), 0, w.Bytes})
-	}
 }
 
 // Storage is the memory of a rank that is a member; nil when it was attached. It has to be written in place.

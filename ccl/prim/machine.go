@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -22,6 +23,7 @@ type Config struct {
 	Network  *network.Network
 	Topology *topology.Topology
 	PEs      []topology.DeviceID // of each rank: where its memory is and its block 0 runs; see [Task.Blocks]
+	Lanes    *order.Lanes        // of the checker, where others use it too; nil for some of its own
 	Options
 }
 
@@ -91,7 +93,7 @@ func New(c Config) *Machine {
 		m.random = rand.New(rand.NewPCG(c.Seed, 0))
 	}
 	if c.Check {
-		m.check = &checker{machine: m, past: make([]history, len(m.ranks))}
+		m.check = newChecker(m)
 	}
 	for r := range m.ranks {
 		m.ranks[r] = &rank{id: r}
@@ -132,7 +134,7 @@ func (m *Machine) newPE(r, block int) *pe {
 	p.chains.check = m.check
 	for i := range p.pipes {
 		p.pipes[i].pe, p.pipes[i].id = p, Pipe(i)
-		p.pipes[i].agent.last.lane = m.check.newLane()
+		p.pipes[i].agent.last.Lane = m.check.newLane()
 	}
 	return p
 }

@@ -24,7 +24,7 @@ type lineup struct {
 // latest is the last message whose sending somebody knows of; nil when there is none. Earlier ones are forgotten.
 func (l *lineup) latest(knows clock) *message {
 	for i := len(l.sent) - 1; i >= 0; i-- {
-		if knows.knows(l.sent[i].posted) {
+		if knows.Knows(l.sent[i].posted) {
 			l.sent = l.sent[i:]
 			return l.sent[0]
 		}
@@ -74,11 +74,11 @@ func (c *Context) Fence() {
 func (ch *channel) setFence(knows clock) {
 	f := &fence{before: ch.fence}
 	for _, side := range ch.chains.sent {
-		if knows.knows(side.posted) {
+		if knows.Knows(side.posted) {
 			f.sent = append(f.sent, side)
 		}
 	}
-	ch.chains.sent = slices.DeleteFunc(ch.chains.sent, func(s *message) bool { return knows.knows(s.posted) })
+	ch.chains.sent = slices.DeleteFunc(ch.chains.sent, func(s *message) bool { return knows.Knows(s.posted) })
 	ch.epoch++
 	ch.fence = f
 }
@@ -122,11 +122,11 @@ type chains struct {
 // next is a moment in a lane for who knows that.
 func (x *chains) next(knows clock) moment {
 	for i := range x.lanes {
-		if knows.knows(x.lanes[i]) {
-			x.lanes[i].tick++
+		if knows.Knows(x.lanes[i]) {
+			x.lanes[i].Tick++
 			return x.lanes[i]
 		}
 	}
-	x.lanes = append(x.lanes, moment{x.check.newLane(), 1})
+	x.lanes = append(x.lanes, moment{Lane: x.check.newLane(), Tick: 1})
 	return x.lanes[len(x.lanes)-1]
 }

@@ -11,6 +11,7 @@ type origin struct {
 	site  site
 	issue moment // of the program, when it issued the operation
 	known clock  // what the program knew then; never changed
+	host  int    // whose host it is that does it, if no program does: the rank plus one
 
 	number int // among the PE's operations
 	stages int // effects it has had started, for the search of states
@@ -28,7 +29,10 @@ func (c *Context) origin(what string, p Pipe) *origin {
 
 // String is the operation with its kernel, rank and line.
 func (o *origin) String() string {
-	if o.pe == nil {
+	switch {
+	case o.host > 0:
+		return fmt.Sprintf("%s by rank %d at %v", o.what, o.rank(), o.site)
+	case o.pe == nil:
 		return o.what
 	}
 	return fmt.Sprintf("%s by kernel %q on rank %d at %v", o.what, o.name, o.pe.rank, o.site)
@@ -36,7 +40,7 @@ func (o *origin) String() string {
 
 func (o *origin) rank() int {
 	if o.pe == nil {
-		return -1
+		return o.host - 1
 	}
 	return o.pe.rank
 }

@@ -275,7 +275,6 @@ func (c *Context) End(err error) {
 		m.failed = append(m.failed, fmt.Errorf("kernel %q on rank %d: %w", c.job.Name, c.Rank(), err))
 		return
 	}
-	m.check.remember(c)
 	c.job.programEnded()
 }
 

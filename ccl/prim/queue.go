@@ -78,7 +78,7 @@ func (q *Queue) serve() {
 func (q *Queue) post(s *sending) {
 	m, k := s.pe.machine, q.sent%len(q.slots)
 	q.sent++
-	knows := m.check.union(s.known.clone(), q.knows)
+	knows := m.check.union(s.known.Clone(), q.knows)
 	slot := q.window.on(q.To)
 	at := place{slot, k * q.SlotBytes, k*q.SlotBytes + s.src.hi - s.src.lo}
 	msg := &message{origin: s.origin, to: q.To, posted: s.issue, clock: knows, dst: at}
@@ -131,7 +131,7 @@ func (q *Queue) hand(r *receiving) {
 	q.taken++
 	x.full = false
 	r.event.value = int64(x.bytes)
-	knows := m.check.union(r.known.clone(), x.knows)
+	knows := m.check.union(r.known.Clone(), x.knows)
 	n := min(x.bytes, r.dst.hi-r.dst.lo)
 	data := m.take(place{q.window.on(q.To), k * q.SlotBytes, k*q.SlotBytes + n}, r.origin, r.issue, knows)
 	m.carrier.send(r.pe.device, r.pe.device, n, m.effect(r.origin, func() {

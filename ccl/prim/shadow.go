@@ -48,7 +48,7 @@ func overwrite(s *shadow, lo, hi int, a *access) {
 // note adds an access that leaves the bytes' history as it is.
 func (x *accesses) note(a *access) {
 	for i, o := range x.others {
-		if o.lane == a.lane && o.kind == a.kind {
+		if o.Lane == a.Lane && o.kind == a.kind {
 			x.others[i] = a
 			return
 		}
@@ -64,11 +64,11 @@ func (x *accesses) written() bool {
 // conflict returns an access that is in no order with a new one although one of them changes what the other sees; nil
 // when there is none.
 func (x *accesses) conflict(a *access, knows clock) *access {
-	if x.write != nil && !knows.knows(x.write.moment) {
+	if x.write != nil && !knows.Knows(x.write.moment) {
 		return x.write
 	}
 	for _, o := range x.others {
-		if conflicting(o, a) && !knows.knows(o.moment) {
+		if conflicting(o, a) && !knows.Knows(o.moment) {
 			return o
 		}
 	}

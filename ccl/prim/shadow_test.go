@@ -20,7 +20,7 @@ func (b *bytewise) note(a *access) {
 		if b.others[i] == nil {
 			b.others[i] = map[moment]*access{}
 		}
-		b.others[i][moment{a.lane, uint32(a.kind)}] = a
+		b.others[i][moment{Lane: a.Lane, Tick: uint32(a.kind)}] = a
 	}
 }
 
@@ -32,7 +32,7 @@ func TestSpansAreWhatTheirBytesAre(t *testing.T) {
 		var want bytewise
 		for step := range 40 {
 			lo := rng.IntN(64)
-			a := &access{moment: moment{int32(rng.IntN(3)), uint32(step)}, kind: accessKind(rng.IntN(3)), lo: lo, hi: lo + 1 + rng.IntN(64-lo)}
+			a := &access{moment: moment{Lane: int32(rng.IntN(3)), Tick: uint32(step)}, kind: accessKind(rng.IntN(3)), lo: lo, hi: lo + 1 + rng.IntN(64-lo)}
 			want.note(a)
 			if a.kind == writes {
 				overwrite(&s, a.lo, a.hi, a)
@@ -61,7 +61,7 @@ func compare(t *testing.T, seed uint64, s *shadow, want *bytewise) {
 				t.Fatalf("seed %d: byte %d has %d accesses since a write, want %d", seed, at, len(x.of.others), len(want.others[at]))
 			}
 			for _, o := range x.of.others {
-				if want.others[at][moment{o.lane, uint32(o.kind)}] != o {
+				if want.others[at][moment{Lane: o.Lane, Tick: uint32(o.kind)}] != o {
 					t.Fatalf("seed %d: byte %d has another access", seed, at)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
@@ -23,10 +24,8 @@ type Task struct {
 	Interlock bool
 	// Failed is called when a program ends with an error, instead of ending the run; it cancels the job.
 	Failed func(c *Context, err error)
-	// Heard is up to when the hosts have seen to the order of things: what programs that had ended by then did is over for
-	// the task. 0: nothing is known. Since is the same by rank, for the programs of that rank, in addition.
-	Heard sim.Time
-	Since []sim.Time
+	// Known is what is over for the task; nil for all that its workers did before, in other tasks.
+	Known *order.Point
 }
 
 // Job is a task that has been submitted.
@@ -45,6 +44,15 @@ func (j *Job) Ended() bool { return j.ended }
 
 // Began is when the job started, which it has to have done.
 func (j *Job) Began() sim.Time { return j.began }
+
+// Knows is what is over for who follows the job: all that its programs, which have ended, know.
+func (j *Job) Knows() order.Clock {
+	var all clock
+	for _, c := range j.programs {
+		all.Join(c.scalar().now)
+	}
+	return all
+}
 
 // Programs are the programs of a job that has started, worker by worker.
 func (j *Job) Programs() []*Context { return j.programs }

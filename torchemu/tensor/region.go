@@ -81,3 +81,42 @@ func (r region) joined(o region) (both region, ok bool) {
 	ok = r.to == o.from && r.gaps == nil && o.gaps == nil
 	return region{from: r.from, to: o.to}, ok
 }
+
+// Runs calls yield for the stretches of bytes of the storage, from one up to another, that the tensor's elements are in.
+func (t *Tensor) Runs(yield func(from, to int) bool) {
+	at := t.region()
+	if at.gaps == nil {
+		if at.from < at.to {
+			yield(at.from, at.to)
+		}
+		return
+	}
+	t.layout.runs(t.dtype.Size(), yield)
+}
+
+// runs calls yield for the stretches of bytes that the elements, of so many bytes each, are in, row by row.
+func (l Layout) runs(size int, yield func(from, to int) bool) {
+	inner, whole := len(l.Shape), size // the dimensions from inner on lie one after another
+	for inner > 0 && (l.Strides[inner-1]*size == whole || l.Shape[inner-1] == 1) {
+		inner--
+		whole *= l.Shape[inner]
+	}
+	index := make([]int, inner)
+	for at := l.Offset * size; ; {
+		if !yield(at, at+whole) {
+			return
+		}
+		i := inner - 1
+		for ; i >= 0; i-- {
+			at += l.Strides[i] * size
+			if index[i]++; index[i] < l.Shape[i] {
+				break
+			}
+			at -= l.Strides[i] * size * l.Shape[i]
+			index[i] = 0
+		}
+		if i < 0 {
+			return
+		}
+	}
+}

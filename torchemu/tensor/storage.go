@@ -18,7 +18,8 @@ type Storage struct {
 	held     *hold
 	n        int
 	exported bool
-	uses     []use // by operations in flight
+	uses     []use   // by operations in flight
+	touches  []touch // by deeds, where somebody looks for those that nothing orders
 	cleanup  runtime.Cleanup
 }
 

@@ -98,4 +98,4 @@ func (s *Storage) Overwritten() bool {
 }
 
 // Forget forgets the operations in flight, which will never be done.
-func (s *Storage) Forget() { s.uses = nil }
+func (s *Storage) Forget() { s.uses, s.touches = nil, nil }

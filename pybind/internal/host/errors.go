@@ -13,6 +13,7 @@ import (
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
 // separator stands between the exception's name, the message, and what else there is.
@@ -55,12 +56,13 @@ func exceptionOf(err error) string {
 	var killed *torchemu.KilledError
 	var stuck *prim.DeadlockError
 	var races *prim.FindingsError
+	var unordered *tensor.UnorderedError
 	switch {
 	case errors.As(err, &f):
 		return f.exception
 	case errors.As(err, &deadlock), errors.As(err, &stuck):
 		return "DeadlockError"
-	case errors.As(err, &races):
+	case errors.As(err, &races), errors.As(err, &unordered):
 		return "RaceError"
 	case errors.As(err, &mismatch):
 		return "MismatchError"

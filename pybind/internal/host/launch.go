@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -19,7 +20,8 @@ type Launch struct {
 	job     *prim.Job // nil before it starts
 	event   *torchemu.Event
 	windows []*prim.Window // that exist only for it
-	heard   sim.Time       // by the host that issued it
+	issued  torchemu.Issued
+	race    error // between it and another operation of its rank, on a tensor that it was given
 }
 
 // LaunchOn puts a kernel, which Python drives, on a stream, and returns the handle of the launch. The windows exist only for
@@ -28,19 +30,24 @@ func (m *Machine) LaunchOn(s *torchemu.Stream, t prim.Task, uses []*tensor.Tenso
 	if most := m.Topology.CubesPerSIP() * m.Topology.PEsPerCube(); t.Blocks < 1 || t.Blocks > most {
 		return 0, Raise("ValueError", "a grid of %d programs: a rank has 1 to %d PEs, one for each program", t.Blocks, most)
 	}
-	l := &Launch{machine: m, stream: s, task: t, windows: windows, heard: s.Rank().Heard()}
+	l := &Launch{machine: m, stream: s, task: t, windows: windows}
 	l.task.Workers, l.task.Done, l.task.Failed = []int{s.Rank().ID}, l.done, l.failed
 	handle = Register(l)
 	l.event, err = s.Program(torchemu.Program{
 		Name: t.Name, Uses: uses, Report: l.report,
-		Start: func(sim.Time) { l.start(handle) },
+		Start:  func(sim.Time) { l.start(handle) },
+		Issued: func(i torchemu.Issued) { l.issued = i },
 	})
 	if err != nil {
 		Forget(handle)
 		return 0, err
 	}
 	m.begin(l)
+	if m.home.Lanes != nil {
+		l.mirror(uses)
+	}
 	l.event.WhenDone(func() {
+		l.seal()
 		l.free()
 		m.over(l)
 	})
@@ -69,13 +76,19 @@ func ParseWindows(text string) ([]*prim.Window, error) {
 	return list, nil
 }
 
-// start submits the task. It follows what its host had heard of when it issued it, and what operations between ranks have
-// made sure of since.
+// seal says that all is known that will be when the launch is over.
+func (l *Launch) seal() {
+	if l.issued.End != nil {
+		l.issued.End.Seal()
+	}
+}
+
+// start submits the task.
 func (l *Launch) start(handle int64) {
 	if l.event != nil && l.event.Done() { // it was abandoned
 		return
 	}
-	l.task.Heard, l.task.Since = l.heard, l.machine.home.Backend.Known(l.stream.Rank().ID)
+	l.task.Known = l.issued.Begin
 	job, err := l.machine.Submit(l.task)
 	if err != nil {
 		panic(err) // cannot be: the rank exists, and the blocks were counted
@@ -87,7 +100,11 @@ func (l *Launch) start(handle int64) {
 // done ends the launch; with what the checker has found so far, if that is new.
 func (l *Launch) done() {
 	delete(l.machine.jobs, l.job)
-	l.event.Fail(l.machine.News(), l.machine.Now())
+	if l.issued.End != nil {
+		l.issued.End.Tell(l.job.Knows())
+		l.seal()
+	}
+	l.event.Fail(errors.Join(l.race, l.machine.News()), l.machine.Now())
 }
 
 // failed ends the launch with a program's error.
@@ -178,7 +195,7 @@ func (m *Machine) WindowTensor(w *prim.Window, rank int, d dtype.DType, dims []i
 	if err != nil {
 		return 0, err
 	}
-	w.HostWrote()
+	m.home.symmetric[s] = part{w, rank}
 	h := &holders{}
 	h.Add(1) // the window
 	return m.home.register(t, h), nil

@@ -161,11 +161,13 @@ func MachineOfWorld(w *World, o prim.Options) (int64, error) {
 	if w.Programs != nil {
 		return 0, Raise("RuntimeError", "this World has a machine already")
 	}
-	m := newMachine(prim.New(w.configOf(w.Topology.SIPs(), o)), w)
-	w.Programs, w.Backend.Kernels = m.Machine, m
 	if o.Check {
-		w.Backend.KeepOrder()
+		w.KeepOrder()
 	}
+	c := w.configOf(w.Topology.SIPs(), o)
+	c.Lanes = w.Lanes
+	m := newMachine(prim.New(c), w)
+	w.Programs, w.Backend.Kernels = m.Machine, m
 	return Register(m), nil
 }
 

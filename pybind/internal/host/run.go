@@ -8,7 +8,7 @@ import (
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
-	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/order"
 )
 
 // collectiveRun is a collective that runs as a kernel, which Python drives. It implements distributed.KernelRun.
@@ -51,10 +51,10 @@ func (m *Machine) Start(c distributed.KernelCall) (distributed.KernelRun, error)
 }
 
 // Join implements distributed.KernelRun.
-func (r *collectiveRun) Join(index int, heard sim.Time) {
+func (r *collectiveRun) Join(index int, known *order.Point) {
 	k, m := r.members[index], r.machine
 	t := prim.Task{
-		Name: r.Name, Workers: []int{r.Ranks[index]}, Interlock: true, Heard: heard, Since: m.home.Backend.Known(r.Ranks[index]),
+		Name: r.Name, Workers: []int{r.Ranks[index]}, Interlock: true, Known: known,
 		Done:   func() { r.ended(k, nil) },
 		Failed: func(_ *prim.Context, err error) { r.ended(k, err) },
 	}
@@ -73,6 +73,9 @@ func (r *collectiveRun) ended(k *member, err error) {
 		return
 	}
 	delete(r.machine.jobs, k.job)
+	if err == nil {
+		r.Knows(k.index, k.job.Knows())
+	}
 	err = errors.Join(err, r.machine.News())
 	if r.running--; r.running == 0 {
 		r.finish()

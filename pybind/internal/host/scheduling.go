@@ -38,7 +38,7 @@ func NewSpawn(w *World, n int, policy string, seed uint64) (handle int64, err er
 		if err != nil {
 			return 0, err
 		}
-		r.Hears(w.Engine.Now()) // whoever spawns it may know of everything
+		r.HearsAll() // whoever spawns it may know of everything
 	}
 	return Own(w, &Spawn{multiprocessing.NewScheduler(w.World, n, p), w, n, make([]wait, n)}), nil
 }
@@ -101,10 +101,14 @@ func (s *Spawn) Resume(task int, r *torchemu.Rank) (atRest bool, err error) {
 	w := s.waits[task]
 	if e := s.Outcome(task); e != nil {
 		r.Resumes(w.Wait, e.At())
+		Sees(r, w.waitable)
 		err = e.Err()
 	}
 	return w.isAtRest(), err
 }
+
+// News is what the checker of device programs has found since it was last asked; nil for nothing.
+func (s *Spawn) News() error { return s.world.News() }
 
 // BeginThread adds a thread to a rank and returns its task.
 func (s *Spawn) BeginThread(rank int, name string, daemon bool) (task int) {

@@ -23,6 +23,7 @@ func Limited(w *World, r *torchemu.Rank, e *torchemu.Event, d sim.Time, text str
 			return
 		}
 		cancel()
+		both.Knows(e.Known())
 		both.Fail(e.Err(), e.At())
 	})
 	return both

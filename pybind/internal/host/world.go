@@ -11,6 +11,7 @@ import (
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -26,6 +27,8 @@ type World struct {
 	calls    map[string]distributed.Operation // of collectives, by how Python writes them; see parseOperation
 	launches map[int]*launches                // by rank
 	returned []int64                          // tensors of memory that Python owns; see Returned
+
+	symmetric map[*tensor.Storage]part // storages of symmetric memory
 }
 
 // OpenWorld builds a World, which belongs to the calling thread, and returns its handle.
@@ -34,6 +37,7 @@ func OpenWorld(t *topology.Topology, c *ccl.Config) (handle int64, err error) {
 	w := &World{
 		World: torchemu.NewWorld(t), config: c, thread: unix.Gettid(),
 		calls: map[string]distributed.Operation{}, launches: map[int]*launches{},
+		symmetric: map[*tensor.Storage]part{},
 	}
 	if err := w.furnish(); err != nil {
 		return 0, err

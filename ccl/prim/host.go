@@ -1,0 +1,42 @@
+package prim
+
+import "github.com/torchemu/torchemu/torchemu/order"
+
+// Deed is what somebody else than a program does with memory: a rank's host, or an operation on one of its streams.
+type Deed struct {
+	What, Site string
+	Rank       int
+	At         order.Moment
+	Known      order.Clock // what was over for it; it must not be changed
+}
+
+// origin is the deed as the checker has it.
+func (d *Deed) origin() *origin {
+	return &origin{what: d.What, site: site{text: d.Site}, host: d.Rank + 1, issue: d.At, known: d.Known}
+}
+
+// Look notes that a deed reads bytes of the window in the memory of a rank, or writes them. [Machine.News] has what that
+// conflicts with.
+func (w *Window) Look(rank, lo, hi int, writes bool, d *Deed) {
+	if w.freed || !w.Has(rank) {
+		return
+	}
+	w.machine.check.access(place{w.on(rank), lo, hi}, d.origin(), accessOf(writes), d.At, d.Known)
+}
+
+func accessOf(writing bool) accessKind {
+	if writing {
+		return writes
+	}
+	return reads
+}
+
+// Mirror calls see for whatever programs do with bytes of the window in the memory of a rank. what is the operation and
+// its line.
+func (w *Window) Mirror(rank int, see func(lo, hi int, writes bool, what string)) { w.on(rank).mirror = see }
+
+// Shows says whether the window's memory is these bytes, which were attached.
+func (w *Window) Shows(data []byte) bool {
+	own := w.regions[0].bytes
+	return len(own) > 0 && len(own) == len(data) && &own[0] == &data[0]
+}

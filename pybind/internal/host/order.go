@@ -1,0 +1,100 @@
+package host
+
+import (
+	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// Touch notes a deed's uses of tensors, and of the symmetric memory that some of them are in.
+func (w *World) Touch(u torchemu.Uses, d *tensor.Deed) error {
+	for _, t := range u.Reads {
+		if err := t.Touch(tensor.Read, d); err != nil {
+			return err
+		}
+		w.look(t, false, d)
+	}
+	for _, t := range u.Writes {
+		if err := t.Touch(tensor.Write, d); err != nil {
+			return err
+		}
+		w.look(t, true, d)
+	}
+	return w.News()
+}
+
+// part is a rank's part of a window.
+type part struct {
+	window *prim.Window
+	rank   int
+}
+
+// look lets the checker of device programs see a use of symmetric memory, once all is known that was before it.
+func (w *World) look(t *tensor.Tensor, writes bool, d *tensor.Deed) {
+	p, symmetric := w.symmetric[t.Storage()]
+	if !symmetric {
+		return
+	}
+	d.End.When(func() {
+		deed := &prim.Deed{What: d.What, Rank: d.Rank, At: d.At, Known: d.End.Clock()}
+		for lo, hi := range t.Runs {
+			p.window.Look(p.rank, lo, hi, writes, deed)
+		}
+	})
+}
+
+// News is what the checker of device programs has found since it was last asked; nil for nothing.
+func (w *World) News() error {
+	if m, ok := w.Programs.(*prim.Machine); ok {
+		return m.News()
+	}
+	return nil
+}
+
+// Sees lets a rank's host know what is known once what is behind a handle has ended; of a tensor, what has written its
+// elements.
+func Sees(r *torchemu.Rank, waitable int64) {
+	line := r.Line()
+	if line == nil {
+		return
+	}
+	if t, ok := Lookup(waitable).(Owned[*Placed]); ok {
+		t.Object.Written(r.ID, line.Learn)
+		return
+	}
+	if e, err := PendingOn(waitable); err == nil && e != nil {
+		r.Learns(e)
+	}
+}
+
+// mirror lets storages know what a kernel does with the memory of its arguments.
+func (l *Launch) mirror(uses []*tensor.Tensor) {
+	deeds := map[string]*tensor.Deed{}
+	for _, w := range l.windows {
+		s := storageOf(w, uses)
+		if s == nil {
+			continue
+		}
+		w.Mirror(l.stream.Rank().ID, func(lo, hi int, writes bool, what string) {
+			d := deeds[what]
+			if d == nil {
+				d = l.stream.Deed(what)
+				d.At, d.Known, d.End = l.issued.At, l.issued.Begin.Clock(), l.issued.End
+				deeds[what] = d
+			}
+			if err := s.TouchBytes(lo, hi, tensor.Access(writes), d); err != nil && l.race == nil {
+				l.race = err
+			}
+		})
+	}
+}
+
+// storageOf finds the storage that a window shows.
+func storageOf(w *prim.Window, uses []*tensor.Tensor) *tensor.Storage {
+	for _, t := range uses {
+		if s := t.Storage(); w.Shows(s.Bytes()) {
+			return s
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package order
+
+// Clock is a vector clock: for each lane, up to which of its moments everything is known to be over. Blocks of lanes are
+// shared by clocks and never changed: most of what one clock knows most others know too.
+type Clock []*block
+
+const blockLanes = 16
+
+type block [blockLanes]uint32
+
+// Moment is a point in a lane: a lane is whatever does things strictly one after another.
+type Moment struct {
+	Lane int32
+	Tick uint32
+}
+
+// Lanes gives lanes out.
+type Lanes struct{ last int32 }
+
+// New returns a lane that nothing has used.
+func (l *Lanes) New() int32 {
+	l.last++
+	return l.last
+}
+
+// At is up to which moment of a lane everything is known to be over.
+func (c Clock) At(lane int32) uint32 {
+	if i := int(lane) / blockLanes; i < len(c) && c[i] != nil {
+		return c[i][lane%blockLanes]
+	}
+	return 0
+}
+
+// Knows says whether the moment is over for whoever has the clock.
+func (c Clock) Knows(m Moment) bool { return c.At(m.Lane) >= m.Tick }
+
+// Join makes c know all that o knows.
+func (c *Clock) Join(o Clock) {
+	c.reach(len(o))
+	own := (*c)[:len(o)]
+	for i, b := range o {
+		if own[i] != b {
+			own[i] = latest(own[i], b)
+		}
+	}
+}
+
+// latest is what two blocks know together: one of them, where that is enough.
+func latest(a, b *block) *block {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	aAhead, bAhead := false, false
+	for i, v := range a {
+		aAhead = aAhead || v > b[i]
+		bAhead = bAhead || v < b[i]
+	}
+	switch {
+	case !bAhead:
+		return a
+	case !aAhead:
+		return b
+	}
+	both := *a
+	for i, v := range b {
+		both[i] = max(both[i], v)
+	}
+	return &both
+}
+
+// Set makes c know that a moment is over.
+func (c *Clock) Set(m Moment) {
+	i := int(m.Lane) / blockLanes
+	c.reach(i + 1)
+	var next block
+	if old := (*c)[i]; old != nil {
+		next = *old
+	}
+	next[m.Lane%blockLanes] = m.Tick
+	(*c)[i] = &next
+}
+
+// reach makes room for n blocks.
+func (c *Clock) reach(n int) {
+	if len(*c) < n {
+		*c = append(*c, make(Clock, n-len(*c))...)
+	}
+}
+
+// Clone returns a clock that knows the same.
+func (c Clock) Clone() Clock { return append(Clock(nil), c...) }
+
+// Covers says whether c knows all that o knows.
+func (c Clock) Covers(o Clock) bool {
+	for i, b := range o {
+		if b == nil || i < len(c) && c[i] == b {
+			continue
+		}
+		if i >= len(c) || latest(c[i], b) != c[i] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,108 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/order"
+)
+
+// Deed is an operation of a rank as those see it who look for operations that nothing orders.
+type Deed struct {
+	What  string // with its place in the program
+	Rank  int
+	At    order.Moment
+	Known order.Clock  // what was over for it; it must not be changed
+	End   *order.Point // what is known when it is over
+	Wait  string       // what makes others come after it
+}
+
+// after says whether the deed comes after another one, for what is known.
+func (d *Deed) after(o *Deed) bool { return d == o || d.Known.Knows(o.At) }
+
+// touch is a deed's use of bytes of a storage.
+type touch struct {
+	*Deed
+	at     region
+	access Access
+}
+
+// mostTouches bounds what a storage remembers of parts that are used one by one. Then the first are forgotten that a later
+// deed comes after.
+const mostTouches = 512
+
+// Touch notes that a deed uses the tensor's elements. It is an error when there is another one of the same rank that uses
+// some of them, one of the two writes, and nothing orders them.
+func (t *Tensor) Touch(a Access, d *Deed) error { return t.storage.touched(touch{d, t.region(), a}) }
+
+// TouchBytes is Touch for bytes of the storage from one on up to another one.
+func (s *Storage) TouchBytes(from, to int, a Access, d *Deed) error {
+	return s.touched(touch{d, region{from: from, to: to}, a})
+}
+
+func (s *Storage) touched(next touch) error {
+	var first *touch
+	s.touches = slices.DeleteFunc(s.touches, func(o touch) bool {
+		if !next.at.overlaps(o.at) {
+			return false
+		}
+		if first == nil && next.conflicts(o) {
+			first = &o
+		}
+		return next.replaces(o)
+	})
+	if n := len(s.touches); n > 0 && s.touches[n-1].Deed == next.Deed && s.touches[n-1].access == next.access {
+		if both, ok := s.touches[n-1].at.joined(next.at); ok {
+			next.at, s.touches = both, s.touches[:n-1]
+		}
+	}
+	if len(s.touches) == mostTouches {
+		s.touches = slices.DeleteFunc(s.touches, func(o touch) bool { return o.Rank != next.Rank || next.after(o.Deed) })
+	}
+	s.touches = append(s.touches, next)
+	if first == nil {
+		return nil
+	}
+	return &UnorderedError{*first, next}
+}
+
+// conflicts says whether two uses of the same bytes matter to each other and are in no order.
+func (u touch) conflicts(o touch) bool {
+	return u.Rank == o.Rank && (u.access == Write || o.access == Write) && !u.after(o.Deed) && !o.after(u.Deed)
+}
+
+// replaces says whether an earlier use need not be remembered any more: whoever comes after this one comes after it.
+func (u touch) replaces(o touch) bool {
+	return u.Rank == o.Rank && (u.access == Write || o.access == Read) && u.at.covers(o.at) && u.after(o.Deed)
+}
+
+// Written calls yield for the ends of a rank's deeds that have written some of the tensor's elements and still matter.
+func (t *Tensor) Written(rank int, yield func(end *order.Point)) {
+	at := t.region()
+	for _, u := range t.storage.touches {
+		if u.Rank == rank && u.access == Write && at.overlaps(u.at) {
+			yield(u.End)
+		}
+	}
+}
+
+// UnorderedError says that nothing orders two uses of the same bytes.
+type UnorderedError struct{ first, second touch }
+
+func (e *UnorderedError) Error() string {
+	kind := "unordered read"
+	if e.first.access == Write && e.second.access == Write {
+		kind = "unordered writes"
+	}
+	return fmt.Sprintf("%s: a tensor of rank %d is used while an operation on it is under way\n  %v\n  %v\n  missing: %s",
+		kind, e.first.Rank, e.first, e.second, e.first.Wait)
+}
+
+// String is the use in a line of a report.
+func (u touch) String() string {
+	verb := "reads"
+	if u.access == Write {
+		verb = "writes"
+	}
+	return fmt.Sprintf("%s %s bytes %d to %d", u.What, verb, u.at.from, u.at.to)
+}

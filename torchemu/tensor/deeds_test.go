@@ -1,0 +1,113 @@
+package tensor_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/order"
+	"github.com/torchemu/torchemu/torchemu/tensor"
+)
+
+// TestRunsAreTheElements compares the stretches of random views with the places of their elements, one by one.
+func TestRunsAreTheElements(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		whole, err := tensor.New(dtype.F32, 4, 5, 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := tensor.Layout{Offset: rng.IntN(3), Shape: []int{1 + rng.IntN(4), 1 + rng.IntN(3), 1 + rng.IntN(3)}, Strides: []int{30, 6, 1 + rng.IntN(2)}}
+		if rng.IntN(2) == 0 {
+			l.Shape[0], l.Shape[2], l.Strides[0], l.Strides[2] = l.Shape[2], l.Shape[0], l.Strides[2], l.Strides[0]
+		}
+		view, err := tensor.Over(whole.Storage(), dtype.F32, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got []int
+		for i := range l.Shape[0] {
+			for j := range l.Shape[1] {
+				for k := range l.Shape[2] {
+					want = append(want, 4*(l.Offset+i*l.Strides[0]+j*l.Strides[1]+k*l.Strides[2]))
+				}
+			}
+		}
+		for lo, hi := range view.Runs {
+			for at := lo; at < hi; at += 4 {
+				got = append(got, at)
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Fatalf("seed %d: %+v has its elements at %v, want %v", seed, l, got, want)
+		}
+	}
+}
+
+// naive is a history of deeds, none of which it forgets.
+type naive []struct {
+	*tensor.Deed
+	lo, hi int
+	access tensor.Access
+}
+
+// clashes says whether a deed of some bytes is in no order with an earlier one of the same rank.
+func (n naive) clashes(d *tensor.Deed, lo, hi int, a tensor.Access) bool {
+	for _, o := range n {
+		if o.Rank == d.Rank && o.Deed != d && lo < o.hi && o.lo < hi && (a == tensor.Write || o.access == tensor.Write) &&
+			!d.Known.Knows(o.At) && !o.Known.Knows(d.At) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestTouchAgainstAFullHistory: what a storage has forgotten of random deeds of three streams made no difference, up to
+// the first pair that nothing orders.
+func TestTouchAgainstAFullHistory(t *testing.T) {
+	races, clean := 0, 0
+	for seed := range uint64(2000) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		var lanes order.Lanes
+		lines := []*order.Line{lanes.NewLine(), lanes.NewLine(), lanes.NewLine()}
+		whole, err := tensor.New(dtype.U8, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all naive
+		raced := false
+		for range 3 + rng.IntN(25) {
+			line := lines[rng.IntN(3)]
+			if rng.IntN(8) > 0 {
+				line.Learn(lines[rng.IntN(3)].Here())
+				line.Learn(lines[rng.IntN(3)].Here())
+			}
+			d := &tensor.Deed{What: "deed", Rank: rng.IntN(2), At: line.Advance(), Known: line.Here().Clock(), End: line.Here()}
+			lo := rng.IntN(31)
+			hi, a := lo+1+rng.IntN(32-lo), tensor.Access(rng.IntN(3) == 0)
+			want := all.clashes(d, lo, hi, a)
+			if got := whole.Storage().TouchBytes(lo, hi, a, d); (got != nil) != want {
+				t.Fatalf("seed %d: %v, want a report: %v", seed, got, want)
+			}
+			all = append(all, struct {
+				*tensor.Deed
+				lo, hi int
+				access tensor.Access
+			}{d, lo, hi, a})
+			if raced = want; raced {
+				break
+			}
+		}
+		if raced {
+			races++
+		} else {
+			clean++
+		}
+	}
+	if races < 100 || clean < 100 {
+		t.Errorf("%d histories with a race and %d without are too few to tell", races, clean)
+	}
+}
