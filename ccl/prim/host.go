@@ -33,7 +33,9 @@ func accessOf(writing bool) accessKind {
 
 // Mirror calls see for whatever programs do with bytes of the window in the memory of a rank. what is the operation and
 // its line.
-func (w *Window) Mirror(rank int, see func(lo, hi int, writes bool, what string)) { w.on(rank).mirror = see }
+func (w *Window) Mirror(rank int, see func(lo, hi int, writes bool, what string)) {
+	w.on(rank).mirror = see
+}
 
 // Shows says whether the window's memory is these bytes, which were attached.
 func (w *Window) Shows(data []byte) bool {
