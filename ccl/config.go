@@ -26,8 +26,9 @@ type Kernel struct{ Name, File, Function string }
 type Resolved struct {
 	Algorithm     string // an all_reduce algorithm's name, or Auto
 	WorldSize     int
-	NElem         int  // elements a rank, for benches that ask
-	AccumulateF32 bool // partial sums stay float32 between the steps of a reduction
+	NElem         int    // elements a rank, for benches that ask
+	AccumulateF32 bool   // partial sums stay float32 between the steps of a reduction
+	Library       string // that chooses where nothing else does; "" is the topology's, NoLibrary none
 
 	chosen  [collective.NumKinds]string // by collective; "" where nothing is chosen
 	kernels [collective.NumKinds]Kernel
@@ -108,6 +109,9 @@ func (c *Config) read(file string, data []byte) error {
 func (c *Config) Resolve(sips int) Resolved {
 	d := c.file.Defaults
 	r := Resolved{Algorithm: d.Algorithm.name, WorldSize: sips}
+	if c.file.Library != nil {
+		r.Library = string(*c.file.Library)
+	}
 	d.overwrite(&r)
 	c.file.Algorithms[r.Algorithm].overwrite(&r)
 	for k := range collective.NumKinds {

@@ -16,6 +16,7 @@ type configFile struct {
 	Defaults    defaults             `yaml:"defaults"`
 	Collectives choicePerCollective  `yaml:"collectives"`
 	Algorithms  settingsOfAlgorithms `yaml:"algorithms"`
+	Library     *libraryName         `yaml:"library"`
 }
 
 type defaults struct {
@@ -197,3 +198,15 @@ func (a *accumulation) Parse(n *yaml.Node) error {
 }
 
 func (a *accumulation) Show() any { return accumulations[*a] }
+
+// libraryName is the name of a library, or NoLibrary.
+type libraryName string
+
+func (l *libraryName) Parse(n *yaml.Node) error {
+	names := append(Libraries(), NoLibrary)
+	i, err := schema.Choice(n, names)
+	*l = libraryName(names[i])
+	return err
+}
+
+func (l *libraryName) Show() any { return string(*l) }

@@ -184,7 +184,7 @@ func TestConfigErrors(t *testing.T) {
 				"f:3: collectives.reduce: must be auto, binomial, chain, direct; not nothing",
 			},
 		},
-		"not a mapping": {"- ring\n", []string{"f:1: must be a mapping with any of the keys defaults, collectives, algorithms; not a list"}},
+		"not a mapping": {"- ring\n", []string{"f:1: must be a mapping with any of the keys defaults, collectives, algorithms, library; not a list"}},
 		"twice": {
 			"defaults: {n_elem: 1, n_elem: 2}\ndefaults: {}\n",
 			[]string{"f:1: defaults.n_elem: is already set on line 1", "f:2: defaults: is already set on line 1"},
@@ -198,10 +198,10 @@ func TestConfigErrors(t *testing.T) {
 		"strange keys": {
 			"[a]: 1\n? {b: 1}\n: 2\n\"c\\nd\": 3\n" + strings.Repeat("e", 50) + ": 4\n",
 			[]string{
-				"f:1: a list: is not a key here; the keys are defaults, collectives, algorithms",
-				"f:2: a mapping: is not a key here; the keys are defaults, collectives, algorithms",
-				`f:4: "c\nd": is not a key here; the keys are defaults, collectives, algorithms`,
-				`f:5: "` + strings.Repeat("e", 40) + `…": is not a key here; the keys are defaults, collectives, algorithms`,
+				"f:1: a list: is not a key here; the keys are defaults, collectives, algorithms, library",
+				"f:2: a mapping: is not a key here; the keys are defaults, collectives, algorithms, library",
+				`f:4: "c\nd": is not a key here; the keys are defaults, collectives, algorithms, library`,
+				`f:5: "` + strings.Repeat("e", 40) + `…": is not a key here; the keys are defaults, collectives, algorithms, library`,
 			},
 		},
 		"two documents": {

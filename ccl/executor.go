@@ -26,6 +26,8 @@ type Launch struct {
 	Devices []topology.DeviceID // Devices[r] is rank r's PE
 	Ready   []sim.Time          // when rank r joins in, or NotReady. nil: all ranks at once
 
+	Carriage Carriage // where the topology has a transport
+
 	Observer Observer // may be nil, which costs nothing
 }
 
@@ -63,9 +65,10 @@ type StepTimes struct {
 // contend for links, DMA engines and vector units as the network has it. An Executor belongs to one Engine, and
 // like it to one goroutine.
 type Executor struct {
-	engine  *sim.Engine
-	network *network.Network
-	idle    []*run // finished runs, the last finished last
+	engine   *sim.Engine
+	network  *network.Network
+	topology *topology.Topology
+	idle     []*run // finished runs, the last finished last
 }
 
 // maxIdle bounds how many finished runs keep their memory for the next launch.
@@ -73,24 +76,33 @@ const maxIdle = 8
 
 // NewExecutor returns an Executor whose steps use n and whose events go to e, the engine of n.
 func NewExecutor(e *sim.Engine, n *network.Network) *Executor {
-	return &Executor{engine: e, network: n}
+	return &Executor{engine: e, network: n, topology: n.Topology()}
 }
 
 // Start begins a collective. It returns at once: all that follows happens in the engine's events, the calls of w
 // among them. It panics on a Launch that contradicts its Schedule. The result is for ranks that were NotReady.
 func (x *Executor) Start(l Launch, w Watcher) Joiner {
 	l.check()
-	r := x.take(l.Schedule)
-	r.prepare(l)
-	r.watcher = w
+	j := x.joiner(l, w)
 	for rank := range l.Schedule.World {
 		switch {
 		case l.Ready == nil:
-			r.Join(rank, x.engine.Now())
+			j.Join(rank, x.engine.Now())
 		case l.Ready[rank] != NotReady:
-			r.Join(rank, max(x.engine.Now(), l.Ready[rank]))
+			j.Join(rank, max(x.engine.Now(), l.Ready[rank]))
 		}
 	}
+	return j
+}
+
+// joiner is what plays a launch.
+func (x *Executor) joiner(l Launch, w Watcher) Joiner {
+	if x.carries(l) {
+		return x.newRide(l, w)
+	}
+	r := x.take(l.Schedule)
+	r.prepare(l)
+	r.watcher = w
 	return r
 }
 

@@ -7,13 +7,14 @@ import (
 
 // derived is what is worked out from a Schedule once, when it is first needed, and kept with it.
 type derived struct {
-	wiringOnce, stagesOnce, programOnce, deliversOnce, exchangeOnce sync.Once
+	wiringOnce, stagesOnce, programOnce, deliversOnce, exchangeOnce, itineraryOnce sync.Once
 
 	wiring      *wiring
 	stages      []partial
 	program     *program
 	deliversErr error
 	exchange    *exchange
+	itinerary   *itinerary
 }
 
 // wiring is what the Executor needs of a Schedule beside its steps: the same for every launch.

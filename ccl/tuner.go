@@ -203,6 +203,9 @@ func (t *Tuner) appraise(c *contender, on trial) {
 
 // leastAlpha is what every message takes at least: the set-up, and the latencies of the memories at both ends.
 func (t *Tuner) leastAlpha() sim.Time {
+	if t.topology.Transport() != nil {
+		return 0
+	}
 	return sim.Time(t.topology.DMA().Setup + 2*t.topology.Memory().Latency)
 }
 
@@ -230,12 +233,15 @@ type floorKey struct {
 // estimate builds a candidate's schedule for its lower bound.
 func (t *Tuner) estimate(c *contender, on trial) {
 	c.estimated = true
-	on.launch.Schedule = c.Build(on.layout, on.bytes())
+	on.launch.Schedule = t.build(c, on)
 	if c.bytes <= maxKeptBytes {
 		c.schedule = on.launch.Schedule
 	}
 	if c.heavy = t.isCrowded(c, on.launch.Schedule.Pairs(), on); c.heavy {
 		return
+	}
+	if t.topology.Transport() != nil {
+		return // its protocols are other than the bounds know
 	}
 	chain, busy := t.lowerBounds(on.launch)
 	c.time = max(chain, busy)
@@ -268,11 +274,11 @@ func (t *Tuner) try(c, best *contender, on trial) *contender {
 		limit = best.time
 	}
 	if c.schedule == nil {
-		c.schedule = c.Build(on.layout, on.bytes())
+		c.schedule = t.build(c, on)
 	}
 	on.launch.Schedule = c.schedule
 	c.schedule = nil // may be big, and the best one is kept
-	if c.time = t.simulate(on.launch, limit); best == nil || c.compare(best) < 0 {
+	if c.time, _ = t.time(on.launch, limit); best == nil || c.compare(best) < 0 {
 		return c
 	}
 	return best

@@ -8,12 +8,14 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // Options are the choices of ccl.yaml that a backend follows.
 type Options struct {
 	Algorithm     string // an all_reduce algorithm's name, or ccl.Auto; other collectives take their namesake, if any
 	AccumulateF32 bool   // keep float32 between the steps of a reduction
+	Library       string // that chooses where the algorithm is ccl.Auto; "" is the topology's, ccl.NoLibrary none
 
 	Chosen  map[collective.Kind]string // algorithms' names, or ccl.Auto, where Algorithm is not to decide
 	Kernels map[collective.Kind]string // device programs that run a collective instead of an algorithm
@@ -34,6 +36,7 @@ type Backend struct {
 
 	executor *ccl.Executor
 	tuner    *ccl.Tuner
+	library  *ccl.Library // nil: the tuner chooses
 	groups   []*ProcessGroup
 }
 
@@ -47,12 +50,28 @@ func NewBackend(w *torchemu.World, o Options) (*Backend, error) {
 			return nil, err
 		}
 	}
+	library, err := libraryOf(w.Topology, o.Library)
+	if err != nil {
+		return nil, err
+	}
 	return &Backend{
 		World:    w,
 		Options:  o,
 		executor: ccl.NewExecutor(w.Engine, w.Network),
 		tuner:    ccl.NewTuner(w.Topology),
+		library:  library,
 	}, nil
+}
+
+// libraryOf finds the library that is to choose; nil: none is.
+func libraryOf(t *topology.Topology, name string) (*ccl.Library, error) {
+	if name == "" && t.Transport() != nil {
+		name = t.Transport().Library
+	}
+	if name == "" || name == ccl.NoLibrary {
+		return nil, nil
+	}
+	return ccl.LoadLibrary(name)
 }
 
 // Record is one collective that was run.

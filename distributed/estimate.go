@@ -26,9 +26,11 @@ func (g *ProcessGroup) Estimate(rank int, o Operation) (sim.Time, error) {
 	launch := ccl.Launch{
 		Elems: s.elems, Sizes: s.sizes, ElemSize: s.dtype.Size(), Devices: g.devices, Ready: make([]sim.Time, n),
 	}
-	if launch.Schedule, err = g.plan(planKey{o.Collective, o.Root, launch.Elems, launch.ElemSize, o.Algorithm}); err != nil {
+	plan, err := g.plan(planKey{o.Collective, o.Root, launch.Elems, launch.ElemSize, o.Algorithm})
+	if err != nil {
 		return 0, err
 	}
+	launch.Schedule, launch.Carriage = plan.schedule, plan.carriage
 	launch.PartialSize = ccl.PartialSize(s.dtype, g.backend.Options.AccumulateF32)
 	return g.backend.idle(launch)
 }

@@ -36,6 +36,7 @@ type meeting struct {
 	elems    int   // of all blocks together
 	scalars  scalars
 	schedule *ccl.Schedule
+	carriage ccl.Carriage
 	record   *Record
 	trace    *trace.Call // nil until it is asked for
 
@@ -208,10 +209,11 @@ func (m *meeting) newRecord(algorithm string) *Record {
 // startSchedule runs an algorithm: its data now, its time from each member's readiness on.
 func (m *meeting) startSchedule() error {
 	size := m.scalars.dtype.Size()
-	var err error
-	if m.schedule, err = m.group.plan(planKey{m.collective, m.root, m.scalars.elems, size, m.algorithm}); err != nil {
+	plan, err := m.group.plan(planKey{m.collective, m.root, m.scalars.elems, size, m.algorithm})
+	if err != nil {
 		return err
 	}
+	m.schedule, m.carriage = plan.schedule, plan.carriage
 	if err := m.moveData(); err != nil {
 		return err
 	}
@@ -243,7 +245,7 @@ func (m *meeting) moveTime(size int) {
 	run := b.executor.Start(ccl.Launch{
 		Schedule: m.schedule, Elems: m.scalars.elems, Sizes: m.scalars.sizes, ElemSize: size,
 		PartialSize: ccl.PartialSize(m.scalars.dtype, b.Options.AccumulateF32),
-		Devices:     m.group.devices, Ready: ready, Observer: m.observer(),
+		Devices:     m.group.devices, Ready: ready, Carriage: m.carriage, Observer: m.observer(),
 	}, m)
 	for i := range m.parts {
 		if ready[i] != ccl.NotReady {

@@ -15,8 +15,14 @@ type planner struct {
 	devices []topology.DeviceID
 	layout  ccl.Layout
 
-	chosen    map[planKey]*ccl.Schedule
+	chosen    map[planKey]planned
 	schedules map[scheduleKey]*ccl.Schedule
+}
+
+// planned is what a call runs.
+type planned struct {
+	schedule *ccl.Schedule
+	carriage ccl.Carriage
 }
 
 // maxPairs bounds the pairs of ranks that a schedule sends between. Each takes about a kilobyte while its message is on
@@ -40,12 +46,12 @@ type scheduleKey struct {
 func newPlanner(b *Backend, devices []topology.DeviceID) *planner {
 	return &planner{
 		backend: b, devices: devices, layout: layoutOf(b.World.Topology, devices),
-		chosen: map[planKey]*ccl.Schedule{}, schedules: map[scheduleKey]*ccl.Schedule{},
+		chosen: map[planKey]planned{}, schedules: map[scheduleKey]*ccl.Schedule{},
 	}
 }
 
-// plan returns the schedule for a vector of so many elements of elemSize bytes.
-func (p *planner) plan(key planKey) (*ccl.Schedule, error) {
+// plan returns the schedule for a vector of so many elements of elemSize bytes, and how it is carried.
+func (p *planner) plan(key planKey) (planned, error) {
 	if s, ok := p.chosen[key]; ok {
 		return s, nil
 	}
@@ -53,15 +59,47 @@ func (p *planner) plan(key planKey) (*ccl.Schedule, error) {
 	l.Root = key.root
 	a, err := p.algorithm(key, l)
 	if err != nil {
-		return nil, err
+		return planned{}, err
 	}
-	s := p.schedule(a, l, int64(key.elems)*int64(key.elemSize))
+	s := p.schedule(a, l, ccl.Uncut(p.backend.World.Topology, int64(key.elems)*int64(key.elemSize)))
 	if n := s.Pairs(); n > maxPairs {
-		return nil, fmt.Errorf("%s among %d ranks sends between %d pairs of ranks, more than the %d that can be simulated: "+
+		return planned{}, fmt.Errorf("%s among %d ranks sends between %d pairs of ranks, more than the %d that can be simulated: "+
 			"choose another algorithm in ccl.yaml, such as auto", a.Name(), s.World, n, maxPairs)
 	}
-	p.chosen[key] = s
-	return s, nil
+	p.chosen[key] = planned{s, p.carriage(key, s)}
+	return p.chosen[key], nil
+}
+
+// carriage is the library's choice for the algorithms that it has, and otherwise the Tuner's.
+func (p *planner) carriage(key planKey, s *ccl.Schedule) ccl.Carriage {
+	if p.backend.World.Topology.Transport() == nil {
+		return ccl.Carriage{}
+	}
+	if lib := p.library(); lib != nil {
+		if how, ok := lib.Carriage(key.collective, s.Algorithm, s.World, key.bytes(s.World)); ok {
+			return how
+		}
+	}
+	return p.backend.tuner.Carriage(ccl.Launch{
+		Schedule: s, Elems: key.elems, ElemSize: key.elemSize, PartialSize: key.elemSize, Devices: p.devices,
+	})
+}
+
+// bytes is the size of a call as nccl-tests counts it.
+func (k planKey) bytes(world int) int64 {
+	bytes := int64(k.elems) * int64(k.elemSize)
+	if k.collective == collective.AllToAll {
+		bytes /= int64(world) // one rank's
+	}
+	return bytes
+}
+
+// library is the library that chooses for these devices; nil: none does.
+func (p *planner) library() *ccl.Library {
+	if p.layout.Group != nil {
+		return nil // its constants are those of one node
+	}
+	return p.backend.library
 }
 
 func (p *planner) schedule(a ccl.Algorithm, l ccl.Layout, bytes int64) *ccl.Schedule {
@@ -74,7 +112,7 @@ func (p *planner) schedule(a ccl.Algorithm, l ccl.Layout, bytes int64) *ccl.Sche
 	return s
 }
 
-// algorithm is the one that the call or ccl.yaml names, and otherwise the Tuner's choice.
+// algorithm is the one that the call or ccl.yaml names, and otherwise the library's choice, or the Tuner's.
 func (p *planner) algorithm(key planKey, l ccl.Layout) (ccl.Algorithm, error) {
 	o := p.backend.Options
 	name := cmp.Or(key.algorithm, o.Chosen[key.collective])
@@ -85,6 +123,10 @@ func (p *planner) algorithm(key planKey, l ccl.Layout) (ccl.Algorithm, error) {
 		if a, err := ccl.Lookup(key.collective, o.Algorithm); err == nil {
 			return a, nil
 		}
+	}
+	if lib := p.library(); lib != nil {
+		name, _ := lib.Choose(key.collective, l.World, key.bytes(l.World))
+		return ccl.Lookup(key.collective, name)
 	}
 	return p.backend.tuner.Select(key.collective, l, p.devices, key.elems, key.elemSize)
 }

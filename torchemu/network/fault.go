@@ -116,10 +116,7 @@ func (n *Network) findPeaks(l int32) {
 		if !slices.Contains(links, l) {
 			continue
 		}
-		s.peak = pace{rate: 1<<64 - 1}
-		if s.source != none {
-			s.peak.rate = uint64(n.dma.Bandwidth)
-		}
+		s.peak = pace{rate: s.limit}
 		for _, on := range links {
 			s.peak.rate = min(s.peak.rate, n.links[on].capacity)
 		}

@@ -30,7 +30,8 @@ type Network struct {
 	vectors   []sim.Time    // when the vector unit of each device is free
 
 	paths    map[ends]PathID
-	ways     []way // the same, in the order of their first use
+	lanes    map[lane]PathID
+	ways     []way // both, in the order of their first use
 	segments []segment
 	route    []int32 // the links of all segments, end to end; see links
 	linkOf   []int32 // by topology.LinkID: its index in links, or none
@@ -90,6 +91,9 @@ func New(e *sim.Engine, t *topology.Topology) *Network {
 	}
 	return n
 }
+
+// Topology is what the network is over.
+func (n *Network) Topology() *topology.Topology { return n.topology }
 
 // Send starts a message of the given number of bytes (0 or more) along p. When it has arrived, s.Delivered is called
 // with the token. A message without bytes needs no DMA engine and no link: it arrives after [Network.Alpha].

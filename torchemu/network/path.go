@@ -29,6 +29,7 @@ type segment struct {
 	more    bool   // the path goes on with the following segment
 	kernel  bool   // for kernels: what they carry has no direction, and is not counted
 	broken  bool   // part of a path on which messages are lost
+	limit   uint64 // of a flow's rate, whatever the links can take: that of a DMA engine, for one
 	peak    pace   // of a flow without contention, on each lane
 	latency sim.Time
 	carried int64 // bytes that the links do not know of yet
@@ -50,16 +51,22 @@ func (n *Network) Path(src, dst topology.DeviceID) PathID {
 }
 
 func (n *Network) newPath(src, dst topology.DeviceID) PathID {
+	s := n.newSegment()
+	s.source = n.source(src)
+	s.limit = uint64(n.dma.Bandwidth)
+	s.peak.rate = s.limit
+	s.latency = sim.Time(n.dma.Setup)
+	return n.lay(src, dst, s)
+}
+
+// lay adds the segments of a path, of which s is the first and has no links yet.
+func (n *Network) lay(src, dst topology.DeviceID, s segment) PathID {
 	route := n.topology.Route(src, dst)
 	if len(route) == 0 {
 		panic(fmt.Sprintf("network: no route from %s to %s",
 			n.topology.Device(src).Name(), n.topology.Device(dst).Name()))
 	}
 	p := PathID(len(n.segments))
-	s := n.newSegment()
-	s.source = n.source(src)
-	s.peak.rate = uint64(n.dma.Bandwidth)
-	s.latency = sim.Time(n.dma.Setup)
 	for i, id := range route {
 		l := n.topology.Link(id)
 		n.extend(&s, l)
@@ -81,10 +88,13 @@ func (n *Network) addSegment(s segment) int32 {
 	return i
 }
 
+// unlimited is the rate of a flow that nothing constrains.
+const unlimited = 1<<64 - 1
+
 // newSegment returns a segment without links, at the end of the route.
 func (n *Network) newSegment() segment {
 	end := int32(len(n.route))
-	return segment{first: end, tight: end, last: end, source: none, lanes: 1, peak: pace{rate: 1<<64 - 1}}
+	return segment{first: end, tight: end, last: end, source: none, lanes: 1, limit: unlimited, peak: pace{rate: unlimited}}
 }
 
 // extend adds a link of the topology to a segment.

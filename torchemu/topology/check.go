@@ -39,6 +39,7 @@ func (c checker) check() {
 	c.checkNodes()
 	c.checkTorus()
 	c.checkCorners()
+	c.checkTransport()
 	if c.Err() == nil {
 		c.checkSize()
 	}

@@ -10,6 +10,8 @@ type config struct {
 	Cube        cubeConfig   `yaml:"cube"`
 	PE          peConfig     `yaml:"pe"`
 	Host        hostConfig   `yaml:"host"`
+
+	Transport *transportConfig `yaml:"transport"`
 }
 
 type systemConfig struct {

@@ -6,12 +6,13 @@ import "fmt"
 type Topology struct {
 	Name string
 
-	config config
-	layout layout
+	config    config
+	layout    layout
+	transport *Transport
 }
 
 func newTopology(c config) *Topology {
-	return &Topology{Name: string(c.Name), config: c, layout: layOut(&c)}
+	return &Topology{Name: string(c.Name), config: c, layout: layOut(&c), transport: newTransport(c.Transport)}
 }
 
 // Nodes is the number of nodes.

@@ -93,6 +93,7 @@ func (w *World) furnish() (err error) {
 	settings := w.config.Resolve(w.Topology.SIPs())
 	options := distributed.Options{
 		Algorithm: settings.Algorithm, AccumulateF32: settings.AccumulateF32, Chosen: settings.Others(),
+		Library: settings.Library,
 		Kernels: kernelsOf(settings),
 	}
 	if options.Kernels[collective.AllReduce] != "" {

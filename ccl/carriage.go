@@ -1,0 +1,247 @@
+package ccl
+
+import (
+	"math"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Carriage is how a library moves the data of one call. Only topologies with a transport section know of it.
+type Carriage struct {
+	Protocol topology.ProtocolKind // of all_to_all, gather and scatter the size decides
+	Channels int                   // that share out the call; 0: all that the transport has
+}
+
+// carrier is how data moves between one pair of ranks in one call.
+type carrier struct {
+	link      *topology.LinkClass
+	channels  int
+	rate      float64 // bytes of payload per second
+	wire      float64 // bytes on the wire for one of payload
+	hop, op   int64   // ps
+	perByte   float64 // ps that a byte takes the engine beside its transmission
+	finish    float64 // ps for a byte that is not forwarded
+	next      float64 // share of that in loops after the first
+	finishes  int64   // bytes of a step that are finished at most
+	slices    int64
+	sliceMin  int64
+	narrowest int64 // bandwidth of the narrowest link
+}
+
+// wireRate is the rate on the wire.
+func (c *carrier) wireRate() int64 { return int64(math.Round(c.rate * c.wire)) }
+
+// pieces is how many pieces so many bytes are sent in.
+func (c *carrier) pieces(bytes int64) int64 {
+	if bytes == 0 {
+		return 0
+	}
+	piece := max(ceilDiv(bytes, c.slices), c.sliceMin)
+	return ceilDiv(bytes, piece)
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+// call is what a Carriage comes to for one launch.
+type call struct {
+	Launch
+	world     int64
+	transport *topology.Transport
+	spread    bool // over nodes
+	aligned   int  // blocks begin at multiples of so many bytes: 16 is as good as more
+	largest   int64
+}
+
+func newCall(t *topology.Topology, l Launch) *call {
+	c := &call{Launch: l, world: int64(l.Schedule.World), transport: t.Transport(), aligned: 16}
+	for _, d := range l.Devices {
+		c.spread = c.spread || t.Device(d).Node != t.Device(l.Devices[0]).Node
+	}
+	if blocks := l.Schedule.Collective.Blocks(l.Schedule.World); blocks > 0 || l.Schedule.Collective == collective.AllReduce {
+		c.aligned = alignment(c.blocks(blocks))
+	}
+	return c
+}
+
+// blocks yields where each block that may differ in size ends, in bytes.
+func (c *call) blocks(n int) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		if c.Sizes == nil {
+			yield(c.Elems / max(n, c.Schedule.World) * c.ElemSize)
+			return
+		}
+		for _, size := range c.Sizes {
+			if !yield(size * c.ElemSize) {
+				return
+			}
+		}
+	}
+}
+
+// alignment is the greatest power of two, up to 16, that divides all sizes.
+func alignment(sizes func(yield func(int) bool)) int {
+	all := 16
+	for size := range sizes {
+		all |= size
+	}
+	return all & -all
+}
+
+// home is the class of links that the call as a whole goes by.
+func (c *call) home() *topology.LinkClass {
+	if c.spread {
+		return c.transport.Network
+	}
+	return c.transport.SIP
+}
+
+// pairwise says whether the call is messages between pairs.
+func (c *call) pairwise() bool {
+	switch c.Schedule.Collective {
+	case collective.AllToAll, collective.Gather, collective.Scatter:
+		return c.home().P2P != nil
+	}
+	return false
+}
+
+// isSmall says whether all messages between pairs go by protocol LL.
+func (c *call) isSmall() bool {
+	return c.largest <= c.home().P2P.LLBytes && c.home().Protocols[topology.LL] != nil
+}
+
+// protocol is the protocol of a class: the call's, if the class has it.
+func (c *call) protocol(link *topology.LinkClass) (*topology.Protocol, topology.ProtocolKind) {
+	if p := link.Protocols[c.Carriage.Protocol]; p != nil {
+		return p, c.Carriage.Protocol
+	}
+	return link.Protocols[topology.Simple], topology.Simple
+}
+
+// start is the time from when a rank joins until its first operation, in ps.
+func (c *call) start() int64 {
+	home := c.home()
+	start := home.Launch + home.SkewOf(int(c.world))
+	if c.pairwise() {
+		start += home.P2P.Start
+		if !c.isSmall() {
+			start += home.P2P.StartSimple
+		} else if c.aligned < 16 {
+			start += home.Unaligned.LLStart
+		}
+		return start
+	}
+	p, kind := c.protocol(home)
+	if kind == topology.LL && c.aligned < 16 && c.Schedule.Collective != collective.ReduceScatter {
+		start += home.Unaligned.LLStart
+	}
+	return start + p.Start
+}
+
+// loop is how many bytes of the whole vector the call carries at a time.
+func (c *call) loop() int64 {
+	if c.pairwise() {
+		return math.MaxInt64
+	}
+	p, _ := c.protocol(c.home())
+	channels := int64(c.channels(c.home()))
+	if c.Schedule.Collective.Rooted() {
+		return channels * p.RootedChunk
+	}
+	return c.world * channels * p.Chunk
+}
+
+func (c *call) channels(link *topology.LinkClass) int {
+	if c.Carriage.Channels > 0 {
+		return min(c.Carriage.Channels, link.Channels)
+	}
+	return link.Channels
+}
+
+// carrier is how data moves between a pair of ranks over links of a class. The largest message between them has most
+// bytes, and its sender sends to so many peers.
+func (c *call) carrier(link *topology.LinkClass, narrowest, most int64, peers int) carrier {
+	if c.pairwise() && link.P2P != nil {
+		return c.pairCarrier(link, narrowest, most, peers)
+	}
+	p, kind := c.protocol(link)
+	channels := c.channels(link)
+	rate := float64(p.Bandwidth)
+	if p.ChannelBandwidth > 0 {
+		rate = min(rate, float64(channels)*float64(p.ChannelBandwidth))
+	}
+	finish := p.Finish
+	if c.ElemSize == 2 && c.Schedule.Collective.Reduces() {
+		finish = p.FinishF16
+	}
+	one := carrier{
+		link: link, channels: channels, narrowest: narrowest, rate: rate,
+		wire: float64(narrowest) / float64(p.Bandwidth), hop: p.Hop, op: p.Op,
+		perByte: c.unaligned(link, kind), finish: finish * 1e12 / float64(p.Bandwidth), finishes: math.MaxInt64,
+		next: p.FinishNext, slices: int64(p.Slices), sliceMin: max(1, p.SliceMin*int64(channels)),
+	}
+	if c.Schedule.Collective.Rooted() {
+		one.slices = 1 // its loops are the pipeline
+	}
+	return one
+}
+
+// unaligned is what a byte of a block costs that is copied from or to a place off 16 bytes.
+func (c *call) unaligned(link *topology.LinkClass, kind topology.ProtocolKind) float64 {
+	switch {
+	case c.aligned == 16 || c.Schedule.Collective != collective.AllGather:
+		return 0
+	case kind == topology.LL:
+		return link.Unaligned.LL
+	case c.aligned == 8:
+		return link.Unaligned.Simple[1]
+	}
+	return link.Unaligned.Simple[0]
+}
+
+// A channel between two ranks takes at least pairGrain of a message, and where it would take more than pairPart there
+// are more channels, up to mostPairChannels. These are NCCL's.
+const (
+	pairGrain        = 64 << 10
+	pairPart         = 16 << 20
+	mostPairChannels = 32
+)
+
+// pairCarrier is carrier for messages between pairs.
+func (c *call) pairCarrier(link *topology.LinkClass, narrowest, most int64, peers int) carrier {
+	p2p, simple := link.P2P, link.Protocols[topology.Simple]
+	one := carrier{
+		link: link, narrowest: narrowest, channels: 1, slices: 1, sliceMin: 1, next: 1,
+		rate: float64(simple.Bandwidth), wire: float64(narrowest) / float64(simple.Bandwidth),
+	}
+	if c.isSmall() && link.Protocols[topology.LL] != nil {
+		one.rate = float64(link.Protocols[topology.LL].Bandwidth) * p2p.LLShare
+		one.wire = float64(narrowest) / one.rate
+		return one
+	}
+	one.channels = pairChannels(p2p.Channels, int(c.world), most)
+	all := float64(one.channels) * float64(max(1, peers))
+	one.rate = 1 / (1/one.rate + 1/(float64(p2p.ChannelBandwidth)*all))
+	one.finish = p2p.Finish * 1e12 / float64(simple.Bandwidth)
+	one.finishes = p2p.Chunk * int64(one.channels)
+	switch {
+	case c.aligned == 8:
+		one.perByte = link.Unaligned.P2P[1]
+	case c.aligned < 8:
+		one.perByte = link.Unaligned.P2P[0]
+	}
+	return one
+}
+
+// pairChannels is how many of a rank's channels a message to one of its peers has.
+func pairChannels(all, world int, bytes int64) int {
+	n := all
+	for n > 1 && n*world > all {
+		n /= 2
+	}
+	n = int(min(int64(n), max(1, ceilDiv(bytes, pairGrain))))
+	for n*2 <= mostPairChannels && bytes/int64(n) > pairPart {
+		n *= 2
+	}
+	return n
+}

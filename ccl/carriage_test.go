@@ -1,0 +1,284 @@
+package ccl_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl"
+	"github.com/torchemu/torchemu/torchemu/collective"
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// carried is the coefficients of the test machine, in ns and GB/s, and its topology. Its links are wider than what the
+// protocols make of them.
+const (
+	carriedLink   = 480.0
+	carriedLaunch = 7618.0
+	carriedSkew   = 4000.0
+)
+
+type coefficients struct {
+	start, hop, op, bandwidth, channel, chunk, rooted, slices, sliceMin, finish float64
+}
+
+var carriedProtocols = map[topology.ProtocolKind]coefficients{
+	topology.LL:     {0, 646, 0, 175, 13.6, 32768, 32768, 1, 1, 0.76},
+	topology.LL128:  {7400, 1900, 0, 347, 0, 576000, 576000, 1, 1, 0.8},
+	topology.Simple: {7425, 3620, 616, 377, 0, 2097152, 524288, 2, 32768, 0.68},
+}
+
+const carriedP2P = `{start: 2097, start_simple: 2358, channels: 32, channel_bandwidth: 91, chunk: 524288, finish: 0.65, ll_bytes: 524288, ll_share: 0.66}`
+
+func carriedTopology(t testing.TB, sips int) *topology.Topology {
+	t.Helper()
+	text := fmt.Sprintf(`
+name: carried
+system: {sips: {count: %d, connect: switch, link: {bandwidth: %v, latency: 250}}}
+sip: {cube_mesh: {w: 1, h: 1}, noc: {bandwidth: 5000}, io: {bandwidth: 5000}}
+cube: {hbm: {bandwidth: 4800}, pe_layout: {pe_per_corner: 1, corners: [nw]}}
+transport:
+  sip:
+    channels: 24
+    launch: %v
+    skew: %v
+    p2p: %s
+    unaligned: {ll_start: 2086, ll: 1.49, simple: {4: 1.4, 8: 0.7}, p2p: {4: 4.8, 8: 3.2}}
+    protocols:
+`, sips, carriedLink, carriedLaunch, carriedSkew, carriedP2P)
+	for k, p := range carriedProtocols {
+		text += fmt.Sprintf("      %s: {start: %v, hop: %v, op: %v, bandwidth: %v, chunk: %.0f, rooted_chunk: %.0f, slices: %v, slice_min: %.0f, finish: %v",
+			k, p.start, p.hop, p.op, p.bandwidth, p.chunk, p.rooted, p.slices, p.sliceMin, p.finish)
+		if p.channel > 0 {
+			text += fmt.Sprintf(", channel_bandwidth: %v", p.channel)
+		}
+		text += "}\n"
+	}
+	topo, err := topology.Parse("carried.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topo
+}
+
+// rides is how long one of so many calls takes, in ns.
+func rides(t testing.TB, c collective.Kind, algorithm string, n int, bytes int64, how ccl.Carriage, calls int) float64 {
+	t.Helper()
+	topo := carriedTopology(t, n)
+	a, err := ccl.Lookup(c, algorithm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elems := int(bytes) / 4
+	if c == collective.AllToAll {
+		elems *= n
+	}
+	return float64(ccl.Repeat(topo, ccl.Launch{
+		Schedule: a.Build(ccl.Layout{World: n}, 0), Elems: elems, ElemSize: 4, PartialSize: 4,
+		Devices: firstPEs(topo)[:n], Carriage: how,
+	}, calls)) / float64(sim.Nanosecond)
+}
+
+// within fails unless got is want, give or take a share of it.
+func within(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if math.Abs(got/want-1) > share {
+		t.Errorf("%s: %.0f ns, want %.0f (%+.1f %%)", what, got, want, 100*(got/want-1))
+	}
+}
+
+// skewOf is the expected lateness of the last of n ranks beyond that of two.
+func skewOf(n int) float64 {
+	return carriedSkew * (math.Sqrt(2*math.Log(float64(n))) - math.Sqrt(2*math.Log(2)))
+}
+
+// ringForm is the closed form of collectives that go round a ring: in each loop every hop takes t_op, and in the end
+// each rank finishes what it does not send on.
+func ringForm(c collective.Kind, n int, bytes float64, k topology.ProtocolKind, channels float64) float64 {
+	p := carriedProtocols[k]
+	hops := float64(n - 1)
+	if c == collective.AllReduce {
+		hops *= 2
+	}
+	rate := p.bandwidth
+	if p.channel > 0 {
+		rate = min(rate, channels*p.channel)
+	}
+	total := carriedLaunch + skewOf(n) + p.start
+	for left := bytes; left > 0; {
+		loop := min(left, float64(n)*channels*p.chunk)
+		left -= loop
+		b := loop / float64(n)
+		pieces := math.Ceil(b / max(math.Ceil(b/p.slices), p.sliceMin*channels))
+		piece := p.op + b/pieces/rate
+		total += hops*max(pieces*piece, piece+p.hop) + p.finish*b/p.bandwidth
+	}
+	return total
+}
+
+func TestRingsTakeTheirClosedForm(t *testing.T) {
+	nccl, err := ccl.LoadLibrary("nccl-2.28")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []collective.Kind{collective.AllReduce, collective.AllGather, collective.ReduceScatter} {
+		for _, n := range []int{2, 3, 4, 8} {
+			for k := range topology.ProtocolKind(topology.Protocols) {
+				for bytes := int64(48 * n); bytes <= 1<<30; bytes *= 3 {
+					channels := nccl.Channels(k, n, bytes)
+					got := rides(t, c, "ring", n, bytes, ccl.Carriage{Protocol: k, Channels: channels}, 1)
+					what := fmt.Sprintf("%s of %d bytes, %d ranks, %s, %d channels", c, bytes, n, k, channels)
+					within(t, what, got, ringForm(c, n, float64(bytes), k, float64(channels)), 0.02)
+				}
+			}
+		}
+	}
+}
+
+// A chain of ranks hands on chunk by chunk, and the root does not wait for the others.
+func TestChainsTakeTheirClosedForm(t *testing.T) {
+	const calls = 20
+	for _, c := range []collective.Kind{collective.Broadcast, collective.Reduce} {
+		for _, n := range []int{2, 4, 8} {
+			for k, p := range carriedProtocols {
+				for _, bytes := range []int64{4096, 1 << 20, 64 << 20, 1 << 30} {
+					got := rides(t, c, "chain", n, bytes, ccl.Carriage{Protocol: k}, calls)
+					rate := p.bandwidth
+					if p.channel > 0 {
+						rate = min(rate, 24*p.channel)
+					}
+					loop := min(float64(bytes), 24*p.rooted)
+					chunks := math.Ceil(float64(bytes) / (24 * p.rooted))
+					want := carriedLaunch + skewOf(n) + p.start + chunks*p.op + float64(bytes)/rate +
+						float64(n-2)*(p.op+loop/rate+p.hop)/calls
+					within(t, fmt.Sprintf("%s of %d bytes, %d ranks, %s", c, bytes, n, k), got, want, 0.02)
+				}
+			}
+		}
+	}
+}
+
+func TestMessagesBetweenPairsTakeTheirClosedForm(t *testing.T) {
+	for _, n := range []int{2, 4, 8} {
+		for bytes := int64(n) * 600 << 10 * 4; bytes <= 1<<30; bytes *= 3 {
+			got := rides(t, collective.AllToAll, "direct", n, bytes/int64(n*16)*int64(n*16), ccl.Carriage{}, 1)
+			per := float64(bytes) / float64(n)
+			channels := 32.0
+			for channels*float64(n) > 32 {
+				channels /= 2
+			}
+			channels = min(channels, math.Ceil(per/(64<<10)))
+			for per/channels > 16<<20 && channels <= 16 {
+				channels *= 2
+			}
+			all, p := channels*float64(n-1), per*float64(n-1)
+			want := carriedLaunch + skewOf(n) + 2097 + 2358 + p*(1/377.0+1/(91*all)) + 0.65*min(p, 524288*all)/377
+			within(t, fmt.Sprintf("all_to_all of %d bytes, %d ranks", bytes, n), got, want, 0.02)
+		}
+	}
+}
+
+// Off 16 bytes an all_gather is slower, an all_reduce hardly.
+func TestUnalignedBlocks(t *testing.T) {
+	const n, bytes = 4, 64 << 20
+	simple := ccl.Carriage{}
+	for _, c := range []struct {
+		kind      collective.Kind
+		algorithm string
+		more      int64
+		perKB     float64
+		moved     float64
+	}{
+		{collective.AllGather, "ring", 4 * n, 1.4, n - 1},
+		{collective.AllGather, "ring", 8 * n, 0.7, n - 1},
+		{collective.AllReduce, "ring", 4 * n, 0, 0},
+		{collective.AllToAll, "direct", 4 * n, 4.8, n - 1},
+		{collective.AllToAll, "direct", 8 * n, 3.2, n - 1},
+	} {
+		aligned := rides(t, c.kind, c.algorithm, n, bytes, simple, 1)
+		off := rides(t, c.kind, c.algorithm, n, bytes+c.more, simple, 1)
+		want := aligned + c.perKB*c.moved*bytes/n/1000
+		within(t, fmt.Sprintf("%s of blocks off by %d", c.kind, c.more/n), off, want, 0.01)
+	}
+}
+
+// Two collectives at a time share a link evenly, whatever their protocols make of it when they have it alone.
+func TestProtocolsShareLinks(t *testing.T) {
+	const bytes = 480 << 20
+	topo := carriedTopology(t, 2)
+	a, _ := ccl.Lookup(collective.Broadcast, "chain")
+	for k, p := range carriedProtocols {
+		e := sim.NewEngine()
+		x := ccl.NewExecutor(e, network.New(e, topo))
+		for range 2 {
+			x.Start(ccl.Launch{
+				Schedule: a.Build(ccl.Layout{World: 2}, 0), Elems: bytes / 4, ElemSize: 4, PartialSize: 4,
+				Devices: firstPEs(topo), Carriage: ccl.Carriage{Protocol: k},
+			}, ignoreRanks{})
+		}
+		for e.Run(1<<16) > 0 {
+		}
+		rate := p.bandwidth
+		if p.channel > 0 {
+			rate = min(rate, 24*p.channel)
+		}
+		within(t, k.String(), float64(e.Now())/1e3, p.start+carriedLaunch+2*bytes/rate, 0.05)
+	}
+}
+
+type ignoreRanks struct{}
+
+func (ignoreRanks) RankDone(int, sim.Time) {}
+
+// Without a transport section nothing is carried: a Carriage changes nothing.
+func TestOnlyATransportCarries(t *testing.T) {
+	topo, err := topology.Load("sips8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := ccl.Lookup(collective.AllReduce, "ring")
+	l := ccl.Launch{
+		Schedule: a.Build(ccl.Layout{World: 8}, 1<<20), Elems: 1 << 18, ElemSize: 4, PartialSize: 4, Devices: firstPEs(topo),
+	}
+	plain := ccl.Repeat(topo, l, 1)
+	l.Carriage = ccl.Carriage{Protocol: topology.LL, Channels: 3}
+	if got := ccl.Repeat(topo, l, 1); got != plain {
+		t.Errorf("%v with a carriage, %v without", got, plain)
+	}
+}
+
+func TestLibraryChooses(t *testing.T) {
+	if _, err := ccl.LoadLibrary("nccl-9"); err == nil || !strings.Contains(err.Error(), `there is no library "nccl-9"; the libraries are nccl-2.28`) {
+		t.Errorf("error %v", err)
+	}
+	nccl, err := ccl.LoadLibrary("nccl-2.28")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		kind  collective.Kind
+		world int
+		bytes int64
+		want  string
+	}{
+		{collective.AllReduce, 2, 1024, "ring ll 1"},
+		{collective.AllReduce, 2, 1 << 20, "ring ll 24"},
+		{collective.AllReduce, 2, 2 << 20, "ring simple 24"},
+		{collective.AllReduce, 4, 8 << 20, "ring ll128 24"},
+		{collective.AllReduce, 8, 8 << 20, "ring ll128 24"},
+		{collective.AllReduce, 8, 1 << 30, "ring simple 24"},
+		{collective.AllGather, 4, 64 << 10, "ring ll 4"},
+		{collective.AllGather, 4, 16 << 20, "ring simple 24"},
+		{collective.Broadcast, 4, 1 << 20, "chain ll 24"},
+		{collective.Reduce, 4, 512 << 20, "chain simple 24"},
+		{collective.AllToAll, 4, 512 << 20, "direct simple 0"},
+	} {
+		name, how := nccl.Choose(c.kind, c.world, c.bytes)
+		if got := fmt.Sprint(name, " ", how.Protocol, " ", how.Channels); got != c.want {
+			t.Errorf("%s of %d bytes, %d ranks: %s, want %s", c.kind, c.bytes, c.world, got, c.want)
+		}
+	}
+}

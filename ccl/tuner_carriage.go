@@ -1,0 +1,43 @@
+package ccl
+
+import (
+	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// Uncut says that schedules for a topology are built whole: with a transport it is the loops of a call that make a
+// pipeline, and not the depth of its schedule.
+func Uncut(t *topology.Topology, bytes int64) int64 {
+	if t.Transport() != nil {
+		return 0
+	}
+	return bytes
+}
+
+// build lays a candidate out.
+func (t *Tuner) build(c *contender, on trial) *Schedule {
+	return c.Build(on.layout, Uncut(t.topology, on.bytes()))
+}
+
+// Carriage returns the protocol that a launch takes least simulated time with, on an idle network with all ranks ready at
+// once; its Carriage and its Observer are of no consequence.
+func (t *Tuner) Carriage(l Launch) Carriage {
+	l.Observer, l.Ready = nil, nil
+	_, best := t.time(l, never)
+	return best
+}
+
+// time is how long a launch takes with the protocol that suits it best; more than limit is as good as any.
+func (t *Tuner) time(l Launch, limit sim.Time) (sim.Time, Carriage) {
+	if t.topology.Transport() == nil {
+		return t.simulate(l, limit), Carriage{}
+	}
+	least, best := never, Carriage{}
+	for _, k := range protocols(t.topology) {
+		l.Carriage = Carriage{Protocol: k}
+		if took := t.simulate(l, min(limit, least)); took < least {
+			least, best = took, l.Carriage
+		}
+	}
+	return least, best
+}
