@@ -17,13 +17,13 @@ type Carriage struct {
 type carrier struct {
 	link      *topology.LinkClass
 	channels  int
-	rate      float64 // bytes of payload per second
-	wire      float64 // bytes on the wire for one of payload
-	hop, op   int64   // ps
-	perByte   float64 // ps that a byte takes the engine beside its transmission
-	finish    float64 // ps for a byte that is not forwarded
-	next      float64 // share of that in loops after the first
-	finishes  int64   // bytes of a step that are finished at most
+	rate      float64                // bytes of payload per second
+	wire      float64                // bytes on the wire for one of payload
+	hop, op   int64                  // ps
+	perByte   [misalignments]float64 // ps that a byte takes the engine beside its transmission
+	finish    float64                // ps for a byte that is not forwarded
+	next      float64                // share of that in loops after the first
+	finishes  int64                  // bytes of a step that are finished at most
 	slices    int64
 	sliceMin  int64
 	narrowest int64 // bandwidth of the narrowest link
@@ -43,13 +43,34 @@ func (c *carrier) pieces(bytes int64) int64 {
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
+// misalignment is where a block begins that a step moves.
+type misalignment uint8
+
+const (
+	aligned       misalignment = iota // at a multiple of 16 bytes
+	offBy8                            // at one of 8 only
+	offBy4                            // at one of 4 or less
+	misalignments = iota
+)
+
+// misalignmentOf is that of a place, in bytes.
+func misalignmentOf(place int64) misalignment {
+	switch {
+	case place%16 == 0:
+		return aligned
+	case place%8 == 0:
+		return offBy8
+	}
+	return offBy4
+}
+
 // call is what a Carriage comes to for one launch.
 type call struct {
 	Launch
 	world     int64
 	transport *topology.Transport
 	spread    bool // over nodes
-	aligned   int  // blocks begin at multiples of so many bytes: 16 is as good as more
+	aligned   int  // all blocks begin at multiples of so many bytes: 16 is as good as more
 	largest   int64
 }
 
@@ -187,16 +208,15 @@ func (c *call) carrier(link *topology.LinkClass, narrowest, most int64, peers in
 }
 
 // unaligned is what a byte of a block costs that is copied from or to a place off 16 bytes.
-func (c *call) unaligned(link *topology.LinkClass, kind topology.ProtocolKind) float64 {
-	switch {
-	case c.aligned == 16 || c.Schedule.Collective != collective.AllGather:
-		return 0
+func (c *call) unaligned(link *topology.LinkClass, kind topology.ProtocolKind) (perByte [misalignments]float64) {
+	switch u := &link.Unaligned; {
+	case c.Schedule.Collective != collective.AllGather:
 	case kind == topology.LL:
-		return link.Unaligned.LL
-	case c.aligned == 8:
-		return link.Unaligned.Simple[1]
+		perByte[offBy8], perByte[offBy4] = u.LL, u.LL
+	default:
+		perByte[offBy8], perByte[offBy4] = u.Simple[1], u.Simple[0]
 	}
-	return link.Unaligned.Simple[0]
+	return perByte
 }
 
 // A channel between two ranks takes at least pairGrain of a message, and where it would take more than pairPart there
@@ -224,12 +244,8 @@ func (c *call) pairCarrier(link *topology.LinkClass, narrowest, most int64, peer
 	one.rate = 1 / (1/one.rate + 1/(float64(p2p.ChannelBandwidth)*all))
 	one.finish = p2p.Finish * 1e12 / float64(simple.Bandwidth)
 	one.finishes = p2p.Chunk * int64(one.channels)
-	switch {
-	case c.aligned == 8:
-		one.perByte = link.Unaligned.P2P[1]
-	case c.aligned < 8:
-		one.perByte = link.Unaligned.P2P[0]
-	}
+	off := link.Unaligned.P2P
+	one.perByte = [misalignments]float64{offBy8: off[1], offBy4: off[0]}
 	return one
 }
 

@@ -23,6 +23,7 @@ type ride struct {
 	pairs    []carrier        // by wiring.pairs
 	lanes    []network.PathID // the same
 	bytes    []int64          // by step, of the whole vector
+	off      []misalignment   // by step, of what it moves; nil where blocks are aligned
 	arrived  []uint32         // pieces of each step, of all loops so far
 	sendings []moment         // of the piece that each rank is sending
 	engines  []engine
@@ -90,6 +91,9 @@ func (x *Executor) newRide(l Launch, w Watcher) *ride {
 	r.measure()
 	c := newCall(x.topology, l)
 	c.largest = slices.Max(append(r.bytes, 0))
+	if c.aligned < 16 {
+		r.findMisaligned(c)
+	}
 	r.findCarriers(c)
 	r.start = sim.Time(c.start())
 	r.loop = min(c.loop(), max(r.total, 1))
@@ -116,6 +120,22 @@ func (r *ride) measure() {
 			size = int64(l.PartialSize)
 		}
 		r.bytes[i] = v.of(uint32(i), &s.Steps[i]) * size
+	}
+}
+
+// findMisaligned works out which steps move blocks that do not begin at multiples of 16 bytes. Messages between pairs
+// are all taken for that: one that its sender has in place is not in its receiver's.
+func (r *ride) findMisaligned(c *call) {
+	s := r.schedule
+	r.off = make([]misalignment, len(s.Steps))
+	whole := s.cut(r.launch.Elems, r.launch.Sizes)
+	for i := range s.Steps {
+		place := int64(c.aligned)
+		if !c.pairwise() {
+			lo, _ := whole.chunk(s.Chunk(s.Steps[i].Lo))
+			place = int64(lo) * int64(r.launch.ElemSize)
+		}
+		r.off[i] = misalignmentOf(place)
 	}
 }
 
@@ -257,12 +277,20 @@ func (r *ride) do(rank uint32, t *task, pieces int64, now sim.Time) {
 		return
 	}
 	bytes = bytes*(e.piece+1)/pieces - bytes*e.piece/pieces
-	r.sendings[rank] = moment{pair, t.step, sim.Time(c.op) + sim.Time(math.Round(float64(bytes)*c.perByte))}
+	r.sendings[rank] = moment{pair, t.step, sim.Time(c.op) + r.misaligned(c, t.step, bytes)}
 	if r.times != nil && e.loop == 0 && e.piece == 0 {
 		r.times[t.step].Start, r.times[t.step].Bytes = now, r.bytes[t.step]
 	}
 	wire := int64(max(1, math.Round(float64(bytes)*c.wire)))
 	r.network.SendOn(r.lanes[pair], wire, r, uint64(rank))
+}
+
+// misaligned is what bytes of a step cost for where they are.
+func (r *ride) misaligned(c *carrier, step uint32, bytes int64) sim.Time {
+	if r.off == nil {
+		return 0
+	}
+	return sim.Time(math.Round(float64(bytes) * c.perByte[r.off[step]]))
 }
 
 // finishing is how long a rank takes for bytes that it does not send on.

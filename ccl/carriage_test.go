@@ -181,27 +181,32 @@ func TestMessagesBetweenPairsTakeTheirClosedForm(t *testing.T) {
 	}
 }
 
-// Off 16 bytes an all_gather is slower, an all_reduce hardly.
+// Off 16 bytes an all_gather is slower, but those blocks are not that happen to be in place; an all_reduce is not, for a
+// library cuts it itself. Of what an all_gather's blocks take more, waiting hides a part.
 func TestUnalignedBlocks(t *testing.T) {
 	const n, bytes = 4, 64 << 20
-	simple := ccl.Carriage{}
 	for _, c := range []struct {
 		kind      collective.Kind
 		algorithm string
 		more      int64
 		perKB     float64
-		moved     float64
+		least     float64 // share of it
 	}{
-		{collective.AllGather, "ring", 4 * n, 1.4, n - 1},
-		{collective.AllGather, "ring", 8 * n, 0.7, n - 1},
+		{collective.AllGather, "ring", 4 * n, 1.4, 3.0 / 4},
+		{collective.AllGather, "ring", 8 * n, 0.7, 1.0 / 2},
+		{collective.AllGather, "ring", 16 * n, 0, 0},
 		{collective.AllReduce, "ring", 4 * n, 0, 0},
-		{collective.AllToAll, "direct", 4 * n, 4.8, n - 1},
-		{collective.AllToAll, "direct", 8 * n, 3.2, n - 1},
+		{collective.ReduceScatter, "ring", 4 * n, 0, 0},
+		{collective.AllToAll, "direct", 4 * n, 4.8, 1},
+		{collective.AllToAll, "direct", 8 * n, 3.2, 1},
+		{collective.AllToAll, "direct", 16 * n, 0, 0},
 	} {
-		aligned := rides(t, c.kind, c.algorithm, n, bytes, simple, 1)
-		off := rides(t, c.kind, c.algorithm, n, bytes+c.more, simple, 1)
-		want := aligned + c.perKB*c.moved*bytes/n/1000
-		within(t, fmt.Sprintf("%s of blocks off by %d", c.kind, c.more/n), off, want, 0.01)
+		even := rides(t, c.kind, c.algorithm, n, bytes, ccl.Carriage{}, 1)
+		off := rides(t, c.kind, c.algorithm, n, bytes+c.more, ccl.Carriage{}, 1)
+		all := c.perKB * (n - 1) * bytes / n / 1000
+		if more := off - even; more < c.least*all-50 || more > all+50 {
+			t.Errorf("%s of blocks off by %d: %.0f ns more, want %.0f, or from %v of it on", c.kind, c.more/n, more, all, c.least)
+		}
 	}
 }
 

@@ -30,8 +30,8 @@ const (
 	step      = 0.01 // of the numeric derivative
 )
 
-// Rows whose protocol was forced count less than those for which the library chose: they say what a protocol does, but
-// nobody runs it there. They hardly count where they take much longer than the fastest of the same call.
+// Rows whose protocol was forced, or whose blocks were moved off their places, count less than those of plain calls:
+// they say what a protocol does, but nobody runs it there. They hardly count where they take much longer than the fastest of the same call.
 const (
 	weightOfForced  = 0.35
 	weightOfOddOnes = 0.02
@@ -132,8 +132,10 @@ func weigh(cases []Case) []float64 {
 	for i := range cases {
 		c := &cases[i]
 		switch _, free, _ := forced(c.Variant); {
-		case free:
+		case c.Variant == "default":
 			weights[i] = 1
+		case free:
+			weights[i] = weightOfForced
 		case c.Micros > muchLonger*fastest[key(c)]:
 			weights[i] = weightOfOddOnes
 		default:
