@@ -77,6 +77,6 @@ def run(torch) -> None:
 if __name__ == "__main__":
     import sys
 
-    from torchemu.cli import main
+    from torchemu.launch.cli import main
 
     sys.exit(main(["bench", __file__, *sys.argv[1:]]))

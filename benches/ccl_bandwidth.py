@@ -22,10 +22,12 @@ from bandwidth.sweep import Sweep
 from bandwidth.table import Table
 from bandwidth.values import DTYPES, OPS
 
+from torchemu import runtime
+
 
 def run(torch: Any, options: Options | None = None) -> int:
     """What ``torchemu bench`` calls; returns how many elements were wrong."""
-    options, world = options or Options(), torch._runtime.current_world()
+    options, world = options or Options(), runtime.current_world()
     ranks = options.threads * options.ranks or world.sips
     if options.root >= ranks:
         raise ValueError(f"root {options.root} is not one of the {ranks} ranks")
@@ -112,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status: 1 when elements were wrong."""
     import torchemu
-    from torchemu.run import fabric
+    from torchemu.launch import fabric
 
     parser = _parser()
     arguments = vars(parser.parse_args(argv))
@@ -148,6 +150,6 @@ def _check_plot(parser: argparse.ArgumentParser, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    from torchemu.cli import command
+    from torchemu.launch.cli import command
 
     sys.exit(command(main))

@@ -106,8 +106,8 @@ def _check(options: Options, fail: Callable[[str], Any]) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status."""
     import torchemu
-    from torchemu import compat
-    from torchemu.run import fabric
+    from torchemu.frontends import stand_ins
+    from torchemu.launch import fabric
 
     parser = _parser()
     arguments = vars(parser.parse_args(argv))
@@ -116,7 +116,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     _check(options, parser.error)
     try:
         for i, degree in enumerate(options.tp):
-            with fabric.fitting(topology, 1, degree) as fitting, torchemu.open_world(fitting, ccl), compat.installed():
+            with (
+                fabric.fitting(topology, 1, degree) as fitting,
+                torchemu.open_world(fitting, ccl),
+                stand_ins.installed(),
+            ):
                 if i == 0:
                     header(torchemu.spec, options)
                 show(rows(torchemu, options, degree))
@@ -126,6 +130,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    from torchemu.cli import command
+    from torchemu.launch.cli import command
 
     sys.exit(command(main))

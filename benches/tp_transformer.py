@@ -140,8 +140,8 @@ def _check(options: Options, fail: Callable[[str], Any]) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status: 1 when losses differ."""
     import torchemu
-    from torchemu import compat
-    from torchemu.run import fabric
+    from torchemu.frontends import stand_ins
+    from torchemu.launch import fabric
 
     parser = _parser()
     arguments = vars(parser.parse_args(argv))
@@ -151,7 +151,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     comparison.header()
     try:
         for degree in comparison.options.tp:
-            with fabric.fitting(topology, 1, degree) as fitting, torchemu.open_world(fitting, ccl), compat.installed():
+            with (
+                fabric.fitting(topology, 1, degree) as fitting,
+                torchemu.open_world(fitting, ccl),
+                stand_ins.installed(),
+            ):
                 for sequence_parallel in comparison.divisions(degree):
                     comparison.train(torchemu, degree, sequence_parallel)
     except (OSError, ValueError) as error:
@@ -163,6 +167,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 if __name__ == "__main__":
     # Before NumPy is loaded: threads that share such small products mostly wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from torchemu.cli import command
+    from torchemu.launch.cli import command
 
     sys.exit(command(main))

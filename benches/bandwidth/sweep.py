@@ -11,7 +11,8 @@ import numpy as np
 from bandwidth.collectives import COLLECTIVES, Call, Collective
 from bandwidth.options import Options
 from bandwidth.values import DTYPES
-from torchemu._waiting import MICROSECOND, host_time, reach
+from torchemu import runtime
+from torchemu.runtime.waiting import MICROSECOND, host_time, reach
 
 _LONGER_THAN_A_BARRIER = 100_000 * MICROSECOND
 
@@ -98,7 +99,7 @@ class Sweep:
 
     def _calls(self) -> list[dict[str, Any]]:
         """What has ended since the last time, from the log of the World."""
-        new = self.torch._runtime.current_world().collectives(self._logged)
+        new = runtime.current_world().collectives(self._logged)
         self._logged += len(new)
         return [c for c in new if c["collective"] != "barrier"]
 

@@ -1,32 +1,51 @@
 """A cluster of accelerators in one process.
 
-``import torchemu as torch`` gives programs the names they know from PyTorch, on a simulated AHBM fabric. They are made
-in ``torchemu._namespace``, which is loaded when the first of them is used: pytest imports this package in every run of
-it, for the sake of ``torchemu.pytest_plugin``, and most of those runs have no use for NumPy and the Go core.
+``import torchemu as torch`` gives programs the names they know from PyTorch, on a simulated AHBM fabric: those of
+:mod:`torchemu.frontends.numpy`, which is loaded when the first of them is used. pytest imports this package in every
+run of it, for the sake of ``torchemu.pytest_plugin``, and most of those runs have no use for NumPy and the Go core.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import importlib.machinery
+import sys
 from typing import TYPE_CHECKING, Any
 
+from torchemu.aliases import AliasFinder
+
 if TYPE_CHECKING:
-    from torchemu._namespace import *  # noqa: F403
+    from torchemu.frontends.numpy.namespace import *  # noqa: F403
+
+_NAMES = "torchemu.frontends.numpy"
+_ELSEWHERE = {
+    "kernels": "torchemu.language.kernels",
+    "pto": "torchemu.frontends.pto",
+}
+"""Modules that programs import from torchemu and that lie deeper. What lies nowhere else is of the front end."""
+
+
+def _meant(name: str) -> str | None:
+    """The module that a name below torchemu stands for; None where it is that of a file here."""
+    package, _, rest = name.partition(".")
+    if package != __name__ or not rest:
+        return None
+    first, dot, deeper = rest.partition(".")
+    folder = sys.modules[__name__].__path__
+    if first == "_core" or importlib.machinery.PathFinder.find_spec(f"{__name__}.{first}", folder) is not None:
+        return None
+    return _ELSEWHERE.get(first, f"{_NAMES}.{first}") + dot + deeper
+
+
+sys.meta_path.insert(0, AliasFinder(_meant))
 
 
 def __getattr__(name: str) -> Any:
-    """A submodule, or a name of the namespace at its first use; those that change, such as spec, at every use."""
+    """A name of the front end."""
     if name.startswith("_") and name not in ("__version__", "__all__") and not name.startswith("_foreach_"):
         raise AttributeError(f"torchemu has no {name!r}")
-    if importlib.util.find_spec(f"{__name__}.{name}") is not None:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name == "kernel":  # which PyTorch has not
-        return importlib.import_module("torchemu.language").kernel
-    namespace = importlib.import_module("torchemu._namespace")
-    globals().update(namespace.NAMES)
-    return namespace.NAMES[name] if name in namespace.NAMES else getattr(namespace, name)
+    return getattr(importlib.import_module(_NAMES), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(importlib.import_module("torchemu._namespace"))})
+    return sorted({*globals(), *dir(importlib.import_module(_NAMES))})

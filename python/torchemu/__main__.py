@@ -2,6 +2,6 @@
 
 import sys
 
-from torchemu.cli import main
+from torchemu.launch.cli import main
 
 sys.exit(main())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 
 
 class Category(enum.IntEnum):

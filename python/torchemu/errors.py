@@ -12,7 +12,7 @@ class MismatchError(RuntimeError):
     text begins as PyTorch's does there."""
 
     def __init__(self, text: str) -> None:
-        from torchemu.distributed import _debug
+        from torchemu.frontends.numpy.distributed import _debug
 
         super().__init__(_debug.told(text))
 

@@ -38,10 +38,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Follows the setting before anything of the user's is imported."""
     if early_config.getini(_AS_TORCH):
-        from torchemu import compat
+        from torchemu.frontends import stand_ins
 
         stack = contextlib.ExitStack()
-        stack.enter_context(compat.installed())
+        stack.enter_context(stand_ins.installed())
         early_config.add_cleanup(stack.close)
 
 
@@ -53,7 +53,7 @@ def distributed(
     topology: str = "default",
     ccl: str = "",
     seed: int = 0,
-    isolate: Collection[str] = ("megatron",),
+    isolate: Collection[str] | None = None,
     virtual_clock: bool = False,
     check: bool = True,
     reorder: int | None = None,
@@ -72,7 +72,8 @@ def distributed(
         topology: a preset, of which there are as many SIPs as ranks, or a topology.yaml.
         ccl: a ccl.yaml; without it the Tuner chooses algorithms.
         seed: of the ranks' random numbers.
-        isolate: installed packages of which each rank has its own modules, too; () for none. By default, megatron.
+        isolate: installed packages of which each rank has its own modules, too; () for none. By default,
+            those that keep state of their own in module globals, such as megatron.
         virtual_clock: let the module time tell simulated time.
         check: let the test fail when device programs access memory in no order.
         reorder: the seed by which what device programs do is moved where no rule orders it; None moves nothing.
@@ -97,11 +98,11 @@ def _decorated(setting: tuple[Any, ...]) -> Callable[..., Any]:
         @functools.wraps(function)
         def test(*args: Any, **kwargs: Any) -> None:
             __tracebackhide__ = True
-            from torchemu.run import testing
+            from torchemu.launch import testing
 
             testing.run(function, testing.Setting(*setting), args, kwargs)
 
-        test.torchemu_original = function  # type: ignore[attr-defined] # see torchemu.run.testing
+        test.torchemu_original = function  # type: ignore[attr-defined] # see torchemu.launch.testing
         return test
 
     return decorate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "xpu"]
 

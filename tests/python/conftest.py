@@ -13,7 +13,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from torchemu import World, _runtime
+from torchemu import World, runtime
+from torchemu.runtime import world
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,7 +79,7 @@ def open_world(yaml_file: YamlFile) -> Iterator[OpenWorld]:
 
         def opened(topology: str = "default", ccl: str = "") -> World:
             files = [yaml_file(text) if "\n" in text else text for text in (topology, ccl)]
-            return stack.enter_context(_runtime.opened(*files))
+            return stack.enter_context(runtime.opened(*files))
 
         yield opened
 
@@ -86,8 +87,8 @@ def open_world(yaml_file: YamlFile) -> Iterator[OpenWorld]:
 @pytest.fixture(autouse=True)
 def _no_world_is_left_open() -> Iterator[None]:
     yield
-    left, _runtime._world = _runtime._world, None
-    context = _runtime.switch_to(None)
+    left, world._world = world._world, None
+    context = runtime.switch_to(None)
     assert left is None, "a test used the default World instead of opening one"
     assert context is None, "a test left a rank's context behind"
 

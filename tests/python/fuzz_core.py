@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import errors
-from torchemu._binding import EXPORTED, go
+from torchemu.bridge.binding import EXPORTED, go
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 100, 1 << 31, (1 << 62) + 1, (1 << 63) - 1, -(1 << 63)]
 SHAPES = [

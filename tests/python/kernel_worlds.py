@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torchemu as torch
-from torchemu import World, _runtime
+from torchemu import World, runtime
 
 
 @contextlib.contextmanager
@@ -18,7 +18,7 @@ def world_of(ranks: int, ccl: str = "", check: bool = True, reorder: int | None 
         topology, config = Path(folder, "t.yaml"), Path(folder, "ccl.yaml")
         topology.write_text(f"name: test\nsystem: {{sips: {{count: {ranks}}}}}\n")
         config.write_text(ccl or "defaults: {}\n")
-        with _runtime.opened(str(topology), str(config), _runtime.Strictness(check, reorder)) as world:
+        with runtime.opened(str(topology), str(config), runtime.Strictness(check, reorder)) as world:
             yield world
 
 

@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from torchemu import cli
+from torchemu.launch import cli
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import torchemu as torch
-from torchemu import _runtime
+from torchemu import runtime
 from torchemu.multiprocessing import SpawnException
 
 dist = torch.distributed
@@ -29,7 +29,7 @@ def check_that_all_works() -> None:
         dist.all_reduce(t)
         assert t.tolist() == [6, 6, 6]
 
-    assert _runtime.current().tasks is None
+    assert runtime.current().tasks is None
     spawn(rank, nprocs=4)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import torchemu as torch
-from torchemu.compat.simpler.orchestrator import Orchestrator
-from torchemu.compat.simpler.task_interface import (
+from torchemu.frontends.simpler.orchestrator import Orchestrator
+from torchemu.frontends.simpler.task_interface import (
     ArgDirection,
     ChipCallable,
     ChipDomainContext,
@@ -23,9 +23,9 @@ from torchemu.compat.simpler.task_interface import (
     TaskArgs,
     TensorArgType,
 )
-from torchemu.compat.simpler.worker import RunTiming, Worker
-from torchemu.compat.simpler_setup.kernel_compiler import KernelCompiler
-from torchemu.compat.simpler_setup.torch_interop import make_tensor_arg
+from torchemu.frontends.simpler.worker import RunTiming, Worker
+from torchemu.frontends.simpler_setup.kernel_compiler import KernelCompiler
+from torchemu.frontends.simpler_setup.torch_interop import make_tensor_arg
 
 RUNTIME = "tensormap_and_ringbuffer"
 IN, OUT, INOUT = TensorArgType.INPUT, TensorArgType.OUTPUT_EXISTING, TensorArgType.INOUT

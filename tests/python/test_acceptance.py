@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conftest import ROOT, YamlFile
 
-from torchemu import bench
+from torchemu.launch import bench
 
 OURS = ROOT / "benches" / "ccl_allreduce.py"
 USERS = ROOT.parent / "shared" / "acceptance" / "ccl_allreduce.py"

@@ -17,8 +17,8 @@ from ranks import on_ranks
 import torchemu as torch
 import torchemu.nn.functional as F  # noqa: N812 (its usual name)
 from torchemu import nn
-from torchemu._tensor import autocasting, elementwise
 from torchemu.amp import GradScaler, custom_bwd, custom_fwd
+from torchemu.frontends.numpy._tensor import autocasting, elementwise
 from torchemu.utils.checkpoint import checkpoint
 
 RNG = np.random.default_rng

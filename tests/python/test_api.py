@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 from torchemu import errors
-from torchemu._binding import EXPORTED, go
+from torchemu.bridge.binding import EXPORTED, go
 
 GOLDEN = ROOT / "tests" / "golden" / "exports.txt"
 FUZZ = Path(__file__).with_name("fuzz_core.py")

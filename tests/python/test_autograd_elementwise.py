@@ -11,8 +11,8 @@ from conftest import OpenWorld
 from gradients import check
 
 import torchemu as torch
-from torchemu._autograd.derivative import EVERYTHING, Derivative, Joint, Partial
-from torchemu._tensor.dispatch import Op, _op, _op_several
+from torchemu.frontends.numpy._autograd.derivative import EVERYTHING, Derivative, Joint, Partial
+from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_several
 from torchemu.nn import functional
 
 

@@ -11,7 +11,7 @@ from conftest import OpenWorld
 from ranks import on_ranks
 
 import torchemu as torch
-from torchemu import _runtime
+from torchemu import runtime
 
 Tensor = torch.Tensor
 
@@ -110,7 +110,7 @@ def test_nan_is_an_anomaly_that_names_its_node_and_where_it_was_recorded() -> No
     enabled, detected = (str(w.message) for w in warned)
     assert enabled.startswith("Anomaly Detection has been enabled.")
     assert detected.startswith("Error detected in SqrtBackward0. Traceback of forward call that caused the error:\n")
-    assert "(torch.sqrt(x) * 0).sum().backward()" in detected and _runtime.PACKAGE not in detected
+    assert "(torch.sqrt(x) * 0).sum().backward()" in detected and runtime.PACKAGE not in detected
     assert not torch.is_anomaly_enabled()
     (torch.sqrt(x) * 0).sum().backward()
     assert x.grad.isnan().all()

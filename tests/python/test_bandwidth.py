@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
-from torchemu import cli
+from torchemu.launch import cli
 
 BENCH = ROOT / "benches" / "ccl_bandwidth.py"
 NAMES = [

@@ -12,8 +12,8 @@ import pytest
 from conftest import OpenWorld, YamlFile
 
 import torchemu
-from torchemu import bench, cli
-from torchemu._binding import go
+from torchemu.bridge.binding import go
+from torchemu.launch import bench, cli
 
 KERNBENCH = ["kernbench", "kernbench.ccl", "kernbench.ccl.install", "kernbench.policy.placement.dp"]
 

@@ -13,7 +13,10 @@ from ranks import on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 from torchemu import nn
-from torchemu.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+from torchemu.distributed.fsdp import FullyShardedDataParallel
+from torchemu.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+from torchemu.distributed.fsdp.wrap import ModuleWrapPolicy
+from torchemu.frontends.numpy.distributed.algorithms._checkpoint.checkpoint_wrapper import (
     ActivationWrapper,
     CheckpointImpl,
     CheckpointWrapper,
@@ -21,9 +24,6 @@ from torchemu.distributed.algorithms._checkpoint.checkpoint_wrapper import (
     checkpoint_wrapper,
     offload_wrapper,
 )
-from torchemu.distributed.fsdp import FullyShardedDataParallel
-from torchemu.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
-from torchemu.distributed.fsdp.wrap import ModuleWrapPolicy
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from conftest import OpenWorld
 
 import torchemu as torch
-from torchemu._tensor import Tensor
+from torchemu.frontends.numpy._tensor import Tensor
 
 dist = torch.distributed
 spawn = torch.multiprocessing.spawn

@@ -18,8 +18,8 @@ import torchemu as torch
 import torchemu.distributed as dist
 import torchemu.nn.functional as F  # noqa: N812 (its usual name)
 from torchemu import nn, optim
+from torchemu.frontends.numpy.nn.parallel._buckets import assigned
 from torchemu.nn.parallel import DistributedDataParallel as DDP  # noqa: N817 (its usual name)
-from torchemu.nn.parallel._buckets import assigned
 
 EIGHT = "name: eight\nsystem: {sips: {count: 8}}\n"
 BATCH = 3  # samples a rank

@@ -15,8 +15,8 @@ from ranks import on_ranks
 
 import torchemu as torch
 from torchemu import nn
-from torchemu._tensor import deferral
-from torchemu._waiting import host_time, reach
+from torchemu.frontends.numpy._tensor import deferral
+from torchemu.runtime.waiting import host_time, reach
 
 dist = torch.distributed
 

@@ -15,8 +15,8 @@ from conftest import OpenWorld
 from ranks import failures
 
 import torchemu as torch
-from torchemu._tensor.deferral import MOST
 from torchemu.errors import DeadlockError
+from torchemu.frontends.numpy._tensor.deferral import MOST
 
 dist = torch.distributed
 

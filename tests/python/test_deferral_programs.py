@@ -12,8 +12,8 @@ from ranks import on_ranks
 
 import torchemu as torch
 from torchemu import nn
-from torchemu._tensor.deferral import Deferrals
-from torchemu._waiting import reach
+from torchemu.frontends.numpy._tensor.deferral import Deferrals
+from torchemu.runtime.waiting import reach
 from torchemu.tp import mappings
 
 dist = torch.distributed

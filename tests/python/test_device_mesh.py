@@ -17,7 +17,7 @@ from ranks import SIXTY_FOUR, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu.distributed._mesh_layout import Layout, joined, size_of, split
+from torchemu.c10d.mesh_layout import Layout, joined, size_of, split
 from torchemu.distributed.device_mesh import DeviceMesh, _mesh_resources, init_device_mesh
 
 SHAPES = [(1,), (2,), (7,), (2, 2), (4, 1), (2, 3), (2, 2, 2), (4, 4), (3, 1, 2), (8, 8), (2, 4, 8)]

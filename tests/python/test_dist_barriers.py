@@ -11,8 +11,8 @@ from ranks import SIXTY_FOUR, failures, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu._waiting import host_time, reach
 from torchemu.errors import DeadlockError
+from torchemu.runtime.waiting import host_time, reach
 
 WORLD_SIZES = [1, 2, 3, 4, 7, 8, 16, 64]
 MILLISECOND = 10**9

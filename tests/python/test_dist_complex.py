@@ -15,10 +15,10 @@ from ranks import SIXTY_FOUR, failures, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu._waiting import host_time
 from torchemu.distributed import P2POp, ReduceOp
 from torchemu.distributed import _functional_collectives as functional
 from torchemu.errors import MismatchError
+from torchemu.runtime.waiting import host_time
 
 Arrays = list[np.ndarray]
 ROWS = 3

@@ -13,7 +13,7 @@ import torchemu.distributed as dist
 import torchemu.distributed._functional_collectives as funcol
 from torchemu import nn
 from torchemu._C import _distributed_c10d as c10d
-from torchemu._waiting import host_time
+from torchemu.runtime.waiting import host_time
 from torchemu.testing._internal.distributed.fake_pg import FakeStore
 
 

@@ -12,8 +12,8 @@ from ranks import SIXTY_FOUR, failures, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu._waiting import host_time
 from torchemu.errors import MismatchError
+from torchemu.runtime.waiting import host_time
 
 WORLD_SIZES = [1, 2, 3, 4, 7, 8, 16, 64]
 

@@ -12,9 +12,9 @@ from ranks import failures, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu._waiting import host_time, reach
 from torchemu.distributed import distributed_c10d
 from torchemu.errors import DeadlockError
+from torchemu.runtime.waiting import host_time, reach
 
 SECOND = 10**12
 

@@ -12,9 +12,9 @@ from ranks import failures, on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 from torchemu import futures
-from torchemu._waiting import host_time, reach
 from torchemu.errors import DeadlockError, MismatchError
 from torchemu.futures import Future
+from torchemu.runtime.waiting import host_time, reach
 
 MILLISECOND = 10**9
 

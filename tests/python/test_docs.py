@@ -22,8 +22,9 @@ from conftest import ROOT
 from launch import launch, written
 
 import torchemu
-from torchemu import _runtime, cli
-from torchemu._binding import go
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.launch import cli
 
 pytest_plugins = ["pytester"]
 
@@ -166,7 +167,7 @@ def ccl(block: Block, folder: Path) -> None:
 
 def faults(block: Block, folder: Path) -> None:
     """A file of faults."""
-    with _runtime.opened() as world:
+    with runtime.opened() as world:
         go.LoadFaults(world.handle, str(written(folder, block.text, "faults.yaml")))
 
 

@@ -12,7 +12,7 @@ from ranks import SIXTY_FOUR, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu._waiting import host_time, reach
+from torchemu.runtime.waiting import host_time, reach
 
 N = 4096
 MILLISECOND = 10**9

@@ -7,7 +7,7 @@ import pytest
 from conftest import OpenWorld
 
 import torchemu as torch
-from torchemu._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+from torchemu.frontends.numpy._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 
 @pytest.mark.parametrize("shapes", [[(2, 3)], [(2, 3), (4,)], [(), (3, 1), (0, 5), (2, 2, 2)], [(0,)]])

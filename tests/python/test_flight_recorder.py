@@ -15,7 +15,7 @@ from ranks import SIXTY_FOUR, on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 from torchemu._C import _distributed_c10d as c10d
-from torchemu._waiting import host_time, reach
+from torchemu.runtime.waiting import host_time, reach
 
 
 @pytest.fixture(autouse=True)

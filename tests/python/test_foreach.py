@@ -9,7 +9,7 @@ from conftest import OpenWorld
 from nn_cases import refused
 
 import torchemu as torch
-from torchemu._tensor import foreach
+from torchemu.frontends.numpy._tensor import foreach
 
 
 @pytest.fixture(autouse=True)

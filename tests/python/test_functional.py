@@ -14,8 +14,8 @@ from ranks import SIXTY_FOUR, failures, on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 import torchemu.distributed._functional_collectives as funcol
-from torchemu import _runtime
-from torchemu._binding import go
+from torchemu import runtime
+from torchemu.bridge.binding import go
 from torchemu.distributed._functional_collectives import AsyncCollectiveTensor
 from torchemu.distributed.device_mesh import init_device_mesh
 from torchemu.errors import DeadlockError
@@ -215,12 +215,12 @@ class TestWaiting:
     @staticmethod
     def record() -> int:
         """An event that ends when all has ended that is on the current stream."""
-        return go.StreamRecord(_runtime.current().stream)
+        return go.StreamRecord(runtime.current().stream)
 
     @staticmethod
     def ended(event: int) -> int:
         """When the event has ended, in picoseconds; waits for it."""
-        _runtime.current().wait(event)
+        runtime.current().wait(event)
         return go.EventTime(event)
 
     @pytest.mark.parametrize(

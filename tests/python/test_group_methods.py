@@ -14,8 +14,8 @@ from ranks import SIXTY_FOUR, failures, on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 from torchemu._C import _distributed_c10d as c10d
-from torchemu._waiting import host_time, reach
 from torchemu.errors import DeadlockError
+from torchemu.runtime.waiting import host_time, reach
 
 MILLISECOND = 10**9
 SIZES = [1, 2, 3, 8, 64]

@@ -121,7 +121,7 @@ def test_hooks_change_neither_results_nor_times(open_world: OpenWorld) -> None:
         assert work is not None
         work.wait()
         total = (t + other).tolist()
-        from torchemu._waiting import host_time
+        from torchemu.runtime.waiting import host_time
 
         return total, host_time()
 

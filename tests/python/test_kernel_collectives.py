@@ -13,7 +13,7 @@ from kernel_worlds import world_of
 
 import torchemu
 import torchemu as torch
-from torchemu import _runtime
+from torchemu import runtime
 from torchemu.multiprocessing import ProcessRaisedException
 
 dist = torch.distributed
@@ -341,7 +341,7 @@ def test_mistakes_in_the_config(wrong: Path, place: str, text: str, yaml_file: Y
     """The path is relative to the file."""
     (wrong.parent / "broken.py").write_text("def f(:\n")
     file = yaml_file(f"defaults: {{algorithm: mine}}\nalgorithms:\n  mine: {{kernel: {place}}}\n")
-    with pytest.raises(ValueError, match=text), _runtime.opened("default", file):
+    with pytest.raises(ValueError, match=text), runtime.opened("default", file):
         pass
 
 
@@ -365,7 +365,7 @@ def test_blocks_of_different_sizes_are_refused() -> None:
 
 
 def test_a_bench_shows_kernels_beside_the_built_in_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
-    from torchemu.cli import main
+    from torchemu.launch.cli import main
 
     configs = [f"--ccl={ROOT / 'benches' / 'kernels' / name}.yaml" for name in ("builtin_ring", "ring", "two_shot")]
     assert main(["bench", str(ROOT / "benches" / "ccl_allreduce.py"), *configs, "--check"]) == 0

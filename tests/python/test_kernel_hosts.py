@@ -14,8 +14,8 @@ from kernel_worlds import run, world_of
 import torchemu
 import torchemu as torch
 import torchemu.language as tl
-from torchemu._waiting import sleep
 from torchemu.multiprocessing import ProcessRaisedException
+from torchemu.runtime.waiting import sleep
 
 dist = torch.distributed
 

@@ -13,8 +13,8 @@ from kernel_worlds import run, world_of
 import torchemu
 import torchemu as torch
 import torchemu.language as tl
-from torchemu._waiting import host_time
 from torchemu.multiprocessing import ProcessRaisedException
+from torchemu.runtime.waiting import host_time
 
 WORLDS = [1, 2, 3, 4, 8, 16]
 
@@ -114,9 +114,9 @@ BROKEN: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def tensor_wait() -> None:
-    from torchemu import _waiting
+    from torchemu.runtime import waiting
 
-    _waiting.reach(1)
+    waiting.reach(1)
 
 
 @pytest.mark.parametrize("mistake", BROKEN)

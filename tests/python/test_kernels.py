@@ -10,7 +10,7 @@ from kernel_worlds import run, world_of
 import torchemu
 import torchemu as torch
 import torchemu.language as tl
-from torchemu._waiting import host_time
+from torchemu.runtime.waiting import host_time
 
 WORLDS = [1, 2, 3, 4, 8, 16]
 

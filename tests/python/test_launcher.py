@@ -9,7 +9,12 @@ from launch import launch, written
 
 from torchemu.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torchemu.distributed.launcher.api import LaunchConfig, elastic_launch
-from torchemu.distributed.run import config_from_args, determine_local_world_size, parse_args, parse_min_max_nnodes
+from torchemu.distributed.run import (
+    config_from_args,
+    determine_local_world_size,
+    parse_args,
+    parse_min_max_nnodes,
+)
 
 CONFIG = """
     import os

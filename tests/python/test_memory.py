@@ -12,7 +12,7 @@ import pytest
 from conftest import OpenWorld
 
 import torchemu as torch
-from torchemu import _runtime
+from torchemu import runtime
 
 dist = torch.distributed
 
@@ -94,10 +94,10 @@ def test_from_numpy_keeps_the_array(open_world: OpenWorld) -> None:
 
 
 def test_numpy_outlives_its_world() -> None:
-    with _runtime.opened() as world:
+    with runtime.opened() as world:
         t = torch.arange(100_000)
         array = t.numpy()
-    with _runtime.opened():
+    with runtime.opened():
         others = [torch.full((100_000,), -1, dtype="i64") for _ in range(8)]
         assert (array == np.arange(100_000)).all()
         with pytest.raises(RuntimeError, match=r"World is closed"):
@@ -106,7 +106,7 @@ def test_numpy_outlives_its_world() -> None:
         gc.collect()
         assert (array == np.arange(100_000)).all()
         assert len(others) == 8
-    assert _runtime._world is not world
+    assert runtime.world._world is not world
 
 
 def test_numpy_sees_the_result_of_a_later_collective(open_world: OpenWorld) -> None:
@@ -242,7 +242,7 @@ def test_tensors_may_be_collected_on_another_thread(open_world: OpenWorld) -> No
 def test_a_closed_world_forgets_its_numpy_memory() -> None:
     array = np.zeros(4)
     gone = weakref.ref(array)
-    with _runtime.opened("sips2"):
+    with runtime.opened("sips2"):
         dist.init_process_group()
         dist.all_reduce(torch.from_numpy(array))  # never completes
         del array

@@ -12,7 +12,7 @@ from conftest import OpenWorld
 from programs import check_that_all_works, failure_of, wait_for_all
 
 import torchemu as torch
-from torchemu import _runtime
+from torchemu import runtime
 
 dist = torch.distributed
 spawn = torch.multiprocessing.spawn
@@ -95,7 +95,7 @@ def test_wrong_use_inside_a_rank() -> None:
 
 
 def test_use_after_destroy() -> None:
-    group = _runtime.current().group
+    group = runtime.current().group
     dist.destroy_process_group()
     t = torch.zeros(1)
     for call in (dist.get_rank, dist.get_world_size, dist.destroy_process_group, lambda: dist.all_reduce(t)):
@@ -144,9 +144,9 @@ def test_tensor_of_another_world(open_world: OpenWorld) -> None:
 
 
 def test_use_after_close() -> None:
-    with _runtime.opened() as world:
+    with runtime.opened() as world:
         dist.init_process_group()
-        group = _runtime.current().group
+        group = runtime.current().group
         t = torch.ones(2)
         work = dist.all_reduce(t, async_op=True)
     assert work is not None and group is not None
@@ -162,7 +162,7 @@ def test_use_after_close() -> None:
 
 
 def test_a_world_that_is_closed_inside_a_spawn() -> None:
-    with _runtime.opened() as inner:
+    with runtime.opened() as inner:
         dist.init_process_group()
 
         def rank(r: int) -> None:
@@ -193,7 +193,7 @@ def in_thread(call: Callable[[], Any]) -> Any:
 
 def test_another_thread() -> None:
     t = torch.ones(2)
-    world = _runtime.current_world()
+    world = runtime.current_world()
     for call in (
         t.numpy,
         t.clone,

@@ -21,7 +21,7 @@ from ranks import SIXTY_FOUR, on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 import torchemu.multiprocessing as mp
-from torchemu._waiting import host_time
+from torchemu.runtime.waiting import host_time
 
 SECOND = 10**12
 

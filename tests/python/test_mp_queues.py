@@ -13,7 +13,7 @@ from ranks import SIXTY_FOUR, on_ranks
 
 import torchemu as torch
 import torchemu.multiprocessing as mp
-from torchemu._waiting import host_time
+from torchemu.runtime.waiting import host_time
 
 WORLD_SIZES = [1, 2, 5, 16, 64]
 MICROSECOND = 10**6

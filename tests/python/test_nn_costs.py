@@ -11,8 +11,8 @@ from conftest import OpenWorld
 import torchemu as torch
 import torchemu.nn.functional as F  # noqa: N812 (its usual name)
 from torchemu import nn, optim
-from torchemu._tensor import dispatch
-from torchemu._waiting import host_time
+from torchemu.frontends.numpy._tensor import dispatch
+from torchemu.runtime.waiting import host_time
 
 Launch = tuple[str, int, int, str]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torchemu.nn import _missing
+from torchemu.frontends.numpy.nn import _missing
 
 NAMES = Path(__file__).parent / "data" / "torch_nn_names_2_11.txt"
 MISSING = {

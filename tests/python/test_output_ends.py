@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launch import written
 
-from torchemu import cli
+from torchemu.launch import cli
 
 ROOT = Path(__file__).parents[2]
 

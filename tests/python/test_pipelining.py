@@ -18,14 +18,10 @@ from torchemu.distributed.pipelining import (
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
     ScheduleLoopedBFS,
-    _orders,
 )
-from torchemu.distributed.pipelining.microbatch import (
-    TensorChunkSpec,
-    merge_chunks,
-    split_args_kwargs_into_chunks,
-)
+from torchemu.distributed.pipelining.microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks
 from torchemu.distributed.pipelining.schedules import get_schedule_class
+from torchemu.frontends.numpy.distributed.pipelining import _orders
 
 SINGLE = [ScheduleGPipe, Schedule1F1B]
 MULTI = [ScheduleInterleaved1F1B, ScheduleLoopedBFS]

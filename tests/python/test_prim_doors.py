@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 from torchemu.errors import DeadlockError, RaceError
 
 EQ, GE = 0, 3

@@ -15,6 +15,7 @@ from traces import bars, kineto, perfetto
 
 import torchemu as torch
 import torchemu.distributed as dist
+from torchemu import runtime
 from torchemu.profiler import (
     ProfilerAction,
     ProfilerActivity,
@@ -68,7 +69,7 @@ def test_start_and_stop_can_be_repeated() -> None:
         getattr(torch.ones(8), operation)()
         prof.stop()
     assert kernels(prof)[-1] == "abs" and "neg" not in kernels(prof)
-    assert torch._runtime.current().world.recordings == 0  # type: ignore[attr-defined]
+    assert runtime.current().world.recordings == 0
 
 
 def test_stop_waits_for_the_device() -> None:
@@ -105,7 +106,7 @@ def test_an_exception_leaves_no_profile_behind() -> None:
             raise KeyError
         if rank == 1:
             dist.all_reduce(torch.ones(8))
-        return torch._runtime.current().world.recordings  # type: ignore[attr-defined]
+        return runtime.current().world.recordings
 
     assert on_ranks(2, program)[1] == 0
 
@@ -318,13 +319,13 @@ def test_record_function_as_a_decorator() -> None:
 
 
 def test_record_function_of_nobody_costs_nothing() -> None:
-    before = torch._runtime.current()  # type: ignore[attr-defined]
+    before = runtime.current()
     with record_function("nobody"):
         pass
     with profile() as prof:
         pass
     assert named(prof) == []
-    assert before is torch._runtime.current()  # type: ignore[attr-defined]
+    assert before is runtime.current()
 
 
 def test_every_public_name() -> None:

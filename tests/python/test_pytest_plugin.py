@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 import torchemu
-import torchemu.run.testing  # loaded here, for what an inner pytest loads goes with it
+import torchemu.launch.testing  # loaded here, for what an inner pytest loads goes with it
 
 pytest_plugins = ["pytester"]
 

@@ -19,10 +19,18 @@ from ranks import on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu import cli
-from torchemu.profiler._run import traced
+from torchemu.launch import cli
+from torchemu.profile.run import traced
 from torchemu.report import _units as units
-from torchemu.report._analysis import collectives, common, length, links, operations, shares, union
+from torchemu.report._analysis import (
+    collectives,
+    common,
+    length,
+    links,
+    operations,
+    shares,
+    union,
+)
 from torchemu.report._fabric import Fabric, folded
 from torchemu.report._load import Annotation, Bar, Rank, Run, load
 from torchemu.report._svg import heat

@@ -10,8 +10,7 @@ import pytest
 from conftest import YamlFile
 from launch import launch, lines, written
 
-from torchemu import cli
-from torchemu.run import fabric
+from torchemu.launch import cli, fabric
 
 SHOW = """
     import os

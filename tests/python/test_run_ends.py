@@ -200,7 +200,7 @@ def test_what_a_process_prints_and_answers(tmp_path: Path) -> None:
         print("err", file=sys.stderr)
         sys.exit(4)
     """
-    command = [sys.executable, "-c", "import sys; from torchemu.cli import main; sys.exit(main())"]
+    command = [sys.executable, "-c", "import sys; from torchemu.launch.cli import main; sys.exit(main())"]
     program = written(tmp_path, text)
     together = subprocess.run(
         [*command, "run", "--nproc-per-node", "2", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -223,7 +223,7 @@ def to_the_process(process: int) -> None:
 @pytest.mark.parametrize("busy", ["while True: pass", "time.sleep(60)"])
 def test_interrupt(tmp_path: Path, busy: str, send: Callable[[int], None]) -> None:
     program = written(tmp_path, f"import time\ntry:\n    print('go', flush=True)\n    {busy}\nfinally: print('stop')")
-    command = [sys.executable, "-c", "import sys; from torchemu.cli import main; sys.exit(main())"]
+    command = [sys.executable, "-c", "import sys; from torchemu.launch.cli import main; sys.exit(main())"]
     command += ["run", "--nproc-per-node", "1", program]  # of several, others would run while one sleeps
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None and run.stdout.readline() == "go\n"

@@ -11,7 +11,7 @@ import pytest
 from conftest import OpenWorld
 
 import torchemu as torch
-from torchemu.compat.simpler.task_interface import (
+from torchemu.frontends.simpler.task_interface import (
     ArgDirection,
     CallConfig,
     ChipCallable,
@@ -24,7 +24,7 @@ from torchemu.compat.simpler.task_interface import (
     get_element_size,
     scalar_to_uint64,
 )
-from torchemu.compat.simpler_setup.torch_interop import make_tensor_arg, torch_dtype_to_datatype
+from torchemu.frontends.simpler_setup.torch_interop import make_tensor_arg, torch_dtype_to_datatype
 
 IN = ArgDirection.IN
 

@@ -19,8 +19,8 @@ from launch import launch
 from simpler_cases import IN, INOUT, OUT, called, compiled, domain, run, tensor, window, working
 
 import torchemu as torch
-from torchemu import compat
-from torchemu.compat.simpler.orchestrator import Orchestrator
+from torchemu.frontends import stand_ins
+from torchemu.frontends.simpler.orchestrator import Orchestrator
 
 DRIVERS = ROOT / "benches" / "simpler"
 MODES = ("onephase", "twophase", "ring", "bidirectional_ring")
@@ -32,7 +32,7 @@ def drivers(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     open_world()
     before = set(sys.modules)
     monkeypatch.syspath_prepend(DRIVERS)
-    with compat.installed():
+    with stand_ins.installed():
         yield importlib.import_module
         for name in set(sys.modules) - before:
             if str(DRIVERS) in str(getattr(sys.modules[name], "__file__", "")):

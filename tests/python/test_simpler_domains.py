@@ -11,8 +11,8 @@ import pytest
 from conftest import OpenWorld
 from simpler_cases import called, compiled, domain, run, tensor, window, working
 
-from torchemu.compat.simpler.orchestrator import Orchestrator
-from torchemu.compat.simpler.task_interface import CommBufferSpec, CommDomainHandle, TensorArgType
+from torchemu.frontends.simpler.orchestrator import Orchestrator
+from torchemu.frontends.simpler.task_interface import CommBufferSpec, CommDomainHandle, TensorArgType
 
 
 def buffers(*sizes: int) -> list[CommBufferSpec]:

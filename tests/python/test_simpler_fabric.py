@@ -16,9 +16,10 @@ from launch import launch
 from simpler_cases import ADD, IN, OUT, called, run, tensor, working, written
 
 import torchemu as torch
-from torchemu import World, cli
-from torchemu._waiting import host_time
+from torchemu import World
 from torchemu.errors import DeadlockError
+from torchemu.launch import cli
+from torchemu.runtime.waiting import host_time
 
 ALL_REDUCE = str(ROOT / "benches" / "simpler" / "allreduce.py")
 SLOW = "faults:\n  - {slow_link: [0, 1], factor: 1000}\n"

@@ -11,10 +11,10 @@ import pytest
 from conftest import OpenWorld
 from simpler_cases import ADD, IN, OUT, RUNTIME, called, run, tensor, working
 
-from torchemu._runtime import Strictness
-from torchemu.compat.simpler.task_interface import ArgDirection, ChipCallable, CoreCallable
-from torchemu.compat.simpler_setup.kernel_compiler import KernelCompiler
 from torchemu.errors import DeadlockError
+from torchemu.frontends.simpler.task_interface import ArgDirection, ChipCallable, CoreCallable
+from torchemu.frontends.simpler_setup.kernel_compiler import KernelCompiler
+from torchemu.runtime import Strictness
 
 MULTIPLY = ADD.replace("TADD", "TMUL").replace("a + b", "a · b")
 WAITS = """

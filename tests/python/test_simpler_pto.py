@@ -11,10 +11,10 @@ from conftest import OpenWorld
 from simpler_cases import IN, INOUT, OUT, called, domain, run, tensor, window, working, written
 
 from torchemu import pto
-from torchemu._runtime import Strictness
-from torchemu.compat.simpler.orchestrator import Orchestrator
-from torchemu.compat.simpler.worker import RunTiming
 from torchemu.errors import DeadlockError
+from torchemu.frontends.simpler.orchestrator import Orchestrator
+from torchemu.frontends.simpler.worker import RunTiming
+from torchemu.runtime import Strictness
 
 HEAD = """
     from torchemu.pto import *

@@ -11,11 +11,11 @@ import pytest
 from conftest import ROOT, OpenWorld
 from simpler_cases import IN, INOUT, OUT, RUNTIME, called, compiled, domain, run, tensor, window, working, written
 
-from torchemu._runtime import Strictness
-from torchemu.compat.simpler.orchestrator import Orchestrator
-from torchemu.compat.simpler.task_interface import ChipCallable
-from torchemu.compat.simpler.worker import Worker
 from torchemu.errors import DeadlockError, RaceError
+from torchemu.frontends.simpler.orchestrator import Orchestrator
+from torchemu.frontends.simpler.task_interface import ChipCallable
+from torchemu.frontends.simpler.worker import Worker
+from torchemu.runtime import Strictness
 
 KERNELS = ROOT / "benches" / "simpler" / "python" / "kernels" / "aiv"
 ONEPHASE = (KERNELS / "allreduce_onephase_kernel.py").read_text()

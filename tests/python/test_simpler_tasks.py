@@ -12,10 +12,10 @@ from conftest import OpenWorld
 from simpler_cases import ADD, IN, INOUT, NO_DEP, OUT, RUNTIME, called, domain, run, tensor, window, working, written
 
 import torchemu as torch
-from torchemu._runtime import Strictness
-from torchemu.compat.simpler.orchestrator import Orchestrator
-from torchemu.compat.simpler.task_interface import DataType, TaskArgs, TensorArgType
-from torchemu.compat.simpler.worker import RunTiming, Worker
+from torchemu.frontends.simpler.orchestrator import Orchestrator
+from torchemu.frontends.simpler.task_interface import DataType, TaskArgs, TensorArgType
+from torchemu.frontends.simpler.worker import RunTiming, Worker
+from torchemu.runtime import Strictness
 
 Build = Callable[[Orchestrator], object]
 

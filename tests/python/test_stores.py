@@ -11,8 +11,8 @@ from conftest import OpenWorld
 from ranks import SIXTY_FOUR, failures, on_ranks
 
 import torchemu.distributed as dist
-from torchemu._waiting import host_time
 from torchemu.errors import DeadlockError
+from torchemu.runtime.waiting import host_time
 
 WORLD_SIZES = [1, 2, 3, 7, 16, 64]
 SECOND = 10**12

@@ -10,7 +10,7 @@ from conftest import OpenWorld
 from ranks import failures, on_ranks
 
 import torchemu as torch
-from torchemu._waiting import host_time
+from torchemu.runtime.waiting import host_time
 
 cuda, dist = torch.cuda, torch.distributed
 

@@ -17,8 +17,8 @@ import torchemu.distributed as dist
 import torchemu.distributed._symmetric_memory as symm_mem
 from torchemu import ops
 from torchemu._C._distributed_c10d import _SymmetricMemory
-from torchemu._waiting import host_time, reach
 from torchemu.errors import DeadlockError
+from torchemu.runtime.waiting import host_time, reach
 
 MILLISECOND = 10**9
 
@@ -386,7 +386,7 @@ def test_arithmetic_on_a_peers_memory_is_a_message_and_a_kernel(
         theirs, local, out = hdl.get_buffer(1, (100,), torch.float32), torch.zeros(100), torch.empty(100)
         hdl.barrier()
         if rank == 0:
-            monkeypatch.setattr("torchemu._tensor.kernels.launch", launch)
+            monkeypatch.setattr("torchemu.frontends.numpy._tensor.kernels.launch", launch)
             torch.mul(theirs, local, out=out)
             theirs[:40].add_(local[:40])
             theirs[20:30].copy_(theirs[40:50])

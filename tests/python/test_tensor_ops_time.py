@@ -11,12 +11,12 @@ from conftest import OpenWorld
 from ranks import on_ranks
 
 import torchemu as torch
-from torchemu import _runtime
-from torchemu._binding import go
-from torchemu._tensor import HOST_READS, dispatch
-from torchemu._tensor.methods import _FUNCTIONS
-from torchemu._waiting import host_time
+from torchemu import runtime
+from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
+from torchemu.frontends.numpy._tensor import HOST_READS, dispatch
+from torchemu.frontends.numpy._tensor.methods import _FUNCTIONS
+from torchemu.runtime.waiting import host_time
 
 dist = torch.distributed
 
@@ -143,7 +143,7 @@ def test_operations_wait_until_their_operands_are_there() -> None:
         t = torch.tensor([rank + 1])
         t.wait()
         if rank == 1:
-            go.Spend(_runtime.current().world.handle, 1, 1000 * US)
+            go.Spend(runtime.current().world.handle, 1, 1000 * US)
         dist.all_reduce(t)
         view, double, total = t.view(1, 1), t * 2, torch.cat([t, t]).sum()
         t.add_(10)
@@ -263,7 +263,7 @@ def test_a_host_is_not_arbitrarily_far_ahead_of_its_device() -> None:
     x = torch.ones(1 << 16)
     for _ in range(20_000):
         x.mul_(1)
-    context = _runtime.current()
+    context = runtime.current()
     assert not go.LaunchEnd(context.world.handle, context.rank, x._storage.launch - 8 * 1024)  # that has ended
     assert x[0].item() == 1
 

@@ -307,7 +307,7 @@ def test_programs_without_threads_load_nothing_for_them(tmp_path: Path) -> None:
         import torch.distributed as dist
         dist.init_process_group("gloo")
         dist.all_reduce(torch.ones(2))
-        assert [m for m in sys.modules if m in ("torchemu._threads", "torchemu.run.threads.copies")] == []
+        assert [m for m in sys.modules if m in ("torchemu.runtime.threads", "torchemu.launch.threads.copies")] == []
     """
     program = written(tmp_path, text)
     command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "2", str(program)]

@@ -14,7 +14,7 @@ from launch import launch, written
 
 import torchemu
 import torchemu.pytest_plugin
-from torchemu import compat
+from torchemu.frontends import stand_ins
 
 # read off PyTorch 2.11: repr(type) of each
 TYPES = {
@@ -75,7 +75,7 @@ def test_functions_are_in_distributed_c10d() -> None:
 @torchemu.distributed(world_size=1)
 def test_what_pytorch_has_not_keeps_its_name() -> None:
     assert repr(torchemu.errors.DeadlockError) == "<class 'torchemu.errors.DeadlockError'>"
-    assert repr(torchemu.World) == "<class 'torchemu._runtime.World'>"
+    assert repr(torchemu.World) == "<class 'torchemu.runtime.World'>"
 
 
 @torchemu.distributed(world_size=1)
@@ -106,12 +106,12 @@ def test_modules_do_not_hide_functions_of_their_names() -> None:
 
 
 def test_outside_of_runs_names_are_those_of_files() -> None:
-    with compat.installed():
+    with stand_ins.installed():
         assert repr(torchemu.Tensor) == "<class 'torch.Tensor'>"
-        with compat.names_given():
+        with stand_ins.names_given():
             assert repr(torchemu.Tensor) == "<class 'torch.Tensor'>"
         assert repr(torchemu.Tensor) == "<class 'torch.Tensor'>"
-    assert repr(torchemu.Tensor) == "<class 'torchemu._tensor.core.Tensor'>"
+    assert repr(torchemu.Tensor) == "<class 'torchemu.frontends.numpy._tensor.core.Tensor'>"
     assert pickle.loads(pickle.dumps(torchemu.Tensor)) is torchemu.Tensor
 
 
@@ -119,7 +119,7 @@ def test_a_module_that_is_loaded_later_gets_the_names_too(monkeypatch: pytest.Mo
     before = importlib.import_module("torchemu.distributed.elastic.multiprocessing.errors")
     monkeypatch.setattr("torchemu.distributed.elastic.multiprocessing.errors", before)  # what it is again afterwards
     monkeypatch.delitem(sys.modules, before.__name__)
-    with compat.installed():
+    with stand_ins.installed():
         errors = importlib.import_module("torchemu.distributed.elastic.multiprocessing.errors")
         assert errors.record.__module__ == "torch.distributed.elastic.multiprocessing.errors"
     assert errors.record.__module__ == "torchemu.distributed.elastic.multiprocessing.errors"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-from torchemu import cli, compat
+from torchemu.frontends import stand_ins
+from torchemu.launch import cli
 
 BENCHES = ROOT / "benches"
 
@@ -42,7 +43,7 @@ def transformer(benches: None) -> ModuleType:
 @pytest.fixture
 def gpt(benches: None) -> ModuleType:
     """The model, which can be imported inside a run only."""
-    with compat.installed():
+    with stand_ins.installed():
         from parallel_models import gpt  # type: ignore[import-not-found]
 
     return gpt
@@ -89,7 +90,7 @@ def test_mlp_in_parts_of_a_sequence(mlp: ModuleType, capsys: pytest.CaptureFixtu
 def test_mlp_by_the_bench_command(mlp: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     small = mlp.Options(hidden=128, tokens=64)
     monkeypatch.setattr(mlp.Options, "__init__", lambda self: self.__dict__.update(vars(small)))
-    monkeypatch.setattr("torchemu.bench.load", lambda _: mlp.run)
+    monkeypatch.setattr("torchemu.launch.bench.load", lambda _: mlp.run)
     assert cli.main(["bench", str(BENCHES / "tp_mlp.py"), "--topology", "sips2"]) == 0
     out = capsys.readouterr().out
     assert "128 → 512 → 128" in out and "all_reduce" in out
@@ -154,7 +155,7 @@ def test_transformer_by_the_bench_command(
 ) -> None:
     small = transformer.Options(steps=2, hidden=16, heads=4, vocabulary=16, sequence=8, batch=2)
     monkeypatch.setattr(transformer.Options, "__init__", lambda self: self.__dict__.update(vars(small)))
-    monkeypatch.setattr("torchemu.bench.load", lambda _: transformer.run)
+    monkeypatch.setattr("torchemu.launch.bench.load", lambda _: transformer.run)
     assert cli.main(["bench", str(BENCHES / "tp_transformer.py"), "--topology", "sips2"]) == 0
     assert "The loss curves agree" in capsys.readouterr().out
 

@@ -11,7 +11,7 @@ from ranks import SIXTY_FOUR
 from tp_ranks import DEGREES, on_ranks, on_tensor_parallel_ranks
 
 import torchemu as torch
-from torchemu import tp
+from torchemu import runtime, tp
 from torchemu.tp import parallel_state
 from torchemu.tp.gradients import finalize_model_grads
 
@@ -391,12 +391,12 @@ def test_experts_that_are_divided_leave_communication_to_others(rng: np.random.G
             IN, OUT, config=config(n), init_method=filled(want.w), bias=False, input_is_parallel=True,
             skip_bias_add=True, is_expert=True,
         )  # fmt: skip
-        before = len(torch._runtime.current_world().collectives())
+        before = len(runtime.current_world().collectives())
         found = (
             passed(first, want.x, part(want.dy, r, n, 2), None),
             passed(second, part(want.x, r, n, 2), want.dy, None),
         )
-        return *found, len(torch._runtime.current_world().collectives()) - before
+        return *found, len(runtime.current_world().collectives()) - before
 
     for r, (first, second, collectives) in enumerate(on_tensor_parallel_ranks(n, rank)):
         assert collectives == 0

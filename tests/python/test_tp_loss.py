@@ -12,7 +12,7 @@ from ranks import SIXTY_FOUR
 from tp_ranks import DEGREES, on_ranks, on_tensor_parallel_ranks
 
 import torchemu as torch
-from torchemu import tp
+from torchemu import runtime, tp
 
 VOCABULARY, SEED = 48, 77
 
@@ -83,7 +83,7 @@ def test_extreme_logits() -> None:
 
 
 def test_three_collectives_forward_and_none_backward() -> None:
-    world = torch._runtime.current_world()
+    world = runtime.current_world()
 
     def rank(r: int) -> tuple[int, int]:
         logits = torch.ones(4, 2, requires_grad=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from launch import launch, lines, written
 
-from torchemu import compat, tp
+from torchemu import tp
+from torchemu.frontends import stand_ins
 
 MLP = """
     import os
@@ -83,7 +84,7 @@ def test_megatron_itself_wins(tmp_path: Path) -> None:
     )
     (tmp_path / "megatron" / "core").mkdir(parents=True)
     file = written(tmp_path, "from megatron.core import parallel_state\nprint(parallel_state.__name__)\n")
-    assert lines(launch("--nproc-per-node", "2", file)) == ["torchemu.compat.megatron.core.parallel_state"] * 2
+    assert lines(launch("--nproc-per-node", "2", file)) == ["torchemu.frontends.megatron.core.parallel_state"] * 2
     written(tmp_path / "megatron" / "core", "")
     (tmp_path / "megatron" / "core" / "__init__.py").write_text("")
     written(tmp_path / "megatron" / "core", "import os\nWHO = os.environ['RANK']\n", "parallel_state.py")
@@ -95,7 +96,7 @@ def test_megatron_itself_wins(tmp_path: Path) -> None:
 def test_outside_of_runs_there_are_no_stand_ins() -> None:
     with pytest.raises(ImportError):
         __import__("megatron.core")
-    with compat.installed():
+    with stand_ins.installed():
         from megatron.core import parallel_state, tensor_parallel  # type: ignore[import-not-found]
 
         assert parallel_state.get_tensor_model_parallel_rank is tp.parallel_state.get_tensor_model_parallel_rank
@@ -119,7 +120,7 @@ def test_loaded_before_a_run(tmp_path: Path) -> None:
             assert parallel_state.get_tensor_model_parallel_world_size() == 2
     """
     file = written(tmp_path, program, "test_loaded.py")
-    with compat.installed():
+    with stand_ins.installed():
         import importlib.util
 
         spec = importlib.util.spec_from_file_location("test_loaded", file)

@@ -14,7 +14,11 @@ import torchemu as torch
 from torchemu import tp
 from torchemu.tp import parallel_state
 from torchemu.tp.data import broadcast_data
-from torchemu.tp.random import CudaRNGStatesTracker, get_all_rng_states, get_data_parallel_rng_tracker_name
+from torchemu.tp.random import (
+    CudaRNGStatesTracker,
+    get_all_rng_states,
+    get_data_parallel_rng_tracker_name,
+)
 
 
 @pytest.fixture(autouse=True)

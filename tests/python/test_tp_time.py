@@ -14,7 +14,7 @@ from tp_ranks import on_tensor_parallel_ranks
 
 import torchemu as torch
 from torchemu import tp
-from torchemu._tensor import dispatch
+from torchemu.frontends.numpy._tensor import dispatch
 from torchemu.profiler import profile
 
 TOPOLOGY = """

@@ -19,8 +19,9 @@ from traces import Perfetto, Slice, assert_nested, bars, interval, kineto, messa
 
 import torchemu as torch
 import torchemu.distributed as dist
-from torchemu import cli, dtypes
-from torchemu.profiler._run import traced
+from torchemu import dtypes
+from torchemu.launch import cli
+from torchemu.profile.run import traced
 
 RANKS = 8
 

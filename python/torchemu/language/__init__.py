@@ -32,9 +32,9 @@ from torchemu.language._arithmetic import (
     full,
     log,
     log2,
-    max,  # noqa: A004 (the language's name)
+    max,  # noqa: A004 (the language has its own)
     maximum,
-    min,  # noqa: A004 (the language's name)
+    min,  # noqa: A004 (the language has its own)
     minimum,
     multiply,
     negative,
@@ -43,7 +43,7 @@ from torchemu.language._arithmetic import (
     sin,
     sqrt,
     subtract,
-    sum,  # noqa: A004 (the language's name)
+    sum,  # noqa: A004 (the language has its own)
     tanh,
     trans,
     where,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._binding import go
-from torchemu._tensor.promotion import of_keys
+from torchemu.bridge.binding import go
+from torchemu.frontends.numpy._tensor.promotion import of_keys
 from torchemu.language._pointer import count
 from torchemu.language._tile import Operand, Tile, computed, new_tile, shape_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchemu import dtypes
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 from torchemu.language._launch import Kernel, Launched
 from torchemu.language._pointer import Pointer
 

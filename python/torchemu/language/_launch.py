@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torchemu import _frames, _runtime, ahbm, dtypes
-from torchemu._binding import go
-from torchemu._inside import Inside
-from torchemu._tensor.core import Tensor
+from torchemu import dtypes, runtime
+from torchemu.bridge.binding import go
+from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.language import _program
 from torchemu.language._machine import Machine, machine_of
 from torchemu.language._pointer import Pointer
+from torchemu.language.inside import Inside
+from torchemu.runtime import frames
 
 if TYPE_CHECKING:
-    from torchemu.distributed import ProcessGroup
+    from torchemu.frontends.numpy.distributed import ProcessGroup
     from torchemu.language._program import Program
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
@@ -79,7 +81,7 @@ class Kernel:
         except TypeError as error:
             raise TypeError(f"kernel {self.name!r}, {self.name}{self._signature}: {error}") from None
         bound.apply_defaults()
-        context = _runtime.current()
+        context = runtime.current()
         Launch(machine_of(context.world), context, self, ranks_of(context, group), bound).start(blocks)
 
 
@@ -122,7 +124,7 @@ class Launched:
     """
 
     def __init__(
-        self, machine: Machine, context: _runtime.Context, kernel: Kernel, ranks: tuple[int, ...], index: int
+        self, machine: Machine, context: runtime.Context, kernel: Kernel, ranks: tuple[int, ...], index: int
     ) -> None:
         self.machine, self.context, self.kernel = machine, context, kernel
         self.ranks, self.index, self.rank = ranks, index, ranks[index]
@@ -152,16 +154,19 @@ class Launched:
     def report(self, error: BaseException) -> str:
         """What the host gets to know of an exception."""
         shown = traceback.TracebackException.from_exception(error)
-        _frames.cut(shown, _is_internal)
+        frames.cut(shown, _is_internal)
         where = f" at {shown.stack[-1].filename}:{shown.stack[-1].lineno}" if shown.stack else ""
         what = "".join(shown.format_exception_only()).strip()
         text = "".join(shown.format()).rstrip()
         return f"kernel {self.kernel.name!r} on rank {self.rank} failed{where}: {what}\n{text}"
 
 
+_KERNELS = os.path.join(os.path.dirname(__file__), "kernels", "")
+
+
 def _is_internal(file: str) -> bool:
     """Whether a file is of this package, and no kernel that it ships."""
-    return _frames.is_ours(file) and not file.startswith(_runtime.PACKAGE + "kernels")
+    return frames.is_ours(file) and not file.startswith(_KERNELS)
 
 
 class Launch(Launched):
@@ -170,7 +175,7 @@ class Launch(Launched):
     def __init__(
         self,
         machine: Machine,
-        context: _runtime.Context,
+        context: runtime.Context,
         kernel: Kernel,
         ranks: tuple[int, ...],
         bound: inspect.BoundArguments,
@@ -233,8 +238,8 @@ class Launch(Launched):
         what = f"argument {name} of kernel {self.kernel.name!r}"
         if t.world is not self.context.world:
             raise RuntimeError(f"{what} belongs to another World, or to one that is closed")
-        if not t.device.is_sip or t.device.index not in (None, ahbm.own_device()):
-            own = f"a kernel of rank {self.context.rank} uses tensors on its own device, {ahbm.own_device()}"
+        if not t.device.is_sip or t.device.index not in (None, self.context.own_device):
+            own = f"a kernel of rank {self.context.rank} uses tensors on its own device, {self.context.own_device}"
             raise ValueError(f"{what} is on {t.device}; {own}")
         if not t.is_contiguous():
             raise ValueError(f"{what} is not contiguous: give it t.contiguous()")
@@ -263,7 +268,7 @@ class Launch(Launched):
         self._windows.clear()
 
 
-def ranks_of(context: _runtime.Context, group: Any = None) -> tuple[int, ...]:
+def ranks_of(context: runtime.Context, group: Any = None) -> tuple[int, ...]:
     """Those that a launch of a rank is among: the group's; or the default group's, or else all that were spawned.
 
     Raises:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import greenlet
 import numpy as np
 
-from torchemu import _runtime
-from torchemu._binding import go
+from torchemu import runtime
+from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
 from torchemu.language._program import Killed, Program
 from torchemu.language._symmetric import Heap
@@ -33,7 +33,7 @@ class Machine:
         kernels: those that run collectives, by these.
     """
 
-    def __init__(self, world: _runtime.World) -> None:
+    def __init__(self, world: runtime.World) -> None:
         self.world = world
         strict = world.strictness
         self.handle: int = go.PrimOfWorld(world.handle, strict.check, strict.reorder is not None, strict.reorder or 0)
@@ -122,7 +122,7 @@ class Machine:
 
     def take_turns(self) -> None:
         """Lets programs go on as long as some can without time passing."""
-        before = _runtime.running()
+        before = runtime.running()
         try:
             while turn := go.PrimTurn(self.handle):
                 if turn <= _FIRST_DUE:
@@ -130,7 +130,7 @@ class Machine:
                 elif turn != _AGAIN:
                     self._resume(self._program(turn))
         finally:
-            _runtime.switch_to(before)
+            runtime.switch_to(before)
 
     def abandon(self, why: str) -> None:
         """Ends all launches with an error. What ranks have counted and share begins anew."""
@@ -167,7 +167,7 @@ class Machine:
         return launch
 
     def _resume(self, program: Program, *thrown: BaseException) -> None:
-        _runtime.switch_to(program.launch.inside)
+        runtime.switch_to(program.launch.inside)
         program.parent = greenlet.getcurrent()
         try:
             if thrown:
@@ -191,7 +191,7 @@ class Machine:
         go.PrimComputed(self.handle)
 
 
-def machine_of(world: _runtime.World) -> Machine:
+def machine_of(world: runtime.World) -> Machine:
     """The machine of a World, made at its first use."""
     if world.programs is None:
         world.programs = Machine(world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 from torchemu.language._pointer import Pointer, checked, count
 from torchemu.language._program import current
 from torchemu.language._tile import Tile, new_tile, shape_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 from torchemu.language._memory import signal_op, word_of
 from torchemu.language._pointer import Pointer, checked, count
 from torchemu.language._program import current

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from torchemu import dtypes
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 from torchemu.language._program import current
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import greenlet
 import numpy as np
 
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 
 if TYPE_CHECKING:
     from torchemu.language._launch import Launched
@@ -115,7 +115,7 @@ def running() -> Program | None:
 
 
 class _Piece(weakref.ref):
-    """The bytes of a tile, as long as the tile lives. When it goes nothing but C code runs; see torchemu._handles."""
+    """The bytes of a tile, as long as the tile lives. When it goes only C code runs; see torchemu.bridge.handles."""
 
     __slots__ = ("hi", "lo")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchemu import dtypes
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 from torchemu.language._order import Queue
 from torchemu.language._pointer import Pointer, count
 from torchemu.language._program import current

@@ -7,12 +7,13 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
-from torchemu import _runtime, _settings, dtypes
-from torchemu._binding import go
-from torchemu._shape import as_text
-from torchemu._tensor.core import Tensor
-from torchemu._tensor.storage import Handle, Storage
+from torchemu import dtypes, runtime
+from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
+from torchemu.frontends.numpy import _settings
+from torchemu.frontends.numpy._shape import as_text
+from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.storage import Handle, Storage
 
 
 @dataclass
@@ -61,7 +62,7 @@ def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = 
 
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
     kind = _settings.dtype_or_default(dtype)
-    context = _runtime.current()
+    context = runtime.current()
     machine, ranks = machine_of(context.world), ranks_of(context, group)
     window = _joined(machine.heap, machine.handle, ranks, context.rank, (kind.name, shape), kind.itemsize)
     storage = Storage(context.world, None, math.prod(shape) * kind.itemsize)
@@ -84,10 +85,10 @@ def _joined(
         name = f"symmetric {what[0]}{list(what[1])}"
         nbytes = math.prod(what[1]) * itemsize
         window = go.PrimAllocate(machine, name, ",".join(map(str, ranks)), nbytes)
-        shared = heap.open[ranks, number] = Shared(window, what, _runtime.call_site(), len(ranks))
+        shared = heap.open[ranks, number] = Shared(window, what, runtime.call_site(), len(ranks))
     elif shared.what != what:
         raise MismatchError(
-            f"symmetric allocation #{number}: rank {rank} asks for {what[0]}{list(what[1])} at {_runtime.call_site()}, "
+            f"symmetric allocation #{number}: rank {rank} asks for {what[0]}{list(what[1])} at {runtime.call_site()}, "
             f"another rank for {shared.what[0]}{list(shared.what[1])} at {shared.site}. All must ask for the same."
         )
     heap.calls[ranks, rank] = number + 1

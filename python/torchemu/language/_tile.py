@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 from torchemu.language._pointer import count
 from torchemu.language._program import Program, current
 

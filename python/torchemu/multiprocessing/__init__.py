@@ -13,7 +13,7 @@ from multiprocessing import (
 )
 from typing import Any
 
-from torchemu._unsupported import unsupported, unsupported_function
+from torchemu.frontends.numpy._unsupported import unsupported, unsupported_function
 from torchemu.multiprocessing._errors import (
     ProcessException,
     ProcessExitedException,
@@ -21,7 +21,15 @@ from torchemu.multiprocessing._errors import (
     SpawnException,
     SpawnExitException,
 )
-from torchemu.multiprocessing._locks import Barrier, BoundedSemaphore, Condition, Event, Lock, RLock, Semaphore
+from torchemu.multiprocessing._locks import (
+    Barrier,
+    BoundedSemaphore,
+    Condition,
+    Event,
+    Lock,
+    RLock,
+    Semaphore,
+)
 from torchemu.multiprocessing._manager import SyncManager
 from torchemu.multiprocessing._process import Process, active_children, current_process, parent_process
 from torchemu.multiprocessing._queues import JoinableQueue, Queue, SimpleQueue

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from torchemu._tasks import Failure
 from torchemu.errors import DeadlockError
+from torchemu.runtime.tasks import Failure
 
 _SHOWN = 8  # ranks whose tracebacks a message spells out
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from threading import BrokenBarrierError
 from typing import Any
 
-from torchemu import _runtime
-from torchemu._waiting import Line, host_time
+from torchemu import runtime
 from torchemu.multiprocessing._shared import Shared, access, limit
+from torchemu.runtime.waiting import Line, host_time
 
 
 class Semaphore(Shared):
@@ -78,16 +78,16 @@ class Lock(BoundedSemaphore):
 
     def __init__(self) -> None:
         super().__init__(1)
-        self._owner: _runtime.Context | None = None
+        self._owner: runtime.Context | None = None
         self._since = ""
 
     def _is_mine(self) -> bool:
-        return self._owner is _runtime.current()
+        return self._owner is runtime.current()
 
     def _take(self, block: bool = True, ps: int | None = None) -> bool:
         taken = super()._take(block, ps)
         if taken:
-            self._owner, self._since = _runtime.current(), _runtime.call_site()
+            self._owner, self._since = runtime.current(), runtime.call_site()
         return taken
 
     def _wait(self, ps: int | None) -> bool:

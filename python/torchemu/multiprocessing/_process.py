@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torchemu import _runtime
-from torchemu._rank_local import RankLocal
-from torchemu._tasks import Tasks
+from torchemu import runtime
 from torchemu.multiprocessing._ranks import RankProcess, Ranks, birth_of, tasks_of
 from torchemu.multiprocessing._start import get_start_method
+from torchemu.runtime.rank_local import RankLocal
+from torchemu.runtime.tasks import Tasks
 
 
 class Process(RankProcess):
@@ -61,7 +61,7 @@ class Process(RankProcess):
             raise AssertionError("cannot start a process twice")
         batch = _batches.get()
         if not batch or batch[-1].ended:
-            batch.append(_Batch(_runtime.current()))
+            batch.append(_Batch(runtime.current()))
         batch[-1].add(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ PROCESSES = {kind._start_method: kind for kind in (ForkProcess, SpawnProcess, Fo
 class _Batch(Ranks):
     """Processes that run together."""
 
-    def __init__(self, parent: _runtime.Context) -> None:
+    def __init__(self, parent: runtime.Context) -> None:
         super().__init__(parent, self._begin)
         self._reported = 0
         self._births: list[Any] = []
@@ -154,7 +154,7 @@ class MainProcess:
     exitcode = None
     _identity = ()
 
-    def __init__(self, context: _runtime.Context) -> None:
+    def __init__(self, context: runtime.Context) -> None:
         self._context = context
 
     @property
@@ -171,14 +171,14 @@ class MainProcess:
 
 def current_process() -> RankProcess | MainProcess:
     """The rank that asks."""
-    context = _runtime.current()
+    context = runtime.current()
     ranks = context.tasks.shared.get(Ranks) if context.tasks is not None else None
     return MainProcess(context) if ranks is None else ranks.processes[context.rank]
 
 
 def parent_process() -> RankProcess | MainProcess | None:
     """The program that spawned the rank that asks; None when nobody did."""
-    context = _runtime.current()
+    context = runtime.current()
     if isinstance(current_process(), MainProcess) or context.parent is None:
         return None
     return MainProcess(context.parent)
@@ -186,5 +186,5 @@ def parent_process() -> RankProcess | MainProcess | None:
 
 def active_children() -> list[RankProcess]:
     """The ranks that this program has spawned and that have not ended."""
-    children = (child for child in _runtime.current().children if isinstance(child, Ranks))
+    children = (child for child in runtime.current().children if isinstance(child, Ranks))
     return [process for child in children for process in child.processes if process.is_alive()]

@@ -6,9 +6,9 @@ from collections import deque
 from queue import Empty, Full
 from typing import Any
 
-from torchemu._rank_local import RankLocal
-from torchemu._waiting import Line
 from torchemu.multiprocessing._shared import Copied, Shared, access, limit
+from torchemu.runtime.rank_local import RankLocal
+from torchemu.runtime.waiting import Line
 
 
 class SimpleQueue(Shared):

@@ -10,11 +10,12 @@ from typing import Any
 
 import greenlet
 
-from torchemu import _interrupts, _runtime
-from torchemu._binding import go
-from torchemu._streams import synchronize
-from torchemu._tasks import Signalled, Tasks
+from torchemu import runtime
+from torchemu.bridge import interrupts
+from torchemu.bridge.binding import go
+from torchemu.frontends.numpy._streams import synchronize
 from torchemu.multiprocessing._shared import access, limit
+from torchemu.runtime.tasks import Signalled, Tasks
 
 
 class Ranks:
@@ -29,7 +30,7 @@ class Ranks:
         tasks: None before they first run.
     """
 
-    def __init__(self, parent: _runtime.Context, start: Callable[[], Tasks]) -> None:
+    def __init__(self, parent: runtime.Context, start: Callable[[], Tasks]) -> None:
         self.parent = parent
         self.processes: list[RankProcess] = []
         self.tasks: Tasks | None = None
@@ -49,7 +50,7 @@ class Ranks:
         """Whether all have ended."""
         return self.tasks is not None and self.tasks.ended
 
-    def context_of(self, pid: int) -> _runtime.Context | None:
+    def context_of(self, pid: int) -> runtime.Context | None:
         """That of the rank whose process has this number; None where there is no such one."""
         rank = next((rank for rank, process in enumerate(self.processes) if process.number == pid), None)
         return None if rank is None else self.begun().contexts[rank]
@@ -117,7 +118,7 @@ def _loads_main() -> bool:
 
 
 def tasks_of(
-    parent: _runtime.Context,
+    parent: runtime.Context,
     call: tuple[Callable[..., Any], *tuple[Any, ...]],
     nprocs: int,
     births: Callable[[], Sequence[Any]],
@@ -143,14 +144,14 @@ def tasks_of(
         synchronize()
         world.room_for(nprocs)
     fn, args = call[0], call[1:]
-    processes: Sequence[_runtime.Process] = ()
+    processes: Sequence[runtime.Process] = ()
     if parent.process is not None:
         fn, processes = parent.process.spawned(call, births())
         args = ()
     return Tasks(parent, _ended_by_interrupts(fn) if together else fn, args, nprocs, processes, together)
 
 
-def birth_of(parent: _runtime.Context, method: str) -> Any:
+def birth_of(parent: runtime.Context, method: str) -> Any:
     """What a process that the rank starts now begins with; None where it has none itself.
 
     Args:
@@ -166,7 +167,7 @@ def _ended_by_interrupts(fn: Callable[..., Any]) -> Callable[..., None]:
         try:
             fn(rank, *args)
         except KeyboardInterrupt as interrupt:
-            if _interrupts.is_users(interrupt):
+            if interrupts.is_users(interrupt):
                 raise
 
     return program
@@ -183,7 +184,7 @@ class RankProcess:
 
     def __init__(self, ranks: Ranks | None, rank: int, name: str, daemon: bool = False) -> None:
         self.name, self.daemon = name, daemon
-        self.number = next(_runtime.current_world().pids)
+        self.number = next(runtime.current_world().pids)
         self._ranks, self._rank = ranks, rank
         self._closed = False
 
@@ -261,4 +262,4 @@ class RankProcess:
 
     def _is_inside(self) -> bool:
         """Whether it is one of the ranks itself that asks."""
-        return self._ranks is not None and _runtime.current() is not self._ranks.parent
+        return self._ranks is not None and runtime.current() is not self._ranks.parent

@@ -6,9 +6,9 @@ import io
 import pickle
 from typing import Any
 
-from torchemu import _runtime
-from torchemu._tensor import Tensor
-from torchemu._waiting import MICROSECOND, reach
+from torchemu import runtime
+from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.runtime.waiting import MICROSECOND, reach
 
 _ACCESS = MICROSECOND
 """Picoseconds that it takes to get at what processes of one host share."""
@@ -18,7 +18,7 @@ class Shared:
     """An object that several ranks use: they got it from the program that spawned them, or from each other."""
 
     def __init__(self) -> None:
-        self._made = _runtime.call_site()
+        self._made = runtime.call_site()
 
     def __repr__(self) -> str:
         return f"<{self._what()}>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from torchemu._rank_local import RankLocal
+from torchemu.runtime.rank_local import RankLocal
 
 _METHODS = ("fork", "spawn", "forkserver")
 _DEFAULT = "fork"

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torchemu import _runtime
-from torchemu._tasks import Failure
+from torchemu import runtime
 from torchemu.multiprocessing._errors import (
     ProcessException,
     ProcessExitedException,
@@ -20,6 +19,7 @@ from torchemu.multiprocessing._errors import (
 from torchemu.multiprocessing._ranks import RankProcess, Ranks, birth_of, tasks_of
 from torchemu.multiprocessing._shared import limit
 from torchemu.multiprocessing._start import get_context
+from torchemu.runtime.tasks import Failure
 
 __all__ = [
     "ProcessContext",
@@ -82,7 +82,7 @@ def start_processes(
     get_context(start_method)  # says whether there is such a way
     if not isinstance(nprocs, int):
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")
-    parent = _runtime.current()
+    parent = runtime.current()
     if nprocs < 1:
         return None if join else ProcessContext(Ranks(parent, lambda: tasks_of(parent, (fn,), 1, list)), 0, daemon)
     tasks = tasks_of(parent, (fn, *args), nprocs, lambda: [birth_of(parent, start_method)] * nprocs)

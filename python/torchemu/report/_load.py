@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torchemu.profiler._run import RUN_FILE
+from torchemu.profile.run import RUN_FILE
 
 
 class ReportError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from torchemu import distributed as dist
+from torchemu.frontends.numpy import distributed as dist
 from torchemu.tp import _state
 from torchemu.tp._initialize import gloo as _gloo
 

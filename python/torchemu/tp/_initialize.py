@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from torchemu import distributed as dist
-from torchemu._binding import go
+from torchemu.bridge.binding import go
+from torchemu.frontends.numpy import distributed as dist
 from torchemu.tp import _state
 
 Ranks = tuple[int, ...]

@@ -6,11 +6,11 @@ import warnings
 from typing import Any
 
 import torchemu as torch
-from torchemu import distributed as dist
-from torchemu._tensor.core import Tensor
-from torchemu.autograd import Function
-from torchemu.distributed import ProcessGroup
-from torchemu.nn.functional import linear
+from torchemu.frontends.numpy import distributed as dist
+from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy.autograd import Function
+from torchemu.frontends.numpy.distributed import ProcessGroup
+from torchemu.frontends.numpy.nn.functional import linear
 from torchemu.tp import primitives
 from torchemu.tp._sizes import group_or_default
 from torchemu.tp.mappings import gather_from_sequence_parallel_region

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torchemu as torch
-from torchemu.distributed import ProcessGroup
+from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp import parallel_state
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from torchemu import _runtime
-from torchemu._rank_local import RankLocal
+from torchemu import runtime
+from torchemu.runtime.rank_local import RankLocal
 
 if TYPE_CHECKING:
     from torchemu.tp._memory_buffer import GlobalMemoryBuffer
@@ -74,7 +74,7 @@ def current() -> State:
     """The running rank's. A rank that has none has, like its default process group, that of the program which spawned
     it."""
     state = _STATE.get()
-    parent = _runtime.current().parent
+    parent = runtime.current().parent
     if state.initialize is None and parent is not None:
         inherited = parent.own.get(_STATE)
         if inherited is not None and inherited.initialize is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torchemu as torch
-from torchemu.nn import Parameter
+from torchemu.frontends.numpy.nn import Parameter
 from torchemu.tp import parallel_state
 from torchemu.tp._sizes import divide
 from torchemu.tp.random import get_cuda_rng_tracker, get_expert_parallel_rng_tracker_name

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torchemu as torch
-from torchemu import distributed as dist
-from torchemu._tensor.core import Tensor
-from torchemu.autograd import Function
-from torchemu.distributed import ProcessGroup
+from torchemu.frontends.numpy import distributed as dist
+from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy.autograd import Function
+from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp._sizes import VocabUtility, group_or_default
 
 

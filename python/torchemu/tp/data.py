@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torchemu as torch
-from torchemu import distributed as dist
-from torchemu.distributed import ProcessGroup
+from torchemu.frontends.numpy import distributed as dist
+from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp._sizes import group_or_default
 
 _MOST_DIMENSIONS = 5

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import torchemu as torch
-from torchemu import distributed as dist
-from torchemu.distributed import ProcessGroup
+from torchemu.frontends.numpy import distributed as dist
+from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp._sizes import group_or_default
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torchemu as torch
-from torchemu._tensor.core import Tensor
-from torchemu.distributed import ProcessGroup
-from torchemu.nn import Module, Parameter
-from torchemu.nn.functional import embedding
+from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy.distributed import ProcessGroup
+from torchemu.frontends.numpy.nn import Module, Parameter
+from torchemu.frontends.numpy.nn.functional import embedding
 from torchemu.tp._linear import (
     LinearWithFrozenWeight,
     LinearWithGradAccumulationAndAsyncCommunication,

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torchemu as torch
-from torchemu import distributed as dist
-from torchemu._tensor.core import Tensor
-from torchemu.autograd import Function
-from torchemu.distributed import ProcessGroup
+from torchemu.frontends.numpy import distributed as dist
+from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy.autograd import Function
+from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp import primitives
 from torchemu.tp._sizes import divide, group_or_default
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from torchemu import distributed as dist
+from torchemu.frontends.numpy import distributed as dist
 from torchemu.tp import _expert_state, _initialize, _memory_buffer, _state
 from torchemu.tp._expert_state import *  # noqa: F403
 from torchemu.tp._initialize import gloo as _gloo

@@ -10,8 +10,8 @@ from functools import wraps
 from typing import Any
 
 import torchemu as torch
-from torchemu import distributed as dist
-from torchemu.distributed import ProcessGroup
+from torchemu.frontends.numpy import distributed as dist
+from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp._sizes import split_tensor_along_last_dim
 
 _INDIVISIBLE = "{} dimension of the tensor ({}) should be divisible by tensor parallel size ({})"

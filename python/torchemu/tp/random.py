@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torchemu as torch
-from torchemu._rank_local import RankLocal
-from torchemu.autograd import Function
+from torchemu.frontends.numpy.autograd import Function
+from torchemu.frontends.numpy.utils.checkpoint import Arguments, gradients, leaves_of
+from torchemu.runtime.rank_local import RankLocal
 from torchemu.tp import _state, parallel_state
 from torchemu.tp._sizes import gather_split_1d_tensor, split_tensor_into_1d_equal_chunks
-from torchemu.utils.checkpoint import Arguments, gradients, leaves_of
 
 _MODEL_PARALLEL_RNG_TRACKER_NAME = "model-parallel-rng"
 _EXPERT_PARALLEL_RNG_TRACKER_NAME = "expert-parallel-rng"

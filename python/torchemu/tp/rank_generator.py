@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from torchemu._binding import go
+from torchemu.bridge.binding import go
 
 
 class RankGenerator:

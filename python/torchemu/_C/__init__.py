@@ -1,8 +1,0 @@
-"""torch._C: the names that programs import from PyTorch's core. Those of torch.distributed are here, and Generator."""
-
-from __future__ import annotations
-
-from torchemu._C import _distributed_c10d
-from torchemu._tensor.generator import Generator
-
-__all__ = ["Generator", "_distributed_c10d"]

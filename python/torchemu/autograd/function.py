@@ -1,5 +1,0 @@
-"""torch.autograd.function."""
-
-from torchemu._autograd.function import BackwardFunction, Function, FunctionCtx, once_differentiable
-
-__all__ = ["BackwardFunction", "Function", "FunctionCtx", "once_differentiable"]

@@ -1,0 +1,90 @@
+"""What the clients of one store share: its keys, its queues, and who waits for which."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from torchemu.runtime.waiting import Line, host_time, picoseconds, reach
+
+REQUEST = 50_000_000
+"""Picoseconds for a request over the host network and back: tens of microseconds on a real one."""
+
+
+class Table:
+    """The contents of a store. Every method but the waits does its work at once.
+
+    Attributes:
+        values: by key.
+        clients: how many have joined a TCPStore that waits for them.
+        early: those of them who have come since all that it waits for were there.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.values: dict[str, bytes] = {}
+        self.clients = 0
+        self.early: list[Any] = []
+        self.joined = Line()
+        self._queues: defaultdict[str, deque[bytes]] = defaultdict(deque)
+        self._readers: defaultdict[str, Line] = defaultdict(Line)
+        self._takers: defaultdict[str, Line] = defaultdict(Line)
+
+    def set(self, key: str, value: bytes) -> None:
+        """Gives the key a value and lets those go on that wait for it."""
+        self.values[key] = value
+        self._readers[key].call_all()
+
+    def has(self, keys: Sequence[str]) -> bool:
+        """Whether each is a key or a queue with something in it."""
+        return all(self._has(key) for key in keys)
+
+    def _has(self, key: str) -> bool:
+        return key in self.values or bool(self._queues.get(key))
+
+    def push(self, key: str, value: bytes) -> None:
+        """Appends to a queue, or hands over to the rank that has waited longest."""
+        if self._takers[key].call_next(value):
+            return
+        self._queues[key].append(value)
+        self._readers[key].call_all()
+
+    def pop(self, key: str) -> bytes | None:
+        """The first of a queue; None when it is empty."""
+        queue = self._queues[key]
+        return queue.popleft() if queue else None
+
+    def length(self, key: str) -> int:
+        """How many are in a queue."""
+        return len(self._queues[key])
+
+    def wait_for(self, keys: Sequence[str], deadline: int | None) -> bool:
+        """Blocks this rank until all keys are there; false when the host's clock reaches the deadline before."""
+        for key in keys:
+            while not self._has(key):
+                what = f"key {key!r} of {self.name}, which nobody has set,"
+                if not self._readers[key].wait(what, left(deadline)).called:
+                    return False
+        return True
+
+    def wait_to_pop(self, key: str, deadline: int | None) -> bytes | None:
+        """What another rank pushes; None when the host's clock reaches the deadline before."""
+        what = f"something to pop from queue {key!r} of {self.name}"
+        return self._takers[key].wait(what, left(deadline)).given
+
+
+def left(deadline: int | None) -> int | None:
+    """Picoseconds until the host's clock reaches the deadline."""
+    return None if deadline is None else max(deadline - host_time(), 0)
+
+
+def deadline_after(limit: timedelta | None) -> int | None:
+    """The host time after so long; None and 0 are never."""
+    return host_time() + picoseconds(limit) if limit else None
+
+
+def ask() -> None:
+    """Passes the time that a request to a store takes."""
+    reach(REQUEST)

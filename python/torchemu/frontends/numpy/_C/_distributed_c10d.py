@@ -1,0 +1,109 @@
+"""torch._C._distributed_c10d: what PyTorch's core has of torch.distributed, under the names it has there."""
+
+from __future__ import annotations
+
+from torchemu.frontends.numpy.distributed import (
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    BuiltinCommHookType,
+    DebugLevel,
+    FileStore,
+    GatherOptions,
+    GradBucket,
+    HashStore,
+    Logger,
+    PrefixStore,
+    ProcessGroup,
+    ProcessGroupGloo,
+    ProcessGroupNCCL,
+    ReduceOp,
+    ReduceOptions,
+    Reducer,
+    ReduceScatterOptions,
+    ScatterOptions,
+    Store,
+    TCPStore,
+    Work,
+    get_debug_level,
+    set_debug_level,
+    set_debug_level_from_env,
+)
+from torchemu.frontends.numpy.distributed._backend_groups import Backend
+from torchemu.frontends.numpy.distributed._backend_methods import ErrorType
+from torchemu.frontends.numpy.distributed._completion import OpType, WorkInfo
+from torchemu.frontends.numpy.distributed._fake import FakeProcessGroup, FakeWork
+from torchemu.frontends.numpy.distributed._flight_files import FlightRecorderHook
+from torchemu.frontends.numpy.distributed._flight_files import dump_trace as _dump_fr_trace
+from torchemu.frontends.numpy.distributed._flight_files import dump_trace_file as _dump_fr_trace_file
+from torchemu.frontends.numpy.distributed._flight_files import dump_trace_json as _dump_fr_trace_json
+from torchemu.frontends.numpy.distributed._flight_files import reset_trace as _reset_fr_trace
+from torchemu.frontends.numpy.distributed._hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
+from torchemu.frontends.numpy.distributed._options import AllgatherOptions
+from torchemu.frontends.numpy.distributed._plugged import DistributedBackendOptions as _DistributedBackendOptions
+from torchemu.frontends.numpy.distributed._symmetric_memory import is_nvshmem_available as _is_nvshmem_available
+from torchemu.frontends.numpy.distributed._symmetric_memory._handle import _SymmetricMemory
+from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from torchemu.frontends.numpy.distributed.distributed_c10d import _make_nccl_premul_sum, _resolve_process_group
+
+_DEFAULT_PG_NCCL_TIMEOUT, _DEFAULT_PG_TIMEOUT = default_pg_nccl_timeout, default_pg_timeout
+_dump_nccl_trace, _dump_nccl_trace_json = _dump_fr_trace, _dump_fr_trace_json
+_reset_fr_recording_nccl = _reset_fr_trace
+
+__all__ = [
+    "_DEFAULT_PG_NCCL_TIMEOUT",
+    "_DEFAULT_PG_TIMEOUT",
+    "AllToAllOptions",
+    "AllgatherOptions",
+    "AllreduceCoalescedOptions",
+    "AllreduceOptions",
+    "Backend",
+    "BarrierOptions",
+    "BroadcastOptions",
+    "BuiltinCommHookType",
+    "DebugLevel",
+    "ErrorType",
+    "FakeProcessGroup",
+    "FakeWork",
+    "FileStore",
+    "FlightRecorderHook",
+    "GatherOptions",
+    "GradBucket",
+    "HashStore",
+    "HookOpName",
+    "Logger",
+    "NanCheckHook",
+    "OpType",
+    "PostHookArgs",
+    "PreHookArgs",
+    "PrefixStore",
+    "ProcessGroup",
+    "ProcessGroupGloo",
+    "ProcessGroupNCCL",
+    "ReduceOp",
+    "ReduceOptions",
+    "ReduceScatterOptions",
+    "Reducer",
+    "ScatterOptions",
+    "Store",
+    "TCPStore",
+    "Work",
+    "WorkInfo",
+    "_DistributedBackendOptions",
+    "_SymmetricMemory",
+    "_dump_fr_trace",
+    "_dump_fr_trace_file",
+    "_dump_fr_trace_json",
+    "_dump_nccl_trace",
+    "_dump_nccl_trace_json",
+    "_is_nvshmem_available",
+    "_make_nccl_premul_sum",
+    "_reset_fr_recording_nccl",
+    "_reset_fr_trace",
+    "_resolve_process_group",
+    "get_debug_level",
+    "set_debug_level",
+    "set_debug_level_from_env",
+]

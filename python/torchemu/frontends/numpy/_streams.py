@@ -1,0 +1,299 @@
+"""torch.Stream and torch.Event: orders in which a rank's device runs operations, and places in them.
+
+A stream is the Go core's; see torchemu/stream.go. Operations that one stream runs follow each other in simulated time,
+those of several run beside each other and share the device and its links.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
+from torchemu.frontends.numpy import _device, _settings
+from torchemu.runtime.rank_local import RankLocal, ThreadLocal
+from torchemu.runtime.waiting import Looks
+
+_PS_PER_MS = 1e9
+
+
+class Stream:
+    """An order of operations on this rank's device. As a context manager it is the current stream meanwhile.
+
+    Args:
+        device: a simulated device; its streams are the rank's, whichever it is.
+        priority: accepted, and without effect: streams share the device evenly.
+
+    Attributes:
+        device: the rank's current device when the stream was made.
+        stream_id: the stream's number in its rank; that of the default stream is 0.
+        priority: 0.
+
+    Raises:
+        RuntimeError: the device is the host.
+        ValueError: the topology has no such device.
+    """
+
+    __slots__ = ("__weakref__", "_before", "_handle", "device", "stream_id")
+
+    priority = 0
+
+    def __init__(self, device: Any = None, priority: int = 0) -> None:
+        context = runtime.current()
+        self._bind(Handle(go.NewStream(context.world.handle, context.rank)), device)
+
+    def _bind(self, handle: Handle, device: Any) -> None:
+        self._handle = handle
+        self.device: _device.device = of_sip(device)
+        self.stream_id: int = go.StreamNumber(handle.number)
+        self._before: list[Stream] = []
+
+    @property
+    def device_index(self) -> int:
+        """The number of the device."""
+        assert self.device.index is not None
+        return self.device.index
+
+    @property
+    def device_type(self) -> str:
+        """What the rank's program calls the device: "ahbm" or "cuda"."""
+        return self.device.type
+
+    @property
+    def cuda_stream(self) -> int:
+        """The stream as a number: unlike PyTorch's it is no pointer."""
+        return self.stream_id
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """The least and the greatest priority."""
+        return 0, 0
+
+    def wait_event(self, event: Event) -> None:
+        """Makes operations that are put on this stream from now on start after an event. The host goes on."""
+        event.wait(self)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Makes operations that are put on this stream from now on start after all that is on another one now."""
+        self.wait_event(stream.record_event())
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Records an event, a new one where none is given, and returns it."""
+        event = DeviceEvent() if event is None else event
+        event.record(self)
+        return event
+
+    def query(self) -> bool:
+        """Whether all operations on the stream have ended by the present simulated time. Asking in vain takes time."""
+        return self.record_event().query()
+
+    def synchronize(self) -> None:
+        """Blocks the host until all operations have ended that are on the stream."""
+        self.record_event().synchronize()
+
+    def __enter__(self) -> Stream:
+        self._before.append(current_stream())
+        set_stream(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        set_stream(self._before.pop())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return self.stream_id == other.stream_id and self.device == other.device
+
+    def __hash__(self) -> int:
+        return hash((self.stream_id, self.device))
+
+    def __repr__(self) -> str:
+        return f"<torch.Stream device={self.device} stream_id={self.stream_id}>"
+
+
+class Event:
+    """A place in a stream: it ends when all operations have ended that were on the stream when it was recorded.
+
+    Args:
+        enable_timing: elapsed_time() may be asked.
+        blocking, interprocess: accepted, and without effect.
+
+    Attributes:
+        enable_timing: whether elapsed_time() may be asked.
+    """
+
+    __slots__ = ("__weakref__", "_handle", "_looks", "device", "enable_timing")
+
+    def __init__(
+        self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        self.enable_timing = enable_timing
+        self.device: _device.device | None = None if device is None else of_sip(device)
+        self._handle: Handle | None = None
+
+    @property
+    def event_id(self) -> int:
+        """The number of the place; 0 before it is recorded."""
+        return 0 if self._handle is None else self._handle.number
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Sets the event to where a stream is now, the current one where none is given."""
+        stream = current_stream() if stream is None else stream
+        self._handle = Handle(go.StreamRecord(stream._handle.number))
+        self._looks = Looks()
+        self.device = stream.device
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Makes operations that are put on a stream from now on start after the event; on the current one where none
+        is given. The host goes on. An event that was never recorded is over."""
+        if self._handle is not None:
+            stream = current_stream() if stream is None else stream
+            go.StreamWait(stream._handle.number, self._handle.number)
+
+    def query(self) -> bool:
+        """Whether the event is over by the present simulated time, as one is that was never recorded. Asking in vain
+        takes time, in which other ranks run: a program may ask in a loop."""
+        return self._handle is None or self._looks.at(self._handle.number)
+
+    def synchronize(self) -> None:
+        """Blocks the host until the event is over."""
+        if self._handle is not None:
+            runtime.current().wait(self._handle.number)
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """The simulated time from this event to another one, in milliseconds.
+
+        Raises:
+            ValueError: one of them has no timing, or was not recorded.
+            RuntimeError: one of them is not over.
+        """
+        if not (self.enable_timing and end_event.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._handle is None or end_event._handle is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if not (go.IsDone(self._handle.number) and go.IsDone(end_event._handle.number)):
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        return (go.EventTime(end_event._handle.number) - go.EventTime(self._handle.number)) / _PS_PER_MS
+
+    def __repr__(self) -> str:
+        return f"<torch.Event device={self.device} event_id={self.event_id}>"
+
+
+class DeviceEvent(Event):
+    """torch.cuda.Event: an Event whose first argument is another.
+
+    Args:
+        enable_timing: elapsed_time() may be asked.
+        blocking, interprocess, external: accepted, and without effect.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> None:
+        super().__init__(enable_timing=enable_timing)
+
+
+class StreamContext:
+    """What stream() returns: its stream, if there is one, is the current one in the with block."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.stream.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        if self.stream is not None:
+            self.stream.__exit__(*error)
+
+
+def of_sip(where: Any) -> _device.device:
+    """The device that is meant: None is the rank's current one.
+
+    Raises:
+        RuntimeError: it is the host.
+        ValueError: the topology has no such device.
+    """
+    from torchemu.frontends.numpy.ahbm import checked
+
+    context = runtime.current()
+    if where is None:
+        return _device.known(_settings.current().accelerator, context.device)
+    meant = _device.device(where)
+    if meant.is_host:
+        raise RuntimeError(f"{meant} is the host: streams and events are those of simulated devices")
+    return _device.known(meant.type, context.device if meant.index is None else checked(meant.index))
+
+
+def _existing(handle: int) -> Stream:
+    stream = Stream.__new__(Stream)
+    stream._bind(Handle(handle), None)
+    return stream
+
+
+def _default() -> Stream:
+    context = runtime.current()
+    return _existing(go.DefaultStream(context.world.handle, context.rank))
+
+
+_DEFAULT: RankLocal[Stream] = RankLocal(_default)
+_CURRENT: ThreadLocal[Stream] = ThreadLocal(_DEFAULT.get)
+
+
+def of_new_thread() -> Stream:
+    """The current stream that a thread of the rank begins with: the default one, as in PyTorch. But where gloo does
+    what devices do here there are no streams, and a host that waits for an operation of its own waits for no other
+    thread's.
+    """
+    context = runtime.current()
+    group = context.group or context.inherited
+    return Stream() if group is None or group.holds_hosts else _DEFAULT.get()
+
+
+def set_stream_of_new_thread(own: dict[object, Any], stream: Stream) -> None:
+    """Makes it the current one among what a thread has of its own."""
+    own[_CURRENT] = stream
+
+
+def default_stream(device: Any = None) -> Stream:
+    """The stream that a rank begins with."""
+    of_sip(device)
+    return _DEFAULT.get()
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The stream that the operations of this thread of the rank are put on."""
+    of_sip(device)
+    return _CURRENT.get()
+
+
+def current() -> Stream:
+    """The same, for who has no device to check."""
+    return _CURRENT.get()
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Makes a stream the current one. None is for functions that may have none, and does nothing."""
+    if stream is not None:
+        _CURRENT.set(stream)
+        runtime.current().stream = stream._handle.number
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """A context manager that makes a stream the current one; None leaves the one that is."""
+    return StreamContext(stream)
+
+
+def synchronize(device: Any = None) -> None:
+    """Blocks the host until all operations have ended that this rank has issued, on whichever stream."""
+    of_sip(device)
+    context = runtime.current()
+    while event := go.Outstanding(context.world.handle, context.rank):
+        context.wait(Handle(event).number)

@@ -1,0 +1,135 @@
+"""What a program may want to know of a tensor's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchemu import dtypes
+from torchemu.frontends.numpy import _settings
+from torchemu.frontends.numpy._tensor.copying import cast, moved
+from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.from_data import legacy
+from torchemu.frontends.numpy._tensor.storage import Storage
+
+
+class UntypedStorage:
+    """The bytes behind a tensor and its views."""
+
+    def __init__(self, storage: Storage, where: Any) -> None:
+        self._storage, self.device = storage, where
+
+    def data_ptr(self) -> int:
+        """The address of the first byte; from now on it stays there."""
+        return self._storage.data_ptr()
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self._storage.nbytes
+
+    size = __len__ = nbytes
+
+    def element_size(self) -> int:
+        """1."""
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other._storage is self._storage
+
+    def __hash__(self) -> int:
+        return id(self._storage)
+
+
+class TypedStorage(UntypedStorage):
+    """The elements behind a tensor and its views."""
+
+    def __init__(self, storage: Storage, where: Any, kind: dtypes.dtype) -> None:
+        super().__init__(storage, where)
+        self.dtype = kind
+
+    def element_size(self) -> int:
+        """Bytes an element."""
+        return self.dtype.itemsize
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._storage.nbytes // self.dtype.itemsize
+
+    __len__ = size
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The bytes behind the tensor and its views."""
+    return UntypedStorage(self._storage, self.device)
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """The elements behind the tensor and its views."""
+    return TypedStorage(self._storage, self.device, self.dtype)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same elements in the same shape."""
+    return (
+        self._storage is tensor._storage
+        and self._offset == tensor._offset
+        and self._shape == tensor._shape
+        and self._steps() == tensor._steps()
+    )
+
+
+def dlpack(self: Tensor, *, stream: Any = None, **options: Any) -> Any:
+    """The elements for other libraries, which share the memory."""
+    return self._write().__dlpack__(**options)
+
+
+def dlpack_device(self: Tensor) -> tuple[int, int]:
+    """Where the elements are for other libraries: in the host's memory."""
+    return np.ndarray.__dlpack_device__(np.empty(0))
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the old class that the tensor would be of, as "torch.FloatTensor"; or the tensor as another dtype,
+    which may be given by such a name too, and is then on the SIP where it says cuda.
+
+    Raises:
+        ValueError: there is no such class.
+    """
+    if dtype is None:
+        place = "" if self.device.is_host else f"{self.device.type}."
+        return f"torch.{place}{self.dtype.title}Tensor"
+    if not isinstance(dtype, str) or not dtype.endswith("Tensor"):
+        return cast(self, dtypes.parse(dtype if not isinstance(dtype, OldType) else dtype.dtype))
+    name = dtype.removeprefix("torch.").removesuffix("Tensor")
+    place, _, title = name.rpartition(".")
+    for kind in dtypes.ALL:
+        if kind.title == title:
+            return moved(cast(self, kind), _settings.resolved(place or "cpu"))
+    raise ValueError(f"invalid type: {dtype!r}")
+
+
+class OldType(type):
+    """torch.FloatTensor and its kin: not classes of tensors, but ways to make and to recognize those of a dtype."""
+
+    dtype: dtypes.dtype
+    place: str
+
+    def __call__(cls, *args: Any) -> Tensor:
+        return legacy(Tensor, args, cls.place, cls.dtype)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return (
+            isinstance(instance, Tensor)
+            and instance.dtype is cls.dtype
+            and instance.device.is_host == (cls.place == "cpu")
+        )
+
+
+def old_types(place: str) -> dict[str, OldType]:
+    """The old classes of a place, "cpu" or "cuda", by their names."""
+    names = {f"{kind.title}Tensor": kind for kind in dtypes.ALL if not (kind.is_float8 or kind.is_complex)}
+    module = "torch" if place == "cpu" else "torch.cuda"
+    return {
+        name: OldType(name, (), {"dtype": kind, "place": place, "__module__": module}) for name, kind in names.items()
+    }

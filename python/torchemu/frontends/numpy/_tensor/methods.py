@@ -1,0 +1,252 @@
+"""Which operations are methods of Tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from torchemu import dtypes
+from torchemu.frontends.numpy._autograd import derivatives, tensor_methods
+from torchemu.frontends.numpy._tensor import (
+    arrangements,
+    comparing,
+    complex_numbers,
+    copying,
+    creation,
+    elementwise,
+    extremes,
+    factors,
+    from_data,
+    gathering,
+    in_place,
+    indexing,
+    joining,
+    linalg,
+    memory,
+    ordering,
+    parametric,
+    parts,
+    random_numbers,
+    reductions,
+    statistics,
+    views,
+)
+from torchemu.frontends.numpy._tensor.core import HOST_READS, Tensor, waits
+from torchemu.frontends.numpy._tensor.pointwise import Pointwise, pointwise, pointwise_into
+
+_FUNCTIONS: dict[Any, str] = {  # module → those of its functions that are methods of the same name
+    arrangements: "apply_ as_strided_scatter diagflat diagonal_scatter dsplit narrow_copy new put put_ resize_as_ "
+    "rot90 select_scatter set_ slice_scatter sum_to_size",
+    comparing: "allclose equal isclose",
+    complex_numbers: "adjoint conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg",
+    copying: "copy_ cpu cuda fill_ to type_as zero_",
+    creation: "new_empty new_empty_strided new_full new_ones new_zeros",
+    from_data: "new_tensor",
+    extremes: "amax amin aminmax argmax argmin cummax cummin max min",
+    gathering: "diag diag_embed flip fliplr flipud gather index_add index_add_ index_copy index_copy_ index_fill "
+    "index_fill_ index_select roll scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take "
+    "take_along_dim tril triu",
+    in_place: "add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ as_strided_ baddbmm_ clamp_ clamp_max_ "
+    "clamp_min_ cumprod_ cumsum_ div_ fill_diagonal_ lerp_ logit_ nan_to_num_ pin_memory record_stream "
+    "resize_ round_ share_memory_ squeeze_ sub_ t_ transpose_ tril_ triu_ unsqueeze_",
+    indexing: "argwhere index_put index_put_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select "
+    "nonzero",
+    joining: "repeat repeat_interleave tile",
+    linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul mm mv outer trace vdot",
+    memory: "is_set_to storage untyped_storage",
+    ordering: "argsort bincount histc kthvalue median msort sort topk unique unique_consecutive",
+    parts: "chunk diagonal hsplit narrow select split tensor_split unbind unfold vsplit",
+    random_numbers: "bernoulli bernoulli_ exponential_ log_normal_ multinomial normal_ random_ uniform_",
+    parametric: "addcdiv addcmul clamp clamp_max clamp_min clip lerp logit nan_to_num round",
+    reductions: "all any count_nonzero cumprod cumsum diff dist log_softmax logsumexp mean nanmean nansum norm prod "
+    "softmax std sum var",
+    statistics: "corrcoef cov logcumsumexp mode nanmedian nanquantile quantile renorm",
+    views: "as_strided broadcast_to clone contiguous detach expand expand_as flatten moveaxis movedim permute ravel "
+    "reshape reshape_as squeeze swapaxes swapdims t transpose unflatten unsqueeze view view_as",
+}
+
+_OPERATORS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+_CASTS = {
+    "bool": dtypes.bool_,
+    "byte": dtypes.uint8,
+    "char": dtypes.int8,
+    "short": dtypes.int16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16,
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
+}
+
+
+def attach() -> None:
+    """Makes them methods, and says how gradients go through operations."""
+    derivatives.attach()
+    functions = {name: getattr(module, name) for module, names in _FUNCTIONS.items() for name in names.split()}
+    functions |= {name: getattr(elementwise, name) for name in elementwise.__all__ if name != "rsub"}
+    methods = _in_place_twins(functions) | functions | {name: _cast(kind) for name, kind in _CASTS.items()}
+    methods |= _operators() | _special() | tensor_methods.METHODS
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+    for name in HOST_READS:
+        if name not in functions:  # those wait by themselves
+            setattr(Tensor, name, waits(getattr(Tensor, name)))
+
+
+def _in_place_twins(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Those of elementwise functions, under all their names, but for the ones that have parameters of their own."""
+    twins = elementwise.in_place()
+    twins |= {name: functions[name] for name in functions if name.endswith("_")}
+    for name, function in functions.items():
+        known_as = function.__name__ + "_"
+        if known_as in twins:
+            twins[name + "_"] = twins[known_as]
+    return twins
+
+
+def _cast(kind: dtypes.dtype) -> Callable[..., Tensor]:
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        return copying.cast(self, kind)
+
+    method.__doc__ = f"The elements as {kind.name}."
+    return method
+
+
+def _operators() -> dict[str, Callable[..., Any]]:
+    methods: dict[str, Callable[..., Any]] = {}
+    for operator, name in _OPERATORS.items():
+        op = elementwise.BINARY[name]
+        methods[f"__{operator}__"], methods[f"__r{operator}__"] = _operator(op), _reflected(op)
+        methods[f"__i{operator}__"] = _augmented(op)
+    for name in _COMPARISONS:
+        methods[f"__{name}__"] = _operator(elementwise.BINARY[name])
+    return methods
+
+
+_OPERANDS = (Tensor, *dtypes.NUMBERS)
+
+
+def _usable(other: Any) -> bool:
+    return isinstance(other, _OPERANDS)
+
+
+def _operator(op: Pointwise) -> Callable[..., Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        if type(other) is Tensor or _usable(other):
+            return pointwise(op, (self, other))
+        if isinstance(other, np.ndarray):
+            return pointwise(op, (self, from_data.as_tensor(other)))
+        return NotImplemented
+
+    return method
+
+
+def _reflected(op: Pointwise) -> Callable[..., Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        if _usable(other):
+            return pointwise(op, (other, self))
+        if isinstance(other, np.ndarray):
+            return pointwise(op, (from_data.as_tensor(other), self))
+        return NotImplemented
+
+    return method
+
+
+def _augmented(op: Pointwise) -> Callable[..., Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        if _usable(other):
+            return pointwise_into(self, op, (self, other))
+        if isinstance(other, np.ndarray):
+            return pointwise_into(self, op, (self, from_data.as_tensor(other)))
+        return NotImplemented
+
+    return method
+
+
+_NEVER = (
+    "is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse is_sparse_csr is_vulkan is_xla "
+    "is_xpu"
+)
+"""What no tensor is."""
+
+
+def _special() -> dict[str, Any]:
+    """Methods whose names are not those of functions."""
+    return {
+        "__abs__": elementwise.abs,
+        "__array_wrap__": _array_wrap,
+        "__dlpack__": memory.dlpack,
+        "__dlpack_device__": memory.dlpack_device,
+        "__getitem__": indexing.getitem,
+        "__invert__": _invert,
+        "__matmul__": linalg.matmul,
+        "__neg__": elementwise.neg,
+        "__pos__": _itself,
+        "__rmatmul__": lambda self, other: linalg.matmul(other, self),
+        "__setitem__": indexing.setitem,
+        "T": property(views.reversed_dimensions, doc="The dimensions in reverse order."),
+        "H": property(complex_numbers.conjugate_matrix, doc="A matrix transposed, and conjugate."),
+        "mT": property(views.last_two_swapped, doc="Each matrix transposed."),
+        "mH": property(complex_numbers.adjoint, doc="Each matrix transposed, and conjugate."),
+        "data": property(copying.data, copying.set_data, doc="The tensor without its gradients."),
+        **factors.FUNCTIONS,
+        "is_floating_point": lambda self: self.dtype.is_floating_point,
+        "chalf": _chalf,
+        "is_complex": lambda self: self.dtype.is_complex,
+        "is_signed": lambda self: self.dtype.is_signed,
+        "is_same_size": lambda self, other: self._shape == other._shape,
+        "is_shared": lambda self: True,
+        "is_pinned": lambda self, device=None: False,
+        **dict.fromkeys(_NEVER.split(), False),
+        "layout": views.strided,
+        "nelement": Tensor.numel,
+        "ndimension": Tensor.dim,
+        "real": property(complex_numbers.real, complex_numbers.set_real, doc="The real parts; they are a view."),
+        "imag": property(complex_numbers.imag, complex_numbers.set_imag, doc="The imaginary parts; they are a view."),
+        "type": memory.type_,
+        "where": _where,
+        "split_with_sizes": parts.split,
+    }
+
+
+def _itself(self: Tensor) -> Tensor:
+    return self
+
+
+def _chalf(self: Tensor, memory_format: Any = None) -> Tensor:
+    raise NotImplementedError(dtypes.NO_COMPLEX32)
+
+
+def _invert(self: Tensor) -> Tensor:
+    if self.dtype.is_inexact:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return elementwise.bitwise_not(self)
+
+
+def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    return parametric.where(condition, self, other)
+
+
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """What NumPy's functions make of the result that they have for a tensor: a tensor."""
+    return from_data.from_numpy(np.asarray(array))

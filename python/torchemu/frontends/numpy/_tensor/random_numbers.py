@@ -1,0 +1,338 @@
+"""Tensors of random numbers."""
+
+# ruff: noqa: A002 (names are PyTorch's)
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from torchemu import dtypes
+from torchemu.frontends.numpy import _settings
+from torchemu.frontends.numpy._shape import dims
+from torchemu.frontends.numpy._tensor.complex_numbers import view_as_real
+from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
+from torchemu.frontends.numpy._tensor.conversion import converted
+from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.creation import allocated, as_options, finished, options_of
+from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_in_place, no_flops, not_implemented
+from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
+
+__all__ = [
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+]
+
+
+Array = np.ndarray
+
+_DIGITS = {"float64": 53, "float32": 24, "float16": 24, "bfloat16": 24}
+"""Binary digits of uniform numbers: those of shorter floats are rounded float32."""
+
+_WHOLE = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+"""Binary digits of the integers that random_() draws for floats: as many as they have exactly."""
+
+
+_MANY = 1 << 28
+"""From so many possible integers on each takes 64 bits, so that all are equally likely."""
+
+
+def _generator(given: Generator | None) -> Generator:
+    if given is None:
+        return default_generator()
+    if not isinstance(given, Generator):
+        raise TypeError(f"generator must be a torch.Generator, not {type(given).__name__}")
+    return given
+
+
+def _fill(x: Array, numbers: Callable[[], Array]) -> None:
+    """Numbers are drawn in the order in which the elements lie in memory."""
+    inwards = x.transpose(sorted(range(x.ndim), key=lambda axis: -x.strides[axis]))
+    inwards[...] = converted(np.asarray(numbers()).reshape(inwards.shape), x.dtype)
+
+
+def _filling(name: str) -> Op:
+    return Op(name, _fill, no_flops)
+
+
+UNIFORM, NORMAL, RANDOM, BERNOULLI, EXPONENTIAL, LOG_NORMAL = map(
+    _filling, ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_normal_")
+)
+
+
+def _check_float(name: str, t: Tensor) -> int:
+    digits = _DIGITS.get(t.dtype.name)
+    if digits is None:
+        raise not_implemented(f"{name}_cpu", t.dtype)
+    return digits
+
+
+# -- into existing tensors
+
+
+def uniform_(
+    self: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None, **more: Any
+) -> Tensor:
+    """Fills the tensor with numbers uniform in [from, to).
+
+    Raises:
+        NotImplementedError: the dtype is not a float type. RuntimeError: from is above to.
+    """
+    low, high = more.pop("from", from_), to
+    if more:
+        raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(more))}'")
+    if self.dtype.is_complex:
+        uniform_(view_as_real(self), low, high, generator=generator)
+        return self
+    digits, source, n = _check_float("uniform", self), _generator(generator), self.numel()
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
+
+    def numbers() -> Array:
+        drawn = source.uniform(n, digits)
+        return drawn * drawn.dtype.type(high - low) + drawn.dtype.type(low)
+
+    _op_in_place(UNIFORM, self, (), numbers)
+    return self
+
+
+def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
+    """Fills the tensor with normal numbers; a complex one with parts of this mean and half the variance.
+
+    Raises:
+        NotImplementedError: the dtype is not a float type. RuntimeError: std is negative.
+    """
+    if self.dtype.is_complex:
+        normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
+        return self
+    _check_float("normal", self)
+    source, n = _generator(generator), self.numel()
+    blocks = n >= 16 and self.is_contiguous()
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+
+    def numbers() -> Array:
+        drawn = source.normal(n, self.dtype.name) if blocks else source.single_normals(n)
+        return drawn * drawn.dtype.type(std) + drawn.dtype.type(mean)
+
+    _op_in_place(NORMAL, self, (), numbers)
+    return self
+
+
+def random_(
+    self: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """Fills the tensor with integers of [from, to): from 0 where one number is given; without, all that the dtype has
+    exactly.
+
+    Raises:
+        RuntimeError: the interval is empty.
+    """
+    check_not_complex("random_kernel", self.dtype)
+    low, high = (0, from_) if to is None else (from_ or 0, to)
+    many = _MANY
+    if high is None:
+        high, many = _above_all(self.dtype), 1 << 32
+    source, n = _generator(generator), self.numel()
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    _op_in_place(RANDOM, self, (), lambda: _integers(source, n, low, high, many))
+    return self
+
+
+def _above_all(kind: dtypes.dtype) -> int:
+    """The end of the integers that random_() draws for a dtype."""
+    if kind.is_floating_point:
+        return (1 << _WHOLE.get(kind.name, 0)) + 1
+    return 2 if kind is dtypes.bool_ else 1 << 8 * kind.itemsize - kind.is_signed
+
+
+def _integers(source: Generator, n: int, low: int, high: int, many: int) -> Array:
+    words = source.double_words(n) if high - low >= many else source.words(n)
+    return (words % np.uint64(high - low)).astype(np.int64) + low
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fills the tensor with ones, with probability p (a number, or a tensor of one for each), and zeros.
+
+    Raises:
+        RuntimeError: p is no probability.
+    """
+    check_not_complex("bernoulli", self.dtype)
+    source, n = _generator(generator), self.numel()
+    chance = p._read() if isinstance(p, Tensor) else p
+    if not (np.all(np.asarray(chance) >= 0) and np.all(np.asarray(chance) <= 1)):
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+
+    def numbers() -> Array:
+        return source.uniform(n, 53).reshape(self._shape) < converted(np.asarray(chance), np.dtype(np.float64))
+
+    _op_in_place(BERNOULLI, self, (), numbers)
+    return self
+
+
+def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
+    """Fills the tensor with exponentially distributed numbers.
+
+    Raises:
+        NotImplementedError: the dtype is not a float type. RuntimeError: lambd is not positive.
+    """
+    _check_float("exponential", self)
+    source, n = _generator(generator), self.numel()
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    _op_in_place(EXPONENTIAL, self, (), lambda: -np.log1p(-source.uniform(n, 53)) / lambd)
+    return self
+
+
+def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
+    """Fills the tensor with numbers whose logarithms are normal."""
+    _check_float("log_normal", self)
+    source, n = _generator(generator), self.numel()
+    _op_in_place(LOG_NORMAL, self, (), lambda: np.exp(source.single_normals(n) * std + mean))
+    return self
+
+
+# -- new tensors
+
+
+def _drawn(
+    fill: Callable[..., Tensor], shape: tuple[int, ...], options: dict[str, Any], kind: dtypes.dtype, *about: Any
+) -> Tensor:
+    """A new tensor of this shape and, unless the options say otherwise, dtype, that fill has filled."""
+    generator = options.pop("generator", None)
+    dtype, where, rest = options_of(fill.__name__.removesuffix("_"), options)
+    t = allocated(shape, dtype or kind, where)
+    return finished(fill(t, *about, generator=generator), rest)
+
+
+def _size(size: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
+    return dims((options.pop("size"),) if "size" in options else size)
+
+
+def rand(*size: Any, **options: Any) -> Tensor:
+    """Numbers uniform in [0, 1). The options are those of zeros, and generator."""
+    return _drawn(uniform_, _size(size, options), options, _settings.current().dtype)
+
+
+def randn(*size: Any, **options: Any) -> Tensor:
+    """Normal numbers. The options are those of zeros, and generator."""
+    return _drawn(normal_, _size(size, options), options, _settings.current().dtype)
+
+
+def randint(*bounds_and_size: Any, low: int = 0, high: int | None = None, size: Any = None, **options: Any) -> Tensor:
+    """randint([low,] high, size): integers of [low, high). The options are those of zeros, and generator."""
+    given = list(bounds_and_size)
+    if high is not None:
+        given.insert(1, high)
+    if size is not None:
+        given.append(size)
+    if len(given) not in (2, 3) or not isinstance(given[-1], Sequence):
+        raise TypeError(f"randint() takes [low,] high and a size, not {', '.join(map(repr, given))}")
+    *bounds, shape = given if len(given) == 3 else (low, *given)
+    return _drawn(random_, dims((shape,)), options, dtypes.int64, *[int(b) for b in bounds])
+
+
+def rand_like(input: Tensor, **options: Any) -> Tensor:
+    """rand() of the tensor's shape, dtype and device."""
+    return rand(input._shape, **as_options(input, options))
+
+
+def randn_like(input: Tensor, **options: Any) -> Tensor:
+    """randn() of the tensor's shape, dtype and device."""
+    return randn(input._shape, **as_options(input, options))
+
+
+def randint_like(input: Tensor, *bounds: int, low: int = 0, high: int | None = None, **options: Any) -> Tensor:
+    """randint() of the tensor's shape, dtype and device."""
+    return randint(*bounds, input._shape, low=low, high=high, **as_options(input, options))
+
+
+def _permutation(source: Generator, n: int) -> Array:
+    """Fisher and Yates's shuffle."""
+    order = list(range(n))
+    for i, word in enumerate(source.words(max(n - 1, 0)).tolist()):
+        j = i + word % (n - i)
+        order[i], order[j] = order[j], order[i]
+    return np.array(order, np.int64)
+
+
+def _permute(t: Tensor, *, generator: Generator | None = None) -> Tensor:
+    check_not_complex("randperm", t.dtype)
+    source, n = _generator(generator), t.numel()
+    _op_in_place(RANDOM, t, (), lambda: _permutation(source, n))
+    return t
+
+
+def randperm(n: int, **options: Any) -> Tensor:
+    """The integers 0 to n-1 in random order. The options are those of zeros, and generator."""
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, not {n}")
+    return _drawn(_permute, (n,), options, dtypes.int64)
+
+
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any
+) -> Tensor:
+    """Normal numbers: with these means and standard deviations, tensors or numbers; or of a size with one of each."""
+    if size is not None:
+        return _drawn(normal_, dims((size,)), {"generator": generator, **options}, _settings.current().dtype, mean, std)
+    like = mean + 0 * std if isinstance(mean, Tensor) else std
+    return normal_(like.new_empty(like._shape), generator=generator).mul_(std).add_(mean)
+
+
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
+    """Ones, with the probabilities that are the elements, or with probability p, and zeros."""
+    result = input.new_empty(input._shape)
+    return bernoulli_(result, input if p is None else p, generator=generator)
+
+
+def _multinomial(weights: Array, n: int, replacement: bool, draws: Array) -> Array:
+    rows = weights.reshape(-1, weights.shape[-1]).astype(np.float64)
+    if replacement:
+        sums = np.cumsum(rows, axis=1)
+        chosen = [np.searchsorted(s, d * s[-1], "right") for s, d in zip(sums, draws, strict=True)]
+    else:  # the first of races at these rates
+        chosen = list(np.argsort(-np.log1p(-draws) / rows, axis=1, kind="stable")[:, :n])
+    return np.array(chosen, np.int64).reshape(*weights.shape[:-1], n)
+
+
+MULTINOMIAL = Op("multinomial", _multinomial)
+
+
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """So many indices of each row, with probabilities in the proportion of its elements.
+
+    Raises:
+        RuntimeError: the elements are no weights, or too few are positive to draw so many without replacement.
+    """
+    if input.dtype.is_complex:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.title}")
+    weights = input._read().astype(np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (weights.sum(-1) <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if not replacement and (np.count_nonzero(weights, axis=-1) < num_samples).any():
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    rows = math.prod(input._shape[:-1])
+    per_row = num_samples if replacement else input._shape[-1]
+    draws = _generator(generator).uniform(rows * per_row, 53).reshape(rows, per_row)
+    return _op(MULTINOMIAL, (input,), num_samples, replacement, draws, kind=dtypes.int64)

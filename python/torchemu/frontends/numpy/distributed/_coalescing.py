@@ -1,0 +1,156 @@
+"""Several collectives of one kind in one go."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.frontends.numpy.distributed._blocks import repeated
+from torchemu.frontends.numpy.distributed._checks import refuse_shards
+from torchemu.frontends.numpy.distributed._groups import ProcessGroup, resolved
+from torchemu.frontends.numpy.distributed._issue import issue
+from torchemu.frontends.numpy.distributed._work import IllegalWork, Work
+
+_COLLECTIVES = {
+    "all_reduce": "all_reduce",
+    "all_gather_into_tensor": "all_gather",
+    "reduce_scatter_tensor": "reduce_scatter",
+}
+
+
+@dataclass(frozen=True)
+class _Call:
+    name: str
+    op: str
+    output: Tensor
+    given: Tensor
+
+    def fits(self, other: _Call) -> bool:
+        """Whether both can be one collective."""
+        return self.op == other.op and self.output.dtype is other.output.dtype
+
+    def is_simple(self) -> bool:
+        """Whether the blocks of its tensors lie one after another in memory."""
+        return self.output.is_contiguous() and self.given.is_contiguous()
+
+
+class Collected:
+    """The collectives that a program called inside a coalescing manager."""
+
+    def __init__(self, group: ProcessGroup) -> None:
+        self._group = group
+        self._calls: list[_Call] = []
+
+    def add(self, name: str, op: str, async_op: bool, output: Tensor, given: Tensor) -> Work | None:
+        """Notes a call. What it returns is no use before the manager ends."""
+        call = _Call(name, op, output, given)
+        if self._calls and self._calls[0].name != name:
+            raise ValueError(
+                f"{name} inside a coalescing manager that began with {self._calls[0].name}: calls must be of one kind"
+            )
+        self._calls.append(call)
+        return IllegalWork() if async_op else None
+
+    def issue(self, async_ops: bool) -> list[Work]:
+        """Issues what was collected: calls that fit each other as one collective."""
+        works = [_issue(self._group, batch, async_ops) for batch in self._batches()]
+        return [work for work in works if work is not None]
+
+    def _batches(self) -> list[list[_Call]]:
+        batches: list[list[_Call]] = []
+        for call in self._calls:
+            last = batches[-1] if batches else []
+            if last and last[0].fits(call) and last[0].is_simple() and call.is_simple():
+                last.append(call)
+            else:
+                batches.append([call])
+        return batches
+
+
+def _issue(group: ProcessGroup, calls: list[_Call], async_ops: bool) -> Work | None:
+    name, collective = calls[0].name, _COLLECTIVES[calls[0].name]
+    outputs = [c.output for c in calls]
+    outs: Sequence[Tensor] = outputs
+    ins: Sequence[Tensor] = [c.given for c in calls]
+    if len(calls) > 1:
+        name += "_coalesced"
+        if collective == "all_gather":
+            outs = repeated(group.size(), outs)
+        elif collective == "reduce_scatter":
+            ins = repeated(group.size(), ins)
+    return issue(group, f"{name}|{collective}|{calls[0].op}|0", (outs, ins), async_ops, outputs)
+
+
+class CoalescingManager:
+    """What _coalescing_manager gives: the works, once its block has ended, if it was to be asynchronous.
+
+    Attributes:
+        works: one for each collective that was issued.
+    """
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+
+    def append(self, work: Work | None = None) -> None:
+        """Adds a work."""
+        if work is not None:
+            self.works.append(work)
+
+    def wait(self) -> None:
+        """Makes the current stream wait for all of them."""
+        for work in self.works:
+            work.wait()
+
+
+@contextlib.contextmanager
+def _coalescing_manager(
+    group: ProcessGroup | None = None, device: Any = None, async_ops: bool = False
+) -> Iterator[CoalescingManager]:
+    """Collects the all_reduce, all_gather_into_tensor or reduce_scatter_tensor calls of its block, and issues them in
+    one go at its end. Other collectives are issued as usual.
+
+    Args:
+        group: whose collectives; None is the default group.
+        device: means nothing here.
+        async_ops: the manager has works to wait for; without it the current stream waits.
+
+    Raises:
+        ValueError: inside another such block of the group; calls of several kinds in one block.
+    """
+    ranks = resolved(group)
+    refuse_shards(ranks, "coalescing")
+    manager = CoalescingManager()
+    begin(ranks)
+    try:
+        yield manager
+    except BaseException:
+        ranks.coalescing = None
+        raise
+    for work in end(ranks, async_ops):
+        manager.append(work)
+
+
+def begin(group: ProcessGroup) -> None:
+    """Collects what the rank calls from now on.
+
+    Raises:
+        ValueError: it does already.
+    """
+    if group.coalescing is not None:
+        raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
+    group.coalescing = Collected(group)
+
+
+def end(group: ProcessGroup, async_ops: bool) -> list[Work]:
+    """Issues what was collected, and returns the works, if it is to be asynchronous.
+
+    Raises:
+        RuntimeError: nothing is being collected.
+    """
+    collected, group.coalescing = group.coalescing, None
+    if collected is None:
+        raise RuntimeError("the group is not coalescing: _start_coalescing comes first")
+    return collected.issue(async_ops)

@@ -1,0 +1,100 @@
+"""What every call of a collective goes through: the checks that are the same for all, and the way to the Go core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.frontends.numpy.distributed._blocks import Blocks
+from torchemu.frontends.numpy.distributed._checks import (
+    check_dtypes,
+    check_place,
+    check_root,
+    check_tensor,
+    refuse_shards,
+)
+from torchemu.frontends.numpy.distributed._groups import ProcessGroup, group_rank_of, member
+from torchemu.frontends.numpy.distributed._issue import issue
+from torchemu.frontends.numpy.distributed._work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A collective that programs call.
+
+    Attributes:
+        name: of the function.
+        kind: what the core does.
+        mixed: its own checks look at the dtypes; otherwise all must be the same.
+        takes_shards: a single worker's shards can call it.
+    """
+
+    name: str
+    kind: str
+    mixed: bool = False
+    takes_shards: bool = False
+
+    def entered(self, group: ProcessGroup | None, **given: Tensor | Blocks) -> ProcessGroup | None:
+        """The group in which the rank calls it, with what it gives and receives, by the names of the parameters; None,
+        after a warning, on a rank that is not in the group.
+
+        Raises:
+            TypeError: not a tensor.
+            ValueError: no process group; several dtypes; a tensor is on another device than the rank.
+            RuntimeError: the group's backend is for other devices, or the group is in another World.
+            NotImplementedError: over a single worker's shards, where it does not take them.
+        """
+        different = {parameter: _different(value, parameter) for parameter, value in given.items()}
+        if not self.mixed:
+            check_dtypes(chain.from_iterable(different.values()))
+        ranks = member(group, self.name)
+        if ranks is None:
+            return None
+        if not self.takes_shards:
+            refuse_shards(ranks, self.name)
+        for parameter, tensors in different.items():
+            check_place(ranks, parameter, tensors)
+        return ranks
+
+    def root(self, ranks: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+        """The group rank of the root, which a call names in one of two ways.
+
+        Raises:
+            ValueError: in both, or in none; the rank is not in the group.
+            RuntimeError: no such rank.
+        """
+        root = group_rank_of(ranks, global_rank, group_rank)
+        check_root(ranks, self.name, root)
+        return root
+
+    def issue(
+        self,
+        ranks: ProcessGroup,
+        tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+        async_op: bool,
+        outputs: list[Any],
+        op: str = "",
+        root: int = 0,
+    ) -> Work | None:
+        """Issues it.
+
+        Args:
+            ranks: the group, as entered gave it.
+            tensors: what the rank receives, and what it gives; empty where it does not.
+            async_op: return a work; without it the current stream waits for the collective, the host does not.
+            outputs: what the work's result is.
+            op: the core's name of the reduction.
+            root: a group rank.
+        """
+        return issue(ranks, f"{self.name}|{self.kind}|{op}|{root}", tensors, async_op, outputs)
+
+
+def _different(value: Tensor | Blocks, parameter: str) -> Sequence[Tensor]:
+    """What there is to look at. Raises TypeError for what is no tensor."""
+    if isinstance(value, Blocks):
+        return value.different
+    check_tensor(value, parameter)
+    return (value,)

@@ -1,0 +1,366 @@
+"""Collectives that move elements and do not change them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.frontends.numpy.distributed._blocks import Blocks, blocks, cut
+from torchemu.frontends.numpy.distributed._checks import (
+    check_blocks,
+    check_dtypes,
+    check_gathered_whole,
+    check_list,
+    check_place,
+    check_tensor,
+)
+from torchemu.frontends.numpy.distributed._collective import Collective
+from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+from torchemu.frontends.numpy.distributed._issue import warn_of_coalesced
+from torchemu.frontends.numpy.distributed._work import Work
+
+BROADCAST = Collective("broadcast", "broadcast")
+ALL_GATHER = Collective("all_gather", "all_gather")
+ALL_GATHER_INTO_TENSOR = Collective("all_gather_into_tensor", "all_gather", mixed=True, takes_shards=True)
+ALL_GATHER_COALESCED = Collective("all_gather_coalesced", "all_gather")
+GATHER = Collective("gather", "gather")
+GATHER_SINGLE = Collective("gather_single", "gather")
+SCATTER = Collective("scatter", "scatter")
+ALL_TO_ALL = Collective("all_to_all", "all_to_all")
+ALL_TO_ALL_SINGLE = Collective("all_to_all_single", "all_to_all")
+
+
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Makes the tensor on every rank that of one rank.
+
+    Args:
+        tensor: the same size and dtype on every rank.
+        src: that rank, as a number in the default group, or group_src, as one in the group.
+        group: the ranks; None is the default group.
+        async_op: return a Work to wait for; without it the current stream waits.
+
+    Raises:
+        TypeError: tensor is not a tensor.
+        ValueError: no process group; src and group_src both or neither; src is not in the group; the tensor is on
+            another device than the rank.
+        RuntimeError: no such rank.
+        MismatchError: another rank called something that does not fit.
+    """
+    ranks = BROADCAST.entered(group, tensor=tensor)
+    if ranks is None:
+        return None
+    root, one = BROADCAST.root(ranks, src, group_src), [tensor]
+    return BROADCAST.issue(ranks, (one, one if ranks.rank() == root else []), async_op, one, root=root)
+
+
+def all_gather(
+    tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
+    """Fills the list, on every rank, with all ranks' tensors.
+
+    Args:
+        tensor_list: a tensor for each rank, with as many elements as that rank's; ranks may differ.
+        tensor: of the same dtype on every rank.
+        group, async_op: as for broadcast.
+
+    Raises:
+        TypeError: not a list of tensors; not a tensor.
+        ValueError: no process group; several dtypes; a tensor is on another device than the rank.
+        RuntimeError: the list has a wrong length, or this rank's tensor in it another size than its own.
+        MismatchError: another rank called something that does not fit, or has a tensor of another size.
+    """
+    gathered = blocks("tensor_list", tensor_list)
+    ranks = ALL_GATHER.entered(group, tensor_list=gathered, tensor=tensor)
+    if ranks is None:
+        return None
+    _check_gathered(ranks, "allgather", tensor_list, tensor)
+    return ALL_GATHER.issue(ranks, (gathered, [tensor]), async_op, tensor_list)
+
+
+def _check_gathered(group: ProcessGroup, operation: str, gathered: list[Tensor], own: Tensor) -> None:
+    if len(gathered) != group.size():
+        raise RuntimeError(
+            f"ProcessGroupGloo::{operation}: invalid output tensor list at index 0 "
+            f"(expected length {group.size()}, got {len(gathered)})"
+        )
+    check_blocks(operation, gathered, own, group.rank())
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
+    """Fills output_tensor, on every rank, with all ranks' input_tensor, in rank order: one after another along the
+    first dimension, or stacked, as its shape says.
+
+    Args:
+        output_tensor: world_size times the elements of input_tensor, of the same dtype.
+        input_tensor: the same size and dtype on every rank.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as all_gather does; RuntimeError also when sizes or dtypes do not fit.
+    """
+    ranks = ALL_GATHER_INTO_TENSOR.entered(group, output_tensor=output_tensor, input_tensor=input_tensor)
+    if ranks is None:
+        return None
+    if ranks.sharded:
+        return _all_gather_shards(ranks, output_tensor, input_tensor, async_op)
+    check_gathered_whole(ranks, output_tensor, input_tensor)
+    if ranks.coalescing is not None:
+        return ranks.coalescing.add("all_gather_into_tensor", "", async_op, output_tensor, input_tensor)
+    outs = [output_tensor]
+    return ALL_GATHER_INTO_TENSOR.issue(ranks, (outs, [input_tensor]), async_op, outs)
+
+
+all_gather_single = all_gather_into_tensor
+"""What newer versions of PyTorch call it."""
+
+
+def _all_gather_shards(group: ProcessGroup, output: Tensor, given: Tensor, async_op: bool) -> Work | None:
+    context = runtime.current()
+    site = context.world.site()
+    handle = go.AllGatherShards(group.handle, context.stream, site, async_op, output._handle, given._handle)
+    return Work(handle, [output]) if async_op else None
+
+
+def all_gather_coalesced(
+    output_tensor_lists: list[list[Tensor]],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """all_gather of several tensors of one dtype in one go. Deprecated, and warns of it.
+
+    Args:
+        output_tensor_lists: for each rank, tensors such as it gives.
+        input_tensor_list: this rank's.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as all_gather does.
+    """
+    warn_of_coalesced("all_gather_coalesced")
+    return coalesced_all_gather(output_tensor_lists, input_tensor_list, group, async_op)
+
+
+def coalesced_all_gather(
+    output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: ProcessGroup | None, async_op: bool
+) -> Work | None:
+    """all_gather_coalesced without the warning."""
+    check_list(input_tensor_list, "input_tensor_list")
+    if not isinstance(output_tensor_lists, list):
+        raise TypeError("Invalid function argument: output_tensor_lists should be a list")
+    for block in output_tensor_lists:
+        check_list(block, "output_tensor_lists")
+    given, together = Blocks(input_tensor_list), Blocks(t for block in output_tensor_lists for t in block)
+    ranks = ALL_GATHER_COALESCED.entered(group, input_tensor_list=given, output_tensor_lists=together)
+    if ranks is None:
+        return None
+    return ALL_GATHER_COALESCED.issue(ranks, (together, given), async_op, output_tensor_lists)
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Fills the list, on one rank, with all ranks' tensors.
+
+    Args:
+        tensor: of the same dtype on every rank.
+        gather_list: on that rank, a tensor for each rank with as many elements as that one's; nothing on the others.
+        dst: that rank, as a number in the default group, or group_dst, as one in the group. Neither is rank 0.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as all_gather does; ValueError also when the list is missing, or given where it must not be.
+    """
+    gathered = blocks("gather_list", gather_list or [])
+    ranks = GATHER.entered(group, tensor=tensor, gather_list=gathered)
+    if ranks is None:
+        return None
+    root = _root(GATHER, ranks, dst, group_dst)
+    check_gather_list(ranks, gather_list, root)
+    if gather_list:
+        if len(gather_list) != ranks.size():
+            raise RuntimeError(_wrong_length("gather", "output", gather_list, ranks))
+        _check_gathered(ranks, "gather", gather_list, tensor)
+    return GATHER.issue(ranks, (gathered, [tensor]), async_op, gather_list or [], root=root)
+
+
+def gather_single(
+    tensor: Tensor,
+    gather_tensor: Tensor | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Fills a tensor, on one rank, with all ranks' tensors, in rank order.
+
+    Args:
+        tensor: of the same size and dtype on every rank.
+        gather_tensor: on that rank, contiguous and with world_size times the elements; not used on the others.
+        dst, group_dst, group, async_op: as for gather.
+
+    Raises:
+        as gather does; ValueError also when gather_tensor has another size or is not contiguous.
+    """
+    ranks = GATHER_SINGLE.entered(group, tensor=tensor)
+    if ranks is None:
+        return None
+    root = _root(GATHER, ranks, dst, group_dst)
+    outs = [_checked_whole(ranks, gather_tensor, tensor)] if ranks.rank() == root else []
+    return GATHER_SINGLE.issue(ranks, (outs, [tensor]), async_op, outs, root=root)
+
+
+gather_into_tensor = gather_single
+"""What it is also called."""
+
+
+def _checked_whole(group: ProcessGroup, whole: Tensor | None, own: Tensor) -> Tensor:
+    """The tensor that gather_single fills."""
+    if whole is None:
+        raise ValueError("Argument ``gather_tensor`` must be specified on destination rank.")
+    check_tensor(whole, "gather_tensor")
+    check_dtypes([whole, own])
+    check_place(group, "gather_tensor", (whole,))
+    if not whole.is_contiguous():
+        raise ValueError("gather_tensor must be contiguous")
+    if whole.numel() != group.size() * own.numel():
+        raise ValueError(
+            f"gather_tensor has {whole.numel()} elements, but must have world_size times those of tensor: "
+            f"{group.size()} * {own.numel()}"
+        )
+    return whole
+
+
+def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:
+    """Raises ValueError unless there is a list on the destination rank, and only there."""
+    if group.rank() == root and not gathered:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    if group.rank() != root and gathered:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+
+
+def _root(of: Collective, group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+    """The group rank that a call names; rank 0 of the default group when it names none."""
+    if global_rank is None and group_rank is None:
+        global_rank = 0
+    return of.root(group, global_rank, group_rank)
+
+
+def _wrong_length(operation: str, which: str, tensors: list[Tensor], group: ProcessGroup) -> str:
+    return (
+        f"ProcessGroupGloo::{operation}: Incorrect {which} list size {len(tensors)}. "
+        f"{which.capitalize()} list size should be {group.size()}, same as size of the process group."
+    )
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Gives each rank its tensor of one rank's list.
+
+    Args:
+        tensor: where to put it.
+        scatter_list: on that rank, a tensor for each rank with as many elements as that one's; nothing on the others.
+        src: that rank, as a number in the default group, or group_src, as one in the group. Neither is rank 0.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as gather does.
+    """
+    scattered = blocks("scatter_list", scatter_list or [])
+    ranks = SCATTER.entered(group, tensor=tensor, scatter_list=scattered)
+    if ranks is None:
+        return None
+    root = _root(SCATTER, ranks, src, group_src)
+    _check_scatter_list(ranks, scatter_list, root, tensor)
+    outs = [tensor]
+    return SCATTER.issue(ranks, (outs, scattered), async_op, outs, root=root)
+
+
+def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, root: int, own: Tensor) -> None:
+    if group.rank() != root:
+        if scattered:
+            raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+        return
+    if not scattered:
+        raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+    if len(scattered) != group.size():
+        raise RuntimeError(_wrong_length("scatter", "input", scattered, group))
+    check_blocks("scatter", scattered, own, root)
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Sends tensor r of the input list to rank r, and receives tensor r of the output list from it.
+
+    Args:
+        output_tensor_list, input_tensor_list: a tensor for each rank, all of one dtype; sizes may differ.
+        group, async_op: as for broadcast.
+
+    Raises:
+        as all_gather does.
+    """
+    outs, ins = blocks("output_tensor_list", output_tensor_list), blocks("input_tensor_list", input_tensor_list)
+    ranks = ALL_TO_ALL.entered(group, output_tensor_list=outs, input_tensor_list=ins)
+    if ranks is None:
+        return None
+    for tensors in (outs, ins):
+        if len(tensors) != ranks.size():
+            raise RuntimeError(
+                f"Number of tensor splits not equal to group size: {len(tensors)} tensors for {ranks.size()} ranks"
+            )
+    return ALL_TO_ALL.issue(ranks, (outs, ins), async_op, output_tensor_list)
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,  # noqa: A002 (PyTorch's name)
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Sends the r-th part of the input's rows to rank r, and receives the r-th part of the output's rows from it.
+
+    Args:
+        output, input: of one dtype.
+        output_split_sizes, input_split_sizes: the number of rows of each part; None is equal parts.
+        group, async_op: as for broadcast.
+
+    Raises:
+        TypeError: not tensors.
+        ValueError: no process group; several dtypes; the rows cannot be cut into equal parts; a tensor is on another
+            device than the rank.
+        RuntimeError: split sizes that do not fit.
+        MismatchError: another rank called something that does not fit, or sends or expects another number of rows.
+    """
+    ranks = ALL_TO_ALL_SINGLE.entered(group, output=output, input=input)
+    if ranks is None:
+        return None
+    ins = cut(input, input_split_sizes, ranks.size())
+    outs = cut(output, output_split_sizes, ranks.size())
+    return ALL_TO_ALL_SINGLE.issue(ranks, (outs, ins), async_op, [output])

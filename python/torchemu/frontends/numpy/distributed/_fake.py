@@ -1,0 +1,81 @@
+"""The backend "fake": one process can be any rank of any number, for programs whose data do not matter. Nothing is
+sent, no time passes, and what would come from others is this rank's own, or stays as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from torchemu.c10d.store_base import Store
+from torchemu.frontends.numpy import futures
+from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.frontends.numpy.distributed._backend_groups import Backend
+from torchemu.frontends.numpy.distributed._work import Work
+
+
+class FakeStore(Store):
+    """A store with nothing in it, for init_process_group."""
+
+
+class FakeWork(Work):
+    """The work of what was not done: it has ended."""
+
+    def __init__(self) -> None:
+        """Makes the work."""
+        super().__init__()
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """True, at once."""
+        return True
+
+    def is_completed(self) -> bool:
+        """True."""
+        return True
+
+    def get_future(self) -> futures.Future[Any]:
+        """A future of None."""
+        future: futures.Future[Any] = futures.Future()
+        future.set_result(None)
+        return future
+
+
+class FakeProcessGroup(Backend):
+    """What groups of backend fake are on every device."""
+
+    def getBackendName(self) -> str:  # noqa: N802 (PyTorch's name)
+        """ "fake"."""
+        return "fake"
+
+    def allgather(self, outputs: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], opts: Any = None) -> Work:
+        """Takes this rank's tensor for everybody's."""
+        for row, own in zip(outputs, inputs, strict=True):
+            for block in row:
+                block.copy_(own)
+        return FakeWork()
+
+    def _allgather_base(self, output: Tensor, given: Tensor, opts: Any = None) -> Work:
+        for block in output.view(-1).split(max(given.numel(), 1)):
+            block.copy_(given.reshape(-1))
+        return FakeWork()
+
+    def allgather_into_tensor_coalesced(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: Any = None
+    ) -> Work:
+        """_allgather_base of several tensors."""
+        for output, given in zip(outputs, inputs, strict=True):
+            self._allgather_base(output, given)
+        return FakeWork()
+
+    def _nothing(self, *args: Any) -> Work:
+        """Leaves the tensors as they are."""
+        return FakeWork()
+
+    allreduce = allreduce_coalesced = reduce = broadcast = gather = scatter = barrier = _nothing
+    reduce_scatter = _reduce_scatter_base = reduce_scatter_tensor_coalesced = alltoall = alltoall_base = _nothing
+    allgather_coalesced = send = recv = recv_anysource = _nothing
+
+
+def created(about: Any, options: Any) -> FakeProcessGroup:
+    """The backend of one group."""
+    return FakeProcessGroup(about.group_rank, about.group_size)

@@ -1,0 +1,317 @@
+"""What is called before and after each operation that a rank issues to a process group: a program's hooks, the check
+for NaN, the flight recorder."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torchemu.frontends.numpy._tensor import Tensor, isnan
+from torchemu.frontends.numpy.distributed._work import Work
+
+if TYPE_CHECKING:
+    from torchemu.frontends.numpy.distributed._carrier import Carrier
+    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+
+
+class HookOpName(enum.Enum):
+    """The kinds of operations, as hooks are told them."""
+
+    SEND = 0
+    RECV = 1
+    BROADCAST = 2
+    ALLREDUCE = 3
+    REDUCE = 4
+    ALLGATHER = 5
+    REDUCE_SCATTER = 6
+    ALLTOALL = 7
+    BARRIER = 8
+    SCATTER = 9
+    GATHER = 10
+    SPLIT = 11
+    NEW_WINDOW = 12
+    ALLREDUCE_COALESCED = 13
+    ALLGATHER_BASE = 14
+    ALLGATHER_COALESCED = 15
+    ALLGATHER_INTO_TENSOR_COALESCED = 16
+    REDUCE_SCATTER_BASE = 17
+    REDUCE_SCATTER_TENSOR_COALESCED = 18
+    ALLTOALL_BASE = 19
+    UNKNOWN = 20
+
+
+_NAMES = {
+    "send": HookOpName.SEND,
+    "recv": HookOpName.RECV,
+    "broadcast": HookOpName.BROADCAST,
+    "all_reduce": HookOpName.ALLREDUCE,
+    "all_reduce_coalesced": HookOpName.ALLREDUCE_COALESCED,
+    "reduce": HookOpName.REDUCE,
+    "all_gather": HookOpName.ALLGATHER,
+    "all_gather_coalesced": HookOpName.ALLGATHER_COALESCED,
+    "all_gather_into_tensor": HookOpName.ALLGATHER_BASE,
+    "all_gather_into_tensor_coalesced": HookOpName.ALLGATHER_INTO_TENSOR_COALESCED,
+    "reduce_scatter": HookOpName.REDUCE_SCATTER,
+    "reduce_scatter_tensor": HookOpName.REDUCE_SCATTER_BASE,
+    "reduce_scatter_tensor_coalesced": HookOpName.REDUCE_SCATTER_TENSOR_COALESCED,
+    "all_to_all": HookOpName.ALLTOALL,
+    "all_to_all_single": HookOpName.ALLTOALL_BASE,
+    "barrier": HookOpName.BARRIER,
+    "scatter": HookOpName.SCATTER,
+    "gather": HookOpName.GATHER,
+    "gather_single": HookOpName.GATHER,
+}
+
+
+def is_known(name: str) -> bool:
+    """Whether hooks know operations of the name."""
+    return name in _NAMES
+
+
+_ROOTED = ("broadcast", "reduce", "scatter", "gather", "gather_single")
+_IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a rank issues to a group, before it does.
+
+    Attributes:
+        name: what the program called.
+        peer: the group rank of the root, or of the other side of a message (-1: anybody); -1 without one.
+        outs, ins: what the rank receives and gives.
+        async_op: the program waits by itself.
+        number: how many operations the rank has issued to the group before, from its first hook on.
+    """
+
+    name: str
+    peer: int
+    outs: Sequence[Tensor]
+    ins: Sequence[Tensor]
+    async_op: bool
+    number: int
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is between two ranks."""
+        return self.name in ("send", "recv")
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the tensors that it writes are those that it reads."""
+        return self.name in _IN_PLACE
+
+
+class PreHookArgs:
+    """What a hook is told before an operation is issued.
+
+    Attributes:
+        name: its kind.
+        async_op: the program waits by itself.
+        input_tensors, output_tensors: what the rank gives and receives; those of an operation in place are inputs.
+        root: the group rank of the root; -1 without one.
+        op_id: how many operations of the group this rank's hooks have seen before.
+    """
+
+    def __init__(self, of: Operation) -> None:
+        self.name, self.async_op, self.op_id = _NAMES[of.name], of.async_op, of.number
+        self.root = of.peer if of.name in _ROOTED else -1
+        silent = of.name == "barrier"
+        self.input_tensors = [] if silent else list(of.ins or of.outs if of.in_place else of.ins)
+        self.output_tensors = [] if silent or of.in_place else list(of.outs)
+
+
+@dataclass(frozen=True)
+class PostHookArgs:
+    """What a hook is told after an operation was issued.
+
+    Attributes:
+        name, async_op, op_id: as before.
+        work: the operation.
+    """
+
+    name: HookOpName
+    async_op: bool
+    work: Work | None
+    op_id: int
+
+
+class Watcher:
+    """One who looks at all that a rank issues to a group. This one does nothing."""
+
+    def before(self, group: ProcessGroup, operation: Operation) -> None:
+        """Called before the operation is issued. What it raises is the caller's."""
+
+    def after(self, operation: Operation, work: Work) -> None:
+        """Called when it has been."""
+
+    def batch(self, group: ProcessGroup, begins: bool) -> None:
+        """Called before and after messages that are issued in one go."""
+
+
+class Estimator(Protocol):
+    """One who works out how long operations would take."""
+
+    def collective(self, group: ProcessGroup, call: str, outs: str, ins: str) -> None:
+        """Adds a collective; see go.Issue for the arguments."""
+
+    def message(self, group: ProcessGroup, sending: bool, peer: int, nbytes: int) -> None:
+        """Adds a message to, or from, a group rank."""
+
+
+class Hooks:
+    """Who is told of what a rank issues to a group, in the order of their coming.
+
+    Attributes:
+        watchers: by who they are for.
+        estimator: who works out how long operations would take, which then are not issued; None for nobody.
+        carrier: who does the operations of a group that is not on the fabric; None for one that is.
+    """
+
+    def __init__(self, carrier: Carrier | None = None) -> None:
+        self.watchers: dict[object, Watcher] = {}
+        self.estimator: Estimator | None = None
+        self.carrier = carrier
+        self._numbers = itertools.count()
+
+    def around(
+        self,
+        group: ProcessGroup,
+        start: Callable[[], Work],
+        name: str,
+        peer: int,
+        tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+        async_op: bool,
+    ) -> Work:
+        """Starts an operation, and tells everybody before and after.
+
+        Args:
+            start: issues it.
+            name, peer, async_op: as Operation has them.
+            tensors: what the rank receives, and what it gives.
+        """
+        operation = Operation(name, peer, *tensors, async_op, next(self._numbers))
+        watchers = list(self.watchers.values())
+        for watcher in watchers:
+            watcher.before(group, operation)
+        work = start()
+        for watcher in watchers:
+            watcher.after(operation, work)
+        return work
+
+
+@contextlib.contextmanager
+def batched(group: ProcessGroup | None) -> Iterator[None]:
+    """Tells those who look at the group that the messages of the block are issued in one go."""
+    if group is None or group.hooks is None:
+        yield
+        return
+    watchers = list(group.hooks.watchers.values())
+    for watcher in watchers:
+        watcher.batch(group, begins=True)
+    try:
+        yield
+    finally:
+        for watcher in watchers:
+            watcher.batch(group, begins=False)
+
+
+class _Called(Watcher):
+    """A program's function, called before operations or after them."""
+
+    def __init__(self, pre: Callable[[PreHookArgs], Any] | None, post: Callable[[PostHookArgs], Any] | None) -> None:
+        self._pre, self._post = pre, post
+
+    def before(self, group: ProcessGroup, operation: Operation) -> None:
+        if self._pre is not None:
+            self._pre(PreHookArgs(operation))
+
+    def after(self, operation: Operation, work: Work) -> None:
+        if self._post is not None:
+            told = PostHookArgs(_NAMES[operation.name], operation.async_op, work, operation.number)
+            self._post(told)
+
+
+def calls_before(hook: Callable[[PreHookArgs], Any]) -> Watcher:
+    """One who calls a function before each operation."""
+    return _Called(hook, None)
+
+
+def calls_after(hook: Callable[[PostHookArgs], Any]) -> Watcher:
+    """One who calls a function after each operation was issued."""
+    return _Called(None, hook)
+
+
+def attach(group: ProcessGroup, key: object, watcher: Watcher) -> None:
+    """Makes one look at what this rank issues to the group from now on, instead of one with the same key."""
+    if group.hooks is None:
+        group.hooks = Hooks()
+    group.hooks.watchers[key] = watcher
+
+
+def detach(group: ProcessGroup, key: object) -> None:
+    """Ends that. Without anybody who looks, operations cost what they did before."""
+    if group.hooks is not None:
+        group.hooks.watchers.pop(key, None)
+        _forget_idle(group)
+
+
+def set_estimator(group: ProcessGroup, estimator: Estimator | None) -> None:
+    """Lets one work out how long operations would take, instead of issuing them; None ends that."""
+    if group.hooks is None:
+        group.hooks = Hooks()
+    group.hooks.estimator = estimator
+    _forget_idle(group)
+
+
+def _forget_idle(group: ProcessGroup) -> None:
+    hooks = group.hooks
+    if hooks is not None and not hooks.watchers and hooks.estimator is None and hooks.carrier is None:
+        group.hooks = None
+
+
+# -- the check for NaN
+
+_NAN_CHECK = ("TORCH_NCCL_NAN_CHECK", "TORCH_DIST_NAN_CHECK")
+_TRUE = ("1", "Y", "YES", "T", "TRUE", "ON")
+
+
+class NanCheckHook(Watcher):
+    """Looks for NaN in what a rank gives. The host waits for the tensors, and for the operation that looks at them.
+
+    ``NanCheckHook.attach(group)`` makes one.
+    """
+
+    def __init__(self, group: ProcessGroup) -> None:
+        self._group = group
+
+    @staticmethod
+    def attach(pg: ProcessGroup) -> NanCheckHook:
+        """Checks what this rank gives to operations of the group from now on."""
+        hook = NanCheckHook(pg)
+        attach(pg, NanCheckHook, hook)
+        return hook
+
+    def remove(self) -> None:
+        """Checks no more."""
+        detach(self._group, NanCheckHook)
+
+    def before(self, group: ProcessGroup, operation: Operation) -> None:
+        """Raises RuntimeError when there is a NaN in what the rank gives."""
+        if operation.name != "barrier" and any(_has_nan(t) for t in operation.ins):
+            raise RuntimeError("NaN found in input tensor.")
+
+
+def _has_nan(t: Tensor) -> bool:
+    return t.dtype.is_inexact and t.numel() > 0 and bool(isnan(t).any())
+
+
+def check_as_asked_for(group: ProcessGroup) -> None:
+    """Attaches the check for NaN to a new group where the environment asks for it."""
+    if any(os.environ.get(name, "").upper() in _TRUE for name in _NAN_CHECK):
+        NanCheckHook.attach(group)

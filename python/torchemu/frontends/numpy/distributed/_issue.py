@@ -1,0 +1,129 @@
+"""How a call of a collective reaches the Go core."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
+from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.frontends.numpy.distributed._blocks import text_of
+from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+from torchemu.frontends.numpy.distributed._hooks import is_known
+from torchemu.frontends.numpy.distributed._work import Work
+
+
+def issue(
+    group: ProcessGroup,
+    call: str,
+    tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+    async_op: bool,
+    outputs: list[Any],
+    on_host: bool = False,
+) -> Work | None:
+    """Issues a collective; see go.Issue for call.
+
+    Args:
+        tensors: what the rank receives, and what it gives; empty where it does not.
+        async_op: return a work; without it the current stream waits for the collective, and the host only where the
+            group holds hosts, as with gloo.
+        outputs: what the work's result is.
+        on_host: the work's wait() blocks the host, whatever the group.
+    """
+    if group.hooks is not None:
+        return _issue_hooked(group, call, tensors, async_op, outputs, on_host)
+    context = runtime.current()
+    outs = text_of(tensors[0])
+    ins = outs if tensors[1] is tensors[0] else text_of(tensors[1])
+    held = on_host or group.holds_hosts
+    handle = go.Issue(group.handle, context.stream, context.world.site(), async_op or held, call, outs, ins)
+    if not held:
+        return Work(handle, outputs, on_host) if async_op else None
+    work = Work(handle, outputs, held)
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def _issue_hooked(
+    group: ProcessGroup,
+    call: str,
+    tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+    async_op: bool,
+    outputs: list[Any],
+    on_host: bool,
+) -> Work | None:
+    """As issue, with those told who look at what the group does: they want a work in any case."""
+    assert group.hooks is not None
+    if group.hooks.carrier is not None:
+        return group.hooks.carrier.collective(call, *tensors, async_op)
+    context = runtime.current()
+    if group.hooks.estimator is not None:
+        group.hooks.estimator.collective(group, call, *map(text_of, tensors))
+        return NotIssued(outputs) if async_op else None
+    site = context.world.site()
+
+    def start() -> Work:
+        outs, ins = map(text_of, tensors)
+        handle = go.Issue(group.handle, context.stream, site, True, call, outs, ins)
+        return Work(handle, outputs, on_host or group.holds_hosts)
+
+    name, kind, _, root = call.split("|")
+    told = name if is_known(name) else kind  # collectives of objects are those that their bytes go through
+    work = group.hooks.around(group, start, told, int(root), tensors, async_op)
+    if not async_op:
+        work.wait()
+    return work if async_op else None
+
+
+class NotIssued(Work):
+    """The work of what was only estimated: it ends at once."""
+
+    __slots__ = ("_peer",)
+
+    def __init__(self, outputs: list[Any], peer: int = 0) -> None:
+        """Of what would fill the outputs, or of a message with a group rank."""
+        context = runtime.current()
+        super().__init__(go.Timer(context.world.handle, context.rank, 0), outputs)
+        self._peer = peer
+
+    def source_rank(self) -> int:
+        """The group rank that a message would come from; for any, this one."""
+        return self._peer
+
+    def _get_duration(self) -> float:
+        return 0.0
+
+    def _get_sequence_number(self) -> int:
+        return 0
+
+
+def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | None) -> None:
+    """Issues a collective of one tensor out and one in, where there are any, and blocks the host until it has ended."""
+    outs, ins = ([] if t is None else [t] for t in (out, given))
+    if group.carrier is not None:
+        group.carrier.collective(call, outs, ins, async_op=False)
+        return
+    context = runtime.current()
+    if group.hooks is not None and group.hooks.estimator is None:
+        hooked = _issue_hooked(group, call, (outs, ins), True, [], True)
+        assert hooked is not None
+        context.wait(hooked._event.number)
+        return
+    site = context.world.site()
+    work = Handle(go.Issue(group.handle, context.stream, site, True, call, text_of(outs), text_of(ins)))
+    context.wait(work.number)
+
+
+def warn_of_coalesced(operation: str) -> None:
+    """Warns that a program calls what PyTorch is going to drop."""
+    warnings.warn(
+        f"`torch.distributed.{operation}` will be deprecated. If you must use it, please revisit our documentation "
+        "later at https://pytorch.org/docs/main/distributed.html#collective-functions",
+        FutureWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,112 @@
+"""What ranks have in common that are in a process group, and what each knows of its groups."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.errors import MismatchError
+from torchemu.runtime.rank_local import RankLocal
+
+if TYPE_CHECKING:
+    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+
+
+@dataclass(frozen=True)
+class Membership:
+    """What the ranks of a process group have in common.
+
+    Attributes:
+        world: where it is.
+        handle: the Go core's group.
+        members: numbers in the World, by group rank.
+        sharded: the members are the shards that a single worker's tensors have on the PEs of one SIP.
+        maker, site: the rank that was the first to make the group, and where.
+    """
+
+    world: runtime.World
+    handle: int
+    members: tuple[int, ...]
+    sharded: bool = False
+    maker: int = 0
+    site: str = ""
+
+    @functools.cached_property
+    def index(self) -> dict[int, int]:
+        """Group ranks by numbers in the World: one table for all members, of which there may be thousands."""
+        return {member: i for i, member in enumerate(self.members)}
+
+
+@dataclass
+class Groups:
+    """The process groups of one rank.
+
+    Attributes:
+        by_name: those that this rank is in.
+        count: how many have a number for a name, also of those that it is not in.
+        era: how often there was a default group; names are the same on all ranks within one era.
+        alike: how many groups of the same ranks have no number for a name.
+        inherited: the default group is that of the program which spawned the rank.
+    """
+
+    by_name: dict[str, ProcessGroup] = field(default_factory=dict)
+    count: int = 0
+    era: int = 0
+    alike: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    inherited: bool = False
+
+    def next_name(self) -> str:
+        """The name of the next group that all ranks of the default group make."""
+        self.count += 1
+        return str(self.count - 1)
+
+    def name_of(self, members: tuple[int, ...]) -> str:
+        """The name of the next group that only its members make."""
+        self.alike[members] += 1
+        return f"{'_'.join(map(str, members))}#{self.alike[members]}"
+
+    def clear(self) -> None:
+        """Forgets all groups."""
+        for group in self.by_name.values():
+            group.alive = False
+        self.by_name.clear()
+        self.count, self.inherited = 0, False
+
+
+groups: RankLocal[Groups] = RankLocal(Groups)
+"""Those of the running rank."""
+
+
+def shared_membership(name: str, members: tuple[int, ...], label: str) -> Membership:
+    """What ranks have in common that make a group of this name; they must agree on its members.
+
+    Raises:
+        MismatchError: they do not.
+    """
+    return common_membership((groups.get().era, name), name, members, label)
+
+
+def common_membership(key: object, name: str, members: tuple[int, ...], label: str) -> Membership:
+    """As shared_membership, of the ranks that say the same key."""
+    context = runtime.current()
+    kept = context.own if context.tasks is None else context.tasks.shared
+    key = (Membership, key)
+    found = kept.get(key)
+    if found is None:
+        number = int(name) if name.isdecimal() else len(kept)
+        handle = go.NewGroup(context.world.handle, number, label, ",".join(map(str, members)))
+        site = runtime.call_site()
+        found = kept[key] = Membership(context.world, handle, members, maker=context.rank, site=site)
+    if found.members != members:
+        low, high = sorted((context.rank, found.maker))
+        raise MismatchError(
+            f"ranks {low} and {high} disagree on the members of process group {label}:\n"
+            f"  rank {found.maker} makes it of ranks {list(found.members)} at {found.site}\n"
+            f"  rank {context.rank} makes it of ranks {list(members)} at {runtime.call_site()}\n"
+            "All ranks of the world, not only the members, must make the same groups in the same order."
+        )
+    return found

@@ -1,0 +1,291 @@
+"""Collectives of Python objects. They are pickled, and their bytes go through tensors: it takes as long as it takes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from torchemu.frontends.numpy import ahbm
+from torchemu.frontends.numpy._device import CPU
+from torchemu.frontends.numpy._tensor import Tensor, tensor, zeros
+from torchemu.frontends.numpy.distributed._backends import BackendConfig
+from torchemu.frontends.numpy.distributed._checks import refuse_shards
+from torchemu.frontends.numpy.distributed._exchanges import check_gather_list
+from torchemu.frontends.numpy.distributed._groups import ProcessGroup, group_rank_of, member
+from torchemu.frontends.numpy.distributed._issue import finish
+from torchemu.frontends.numpy.distributed._p2p import recv, send
+
+
+def all_gather_object(
+    object_list: list[Any], obj: Any, group: ProcessGroup | None = None, weights_only: bool = False
+) -> None:
+    """Fills the list, on every rank, with all ranks' objects.
+
+    Args:
+        object_list: as long as the group.
+        obj: anything that can be pickled.
+        group: the ranks; None is the default group.
+        weights_only: means nothing here: the bytes are this program's own.
+
+    Raises:
+        ValueError: no process group; the list is too short.
+    """
+    ranks = _ranks(group, "all_gather_object")
+    if ranks is None:
+        return
+    if len(object_list) < ranks.size():
+        raise ValueError(f"object_list has room for {len(object_list)} objects of {ranks.size()} ranks")
+    data = _pickled(obj)
+    sizes = _all_sizes(ranks, "all_gather_object", len(data))
+    longest = max(sizes)
+    out = _room(ranks, ranks.size() * longest)
+    finish(ranks, "all_gather_object|all_gather||0", out, _padded(ranks, data, longest))
+    object_list[: ranks.size()] = _objects(out, [r * longest for r in range(ranks.size())], sizes)
+
+
+def gather_object(
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    group_dst: int | None = None,
+    weights_only: bool = False,
+) -> None:
+    """Fills the list, on one rank, with all ranks' objects.
+
+    Args:
+        obj: anything that can be pickled.
+        object_gather_list: on that rank, a list as long as the group; nothing on the others.
+        dst: that rank, as a number in the default group, or group_dst, as one in the group. Neither is rank 0.
+        group: the ranks; None is the default group.
+        weights_only: means nothing here.
+
+    Raises:
+        ValueError: no process group; the list is missing, or given where it must not be, or too short.
+    """
+    ranks = _ranks(group, "gather_object")
+    if ranks is None:
+        return
+    root = _root(ranks, dst, group_dst)
+    check_gather_list(ranks, object_gather_list, root)
+    data = _pickled(obj)
+    sizes = _all_sizes(ranks, "gather_object", len(data))
+    longest = max(sizes)
+    out = _room(ranks, ranks.size() * longest) if ranks.rank() == root else None
+    call = f"gather_object|gather||{root}"
+    finish(ranks, call, out, _padded(ranks, data, longest))
+    if out is not None and object_gather_list is not None:
+        starts = [r * longest for r in range(ranks.size())]
+        object_gather_list[: ranks.size()] = _objects(out, starts, sizes)
+
+
+def broadcast_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    device: Any = None,
+    group_src: int | None = None,
+    weights_only: bool = False,
+) -> None:
+    """Makes the objects in the list, on every rank, those of one rank.
+
+    Args:
+        object_list: equally long on all ranks.
+        src: that rank, as a number in the default group, or group_src, as one in the group. Neither is rank 0.
+        group: the ranks; None is the default group.
+        device, weights_only: mean nothing here.
+
+    Raises:
+        ValueError: no process group; the list is empty.
+        MismatchError: the lists are not equally long.
+    """
+    ranks = _ranks(group, "broadcast_object_list")
+    if ranks is None:
+        return
+    if not object_list:
+        raise ValueError("object_list must not be empty")
+    root = _root(ranks, src, group_src)
+    mine = ranks.rank() == root
+    data = [_pickled(o) for o in object_list] if mine else []
+    sizes = _numbers(ranks, [len(d) for d in data] if mine else [0] * len(object_list))
+    _broadcast(ranks, root, sizes)
+    lengths = sizes.tolist()
+    out = tensor(np.concatenate(data), device=_device(ranks)) if mine else _room(ranks, sum(lengths))
+    _broadcast(ranks, root, out)
+    if not mine:
+        object_list[:] = _objects(out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
+
+
+def _broadcast(group: ProcessGroup, root: int, t: Tensor) -> None:
+    finish(group, f"broadcast_object_list|broadcast||{root}", t, t if group.rank() == root else None)
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any],
+    scatter_object_input_list: Sequence[Any] | None = None,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    group_src: int | None = None,
+    weights_only: bool = False,
+) -> None:
+    """Puts, into the first place of each rank's output list, its object of one rank's input list.
+
+    Args:
+        scatter_object_output_list: not empty.
+        scatter_object_input_list: on that rank, an object for each rank.
+        src: that rank, as a number in the default group, or group_src, as one in the group. Neither is rank 0.
+        group: the ranks; None is the default group.
+        weights_only: means nothing here.
+
+    Raises:
+        ValueError: no process group; a list is missing or has a wrong length.
+    """
+    ranks = _ranks(group, "scatter_object_list")
+    if ranks is None:
+        return
+    if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
+        raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
+    root = _root(ranks, src, group_src)
+    data: list[np.ndarray] = []
+    if ranks.rank() == root:
+        if scatter_object_input_list is None or len(scatter_object_input_list) != ranks.size():
+            raise ValueError(f"scatter_object_input_list must have an object for each of {ranks.size()} ranks")
+        data = [_pickled(o) for o in scatter_object_input_list]
+    longest = _numbers(ranks, [max(map(len, data), default=0)])
+    _scatter_step(ranks, "broadcast", root, longest, longest if data else None)
+    room = int(longest.item())
+    padded = tensor(np.concatenate([_padded_array(d, room) for d in data]), device=_device(ranks)) if data else None
+    out, size = _room(ranks, room), _numbers(ranks, [0])
+    _scatter_step(ranks, "scatter", root, out, padded)
+    _scatter_step(ranks, "scatter", root, size, _numbers(ranks, [len(d) for d in data]) if data else None)
+    scatter_object_output_list[0] = _objects(out, [0], [int(size.item())])[0]
+
+
+def _scatter_step(group: ProcessGroup, collective: str, root: int, out: Tensor, given: Tensor | None) -> None:
+    finish(group, f"scatter_object_list|{collective}||{root}", out, given)
+
+
+def send_object_list(
+    object_list: list[Any],
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    device: Any = None,
+    group_dst: int | None = None,
+    use_batch: bool = False,
+    weights_only: bool = False,
+) -> None:
+    """Sends the objects in a list, and blocks the host until they have arrived.
+
+    Args:
+        object_list: anything that can be pickled.
+        dst: the receiver, as a number in the default group, or group_dst, as one in the group.
+        group: the ranks; None is the default group.
+        device, use_batch, weights_only: mean nothing here.
+
+    Raises:
+        as send does; ValueError also when the list is empty.
+    """
+    ranks = _ranks(group, "send_object_list")
+    if ranks is None:
+        return
+    if not object_list:
+        raise ValueError("object_list must not be empty")
+    peer = group_rank_of(ranks, dst, group_dst)
+    data = [_pickled(o) for o in object_list]
+    send(_numbers(ranks, [len(d) for d in data]), group=ranks, group_dst=peer)
+    send(tensor(np.concatenate(data), device=_device(ranks)), group=ranks, group_dst=peer)
+
+
+def recv_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    device: Any = None,
+    group_src: int | None = None,
+    use_batch: bool = False,
+    weights_only: bool = False,
+) -> int:
+    """Receives as many objects as the list is long, and blocks the host until they have arrived.
+
+    Args:
+        object_list: as long as the sender's.
+        src: the sender, as a number in the default group, or group_src, as one in the group. Neither is any rank.
+        group: the ranks; None is the default group.
+        device, use_batch, weights_only: mean nothing here.
+
+    Returns:
+        the sender, as a number in the default group; -1 on a rank that is not in the group.
+
+    Raises:
+        as recv does; ValueError also when the list is empty.
+    """
+    ranks = _ranks(group, "recv_object_list")
+    if ranks is None:
+        return -1
+    if not object_list:
+        raise ValueError("object_list must not be empty")
+    sizes = _numbers(ranks, [0] * len(object_list))
+    sender = recv(sizes, src, ranks, group_src=group_src)
+    lengths = sizes.tolist()
+    out = _room(ranks, sum(lengths))
+    recv(out, sender, ranks)
+    object_list[:] = _objects(out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
+    return sender
+
+
+# -- bytes
+
+
+def _ranks(group: ProcessGroup | None, operation: str) -> ProcessGroup | None:
+    ranks = member(group, operation)
+    if ranks is not None:
+        refuse_shards(ranks, operation)
+    return ranks
+
+
+def _root(group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+    if global_rank is None and group_rank is None:
+        global_rank = 0
+    return group_rank_of(group, global_rank, group_rank)
+
+
+def _pickled(obj: Any) -> np.ndarray:
+    return np.frombuffer(pickle.dumps(obj), np.uint8)
+
+
+def _objects(data: Tensor, starts: Sequence[int], sizes: Sequence[int]) -> list[Any]:
+    seen = data.numpy()
+    return [pickle.loads(seen.data[start : start + size]) for start, size in zip(starts, sizes, strict=True)]
+
+
+def _device(group: ProcessGroup) -> Any:
+    """Where objects are on their way: for a group that is not on the fabric, in the host's memory if it takes that."""
+    if group.carrier is None or CPU not in BackendConfig(group.backend).device_backend_map:
+        return ahbm.own_device()
+    return CPU
+
+
+def _numbers(group: ProcessGroup, values: Sequence[int]) -> Tensor:
+    return tensor(np.array(values, np.int64), device=_device(group))
+
+
+def _room(group: ProcessGroup, size: int) -> Tensor:
+    return zeros(size, dtype="uint8", device=_device(group))
+
+
+def _padded_array(data: np.ndarray, size: int) -> np.ndarray:
+    return np.pad(data, (0, size - len(data)))
+
+
+def _padded(group: ProcessGroup, data: np.ndarray, size: int) -> Tensor:
+    return tensor(_padded_array(data, size), device=_device(group))
+
+
+def _all_sizes(group: ProcessGroup, operation: str, size: int) -> list[int]:
+    """All ranks' sizes."""
+    out = zeros(group.size(), dtype="int64", device=_device(group))
+    finish(group, f"{operation}|all_gather||0", out, _numbers(group, [size]))
+    return out.tolist()

@@ -1,0 +1,115 @@
+"""What the NumPy front end is for programs: ``torch``, with PyTorch's own names for its classes and functions."""
+
+from __future__ import annotations
+
+from torchemu.frontends.base import FrontEnd
+
+_PACKAGE = "torchemu.frontends.numpy"
+
+_ONLY_HERE = ("ahbm", "ops")
+"""Modules that PyTorch has not, or not as modules: names from there stay as they are."""
+
+_MOVED = {
+    "torch": (
+        "_device.device _limits.finfo _limits.iinfo _shape.Size _streams.Event _streams.Stream "
+        "_tensor.core.Tensor torchemu.dtypes.dtype torchemu.errors.AcceleratorError "
+        "torchemu.errors.OutOfMemoryError"
+    ),
+    "torch._C": "_tensor.generator.Generator",
+    "torch._C._distributed_c10d": (
+        "distributed._backend_groups.Backend distributed._completion.OpType distributed._completion.WorkInfo "
+        "distributed._fake.FakeProcessGroup distributed._fake.FakeWork distributed._grad_bucket.GradBucket "
+        "distributed._missing.BuiltinCommHookType distributed._options.AllgatherOptions "
+        "torchemu.c10d.stores.FileStore torchemu.c10d.stores.HashStore torchemu.c10d.stores.TCPStore"
+    ),
+    "torch.autograd.function": "_autograd.function.Function _autograd.function.FunctionCtx",
+    "torch.autograd.grad_mode": "_grad_mode",
+    "torch.autograd.graph": "_autograd.node.Node",
+    "torch.cuda": "cuda._devices.device cuda._devices.device_of",
+    "torch.cuda.memory": "_memory_pools.MemPool",
+    "torch.distributed": (
+        "distributed._backends.is_available distributed._debug.breakpoint torchemu.errors.DistBackendError "
+        "torchemu.errors.DistError torchemu.errors.DistNetworkError torchemu.errors.DistStoreError "
+        "torchemu.errors.QueueEmptyError"
+    ),
+    "torch.distributed._functional_collectives": "distributed._async_tensor.AsyncCollectiveTensor",
+    "torch.distributed.distributed_c10d": (
+        "distributed._backend_groups.ProcessGroupGloo distributed._backend_groups.ProcessGroupNCCL "
+        "distributed._backends distributed._barriers distributed._debug distributed._exchanges "
+        "distributed._groups distributed._internals distributed._lifecycle distributed._new_groups.new_group "
+        "distributed._new_groups.new_subgroups distributed._new_groups.shrink_group "
+        "distributed._new_groups.new_subgroups_by_enumeration distributed._new_groups.split_group "
+        "distributed._objects distributed._p2p distributed._reduce_op.ReduceOp "
+        "distributed._reduce_op.supports_complex distributed._reductions torchemu.c10d.store_base.Store "
+        "distributed._work.Work torchemu.c10d.stores.PrefixStore distributed._options.AllToAllOptions "
+        "distributed._options.AllreduceCoalescedOptions distributed._options.AllreduceOptions "
+        "distributed._options.BarrierOptions distributed._options.BroadcastOptions "
+        "distributed._options.GatherOptions distributed._options.ReduceOptions "
+        "distributed._options.ReduceScatterOptions distributed._options.ScatterOptions"
+    ),
+    "torch.multiprocessing.spawn": (
+        "torchemu.multiprocessing._errors.ProcessExitedException "
+        "torchemu.multiprocessing._errors.ProcessRaisedException"
+    ),
+    "torch.nn.modules.conv": "nn.modules.convolution",
+    "torch.nn.modules.flatten": "nn.modules.linear.Flatten nn.modules.linear.Unflatten",
+    "torch.nn.modules.instancenorm": (
+        "nn.modules.batchnorm.InstanceNorm1d nn.modules.batchnorm.InstanceNorm2d nn.modules.batchnorm.InstanceNorm3d"
+    ),
+    "torch.optim.adadelta": "optim.adaptive.Adadelta",
+    "torch.optim.adagrad": "optim.adaptive.Adagrad",
+    "torch.optim.adamw": "optim.adam.AdamW",
+    "torch.optim.lr_scheduler": "optim._cycles optim._plateau optim._schedule",
+    "torch.optim.rmsprop": "optim.adaptive.RMSprop",
+    "torch.profiler": "torchemu.profile.annotation profiler._profile profiler._schedule",
+    "torch.serialization": "_safe_globals.safe_globals",
+}
+"""Names that PyTorch has in another module than this front end: single ones, or modules with all their public names.
+What begins with torchemu lies outside of the front end."""
+
+_MODULES = {
+    "torch.autograd.grad_mode": "_grad_mode",
+    "torch.multiprocessing": "torchemu.multiprocessing",
+    "torch.nn.modules.conv": "nn.modules.convolution",
+    "torch.nn.modules.flatten": "nn.modules.linear",
+    "torch.nn.modules.instancenorm": "nn.modules.batchnorm",
+    "torch.optim.adadelta": "optim.adaptive",
+    "torch.optim.adagrad": "optim.adaptive",
+    "torch.optim.adamw": "optim.adam",
+    "torch.optim.rmsprop": "optim.adaptive",
+    "torch.version": "torchemu.version",
+}
+"""Modules of PyTorch whose names this front end has in a file of another name."""
+
+_TORCHS_OWN = ("_C", "_checkpoint", "_distributed_c10d", "_functional_collectives", "_symmetric_memory", "_pytree")
+"""Private names that PyTorch's modules have, too."""
+
+
+def _placed(place: str) -> str:
+    return place if place.startswith("torchemu.") else f"{_PACKAGE}.{place}"
+
+
+_HOMES = {_placed(place): home for home, places in _MOVED.items() for place in places.split()}
+
+
+def _home(module: str, name: str) -> str:
+    """The module where PyTorch has a class or function of this front end; its own, if PyTorch has none."""
+    found = _HOMES.get(f"{module}.{name}") or (None if name.startswith("_") else _HOMES.get(module))
+    if found is not None:
+        return found
+    if module.startswith("torchemu.multiprocessing"):
+        inside = module.removeprefix("torchemu.")
+    elif module.startswith(f"{_PACKAGE}."):
+        inside = module.removeprefix(f"{_PACKAGE}.")
+    else:
+        return module
+    parts = inside.split(".")
+    private = any(part.startswith("_") and part not in _TORCHS_OWN for part in parts)
+    return module if private or parts[0] in _ONLY_HERE else f"torch.{inside}"
+
+
+FRONT_END = FrontEnd(
+    packages={"torch": _PACKAGE},
+    modules={name: _placed(place) for name, place in _MODULES.items()},
+    home=_home,
+)

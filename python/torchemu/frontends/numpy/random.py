@@ -1,0 +1,53 @@
+"""torch.random: the rank's generator of random numbers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
+
+
+def manual_seed(seed: int) -> Generator:
+    """Starts the rank's random numbers again from a seed."""
+    return default_generator().manual_seed(seed)
+
+
+def seed() -> int:
+    """Starts the rank's random numbers again from another seed, which is returned."""
+    return default_generator().seed()
+
+
+def initial_seed() -> int:
+    """The seed that the rank's random numbers started from."""
+    return default_generator().initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """Where the rank's random numbers have come to, for set_rng_state."""
+    return default_generator().get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Goes on with the rank's random numbers from where get_rng_state was called."""
+    default_generator().set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(
+    devices: Any = None, enabled: bool = True, _caller: Any = None, _devices_kw: Any = None, device_type: str = "cuda"
+) -> Iterator[None]:
+    """Afterwards the rank's random numbers go on as if none had been drawn meanwhile.
+
+    Args:
+        devices, device_type: mean nothing: a rank has one generator.
+        enabled: otherwise nothing is different.
+    """
+    state = get_rng_state() if enabled else None
+    try:
+        yield
+    finally:
+        if state is not None:
+            set_rng_state(state)

@@ -1,0 +1,243 @@
+"""Kernels by the names of their sources: in Python, in a file beside the source, or torchemu's own examples.
+
+What the compiler gives for a source is a key, and here is what the key opens.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torchemu.bridge.binding import go
+from torchemu.frontends.simpler._arguments import DataType, TaskArgs
+from torchemu.runtime.rank_local import RankLocal
+
+if TYPE_CHECKING:
+    from torchemu.frontends.simpler._memory import Seat
+
+_KEY = b"torchemu kernel "
+_ORCHESTRATION = b"torchemu orchestration "
+_SUFFIX = "_kernel"
+_ENTRY = "kernel_entry"
+_ALSO = {"allreduce": "allreduce_onephase", "domain_allreduce_sum": "allreduce_onephase"}
+"""Names of sources that do not say which example is meant."""
+
+
+class Kernel(Protocol):
+    """What runs on a chip.
+
+    Attributes:
+        name: that of its source.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def submit(self, place: Place) -> int:
+        """Gives a task to the machine; returns its job."""
+
+
+class Place(Protocol):
+    """A task on its way to the machine.
+
+    Attributes:
+        name: the task's.
+        ranks: those of the machine that are to run it.
+        after: the jobs that it follows.
+        arguments: of each rank.
+    """
+
+    machine: int
+    name: str
+    ranks: tuple[int, ...]
+    after: str
+    arguments: tuple[TaskArgs, ...]
+
+    def address(self, i: int, tensor: int) -> int:
+        """Where a tensor of the i-th rank is for its kernel."""
+
+    def seat(self, context: int) -> Seat:
+        """The seat in a domain whose CommContext is at an address."""
+
+    def run(self, body: Callable[..., None]) -> int:
+        """Submits a kernel in Python."""
+
+
+# -- keys
+
+
+def compiled(source: str | os.PathLike[str]) -> bytes:
+    """The key of a kernel's source, which need not exist.
+
+    Raises:
+        RuntimeError: no kernel is known by its name; the text says which are, and how to write one. Or the file
+            with one in Python has no kernel_entry.
+    """
+    twin = Path(source).with_suffix(".py").absolute()
+    if twin.is_file():
+        _entry(twin)
+    else:
+        _example(Path(source).stem, twin)
+    return _KEY + os.fsencode(twin)
+
+
+def compiled_orchestration(source: str | os.PathLike[str]) -> bytes:
+    """The key of an orchestration's source, which need not exist."""
+    return _ORCHESTRATION + os.fsencode(Path(source).with_suffix(".py").absolute())
+
+
+def orchestration_of(binary: bytes) -> Path | None:
+    """Where the orchestration that a key is for would be in Python; None where it is no such key."""
+    if not binary.startswith(_ORCHESTRATION):
+        return None
+    return Path(os.fsdecode(binary.removeprefix(_ORCHESTRATION)))
+
+
+def kernel_of(binary: bytes) -> Kernel:
+    """The kernel that a key is for.
+
+    Raises:
+        ValueError: it is not a key of compiled.
+    """
+    if not binary.startswith(_KEY):
+        raise ValueError("a kernel's binary has to be what KernelCompiler.compile_incore returned")
+    twin = Path(os.fsdecode(binary.removeprefix(_KEY)))
+    if twin.is_file():
+        return PythonKernel(twin.stem, _entry(twin))
+    return _example(twin.stem, twin)
+
+
+_functions: RankLocal[dict[tuple[Path, str], Callable[..., None]]] = RankLocal(dict)
+
+
+def _entry(file: Path) -> Callable[..., None]:
+    """The kernel in a file."""
+    return loaded(file, _ENTRY, "the kernel")
+
+
+def loaded(file: Path, name: str, what: str) -> Callable[..., None]:
+    """A function in a file, which is loaded once.
+
+    Raises:
+        RuntimeError: there is no such function in it.
+    """
+    functions = _functions.get()
+    if (file, name) not in functions:
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        if not callable(getattr(module, name, None)):
+            raise RuntimeError(f"{file} has no function {name}(args), which would be {what}")
+        functions[file, name] = getattr(module, name)
+    return functions[file, name]
+
+
+def _example(stem: str, twin: Path) -> ExampleKernel:
+    name = stem.removesuffix(_SUFFIX)
+    name = _ALSO.get(name, name)
+    known = json.loads(go.PrimExamples())
+    if name not in known:
+        sources = ", ".join(sorted(f"{n}{_SUFFIX}" for n in (*known, *_ALSO)))
+        raise RuntimeError(
+            f"no kernel is known as {stem!r}. Known without further ado are {sources}. "
+            f"To run one of your own, write {_ENTRY}(args) in Python, with the instructions of torchemu.pto, in {twin}"
+        )
+    return ExampleKernel(stem, name)
+
+
+# -- kernels
+
+
+@dataclass(frozen=True)
+class PythonKernel:
+    """A function that is called with the arguments of one chip."""
+
+    name: str
+    entry: Callable[..., None]
+
+    def submit(self, place: Place) -> int:
+        """As Kernel.submit."""
+        return place.run(self.entry)
+
+
+@dataclass(frozen=True)
+class ExampleKernel:
+    """One of torchemu's examples: (input, output, scratch, nranks, device_ctx), a broadcast with root after nranks.
+
+    Attributes:
+        example: its name in the core.
+    """
+
+    name: str
+    example: str
+
+    def submit(self, place: Place) -> int:
+        """As Kernel.submit.
+
+        Raises:
+            ValueError: the arguments are not what the kernel wants.
+        """
+        domains = [_domain(self.example, place, i) for i in range(len(place.ranks))]
+        ranks = ",".join(map(str, place.ranks))
+        job: int = go.PrimSubmitExample(
+            place.machine, place.name, self.example, ranks, json.dumps(domains), place.after
+        )
+        return job
+
+
+_BLOCKS = {"allgather": (False, True), "reduce_scatter": (True, False), "all_to_all": (True, True)}
+"""Whether input and output have a block for each member. Without an entry neither has."""
+
+
+def _domain(example: str, place: Place, i: int) -> dict[str, Any]:
+    """The arguments of one rank as the core wants them."""
+    args = place.arguments[i]
+    rooted = example == "broadcast"
+    if (args.tensor_count(), args.scalar_count()) != (3, 3 if rooted else 2):
+        raise ValueError(
+            f"{example} wants the tensors input, output and scratch, and the scalars nranks, {'root, ' * rooted}"
+            f"device_ctx; it was given {args.tensor_count()} tensors and {args.scalar_count()} scalars"
+        )
+    seat = place.seat(args.scalar(args.scalar_count() - 1))
+    n = len(seat.ranks)
+    if args.scalar(0) != n:
+        raise ValueError(f"{example}: nranks is {args.scalar(0)}, and the domain has {n} members")
+    count = _count(example, [args.tensor(0), args.tensor(1)], n)
+    scratch = place.address(i, 2)
+    needed, room = go.PrimExampleBytes(example, n, count), seat.base + seat.nbytes - scratch
+    if scratch < seat.base or room < needed:
+        raise ValueError(
+            f"{example} of {count} elements on {n} ranks needs {needed} bytes of scratch in the window of device_ctx, "
+            f"where {seat.nbytes} bytes begin at {seat.base:#x}; scratch begins at {scratch:#x}"
+        )
+    return {
+        "members": seat.ranks,
+        "rank": seat.place,
+        "count": count,
+        "root": args.scalar(1) if rooted else 0,
+        "input": place.address(i, 0),
+        "output": place.address(i, 1),
+        "scratch": scratch,
+    }
+
+
+def _count(example: str, tensors: Sequence[Any], n: int) -> int:
+    """The elements of the vector, or of a block."""
+    many = _BLOCKS.get(example, (False, False))
+    sizes = [math.prod(t.shapes) for t in tensors]
+    count = sizes[0] // n if many[0] else sizes[0]
+    wanted = [count * n if m else count for m in many]
+    if sizes != wanted or any(t.dtype is not DataType.FLOAT32 for t in tensors):
+        kinds = [f"{size} of {t.dtype.name}" for size, t in zip(sizes, tensors, strict=True)]
+        forms = ["a block for each rank" if m else "one block" for m in many]
+        raise ValueError(
+            f"{example} on {n} ranks wants FLOAT32, {forms[0]} as input and {forms[1]} as output; it was given {kinds}"
+        )
+    return count

@@ -1,0 +1,32 @@
+"""simpler.task_interface: what tasks are called with, and what they are made of."""
+
+from torchemu.frontends.simpler._arguments import (
+    ArgDirection,
+    CallConfig,
+    ContinuousTensor,
+    DataType,
+    TaskArgs,
+    Tensor,
+    TensorArgType,
+    get_element_size,
+    scalar_to_uint64,
+)
+from torchemu.frontends.simpler._callables import ChipCallable, CoreCallable
+from torchemu.frontends.simpler._domains import ChipDomainContext, CommBufferSpec, CommDomainHandle
+
+__all__ = [
+    "ArgDirection",
+    "CallConfig",
+    "ChipCallable",
+    "ChipDomainContext",
+    "CommBufferSpec",
+    "CommDomainHandle",
+    "ContinuousTensor",
+    "CoreCallable",
+    "DataType",
+    "TaskArgs",
+    "Tensor",
+    "TensorArgType",
+    "get_element_size",
+    "scalar_to_uint64",
+]

@@ -1,0 +1,86 @@
+"""The packages of front ends under the names that programs import. They are there inside a run, and only there.
+
+``import kernbench`` gives :mod:`torchemu.frontends.kernbench` inside a run, ``import torch.nn``
+``torchemu.frontends.numpy.nn``; each front end says which packages it stands for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+
+from torchemu.aliases import AliasFinder
+from torchemu.frontends import names
+from torchemu.frontends.base import front_ends
+from torchemu.frontends.names import given as names_given
+
+__all__ = ["installed", "module_of", "names_given", "packages"]
+
+
+def packages() -> tuple[str, ...]:
+    """The top-level packages that front ends stand for."""
+    return tuple(package for front_end in front_ends() for package in front_end.packages)
+
+
+def module_of(name: str) -> str | None:
+    """The module that a program's name stands for; None where no front end has it."""
+    for front_end in front_ends():
+        meant = front_end.module(name)
+        if meant is not None and importlib.util.find_spec(meant) is not None:
+            return meant
+    return None
+
+
+class _Finder(AliasFinder):
+    """Finds the stand-ins, and gives what is in torchemu's modules the names that programs know."""
+
+    def __init__(self, given: names.Names) -> None:
+        super().__init__(module_of)
+        self._given = given
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Where a module is, if it is a stand-in or torchemu's."""
+        if fullname.startswith("torchemu."):
+            return self._named(_own(fullname, path, target))
+        return super().find_spec(fullname, path, target)
+
+    def _named(self, spec: importlib.machinery.ModuleSpec | None) -> importlib.machinery.ModuleSpec | None:
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = names.NamingLoader(spec.loader.name, spec.loader.path)
+            spec.loader.names = self._given
+        return spec
+
+
+def _own(name: str, path: Sequence[str] | None, target: ModuleType | None) -> importlib.machinery.ModuleSpec | None:
+    """The spec of a file of torchemu's; None for second names, which another finder knows."""
+    parent = sys.modules.get(name.rpartition(".")[0])
+    if parent is None or parent.__name__ != name.rpartition(".")[0]:
+        return None
+    return importlib.machinery.PathFinder.find_spec(name, path, target)
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Makes the stand-ins importable for the duration of a with block; real packages of those names are hidden."""
+    hidden = _taken_out()
+    with names.given() as given:
+        finder = _Finder(given)
+        sys.meta_path.insert(0, finder)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(finder)
+            _taken_out()
+            sys.modules.update(hidden)
+
+
+def _taken_out() -> dict[str, ModuleType]:
+    """Removes the modules of those packages from the loaded ones, and returns them."""
+    stood_for = packages()
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in stood_for}

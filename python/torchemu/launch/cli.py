@@ -1,0 +1,41 @@
+"""The torchemu command."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+
+from torchemu.bridge import interrupts
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command and returns its exit status."""
+    return command(lambda: _status(argv))
+
+
+def _status(argv: list[str] | None) -> int:
+    from torchemu.launch import commands  # takes its time to import, in which Ctrl-C may come
+
+    return commands.status(argv)
+
+
+def command(action: Callable[[], int]) -> int:
+    """Runs a command that prints, and returns its exit status: 130 after Ctrl-C, and 141, without a word, when nobody
+    reads its output any more.
+
+    Args:
+        action: does the work and returns the status of its own.
+    """
+    stdout = sys.stdout
+    try:
+        with interrupts.ends_the_process(), contextlib.redirect_stdout(interrupts.Output(stdout)):
+            status = action()
+            sys.stdout.flush()
+            return status
+    except interrupts.Unread:
+        interrupts.stop_writing(stdout)
+        return interrupts.UNREAD_STATUS
+    except KeyboardInterrupt as interrupt:
+        print(interrupts.told(interrupt), file=sys.stderr)
+        return interrupts.EXIT_STATUS

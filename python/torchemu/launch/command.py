@@ -1,0 +1,160 @@
+"""torchemu run: a script on the simulated fabric, by torchrun's command line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import sys
+from collections.abc import Iterator
+
+from torchemu import runtime
+from torchemu.frontends import base, stand_ins
+from torchemu.launch import fabric, failures, flags, host_processes
+from torchemu.launch.environ import Launch
+from torchemu.launch.isolation import Isolation
+from torchemu.launch.program import Module, Program, Script
+from torchemu.profile.run import traced
+from torchemu.runtime.tasks import Failure, Tasks
+
+_UNREADABLE = 2  # Python's exit status for a script that it cannot open
+
+
+class RunError(Exception):
+    """A run cannot start; the text says why."""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the program of a command line; returns the exit status.
+
+    Raises:
+        RunError: the topology or the ccl.yaml is wrong or does not fit the ranks, the trace cannot be written, or a
+            flag would do nothing.
+    """
+    try:
+        program = (Module if options.module else Script)([options.script, *options.args])
+    except OSError as error:
+        print(f"torchemu: can't open file {options.script!r}: {error.strerror}", file=sys.stderr)
+        return _UNREADABLE
+    except SyntaxError as error:
+        print(failures.shown(error), end="", file=sys.stderr)
+        return 1
+    with _told():
+        flags.check(options)
+        launch = _launch(options, program)
+        flags.check_filter(options.local_ranks_filter, launch.nproc)
+    with contextlib.ExitStack() as stack:
+        with _told():
+            topology = stack.enter_context(fabric.fitting(options.topology, launch.nnodes, launch.nproc))
+        return _Run(options, program, launch, topology).status()
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What is wrong with a file that the user gave becomes a RunError."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise RunError(str(error)) from error
+
+
+def _launch(options: argparse.Namespace, program: Program) -> Launch:
+    """How many ranks; without numbers, one for each SIP of the topology, or one for a program that is one host."""
+    nodes, sips = fabric.shape(options.topology)
+    if not options.nproc_per_node and program.is_one_host():
+        nodes = sips = 1
+    return Launch(
+        nproc=options.nproc_per_node or sips,
+        nnodes=options.nnodes or (1 if options.nproc_per_node else nodes),
+        run_id=options.rdzv_id,
+        role=options.role,
+        master_addr=options.master_addr,
+        master_port=options.master_port,
+    )
+
+
+class _Run:
+    def __init__(self, options: argparse.Namespace, program: Program, launch: Launch, topology: str) -> None:
+        self._options, self._program, self._launch, self._topology = options, program, launch, topology
+
+    def status(self) -> int:
+        """Runs the program, under one schedule or under many; returns the exit status."""
+        schedule, seed = self._options.schedule, self._options.schedule_seed or 0
+        if not self._options.explore:
+            return self._reported(self._failures(schedule or "fifo", seed))
+        return self._explored(schedule or "random", range(seed, seed + self._options.explore))
+
+    def _explored(self, schedule: str, seeds: range) -> int:
+        for seed in seeds:
+            failed = self._failures(schedule, seed, silent=True)
+            if failed:
+                status = self._reported(failed)
+                found = f"--schedule {schedule} --schedule-seed {seed}"
+                print(f"fails with {found}: say that instead of --explore to see it again", file=sys.stderr)
+                return status
+        print(f"{len(seeds)} runs, --schedule {schedule} with seeds from {seeds[0]} on: no failure", file=sys.stderr)
+        return 0
+
+    def _reported(self, failed: list[Failure]) -> int:
+        """Prints why the run failed, if it did; returns the exit status, which is torchrun's."""
+        if not failed:
+            return 0
+        sys.stdout.flush()
+        with stand_ins.names_given():
+            print(failures.report(failed, self._options.script, self._launch.nproc), file=sys.stderr)
+        return 1
+
+    def _failures(self, schedule: str, seed: int, silent: bool = False) -> list[Failure]:
+        """Runs the program once; returns the ranks that failed, the cause first."""
+        with contextlib.ExitStack() as stack:
+            with _told():
+                options = self._options
+                strictness = flags.strictness(options)
+                world = stack.enter_context(runtime.opened(self._topology, options.ccl, strictness))
+                if self._options.faults:
+                    world.add_faults(self._options.faults)
+            world.schedule, world.seed = schedule, seed
+            if fabric.is_preset(self._options.topology):
+                world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)
+            stack.enter_context(stand_ins.installed())
+            isolation = stack.enter_context(self._isolation(silent))
+            if self._launch.world_size == 1:
+                host_processes.install(stack)
+            stack.enter_context(self._traced(world))
+            tasks = self._tasks(world, isolation)
+            tasks.run()
+            failed = failures.ordered(tasks.failures)
+            if failed:
+                world.failure = failures.in_a_line(failed[0])
+        if tasks.interrupt is not None:
+            raise tasks.interrupt
+        return failed
+
+    def _isolation(self, silent: bool) -> Isolation:
+        some = self._options.local_ranks_filter
+        return Isolation(
+            seed=self._options.seed,
+            isolate=(*base.isolated(), *(self._options.isolate or ())),
+            prefix=self._options.prefix,
+            shown=lambda rank: not silent and (some is None or rank % self._launch.nproc in some),
+            virtual_clock=self._options.virtual_clock,
+            main_again=self._program.again,
+        )
+
+    @contextlib.contextmanager
+    def _traced(self, world: runtime.World) -> Iterator[None]:
+        options = self._options
+        with contextlib.ExitStack() as stack:
+            with _told():
+                trace = traced(world, options.trace, options.trace_level, options.trace_range == "profiler")
+                stack.enter_context(trace)
+            yield
+            with _told():
+                stack.close()
+
+    def _tasks(self, world: runtime.World, isolation: Isolation) -> Tasks:
+        ranks = range(self._launch.world_size)
+        processes = [isolation.process(rank, self._launch.variables(rank)) for rank in ranks]
+        tasks = Tasks(world.main, self._program.start, (), len(processes), processes)
+        self._launch.place(tasks.contexts)
+        return tasks

@@ -1,0 +1,239 @@
+"""The command line of torchemu run: torchrun's, and what only a simulation can offer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Collection
+from typing import Any
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.profile.recording import LEVELS
+
+_ALL = ("auto", "cpu", "gpu")  # what torchrun takes for --nproc-per-node besides a number
+_IGNORED = (
+    "--duplicate-stderr-filters",
+    "--duplicate-stdout-filters",
+    "--event-log-handler",
+    "--local-addr",
+    "--log-dir",
+    "--logs-specs",
+    "--max-restarts",
+    "--monitor-interval",
+    "--node-rank",
+    "--numa-binding",
+    "--rdzv-backend",
+    "--rdzv-conf",
+    "--rdzv-endpoint",
+    "--shutdown-timeout",
+    "--signals-to-handle",
+    "--start-method",
+)
+"""Flags of torchrun, with a value, that mean nothing where all nodes are in one process."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the command."""
+    _add_ranks(parser)
+    _add_fabric(parser)
+    _add_schedule(parser)
+    add_strictness(parser)
+    _add_output(parser)
+    _add_ignored(parser)
+    _flag(parser, "--module", "-m", action="store_true", help="SCRIPT is the name of a module, as for python -m")
+    parser.add_argument("script", metavar="SCRIPT", help="what each rank runs")
+    args = parser.add_argument("args", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+    args.required = False  # there may be none
+
+
+def _flag(parser: Any, name: str, *short: str, **options: Any) -> None:
+    """Adds a flag that can be spelled with - and with _, as torchrun's can. Help and errors know one spelling."""
+    parser.add_argument(*short, name, **options)
+    other = "--" + name[2:].replace("-", "_")
+    if other != name:
+        parser.add_argument(other, **{**options, "help": argparse.SUPPRESS})
+
+
+def _add_ranks(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("ranks")
+    _flag(
+        group,
+        "--nproc-per-node",
+        type=_processes,
+        metavar="N",
+        help="ranks of a node; with auto, gpu or cpu, and without it, one for each SIP, or 1 for a script that spawns",
+    )
+    _flag(group, "--nnodes", type=_nodes, metavar="M", help="nodes; without it 1, or all of the topology's without N")
+    _flag(group, "--seed", type=int, default=0, metavar="S", help="of random numbers, 0; each rank has others")
+    _flag(
+        group,
+        "--isolate",
+        action="append",
+        metavar="PACKAGE",
+        help="an installed package of which each rank is to have its own modules, as of the program's files",
+    )
+    for name, default in (("--master-addr", "127.0.0.1"), ("--rdzv-id", "none"), ("--role", "default")):
+        _flag(group, name, default=default, metavar="TEXT", help="passed on in the environment")
+    _flag(group, "--master-port", type=int, default=29500, metavar="PORT", help="passed on in the environment")
+
+
+def _add_fabric(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("fabric")
+    presets = ", ".join(json.loads(go.Presets()))
+    _flag(
+        group,
+        "--topology",
+        default=runtime.DEFAULT_TOPOLOGY,
+        metavar="NAME|FILE",
+        help=f"a topology.yaml, or one of {presets}, of which there are as many SIPs as ranks",
+    )
+    _flag(group, "--ccl", default="", metavar="FILE", help="a ccl.yaml; without it the Tuner chooses algorithms")
+    _flag(group, "--faults", default="", metavar="FILE", help="a YAML file of what goes wrong, and when")
+    _flag(group, "--virtual-clock", action="store_true", help="let the module time tell simulated time")
+
+
+def _add_schedule(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("order in which ranks run")
+    _flag(
+        group,
+        "--schedule",
+        choices=("fifo", "random", "pct"),
+        help="who runs of those who can: the first one, any, or one by priorities that change at random",
+    )
+    _flag(group, "--schedule-seed", type=int, metavar="K", help="of the schedule, 0")
+    _flag(
+        group,
+        "--explore",
+        type=_positive,
+        metavar="N",
+        help="run N schedules, of seeds from K on, without output, until one fails",
+    )
+
+
+def add_strictness(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments that say how strictly device programs are run."""
+    group = parser.add_argument_group("device programs")
+    _flag(group, "--check", action="store_true", help="find memory accesses that nothing orders: an error with both")
+    _flag(group, "--reorder", type=int, metavar="SEED", help="let everything move that no rule orders, by a seed")
+
+
+def strictness(options: argparse.Namespace) -> runtime.Strictness:
+    """What the arguments say."""
+    return runtime.Strictness(options.check, options.reorder)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    _flag(group, "--prefix", action="store_true", help="let each line that a rank prints name the rank")
+    _flag(group, "--local-ranks-filter", type=_numbers, metavar="R,…", help="show only what these local ranks print")
+    add_trace(group)
+
+
+def add_trace(group: Any) -> None:
+    """Adds the arguments that say what is traced, and where to."""
+    _flag(
+        group,
+        "--trace",
+        default="",
+        metavar="PATH",
+        help="write a trace: to a folder, as PyTorch's profiler would, for HTA and torchemu report; to a file whose "
+        "name ends in .pftrace, the hardware's view for Perfetto; in .json, a small one for any viewer; to a file for "
+        "each rank, NAME.0.et and so on, for NAME.et, graphs for ASTRA-sim",
+    )
+    _flag(
+        group,
+        "--trace-level",
+        choices=LEVELS,
+        default="",
+        help="how much is in it: collectives; each of their steps, as usual in .json; each message, as in .pftrace",
+    )
+    _flag(
+        group,
+        "--trace-range",
+        choices=("run", "profiler"),
+        default="",
+        help="of what time: the whole run, or only while the program profiles with torch.profiler",
+    )
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuses flags that would do nothing.
+
+    Raises:
+        ValueError: the text names the flag, and the one that it needs.
+    """
+    varied = options.schedule in ("random", "pct")
+    if options.explore and options.schedule == "fifo":
+        raise ValueError("--explore runs different schedules, of which fifo has one: use --schedule random or pct")
+    if options.schedule_seed is not None and not (varied or options.explore):
+        raise ValueError("--schedule-seed does nothing without --schedule random or pct, or --explore")
+    check_trace(options)
+
+
+def check_trace(options: argparse.Namespace) -> None:
+    """The same for the flags of a trace. Raises ValueError."""
+    for name, given in (("level", options.trace_level), ("range", options.trace_range)):
+        if given and not options.trace:
+            raise ValueError(f"--trace-{name} does nothing without --trace")
+
+
+def check_filter(local_ranks: Collection[int] | None, nproc: int) -> None:
+    """Refuses to show the output of ranks that no node has.
+
+    Args:
+        local_ranks: those that are to be shown; None for all.
+        nproc: ranks of a node.
+
+    Raises:
+        ValueError: the text names one of them.
+    """
+    absent = sorted(rank for rank in local_ranks or () if not 0 <= rank < nproc)
+    if absent:
+        raise ValueError(f"--local-ranks-filter: there is no local rank {absent[0]}; a node has 0 to {nproc - 1}")
+
+
+def _add_ignored(parser: argparse.ArgumentParser) -> None:
+    for name in _IGNORED:
+        _flag(parser, name, help=argparse.SUPPRESS)
+    _flag(parser, "--redirects", "-r", help=argparse.SUPPRESS)
+    _flag(parser, "--tee", "-t", help=argparse.SUPPRESS)
+    for name in ("--standalone", "--run-path"):
+        _flag(parser, name, action="store_true", help=argparse.SUPPRESS)
+    refused = {
+        "--no-python": "ranks are Python programs in this process",
+        "--virtual-local-rank": "a rank's device is that of its number",
+    }
+    for name, reason in refused.items():
+        _flag(parser, name, action=_Refused, nargs=0, reason=reason, help=argparse.SUPPRESS)
+
+
+class _Refused(argparse.Action):
+    def __init__(self, *args: Any, reason: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._reason = reason
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.error(f"{self.option_strings[0]} is not supported: {self._reason}")
+
+
+def _processes(text: str) -> int | None:
+    return None if text in _ALL else _positive(text)
+
+
+def _nodes(text: str) -> int:
+    """M, or MIN:MAX, of which all come."""
+    return max(_positive(part) for part in text.split(":", 1))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
+
+
+def _numbers(text: str) -> frozenset[int]:
+    try:
+        return frozenset(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers, such as 0,1") from None

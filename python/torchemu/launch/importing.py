@@ -1,0 +1,93 @@
+"""How a rank imports its own copies of the program's modules."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from torchemu.launch.modules import Rules, Table
+from torchemu.launch.patches import current
+
+_Spec = importlib.machinery.ModuleSpec
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds modules for ranks: a module of the program where it was imported from outside of ranks, and any other
+    where Python finds it. Outside of ranks, imports are what they always are.
+
+    Args:
+        rules: which modules are the program's.
+        outside: those that are loaded outside of ranks.
+    """
+
+    def __init__(self, rules: Rules, outside: Table) -> None:
+        self._rules, self._outside = rules, outside
+        self._codes: dict[str, types.CodeType] = {}
+        self._specs: dict[tuple[Any, ...], _Spec] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> _Spec | None:
+        """The spec for a new module object; one of the program's is compiled once for all ranks."""
+        if current() is None:
+            return None
+        key = (fullname, *(sys.path if path is None else path))
+        if key in self._specs:
+            return _copied(self._specs[key])
+        loaded = self._outside.spec(fullname)
+        spec = _found(fullname, path) if loaded is None else _copied(loaded)
+        if spec is not None and self._is_source_of_program(spec):
+            assert spec.origin is not None
+            spec.loader = _CompiledOnce(fullname, spec.origin, self._codes)
+            self._specs[key] = spec
+        return spec
+
+    def _is_source_of_program(self, spec: _Spec) -> bool:
+        return (
+            type(spec.loader) is importlib.machinery.SourceFileLoader
+            and spec.origin is not None
+            and self._rules.is_own_file(spec.name, spec.origin)
+        )
+
+
+def _found(name: str, path: Sequence[str] | None) -> _Spec | None:
+    """What all other finders find."""
+    for finder in sys.meta_path:
+        if not isinstance(finder, Finder) and hasattr(finder, "find_spec"):
+            spec = finder.find_spec(name, path, None)
+            if spec is not None:
+                return spec
+    return None
+
+
+def _copied(spec: _Spec) -> _Spec:
+    """A spec for another module object of the same module."""
+    where = spec.submodule_search_locations
+    if spec.origin is None or not spec.has_location:
+        copy = _Spec(spec.name, spec.loader, origin=spec.origin)
+        copy.submodule_search_locations = where
+        return copy
+    made = importlib.util.spec_from_file_location(
+        spec.name, spec.origin, loader=spec.loader, submodule_search_locations=None if where is None else list(where)
+    )
+    assert made is not None
+    return made
+
+
+class _CompiledOnce(importlib.machinery.SourceFileLoader):
+    """Compiles, or reads from __pycache__, once for all ranks."""
+
+    def __init__(self, name: str, path: str, codes: dict[str, types.CodeType]) -> None:
+        super().__init__(name, path)
+        self._codes = codes
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        code = self._codes.get(self.path) or super().get_code(fullname)
+        if code is not None:
+            self._codes[self.path] = code
+        return code

@@ -1,0 +1,153 @@
+"""A run whose ranks look to their programs like processes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torchemu.frontends.base import isolated
+from torchemu.launch import clock, exits, random_state, signals, surroundings
+from torchemu.launch.importing import Finder
+from torchemu.launch.interpreter import Interpreter
+from torchemu.launch.modules import Rules, Table
+from torchemu.launch.output import Lines
+from torchemu.launch.process import Process
+from torchemu.launch.threads import importing, logs
+from torchemu.launch.transfer import Inheritance, Parcel
+
+if TYPE_CHECKING:
+    from torchemu.launch.threads.copies import Sources
+
+
+@dataclass(frozen=True)
+class Birth:
+    """What a process that is started begins with.
+
+    Attributes:
+        interpreter: the state of the one that starts it.
+        variables: of its main program, where it is forked.
+    """
+
+    interpreter: Interpreter
+    variables: Inheritance | None
+
+
+class Isolation:
+    """A context manager. While it is open, what Python keeps once for a process is the running rank's.
+
+    Args:
+        seed: of the ranks' random numbers.
+        isolate: names of installed packages of which each rank has its own modules, as of the program's files; None
+            for those that front ends name.
+        prefix: whether each line that a rank prints names the rank.
+        shown: which ranks' output is to be seen.
+        virtual_clock: whether the module time tells simulated time.
+        main_again: what loads the main program anew in the ranks that a rank spawns.
+
+    Attributes:
+        go_to: what changes the working directory of the process.
+        nowhere: a file for what nobody is to see.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        isolate: Collection[str] | None = None,
+        prefix: bool = False,
+        shown: Callable[[int], bool] = lambda _: True,
+        virtual_clock: bool = False,
+        main_again: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
+        self._rules = Rules(isolated() if isolate is None else isolate)
+        self._parts = [random_state, exits, signals, surroundings, *([clock] if virtual_clock else [])]
+        self.go_to = os.chdir
+
+    @functools.cached_property
+    def sources(self) -> Sources:
+        """What ranks' own modules of Python's library are made of."""
+        from torchemu.launch.threads.copies import Sources
+
+        return Sources()
+
+    def __enter__(self) -> Isolation:
+        importlib.import_module("torchemu.frontends.numpy.namespace")  # on nobody's sys.path but our own
+        modules = Table(self._rules, self._rules.own(started=False))
+        self._outside = self.in_place = Process(self, str(self._seed), Interpreter(), modules)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._outside.enter)
+            self.nowhere = stack.enter_context(open(os.devnull, "w"))
+            finder = Finder(self._rules, modules)
+            sys.meta_path.insert(0, finder)
+            stack.callback(sys.meta_path.remove, finder)
+            for part in self._parts:
+                part.install(stack)
+            importing.install(stack, self._rules)
+            logs.install(stack)
+            self._undo = stack.pop_all().close
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._undo()
+
+    def own_names(self) -> frozenset[str]:
+        """The names of the program's modules that are loaded outside of ranks."""
+        return self._outside.modules.names
+
+    def process(self, rank: int, variables: Mapping[str, str], parent: Process | None = None) -> Process:
+        """That of a rank which has just started: with the parent's environment, or that outside of all ranks, and
+        these variables besides."""
+        parent = parent or self._outside
+        interpreter = parent.interpreter.copy()
+        interpreter.setenv(variables)
+        return self._started(rank, interpreter, parent)
+
+    def _started(self, rank: int, interpreter: Interpreter, parent: Process) -> Process:
+        interpreter.stdout = self._output(rank, self._outside.interpreter.stdout)
+        interpreter.stderr = self._output(rank, self._outside.interpreter.stderr)
+        modules = Table(self._rules, self._outside.modules.main())
+        return Process(self, f"{parent.key}/{rank}", interpreter, modules)
+
+    def birth(self, parent: Process, forked: bool) -> Birth:
+        """What a process that the rank in place starts now is to begin with."""
+        parent.interpreter.save()  # its sys.argv and sys.path may be other ones than it started with
+        parent.modules.save()
+        variables = Inheritance(vars(sys.modules["__main__"]), parent.modules.names) if forked else None
+        return Birth(parent.interpreter.copy(), variables)
+
+    def _output(self, rank: int, target: Any) -> Any:
+        return Lines(target if self._shown(rank) else self.nowhere, f"[rank{rank}]: " if self._prefix else "")
+
+    def spawned(
+        self, parent: Process, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]
+    ) -> tuple[Callable[..., Any], list[Process]]:
+        """What to call in the ranks that a rank starts for a call, and their processes; see Process.spawned. As with
+        PyTorch they load the main program anew, as ``__mp_main__``, and know of its objects what pickle takes there;
+        forked ones know the values of its variables, too, and are quiet while they load it."""
+        parent.modules.save()
+        own = parent.modules.names
+        parcels = [Parcel(value, own) for value in call]
+
+        def child(rank: int) -> None:
+            inherited = births[rank].variables
+            with contextlib.ExitStack() as quiet:
+                if inherited is not None:
+                    quiet.enter_context(contextlib.redirect_stdout(self.nowhere))
+                self._main_again()
+            if inherited is not None:
+                inherited.put_into(vars(sys.modules["__main__"]))
+            function, *arguments = [parcel.open() for parcel in parcels]
+            if inherited is not None:
+                function = inherited.bound(function, vars(sys.modules["__main__"]))
+            function(rank, *arguments)
+
+        return child, [self._born(rank, birth, parent) for rank, birth in enumerate(births)]
+
+    def _born(self, rank: int, birth: Birth, parent: Process) -> Process:
+        return self._started(rank, birth.interpreter.copy(), parent)

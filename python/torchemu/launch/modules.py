@@ -1,0 +1,116 @@
+"""Modules: the program's own are each rank's own; the standard library's and installed packages' are everybody's."""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import operator
+import os
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from torchemu import runtime
+from torchemu.runtime.frames import INSTALLED, STANDARD
+
+_MAIN = ("__main__", "__mp_main__")
+_SHARED = (runtime.PACKAGE, *STANDARD)
+
+
+@functools.lru_cache(maxsize=10_000)
+def is_program_file(file: str) -> bool:
+    """Whether a source file is part of the program, and not of Python, an installed package or torchemu."""
+    path = os.path.abspath(file)
+    return not (file.startswith("<") or path.startswith(_SHARED) or any(part in path for part in INSTALLED))
+
+
+class Rules:
+    """Which modules of a run are the program's, and how a rank comes to its copy of one.
+
+    Args:
+        isolate: names of installed packages whose modules are each rank's own too.
+    """
+
+    def __init__(self, isolate: Iterable[str]) -> None:
+        self._isolated = frozenset(isolate)
+        self._shared: set[str] = set()  # names that have been looked at
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
+
+    def own(self, started: bool = True) -> dict[str, types.ModuleType]:
+        """Those of the loaded modules that are the program's; before it has started, none that came from nowhere."""
+        new = sys.modules.keys() - self._shared
+        found = {name: sys.modules[name] for name in new if self._is_own(name, sys.modules[name], started)}
+        self._shared |= new - found.keys()
+        return found
+
+    def _is_own(self, name: str, module: types.ModuleType, started: bool) -> bool:
+        if name in _MAIN:
+            return True
+        known = getattr(module, "__dict__", {})
+        file, path = known.get("__file__"), known.get("__path__")
+        if isinstance(file, str):
+            return self.is_own_file(name, file)
+        if path:
+            return any(is_program_file(os.path.join(str(p), "")) for p in path)
+        return started and known.get("__spec__") is None and name.partition(".")[0] not in self._shared
+
+    def is_own_file(self, name: str, file: str) -> bool:
+        """Whether a module, and the file it is from, are the program's."""
+        isolated = name.partition(".")[0] in self._isolated and not file.startswith(runtime.PACKAGE)
+        return isolated or is_program_file(file)
+
+    def interned(self, names: Iterable[str]) -> frozenset[str]:
+        """The set of names, such that equal sets are the same."""
+        names = frozenset(names)
+        return self._sets.setdefault(names, names)
+
+
+class Table:
+    """The program's modules that one rank has loaded, or those loaded outside of all ranks.
+
+    Attributes:
+        names: their names.
+    """
+
+    names: frozenset[str]
+
+    def __init__(self, rules: Rules, own: dict[str, types.ModuleType]) -> None:
+        self._rules = rules
+        self._count = -1
+        self._keep(own)
+
+    def _keep(self, own: dict[str, types.ModuleType]) -> None:
+        self._own, self._values, self.names = own, tuple(own.values()), self._rules.interned(own)
+        self._get: Callable[[Any], Any] = (
+            operator.itemgetter(*own) if len(own) > 1 else lambda loaded: tuple(loaded[name] for name in own)
+        )
+
+    def save(self) -> None:
+        """Takes over what the rank has imported, replaced and removed since restore."""
+        if len(sys.modules) != self._count or self._changed():
+            self._keep(self._rules.own())
+
+    def _changed(self) -> bool:
+        try:
+            return self._get(sys.modules) != self._values
+        except KeyError:
+            return True
+
+    def restore(self, instead_of: Table) -> None:
+        """Puts these modules in the place of another table's."""
+        loaded = sys.modules
+        if instead_of.names is not self.names:
+            for name in instead_of.names - self.names:
+                loaded.pop(name, None)
+        loaded.update(self._own)
+        self._count = len(loaded)
+
+    def main(self) -> dict[str, types.ModuleType]:
+        """The main program among them."""
+        return {name: module for name, module in self._own.items() if name in _MAIN}
+
+    def spec(self, name: str) -> importlib.machinery.ModuleSpec | None:
+        """Where a module of this table came from, if it knows."""
+        spec = getattr(self._own.get(name), "__spec__", None)
+        return None if spec is None or spec.loader is None else spec

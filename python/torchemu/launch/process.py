@@ -1,0 +1,134 @@
+"""What a rank has of its own in the interpreter, as if it were a process."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from torchemu.launch.exits import Exits, ImmediateExit
+from torchemu.launch.interpreter import Interpreter
+from torchemu.launch.modules import Table
+from torchemu.launch.random_state import RandomState
+from torchemu.runtime.tasks import Signalled, Unwound
+
+if TYPE_CHECKING:
+    from torchemu.launch.isolation import Birth, Isolation
+    from torchemu.launch.threads.copies import Copies
+
+
+class Process:
+    """One rank's. It is in place in the interpreter while the rank runs, and kept here while others do.
+
+    Args:
+        isolation: that of the run.
+        key: decides the rank's random numbers.
+        interpreter: the state that the rank starts with.
+        modules: the modules that the rank starts with.
+
+    Attributes:
+        folder: the working directory.
+        handlers: of signals, by number, that the program has set.
+        signals_due: the numbers of those that have come and are to be handled when the rank goes on.
+        thread: the one that all ranks take turns on.
+    """
+
+    def __init__(self, isolation: Isolation, key: str, interpreter: Interpreter, modules: Table) -> None:
+        self.key, self.interpreter, self.modules = key, interpreter, modules
+        self.folder, self.thread = os.getcwd(), threading.get_ident()
+        self._output, self._excepthook = (interpreter.stdout, interpreter.stderr), interpreter.excepthook
+        self.random = RandomState(key)
+        self.exits = Exits()
+        self.handlers: dict[int, Any] = {}
+        self.signals_due: list[int] = []
+        self._isolation = isolation
+
+    @functools.cached_property
+    def copies(self) -> Copies:
+        """The modules of Python's library that the rank has of its own."""
+        from torchemu.launch.threads.copies import Copies
+
+        return Copies(self._isolation.sources)
+
+    def _run(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
+        try:
+            fn(rank, *args)
+        except (ImmediateExit, Signalled):
+            raise
+        except SystemExit:
+            self._join_threads()
+            raise
+        self._join_threads()
+
+    def _join_threads(self) -> None:
+        """Waits until the threads have ended that the program waits for at its end."""
+        threading = self.copies.find("threading") if "copies" in vars(self) else None
+        if threading is None:
+            return
+        from torchemu.runtime import threads
+
+        threads.of_rank().ending = True
+        threading._shutdown()
+
+    def enter(self) -> None:
+        """Puts it in place of the one that is."""
+        before = self._isolation.in_place
+        if before is self:
+            return
+        before.interpreter.save()
+        before.modules.save()
+        self.modules.restore(instead_of=before.modules)
+        self.interpreter.restore()
+        if self.folder != before.folder:
+            self._isolation.go_to(self.folder)
+        self._isolation.in_place = self
+
+    def handle_signals(self) -> None:
+        """Calls the program's handlers of the signals that are due."""
+        while self.signals_due:
+            number = self.signals_due.pop(0)
+            self.handlers[number](number, sys._getframe(1))
+
+    def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
+        """Runs the rank's program to its end and what is due then. To be unwound is to be killed: nothing is due."""
+        try:
+            self._run(fn, rank, *args)
+        except (Unwound, ImmediateExit, Signalled):
+            raise
+        except BaseException as error:
+            self._hand_to_hook(error)
+            self.exits.run()
+            raise
+        else:
+            self.exits.run()
+        finally:
+            for stream in (sys.stdout, sys.stderr, *self._output):
+                if stream is not None and not stream.closed:
+                    stream.flush()
+
+    def _hand_to_hook(self, error: BaseException) -> None:
+        """Calls the program's sys.excepthook, if it has one. The run reports the error all the same."""
+        if sys.excepthook is not self._excepthook and not isinstance(error, SystemExit):
+            sys.excepthook(type(error), error, error.__traceback__)
+
+    def hush(self) -> None:
+        """Lets nobody see what is printed from now on. Python's threads just stop where they are."""
+        sys.stdout = sys.stderr = self._isolation.nowhere
+
+    def birth(self, forked: bool) -> Birth:
+        """What a process that this one starts now begins with; a forked one, as a copy of it."""
+        return self._isolation.birth(self, forked)
+
+    def spawned(
+        self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]
+    ) -> tuple[Callable[..., Any], list[Process]]:
+        """What to call in ranks that this one starts, and their processes.
+
+        Args:
+            call: what they are to call, with the rank and then the other arguments here.
+            births: what each begins with.
+        """
+        return self._isolation.spawned(self, call, births)

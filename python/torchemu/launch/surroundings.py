@@ -1,0 +1,124 @@
+"""What a rank changes around it: environment variables, the working directory, and no threads of the system."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import subprocess
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+from torchemu import runtime
+from torchemu.launch.modules import is_program_file
+from torchemu.launch.patches import current, replace
+from torchemu.launch.threads.waits import is_pythons
+from torchemu.runtime.waiting import MICROSECOND, reach
+
+_ENV = 10  # the position of Popen's parameter env
+
+
+def install(stack: contextlib.ExitStack) -> None:
+    """Makes what a rank changes its own, until the stack is closed."""
+    for name in ("putenv", "unsetenv"):
+        replace(stack, os, name, _outside_only(getattr(os, name)))
+    replace(stack, subprocess.Popen, "__init__", _with_environment(subprocess.Popen.__init__))
+    for name in ("chdir", "fchdir"):
+        replace(stack, os, name, _noted(getattr(os, name)))
+    replace(stack, time, "sleep", _letting_others_run(time.sleep))
+    replace(stack, threading.Thread, "start", _refused(threading.Thread.start))
+
+
+def _outside_only(function: Callable[..., None]) -> Callable[..., None]:
+    """A rank's variables are in its os.environ only: the process has one environment."""
+
+    @functools.wraps(function)
+    def call(*args: Any) -> None:
+        if current() is None:
+            function(*args)
+
+    return call
+
+
+def _with_environment(start: Callable[..., None]) -> Callable[..., None]:
+    """Programs that a rank starts have its variables."""
+
+    @functools.wraps(start)
+    def popen(self: Any, *args: Any, **kwargs: Any) -> None:
+        if current() is not None and len(args) <= _ENV and kwargs.get("env") is None:
+            kwargs["env"] = dict(os.environ)
+        start(self, *args, **kwargs)
+
+    return popen
+
+
+def _noted(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A rank's working directory is put in place again at every switch to it, where another's is not the same."""
+
+    @functools.wraps(change)
+    def call(path: Any) -> None:
+        change(path)
+        process = current()
+        if process is not None:
+            process.folder = os.getcwd()
+
+    return call
+
+
+def _letting_others_run(sleep: Callable[[float], None]) -> Callable[[float], None]:
+    """A rank that sleeps may wait for what another one does, and look for it in a loop: a file, a port. One of several
+    threads of a rank sleeps in simulated time."""
+
+    @functools.wraps(sleep)
+    def call(seconds: float, /) -> None:
+        if current() is None:
+            sleep(seconds)
+        elif runtime.current().threads is None:
+            reach(MICROSECOND)
+            sleep(seconds)
+        else:
+            sleep_beside_threads(seconds, really=True)
+
+    return call
+
+
+def sleep_beside_threads(seconds: float, really: bool) -> None:
+    """What time.sleep does in a rank that has had several threads; see torchemu.launch.threads.
+
+    Raises:
+        ValueError: the time is negative.
+    """
+    from torchemu.launch.threads.waits import described
+    from torchemu.runtime import threads as _threads
+
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    _threads.sleep(_threads.picoseconds(seconds), described(f"time.sleep({seconds:g})"), really)
+
+
+def _refused(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    """Threads of the system are for what installed packages do beside a program, and not for the program itself."""
+
+    @functools.wraps(start)
+    def call(self: threading.Thread) -> None:
+        if current() is not None and _is_programs():
+            raise RuntimeError(
+                f"cannot start thread {self.name!r}: it would be one of the system, and the ranks of torchemu take "
+                "turns on one; threads of a rank are those that its program starts by its own import of threading, "
+                "concurrent.futures or multiprocessing.pool"
+            )
+        start(self)
+
+    return call
+
+
+def _is_programs() -> bool:
+    """Whether it is the program that calls Python's library, and no installed package."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and is_pythons(frame.f_code):
+        frame = frame.f_back
+    return frame is None or is_program_file(frame.f_code.co_filename)

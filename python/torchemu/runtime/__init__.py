@@ -1,0 +1,41 @@
+"""Worlds, the ranks that run in them, and how their hosts wait."""
+
+from torchemu.runtime.world import (
+    DEFAULT_TOPOLOGY,
+    FIRST_PID,
+    PACKAGE,
+    Children,
+    Context,
+    DevicePrograms,
+    Process,
+    Strictness,
+    World,
+    call_site,
+    current,
+    current_world,
+    opened,
+    present,
+    process,
+    running,
+    switch_to,
+)
+
+__all__ = [
+    "DEFAULT_TOPOLOGY",
+    "FIRST_PID",
+    "PACKAGE",
+    "Children",
+    "Context",
+    "DevicePrograms",
+    "Process",
+    "Strictness",
+    "World",
+    "call_site",
+    "current",
+    "current_world",
+    "opened",
+    "present",
+    "process",
+    "running",
+    "switch_to",
+]

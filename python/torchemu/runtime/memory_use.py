@@ -1,0 +1,134 @@
+"""How much of its device's memory each rank uses: what torch.cuda's functions about memory tell."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.errors import OutOfMemoryError
+from torchemu.runtime.rank_local import RankLocal
+
+_BLOCK = 512  # bytes, in which PyTorch gives memory out
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+class _Piece(weakref.ref):
+    """A storage's share. It notes the storage's end itself: nothing but C code runs then, on whichever rank."""
+
+    __slots__ = ("nbytes",)
+
+    nbytes: int
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class Use:
+    """One rank's, of its device's memory.
+
+    Attributes:
+        capacity: bytes of the device.
+        fraction: the share of it that the rank may take.
+        allocated, peak: bytes of tensors now, and at most since reset_peak.
+        count: storages now.
+        taken: bytes in all so far.
+        allocator: what is told of new storages, by the pool that the program uses; None without one.
+    """
+
+    def __init__(self) -> None:
+        context = runtime.current()
+        self._world, self._rank, spec = context.world, context.rank, context.world.spec
+        mesh = spec["sip"]["cube_mesh"]
+        self.capacity = int(mesh["w"] * mesh["h"] * spec["cube"]["hbm"]["capacity_gib"] * 2**30)
+        self.fraction = 1.0
+        self.allocated = self.peak = self.taken = 0
+        self.allocator: Callable[[Any], object] | None = None
+        self._gone: deque[_Piece] = deque()
+        self._pieces: set[_Piece] = set()
+
+    @property
+    def count(self) -> int:
+        """Storages now."""
+        return len(self._pieces)
+
+    def take(self, storage: Any, nbytes: int) -> None:
+        """Counts a storage until it is gone.
+
+        Raises:
+            OutOfMemoryError: the device has not so much memory left.
+        """
+        self.check(nbytes)
+        piece = _Piece(storage, self._gone.append)
+        piece.nbytes = nbytes = -(-nbytes // _BLOCK) * _BLOCK
+        self._pieces.add(piece)
+        self.allocated += nbytes
+        self.taken += nbytes
+        if self.allocated > self.peak:
+            self.peak = self.allocated
+        if self.allocator is not None:
+            self.allocator(storage)
+        if self._world.recordings:
+            self._record()
+
+    def check(self, nbytes: int) -> None:
+        """Raises OutOfMemoryError where the device has not so much memory left."""
+        if self._gone:
+            self.settle()
+        if self.allocated + nbytes > self.capacity * self.fraction:
+            raise OutOfMemoryError(self._shortage(nbytes))
+
+    def settle(self) -> None:
+        """Gives back what storages had that are gone."""
+        while self._gone:
+            piece = self._gone.popleft()
+            self._pieces.discard(piece)
+            self.allocated -= piece.nbytes
+        if self._world.recordings:
+            self._record()
+
+    def _record(self) -> None:
+        go.UsesMemory(self._world.handle, self._rank, self.allocated)
+
+    def reset_peak(self) -> None:
+        """Begins to look for the highest use anew."""
+        self.settle()
+        self.peak = self.allocated
+
+    def _shortage(self, nbytes: int) -> str:
+        allowed = int(self.capacity * self.fraction)
+        share = f" {readable(allowed)} allowed." if self.fraction < 1 else ""
+        free = max(allowed - self.allocated, 0)
+        return (
+            f"CUDA out of memory. Tried to allocate {readable(nbytes)}. GPU {runtime.current().device} has a total "
+            f"capacity of {readable(self.capacity)} of which {readable(free)} is free.{share} {self._takers()} The "
+            "capacity is the topology's: capacity_gib for each of a SIP's cubes."
+        )
+
+    def _takers(self) -> str:
+        """What takes the memory, in a sentence."""
+        if not self._pieces:
+            return "No tensor takes any."
+        sizes = Counter(piece.nbytes for piece in self._pieces)
+        most, count = max(sizes.items(), key=lambda item: (item[0] * item[1], item[0]))
+        if count == self.count:
+            return f"{readable(self.allocated)} is allocated by tensors: {count} of {readable(most)}."
+        text = f"{readable(self.allocated)} is allocated by {self.count} tensors"
+        return f"{text}, of which {count} of {readable(most)} take the most."
+
+
+_USE: RankLocal[Use] = RankLocal(Use)
+
+
+def current() -> Use:
+    """That of the running rank."""
+    return _USE.get()
+
+
+def readable(nbytes: int) -> str:
+    """1536 → 1.50 KiB."""
+    power = min(max(nbytes.bit_length() - 1, 0) // 10, len(_UNITS) - 1)
+    return f"{nbytes} bytes" if power == 0 else f"{nbytes / 1024**power:.2f} {_UNITS[power]}"

@@ -1,0 +1,378 @@
+"""Ranks and their threads as cooperative tasks: one greenlet each. The core's scheduler decides which one runs; this
+switches."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import greenlet
+
+from torchemu import runtime
+from torchemu.bridge import interrupts
+from torchemu.bridge.binding import go
+from torchemu.errors import DeadlockError, RankKilledError
+from torchemu.runtime import frames as _frames
+
+if TYPE_CHECKING:
+    from torchemu.frontends.numpy.distributed import ProcessGroup
+    from torchemu.runtime.threads import Thread
+
+_ASK_AGAIN = -2  # the answer of go.Next that no task can run yet
+_SLEEP = -3  # that there is time to sleep before one can
+_PS_PER_SECOND = 10**12
+_sleep = time.sleep  # the process's: programs may get to see another one
+_TERMINATED = -signal.SIGTERM  # the exit code of a process that is ended by it
+
+
+class Unwound(BaseException):
+    """Raised inside a rank that waits when another rank has failed, so that its ``finally`` blocks run."""
+
+
+class Signalled(SystemExit):
+    """How a signal ends a rank.
+
+    Attributes:
+        code: the exit code, minus the signal's number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(-int(number))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A rank that failed by itself, and the number of its process."""
+
+    rank: int
+    time_ps: int
+    exception: BaseException
+    traceback: str
+    pid: int
+
+
+class Tasks:
+    """One spawn: the ranks 0 to nprocs-1 of a World, each running fn(rank, *args), in a process of its own if given.
+
+    Attributes:
+        failures: the ranks that failed by themselves.
+        exit_codes: by rank, as of a process; None while it has not ended.
+        live: how many have not ended.
+        ended: whether all have ended.
+        contexts: those of the ranks.
+        grace: picoseconds that ranks may go on after one has failed; None is until they wait.
+        when_failed: what is called with the failures, if there are any, before what is left is ended.
+        loop: the greenlet that switches to the tasks.
+    """
+
+    def __init__(
+        self,
+        parent: runtime.Context,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        nprocs: int,
+        processes: Sequence[runtime.Process | None] = (),
+        together: bool = True,
+    ) -> None:
+        """As spawn; together says whether a rank that fails takes the others with it."""
+        self.world, self.nprocs = parent.world, nprocs
+        self._parent = parent
+        self.group: ProcessGroup | None = None  # the default group, where the ranks make one
+        self.shared: dict[object, Any] = {}  # by whom it is for: what the ranks find there and nobody else does
+        self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
+        self.failures: list[Failure] = []
+        self.exit_codes: list[int | None] = [None] * nprocs
+        self.ended = False
+        self.when_failed: list[Callable[[Sequence[Failure]], None]] = []
+        self.interrupt: KeyboardInterrupt | None = None
+        self.grace: int | None = None
+        self._grace_end = 0  # a timer's handle
+        self._doomed: list[tuple[int, BaseException]] = []
+        self._fn, self._args = fn, args
+        self._together = together
+        self._unwinding = False
+        self._dropped: set[int] = set()  # threads that are being ended
+        self.loop = greenlet.getcurrent()
+        processes = processes or [None] * nprocs
+        self.threads: dict[int, Thread] = {}  # of the ranks, by task
+        self.contexts = [runtime.Context(self.world, r, self, parent, p) for r, p in enumerate(processes)]
+        self._greenlets = [greenlet.greenlet(self._body) for _ in range(nprocs)]
+        self.live = nprocs
+
+    def run(self) -> None:
+        """Runs all ranks to their end."""
+        self.advance()
+
+    def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
+        """Runs the ranks until what is behind the handle has ended, or it is enough, or they have ended."""
+        if self.ended:
+            return
+        if greenlet.getcurrent() is not self.loop:
+            raise RuntimeError("ranks are waited for by the thread that has waited for them first, and by no other")
+        before = runtime.running()
+        over = True
+        try:
+            go.Until(self.scheduler, until)
+            with interrupts.ends_the_process():
+                over = self._drive(lambda: (until != 0 and go.IsDone(until)) or enough())
+        except KeyboardInterrupt as interrupt:
+            self.interrupt = interrupt
+        finally:
+            if over:
+                self._end()
+            runtime.switch_to(before)
+
+    def takes(self, interrupt: BaseException) -> bool:
+        """Whether Ctrl-C is for another than the running task: for a rank's main program while a thread of it runs, as
+        in Python. It gets it where it waits."""
+        context = runtime.running()
+        threads = None if context is None else context.threads
+        if context is None or threads is None or threads.running is None or greenlet.getcurrent() is self.loop:
+            return False
+        self.doom(context.rank, interrupt)
+        return True
+
+    def kill(self, rank: int, error: BaseException | None = None) -> None:
+        """Ends one rank where it waits, by an exception that is raised there; without one as SIGTERM does."""
+        error = Signalled(signal.SIGTERM) if error is None else error
+        if greenlet.getcurrent() is not self.loop:  # a thread that does not wait for them
+            self.doom(rank, error)
+            return
+        if isinstance(error, interrupts.CtrlC):
+            error.notice()
+        before = runtime.running()
+        if self._greenlets[rank]:
+            self._resume(rank, error)
+        elif self.exit_codes[rank] is None:  # it has not begun
+            self._greenlets[rank].throw(greenlet.GreenletExit)
+            self._failed(rank, error)
+            self._exited(rank, _exit_code(error))
+        runtime.switch_to(before)
+
+    def doom(self, rank: int, error: BaseException) -> None:
+        """Kills a rank as soon as the task that is running waits."""
+        self._doomed.append((rank, error))
+
+    def leave(self, rank: int, error: BaseException) -> NoReturn:
+        """Ends the running rank, by an exception in its main program, whichever of its threads it is that runs."""
+        threads = self.contexts[rank].threads
+        if threads is None or threads.running is None:
+            raise error
+        self.doom(rank, error)
+        raise Unwound
+
+    def wait(self, task: int, waitable: int) -> bool:
+        """Parks the running task until what is behind the handle has ended, while others run.
+
+        Returns:
+            Whether it is known that nothing is under way any more on the memory of what was waited for, a tensor.
+        """
+        if (self._unwinding or task in self._dropped) and not go.IsDone(waitable):
+            raise Unwound
+        if not go.Park(self.scheduler, task, waitable):
+            return False
+        self.loop.switch()
+        at_rest: bool = go.Resumed(self.scheduler, task)
+        process = self.contexts[task].process if task < self.nprocs else None
+        if process is not None and process.signals_due:
+            process.handle_signals()
+            return False
+        return at_rest
+
+    def _drive(self, enough: Callable[[], bool]) -> bool:
+        """Reports false when it is enough, and true when the run is over."""
+        while not self._over():
+            if enough() and not self._is_ending():
+                return False
+            self._let_threads_of_parent_run()
+            try:
+                task = go.Next(self.scheduler)
+            except DeadlockError as deadlock:
+                if not self._parent_may_help():
+                    self._throw_into_parked(deadlock)
+                continue
+            if task == _ASK_AGAIN:
+                self.world.take_turns()
+            elif task == _SLEEP:
+                _sleep(go.Pause(self.scheduler) / _PS_PER_SECOND)
+            elif task < self.nprocs:
+                self._resume(task)
+            else:
+                self._resume_thread(self.threads[task])
+            while self._doomed:
+                self.kill(*self._doomed.pop(0))
+        return True
+
+    def _let_threads_of_parent_run(self) -> None:
+        """The one that has spawned these ranks waits here."""
+        parent = self._parent
+        if parent.threads is not None and parent.tasks is not None and go.Runnable(parent.tasks.scheduler):
+            go.Yield(parent.tasks.scheduler, parent.task)
+            parent.tasks.loop.switch()
+
+    def _parent_may_help(self) -> bool:
+        """Where no rank can run any more, a thread of the program that has spawned them may change that, in time."""
+        parent = self._parent
+        if parent.threads is None or parent.tasks is None:
+            return False
+        return bool(go.Outwait(parent.tasks.scheduler, self.scheduler))
+
+    def _is_ending(self) -> bool:
+        return self._together and bool(self.failures)
+
+    def _over(self) -> bool:
+        """A failure ends the run once no other rank can go on without simulated time passing, or after the grace."""
+        if self.interrupt is not None or self.live == 0:
+            return True
+        if self._grace_end:
+            return go.IsDone(self._grace_end)
+        return self._is_ending() and not go.Runnable(self.scheduler)
+
+    def _end(self) -> None:
+        if self.failures:
+            for call in self.when_failed:
+                call(self.failures)
+        self._unwind()
+        self.ended = True
+        self.world.lent.take_back()
+        go.Release(self.scheduler)
+        if self._grace_end:
+            go.Release(self._grace_end)
+
+    def _resume(self, rank: int, *thrown: BaseException) -> None:
+        """Switches to the rank until it waits or ends. Its context stays: the next rank's replaces it."""
+        task, context = self._greenlets[rank], self.contexts[rank]
+        runtime.switch_to(context)
+        if context.threads is not None:
+            context.threads.enter(None)
+        if thrown:
+            task.throw(*thrown)
+        elif task:
+            task.switch()
+        else:
+            task.switch(rank)
+
+    def _resume_thread(self, thread: Thread) -> None:
+        """As _resume, for a thread of a rank."""
+        runtime.switch_to(thread.context)
+        thread.threads.enter(thread)
+        thread.go_on()
+
+    def _body(self, rank: int) -> None:
+        code = _TERMINATED
+        try:
+            self._program(rank)
+            code = 0
+        except (Unwound, RankKilledError):
+            pass
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and interrupts.is_users(error):
+                self.interrupt = error
+                if isinstance(error, interrupts.CtrlC):
+                    error.rank = rank
+            elif not self._unwinding:  # what comes out of a rank then is not a cause but a consequence
+                self._failed(rank, error)
+                code = _exit_code(error)
+        finally:
+            self._drop_threads(self.contexts[rank])
+            self._exited(rank, code)
+
+    def _drop_threads(self, context: runtime.Context) -> None:
+        """Ends the threads that a rank leaves behind: daemons, or all when it has failed."""
+        threads = context.threads
+        if threads is None:
+            return
+        if context.process is not None:
+            context.process.hush()
+        while threads.living:
+            thread = next(iter(threads.living.values()))
+            self._dropped.add(thread.task)
+            threads.enter(thread)
+            thread.drop(Unwound())
+            threads.enter(None)
+            self._dropped.remove(thread.task)
+
+    def _exited(self, rank: int, code: int) -> None:
+        self.exit_codes[rank] = code
+        self.live -= 1
+        go.Exit(self.scheduler, rank)
+
+    def _program(self, rank: int) -> None:
+        """Runs the rank and waits for what it has issued, as a process does that destroys its groups on exit."""
+        process = self.contexts[rank].process
+        try:
+            with _forked_children_end():
+                if process is None:
+                    self._fn(rank, *self._args)
+                else:
+                    process.call(self._fn, rank, *self._args)
+        except SystemExit as leave:
+            if leave.code not in (None, 0):
+                raise
+        while go.ParkUntilDone(self.scheduler, rank):
+            self.loop.switch()
+            go.Resumed(self.scheduler, rank)
+
+    def _failed(self, rank: int, error: BaseException) -> None:
+        time, pid = go.HostTime(self.world.handle, rank), self.contexts[rank].pid
+        self.failures.append(Failure(rank, time, error, _of_the_program(error), pid))
+        if self._together and self.grace is not None and not self._grace_end:
+            self._grace_end = go.Timer(self.world.handle, rank, self.grace)
+            go.Until(self.scheduler, self._grace_end)
+
+    def _throw_into_parked(self, deadlock: DeadlockError) -> None:
+        """Makes every parked rank fail where it waits, so that its traceback shows the place."""
+        for rank in json.loads(go.Parked(self.scheduler)):
+            self.contexts[rank].deadlock = own = DeadlockError(str(deadlock))
+            self._resume(rank, own)
+
+    def _unwind(self) -> None:
+        """Ends the ranks that are still alive, and what they left unfinished."""
+        self._unwinding = True
+        for rank, task in enumerate(self._greenlets):
+            while task and not task.dead:
+                self._resume(rank, Unwound())
+        if self.failures or self.interrupt or self.live:
+            self.world.abandon_programs("a rank of the launch's spawn failed")
+            go.Abandon(self.scheduler, self.nprocs)
+
+
+@contextlib.contextmanager
+def _forked_children_end() -> Iterator[None]:
+    """A child that the program forks ends where its program does: the rest of the run, and its report, are the
+    parent's."""
+    code = 0
+    try:
+        yield
+    except BaseException as error:
+        if not go.forked:
+            raise
+        code = _exit_code(error)
+        if not isinstance(error, SystemExit):
+            print(_of_the_program(error), end="", file=sys.stderr)
+    if go.forked:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code & 0xFF)
+
+
+def _exit_code(error: BaseException) -> int:
+    """That of a process which the exception ends."""
+    if isinstance(error, KeyboardInterrupt):
+        return -signal.SIGINT
+    return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
+
+
+def _of_the_program(error: BaseException) -> str:
+    """The traceback without torchemu's own frames: the last line shown is the program's."""
+    shown = traceback.TracebackException.from_exception(error)
+    _frames.cut(shown)
+    return "".join(shown.format())

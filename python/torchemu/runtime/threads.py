@@ -1,0 +1,241 @@
+"""Threads of ranks: further tasks of a rank, which take turns with the tasks of all ranks.
+
+Deadlines, and sleeps, are in simulated time. They make none pass while something else can happen: see
+multiprocessing/patience.go.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import greenlet
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.frontends.numpy import _settings, _streams
+from torchemu.frontends.numpy._autograd import state as autograd
+from torchemu.runtime import waiting
+from torchemu.runtime.waiting import Line, Waiter
+
+_PS_PER_SECOND = 10**12
+_MOST = 2**63 - 1
+_FOR_EVER = _NOBODY = -1  # of go.NewWaitWithin
+
+
+class Thread:
+    """A thread of a rank, besides its main program's.
+
+    Args:
+        threads: those of the rank.
+        name: for reports.
+        daemon: nobody waits for its end.
+        call: what it does, which raises nothing.
+
+    Attributes:
+        ident: its number, as threading knows it.
+        task: its number in the scheduler.
+        greenlet: what it runs on.
+        has_ended: whether it has.
+        when_ended: what is called then.
+    """
+
+    def __init__(self, threads: Threads, name: str, daemon: bool, call: Callable[[], None]) -> None:
+        context = threads.context
+        assert context.tasks is not None  # only spawned ranks have threads
+        self.name, self.context, self.threads = name, context, threads
+        self._tasks, self._call = context.tasks, call
+        self.ident = next(context.world.pids)
+        self.task: int = go.BeginThread(self._tasks.scheduler, context.rank, name, daemon)
+        self.greenlet = greenlet.greenlet(self._body, parent=self._tasks.loop)
+        self.has_ended = False
+        self._tracing: tuple[Any, Any] | None = None  # None before it has begun: as others are
+        self.when_ended: list[Callable[[], None]] = []
+        self._tasks.threads[self.task] = threads.living[self.task] = self
+
+    def _body(self) -> None:
+        try:
+            self._call()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self.has_ended = True
+        del self._tasks.threads[self.task], self.threads.living[self.task]
+        go.Exit(self._tasks.scheduler, self.task)
+        for call in self.when_ended:
+            call()
+
+    def go_on(self) -> None:
+        """Switches to it until it waits or ends. What it traces itself by, nobody else is traced by."""
+        others = sys.gettrace(), sys.getprofile()
+        _trace_by(*(self._tracing or others))
+        self.greenlet.switch()
+        self._tracing = sys.gettrace(), sys.getprofile()
+        _trace_by(*others)
+
+    def drop(self, error: BaseException) -> None:
+        """Ends it where it waits, by an exception that its waits raise again until it has ended. It is in place."""
+        if not self.greenlet:  # it has not begun
+            self._end()
+            return
+        self.greenlet.parent = greenlet.getcurrent()
+        self.greenlet.throw(error)
+
+
+def _trace_by(trace: Any, profile: Any) -> None:
+    """Sets the functions of sys.settrace and sys.setprofile, where they are not."""
+    if sys.gettrace() is not trace:
+        sys.settrace(trace)
+    if sys.getprofile() is not profile:
+        sys.setprofile(profile)
+
+
+class _Own:
+    """What a thread has of its own, kept here while others of its rank run; at first, what is in place."""
+
+    def __init__(self, context: runtime.Context) -> None:
+        self.device, self.stream, self.casts = context.device, context.stream, context.casts
+        self.of_thread = context.of_thread
+        self.modes, self.recording = _settings.current().modes(), autograd.current().of_thread()
+        asyncio = sys.modules.get("_asyncio")
+        self.loop: Any = asyncio._get_running_loop() if asyncio is not None else None
+
+    def restore(self, context: runtime.Context) -> None:
+        """Puts it in place."""
+        context.device, context.stream, context.casts = self.device, self.stream, self.casts
+        context.of_thread = self.of_thread
+        _settings.current().set_modes(self.modes)
+        autograd.current().set_of_thread(self.recording)
+        asyncio = sys.modules.get("_asyncio")
+        if asyncio is not None:
+            asyncio._set_running_loop(self.loop)
+
+
+class _First(_Own):
+    """What a new thread begins with."""
+
+    def __init__(self, context: runtime.Context) -> None:
+        stream = _streams.of_new_thread()
+        self.device, self.stream, self.casts = context.first_device, stream._handle.number, False
+        self.of_thread = {}
+        _streams.set_stream_of_new_thread(self.of_thread, stream)
+        self.modes = _settings.Settings().modes()
+        self.recording = autograd.State().of_thread()
+        self.loop = None
+
+
+class Threads:
+    """Those of one rank.
+
+    Attributes:
+        context: the rank's.
+        running: the one that runs when the rank does; None is the main program's.
+        living: those that have not ended, by task, in the order in which they began.
+        ending: the program has ended, and waits for those that are no daemons.
+    """
+
+    def __init__(self, context: runtime.Context) -> None:
+        self.context = context
+        self.ending = False
+        self.running: Thread | None = None
+        self.living: dict[int, Thread] = {}
+        self._own: dict[Thread | None, _Own] = {}  # of all but the running one
+
+    def begin(self, name: str, daemon: bool, call: Callable[[], None]) -> Thread:
+        """Starts one, which runs when the running one waits."""
+        thread = Thread(self, name, daemon, call)
+        self._own[thread] = _First(self.context)
+        return thread
+
+    def enter(self, thread: Thread | None) -> None:
+        """Puts in place what one has of its own, where it is not. The rank is the running one."""
+        before = self.running
+        if thread is before:
+            return
+        context = self.context
+        if before is None or not before.has_ended:
+            self._own[before] = _Own(context)
+        self._own.pop(thread).restore(context)
+        self.running = thread
+        context.task = context.rank if thread is None else thread.task
+
+
+def of_rank() -> Threads:
+    """Those of the running rank."""
+    context = runtime.current()
+    if context.threads is None:
+        context.threads = Threads(context)
+    return context.threads
+
+
+def running() -> Thread | None:
+    """The thread that runs; None for the main program's."""
+    threads = runtime.current().threads
+    return None if threads is None else threads.running
+
+
+def ident() -> int:
+    """The running thread's number. That of the main program's is the number of its process, as on Linux."""
+    thread = running()
+    return runtime.current().pid if thread is None else thread.ident
+
+
+def picoseconds(seconds: float) -> int:
+    """At least one, so that whoever asks for very little again and again gets on; at most what the core can count."""
+    return min(max(math.ceil(seconds * _PS_PER_SECOND), 1), _MOST)
+
+
+class Places(Line):
+    """Threads of one rank that wait for the same thing, first come first served."""
+
+    def is_called(self, what: str, seconds: float | None, holder: int = _NOBODY) -> bool:
+        """Blocks this thread until it is called, and says whether it was in time.
+
+        Args:
+            what: what it waits for, for the report of a deadlock.
+            seconds: of simulated time; None is for ever.
+            holder: the task of the thread that is to call it, where that is known.
+        """
+        context = runtime.current()
+        ps = _FOR_EVER if seconds is None else picoseconds(seconds)
+        threads = context.threads
+        kind = "end" if threads is not None and threads.ending and threads.running is None else "lock"
+        waiter = Waiter(go.NewWaitWithin(context.world.handle, context.rank, ps, what, kind, holder))
+        self._waiters.append(waiter)
+        try:
+            context.wait_within(waiter.signal)
+        finally:
+            if not waiter.called:
+                self._waiters.remove(waiter)
+            go.Release(waiter.signal)
+        return waiter.called
+
+
+def sleep(ps: int, what: str, really: bool) -> None:
+    """Blocks this thread until simulated time has passed.
+
+    Args:
+        ps: how much.
+        what: what it does, for the report of a deadlock.
+        really: the process is to sleep as well, where it has nothing else to do.
+    """
+    context = runtime.current()
+    kind = "sleep" if really else "lock"
+    end = go.NewWaitWithin(context.world.handle, context.rank, ps, what, kind, _NOBODY)
+    try:
+        context.wait_within(end)
+    finally:
+        go.Release(end)
+
+
+class Looks(waiting.Looks):
+    """How a thread asks, perhaps in a loop, whether another one of its rank has done something."""
+
+    __slots__ = ()
+
+    def in_vain(self, what: str) -> None:
+        """Lets the time of a look pass; what is what it looks for, for reports."""
+        sleep(self.longer(), what, False)

@@ -1,0 +1,156 @@
+"""How ranks wait for each other's host programs. Stores, queues and locks are made of this.
+
+What ranks share is changed by one of them at a time, at a moment of simulated time: :func:`reach` gets there, and
+others run meanwhile. So what a rank sees was done before, whoever asks again and again leaves others the time to do
+what it asks for, and the order in which ranks come is the same in every run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+
+MICROSECOND = 1_000_000
+"""In picoseconds."""
+
+
+def reach(ps: int) -> None:
+    """Lets so many picoseconds pass on this rank's host, in which others run: the way to what ranks share. There it
+    hears of what they have seen."""
+    sleep(ps)
+    context = runtime.current()
+    go.Hear(context.world.handle, context.rank)
+
+
+def sleep(ps: int) -> None:
+    """Lets so many picoseconds pass on this rank's host, in which others run."""
+    context = runtime.current()
+    timer = go.Timer(context.world.handle, context.rank, ps)
+    try:
+        context.wait(timer)
+    finally:
+        go.Release(timer)
+
+
+_LONGEST_LOOK = 1000 * MICROSECOND
+_LOOKS_PER_DOUBLING = 16
+
+
+class Looks:
+    """How a program asks, perhaps in a loop, whether something has ended. Asking in vain takes time, a microsecond at
+    first, in which other ranks run."""
+
+    __slots__ = ("_spent",)
+
+    def __init__(self) -> None:
+        self._spent = 0  # picoseconds
+
+    def at(self, waitable: int) -> bool:
+        """Whether what is behind the handle has ended by the present simulated time."""
+        done = go.IsDone(waitable)
+        if not done:
+            sleep(self.longer())
+        return done
+
+    def longer(self) -> int:
+        """How many picoseconds the next look takes, which is one in vain."""
+        look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
+        self._spent += look
+        return look
+
+
+def host_time() -> int:
+    """This rank's host clock, in picoseconds."""
+    context = runtime.current()
+    return go.HostTime(context.world.handle, context.rank)
+
+
+def picoseconds(duration: timedelta) -> int:
+    """A duration of simulated time."""
+    return duration // timedelta(microseconds=1) * MICROSECOND
+
+
+def milliseconds(duration: timedelta) -> int:
+    """A duration as messages show it."""
+    return duration // timedelta(milliseconds=1)
+
+
+@dataclass(eq=False)
+class Waiter:
+    """A place in a line.
+
+    Attributes:
+        offer: what the rank brought, for who calls it.
+        called: whether it has been called.
+        given: what it was called with.
+    """
+
+    signal: int
+    offer: Any = None
+    called: bool = False
+    given: Any = None
+
+
+class Line:
+    """Ranks that wait for the same thing, first come first served."""
+
+    def __init__(self) -> None:
+        self._waiters: deque[Waiter] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def wait(self, what: str, ps: int | None = None, needs: Iterable[int] = (), offer: Any = None) -> Waiter:
+        """Blocks this rank until it is called, or until so many picoseconds have passed.
+
+        Args:
+            what: what it waits for, for the report of a deadlock.
+            ps: None is for ever.
+            needs: the ranks that could call it, where they are known.
+            offer: what it brings.
+        """
+        context = runtime.current()
+        text = f"{what} at {runtime.call_site()}"
+        signal = go.NewSignalOf(context.world.handle, text, ",".join(map(str, needs)))
+        waiter = Waiter(signal, offer)
+        self._waiters.append(waiter)
+        try:
+            self._park(context, signal, ps)
+        finally:
+            if not waiter.called:
+                self._waiters.remove(waiter)
+            go.Release(signal)
+        return waiter
+
+    @staticmethod
+    def _park(context: runtime.Context, signal: int, ps: int | None) -> None:
+        if ps is None:
+            context.wait(signal)
+            return
+        limited = go.WithTimeout(context.world.handle, context.rank, signal, max(ps, 0), "")
+        try:
+            context.wait(limited)
+        except TimeoutError:
+            pass
+        finally:
+            go.Release(limited)
+
+    def call_next(self, given: Any = None) -> Waiter | None:
+        """Ends the wait of the rank that came first, and returns its place; None when nobody waits."""
+        if not self._waiters:
+            return None
+        waiter = self._waiters.popleft()
+        waiter.called, waiter.given = True, given
+        go.Fire(waiter.signal, runtime.current().rank)
+        return waiter
+
+    def call_all(self, given: Any = None) -> None:
+        """Ends the wait of all ranks."""
+        while self.call_next(given):
+            pass

@@ -1,0 +1,419 @@
+"""Which World is open, and on behalf of which rank Python code is running."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Lent
+
+if TYPE_CHECKING:
+    from torchemu.errors import DeadlockError
+    from torchemu.frontends.numpy._tensor.deferral import Deferrals
+    from torchemu.frontends.numpy._tensor.storage import Storage
+    from torchemu.frontends.numpy.distributed import ProcessGroup
+    from torchemu.frontends.numpy.distributed._symmetric_memory._peers import Peers
+    from torchemu.runtime.tasks import Tasks
+    from torchemu.runtime.threads import Threads
+
+DEFAULT_TOPOLOGY = "default"
+FIRST_PID = 1 << 22
+"""The first number that Linux gives to no process."""
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+"""Where this package's files are: frames of them are not the program's."""
+_SITES = 1 << 14
+"""Places in the program that are known at most. Only one that compiles code as it goes has so many."""
+
+
+@dataclass(frozen=True)
+class Strictness:
+    """How strictly device programs are run.
+
+    Attributes:
+        check: look for accesses that nothing orders.
+        reorder: the seed by which what they do is moved where no rule orders it; None moves nothing.
+    """
+
+    check: bool = False
+    reorder: int | None = None
+
+
+class World:
+    """One simulated cluster: a topology, an engine and network on it, and one rank for each SIP.
+
+    Args:
+        topology: a preset's name or the path of a topology.yaml.
+        ccl: the path of a ccl.yaml; empty for the built-in one.
+        strictness: how strictly device programs are run.
+
+    Attributes:
+        lent: the memory that its operations use and that is not the core's.
+        failure: how the program that ran in it failed, in a line; empty while it has not.
+        room_for: makes the World large enough for so many ranks; None where its topology has been chosen for its size.
+
+    Raises:
+        ValueError: something is wrong in one of the files.
+    """
+
+    def __init__(
+        self,
+        topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY,
+        ccl: str | os.PathLike[str] = "",
+        strictness: Strictness | None = None,
+    ) -> None:
+        self.source = os.fspath(topology)
+        self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
+        self.lent = Lent(self.handle)
+        self.failure = ""
+        self.room_for: Callable[[int], None] | None = None
+        self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
+        self.seed = 0  # of the schedule
+        self.strictness = strictness or Strictness()
+        self.programs: DevicePrograms | None = None  # None before the first
+        self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
+        self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
+        self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
+        self.deferrals: Deferrals | None = None  # what ranks have put off; None: nothing so far
+        self.recordings = 0  # in the making
+        self.main = Context(self, rank=0)
+        self._sites: dict[tuple[int, int], tuple[int, types.CodeType]] = {}
+        self.is_open = True
+        self._thread = threading.get_ident()
+        self._describe()
+
+    def _describe(self) -> None:
+        about = json.loads(go.DescribeWorld(self.handle))
+        self.topology: str = about["topology"]
+        self.spec: dict[str, Any] = about["spec"]
+        self.ccl: dict[str, Any] = about["ccl"]
+        self.sips: int = about["sips"]
+        self.algorithm: str = about["algorithm"]
+        self.world_size: int = about["world_size"]
+        self._load_kernels(about["kernels"])
+
+    def resize(self, topology: str) -> None:
+        """Gives the World, in which nothing is under way, another topology with as many SIPs or more.
+
+        Raises:
+            RuntimeError: something is under way, faults are set, or it is being recorded.
+        """
+        go.ResizeWorld(self.handle, topology)
+        self.programs = None  # those were on the old fabric
+        self._describe()
+
+    def _load_kernels(self, places: dict[str, tuple[str, str, str]]) -> None:
+        """Makes kernels run collectives, as ccl.yaml has it."""
+        if not places:
+            return
+        from torchemu.language import _collective, _machine
+
+        try:
+            machine = _machine.machine_of(self)
+            for collective, place in places.items():
+                machine.kernels[collective] = _collective.load(collective, *place)
+        except BaseException:
+            self.close()
+            raise
+
+    def collectives(self, first: int = 0) -> list[dict[str, Any]]:
+        """The collectives that have completed, from number ``first`` on; times in ps, bandwidths in bytes/s."""
+        return json.loads(go.Collectives(self.handle, first))
+
+    def add_faults(self, faults: str | Iterable[Mapping[str, Any]]) -> None:
+        """Lets things go wrong at simulated times.
+
+        Args:
+            faults: a YAML file, or the entries of one, such as ``{"kill": 2, "at": 3e6}``; times are in nanoseconds.
+
+        Raises:
+            OSError, ValueError: it cannot be read; what is wrong in it, all at once.
+        """
+        if isinstance(faults, str):
+            go.LoadFaults(self.handle, faults)
+        elif entries := [dict(fault) for fault in faults]:
+            go.AddFaults(self.handle, json.dumps({"faults": entries}))  # JSON is YAML
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the World is open, on this thread and in this process, and this is a host's program."""
+        is_host = _context is None or _context.is_host
+        return is_host and self.is_open and self._thread == threading.get_ident() and not go.forked
+
+    def check(self) -> None:
+        """Raises RuntimeError where the World cannot be used."""
+        if _context is not None:
+            _context.refuse()
+        if not self.is_open:
+            raise RuntimeError("the World is closed: its tensors and process groups can no longer be used")
+        go.HostTime(self.handle, 0)  # in a forked child or on another thread the core says what is wrong
+
+    def site(self) -> int:
+        """The number of the place in the program that called into torchemu; see go.AddSite."""
+        frame = _frame_of_program()
+        code = frame.f_code
+        place = id(code), frame.f_lasti  # a hash of the code would look at all of it
+        known = self._sites.get(place)
+        if known is None:
+            if len(self._sites) == _SITES:
+                self._sites.clear()
+            known = self._sites[place] = go.AddSite(self.handle, call_site()), code  # kept: no other gets its id
+        return known[0]
+
+    def take_turns(self) -> None:
+        """Does what ranks have put off and can be done, and lets device programs go on that can."""
+        if self.deferrals is not None:
+            self.deferrals.compute_due()
+        if self.programs is not None:
+            self.programs.take_turns()
+
+    def abandon_programs(self, why: str) -> None:
+        """Ends device programs, with an error."""
+        if self.programs is not None:
+            self.programs.abandon(why)
+
+    def close(self) -> None:
+        """Frees the World; its tensors and groups can no longer be used. What numpy() gave stays valid."""
+        self.main.children.clear()  # those that have not run by now never will
+        self.abandon_programs("the World is closed")
+        go.CloseWorld(self.handle)
+        self.is_open = False
+        self.lent.forget()
+
+
+def call_site() -> str:
+    """The place in the program that called into torchemu."""
+    frame = _frame_of_program()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def _frame_of_program() -> types.FrameType:
+    """The innermost frame that is not this package's. To be called by what other functions of the package call."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+class Process(Protocol):
+    """What a rank has of its own in the interpreter, as if it were a process, where ranks are isolated so far:
+    modules, environment, random state, … See torchemu.launch.
+
+    Attributes:
+        key: what decides the rank's random numbers.
+        signals_due: the numbers of signals that the rank has got and not yet handled.
+    """
+
+    key: str
+    signals_due: list[int]
+
+    def handle_signals(self) -> None:
+        """Calls the rank's handlers of the signals that are due."""
+
+    def enter(self) -> None:
+        """Puts it in place; called at every switch to the rank."""
+
+    def call(self, fn: Callable[..., Any], rank: int, *args: Any) -> None:
+        """Runs the program of the rank."""
+
+    def hush(self) -> None:
+        """Lets nobody see what is printed from now on: the program has ended, and only its threads are left."""
+
+    def spawned(
+        self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Any]
+    ) -> tuple[Callable[..., Any], Sequence[Process]]:
+        """What to call in ranks that this one starts for a call, and their processes, with what each begins with."""
+
+    def birth(self, forked: bool) -> Any:
+        """What a process that this one starts now begins with; a forked one, as a copy of it."""
+
+
+class DevicePrograms(Protocol):
+    """The device programs of a World; see torchemu.language."""
+
+    def take_turns(self) -> None:
+        """Lets those go on that can without time passing."""
+
+    def abandon(self, why: str) -> None:
+        """Ends them, with an error."""
+
+
+class Children(Protocol):
+    """Ranks that one has spawned and not waited for."""
+
+    def context_of(self, pid: int) -> Context | None:
+        """That of the rank whose process has this number; None where there is no such one."""
+
+    def are_ours(self) -> bool:
+        """Whether it is the running thread that runs them while it waits."""
+
+    def advance(self, until: int = 0) -> None:
+        """Runs them until what is behind the handle has ended, or they have."""
+
+
+class Context:
+    """What belongs to one rank: in a real cluster, to one process.
+
+    Attributes:
+        pid: the number of that process; the system knows that of a program which was not spawned only.
+        node: the SIPs of its node, which are its program's devices 0, 1, …; None is all of the World.
+        device, first_device: the numbers of the current device, and of that which threads begin with.
+        task: the number in the scheduler of the thread that runs when the rank does; its own is the main program's.
+        threads: those that it has besides; None before the first.
+        is_host: it is the host's program that runs, and not a device program on its behalf; see language.inside.
+    """
+
+    is_host = True
+
+    def __init__(
+        self,
+        world: World,
+        rank: int,
+        tasks: Tasks | None = None,
+        parent: Context | None = None,
+        process: Process | None = None,
+    ) -> None:
+        self.world = world
+        self.rank = rank
+        self.node: range | None = None
+        self.device = self.first_device = rank
+        self.pid = os.getpid() if tasks is None else next(world.pids)
+        self.tasks = tasks
+        self.parent = parent
+        self.process = process
+        self.children: list[Children] = []
+        self.casts = False  # whether operations convert their operands; see _tensor.autocasting
+        self.own: dict[object, Any] = {}  # by whom it is for; see torchemu.runtime.rank_local
+        self.of_thread: dict[object, Any] = {}  # as own, but the running thread's
+        self.task = rank
+        self.threads: Threads | None = None
+        self.deadlock: DeadlockError | None = None  # that its main program has been told
+        self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
+        self.group: ProcessGroup | None = None
+        self.stream: int = go.DefaultStream(world.handle, rank)
+
+    def refuse(self) -> None:
+        """Raises RuntimeError where a device program runs instead of the host's."""
+
+    @property
+    def own_device(self) -> int:
+        """The number, on its node, of the SIP that the rank is on, whichever is current."""
+        return self.rank if self.node is None else self.rank - self.node.start
+
+    def settle_on(self, node: range) -> None:
+        """Puts the rank on a node, of these SIPs."""
+        self.node = node
+        self.device = self.first_device = self.rank - node.start
+
+    def of_ranks(self) -> ProcessGroup | None:
+        """The default group, where spawned ranks can have it too: a single worker's shards are not ranks to spawn,
+        and a group that is not on the fabric belongs to who made it."""
+        group = self.group or self.inherited
+        return None if group is None or group.sharded or not group.handle else group
+
+    def wait(self, waitable: int) -> bool:
+        """Blocks this rank until the work, or what is pending on the tensor, behind the handle has ended.
+
+        Returns:
+            Whether it is known that nothing is under way any more on the tensor's memory.
+        """
+        for children in tuple(self.children):
+            if children.are_ours():
+                children.advance(waitable)
+        if self.tasks is not None:
+            return self.tasks.wait(self.task, waitable)
+        while not go.Await(self.world.handle, self.rank, waitable):
+            self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
+        return False
+
+    def wait_within(self, waitable: int) -> None:
+        """As wait, for what other threads of the rank bring about.
+
+        Raises:
+            DeadlockError: the main program has been told that this does not come, and waits again: to end, mostly.
+        """
+        if self.deadlock is not None and self.task == self.rank and not go.IsDone(waitable):
+            raise self.deadlock
+        self.wait(waitable)
+
+    def wait_for_launch(self, number: int) -> None:
+        """Blocks the running rank until a launch of this one, a kernel or the like, has ended."""
+        end = go.LaunchEnd(self.world.handle, self.rank, number)
+        if end:
+            try:
+                current().wait(end)
+            finally:
+                go.Release(end)
+
+    def wait_for_all(self) -> None:
+        """Blocks a program outside of any spawn until all that it has issued has ended."""
+        while not go.AwaitAll(self.world.handle, self.rank):
+            self.world.take_turns()
+
+
+_world: World | None = None
+_context: Context | None = None
+
+
+def current() -> Context:
+    """The context of the running rank; opens the default World when none is open."""
+    return _context if _context is not None else current_world().main
+
+
+def current_world() -> World:
+    """The open World; the default one when none is."""
+    global _world
+    if _world is None:
+        _world = World()
+    return _world
+
+
+def switch_to(context: Context | None) -> Context | None:
+    """Makes context that of the running code, and returns the one before."""
+    global _context
+    before, _context = _context, context
+    if context is not None and context.process is not None:
+        context.process.enter()
+    return before
+
+
+def running() -> Context | None:
+    """The context of the running rank; None outside of any."""
+    return _context
+
+
+def present() -> Context | None:
+    """The context of the running rank; None where no World is open."""
+    return _context if _context is not None or _world is None else _world.main
+
+
+def process() -> Process | None:
+    """What the running rank has of its own in the interpreter; None where ranks are not isolated."""
+    return _context.process if _context is not None else None
+
+
+@contextlib.contextmanager
+def opened(
+    topology: str | os.PathLike[str] = DEFAULT_TOPOLOGY,
+    ccl: str | os.PathLike[str] = "",
+    strictness: Strictness | None = None,
+) -> Iterator[World]:
+    """A World of its own for the duration of a with block; the one before is current again after it."""
+    global _world
+    before, _world = _world, World(topology, ccl, strictness)
+    context = switch_to(None)
+    try:
+        yield _world
+    finally:
+        _world.close()
+        _world = before
+        switch_to(context)

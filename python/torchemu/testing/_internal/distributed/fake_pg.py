@@ -1,7 +1,0 @@
-"""Where PyTorch has the store that programs give to the backend fake."""
-
-from __future__ import annotations
-
-from torchemu.distributed._fake import FakeStore as FakeStore
-
-__all__ = ["FakeStore"]
