@@ -31,19 +31,25 @@ def _meant(name: str) -> str | None:
     if package != __name__ or not rest:
         return None
     first, dot, deeper = rest.partition(".")
-    folder = sys.modules[__name__].__path__
-    if first == "_core" or importlib.machinery.PathFinder.find_spec(f"{__name__}.{first}", folder) is not None:
+    if _is_here(first):
         return None
     return _ELSEWHERE.get(first, f"{_NAMES}.{first}") + dot + deeper
+
+
+def _is_here(name: str) -> bool:
+    folder = sys.modules[__name__].__path__
+    return name == "_core" or importlib.machinery.PathFinder.find_spec(f"{__name__}.{name}", folder) is not None
 
 
 sys.meta_path.insert(0, AliasFinder(_meant))
 
 
 def __getattr__(name: str) -> Any:
-    """A name of the front end."""
+    """A module here that is not loaded yet, or a name of the front end."""
     if name.startswith("_") and name not in ("__version__", "__all__") and not name.startswith("_foreach_"):
         raise AttributeError(f"torchemu has no {name!r}")
+    if _is_here(name) or name in _ELSEWHERE:
+        return importlib.import_module(f"{__name__}.{name}")
     return getattr(importlib.import_module(_NAMES), name)
 
 

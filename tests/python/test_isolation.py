@@ -135,8 +135,9 @@ def test_a_library_is_compiled_once_and_run_in_each_rank(tmp_path: Path) -> None
 def test_standard_library_and_torch_are_everybodys(tmp_path: Path) -> None:
     text = """
         import json, numpy, torchemu
-        assert torch is torchemu and torch.distributed is dist and dist is torchemu.distributed
-        assert torch.__spec__.name == "torchemu" and dist.__spec__.name == "torchemu.distributed"
+        assert torch.Tensor is torchemu.Tensor and torch.distributed is dist and dist is torchemu.distributed
+        assert torch.__spec__.name == "torchemu.frontends.numpy"
+        assert dist.__spec__.name == "torchemu.frontends.numpy.distributed"
         print(id(json), id(numpy), id(torch), id(torch.multiprocessing))
     """
     assert len(set(lines(ranks(tmp_path, text)))) == 1

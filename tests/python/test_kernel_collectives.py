@@ -18,7 +18,7 @@ from torchemu.multiprocessing import ProcessRaisedException
 
 dist = torch.distributed
 
-SHIPPED = ROOT / "python" / "torchemu" / "kernels"
+SHIPPED = ROOT / "python" / "torchemu" / "language" / "kernels"
 ALL_REDUCES = {"ring": "ring.py:all_reduce", "one_shot": "shots.py:one_shot", "two_shot": "shots.py:two_shot"}
 WORLDS = [1, 2, 3, 4, 8, 16]
 

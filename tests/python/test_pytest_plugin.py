@@ -103,7 +103,7 @@ def test_import_torch_within_ranks(run: Run) -> None:
         @torchemu.distributed(world_size=2)
         def test_torch():
             import torch as inner, torch.distributed
-            assert inner is torchemu and torch.distributed is dist
+            assert inner.Tensor is torchemu.Tensor and torch.distributed is dist
 
         def test_outside():
             assert "torch" not in sys.modules or sys.modules["torch"] is not torchemu
@@ -448,7 +448,7 @@ def test_plugin_is_light() -> None:
     code = "import sys, torchemu.pytest_plugin as p; print(sorted({'numpy', 'greenlet', 'json'} & sys.modules.keys()),"
     code += " sorted(m for m in sys.modules if m.startswith('torchemu')))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out == "[] ['torchemu', 'torchemu.pytest_plugin']\n"
+    assert out == "[] ['torchemu', 'torchemu.aliases', 'torchemu.pytest_plugin']\n"
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])
@@ -463,7 +463,7 @@ def test_torchemu_as_torch(pytester: pytest.Pytester, setting: str) -> None:
         def test_it():
             tensor = library.ones(2)
             library.dist.all_reduce(tensor)
-            assert tensor.tolist() == [3, 3] and torch is torchemu
+            assert tensor.tolist() == [3, 3] and torch.Tensor is torchemu.Tensor
     """
     pytester.makepyfile(PREAMBLE.replace("import torchemu as torch\n", "") + textwrap.dedent(text))
     pytester.runpytest_inprocess().assert_outcomes(**({"passed": 1} if setting == "true" else {"skipped": 1}))

@@ -75,7 +75,7 @@ def test_functions_are_in_distributed_c10d() -> None:
 @torchemu.distributed(world_size=1)
 def test_what_pytorch_has_not_keeps_its_name() -> None:
     assert repr(torchemu.errors.DeadlockError) == "<class 'torchemu.errors.DeadlockError'>"
-    assert repr(torchemu.World) == "<class 'torchemu.runtime.World'>"
+    assert repr(torchemu.World) == "<class 'torchemu.runtime.world.World'>"
 
 
 @torchemu.distributed(world_size=1)
@@ -122,7 +122,7 @@ def test_a_module_that_is_loaded_later_gets_the_names_too(monkeypatch: pytest.Mo
     with stand_ins.installed():
         errors = importlib.import_module("torchemu.distributed.elastic.multiprocessing.errors")
         assert errors.record.__module__ == "torch.distributed.elastic.multiprocessing.errors"
-    assert errors.record.__module__ == "torchemu.distributed.elastic.multiprocessing.errors"
+    assert errors.record.__module__ == "torchemu.frontends.numpy.distributed.elastic.multiprocessing.errors"
 
 
 def test_a_module_hides_no_function_of_its_name(tmp_path: Path) -> None:
