@@ -10,7 +10,6 @@ import pytest
 from conftest import NUMPY, OpenWorld, same
 
 import torchemu as torch
-from torchemu import runtime
 from torchemu.distributed import ReduceOp
 
 dist = torch.distributed
@@ -384,7 +383,7 @@ def test_places_in_code_that_the_program_makes_as_it_goes(
     open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Codes that are gone give their places in memory to others, and none its line."""
-    monkeypatch.setattr(runtime, "_SITES", 7)
+    monkeypatch.setattr("torchemu.runtime.world._SITES", 7)
 
     def worker(rank: int) -> None:
         for line in range(30 + (rank == 0)):
