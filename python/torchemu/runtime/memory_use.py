@@ -55,8 +55,8 @@ class Use:
         """Storages now."""
         return len(self._pieces)
 
-    def take(self, storage: Any, nbytes: int) -> None:
-        """Counts a storage until it is gone.
+    def take(self, storage: Any, nbytes: int) -> _Piece:
+        """Counts a storage until it is gone. Returns what resize takes.
 
         Raises:
             OutOfMemoryError: the device has not so much memory left.
@@ -71,6 +71,23 @@ class Use:
             self.peak = self.allocated
         if self.allocator is not None:
             self.allocator(storage)
+        if self._world.recordings:
+            self._record()
+        return piece
+
+    def resize(self, piece: _Piece, nbytes: int) -> None:
+        """Counts a storage anew that has another size.
+
+        Raises:
+            OutOfMemoryError: the device has not so much memory left.
+        """
+        more = -(-nbytes // _BLOCK) * _BLOCK - piece.nbytes
+        if more > 0:
+            self.check(more)
+            self.taken += more
+        piece.nbytes += more
+        self.allocated += more
+        self.peak = max(self.peak, self.allocated)
         if self._world.recordings:
             self._record()
 

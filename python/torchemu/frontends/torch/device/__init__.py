@@ -1,0 +1,48 @@
+"""Simulated devices under the installed PyTorch: ``cuda`` is a name on memory of the CPU, and operations take time.
+
+See DESIGN.md, "The installed PyTorch's devices".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from torchemu.frontends.torch.device import casts, cuda, foreach, storages, tensors
+from torchemu.frontends.torch.device.dispatch import RankMode
+from torchemu.frontends.torch.device.ground import Context
+from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.places import made_on as made_on
+
+_replaced: Replacements | None = None
+
+
+def install() -> None:
+    """Gives torch.Tensor, torch.cuda and the like the simulated devices, for the whole process. Only once."""
+    global _replaced
+    if _replaced is not None:
+        return
+    _replaced = Replacements()
+    tensors.put(_replaced)
+    storages.put(_replaced)
+    cuda.put(_replaced)
+    foreach.put(_replaced)
+    casts.put(_replaced)
+
+
+def uninstall() -> None:
+    """Takes back what install has done."""
+    global _replaced
+    if _replaced is not None:
+        _replaced.take_back()
+        _replaced = None
+
+
+@contextlib.contextmanager
+def running(rank: Context | None = None) -> Iterator[RankMode]:
+    """Makes operations of the calling thread those of a rank: the running one where none is given."""
+    install()
+    mode = RankMode(rank)
+    casts.ask()
+    with mode:
+        yield mode

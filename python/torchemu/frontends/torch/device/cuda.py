@@ -1,0 +1,285 @@
+"""torch.cuda and torch.accelerator: their functions, on the simulated devices of the running rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+
+from torchemu.frontends.torch.device import generators, memory, places, streams
+from torchemu.frontends.torch.device.ground import context, memory_use
+from torchemu.frontends.torch.device.patches import Replacements
+
+_CAPABILITY = (9, 0)
+"""What programs ask for: from 8.0 on a device has bfloat16, from 8.9 on eight-bit floats. These have both."""
+
+
+@dataclass(frozen=True)
+class Properties:
+    """A device.
+
+    Attributes:
+        name: with the topology's.
+        major, minor: the capability.
+        total_memory: bytes of all of its cubes' memories.
+        multi_processor_count: its PEs.
+        shared_memory_per_block: bytes of a PE's scratch memory.
+        warp_size: 1: PEs have no threads that run in step.
+    """
+
+    name: str
+    total_memory: int
+    multi_processor_count: int
+    shared_memory_per_block: int
+    major: int = _CAPABILITY[0]
+    minor: int = _CAPABILITY[1]
+    warp_size: int = 1
+    is_integrated: bool = False
+    is_multi_gpu_board: bool = False
+    max_threads_per_multi_processor: int = 1
+    regs_per_multiprocessor: int = 0
+    L2_cache_size: int = 0
+    gcnArchName: str = ""  # noqa: N815 (PyTorch's name)
+
+
+def properties(device: Any = None) -> Properties:
+    """Returns what a device is; all of a topology are alike."""
+    places.meant(device)
+    spec = context().world.spec
+    mesh, layout = spec["sip"]["cube_mesh"], spec["cube"]["pe_layout"]
+    scratch = int(spec["pe"]["scratch_kib"] * 1024)
+    return Properties(
+        name=f"AHBM SIP ({spec['name']})",
+        total_memory=memory_use.current().capacity,
+        multi_processor_count=mesh["w"] * mesh["h"] * layout["pe_per_corner"] * len(layout["corners"]),
+        shared_memory_per_block=scratch,
+    )
+
+
+def set_device(device: Any) -> None:
+    """Makes a device the current one of the running thread."""
+    meant = places.meant(device)
+    if meant is not None and places.is_simulated(meant) and meant.index is not None:
+        context().device = meant.index
+
+
+def _set_index(index: int) -> None:
+    if index >= 0:
+        set_device(index)
+
+
+def _exchange(index: int) -> int:
+    """Makes a device the current one, unless the number is negative, and returns the one before."""
+    before = context().device
+    _set_index(index)
+    return before if index >= 0 else -1
+
+
+def current_device() -> int:
+    """Returns the number of the current device."""
+    return context().device
+
+
+def refused(name: str, why: str) -> Callable[..., NoReturn]:
+    """Makes a function that refuses, in a line, what simulated devices do not do."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError(f"{name}: {why}")
+
+    return refuse
+
+
+class Graph:
+    """torch.cuda.CUDAGraph: refused."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise RuntimeError("torch.cuda.CUDAGraph: a simulated device captures no graphs; call the functions themselves")
+
+
+def _ranges() -> dict[str, Callable[..., Any]]:
+    """torch.cuda.nvtx: how deep ranges are nested, and nothing else."""
+    depth = [0]
+
+    def push(message: str = "", *_: Any, **__: Any) -> int:
+        depth[0] += 1
+        return depth[0] - 1
+
+    def pop() -> int:
+        depth[0] -= 1
+        return depth[0]
+
+    return {
+        "range_push": push,
+        "range_pop": pop,
+        "range_start": lambda *_: 0,
+        "range_end": lambda *_: None,
+        "mark": lambda *_: None,
+    }
+
+
+def _memory_info(device: Any = None) -> tuple[int, int]:
+    return memory.info(device)
+
+
+def _seed_all(seed: int) -> None:
+    for number in range(places.count()):
+        generators.default(number).manual_seed(seed)
+
+
+def _index(device: Any) -> int:
+    meant = places.meant("cuda" if device is None else device)
+    return current_device() if meant is None or meant.index is None else meant.index
+
+
+def _random() -> dict[str, Callable[..., Any]]:
+    """The functions about generators."""
+
+    def states() -> list[torch.Tensor]:
+        return [generators.default(i).get_state() for i in range(places.count())]
+
+    def set_states(new: Any) -> None:
+        for number, state in enumerate(new):
+            generators.default(number).set_state(state)
+
+    def seed() -> None:
+        generators.default(current_device()).seed()
+
+    def seed_all() -> None:
+        _seed_all(generators.default(current_device()).seed())
+
+    return {
+        "manual_seed": lambda seed: generators.default(current_device()).manual_seed(int(seed)) and None,
+        "manual_seed_all": lambda seed: _seed_all(int(seed)),
+        "seed": seed,
+        "seed_all": seed_all,
+        "initial_seed": lambda: generators.default(current_device()).initial_seed(),
+        "get_rng_state": lambda device="cuda": generators.default(_index(device)).get_state(),
+        "set_rng_state": lambda state, device="cuda": generators.default(_index(device)).set_state(state) and None,
+        "get_rng_state_all": states,
+        "set_rng_state_all": set_states,
+    }
+
+
+def put(replaced: Replacements) -> None:
+    """Puts all of it in place."""
+    cuda = torch.cuda
+    yes, no, nothing = (lambda *_, **__: True), (lambda *_, **__: False), (lambda *_, **__: None)
+    replaced.put_all(
+        torch._C,
+        {
+            "_cuda_getDevice": current_device,
+            "_cuda_setDevice": _set_index,
+            "_cuda_exchangeDevice": _exchange,
+            "_cuda_maybeExchangeDevice": _exchange,
+            "_cuda_getDeviceCount": places.count,
+            "_cuda_synchronize": streams.synchronize,
+            "_cuda_memoryStats": memory.stats,
+            "_cuda_resetPeakMemoryStats": memory.reset_peak,
+            "_cuda_resetAccumulatedMemoryStats": memory.reset_accumulated,
+            "_cuda_emptyCache": nothing,
+            "_cuda_setMemoryFraction": memory.set_fraction,
+            "_cuda_getMemoryFraction": memory.fraction,
+            "_cuda_getCompiledVersion": lambda: 0,
+            "_cuda_getArchFlags": lambda: "",
+            "_cuda_isInBadFork": no,
+            "_cuda_ipc_collect": nothing,
+            "_cuda_isCurrentStreamCapturing": no,
+        },
+    )
+    random = _random()
+    replaced.put_all(cuda.random, random)
+    replaced.put_all(cuda, random)
+    replaced.put_all(
+        cuda,
+        {
+            "is_available": yes,
+            "device_count": places.count,
+            "_device_count_nvml": places.count,
+            "_initialized": True,
+            "_is_in_bad_fork": no,
+            "current_device": current_device,
+            "set_device": set_device,
+            "_exchange_device": _exchange,
+            "_maybe_exchange_device": _exchange,
+            "get_device_properties": properties,
+            "get_device_name": lambda device=None: properties(device).name,
+            "get_device_capability": lambda device=None: _CAPABILITY,
+            "get_arch_list": list,
+            "is_bf16_supported": yes,
+            "is_tf32_supported": no,
+            "can_device_access_peer": lambda device, peer: _index(device) != _index(peer),
+            "Stream": streams.Stream,
+            "ExternalStream": streams.Stream,
+            "Event": streams.Event,
+            "current_stream": streams.current_stream,
+            "default_stream": streams.default_stream,
+            "set_stream": streams.set_stream,
+            "synchronize": streams.synchronize,
+            "default_generators": generators.Defaults(),
+            "empty_cache": nothing,
+            "ipc_collect": nothing,
+            "mem_get_info": _memory_info,
+            "is_current_stream_capturing": no,
+            "CUDAGraph": Graph,
+            "get_sync_debug_mode": lambda: 0,
+            "set_sync_debug_mode": nothing,
+        },
+    )
+    replaced.put(cuda.memory, "mem_get_info", _memory_info)
+    replaced.put(cuda.streams, "Stream", streams.Stream)
+    replaced.put(cuda.streams, "Event", streams.Event)
+    replaced.put(cuda.graphs, "is_current_stream_capturing", no)
+    replaced.put(cuda.graphs, "CUDAGraph", Graph)
+    replaced.put(cuda.graphs.graph, "__init__", Graph.__init__)
+    replaced.put_all(cuda.nvtx, _ranges())
+    for module in (cuda, cuda.memory):
+        for name in (
+            "memory_snapshot",
+            "_record_memory_history",
+            "caching_allocator_alloc",
+            "caching_allocator_delete",
+        ):
+            if hasattr(module, name):
+                replaced.put(
+                    module, name, refused(f"torch.cuda.{name}", "a simulated device's memory has no allocator")
+                )
+    replaced.put_all(torch, {"Stream": streams.Stream, "Event": streams.DeviceEvent, "Generator": generators.Generator})
+    replaced.put(torch.backends.cudnn, "is_acceptable", no)
+    _put_accelerator(replaced)
+
+
+def _put_accelerator(replaced: Replacements) -> None:
+    """Puts what torch.accelerator stands on in place."""
+    where = torch.device("cuda")
+    found: Any = lambda *_: where  # noqa: E731
+    replaced.put_all(
+        torch._C,
+        {
+            "_get_accelerator": found,
+            "_accelerator_getAccelerator": found,
+            "_accelerator_getDeviceIndex": current_device,
+            "_accelerator_setDeviceIndex": _set_index,
+            "_accelerator_getStream": streams.current_stream,
+            "_accelerator_setStream": streams.set_stream,
+            "_accelerator_synchronizeDevice": streams.synchronize,
+            "_accelerator_exchangeDevice": _exchange,
+            "_accelerator_maybeExchangeDevice": _exchange,
+            "_accelerator_getDeviceStats": memory.stats,
+            "_accelerator_resetPeakStats": memory.reset_peak,
+            "_accelerator_resetAccumulatedStats": memory.reset_accumulated,
+            "_accelerator_emptyCache": lambda *_: None,
+            "_accelerator_getMemoryInfo": _memory_info,
+            "_accelerator_isAllocatorInitialized": lambda: True,
+        },
+    )
+    replaced.put_all(
+        torch.accelerator,
+        {
+            "is_available": lambda: True,
+            "device_count": places.count,
+            "current_accelerator": lambda check_available=False: where,
+            "get_device_capability": lambda device=None: {"supported_dtypes": set()},
+        },
+    )

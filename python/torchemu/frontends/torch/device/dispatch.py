@@ -1,0 +1,246 @@
+"""Every operation of a rank, below autograd: where its results are, and what it takes of the rank's device.
+
+A dispatch mode, on each thread of a rank, sees operations as they would reach a device. It asks the CPU's kernels for
+the results, names the storages that they come in, and puts a kernel on the rank's current stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchemu.frontends.torch.device import generators, mixing, places, products
+from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
+from torchemu.frontends.torch.device.operations import KNOWN, PLAIN, RUN, Operation, learned, result_place
+from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
+
+_AHEAD = 8192
+"""Launches that a rank may be ahead of its device. With more, its host waits."""
+
+_LOOK = 1023
+"""The launches after which a rank looks how far it is ahead, less one: a mask."""
+
+launch_kernel = go.LaunchKernel
+
+_NOTHING: dict[str, Any] = {}
+
+
+class RankMode(TorchDispatchMode):
+    """What sees the operations of a rank's thread.
+
+    Args:
+        rank: whose they are; None is whoever runs.
+
+    Attributes:
+        use: the memory that the rank's tensors take.
+    """
+
+    def __init__(self, rank: Context | None = None) -> None:
+        super().__init__()
+        self.rank = context() if rank is None else rank
+        self.use = memory_use.current()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        op = KNOWN.get(func) or learned(func)
+        if types and not all(map(_is_plain, types)):
+            return func(*args, **(kwargs or {})) if FakeTensor in types else NotImplemented
+        return op.run(self, op, args, kwargs or _NOTHING)
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Says that the mode is none that a compiler sees: PyTorch would wrap each call."""
+        return False
+
+    # what operations do, by kind
+
+    def foreign(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Calls what is no operation of a device."""
+        return op.func(*args, **kwargs)
+
+    def view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Calls what looks at no element: the result is in the same memory."""
+        return op.compute(*args, **kwargs)
+
+    def composite(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Takes an operation apart that is made of others, as autograd would have done."""
+        with self:
+            out = op.func.decompose(*args, **kwargs)
+        return self.kernel(op, args, kwargs) if out is NotImplemented else out
+
+    def kernel(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Computes, and charges the device of the operands."""
+        at, nbytes = op.survey(args, kwargs)
+        if at is None:
+            return op.compute(*args, **kwargs)
+        if op.random:
+            out = generators.computed(op, args, kwargs, args[0] if args else None)
+        else:
+            out = op.compute(*args, **kwargs)
+        return self.made(op, args, kwargs, out, at, nbytes)
+
+    def made(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any], out: Any, at: Place, nbytes: int) -> Any:
+        """Names what an operation has made, and charges for it. Returns it."""
+        if op.flops is not None:
+            self.settle(out, at)
+            self.launch(op.name, *products.charge(op, args, kwargs, out))
+            return out
+        if out.__class__ is torch.Tensor:
+            flops = out.numel()
+            if not op.in_place:
+                storage = out.untyped_storage()
+                if getattr(storage, "_place", None) is None:
+                    self.put(storage, at)
+                nbytes += out.nbytes
+        else:
+            more, flops = (0, nbytes // 4) if op.in_place else self.settle(out, at)
+            nbytes += more
+        self.launch(op.name, nbytes, flops, "vector")
+        return out
+
+    def read(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Computes what the host needs to know: it waits for all that is on the stream."""
+        at, nbytes = op.survey(args, kwargs)
+        if at is None:
+            return op.compute(*args, **kwargs)
+        if op.works:
+            self.launch(op.name, nbytes, nbytes // 4, "vector")
+        self.catch_up()
+        out = op.compute(*args, **kwargs)
+        self.settle(out, at)
+        return out
+
+    def factory(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Makes a tensor on the device that is asked for, or that of a tensor which it is to be like."""
+        like = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        at, device = result_place(kwargs, places.of(like) if like is not None else None, like is not None)
+        pinned = kwargs.get("pin_memory")
+        if device is not None or pinned:
+            kwargs = (
+                {**kwargs, "device": device, "pin_memory": False}
+                if "pin_memory" in kwargs
+                else {**kwargs, "device": device}
+            )
+        try:
+            if at is not None and op.random:
+                out = generators.computed(op, args, kwargs, like)
+            else:
+                if op.random:
+                    generators.check_host(kwargs)
+                out = op.compute(*args, **kwargs)
+        except RuntimeError as error:
+            raise (self.shortage(error) if at is not None else error) from None
+        if pinned:
+            out.untyped_storage()._pinned = True
+        if at is None:
+            return out
+        nbytes, flops = self.settle(out, at)
+        if op.works:
+            self.launch(op.name, nbytes, flops, "vector")
+        return out
+
+    def move(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Copies elements, on a device, or between one and the host."""
+        if op.name == "_to_copy":
+            source, target = args[0], None
+            to, device = result_place(kwargs, places.of(source), True)
+            if device is not None:
+                kwargs = {**kwargs, "device": device}
+        else:
+            target, source = args[0], args[1]
+            to = places.of(target)
+        at = places.of(source)
+        late = kwargs.get("non_blocking") or (op.name == "copy_" and len(args) > 2 and args[2])
+        if at is not None and to is None and not late:
+            self.catch_up_after_copy(size(source))
+        out = op.compute(*args, **kwargs)
+        if to is not None and target is None:
+            self.settle(out, to)
+        if at is not None and to is not None:
+            self.launch(op.name, size(source) + size(out), 0, "vector")
+        elif to is not None:
+            go.LaunchCopy(self.rank.stream, size(out), False)
+        elif at is not None and late:
+            go.LaunchCopy(self.rank.stream, size(out), True)
+        return out
+
+    # names and memory
+
+    def put(self, storage: Any, at: Place) -> None:
+        """Puts a new storage on a device.
+
+        Raises:
+            torch.OutOfMemoryError: the device has not so much memory left.
+        """
+        storage._place = at
+        try:
+            storage._piece = self.use.take(storage, storage.nbytes())
+        except OutOfMemoryError as error:
+            raise torch.OutOfMemoryError(str(error)) from None
+
+    def settle(self, out: Any, at: Place) -> tuple[int, int]:
+        """Puts results on a device, but such that have a place. Returns their bytes and how many elements they have."""
+        nbytes = flops = 0
+        for t in (out,) if isinstance(out, torch.Tensor) else out if isinstance(out, (tuple, list)) else ():
+            if isinstance(t, torch.Tensor):
+                if t.layout is not torch.strided:
+                    places.name(t, at)
+                    continue
+                storage = t.untyped_storage()
+                if getattr(storage, "_place", None) is None:
+                    self.put(storage, at)
+                nbytes += t.nbytes
+                flops += t.numel()
+        return nbytes, flops
+
+    def shortage(self, error: RuntimeError) -> Exception:
+        """Returns the device's error for one of the host's memory."""
+        text = str(error)
+        if "DefaultCPUAllocator" not in text:
+            return error
+        wanted = [int(word) for word in text.replace(".", " ").split() if word.isdecimal()]
+        try:
+            self.use.check(max(wanted, default=0))
+        except OutOfMemoryError as shortage:
+            return torch.OutOfMemoryError(str(shortage))
+        return error
+
+    # time
+
+    def launch(self, name: str, nbytes: int, flops: int, unit: str) -> None:
+        """Puts a kernel on the rank's current stream."""
+        number = launch_kernel(self.rank.stream, name, nbytes, flops, unit)
+        if number & _LOOK == 0 and number > _AHEAD:
+            self.rank.wait_for_launch(number - _AHEAD + _LOOK)
+
+    def catch_up(self) -> None:
+        """Makes the host wait until all has ended that is on the rank's current stream."""
+        event = go.StreamRecord(self.rank.stream)
+        try:
+            self.rank.wait(event)
+        finally:
+            go.Release(event)
+
+    def catch_up_after_copy(self, nbytes: int) -> None:
+        """Copies so many bytes to the host, which waits for them."""
+        go.LaunchCopy(self.rank.stream, nbytes, True)
+        self.catch_up()
+
+
+def size(tensor: torch.Tensor) -> int:
+    """Returns the bytes of a tensor; 0 of a sparse one, whose parts are tensors."""
+    return int(tensor.nbytes) if tensor.layout is torch.strided else 0
+
+
+def _is_plain(kind: Any) -> bool:
+    return kind in PLAIN or kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
+
+
+from torch._subclasses.fake_tensor import FakeTensor  # noqa: E402 (it takes long, and needs nothing of the above)
+
+for _kind in ("foreign", "view", "composite", "kernel", "read", "factory", "move"):
+    RUN[_kind] = getattr(RankMode, _kind)
+
+__all__ = ["HOST", "STATED_HOST", "RankMode", "mixing"]

@@ -1,0 +1,83 @@
+"""torch.cuda's figures of memory, in the shape in which PyTorch's C++ code has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device.ground import memory_use
+
+_IN_POOLS = (
+    "allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
+    "inactive_split_bytes", "requested_bytes",
+)  # fmt: skip
+_COUNTS = ("oversize_allocations", "oversize_segments")
+_NUMBERS = (
+    "num_alloc_retries", "num_ooms", "max_split_size", "num_sync_all_streams", "num_device_alloc", "num_device_free",
+)  # fmt: skip
+_BYTES = ("allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes")
+_PIECES = ("allocation", "segment", "active")
+
+
+def _use(device: int | None) -> memory_use.Use | None:
+    """That of the rank's device; None for another one, on which it has nothing."""
+    if device is not None and device != places.here().number:
+        return None
+    use = memory_use.current()
+    use.settle()
+    return use
+
+
+def _figure(current: int = 0, peak: int = 0, allocated: int = 0) -> dict[str, int]:
+    return {"current": current, "peak": peak, "allocated": allocated, "freed": allocated - current}
+
+
+def stats(device: int | None = None) -> dict[str, Any]:
+    """Returns the figures of a device. Nothing is kept back for later: reserved is allocated."""
+    use = _use(device)
+    found: dict[str, Any] = {}
+    for name in _IN_POOLS:
+        figure = _figure()
+        if use is not None and name in _BYTES:
+            figure = _figure(use.allocated, use.peak, use.taken)
+        elif use is not None and name in _PIECES:
+            figure = _figure(use.count, use.count, use.count)
+        found[name] = {"all": figure, "small_pool": _figure(), "large_pool": dict(figure)}
+    found.update({name: _figure() for name in _COUNTS})
+    found.update(dict.fromkeys(_NUMBERS, 0))
+    return found
+
+
+def reset_peak(device: int | None = None) -> None:
+    """Begins to look for the highest use anew."""
+    use = _use(device)
+    if use is not None:
+        use.reset_peak()
+
+
+def reset_accumulated(device: int | None = None) -> None:
+    """Begins to count all bytes that were ever taken anew."""
+    use = _use(device)
+    if use is not None:
+        use.taken = use.allocated
+
+
+def info(device: Any = None) -> tuple[int, int]:
+    """Returns the bytes that are free, and all bytes of a device."""
+    capacity = memory_use.current().capacity
+    meant = places.meant(device)
+    use = _use(None if meant is None else meant.index)
+    return capacity - (0 if use is None else use.allocated), capacity
+
+
+def set_fraction(fraction: float, device: int | None = None) -> None:
+    """Sets the share of the device's memory that the rank may take."""
+    use = _use(device)
+    if use is not None:
+        use.fraction = fraction
+
+
+def fraction(device: int | None = None) -> float:
+    """Returns the share of the device's memory that the rank may take."""
+    use = _use(device)
+    return 1.0 if use is None else use.fraction

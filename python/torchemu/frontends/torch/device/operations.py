@@ -1,0 +1,201 @@
+"""The operations that PyTorch hands down, by what they do to devices: a table that fills itself from their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import torch
+
+from torchemu.frontends.torch.device import mixing, places, products
+from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
+
+aten = torch.ops.aten
+
+_READS = {
+    "_local_scalar_dense", "equal", "is_nonzero", "nonzero", "nonzero_numpy", "masked_select", "_unique", "_unique2",
+    "unique_dim", "unique_consecutive", "unique_dim_consecutive", "bincount", "allclose", "repeat_interleave",
+}  # fmt: skip
+"""Operations of which the host needs the result, or its size."""
+
+_NO_WORK = {
+    "empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "_unsafe_view", "set_", "resize_",
+    "resize_as_", "_local_scalar_dense", "lift", "lift_fresh", "is_same_size", "sym_size", "sym_stride", "sym_numel",
+    "sym_storage_offset", "size", "stride", "numel", "is_pinned", "prim_device", "device", "layout", "storage_offset",
+    "is_contiguous", "is_strides_like_format", "dim", "requires_grad_", "_has_compatible_shallow_copy_type",
+    "_nested_tensor_size", "record_stream", "is_set_to", "_version", "detach_", "t_", "transpose_", "squeeze_",
+    "unsqueeze_", "as_strided_", "swapaxes_", "swapdims_", "_reshape_alias", "_make_dual", "_fw_primal",
+}  # fmt: skip
+"""Operations that touch no element."""
+
+_MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
+
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+
+_NAMESPACES = ("aten", "prims", "torchvision", "quantized", "mkldnn", "xnnpack")
+"""Those whose operations take time. Others are PyTorch's own bookkeeping, and collectives."""
+
+
+class Operation:
+    """What is known of one overload of an operation.
+
+    Attributes:
+        func: the overload.
+        name: without the namespace.
+        in_place: it writes into its first operand and returns that.
+        random: it draws random numbers.
+        flops: the formula of what its matrix units do; None where it has none.
+        compute: calls the operation, below autograd.
+        run: the mode's method for operations of its kind.
+        costs: what calls have cost, by the shapes and dtypes of their operands.
+    """
+
+    __slots__ = (
+        "compute",
+        "costs",
+        "flops",
+        "func",
+        "in_place",
+        "kind",
+        "lists",
+        "name",
+        "random",
+        "run",
+        "seeded",
+        "works",
+    )
+
+    def __init__(self, func: Any, kind: str) -> None:
+        self.func, self.kind = func, kind
+        self.run: Callable[..., Any] = RUN[kind]
+        self.costs: dict[Any, tuple[int, int, str]] = {}
+        schema = func._schema
+        self.name = schema.name.partition("::")[2]
+        self.lists = any("List" in str(a.type) and "Tensor" in str(a.type) for a in schema.arguments)
+        first = schema.returns[0].alias_info if schema.returns else None
+        self.in_place = first is not None and first.is_write
+        self.random = torch.Tag.nondeterministic_seeded in func.tags
+        self.seeded = seeded(func) if self.random else None
+        self.flops = products.formula(func)
+        self.works = self.name not in _NO_WORK
+        self.compute: Callable[..., Any] = FAST.get(func, func._op)
+
+    def refuse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NoReturn:
+        """Raises what PyTorch raises for operands on several devices."""
+        raise mixing.error(self.func, args, kwargs)
+
+    def survey(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Place | None, int]:
+        """Returns where the operands are, None for the host, and how many bytes they have.
+
+        Raises:
+            RuntimeError: they are on several devices, and the operation does not mix them.
+        """
+        at, host, nbytes = None, False, 0
+        for a in _flat(args, kwargs) if kwargs or self.lists else args:
+            if a.__class__ in PLAIN or isinstance(a, torch.Tensor):
+                if a.layout is _STRIDED:
+                    where = getattr(a.untyped_storage(), "_place", None)
+                    nbytes += a.nbytes
+                else:
+                    where = places.of(a)
+                if where is None:
+                    host = host or a.dim() > 0
+                elif at is None:
+                    at = where
+                elif where is not at and where.number != at.number:
+                    self.refuse(args, kwargs)
+        if at is not None and host:
+            mixing.check(self.func, args, kwargs)
+        return at, nbytes
+
+
+_STRIDED = torch.strided
+
+
+def _flat(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[Any]:
+    """The operands of a call, also those in lists."""
+    for a in (*args, *kwargs.values()):
+        if a.__class__ is list or a.__class__ is tuple:
+            yield from a
+        else:
+            yield a
+
+
+def learned(func: Any) -> Operation:
+    """Adds an overload to the table."""
+    space, _, name = func._schema.name.partition("::")
+    arguments = {a.name for a in func._schema.arguments}
+    if space not in _NAMESPACES or isinstance(func, torch._ops.HigherOrderOperator):
+        kind = "foreign"
+    elif name in _MOVES:
+        kind = "move"
+    elif name in ("is_pinned", "_pin_memory", "pin_memory"):
+        kind = "foreign"
+    elif "device" in arguments:
+        kind = "factory"
+    elif func.is_view or (name in _NO_WORK and name not in _READS):
+        kind = "view"
+    elif name in _READS:
+        kind = "read"
+    elif torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+        kind = "composite"
+    else:
+        kind = "kernel"
+    operation = KNOWN[func] = Operation(func, kind)
+    return operation
+
+
+RUN: dict[str, Callable[..., Any]] = {}
+"""What the mode does with operations, by their kinds."""
+
+KNOWN: dict[Any, Operation] = {}
+"""The operations by their overloads."""
+
+
+def seeded(func: Any) -> Any:
+    """Returns the overload that takes a generator in place of one that does not; None where there is none."""
+    if any(a.name == "generator" for a in func._schema.arguments):
+        return func
+    plain = func._overloadname
+    packet = func._overloadpacket
+    for other in ("generator",) if plain == "default" else (f"{plain}_generator", f"generator_{plain}"):
+        if other in packet.overloads():
+            return getattr(packet, other)
+    return None
+
+
+def _fast() -> dict[Any, Callable[..., Any]]:
+    """The frequent operations by functions of the same arguments that are called in half the time."""
+    functions = torch._C._VariableFunctions
+    found: dict[Any, Callable[..., Any]] = {}
+    for name, overload in (
+        ("add", "Tensor"), ("sub", "Tensor"), ("mul", "Tensor"), ("div", "Tensor"), ("mm", "default"),
+        ("addmm", "default"), ("bmm", "default"), ("relu", "default"), ("t", "default"), ("detach", "default"),
+        ("transpose", "int"), ("threshold_backward", "default"), ("neg", "default"), ("exp", "default"),
+        ("tanh", "default"), ("sigmoid", "default"), ("rsqrt", "default"), ("unsqueeze", "default"),
+        ("select", "int"), ("permute", "default"),
+    ):  # fmt: skip
+        function = getattr(functions, name, None)
+        if function is not None:
+            found[getattr(getattr(aten, name), overload)] = function
+    base = torch._C.TensorBase
+    for name, overload in (("add_", "Tensor"), ("mul_", "Tensor"), ("sub_", "Tensor"), ("div_", "Tensor")):
+        found[getattr(getattr(aten, name), overload)] = getattr(base, name)
+    return found
+
+
+FAST = _fast()
+
+
+def result_place(kwargs: dict[str, Any], at: Place | None, has_operands: bool) -> tuple[Place | None, Any]:
+    """Returns where a new tensor is to be, by a call's device and where its operands are, and the device to ask for."""
+    device = kwargs.get("device")
+    if device is None:
+        return at, None
+    if device.type in places.ACCELERATORS:
+        return places.found(device), HOST
+    if device == STATED_HOST:
+        return None, HOST
+    if device.type == "cpu":
+        return (at if has_operands else places.default_for_code()), HOST
+    return None, device

@@ -1,0 +1,144 @@
+"""Where tensors are: names of devices on storages whose memory is the CPU's.
+
+PyTorch keeps the Python object of a storage as long as its memory, with the attributes that it has. So the name of a
+device is an attribute of the storage, and views of a tensor, detached and saved tensors are where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from torchemu.frontends.torch.device.ground import context
+
+ACCELERATORS = ("cuda", "ahbm")
+"""Types of devices that are simulated. Both mean the SIPs of the rank's node."""
+
+HOST = torch.device("cpu")
+META = torch.device("meta")
+STATED_HOST = torch.device("cpu", 0)
+"""The host in a call by a program. C++ that asks for a tensor where another one is says HOST, also of a named one."""
+
+
+class Place:
+    """A simulated device.
+
+    Attributes:
+        device: its name.
+        number: the device's index.
+    """
+
+    __slots__ = ("device", "number")
+
+    def __init__(self, device: torch.device, number: int) -> None:
+        self.device, self.number = device, number
+
+    def __repr__(self) -> str:
+        return f"Place({self.device})"
+
+
+_PLACES: dict[tuple[str, int], Place] = {}
+
+
+def place(kind: str, number: int) -> Place:
+    """Returns the place of a type of device and an index."""
+    known = _PLACES.get((kind, number))
+    if known is None:
+        known = _PLACES[kind, number] = Place(torch.device(kind, number), number)
+    return known
+
+
+def here(kind: str = "cuda") -> Place:
+    """Returns the current device of the running rank."""
+    return place(kind, context().device)
+
+
+def count() -> int:
+    """Returns how many devices the running rank's program sees: those of its node."""
+    rank = context()
+    return len(rank.node) if rank.node is not None else rank.world.sips
+
+
+def is_simulated(device: torch.device) -> bool:
+    """Reports whether a device is one of the simulated."""
+    return device.type in ACCELERATORS
+
+
+def meant(device: Any) -> torch.device | None:
+    """Returns the device that an argument means, with its index where it is simulated; None for None.
+
+    Raises:
+        AcceleratorError: the rank's node has no such device.
+    """
+    if device is None:
+        return None
+    if not isinstance(device, torch.device):
+        device = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    if device.type in ACCELERATORS:
+        return found(device).device
+    return device
+
+
+def found(device: torch.device) -> Place:
+    """Returns the place of a simulated device; of the current one where it has no index.
+
+    Raises:
+        AcceleratorError: the rank's node has no such device.
+    """
+    if device.index is None:
+        return here(device.type)
+    known = _PLACES.get((device.type, device.index))
+    if known is None or device.index >= count():
+        if device.index >= count():
+            raise torch.AcceleratorError("CUDA error: invalid device ordinal")
+        known = place(device.type, device.index)
+    return known
+
+
+def of_storage(storage: Any) -> Place | None:
+    """Returns where a storage is; None for the host."""
+    return getattr(storage, "_place", None)
+
+
+def of(tensor: torch.Tensor) -> Place | None:
+    """Returns where a tensor is; None for the host, and for what has a device of its own, such as meta.
+
+    A tensor without a storage, sparse or of a subclass that wraps others, has the name itself.
+    """
+    try:
+        return getattr(tensor.untyped_storage(), "_place", None) or getattr(tensor, "_place", None)
+    except (NotImplementedError, RuntimeError):
+        return getattr(tensor, "_place", None)
+
+
+def name(tensor: torch.Tensor, where: Place) -> torch.Tensor:
+    """Says where the memory of a tensor is, without a word to its device. Returns the tensor."""
+    try:
+        tensor.untyped_storage()._place = where
+    except (NotImplementedError, RuntimeError):
+        tensor._place = where
+    return tensor
+
+
+_made_on: list[Place] = []
+
+
+@contextlib.contextmanager
+def made_on(device: torch.device) -> Iterator[None]:
+    """Puts tensors on a device that C++ code makes meanwhile on what it takes for the device of others."""
+    if not is_simulated(device):
+        yield
+        return
+    _made_on.append(found(device))
+    try:
+        yield
+    finally:
+        _made_on.pop()
+
+
+def default_for_code() -> Place | None:
+    """Returns where made_on puts tensors now; None is the host."""
+    return _made_on[-1] if _made_on else None

@@ -1,0 +1,132 @@
+"""What products of matrices and other operations of the matrix units take: operations, and bytes that they move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import flop_registry
+
+from torchemu.frontends.torch.device.ground import context, go
+
+aten = torch.ops.aten
+
+Formula = Callable[..., int]
+
+UNITS = {
+    torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16", torch.float64: "float64",
+    torch.float8_e4m3fn: "float8_e4m3fn", torch.float8_e5m2: "float8_e5m2", torch.complex64: "float32",
+    torch.complex128: "float64",
+}  # fmt: skip
+"""The units that multiply elements of a dtype, as the core names them; those of others are the vector units'."""
+
+
+def _linear(x: Sequence[int], weight: Sequence[int], *_: Any, **__: Any) -> int:
+    return 2 * math.prod(x) * math.prod(weight[:-1])
+
+
+def _by_vector(matrix: Sequence[int], *_: Any, **__: Any) -> int:
+    return 2 * math.prod(matrix)
+
+
+def _added_by_vector(_: Any, matrix: Sequence[int], *__: Any, **___: Any) -> int:
+    return 2 * math.prod(matrix)
+
+
+def _added_stack(_: Any, a: Sequence[int], b: Sequence[int], *__: Any, **___: Any) -> int:
+    return 2 * math.prod(a) * b[-1]
+
+
+_OWN: dict[Any, Formula] = {
+    aten.linear: _linear, aten.mv: _by_vector, aten.addmv: _added_by_vector, aten.addbmm: _added_stack,
+    aten.dot: _by_vector, aten.vdot: _by_vector,
+}  # fmt: skip
+"""Operations, by shapes, that PyTorch's flop counter does not count."""
+
+
+def _attention(query: Sequence[int], key: Sequence[int], value: Sequence[int], *_: Any, **__: Any) -> int:
+    batch_heads, rows, depth = math.prod(query[:-2]), query[-2], query[-1]
+    return 2 * batch_heads * rows * key[-2] * (depth + value[-1])
+
+
+def _attention_backward(_: Any, query: Any, key: Any, value: Any, *__: Any, **___: Any) -> int:
+    return 5 * _attention(query, key, value) // 2
+
+
+for _name, _formula in (
+    ("_scaled_dot_product_flash_attention_for_cpu", _attention),
+    ("_scaled_dot_product_flash_attention_for_cpu_backward", _attention_backward),
+):
+    if hasattr(aten, _name):
+        _OWN[getattr(aten, _name)] = _formula
+
+
+def formula(func: Any) -> Formula | None:
+    """Returns the formula of the operations of an overload, from its arguments with shapes for tensors."""
+    packet = func._overloadpacket
+    if packet in _OWN:
+        own = _OWN[packet]
+        return lambda *args, out_val=None, **kwargs: own(*_shapes(args), **kwargs)
+    return flop_registry.get(packet)
+
+
+def _shapes(values: Sequence[Any]) -> list[Any]:
+    return [tuple(v.shape) if isinstance(v, torch.Tensor) else v for v in values]
+
+
+def unit(tensor: torch.Tensor) -> str:
+    """Returns what multiplies elements like the tensor's."""
+    return UNITS.get(tensor.dtype, "vector")
+
+
+_COSTS = 4096
+"""Calls of an operation whose costs are known at most."""
+
+
+def charge(op: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
+    """Returns what cost does, once for operands alike."""
+    key = tuple([(a.shape, a.dtype) if isinstance(a, torch.Tensor) else None for a in args])
+    known = op.costs.get(key)
+    if known is None:
+        if len(op.costs) == _COSTS:
+            op.costs.clear()
+        known = op.costs[key] = cost(op.func, op.flops, args, kwargs, out)
+    found: tuple[int, int, str] = known
+    return found
+
+
+def cost(func: Any, counted: Formula, args: Sequence[Any], kwargs: dict[str, Any], out: Any) -> tuple[int, int, str]:
+    """Returns the bytes that a product moves, its operations, and their unit."""
+    operands = [a for a in args if isinstance(a, torch.Tensor)]
+    results = [t for t in (out if isinstance(out, (list, tuple)) else (out,)) if isinstance(t, torch.Tensor)]
+    flops = int(counted(*args, **kwargs, out_val=out))
+    first = operands[0]
+    if first.dtype.is_complex:
+        flops *= 4
+    nbytes = _tiled(func, operands, results)
+    if nbytes is None:
+        nbytes = sum(t.nbytes for t in (*operands, *results))
+    return nbytes, flops, unit(first)
+
+
+def _tiled(func: Any, operands: list[torch.Tensor], results: list[torch.Tensor]) -> int | None:
+    """The bytes of a product that is made tile by tile; None for what is none, and dtypes that the core has not."""
+    name = func._overloadpacket._qualified_op_name.partition("::")[2]
+    added = name in ("addmm", "baddbmm", "addmv")
+    if (name not in ("mm", "bmm", "mv", "linear") and not added) or not operands:
+        return None
+    a, b = operands[added : 2 + added]
+    if a.dtype not in UNITS:
+        return None
+    kind = UNITS[a.dtype]
+    if name == "linear":
+        rows, cols, stack = math.prod(a.shape[:-1]), math.prod(b.shape[:-1]), 1
+    else:
+        rows, cols = a.shape[-2], b.shape[-1] if b.dim() > 1 else 1
+        stack = a.shape[0] if a.dim() == 3 else 1
+    tiles = go.MatMulBytes(context().world.handle, kind, rows, cols, a.shape[-1])
+    extra = operands[0].nbytes if added else sum(t.nbytes for t in operands[2:])
+    del results
+    return int(stack * tiles) + extra

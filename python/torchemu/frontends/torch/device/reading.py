@@ -1,0 +1,18 @@
+"""Hosts that look at elements of their devices' tensors."""
+
+from __future__ import annotations
+
+import torch
+
+from torchemu.frontends.torch.device.ground import context, go
+
+
+def wait_for(tensor: torch.Tensor) -> None:
+    """Makes the host wait until all has ended that is on the rank's current stream, as a copy of the tensor to the host
+    would."""
+    rank = context()
+    event = go.StreamRecord(rank.stream)
+    try:
+        rank.wait(event)
+    finally:
+        go.Release(event)

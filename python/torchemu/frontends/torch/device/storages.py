@@ -1,0 +1,87 @@
+"""Storages on simulated devices: made, copied, resized, saved and loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device.ground import OutOfMemoryError, memory_use
+from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.places import Place
+
+_class = torch.UntypedStorage
+_raw_device = torch._C.StorageBase.device.__get__
+_raw_resize = torch._C.StorageBase.resize_
+
+
+def put(replaced: Replacements) -> None:
+    """Puts all of it in place."""
+    replaced.put_all(
+        _class,
+        {
+            "device": property(_device),
+            "is_cuda": property(lambda self: _device(self).type == "cuda"),
+            "__new__": staticmethod(_new),
+            "to": _to,
+            "cuda": _cuda,
+            "resize_": _resize,
+            "get_device": lambda self: -1 if _device(self).index is None else _device(self).index,
+            "is_pinned": lambda self, device="cuda": getattr(self, "_pinned", False),
+        },
+    )
+
+
+def count(storage: Any) -> None:
+    """Counts the memory of a storage of a device.
+
+    Raises:
+        torch.OutOfMemoryError: the device has not so much memory left.
+    """
+    try:
+        storage._piece = memory_use.current().take(storage, storage.nbytes())
+    except OutOfMemoryError as error:
+        raise torch.OutOfMemoryError(str(error)) from None
+
+
+def _device(self: Any) -> torch.device:
+    where: Place | None = getattr(self, "_place", None)
+    return _raw_device(self) if where is None else where.device
+
+
+def _new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+    want = places.meant(device)
+    if want is None:
+        return torch._C.StorageBase.__new__(cls, *args, **kwargs)
+    if not places.is_simulated(want):
+        return torch._C.StorageBase.__new__(cls, *args, device=want, **kwargs)
+    made = torch._C.StorageBase.__new__(cls, *args, **kwargs)
+    count(made)
+    made._place = places.found(want)
+    return made
+
+
+def _to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
+    want = torch.device(device) if isinstance(device, str) else device
+    want = places.meant(want)
+    if want == _device(self):
+        return self
+    return torch.UntypedStorage(self.nbytes(), device=want).copy_(self, non_blocking)
+
+
+def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+    return _to(self, device=torch.device("cuda") if device is None else device, non_blocking=non_blocking)
+
+
+def _resize(self: Any, nbytes: int) -> Any:
+    before = self.nbytes()
+    _raw_resize(self, nbytes)
+    piece = getattr(self, "_piece", None)
+    if piece is not None and nbytes != before:
+        try:
+            memory_use.current().resize(piece, nbytes)
+        except OutOfMemoryError as error:
+            _raw_resize(self, before)
+            raise torch.OutOfMemoryError(str(error)) from None
+    return self

@@ -1,0 +1,241 @@
+"""torch.cuda.Stream and torch.cuda.Event, and which stream is current: the core's streams under PyTorch's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device.ground import Handle, Looks, RankLocal, ThreadLocal, context, go
+
+_PS_PER_MS = 1e9
+_CUDA_TYPE = 1
+"""The number of CUDA among PyTorch's types of devices."""
+
+_Stream: Any = torch._C.Stream
+
+
+class Stream(_Stream):
+    """An order of operations on the rank's device. As a context manager it is the current stream meanwhile.
+
+    Args:
+        device: a simulated device; its streams are the rank's, whichever it is.
+        priority: accepted, and without effect: streams share the device evenly.
+    """
+
+    def __new__(cls, device: Any = None, priority: int = 0, **numbers: Any) -> Stream:
+        if "stream_id" in numbers:
+            return _known(numbers["stream_id"])
+        rank = context()
+        return cls._over(Handle(go.NewStream(rank.world.handle, rank.rank)), device)
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    @classmethod
+    def _over(cls, handle: Handle, device: Any = None) -> Stream:
+        where = places.meant(torch.device("cuda") if device is None else device)
+        if where is None or not places.is_simulated(where):
+            raise RuntimeError(f"{device} is the host: streams and events are those of simulated devices")
+        number = go.StreamNumber(handle.number)
+        made: Stream = _Stream.__new__(cls, stream_id=number, device_index=where.index, device_type=_CUDA_TYPE)
+        made._handle, made._before = handle, []
+        made._is_default = number == 0
+        _STREAMS.get()[number] = made
+        return made
+
+    @property
+    def handle(self) -> int:
+        """The core's number of it."""
+        return self._handle.number
+
+    @property
+    def cuda_stream(self) -> int:
+        """The stream as a number: unlike PyTorch's it is no pointer."""
+        return int(self.stream_id)
+
+    priority = 0
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Returns the least and the greatest priority."""
+        return 0, 0
+
+    def wait_event(self, event: Any) -> None:
+        """Makes operations that are put on this stream from now on start after an event. The host goes on."""
+        event.wait(self)
+
+    def wait_stream(self, stream: Any) -> None:
+        """Makes operations that are put on this stream from now on start after all that is on another one now."""
+        self.wait_event(stream.record_event())
+
+    def record_event(self, event: Any = None) -> Any:
+        """Records an event, a new one where none is given, and returns it."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def query(self) -> bool:
+        """Reports whether all on the stream has ended by the present simulated time. Asking in vain takes time."""
+        return bool(self.record_event().query())
+
+    def synchronize(self) -> None:
+        """Blocks the host until all has ended that is on the stream."""
+        self.record_event().synchronize()
+
+    def is_capturing(self) -> bool:
+        """Returns False: there are no graphs."""
+        return False
+
+    @property
+    def native_handle(self) -> int:
+        """The same as cuda_stream."""
+        return self.cuda_stream
+
+    @property
+    def _as_parameter_(self) -> Any:
+        import ctypes
+
+        return ctypes.c_void_p(self.cuda_stream)
+
+    def __enter__(self) -> Stream:
+        self._before.append(current_stream())
+        set_stream(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        set_stream(self._before.pop())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and self.stream_id == other.stream_id and self.device == other.device
+
+    def __hash__(self) -> int:
+        return hash((self.stream_id, self.device))
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
+
+
+class Event:
+    """A place in a stream: it ends when all has ended that was on the stream when it was recorded.
+
+    Args:
+        enable_timing: elapsed_time() may be asked.
+        blocking, interprocess, external: accepted, and without effect.
+    """
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> None:
+        self.enable_timing = enable_timing
+        self.device: torch.device | None = None
+        self._handle: Handle | None = None
+
+    @property
+    def event_id(self) -> int:
+        """The number of the place; 0 before it is recorded."""
+        return 0 if self._handle is None else self._handle.number
+
+    cuda_event = event_id
+
+    def record(self, stream: Any = None) -> None:
+        """Sets the event to where a stream is now, the current one where none is given."""
+        stream = current_stream() if stream is None else stream
+        self._handle = Handle(go.StreamRecord(stream.handle))
+        self._looks = Looks()
+        self.device = stream.device
+
+    def wait(self, stream: Any = None) -> None:
+        """Makes operations that are put on a stream from now on start after the event; on the current one where none
+        is given. The host goes on. An event that was never recorded is over."""
+        if self._handle is not None:
+            go.StreamWait((current_stream() if stream is None else stream).handle, self._handle.number)
+
+    def query(self) -> bool:
+        """Reports whether the event is over by the present simulated time. Asking in vain takes time."""
+        return self._handle is None or self._looks.at(self._handle.number)
+
+    def synchronize(self) -> None:
+        """Blocks the host until the event is over."""
+        if self._handle is not None:
+            context().wait(self._handle.number)
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Returns the simulated milliseconds from this event to another one.
+
+        Raises:
+            ValueError: one of them has no timing, or was not recorded.
+            RuntimeError: one of them is not over.
+        """
+        if not (self.enable_timing and end_event.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._handle is None or end_event._handle is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if not (go.IsDone(self._handle.number) and go.IsDone(end_event._handle.number)):
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        return float((go.EventTime(end_event._handle.number) - go.EventTime(self._handle.number)) / _PS_PER_MS)
+
+    def ipc_handle(self) -> bytes:
+        """Refuses: ranks share no events."""
+        raise RuntimeError("torch.cuda.Event.ipc_handle: simulated ranks share no events")
+
+    def __repr__(self) -> str:
+        return (
+            f"<torch.cuda.Event {self.event_id:#x}>" if self._handle is not None else "<torch.cuda.Event uninitialized>"
+        )
+
+
+class DeviceEvent(Event):
+    """torch.Event: an Event whose first argument is the device.
+
+    Args:
+        device: a simulated device.
+        enable_timing: elapsed_time() may be asked.
+        blocking, interprocess: accepted, and without effect.
+    """
+
+    def __init__(
+        self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        super().__init__(enable_timing)
+        self.device = places.meant(torch.device("cuda") if device is None else device)
+
+
+def _default() -> Stream:
+    rank = context()
+    return Stream._over(Handle(go.DefaultStream(rank.world.handle, rank.rank)))
+
+
+_STREAMS: RankLocal[dict[int, Stream]] = RankLocal(dict)
+_DEFAULT: RankLocal[Stream] = RankLocal(_default)
+_CURRENT: ThreadLocal[Stream] = ThreadLocal(_DEFAULT.get)
+
+
+def _known(number: int) -> Stream:
+    return _DEFAULT.get() if number == 0 else _STREAMS.get()[number]
+
+
+def default_stream(device: Any = None) -> Stream:
+    """Returns the stream that a rank begins with."""
+    return _DEFAULT.get()
+
+
+def current_stream(device: Any = None) -> Stream:
+    """Returns the stream that operations of this thread of the rank are put on."""
+    return _CURRENT.get()
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Makes a stream the current one; None, of a function that may have none, does nothing."""
+    if stream is not None:
+        _CURRENT.set(stream)
+        context().stream = stream.handle
+
+
+def synchronize(device: Any = None) -> None:
+    """Blocks the host until all has ended that the rank has issued, on whichever stream."""
+    places.meant(device)
+    rank = context()
+    while event := go.Outstanding(rank.world.handle, rank.rank):
+        rank.wait(Handle(event).number)

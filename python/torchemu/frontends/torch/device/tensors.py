@@ -1,0 +1,195 @@
+"""What tensors say of where they are, and the functions that make them from something that is no tensor."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._device import DeviceContext
+
+from torchemu.frontends.torch.device import moves, places, reading
+from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.places import HOST, STATED_HOST
+
+_base = torch._C.TensorBase
+_raw_device = _base.device.__get__
+
+_FROM_DATA = ("tensor", "as_tensor", "asarray", "sparse_coo_tensor", "sparse_csr_tensor", "sparse_compressed_tensor")
+"""Functions that copy elements to a device without a word to the dispatcher."""
+
+_ALIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
+
+_NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros")
+
+
+def device(self: torch.Tensor) -> torch.device:
+    """Tensor.device."""
+    try:
+        where = getattr(self.untyped_storage(), "_place", None)
+    except (NotImplementedError, RuntimeError):
+        where = None
+    if where is None:
+        where = getattr(self, "_place", None)
+    return _raw_device(self) if where is None else where.device
+
+
+def put(replaced: Replacements) -> None:
+    """Puts all of it in place."""
+    tensor = torch.Tensor
+    replaced.put_all(
+        tensor,
+        {
+            "device": property(device),
+            "is_cuda": property(lambda self: self.device.type == "cuda"),
+            "is_cpu": property(lambda self: self.device.type == "cpu"),
+            "get_device": lambda self: -1 if self.device.index is None else self.device.index,
+            "to": moves.to,
+            "cuda": moves.cuda,
+            "cpu": moves.cpu,
+            "copy_": moves.copy_(_base.copy_),
+            "type": moves.type_(_base.type),
+            "pin_memory": _pin_memory,
+            "is_pinned": _is_pinned,
+            "record_stream": lambda self, stream: None,
+            "new_tensor": _new_tensor,
+            "numpy": _numpy,
+            "tolist": _tolist,
+            "_make_wrapper_subclass": staticmethod(_wrapper_subclass),
+        },
+    )
+    replaced.put(torch, "get_device", lambda tensor: tensor.get_device())
+    for name in _NEW:
+        replaced.put(tensor, name, _stating(getattr(_base, name)))
+    for name in _ALIKE:
+        replaced.put(torch, name, _stating(getattr(torch, name)))
+    for name in _FROM_DATA:
+        _put_from_data(replaced, name)
+    replaced.put(DeviceContext, "__torch_function__", _in_context(DeviceContext.__torch_function__))
+
+
+def _stating(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function say to the dispatcher that its device is what the program says, and not C++."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if (where := kwargs.get("device")) is not None:
+            where = torch.device("cuda", where) if isinstance(where, int) else torch.device(where)
+            kwargs["device"] = STATED_HOST if where.type == "cpu" else where
+        return original(*args, **kwargs)
+
+    return call
+
+
+_moved_from_data: dict[Any, Callable[..., Any]] = {}
+"""Functions that know simulated devices, by PyTorch's."""
+
+
+def _put_from_data(replaced: Replacements, name: str) -> None:
+    original = getattr(torch, name)
+
+    @functools.wraps(original)
+    def call(*args: Any, device: Any = None, **kwargs: Any) -> Any:
+        given = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if device is None:
+            if isinstance(given, torch.Tensor) and name in ("as_tensor", "asarray", "tensor"):
+                return _from_tensor(original, name, given, args, kwargs)
+            return original(*args, **kwargs)
+        want = places.meant(device)
+        if want is None or (not places.is_simulated(want) and want.type != "cpu"):
+            return original(*args, device=want, **kwargs)
+        if isinstance(given, torch.Tensor):
+            found = _from_tensor(original, name, given, args, kwargs)
+            return found if found.device == want else _like_leaf(found, want)
+        made = original(*args, device=HOST, **kwargs)
+        return _like_leaf(made, want) if places.is_simulated(want) else made
+
+    _moved_from_data[original] = call
+    replaced.put(torch, name, call)
+
+
+def _from_tensor(original: Any, name: str, given: torch.Tensor, args: Any, kwargs: Any) -> torch.Tensor:
+    """Makes a tensor of one, which may be on a device."""
+    if name == "tensor":
+        kwargs = {**kwargs, "pin_memory": False}
+        requires_grad = kwargs.get("requires_grad", False)
+        return given.detach().to(dtype=kwargs.get("dtype") or given.dtype, copy=True).requires_grad_(requires_grad)
+    found: torch.Tensor = original(*args, **kwargs)
+    return found
+
+
+def _like_leaf(made: torch.Tensor, want: torch.device) -> torch.Tensor:
+    """Copies a new tensor to a device, where it is as new."""
+    if not made.is_leaf or not made.requires_grad:
+        return moves.to(made, want)
+    return moves.to(made.detach(), want).requires_grad_()
+
+
+def _in_context(original: Any) -> Any:
+    """Makes the function mode of ``with torch.device(...)`` call the functions that know simulated devices."""
+
+    def __torch_function__(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: N807
+        known = _moved_from_data.get(func)
+        if known is None or (kwargs or {}).get("device") is not None:
+            return original(self, func, types, args, kwargs)
+        return known(*args, **{**(kwargs or {}), "device": self.device})
+
+    return __torch_function__
+
+
+def _new_tensor(self: torch.Tensor, data: Any, *, device: Any = None, **kwargs: Any) -> torch.Tensor:
+    """Tensor.new_tensor."""
+    kwargs.setdefault("dtype", None)
+    if kwargs["dtype"] is None:
+        kwargs["dtype"] = self.dtype
+    return torch.tensor(data, device=self.device if device is None else device, **kwargs)
+
+
+def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """Tensor.pin_memory: a copy that says of itself that it is pinned."""
+    if self.device.type != "cpu":
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    if _is_pinned(self):
+        return self
+    pinned = self.clone()
+    pinned.untyped_storage()._pinned = True
+    return pinned
+
+
+def _is_pinned(self: torch.Tensor, device: Any = None) -> bool:
+    """Tensor.is_pinned."""
+    return self.layout is torch.strided and getattr(self.untyped_storage(), "_pinned", False)
+
+
+def _numpy(self: torch.Tensor, *, force: bool = False) -> Any:
+    """Tensor.numpy."""
+    where = self.device
+    if places.is_simulated(where):
+        if not force:
+            raise TypeError(
+                f"can't convert {where} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."
+            )
+        return _base.numpy(self.detach().cpu().resolve_conj().resolve_neg())
+    return _base.numpy(self, force=force)
+
+
+def _tolist(self: torch.Tensor) -> Any:
+    """Tensor.tolist."""
+    if places.is_simulated(self.device):
+        reading.wait_for(self)
+    return _base.tolist(self)
+
+
+def _wrapper_subclass(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+    """Tensor._make_wrapper_subclass: autograd would start threads for a device that has no driver."""
+    want = places.meant(device)
+    if want is None:
+        made: torch.Tensor = _base._make_wrapper_subclass(cls, *args, **kwargs)
+        return made
+    if not places.is_simulated(want):
+        return _base._make_wrapper_subclass(cls, *args, device=want, **kwargs)
+    made = _base._make_wrapper_subclass(cls, *args, device=HOST, **kwargs)
+    made._place = places.found(want)
+    return made

@@ -1,0 +1,121 @@
+"""torch.cuda and torch.accelerator on simulated devices."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="no PyTorch is installed here")
+
+
+def test_devices(mode):
+    assert torch.cuda.is_available() and torch.cuda.device_count() == len(mode.rank.node or range(mode.rank.world.sips))
+    assert torch.cuda.current_device() == 0
+    with torch.cuda.device(1):
+        assert torch.cuda.current_device() == 1 and torch.ones(1, device="cuda").device.index == 1
+    torch.cuda.set_device("cuda:2")
+    assert torch.ones(1).cuda().device.index == 2 and torch.accelerator.current_device_index() == 2
+    torch.accelerator.set_device_index(0)
+    assert torch.cuda.current_device() == 0
+    assert torch.accelerator.current_accelerator() == torch.device("cuda")
+    assert torch.accelerator.device_count() == torch.cuda.device_count()
+    assert torch.cuda.get_device_properties(0).total_memory == torch.cuda.mem_get_info()[1]
+    with pytest.raises(torch.AcceleratorError, match="invalid device ordinal"):
+        torch.cuda.set_device(99)
+
+
+def test_events_tell_the_roofline(mode):
+    """A kernel alone takes bytes / bandwidth, as the topology has it."""
+    n = 1 << 22
+    a = torch.ones(n, device="cuda")
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    start.record()
+    a + a
+    end.record()
+    end.synchronize()
+    spec = mode.rank.world.spec
+    cubes = spec["sip"]["cube_mesh"]["w"] * spec["sip"]["cube_mesh"]["h"]
+    want = 3 * 4 * n / (cubes * spec["cube"]["hbm"]["bandwidth"] * 1e9) * 1e3
+    launch = spec["host"]["launch_overhead"] * 1e-6
+    assert start.elapsed_time(end) == pytest.approx(launch + want, rel=1e-6)
+    with pytest.raises(ValueError, match="enable_timing=True"):
+        start.elapsed_time(torch.cuda.Event())
+
+
+def test_streams(mode):
+    side = torch.cuda.Stream()
+    a = torch.ones(1 << 20, device="cuda")
+    torch.cuda.synchronize()
+    assert torch.cuda.current_stream() == torch.cuda.default_stream() != side
+    with torch.cuda.stream(side):
+        assert torch.cuda.current_stream() == side
+        for _ in range(8):
+            a + a
+        done = side.record_event()
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    assert torch.cuda.default_stream().query() and not done.query()
+    torch.cuda.current_stream().wait_stream(side)
+    a + a
+    torch.cuda.current_stream().synchronize()
+    assert done.query() and side.query()
+    with side, torch.cuda.stream(None):
+        assert torch.accelerator.current_stream() == side
+    assert isinstance(side, torch.Stream) and repr(side).startswith("<torch.cuda.Stream device=cuda:0")
+
+
+def test_memory(mode):
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    a = torch.empty(1000, device="cuda")
+    view = a[10:]
+    assert torch.cuda.memory_allocated() - before == 4096
+    del a
+    assert torch.cuda.memory_allocated() - before == 4096
+    del view
+    assert torch.cuda.memory_allocated() == before and torch.cuda.max_memory_allocated() == before + 4096
+    kept = torch.empty(100, device="cuda")
+    kept.untyped_storage().resize_(0)
+    assert torch.cuda.memory_allocated() == before
+    kept.untyped_storage().resize_(2048)
+    assert torch.cuda.memory_allocated() == torch.accelerator.memory_allocated() == before + 2048
+    assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == before + 2048
+    assert "allocated" in torch.cuda.memory_summary().lower()
+    torch.ones(100)  # the host's does not count
+    assert torch.cuda.memory_allocated() == before + 2048
+
+
+@pytest.mark.parametrize("size", [1 << 50, 1 << 42])
+def test_memory_ends(mode, size):
+    with pytest.raises(torch.OutOfMemoryError, match=r"CUDA out of memory. Tried to allocate .* GPU 0 has a total"):
+        torch.empty(size, device="cuda", dtype=torch.int8)
+    torch.cuda.set_per_process_memory_fraction(1e-9)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        torch.ones(1000, device="cuda") + 1
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_a_fallen_tensor_takes_no_memory(mode):
+    torch.cuda.set_per_process_memory_fraction(1e-9)
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.ones(1000, device="cuda")
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    assert torch.cuda.memory_allocated() == 0
+
+
+def test_graphs_are_refused(mode):
+    with pytest.raises(RuntimeError, match=r"torch.cuda.CUDAGraph: "):
+        torch.cuda.CUDAGraph()
+    assert not torch.cuda.is_current_stream_capturing()
+
+
+def test_ranges(mode):
+    with torch.cuda.nvtx.range("step"):
+        assert torch.cuda.nvtx.range_push("inner") == 1
+        assert torch.cuda.nvtx.range_pop() == 1
+
+
+def test_taking_it_back():
+    from torchemu.frontends.torch import device
+
+    device.uninstall()
+    assert torch.ones(1).device == torch.device("cpu") and not hasattr(torch.Tensor, "_place")
+    assert torch.Stream is torch._C.Stream or torch.Stream.__module__ == "torch"
+    device.install()

@@ -1,0 +1,66 @@
+"""What simulated devices do is what CUDA did when it was recorded; see record_cuda.py."""
+
+import json
+import pathlib
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="no PyTorch is installed here")
+
+import record_cuda  # noqa: E402
+
+RECORDED = json.loads(pathlib.Path(__file__).with_name("recorded_cuda.json").read_text())
+
+OWN = {
+    'sorted(torch.cuda.memory_stats())',
+    'torch.empty(1<<50,device="cuda")',
+    "repr(torch.cuda.get_device_properties(0))",
+}  # fmt: skip
+"""What is the simulated device's own to say."""
+
+ELSEWHERE = {"F.scaled_dot_product_attention(a[None],b[None],a[None])"}
+"""Errors that come from another place, with its text: attention is done by the CPU's operations."""
+
+IN_ADVANCE = {"softmax.int", "log_softmax.int", "norm.Scalar"}
+"""Operations that have results in float32 by other means: operands are converted
+first, where CUDA does so as it goes."""
+
+
+@pytest.fixture(scope="module")
+def errors():
+    from torchemu import _runtime
+    from torchemu.frontends.torch import device
+
+    with _runtime.opened(), device.running(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TypedStorage is deprecated
+        return record_cuda.errors()
+
+
+@pytest.mark.parametrize("text", [text for text in RECORDED["errors"] if text not in OWN])
+def test_values_and_errors(errors, text):
+    if text in ELSEWHERE:
+        assert errors[text].startswith("RuntimeError: Expected all tensors to be on the same device")
+    else:
+        assert errors[text] == RECORDED["errors"][text]
+
+
+@pytest.fixture(scope="module")
+def casts():
+    from torchemu import _runtime
+    from torchemu.frontends.torch import device
+
+    with _runtime.opened(), device.running(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some operations are deprecated
+        return record_cuda.casts()
+
+
+@pytest.mark.parametrize("name", RECORDED["casts"])
+def test_casts_of_autocast(casts, name):
+    if name not in casts:
+        pytest.skip("the installed PyTorch has no such operation")
+    if name in IN_ADVANCE:
+        assert casts[name]["f16"].split()[1] == "float32"
+        assert casts[name]["f64"].split()[1] == "float64"
+        return
+    assert casts[name] == RECORDED["casts"][name]
