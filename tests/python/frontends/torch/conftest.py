@@ -8,8 +8,8 @@ pytest.importorskip("torch", reason="no PyTorch is installed here")
 @pytest.fixture
 def mode():
     """A World of its own, whose devices operations of the test are charged to."""
-    from torchemu import _runtime
     from torchemu.frontends.torch import device
+    from torchemu.runtime import world
 
-    with _runtime.opened(), device.running() as mode:
+    with world.opened(), device.running() as mode:
         yield mode

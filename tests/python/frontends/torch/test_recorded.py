@@ -29,10 +29,10 @@ first, where CUDA does so as it goes."""
 
 @pytest.fixture(scope="module")
 def errors():
-    from torchemu import _runtime
     from torchemu.frontends.torch import device
+    from torchemu.runtime import world
 
-    with _runtime.opened(), device.running(), warnings.catch_warnings():
+    with world.opened(), device.running(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TypedStorage is deprecated
         return record_cuda.errors()
 
@@ -47,10 +47,10 @@ def test_values_and_errors(errors, text):
 
 @pytest.fixture(scope="module")
 def casts():
-    from torchemu import _runtime
     from torchemu.frontends.torch import device
+    from torchemu.runtime import world
 
-    with _runtime.opened(), device.running(), warnings.catch_warnings():
+    with world.opened(), device.running(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some operations are deprecated
         return record_cuda.casts()
 

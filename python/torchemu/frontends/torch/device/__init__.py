@@ -46,3 +46,11 @@ def running(rank: Context | None = None) -> Iterator[RankMode]:
     casts.ask()
     with mode:
         yield mode
+
+
+def begin(rank: Context) -> RankMode:
+    """Makes operations of the calling thread those of a rank until the thread ends."""
+    casts.ask()
+    mode = RankMode(rank)
+    mode.__enter__()
+    return mode

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from torchemu import _memory_use as memory_use
-from torchemu import _runtime
-from torchemu._binding import go
-from torchemu._handles import Handle
-from torchemu._rank_local import RankLocal, ThreadLocal
-from torchemu._runtime import Context
-from torchemu._waiting import Looks
+from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
 from torchemu.errors import OutOfMemoryError
+from torchemu.runtime import memory_use, world
+from torchemu.runtime.rank_local import RankLocal, ThreadLocal
+from torchemu.runtime.waiting import Looks
+from torchemu.runtime.world import Context
 
-context = _runtime.current
+context = world.current
 
 __all__ = ["Context", "Handle", "Looks", "OutOfMemoryError", "RankLocal", "ThreadLocal", "context", "go", "memory_use"]
