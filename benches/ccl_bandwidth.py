@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status: 1 when elements were wrong."""
     import torchemu
-    from torchemu.launch import fabric
+    from torchemu.runtime import fabric
 
     parser = _parser()
     arguments = vars(parser.parse_args(argv))

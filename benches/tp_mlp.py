@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status."""
     import torchemu
     from torchemu.frontends import stand_ins
-    from torchemu.launch import fabric
+    from torchemu.runtime import fabric
 
     parser = _parser()
     arguments = vars(parser.parse_args(argv))

@@ -141,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status: 1 when losses differ."""
     import torchemu
     from torchemu.frontends import stand_ins
-    from torchemu.launch import fabric
+    from torchemu.runtime import fabric
 
     parser = _parser()
     arguments = vars(parser.parse_args(argv))

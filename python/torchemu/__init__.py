@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from torchemu.aliases import AliasFinder
+from torchemu.marks import mark_by
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy.namespace import *  # noqa: F403
@@ -34,6 +35,13 @@ def _meant(name: str) -> str | None:
     if _is_here(first):
         return None
     return _ELSEWHERE.get(first, f"{_NAMES}.{first}") + dot + deeper
+
+
+def _mark(*args: Any, **options: Any) -> Any:
+    return importlib.import_module("torchemu.pytest_plugin").distributed(*args, **options)
+
+
+mark_by(_mark)
 
 
 def _is_here(name: str) -> bool:

@@ -11,11 +11,6 @@ class MismatchError(RuntimeError):
     """Ranks of a process group met in collectives that do not fit together. On ranks whose debug level is DETAIL the
     text begins as PyTorch's does there."""
 
-    def __init__(self, text: str) -> None:
-        from torchemu.frontends.numpy.distributed import _debug
-
-        super().__init__(_debug.told(text))
-
 
 class RaceError(RuntimeError):
     """Device programs accessed memory in no order: what the checker found, with both accesses and what is missing."""

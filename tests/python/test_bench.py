@@ -87,7 +87,9 @@ def test_spec_has_what_the_contract_names(open_world: OpenWorld, preset: str) ->
 
 
 def test_run_gets_the_namespace_that_import_gives(bench_file: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    file = bench_file("import torchemu as t\nprint(t is torch, torch.float16 is t.dtypes.parse('f16'))")
+    imports = "import torchemu as t, torch as i"
+    same = "print(i is torch and t.Tensor is torch.Tensor, torch.float16 is t.dtypes.parse('f16'))"
+    file = bench_file(f"{imports}\n{same}")
     bench.run(file)
     assert "True True" in capsys.readouterr().out
     assert {"spec", "float16", "zeros", "distributed"} <= set(dir(torchemu))

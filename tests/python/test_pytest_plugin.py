@@ -448,7 +448,7 @@ def test_plugin_is_light() -> None:
     code = "import sys, torchemu.pytest_plugin as p; print(sorted({'numpy', 'greenlet', 'json'} & sys.modules.keys()),"
     code += " sorted(m for m in sys.modules if m.startswith('torchemu')))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out == "[] ['torchemu', 'torchemu.aliases', 'torchemu.pytest_plugin']\n"
+    assert out == "[] ['torchemu', 'torchemu.aliases', 'torchemu.marks', 'torchemu.pytest_plugin']\n"
 
 
 @pytest.mark.parametrize("setting", ["true", "false"])

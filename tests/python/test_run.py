@@ -10,7 +10,8 @@ import pytest
 from conftest import YamlFile
 from launch import launch, lines, written
 
-from torchemu.launch import cli, fabric
+from torchemu.launch import cli
+from torchemu.runtime import fabric
 
 SHOW = """
     import os

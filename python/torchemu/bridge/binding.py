@@ -16,12 +16,24 @@ SEPARATOR = "\x1f"
 """Between an exception's name, its message, and what else there is; see pybind/errors.go."""
 
 
+Describe = Callable[[str, str], str]
+"""Makes the text of an exception from the core's text and from the details that the core gives beside it."""
+
+_described: dict[str, Describe] = {}
+
+
+def describe(name: str, by: Describe) -> None:
+    """Makes `by` the author of the texts of exceptions of a class that have details; otherwise details are left out."""
+    _described[name] = by
+
+
 def _translated(error: RuntimeError) -> BaseException:
     name, separator, message = str(error).partition(SEPARATOR)
     if not separator:
         return error
     kind: type[BaseException] = getattr(errors, name, getattr(builtins, name, RuntimeError))
-    return kind(message)
+    text, _, details = message.partition(SEPARATOR)
+    return kind(_described[name](text, details) if details and name in _described else text)
 
 
 def _bind(name: str) -> Callable[..., Any]:

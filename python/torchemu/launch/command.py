@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
-from torchemu.launch import fabric, failures, flags, host_processes
-from torchemu.launch.environ import Launch
+from torchemu.launch import failures, flags, host_processes
 from torchemu.launch.isolation import Isolation
-from torchemu.launch.program import Module, Program, Script
 from torchemu.profile.run import traced
+from torchemu.runtime import fabric
+from torchemu.runtime.environ import Launch
+from torchemu.runtime.program import Module, Program, Script
 from torchemu.runtime.tasks import Failure, Tasks
 
 _UNREADABLE = 2  # Python's exit status for a script that it cannot open

@@ -12,10 +12,11 @@ from typing import Any
 from torchemu import runtime
 from torchemu.frontends import stand_ins
 from torchemu.frontends.numpy import distributed as dist
-from torchemu.launch import fabric, failures
-from torchemu.launch.environ import Launch
+from torchemu.launch import failures
 from torchemu.launch.isolation import Isolation
 from torchemu.launch.transfer import Parcel
+from torchemu.runtime import fabric
+from torchemu.runtime.environ import Launch
 from torchemu.runtime.tasks import Failure, Tasks
 
 _SKIPS = ("SkipTest", "Skipped")  # unittest's exception and pytest's

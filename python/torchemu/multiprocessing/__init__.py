@@ -13,7 +13,6 @@ from multiprocessing import (
 )
 from typing import Any
 
-from torchemu.frontends.numpy._unsupported import unsupported, unsupported_function
 from torchemu.multiprocessing._errors import (
     ProcessException,
     ProcessExitedException,
@@ -49,6 +48,7 @@ from torchemu.multiprocessing._values import raw_array as RawArray  # noqa: N812
 from torchemu.multiprocessing._values import raw_value as RawValue  # noqa: N812
 from torchemu.multiprocessing._values import value as Value  # noqa: N812
 from torchemu.multiprocessing.spawn import ProcessContext, SpawnContext, spawn, start_processes
+from torchemu.unsupported import unsupported, unsupported_function
 
 ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 Manager = SyncManager
@@ -121,9 +121,7 @@ _PICKLING = "how objects go from one process to another means nothing here: rank
 def __getattr__(name: str) -> Any:
     """torch itself, and what says that it is not supported."""
     if name == "torch":
-        import torchemu
-
-        return torchemu
+        return sys.modules.get("torch", sys.modules["torchemu"])
     if name in ("reducer", "reductions"):
         raise unsupported(f"torch.multiprocessing.{name}", _PICKLING)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,6 @@ import greenlet
 from torchemu import runtime
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
-from torchemu.frontends.numpy._streams import synchronize
 from torchemu.multiprocessing._shared import access, limit
 from torchemu.runtime.tasks import Signalled, Tasks
 
@@ -141,7 +140,7 @@ def tasks_of(
         raise RuntimeError(_UNGUARDED if _loads_main() else _NESTED)
     world = parent.world
     if nprocs > world.sips and world.room_for is not None:
-        synchronize()
+        parent.synchronize()
         world.room_for(nprocs)
     fn, args = call[0], call[1:]
     processes: Sequence[runtime.Process] = ()

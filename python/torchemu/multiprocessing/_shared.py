@@ -7,7 +7,6 @@ import pickle
 from typing import Any
 
 from torchemu import runtime
-from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.runtime.waiting import MICROSECOND, reach
 
 _ACCESS = MICROSECOND
@@ -56,6 +55,14 @@ class Copied:
         return _Unpickler(io.BytesIO(self._bytes), self._kept).load()
 
 
+_shared: list[type] = [Shared]
+
+
+def share(kind: type) -> None:
+    """Makes instances of a class go to other ranks as they are, and not as copies."""
+    _shared.append(kind)
+
+
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, kept: list[Any]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -63,7 +70,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, obj: Any) -> int | None:
         """A number for what is kept."""
-        if not isinstance(obj, Tensor | Shared):
+        if not isinstance(obj, tuple(_shared)):
             return None
         self._kept.append(obj)
         return len(self._kept) - 1

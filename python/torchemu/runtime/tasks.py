@@ -23,7 +23,6 @@ from torchemu.errors import DeadlockError, RankKilledError
 from torchemu.runtime import frames as _frames
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed import ProcessGroup
     from torchemu.runtime.threads import Thread
 
 _ASK_AGAIN = -2  # the answer of go.Next that no task can run yet
@@ -85,7 +84,7 @@ class Tasks:
         """As spawn; together says whether a rank that fails takes the others with it."""
         self.world, self.nprocs = parent.world, nprocs
         self._parent = parent
-        self.group: ProcessGroup | None = None  # the default group, where the ranks make one
+        self.group: Any = None  # the default group, where the ranks make one
         self.shared: dict[object, Any] = {}  # by whom it is for: what the ranks find there and nobody else does
         self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
         self.failures: list[Failure] = []

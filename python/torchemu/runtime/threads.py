@@ -15,9 +15,8 @@ import greenlet
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.frontends.numpy import _settings, _streams
-from torchemu.frontends.numpy._autograd import state as autograd
 from torchemu.runtime import waiting
+from torchemu.runtime.thread_state import KEPT
 from torchemu.runtime.waiting import Line, Waiter
 
 _PS_PER_SECOND = 10**12
@@ -99,7 +98,7 @@ class _Own:
     def __init__(self, context: runtime.Context) -> None:
         self.device, self.stream, self.casts = context.device, context.stream, context.casts
         self.of_thread = context.of_thread
-        self.modes, self.recording = _settings.current().modes(), autograd.current().of_thread()
+        self.kept = [kept.save() for kept in KEPT]
         asyncio = sys.modules.get("_asyncio")
         self.loop: Any = asyncio._get_running_loop() if asyncio is not None else None
 
@@ -107,8 +106,8 @@ class _Own:
         """Puts it in place."""
         context.device, context.stream, context.casts = self.device, self.stream, self.casts
         context.of_thread = self.of_thread
-        _settings.current().set_modes(self.modes)
-        autograd.current().set_of_thread(self.recording)
+        for kept, value in zip(KEPT, self.kept, strict=True):
+            kept.restore(value)
         asyncio = sys.modules.get("_asyncio")
         if asyncio is not None:
             asyncio._set_running_loop(self.loop)
@@ -118,12 +117,9 @@ class _First(_Own):
     """What a new thread begins with."""
 
     def __init__(self, context: runtime.Context) -> None:
-        stream = _streams.of_new_thread()
-        self.device, self.stream, self.casts = context.first_device, stream._handle.number, False
+        self.device, self.stream, self.casts = context.first_device, context.stream, False
         self.of_thread = {}
-        _streams.set_stream_of_new_thread(self.of_thread, stream)
-        self.modes = _settings.Settings().modes()
-        self.recording = autograd.State().of_thread()
+        self.kept = [kept.first() for kept in KEPT]
         self.loop = None
 
 

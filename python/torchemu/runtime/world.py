@@ -15,14 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu.bridge.binding import go
-from torchemu.bridge.handles import Lent
+from torchemu.bridge.handles import Handle, Lent
 
 if TYPE_CHECKING:
     from torchemu.errors import DeadlockError
-    from torchemu.frontends.numpy._tensor.deferral import Deferrals
-    from torchemu.frontends.numpy._tensor.storage import Storage
-    from torchemu.frontends.numpy.distributed import ProcessGroup
-    from torchemu.frontends.numpy.distributed._symmetric_memory._peers import Peers
     from torchemu.runtime.tasks import Tasks
     from torchemu.runtime.threads import Threads
 
@@ -80,10 +76,10 @@ class World:
         self.seed = 0  # of the schedule
         self.strictness = strictness or Strictness()
         self.programs: DevicePrograms | None = None  # None before the first
-        self.exported: weakref.WeakValueDictionary[int, Storage] = weakref.WeakValueDictionary()  # by address
+        self.exported: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # storages, by address
         self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
-        self.peers: Peers | None = None  # what ranks have access to of each other's memory; None: nothing
-        self.deferrals: Deferrals | None = None  # what ranks have put off; None: nothing so far
+        self.peers: Any = None  # what ranks have access to of each other's memory; None: nothing
+        self.deferrals: Any = None  # what ranks have put off; None: nothing so far
         self.recordings = 0  # in the making
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[int, int], tuple[int, types.CodeType]] = {}
@@ -115,12 +111,10 @@ class World:
         """Makes kernels run collectives, as ccl.yaml has it."""
         if not places:
             return
-        from torchemu.language import _collective, _machine
-
         try:
-            machine = _machine.machine_of(self)
-            for collective, place in places.items():
-                machine.kernels[collective] = _collective.load(collective, *place)
+            if _kernel_loader is None:
+                raise RuntimeError("the ccl config names kernels, and nothing that loads kernels has been imported")
+            _kernel_loader(self, places)
         except BaseException:
             self.close()
             raise
@@ -188,6 +182,18 @@ class World:
         go.CloseWorld(self.handle)
         self.is_open = False
         self.lent.forget()
+
+
+KernelLoader = Callable[[World, Mapping[str, tuple[str, str, str]]], None]
+"""Makes kernels run a World's collectives, given the place of the kernel for each collective."""
+
+_kernel_loader: KernelLoader | None = None
+
+
+def load_kernels_by(loader: KernelLoader) -> None:
+    """Registers what loads the kernels that a ccl.yaml names."""
+    global _kernel_loader
+    _kernel_loader = loader
 
 
 def call_site() -> str:
@@ -297,8 +303,8 @@ class Context:
         self.task = rank
         self.threads: Threads | None = None
         self.deadlock: DeadlockError | None = None  # that its main program has been told
-        self.inherited: ProcessGroup | None = parent.of_ranks() if parent is not None else None
-        self.group: ProcessGroup | None = None
+        self.inherited: Any = parent.of_ranks() if parent is not None else None
+        self.group: Any = None
         self.stream: int = go.DefaultStream(world.handle, rank)
 
     def refuse(self) -> None:
@@ -314,7 +320,7 @@ class Context:
         self.node = node
         self.device = self.first_device = self.rank - node.start
 
-    def of_ranks(self) -> ProcessGroup | None:
+    def of_ranks(self) -> Any:
         """The default group, where spawned ranks can have it too: a single worker's shards are not ranks to spawn,
         and a group that is not on the fabric belongs to who made it."""
         group = self.group or self.inherited
@@ -334,6 +340,11 @@ class Context:
         while not go.Await(self.world.handle, self.rank, waitable):
             self.world.take_turns()  # a moment in Python, in which Ctrl-C is noticed
         return False
+
+    def synchronize(self) -> None:
+        """Blocks the host until all operations have ended that this rank has issued, on whichever stream."""
+        while event := go.Outstanding(self.world.handle, self.rank):
+            self.wait(Handle(event).number)
 
     def wait_within(self, waitable: int) -> None:
         """As wait, for what other threads of the rank bring about.

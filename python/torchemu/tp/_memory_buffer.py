@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torchemu as torch
+import torchemu.frontends.numpy as torch
 from torchemu.tp import _state
 
 __all__ = ["GlobalMemoryBuffer", "destroy_global_memory_buffer", "get_global_memory_buffer"]

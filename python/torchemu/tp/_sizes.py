@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torchemu as torch
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp import parallel_state
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torchemu as torch
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy.nn import Parameter
 from torchemu.tp import parallel_state
 from torchemu.tp._sizes import divide

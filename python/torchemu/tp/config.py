@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torchemu as torch
+import torchemu.frontends.numpy as torch
 
 Init = Callable[[torch.Tensor], Any]
 

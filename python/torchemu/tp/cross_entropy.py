@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import torchemu as torch
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy import distributed as dist
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.autograd import Function

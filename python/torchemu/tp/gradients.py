@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import torchemu as torch
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy import distributed as dist
 from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp._sizes import group_or_default

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torchemu as torch
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy import distributed as dist
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.autograd import Function

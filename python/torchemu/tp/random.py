@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torchemu as torch
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy.autograd import Function
 from torchemu.frontends.numpy.utils.checkpoint import Arguments, gradients, leaves_of
 from torchemu.runtime.rank_local import RankLocal

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchemu import dtypes, runtime
 from torchemu.frontends.numpy import _device
 from torchemu.runtime.rank_local import RankLocal
+from torchemu.runtime.thread_state import Kept, keep
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy._tensor.generator import Generator
@@ -62,6 +63,14 @@ Modes = tuple[bool, bool, _device.device | None, list[_device.device | None]]
 """Of Settings, what each thread of a rank has for itself: gradients, inference, device and devices_before."""
 
 _SETTINGS: RankLocal[Settings] = RankLocal(Settings)
+
+keep(
+    Kept(
+        save=lambda: current().modes(),
+        restore=lambda modes: current().set_modes(modes),
+        first=lambda: Settings().modes(),
+    )
+)
 
 
 def current() -> Settings:

@@ -14,6 +14,7 @@ from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.numpy import _device, _settings
 from torchemu.runtime.rank_local import RankLocal, ThreadLocal
+from torchemu.runtime.thread_state import Kept, keep
 from torchemu.runtime.waiting import Looks
 
 _PS_PER_MS = 1e9
@@ -247,7 +248,7 @@ _DEFAULT: RankLocal[Stream] = RankLocal(_default)
 _CURRENT: ThreadLocal[Stream] = ThreadLocal(_DEFAULT.get)
 
 
-def of_new_thread() -> Stream:
+def _of_new_thread() -> Stream:
     """The current stream that a thread of the rank begins with: the default one, as in PyTorch. But where gloo does
     what devices do here there are no streams, and a host that waits for an operation of its own waits for no other
     thread's.
@@ -257,9 +258,14 @@ def of_new_thread() -> Stream:
     return Stream() if group is None or group.holds_hosts else _DEFAULT.get()
 
 
-def set_stream_of_new_thread(own: dict[object, Any], stream: Stream) -> None:
-    """Makes it the current one among what a thread has of its own."""
-    own[_CURRENT] = stream
+def _begin_on(stream: Stream | None) -> None:
+    """Makes a new thread's first stream its current one; later it is among what the thread has of its own."""
+    if stream is not None:
+        runtime.current().stream = stream._handle.number
+        _CURRENT.set(stream)
+
+
+keep(Kept(save=lambda: None, restore=_begin_on, first=_of_new_thread))
 
 
 def default_stream(device: Any = None) -> Stream:
@@ -294,6 +300,4 @@ def stream(stream: Stream | None) -> StreamContext:
 def synchronize(device: Any = None) -> None:
     """Blocks the host until all operations have ended that this rank has issued, on whichever stream."""
     of_sip(device)
-    context = runtime.current()
-    while event := go.Outstanding(context.world.handle, context.rank):
-        context.wait(Handle(event).number)
+    runtime.current().synchronize()

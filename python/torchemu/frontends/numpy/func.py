@@ -9,10 +9,10 @@ from torchemu.frontends.numpy._autograd import api
 from torchemu.frontends.numpy._grad_mode import enable_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.joining import stack
-from torchemu.frontends.numpy._unsupported import unsupported_function
 from torchemu.frontends.numpy.nn.modules.module import Module
 from torchemu.frontends.numpy.nn.utils import stateless
 from torchemu.frontends.numpy.utils import _pytree as pytree
+from torchemu.unsupported import unsupported_function
 
 __all__ = [
     "functional_call",

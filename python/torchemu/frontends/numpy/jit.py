@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any, Final, TypeVar
 
-from torchemu.frontends.numpy._unsupported import unsupported_function
 from torchemu.frontends.numpy.nn.modules.module import Module
+from torchemu.unsupported import unsupported_function
 
 __all__ = [
     "Final",

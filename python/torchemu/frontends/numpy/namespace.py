@@ -34,7 +34,6 @@ from torchemu.frontends.numpy._streams import Event, Stream
 from torchemu.frontends.numpy._tensor import *
 from torchemu.frontends.numpy._tensor import factors, foreach, return_types
 from torchemu.frontends.numpy._tensor.memory import OldType, old_types
-from torchemu.frontends.numpy._unsupported import UnsupportedNameError
 from torchemu.frontends.numpy.amp import autocast, switches
 from torchemu.frontends.numpy.amp.switches import *
 from torchemu.frontends.numpy.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
@@ -49,6 +48,7 @@ from torchemu.frontends.numpy.random import (
 from torchemu.frontends.numpy.serialization import load, save
 from torchemu.runtime import World
 from torchemu.runtime import opened as open_world
+from torchemu.unsupported import UnsupportedNameError
 
 __version__: str = version.__version__
 

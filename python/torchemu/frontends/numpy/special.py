@@ -26,7 +26,7 @@ from torchemu.frontends.numpy._tensor.elementwise import (
 from torchemu.frontends.numpy._tensor.parametric import logit, round, where
 from torchemu.frontends.numpy._tensor.pointwise import pointwise
 from torchemu.frontends.numpy._tensor.reductions import log_softmax, logsumexp, softmax
-from torchemu.frontends.numpy._unsupported import unsupported
+from torchemu.unsupported import unsupported
 
 __all__ = [
     "digamma",

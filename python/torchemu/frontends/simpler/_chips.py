@@ -17,8 +17,7 @@ from torchemu.frontends.simpler._graph import Task
 from torchemu.frontends.simpler._kernels import Kernel
 from torchemu.frontends.simpler._memory import ChipMemory, Seat
 from torchemu.language.inside import Inside
-from torchemu.launch import fabric
-from torchemu.runtime import waiting
+from torchemu.runtime import fabric, waiting
 
 
 class Chips:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torchemu
 import torchemu.language as tl
 from torchemu.language.kernels._parts import longest, part, reduce, words
 
 
-@torchemu.kernel(collective="all_reduce")
+@tl.kernel(collective="all_reduce")
 def all_reduce(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     """Passes each share once round the ring to be reduced, and once more to be shared."""
     tl.sync()
@@ -16,14 +15,14 @@ def all_reduce(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     _pass_round(out, n)
 
 
-@torchemu.kernel(collective="reduce_scatter")
+@tl.kernel(collective="reduce_scatter")
 def reduce_scatter(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     """Passes each share once round the ring: out gets the rank's own share."""
     tl.sync()
     _reduce_round(out, source, n, op)
 
 
-@torchemu.kernel(collective="all_gather")
+@tl.kernel(collective="all_gather")
 def all_gather(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     """Passes every rank's share once round the ring. The source is the rank's own."""
     tl.sync()

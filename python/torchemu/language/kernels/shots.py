@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torchemu
 import torchemu.language as tl
 from torchemu.language.kernels._parts import longest, part, reduce, words
 
 
-@torchemu.kernel(collective="all_reduce")
+@tl.kernel(collective="all_reduce")
 def one_shot(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     """Sends the whole vector to every rank; all reduce them in the order of ranks."""
     tl.sync()
@@ -18,7 +17,7 @@ def one_shot(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     reduce(out, _gathered(slots, slot, source, arrived), n, op)
 
 
-@torchemu.kernel(collective="all_reduce")
+@tl.kernel(collective="all_reduce")
 def two_shot(out: tl.Pointer, source: tl.Pointer, n: int, op: str) -> None:
     """Sends each share to its owner, which reduces it in the order of ranks and sends the result to all."""
     rank, world = tl.rank(), tl.world_size()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torchemu.runtime.rank_local import RankLocal
+from torchemu.runtime.thread_state import Kept, keep
 
 
 class Anomaly(NamedTuple):
@@ -47,6 +48,14 @@ OfThread = tuple[list[tuple[Callable[[Any], Any], Callable[[Any], Any]]], list[s
 
 
 _STATE: RankLocal[State] = RankLocal(State)
+
+keep(
+    Kept(
+        save=lambda: current().of_thread(),
+        restore=lambda own: current().set_of_thread(own),
+        first=lambda: State().of_thread(),
+    )
+)
 
 
 def current() -> State:

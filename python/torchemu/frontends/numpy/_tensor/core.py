@@ -16,6 +16,7 @@ from torchemu.frontends.numpy._placement import WHOLE, DPPolicy
 from torchemu.frontends.numpy._shape import Size, row_major
 from torchemu.frontends.numpy._tensor.conversion import check_number
 from torchemu.frontends.numpy._tensor.storage import Storage, reach_of
+from torchemu.multiprocessing._shared import share
 from torchemu.runtime import memory_use
 
 if TYPE_CHECKING:
@@ -448,3 +449,6 @@ def axis_of(dim: int, ndim: int) -> int:
     if not -bound <= dim < bound:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
     return dim % bound
+
+
+share(Tensor)

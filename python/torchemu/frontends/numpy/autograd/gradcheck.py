@@ -14,7 +14,7 @@ from torchemu.frontends.numpy._tensor.complex_numbers import view_as_real
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.from_data import tensor
 from torchemu.frontends.numpy._tensor.random_numbers import randn_like
-from torchemu.frontends.numpy._unsupported import unsupported
+from torchemu.unsupported import unsupported
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -7,7 +7,6 @@ from typing import Any
 from torchemu.errors import OutOfMemoryError
 from torchemu.frontends.numpy import ahbm
 from torchemu.frontends.numpy._tensor.memory import old_types
-from torchemu.frontends.numpy._unsupported import unsupported_class, unsupported_function
 from torchemu.frontends.numpy.cuda import amp, memory, nvtx
 from torchemu.frontends.numpy.cuda._devices import (
     can_device_access_peer,
@@ -48,6 +47,7 @@ from torchemu.frontends.numpy.cuda.memory import (
 from torchemu.frontends.numpy.random import get_rng_state as _get_rng_state
 from torchemu.frontends.numpy.random import initial_seed, manual_seed, seed
 from torchemu.frontends.numpy.random import set_rng_state as _set_rng_state
+from torchemu.unsupported import unsupported_class, unsupported_function
 
 __all__ = [
     "CUDAGraph",

@@ -9,7 +9,7 @@ import traceback as traceback
 import typing as typing
 from datetime import timedelta as timedelta
 
-import torchemu as torch  # noqa: F401 (PyTorch's package has all these names too)
+import torchemu.frontends.numpy as torch  # noqa: F401 (PyTorch's package has all these names too)
 from torchemu.c10d.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from torchemu.errors import (
     DistBackendError,
@@ -38,7 +38,6 @@ from torchemu.frontends.numpy.distributed._debug import (
     set_debug_level,
     set_debug_level_from_env,
 )
-from torchemu.frontends.numpy.distributed._decorator import CallableModule
 from torchemu.frontends.numpy.distributed._grad_bucket import GradBucket
 from torchemu.frontends.numpy.distributed._missing import BuiltinCommHookType, GroupName, Logger, RankType, Reducer
 from torchemu.frontends.numpy.distributed._options import (
@@ -133,6 +132,7 @@ from torchemu.frontends.numpy.distributed.distributed_c10d import (
     supports_complex,
 )
 from torchemu.frontends.numpy.distributed.rendezvous import register_rendezvous_handler, rendezvous
+from torchemu.marks import MarkModule
 
 __all__ = [
     "BACKENDS",
@@ -261,8 +261,7 @@ __all__ = [
     "utils",
 ]
 
-sys.modules[__name__].__class__ = CallableModule
+sys.modules[__name__].__class__ = MarkModule
 
-importlib.import_module(
-    "torchemu.frontends.numpy._C"
-)  # programs that have imported torch.distributed say torch._C._distributed_c10d
+# Programs that have imported torch.distributed say torch._C._distributed_c10d.
+importlib.import_module("torchemu.frontends.numpy._C")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import torchemu
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._memory_pools import Allocator, MemPool
 from torchemu.frontends.numpy.distributed._options import BackendOptions
 
@@ -116,7 +116,7 @@ class BackendMethods:
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Whether allocate_tensor works for a device: for all but the host."""
-        return self._self().takes_devices and torchemu.device(device).type != "cpu"
+        return self._self().takes_devices and torch.device(device).type != "cpu"
 
     def allocate_tensor(self, size: Any, *, dtype: Any, device: Any) -> Tensor:
         """A tensor of this rank.
@@ -126,4 +126,4 @@ class BackendMethods:
         """
         if not self.supports_tensor_alloc(device):
             raise RuntimeError(f"Backend {self._self().name()} does not support allocateTensor")
-        return torchemu.empty(size, dtype=dtype, device=device)
+        return torch.empty(size, dtype=dtype, device=device)

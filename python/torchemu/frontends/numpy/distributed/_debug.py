@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 
 from torchemu import runtime
-from torchemu.bridge.binding import SEPARATOR
+from torchemu.bridge.binding import describe
 from torchemu.c10d import fingerprints
 from torchemu.runtime.rank_local import RankLocal
 
@@ -42,17 +42,15 @@ def get_debug_level() -> DebugLevel:
     return _level.get()
 
 
-def told(mismatch: str) -> str:
-    """The text of a MismatchError: at the level DETAIL, behind what PyTorch says then.
-
-    Args:
-        mismatch: the text, and behind a separator what is known of the calls, where anything is.
-    """
-    text, _, details = mismatch.partition(SEPARATOR)
-    if not details or get_debug_level() is not DebugLevel.DETAIL:
+def _mismatch(text: str, details: str) -> str:
+    """The text of a MismatchError: at the level DETAIL, behind what PyTorch says then of the calls in the details."""
+    if get_debug_level() is not DebugLevel.DETAIL:
         return text
     found = fingerprints.mismatch(details, runtime.current().rank, _place())
     return f"{found}\n{text}" if found else text
+
+
+describe("MismatchError", by=_mismatch)
 
 
 def _place() -> str:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import torchemu
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import _gradients
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
@@ -97,7 +97,7 @@ def all_to_all_single(
         )
     given = self.contiguous()
     rows = given.shape[0] if output_split_sizes is None else sum(output_split_sizes)
-    output = torchemu.empty((rows, *given.shape[1:]), dtype=given.dtype, device=given.device)
+    output = torch.empty((rows, *given.shape[1:]), dtype=given.dtype, device=given.device)
     if _gradients.wants_gradient(self):
         splits = (output_split_sizes, input_split_sizes)
         return _gradients.AllToAllSingle.apply(_group(group, tag), output, splits, given)
@@ -120,7 +120,7 @@ def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Ranks, tag: str 
     flat = self.contiguous().reshape(-1)
     sent = [flat.numel() if rank == src_dst[me] else 0 for rank in range(size)]
     received = [flat.numel() if src_dst[rank] == me else 0 for rank in range(size)]
-    output = torchemu.empty(self.shape, dtype=self.dtype, device=self.device)
+    output = torch.empty(self.shape, dtype=self.dtype, device=self.device)
     work = c10d.all_to_all_single(output.view(-1), flat, received, sent, ranks, async_op=True)
     return _filled(output, work)
 
@@ -284,25 +284,25 @@ def _all_filled(outputs: Sequence[Tensor], works: Sequence[Work]) -> list[Tensor
 def _gather(given: Tensor, group: c10d.ProcessGroup) -> tuple[Tensor, Work | None]:
     given = given.contiguous()
     rows = (group.size() * given.shape[0], *given.shape[1:]) if given.shape else (group.size(),)
-    output = torchemu.empty(rows, dtype=given.dtype, device=given.device)
+    output = torch.empty(rows, dtype=given.dtype, device=given.device)
     return output, c10d.all_gather_into_tensor(output, given, group, async_op=group.coalescing is None)
 
 
 def _along(gathered: Tensor, dim: int, parts: int) -> Tensor:
     """What lies one after another along the first dimension, along another one."""
-    return gathered if dim == 0 else torchemu.cat(gathered.chunk(parts), dim=dim)
+    return gathered if dim == 0 else torch.cat(gathered.chunk(parts), dim=dim)
 
 
 def _for_scatter(given: Tensor, dim: int, parts: int) -> Tensor:
     """With what lies one after another along a dimension along the first one."""
     if given.shape[dim] % parts:
         raise AssertionError(f"input dimension {dim} ({given.shape[dim]} must be a multiple of group_size {parts})")
-    return given.contiguous() if dim == 0 else torchemu.cat(given.chunk(parts, dim=dim))
+    return given.contiguous() if dim == 0 else torch.cat(given.chunk(parts, dim=dim))
 
 
 def _reduce_part(given: Tensor, op: str, group: c10d.ProcessGroup) -> tuple[Tensor, Work | None]:
     shape = (given.shape[0] // group.size(), *given.shape[1:])
-    output = torchemu.empty(shape, dtype=given.dtype, device=given.device)
+    output = torch.empty(shape, dtype=given.dtype, device=given.device)
     return output, c10d.reduce_scatter_tensor(output, given, _reduction(op), group, async_op=group.coalescing is None)
 
 

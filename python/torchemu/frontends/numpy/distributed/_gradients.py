@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torchemu
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._autograd.function import Function
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
@@ -18,7 +18,7 @@ from torchemu.frontends.numpy.distributed._reduce_op import ReduceOp
 
 def wants_gradient(t: Tensor) -> bool:
     """Whether gradients are to go through what is done with the tensor."""
-    return t.requires_grad and torchemu.is_grad_enabled()
+    return t.requires_grad and torch.is_grad_enabled()
 
 
 def _check_sum(function: str, op: Any) -> None:
@@ -56,7 +56,7 @@ class Broadcast(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         total = Reduce.apply(ctx.root, ReduceOp.SUM, ctx.group, grads[0])
-        return None, None, total if ctx.group.rank() == ctx.root else torchemu.zeros_like(total)
+        return None, None, total if ctx.group.rank() == ctx.root else torch.zeros_like(total)
 
 
 class Reduce(Function):
@@ -80,7 +80,7 @@ class Gather(Function):
     @staticmethod
     def forward(ctx: Any, root: int, group: ProcessGroup, t: Tensor) -> tuple[Tensor, ...]:
         ctx.root, ctx.group = root, group
-        outputs = [torchemu.zeros_like(t) for _ in range(group.size())]
+        outputs = [torch.zeros_like(t) for _ in range(group.size())]
         c10d.gather(t.contiguous(), outputs if group.rank() == root else None, group=group, group_dst=root)
         return tuple(outputs)
 
@@ -95,7 +95,7 @@ class Scatter(Function):
     @staticmethod
     def forward(ctx: Any, root: int, group: ProcessGroup, *tensors: Tensor) -> Tensor:
         ctx.root, ctx.group = root, group
-        output = torchemu.zeros_like(tensors[0])
+        output = torch.zeros_like(tensors[0])
         given = [t.contiguous() for t in tensors] if group.rank() == root else None
         c10d.scatter(output, given, group=group, group_src=root)
         return output
@@ -111,13 +111,13 @@ class AllGather(Function):
     @staticmethod
     def forward(ctx: Any, group: ProcessGroup, t: Tensor) -> tuple[Tensor, ...]:
         ctx.group = group
-        outputs = [torchemu.empty_like(t) for _ in range(group.size())]
+        outputs = [torch.empty_like(t) for _ in range(group.size())]
         c10d.all_gather(outputs, t.contiguous(), group)
         return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        own = torchemu.empty_like(grads[ctx.group.rank()])
+        own = torch.empty_like(grads[ctx.group.rank()])
         return None, ReduceScatter.apply(ReduceOp.SUM, ctx.group, own, *grads)
 
 
@@ -144,7 +144,7 @@ class AllGatherTensor(Function):
         ctx.group = group
         if output is None:
             rows = (group.size() * t.shape[0], *t.shape[1:]) if t.shape else (group.size(),)
-            output = torchemu.empty(rows, dtype=t.dtype, device=t.device)
+            output = torch.empty(rows, dtype=t.dtype, device=t.device)
         c10d.all_gather_into_tensor(output, t.contiguous(), group)
         return output
 
@@ -160,7 +160,7 @@ class ReduceScatterTensor(Function):
     def forward(ctx: Any, function: str, op: Any, group: ProcessGroup, t: Tensor) -> Tensor:
         ctx.function, ctx.op, ctx.group = function, op, group
         shape = (t.shape[0] // group.size(), *t.shape[1:])
-        output = torchemu.empty(shape, dtype=t.dtype, device=t.device)
+        output = torch.empty(shape, dtype=t.dtype, device=t.device)
         c10d.reduce_scatter_tensor(output, t.contiguous(), op, group)
         return output
 
@@ -181,7 +181,7 @@ class AllToAll(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        own = [torchemu.empty(shape, dtype=grads[0].dtype, device=grads[0].device) for shape in ctx.shapes]
+        own = [torch.empty(shape, dtype=grads[0].dtype, device=grads[0].device) for shape in ctx.shapes]
         return None, None, *AllToAll.apply(ctx.group, own, *grads)
 
 
@@ -197,5 +197,5 @@ class AllToAllSingle(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         taken, given = ctx.splits
-        own = torchemu.empty(ctx.shape, dtype=grads[0].dtype, device=grads[0].device)
+        own = torch.empty(ctx.shape, dtype=grads[0].dtype, device=grads[0].device)
         return None, None, None, AllToAllSingle.apply(ctx.group, own, (given, taken), grads[0])

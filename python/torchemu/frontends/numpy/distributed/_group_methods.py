@@ -15,12 +15,12 @@ from torchemu.bridge.binding import go
 from torchemu.errors import DistBackendError
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.distributed import _hooks
 from torchemu.frontends.numpy.distributed._completion import Completion, WorkInfo
 from torchemu.frontends.numpy.distributed._hooks import PostHookArgs, PreHookArgs
 from torchemu.frontends.numpy.distributed._reduce_op import ReduceOp
 from torchemu.frontends.numpy.distributed._work import Work
+from torchemu.unsupported import unsupported
 
 if TYPE_CHECKING:
     from torchemu.c10d.stores import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, NewType
 
-from torchemu.frontends.numpy._unsupported import unsupported_class
+from torchemu.unsupported import unsupported_class
 
 GroupName = NewType("GroupName", str)
 RankType = int

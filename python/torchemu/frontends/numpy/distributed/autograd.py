@@ -1,6 +1,6 @@
 """torch.distributed.autograd, which is not supported."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_attributes
+from torchemu.unsupported import unsupported_attributes
 
 
 def is_available() -> bool:

@@ -1,6 +1,5 @@
 """torch.distributions: those that programs draw actions and noise from most."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.distributions.distribution import Distribution
 from torchemu.frontends.numpy.distributions.families import (
     Bernoulli,
@@ -12,6 +11,7 @@ from torchemu.frontends.numpy.distributions.families import (
     Uniform,
 )
 from torchemu.frontends.numpy.distributions.kl import kl_divergence
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "Bernoulli",

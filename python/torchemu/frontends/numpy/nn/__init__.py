@@ -2,7 +2,6 @@
 
 # ruff: noqa: F403 (torchemu.nn.modules.__all__ says what there is)
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.nn import functional, init, modules, parallel, parameter, utils
 from torchemu.frontends.numpy.nn._missing import INSTEAD, MODULES
 from torchemu.frontends.numpy.nn.modules import *
@@ -13,6 +12,7 @@ from torchemu.frontends.numpy.nn.parameter import (
     UninitializedBuffer,
     UninitializedParameter,
 )
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "Buffer",

@@ -2,7 +2,6 @@
 
 from torchemu.frontends.numpy._tensor.elementwise import sigmoid, tanh
 from torchemu.frontends.numpy._tensor.parametric import gelu, softplus
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.nn._functional.activation import log_softmax, relu, relu_, silu, softmax
 from torchemu.frontends.numpy.nn._functional.attention import scaled_dot_product_attention
 from torchemu.frontends.numpy.nn._functional.bags import embedding_bag
@@ -123,6 +122,7 @@ from torchemu.frontends.numpy.nn._functional.selective_pooling import (
     max_unpool3d,
 )
 from torchemu.frontends.numpy.nn._missing import FUNCTIONS, INSTEAD
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "adaptive_avg_pool1d",

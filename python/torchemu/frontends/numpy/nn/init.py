@@ -13,8 +13,8 @@ from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import eye
 from torchemu.frontends.numpy._tensor.from_data import from_numpy
 from torchemu.frontends.numpy._tensor.generator import Generator
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.nn._missing import INITIAL_VALUES, INSTEAD
+from torchemu.unsupported import unsupported_names
 
 _GAINS = {
     **dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d", "sigmoid"), 1.0),

@@ -1,6 +1,5 @@
 """torch.optim: optimizers, and schedules of their learning rates."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.nn._missing import INSTEAD, OPTIMIZERS
 from torchemu.frontends.numpy.optim import lr_scheduler, optimizer, swa_utils
 from torchemu.frontends.numpy.optim.adam import Adam, AdamW
@@ -10,6 +9,7 @@ from torchemu.frontends.numpy.optim.moments import Adamax, NAdam, RAdam
 from torchemu.frontends.numpy.optim.optimizer import Optimizer
 from torchemu.frontends.numpy.optim.rules import ASGD, Adafactor, Muon, Rprop
 from torchemu.frontends.numpy.optim.sgd import SGD
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "ASGD",

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.nn._missing import INSTEAD
 from torchemu.frontends.numpy.nn.modules._members import _typename
 from torchemu.frontends.numpy.optim._cycles import (
@@ -20,6 +19,7 @@ from torchemu.frontends.numpy.optim._cycles import (
 from torchemu.frontends.numpy.optim._plateau import ReduceLROnPlateau
 from torchemu.frontends.numpy.optim._schedule import LRScheduler
 from torchemu.frontends.numpy.optim.optimizer import Optimizer
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "ChainedScheduler",

@@ -16,10 +16,10 @@ from torchemu.frontends.numpy._grad_mode import enable_grad, no_grad
 from torchemu.frontends.numpy._tensor import deferral, dispatch
 from torchemu.frontends.numpy._tensor.conversion import converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.nn.modules._members import _typename
 from torchemu.frontends.numpy.nn.modules.module import zero_
 from torchemu.frontends.numpy.utils.hooks import Hooks, RemovableHandle, registered
+from torchemu.unsupported import unsupported
 
 __all__ = ["Optimizer"]
 

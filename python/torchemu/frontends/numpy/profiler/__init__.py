@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-from torchemu.frontends.numpy._unsupported import unsupported_class
 from torchemu.frontends.numpy.profiler._profile import (
     ProfilerActivity,
     profile,
@@ -24,6 +23,7 @@ from torchemu.frontends.numpy.profiler._profile import _ExperimentalConfig as _E
 from torchemu.frontends.numpy.profiler._profile import _KinetoProfile as _KinetoProfile
 from torchemu.frontends.numpy.profiler._schedule import ProfilerAction, schedule
 from torchemu.profile.annotation import record_function
+from torchemu.unsupported import unsupported_class
 
 __all__ = [
     "DeviceType",

@@ -12,13 +12,13 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends.numpy._streams import synchronize
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.profiler._averages import EventList, events_of
 from torchemu.frontends.numpy.profiler._schedule import ProfilerAction, always
 from torchemu.profile.annotation import record_function
 from torchemu.profile.recording import LEVELS, Recording, known
 from torchemu.profile.run import form
 from torchemu.runtime.waiting import host_time
+from torchemu.unsupported import unsupported
 
 
 class ProfilerActivity(Enum):

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import torchemu as torch
-from torchemu.frontends.numpy._unsupported import unsupported_class, unsupported_function
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy.amp.autocast_mode import Remembered
 from torchemu.frontends.numpy.autograd import Function
+from torchemu.unsupported import unsupported_class, unsupported_function
 
 __all__ = [
     "CheckpointFunction",

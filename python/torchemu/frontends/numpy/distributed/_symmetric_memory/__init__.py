@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torchemu
+import torchemu.frontends.numpy as torch
 from torchemu import dtypes
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._memory_pools import Allocator, MemPool
@@ -65,7 +65,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
         raise RuntimeError("SymmetricMemory does not support device type cpu")
     settings.get().allocated = True
     shape = size[0] if len(size) == 1 and isinstance(size[0], Sequence) else size
-    kind = dtypes.parse(torchemu.get_default_dtype() if dtype is None else dtype)
+    kind = dtypes.parse(torch.get_default_dtype() if dtype is None else dtype)
     return _peers.allocated(tuple(shape), kind, where)
 
 

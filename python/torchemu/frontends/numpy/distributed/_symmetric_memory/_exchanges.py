@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torchemu
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup, find_by_name
@@ -64,7 +64,7 @@ def all_to_all_vdev_2d(
     given, taken = _splits(in_splits, group)
     experts = len(given) // world
     by_rank = [sum(taken[r * experts : (r + 1) * experts]) for r in range(world)]
-    come = torchemu.empty((sum(taken), *input.shape[1:]), dtype=input.dtype, device=input.device)
+    come = torch.empty((sum(taken), *input.shape[1:]), dtype=input.dtype, device=input.device)
     sent = [sum(given[r * experts : (r + 1) * experts]) for r in range(world)]
     _exchange("all_to_all_vdev_2d", input, come, sent, by_rank, group)
     places = [r * experts + e for e in range(experts) for r in range(world)]  # in what came, in the order of out
@@ -106,9 +106,9 @@ def all_to_all_vdev_2d_offset(
     splits, offsets = _numbers(in_splits_offsets[0]), _numbers(in_splits_offsets[1])
     experts = len(splits) // world
     places = [e * world + r for r in range(world) for e in range(experts)]  # in the input, in the order of the ranks
-    given, taken = _splits(torchemu.tensor([splits[p] for p in places], device=in_splits_offsets.device), group)
+    given, taken = _splits(torch.tensor([splits[p] for p in places], device=in_splits_offsets.device), group)
     sent, by_rank = ([sum(n[r * experts : (r + 1) * experts]) for r in range(world)] for n in (given, taken))
-    packed = torchemu.empty((sum(sent), *input.shape[1:]), dtype=input.dtype, device=input.device)
+    packed = torch.empty((sum(sent), *input.shape[1:]), dtype=input.dtype, device=input.device)
     _check_rows("all_to_all_vdev_2d_offset", input, splits, offsets)
     _move(input, [offsets[p] for p in places], packed, _starts(given), given)
     _exchange("all_to_all_vdev_2d_offset", packed, out, sent, by_rank, group)
@@ -134,7 +134,7 @@ def _aligned_starts(sizes: Sequence[int], world: int, align: int) -> list[int]:
 
 def _splits(in_splits: Tensor, group: ProcessGroup) -> tuple[list[int], list[int]]:
     """What this rank gives to each, and what it gets from each."""
-    received = torchemu.empty_like(in_splits)
+    received = torch.empty_like(in_splits)
     c10d.all_to_all_single(received, in_splits, group=group)
     return _numbers(in_splits), _numbers(received)
 
@@ -169,13 +169,13 @@ def _move(source: Tensor, starts: Sequence[int], out: Tensor, places: Sequence[i
     targets = [place + i for place, size in zip(places, sizes, strict=True) for i in range(size)]
     if not rows:
         return
-    moved = source[torchemu.tensor(rows, device=source.device)]
+    moved = source[torch.tensor(rows, device=source.device)]
     if targets == list(range(len(rows))):
         out[: len(rows)].copy_(moved)
     else:
-        out.index_copy_(0, torchemu.tensor(targets, device=out.device), moved)
+        out.index_copy_(0, torch.tensor(targets, device=out.device), moved)
 
 
 def _tell(out_splits_offsets: Tensor, splits: list[int], offsets: list[int]) -> None:
-    told = torchemu.tensor([splits, offsets], dtype=torchemu.int64, device=out_splits_offsets.device)
+    told = torch.tensor([splits, offsets], dtype=torch.int64, device=out_splits_offsets.device)
     out_splits_offsets.copy_(told)

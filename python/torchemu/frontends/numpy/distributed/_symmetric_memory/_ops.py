@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torchemu
+import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import not_implemented
-from torchemu.frontends.numpy._unsupported import unsupported_function
 from torchemu.frontends.numpy.distributed import _functional_collectives as functional
 from torchemu.frontends.numpy.distributed._groups import find_by_name
 from torchemu.frontends.numpy.distributed._symmetric_memory._exchanges import (
@@ -19,6 +18,7 @@ from torchemu.frontends.numpy.distributed._symmetric_memory._exchanges import (
 from torchemu.frontends.numpy.distributed._symmetric_memory._handle import _SymmetricMemory
 from torchemu.frontends.numpy.distributed._symmetric_memory._handle import rendezvous as _rendezvous
 from torchemu.frontends.numpy.distributed._symmetric_memory._peers import is_symmetric
+from torchemu.unsupported import unsupported_function
 
 _FLOATS = ("float16", "bfloat16", "float32")
 
@@ -53,7 +53,7 @@ def _check_output(operation: str, given: Tensor, out: Tensor) -> None:
 
 def one_shot_all_reduce(input: Tensor, reduce_op: str, group_name: str) -> Tensor:  # noqa: A002 (PyTorch's names)
     """The sum of all ranks' tensors, each of which every rank reads."""
-    return one_shot_all_reduce_out(input, reduce_op, group_name, torchemu.empty_like(input))
+    return one_shot_all_reduce_out(input, reduce_op, group_name, torch.empty_like(input))
 
 
 def one_shot_all_reduce_out(input: Tensor, reduce_op: str, group_name: str, out: Tensor) -> Tensor:  # noqa: A002
@@ -66,9 +66,7 @@ def one_shot_all_reduce_out(input: Tensor, reduce_op: str, group_name: str, out:
 
 def one_shot_all_reduce_copy(symm_buffer: Tensor, local_input: Tensor, reduce_op: str, group_name: str) -> Tensor:
     """The same of tensors that are first copied to symmetric memory."""
-    return one_shot_all_reduce_copy_out(
-        symm_buffer, local_input, reduce_op, group_name, torchemu.empty_like(local_input)
-    )
+    return one_shot_all_reduce_copy_out(symm_buffer, local_input, reduce_op, group_name, torch.empty_like(local_input))
 
 
 def one_shot_all_reduce_copy_out(
@@ -152,7 +150,7 @@ def _checked_tile(tile: Tensor, reduce_op: str, group_name: str) -> _SymmetricMe
 def low_contention_all_gather(tensor: Tensor, group_name: str) -> Tensor:
     """All ranks' tensors, one after another along the first dimension: each rank reads the others'."""
     hdl = _symmetric("_low_contention_all_gather", tensor, group_name)
-    output = torchemu.empty(
+    output = torch.empty(
         (tensor.shape[0] * hdl.world_size, *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device
     )
     hdl.collective("_low_contention_all_gather|all_gather/direct||0", output, tensor)
@@ -166,7 +164,7 @@ def low_contention_reduce_scatter(tensor: Tensor, reduce_op: str, group_name: st
     if reduce_op not in ("sum", "avg"):
         raise ValueError(f"reduce_op ({reduce_op}) is not supported")
     rows = tensor.shape[0] // hdl.world_size
-    output = torchemu.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device)
+    output = torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device)
     hdl.collective(f"{operation}|reduce_scatter/direct|{reduce_op}|0", output, tensor)
     return output
 

@@ -1,7 +1,7 @@
 """torch.distributed.algorithms: training with different numbers of batches, and communication hooks."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_attributes
 from torchemu.frontends.numpy.distributed.algorithms.join import Join, Joinable, JoinHook
+from torchemu.unsupported import unsupported_attributes
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 

@@ -1,6 +1,5 @@
 """torch.distributed.checkpoint: states that ranks save and load together, into a folder with a file for each."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.distributed.checkpoint.api import CheckpointException
 from torchemu.frontends.numpy.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from torchemu.frontends.numpy.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
@@ -12,6 +11,7 @@ from torchemu.frontends.numpy.distributed.checkpoint.metadata import (
 )
 from torchemu.frontends.numpy.distributed.checkpoint.state_dict_loader import load
 from torchemu.frontends.numpy.distributed.checkpoint.state_dict_saver import async_save, save
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "BytesStorageMetadata",

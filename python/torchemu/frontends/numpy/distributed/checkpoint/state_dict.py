@@ -8,12 +8,12 @@ from typing import Any
 
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import zeros_like
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.distributed import broadcast_object_list, get_rank, is_initialized
 from torchemu.frontends.numpy.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817 (its usual name)
 from torchemu.frontends.numpy.distributed.fsdp._states import plain
 from torchemu.frontends.numpy.nn.modules.module import Module
 from torchemu.frontends.numpy.nn.parallel import DataParallel, DistributedDataParallel
+from torchemu.unsupported import unsupported
 
 __all__ = [
     "StateDictOptions",

@@ -1,6 +1,5 @@
 """torch.distributed.fsdp: modules of which each rank keeps a part. Of its two kinds, FullyShardedDataParallel."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.distributed.fsdp._flat import FlatParameter
 from torchemu.frontends.numpy.distributed.fsdp.api import (
     BackwardPrefetch,
@@ -19,6 +18,7 @@ from torchemu.frontends.numpy.distributed.fsdp.api import (
     StateDictType,
 )
 from torchemu.frontends.numpy.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "BackwardPrefetch",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import empty
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.distributed import all_gather_object
 from torchemu.frontends.numpy.distributed.fsdp.api import (
     FullOptimStateDictConfig,
@@ -22,6 +21,7 @@ from torchemu.frontends.numpy.distributed.fsdp.api import (
 )
 from torchemu.frontends.numpy.nn.modules.module import Module
 from torchemu.frontends.numpy.nn.parameter import Parameter
+from torchemu.unsupported import unsupported
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy.distributed.fsdp._flat import FlatHandle

@@ -11,7 +11,6 @@ from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.from_data import tensor
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.distributed import ProcessGroup, ReduceOp, all_reduce, broadcast
 from torchemu.frontends.numpy.distributed.fsdp._flat import FlatHandle, FlatParameter, Regathering, Sharding, Streams
 from torchemu.frontends.numpy.distributed.fsdp._groups import groups_of
@@ -34,6 +33,7 @@ from torchemu.frontends.numpy.distributed.fsdp.api import (
 )
 from torchemu.frontends.numpy.distributed.fsdp.wrap import wrap_parts
 from torchemu.frontends.numpy.nn.modules.module import Module
+from torchemu.unsupported import unsupported
 
 __all__ = [
     "BackwardPrefetch",

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchemu.frontends.numpy.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-from torchemu.launch.environ import Launch
-from torchemu.launch.program import Module, Script
 from torchemu.multiprocessing import SimpleQueue, SpawnException, spawn
 from torchemu.multiprocessing._errors import SpawnExitException
+from torchemu.runtime.environ import Launch
+from torchemu.runtime.program import Module, Script
 
 __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 

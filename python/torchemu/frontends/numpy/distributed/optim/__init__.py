@@ -1,7 +1,7 @@
 """torch.distributed.optim: an optimizer whose state is divided among the ranks."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
+from torchemu.unsupported import unsupported_names
 
 __all__ = ["ZeroRedundancyOptimizer"]
 

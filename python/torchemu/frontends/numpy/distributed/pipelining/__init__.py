@@ -1,6 +1,5 @@
 """torch.distributed.pipelining: a model in stages, one or several a rank, and the order of their passes."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.distributed.pipelining.schedules import (
     Schedule1F1B,
     ScheduleGPipe,
@@ -8,6 +7,7 @@ from torchemu.frontends.numpy.distributed.pipelining.schedules import (
     ScheduleLoopedBFS,
 )
 from torchemu.frontends.numpy.distributed.pipelining.stage import PipelineStage
+from torchemu.unsupported import unsupported_names
 
 __all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS"]
 

@@ -8,11 +8,11 @@ from typing import Any
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.distributed.pipelining import _orders
 from torchemu.frontends.numpy.distributed.pipelining._orders import FORWARD, Action
 from torchemu.frontends.numpy.distributed.pipelining.microbatch import cut, merge_chunks, split_args_kwargs_into_chunks
 from torchemu.frontends.numpy.distributed.pipelining.stage import PipelineStage
+from torchemu.unsupported import unsupported
 
 __all__ = [
     "PipelineScheduleMulti",

@@ -1,6 +1,6 @@
 """torch.distributed.tensor.parallel: not supported. Its names can be imported, and say so when used."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
+from torchemu.unsupported import unsupported_names
 
 __getattr__ = unsupported_names(
     "torch.distributed.tensor.parallel",

@@ -12,9 +12,9 @@ from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_several, bytes_of, flop_per_output
 from torchemu.frontends.numpy._tensor.from_data import from_numpy
 from torchemu.frontends.numpy._tensor.reductions import wide
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.nn._functional.arguments import check_tensor
 from torchemu.frontends.numpy.nn._functional.embedding import _check_indices, _scale_down
+from torchemu.unsupported import unsupported
 
 Array = np.ndarray
 

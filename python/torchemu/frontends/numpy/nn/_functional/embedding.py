@@ -13,8 +13,8 @@ from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Inputs, Op, Outputs, _op, bytes_of, flop_per_input, no_flops
 from torchemu.frontends.numpy._tensor.promotion import promote_types
 from torchemu.frontends.numpy._tensor.reductions import norm, wide
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.nn._functional.arguments import check_tensor, within
+from torchemu.unsupported import unsupported
 
 Array = np.ndarray
 

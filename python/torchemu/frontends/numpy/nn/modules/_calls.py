@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.nn.modules._backward_hooks import BackwardHooks
 from torchemu.frontends.numpy.utils.hooks import Hooks, RemovableHandle, registered
+from torchemu.unsupported import unsupported
 
 
 class Calls:

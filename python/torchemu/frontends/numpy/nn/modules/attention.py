@@ -10,7 +10,6 @@ from typing import Any
 from torchemu import dtypes
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import empty, zeros
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.nn import functional as F  # noqa: N812 (its usual name)
 from torchemu.frontends.numpy.nn import init
 from torchemu.frontends.numpy.nn.modules.container import ModuleList
@@ -19,6 +18,7 @@ from torchemu.frontends.numpy.nn.modules.linear import Linear
 from torchemu.frontends.numpy.nn.modules.module import Module
 from torchemu.frontends.numpy.nn.modules.normalization import LayerNorm
 from torchemu.frontends.numpy.nn.parameter import Parameter
+from torchemu.unsupported import unsupported
 
 __all__ = ["MultiheadAttention", "TransformerEncoder", "TransformerEncoderLayer"]
 

@@ -7,11 +7,11 @@ from typing import Any, Self
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import empty
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.nn import functional as F  # noqa: N812 (its usual name)
 from torchemu.frontends.numpy.nn import init
 from torchemu.frontends.numpy.nn.modules.module import Module
 from torchemu.frontends.numpy.nn.parameter import Parameter
+from torchemu.unsupported import unsupported
 
 __all__ = ["Embedding", "EmbeddingBag"]
 

@@ -1,6 +1,5 @@
 """torch.nn.parallel: a module on every rank, each with a part of the data; or on several devices of one rank."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.nn._missing import PARALLEL
 from torchemu.frontends.numpy.nn.parallel import distributed
 from torchemu.frontends.numpy.nn.parallel.data_parallel import DataParallel, data_parallel
@@ -8,6 +7,7 @@ from torchemu.frontends.numpy.nn.parallel.distributed import DistributedDataPara
 from torchemu.frontends.numpy.nn.parallel.parallel_apply import parallel_apply
 from torchemu.frontends.numpy.nn.parallel.replicate import replicate
 from torchemu.frontends.numpy.nn.parallel.scatter_gather import gather, scatter
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "DataParallel",

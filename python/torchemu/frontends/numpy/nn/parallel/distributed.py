@@ -14,7 +14,6 @@ from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.from_data import tensor
 from torchemu.frontends.numpy._tensor.joining import cat
-from torchemu.frontends.numpy._unsupported import unsupported
 from torchemu.frontends.numpy.distributed import (
     GradBucket,
     ProcessGroup,
@@ -37,6 +36,7 @@ from torchemu.frontends.numpy.nn.parallel._delayed import Delayed
 from torchemu.frontends.numpy.nn.parallel._reducer import Reducer
 from torchemu.frontends.numpy.nn.parallel._report import logging_data
 from torchemu.frontends.numpy.nn.parameter import is_lazy
+from torchemu.unsupported import unsupported
 
 __all__ = ["DistributedDataParallel"]
 

@@ -1,6 +1,5 @@
 """torch.nn.utils: what is done with gradients and parameters all together."""
 
-from torchemu.frontends.numpy._unsupported import unsupported_names
 from torchemu.frontends.numpy.nn._missing import INSTEAD, OF_PARAMETERS
 from torchemu.frontends.numpy.nn.utils import (
     clip_grad,
@@ -25,6 +24,7 @@ from torchemu.frontends.numpy.nn.utils.clip_grad import (
     get_total_norm,
 )
 from torchemu.frontends.numpy.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from torchemu.unsupported import unsupported_names
 
 __all__ = [
     "clip_grad",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.reductions import norm
-from torchemu.frontends.numpy._unsupported import unsupported_function
 from torchemu.frontends.numpy.nn import functional as F  # noqa: N812 (its usual name)
 from torchemu.frontends.numpy.nn.modules.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from torchemu.frontends.numpy.nn.modules.module import Module
 from torchemu.frontends.numpy.nn.utils.parametrize import register_parametrization
+from torchemu.unsupported import unsupported_function
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
