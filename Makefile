@@ -64,6 +64,10 @@ bench: setup ## run benches/ccl_allreduce.py
 perf: setup ## run the benchmarks and compare them with their targets
 	@$(PY) benches/perf.py
 
+.PHONY: fidelity
+fidelity: prerequisites ## compare predictions with real machines, and write docs/fidelity.md
+	@go run ./benches/fidelity -o docs/fidelity.md
+
 ## Tests
 
 .PHONY: test

@@ -9,6 +9,7 @@ type itinerary struct {
 	rankStart []uint32 // rank r's are tasks[rankStart[r]:rankStart[r+1]]
 	needs     []uint32 // steps that must have arrived
 	peers     []int32  // ranks that each rank sends to
+	kept      []bool   // steps that have a receipt
 }
 
 // task is one entry of a rank's itinerary.
@@ -29,6 +30,7 @@ func newItinerary(s *Schedule) *itinerary {
 	b := itineraryBuilder{Schedule: s, seen: make([]uint32, len(s.Steps))}
 	b.reverse()
 	b.findForwarded()
+	b.plan.kept = make([]bool, len(s.Steps))
 	b.plan.peers = make([]int32, s.World)
 	for _, p := range s.wiring().pairs {
 		b.plan.peers[p.src]++
@@ -109,6 +111,7 @@ func (b *itineraryBuilder) byRank() [][]task {
 func (b *itineraryBuilder) add(t task) {
 	t.first = uint32(len(b.plan.needs))
 	if t.receipt {
+		b.plan.kept[t.step] = true
 		b.plan.needs = append(b.plan.needs, t.step)
 		b.needs(t.step, GateCombine)
 	} else {

@@ -207,19 +207,44 @@ func (r *ride) Delivered(now sim.Time, rank uint64) {
 func (r *ride) arrive(step uint32, now sim.Time) {
 	r.arrived[step]++
 	if r.times != nil {
-		t := &r.times[step]
-		t.Arrived, t.Combine, t.End = now, now, now
-		if r.arrived[step] == r.piecesUpTo(step, r.loops) {
-			r.launch.Observer.StepDone(int(step), *t)
+		r.times[step].Arrived, r.times[step].Combine = now, now
+		if !r.itinerary.kept[step] && r.arrived[step] == r.piecesUpTo(step, r.loops) {
+			r.stepDone(step, now)
 		}
 	}
 	r.advance(uint32(r.schedule.Steps[step].Dst), now)
 }
 
+// stepDone tells the observer of a step.
+func (r *ride) stepDone(step uint32, now sim.Time) {
+	t := &r.times[step]
+	t.End = now
+	r.launch.Observer.StepDone(int(step), *t)
+	t.End = told
+}
+
+// told marks the times of a step that the observer knows of.
+const told sim.Time = -1
+
+// tellRest tells the observer, in the end, of the steps that had nothing to move.
+func (r *ride) tellRest(now sim.Time) {
+	for i := range r.times {
+		if t := &r.times[i]; t.End != told {
+			*t = StepTimes{Start: now, Arrived: now, Combine: now}
+			r.stepDone(uint32(i), now)
+		}
+	}
+}
+
 // free ends what occupied an engine.
 func (r *ride) free(rank uint32, now sim.Time) {
-	r.engines[rank].busy = false
-	r.engines[rank].piece++
+	e := &r.engines[rank]
+	e.busy = false
+	e.piece++
+	if t := &r.itinerary.tasks[e.task]; t.receipt && r.times != nil && e.loop == r.loops-1 &&
+		e.piece == min(2, r.pieces(t.step, e.loop)) {
+		r.stepDone(t.step, now)
+	}
 	r.advance(rank, now)
 }
 
@@ -341,7 +366,9 @@ func (r *ride) piecesUpTo(step uint32, loop int32) uint32 {
 // finish ends a rank's part.
 func (r *ride) finish(rank uint32, now sim.Time) {
 	r.engines[rank].done = true
-	r.running--
+	if r.running--; r.running == 0 && r.times != nil {
+		r.tellRest(now)
+	}
 	r.watcher.RankDone(int(rank), now)
 }
 

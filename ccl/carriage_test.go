@@ -287,3 +287,53 @@ func TestLibraryChooses(t *testing.T) {
 		}
 	}
 }
+
+// reports notes what a launch reports.
+type reports struct {
+	steps map[int]ccl.StepTimes
+	twice bool
+	ranks []sim.Time
+}
+
+func (r *reports) StepDone(step int, t ccl.StepTimes) {
+	_, known := r.steps[step]
+	r.twice = r.twice || known
+	r.steps[step] = t
+}
+
+func (r *reports) RankDone(rank int, now sim.Time) { r.ranks[rank] = now }
+
+func TestEveryStepIsReportedOnce(t *testing.T) {
+	const n = 8
+	topo := carriedTopology(t, n)
+	for _, a := range everyAlgorithm() {
+		for _, elems := range []int{0, 1, n + 1, 1 << 10, 100_003, 1 << 24} {
+			for k := range topology.ProtocolKind(topology.Protocols) {
+				elems := elems * max(1, blocksOf(a.Collective(), n))
+				name := fmt.Sprintf("%s %s by %s, %d elements", a.Collective(), a.Name(), k, elems)
+				l := launch(a.Build(ccl.Layout{World: n}, 0), elems, 4, firstPEs(topo))
+				r := &reports{steps: map[int]ccl.StepTimes{}, ranks: make([]sim.Time, n)}
+				l.Observer, l.Carriage = r, ccl.Carriage{Protocol: k}
+				e := sim.NewEngine()
+				ccl.NewExecutor(e, network.New(e, topo)).Start(l, r)
+				for e.Run(1<<16) > 0 {
+				}
+				if len(r.steps) != len(l.Schedule.Steps) || r.twice {
+					t.Fatalf("%s: %d of %d steps were reported, twice: %v", name, len(r.steps), len(l.Schedule.Steps), r.twice)
+				}
+				r.check(t, name, l.Schedule)
+			}
+		}
+	}
+}
+
+// check wants the moments of each step in order, and no rank to be done before what it receives.
+func (r *reports) check(t *testing.T, name string, s *ccl.Schedule) {
+	t.Helper()
+	for i, step := range s.Steps {
+		at := r.steps[i]
+		if !(at.Start <= at.Arrived && at.Arrived <= at.Combine && at.Combine <= at.End) || at.End > r.ranks[step.Dst] && at.Bytes > 0 {
+			t.Fatalf("%s: step %d %+v; rank %d is done at %v", name, i, at, step.Dst, r.ranks[step.Dst])
+		}
+	}
+}

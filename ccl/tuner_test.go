@@ -14,6 +14,9 @@ import (
 func TestTunerChoosesTheFastest(t *testing.T) {
 	for _, p := range topology.Presets() {
 		topo := preset(t, p)
+		if topo.Transport() != nil {
+			continue // TestTunerChoosesProtocols
+		}
 		layout, devices := layoutOf(topo), firstPEs(topo)
 		tuner := ccl.NewTuner(topo)
 		for _, c := range collectives {
@@ -37,6 +40,9 @@ func TestTunerChoosesTheFastest(t *testing.T) {
 func TestTunerChoosesForAllRoots(t *testing.T) {
 	for _, p := range topology.Presets() {
 		topo := preset(t, p)
+		if topo.Transport() != nil {
+			continue // TestTunerChoosesProtocols
+		}
 		layout, devices := layoutOf(topo), firstPEs(topo)
 		tuner := ccl.NewTuner(topo)
 		for _, c := range collectives {
@@ -176,5 +182,32 @@ func TestAThousandRanksDoNotTakeTheRing(t *testing.T) {
 	a, err := ccl.NewTuner(topo).Select(collective.AllReduce, ccl.Layout{World: 1024, W: 32, H: 32}, firstPEs(topo), 64, 4)
 	if err != nil || a.Name() == "ring" || a.Name() == "bidirectional_ring" {
 		t.Errorf("got %v, %v", a, err)
+	}
+}
+
+// With a transport the Tuner compares all algorithms by all protocols.
+func TestTunerChoosesProtocols(t *testing.T) {
+	topo := preset(t, "h200_8")
+	layout, devices := layoutOf(topo), firstPEs(topo)
+	tuner := ccl.NewTuner(topo)
+	for _, c := range collectives {
+		for _, elems := range []int{1, 1 << 10, 1 << 20, 1 << 24} {
+			elems *= max(layout.World, blocksOf(c, layout.World))
+			a, err := tuner.Select(c, layout, devices, elems, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := launch(a.Build(layout, 0), elems, 2, devices)
+			l.Carriage = tuner.Carriage(l)
+			chosen := ccl.Repeat(topo, l, 1)
+			for _, other := range ccl.Algorithms(c) {
+				for k := range topology.ProtocolKind(topology.Protocols) {
+					l.Schedule, l.Carriage = other.Build(layout, 0), ccl.Carriage{Protocol: k}
+					if took := ccl.Repeat(topo, l, 1); took < chosen {
+						t.Errorf("%s of %d f16: chose %s, %v; %s by %s takes %v", c, elems, a.Name(), chosen, other.Name(), k, took)
+					}
+				}
+			}
+		}
 	}
 }

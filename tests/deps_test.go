@@ -20,6 +20,7 @@ const module = "github.com/torchemu/torchemu"
 // chain `a < b` on its own floor. Chains on a floor know nothing of one another. A folder that is not listed belongs
 // to the nearest listed one above it.
 const floors = `
+6  benches
 5  pybind/internal/host < pybind
 4  tp
 3  distributed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,10 @@ def test_spec_has_what_the_contract_names(open_world: OpenWorld, preset: str) ->
     spec = torchemu.spec
     assert spec is world.spec
     assert spec["system"]["sips"]["count"] == world.sips == torchemu.ahbm.device_count()
-    assert spec["sip"]["cube_mesh"] == {"w": 4, "h": 4}
-    assert spec["cube"]["pe_layout"] == {"pe_per_corner": 2, "corners": ["nw", "ne", "sw", "se"]}
+    gpus = re.match("h[28]00|mi3", preset)
+    assert spec["sip"]["cube_mesh"] == ({"w": 1, "h": 1} if gpus else {"w": 4, "h": 4})
+    assert spec["cube"]["pe_layout"]["corners"] == ["nw", "ne", "sw", "se"]
+    assert gpus or spec["cube"]["pe_layout"]["pe_per_corner"] == 2
     assert json.loads(json.dumps(spec)) == spec
 
 
@@ -230,7 +233,7 @@ def test_bench_without_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 
 def test_unknown_preset_names_the_presets(capsys: pytest.CaptureFixture[str], bench_file: Any) -> None:
     said = said_by(capsys, bench_file("pass"), "--topology", "sips3")
-    assert said.startswith('there is no topology preset "sips3"; the presets are default, nodes2x8, sips16, ')
+    assert said.startswith('there is no topology preset "sips3"; the presets are default, h200_8, h800_2x8, mi300x_2x4, ')
 
 
 @pytest.mark.parametrize("option", ["--topology", "--ccl"])

@@ -2,6 +2,7 @@ package topology_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -28,6 +29,10 @@ func leaves(tree any, path string, into map[string]any) map[string]any {
 	case map[string]any:
 		for key, sub := range v {
 			leaves(sub, strings.TrimPrefix(path+"."+key, "."), into)
+		}
+	case map[any]any: // some keys are numbers
+		for key, sub := range v {
+			leaves(sub, fmt.Sprint(path, ".", key), into)
 		}
 	case int:
 		into[path] = float64(v)

@@ -18,8 +18,8 @@ type transportConfig struct {
 
 type linkClassConfig struct {
 	Channels  count            `yaml:"channels"`
-	Launch    duration         `yaml:"launch"`
-	Skew      duration         `yaml:"skew"`
+	Launch    span             `yaml:"launch"`
+	Skew      span             `yaml:"skew"`
 	Protocols protocolsConfig  `yaml:"protocols"`
 	P2P       *p2pConfig       `yaml:"p2p"`
 	Unaligned *unalignedConfig `yaml:"unaligned"`
@@ -32,9 +32,9 @@ type protocolsConfig struct {
 }
 
 type protocolConfig struct {
-	Start            duration   `yaml:"start"`
-	Hop              duration   `yaml:"hop"`
-	Op               duration   `yaml:"op"`
+	Start            span       `yaml:"start"`
+	Hop              span       `yaml:"hop"`
+	Op               span       `yaml:"op"`
 	Bandwidth        bandwidth  `yaml:"bandwidth"`
 	ChannelBandwidth *bandwidth `yaml:"channel_bandwidth"`
 	Chunk            byteCount  `yaml:"chunk"`
@@ -47,8 +47,8 @@ type protocolConfig struct {
 }
 
 type p2pConfig struct {
-	Start            duration  `yaml:"start"`
-	StartSimple      duration  `yaml:"start_simple"`
+	Start            span      `yaml:"start"`
+	StartSimple      span      `yaml:"start_simple"`
 	Channels         count     `yaml:"channels"`
 	ChannelBandwidth bandwidth `yaml:"channel_bandwidth"`
 	Chunk            byteCount `yaml:"chunk"`
@@ -58,7 +58,7 @@ type p2pConfig struct {
 }
 
 type unalignedConfig struct {
-	LLStart duration      `yaml:"ll_start"`
+	LLStart span          `yaml:"ll_start"`
 	LL      factor        `yaml:"ll"` // these are ns per kB
 	Simple  misalignments `yaml:"simple"`
 	P2P     misalignments `yaml:"p2p"`
@@ -86,14 +86,28 @@ func (b *byteCount) Show() any {
 	return int(*b)
 }
 
-// factor is a number without a unit, or in the unit that its key's comment names.
+// factor is a number without a unit, or in the unit that its key's comment names; it is 0 where it is not set.
 type factor float64
 
 func (f *factor) Parse(n *yaml.Node) error {
 	return number(n, (*float64)(f), "a number", 0, 1000)
 }
 
-func (f *factor) Show() any { return float64(*f) }
+func (f *factor) Show() any { return unlessZero(float64(*f)) }
+
+// span is a duration that is 0 where it is not set.
+type span duration
+
+func (s *span) Parse(n *yaml.Node) error { return (*duration)(s).Parse(n) }
+func (s *span) Show() any                { return unlessZero(float64(*s)) }
+func (s span) picoseconds() int64        { return duration(s).picoseconds() }
+
+func unlessZero(v float64) any {
+	if v == 0 {
+		return nil
+	}
+	return v
+}
 
 // checkTransport looks for what each class of links must have.
 func (c checker) checkTransport() {
