@@ -6,6 +6,8 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
+TORCH_VENV := .venv-torch
+TORCH_PY := $(TORCH_VENV)/bin/python
 STEP := .ci/step
 
 # The first CPython that is new enough; once there is a .venv, its own. `make PYTHON=...` names another.
@@ -54,6 +56,24 @@ $(VENV)/.installed: pyproject.toml python/build_backend/hatch_build.py $(VENV)/.
 		$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# The installed PyTorch as front end: another environment, for what needs it is gigabytes on some platforms.
+.PHONY: torch
+torch: setup $(TORCH_VENV)/.installed ## .venv-torch with the pinned PyTorch and torchemu, for --torch real
+
+$(TORCH_VENV)/.created: $(VENV)/.created
+	@$(STEP) "creating $(TORCH_VENV)" $(PY) -m venv --clear $(TORCH_VENV)
+	@touch $@
+
+$(TORCH_VENV)/.requirements: python/requirements.lock python/requirements-torch.lock $(TORCH_VENV)/.created
+	@$(STEP) "installing the pinned PyTorch" $(TORCH_PY) -m pip install --quiet \
+		--requirement python/requirements.lock --requirement python/requirements-torch.lock
+	@touch $@
+
+$(TORCH_VENV)/.installed: pyproject.toml python/build_backend/hatch_build.py $(TORCH_VENV)/.requirements
+	@$(STEP) "installing torchemu in place, beside PyTorch" \
+		$(TORCH_PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
 ## Benches
 
 .PHONY: bench
@@ -97,6 +117,14 @@ test-go: prerequisites
 test-python: setup
 	@$(STEP) "pytest" $(PY) -m pytest
 
+.PHONY: test-torch
+test-torch: torch ## the tests of the front end for the installed PyTorch
+	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest tests/torch
+
+.PHONY: torch-conformance
+torch-conformance: torch ## PyTorch's own tests of torch.distributed on 4 ranks, with counts
+	@$(TORCH_PY) tests/torch/conformance.py
+
 ## Upkeep
 
 .PHONY: fmt
@@ -107,5 +135,5 @@ fmt: setup ## format Go and Python
 
 .PHONY: clean
 clean: ## remove .venv and everything built
-	rm -rf $(VENV) build dist python/torchemu/_core .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(TORCH_VENV) build dist python/torchemu/_core .pytest_cache .ruff_cache .mypy_cache
 	find $(PY_PATHS) -name __pycache__ -type d -prune -exec rm -rf {} +

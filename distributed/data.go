@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/dtype"
@@ -127,6 +128,9 @@ func plural(n int) string {
 
 // moveData executes the schedule on the members' tensors.
 func (m *meeting) moveData() error {
+	if m.isPhantom() {
+		return nil
+	}
 	inputs := make([][]byte, len(m.parts))
 	for i, p := range m.parts {
 		inputs[i] = multiplied(contents(p.in), m.scalars.dtype, p.factor)
@@ -145,6 +149,18 @@ func (m *meeting) moveData() error {
 		}
 	}
 	return nil
+}
+
+// isPhantom says whether some member's tensors have no bytes: there is no data to move then, for any of them.
+func (m *meeting) isPhantom() bool {
+	for _, p := range m.parts {
+		for _, list := range [][]*tensor.Tensor{p.in, p.out} {
+			if slices.ContainsFunc(list, func(t *tensor.Tensor) bool { return t.Storage().IsPhantom() }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // contents returns the tensors' elements in order, without a copy when they lie so in memory; nil for no tensors.

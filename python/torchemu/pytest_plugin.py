@@ -58,6 +58,7 @@ def distributed(
     check: bool = True,
     reorder: int | None = None,
     faults: str | Sequence[Mapping[str, Any]] = (),
+    torch: str = "numpy",
 ) -> Callable[..., Any]:
     """A decorator: the test runs once a rank, each time as in a process of its own that torchrun has started.
 
@@ -78,6 +79,8 @@ def distributed(
         check: let the test fail when device programs access memory in no order.
         reorder: the seed by which what device programs do is moved where no rule orders it; None moves nothing.
         faults: what goes wrong, and when: a YAML file, or its entries, such as ``{"kill": 2, "at": 3e6}``.
+        torch: "real" lets ``import torch`` give the installed PyTorch, whose default process group the test makes
+            itself; the test's module is to import it inside of the test, or be loaded with it.
 
     Raises:
         TypeError: the test is a coroutine, a generator or a class.
@@ -85,7 +88,7 @@ def distributed(
     """
     if world_size is not None and world_size < 1:
         raise ValueError(f"world_size must be at least 1, not {world_size}")
-    setting = (world_size, topology, ccl, seed, isolate, virtual_clock, check, reorder, faults)
+    setting = (world_size, topology, ccl, seed, isolate, virtual_clock, check, reorder, faults, torch)
     return _decorated(setting) if function is None else _decorated(setting)(function)
 
 

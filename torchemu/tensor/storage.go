@@ -20,6 +20,7 @@ type Storage struct {
 	exported bool
 	uses     []use   // by operations in flight
 	touches  []touch // by deeds, where somebody looks for those that nothing orders
+	phantom  bool    // has a length and no bytes
 	cleanup  runtime.Cleanup
 }
 
@@ -74,6 +75,16 @@ func External(addr uintptr, n int) *Storage {
 	s.held.block.Store(b)
 	return s
 }
+
+// Phantom is a storage of n bytes that do not exist: operations on it take time and move no data.
+func Phantom(n int) *Storage {
+	s := External(0, 0)
+	s.n, s.phantom = n, true
+	return s
+}
+
+// IsPhantom reports whether the storage has no bytes.
+func (s *Storage) IsPhantom() bool { return s.phantom }
 
 // Len is the number of bytes.
 func (s *Storage) Len() int { return s.n }

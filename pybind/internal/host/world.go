@@ -55,11 +55,28 @@ func (w *World) MoveTo(t *topology.Topology) error {
 
 // WorldOf finds an open World and checks that this is its thread.
 func WorldOf(handle int64) (*World, error) {
+	w, err := openWorld(handle)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.checkThread()
+}
+
+// Adopt makes an open World the calling thread's.
+func Adopt(handle int64) error {
+	w, err := openWorld(handle)
+	if err == nil {
+		w.thread = unix.Gettid()
+	}
+	return err
+}
+
+func openWorld(handle int64) (*World, error) {
 	w, ok := Lookup(handle).(*World)
 	if !ok {
 		return nil, Raise("RuntimeError", "the World is closed: its tensors and process groups can no longer be used")
 	}
-	return w, w.checkThread()
+	return w, nil
 }
 
 func (w *World) checkThread() error {

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
@@ -55,7 +56,7 @@ def _told() -> Iterator[None]:
     """What is wrong with a file that the user gave becomes a RunError."""
     try:
         yield
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         raise RunError(str(error)) from error
 
 
@@ -117,7 +118,8 @@ class _Run:
             world.schedule, world.seed = schedule, seed
             if fabric.is_preset(self._options.topology):
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)
-            stack.enter_context(stand_ins.installed())
+            with _told():
+                stack.enter_context(self._front_end(world))
             isolation = stack.enter_context(self._isolation(silent))
             if self._launch.world_size == 1:
                 host_processes.install(stack)
@@ -131,11 +133,19 @@ class _Run:
             raise tasks.interrupt
         return failed
 
+    def _front_end(self, world: runtime.World) -> contextlib.AbstractContextManager[Any]:
+        """What gives programs their framework while they run."""
+        if self._options.torch == "numpy":
+            return stand_ins.installed()
+        from torchemu.frontends.torch import opened
+
+        return opened(world, self._options.seed)
+
     def _isolation(self, silent: bool) -> Isolation:
         some = self._options.local_ranks_filter
         return Isolation(
             seed=self._options.seed,
-            isolate=(*base.isolated(), *(self._options.isolate or ())),
+            isolate=(*(base.isolated() if self._options.torch == "numpy" else ()), *(self._options.isolate or ())),
             prefix=self._options.prefix,
             shown=lambda rank: not silent and (some is None or rank % self._launch.nproc in some),
             virtual_clock=self._options.virtual_clock,

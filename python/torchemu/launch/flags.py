@@ -36,6 +36,7 @@ _IGNORED = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     _add_ranks(parser)
+    _add_front_end(parser)
     _add_fabric(parser)
     _add_schedule(parser)
     add_strictness(parser)
@@ -76,6 +77,16 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
     for name, default in (("--master-addr", "127.0.0.1"), ("--rdzv-id", "none"), ("--role", "default")):
         _flag(group, name, default=default, metavar="TEXT", help="passed on in the environment")
     _flag(group, "--master-port", type=int, default=29500, metavar="PORT", help="passed on in the environment")
+
+
+def _add_front_end(parser: argparse.ArgumentParser) -> None:
+    _flag(
+        parser.add_argument_group("front end"),
+        "--torch",
+        choices=("numpy", "real"),
+        default="numpy",
+        help="what programs import as torch: torchemu's own, on NumPy, or the PyTorch that is installed",
+    )
 
 
 def _add_fabric(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,7 @@ class Process:
         folder: the working directory.
         handlers: of signals, by number, that the program has set.
         signals_due: the numbers of those that have come and are to be handled when the rank goes on.
-        thread: the one that all ranks take turns on.
+        thread: the number of the thread that runs it.
     """
 
     def __init__(self, isolation: Isolation, key: str, interpreter: Interpreter, modules: Table) -> None:

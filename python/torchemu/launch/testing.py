@@ -38,6 +38,7 @@ class Setting:
     check: bool
     reorder: int | None
     faults: str | Sequence[Mapping[str, Any]]
+    torch: str = "numpy"
 
 
 def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -53,10 +54,10 @@ def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], k
             launch, world = _opened(stack, setting)
         except (OSError, ValueError) as error:
             raise error.with_traceback(None) from None  # the mistake is in a file, and not in frames of ours
-        stack.enter_context(stand_ins.installed())
+        stack.enter_context(_front_end(setting, world))
         isolation = stack.enter_context(Isolation(setting.seed, setting.isolate, virtual_clock=setting.virtual_clock))
         processes = [isolation.process(rank, launch.variables(rank)) for rank in range(launch.world_size)]
-        call = _Call(function, args, kwargs, isolation.own_names())
+        call = _Call(function, args, kwargs, isolation.own_names(), setting.torch == "numpy")
         tasks = Tasks(world.main, call, (), len(processes), processes)
         launch.place(tasks.contexts)
         tasks.run()
@@ -64,6 +65,14 @@ def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], k
         raise tasks.interrupt
     if tasks.failures:
         raise _cause(failures.ordered(tasks.failures))
+
+
+def _front_end(setting: Setting, world: runtime.World) -> contextlib.AbstractContextManager[Any]:
+    if setting.torch == "numpy":
+        return stand_ins.installed()
+    from torchemu.frontends.torch import opened
+
+    return opened(world, setting.seed)
 
 
 def _opened(stack: contextlib.ExitStack, setting: Setting) -> tuple[Launch, runtime.World]:
@@ -84,15 +93,21 @@ class _Call:
     """The call of a test in a rank: of the rank's own copy of the function, where its module is the program's."""
 
     def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], own: Collection[str]
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        own: Collection[str],
+        has_group: bool,
     ) -> None:
-        self._function, self._own = function, own
+        self._function, self._own, self._has_group = function, own, has_group
         self._args = [Parcel(value, own, shared=True) for value in args]
         self._kwargs = {name: Parcel(value, own, shared=True) for name, value in kwargs.items()}
 
     def __call__(self, rank: int) -> None:
         __tracebackhide__ = True
-        _hand_down_group()
+        if self._has_group:
+            _hand_down_group()
         function = self._in_rank()
         function(*(p.open() for p in self._args), **{name: p.open() for name, p in self._kwargs.items()})
 

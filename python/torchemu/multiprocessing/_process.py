@@ -114,7 +114,7 @@ class _Batch(Ranks):
         calls = [_call_of(process) for process in self.processes]
         return tasks_of(self.parent, (_run_one, calls), len(calls), lambda: self._births, together=False)
 
-    def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
+    def advance(self, until: int = 0, enough: Callable[[], bool] | None = None) -> None:
         """Runs them until what is behind the handle has ended, or it is enough, or they have ended. Prints what went
         wrong."""
         super().advance(until, enough)

@@ -8,8 +8,6 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import greenlet
-
 from torchemu import runtime
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
@@ -70,9 +68,9 @@ class Ranks:
         before, the main program's."""
         if self.tasks is None:
             return self.parent.task == self.parent.rank
-        return greenlet.getcurrent() is self.tasks.loop
+        return self.parent.world.fibers.current() is self.tasks.loop
 
-    def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
+    def advance(self, until: int = 0, enough: Callable[[], bool] | None = None) -> None:
         """Runs them until what is behind the handle has ended, or it is enough, or they have ended."""
         tasks = self.begun()
         tasks.advance(until, enough)
@@ -82,7 +80,7 @@ class Ranks:
         if tasks.interrupt is not None:
             raise tasks.interrupt
 
-    def wait(self, timeout: float | None = None, enough: Callable[[], bool] = lambda: False) -> None:
+    def wait(self, timeout: float | None = None, enough: Callable[[], bool] | None = None) -> None:
         """Runs them until it is enough, or simulated time has passed the timeout, in seconds, or they have ended."""
         if timeout is None:
             self.advance(enough=enough)

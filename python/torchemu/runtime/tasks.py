@@ -19,6 +19,7 @@ import greenlet
 from torchemu import runtime
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
+from torchemu.runtime import fibers
 from torchemu.errors import DeadlockError, RankKilledError
 from torchemu.runtime import frames as _frames
 
@@ -69,7 +70,7 @@ class Tasks:
         contexts: those of the ranks.
         grace: picoseconds that ranks may go on after one has failed; None is until they wait.
         when_failed: what is called with the failures, if there are any, before what is left is ended.
-        loop: the greenlet that switches to the tasks.
+        loop: the fiber that decides who runs.
     """
 
     def __init__(
@@ -99,29 +100,33 @@ class Tasks:
         self._together = together
         self._unwinding = False
         self._dropped: set[int] = set()  # threads that are being ended
-        self.loop = greenlet.getcurrent()
+        self._fibers = self.world.fibers
+        self.loop = self._fibers.current()
+        self._is_simple = True  # all that is to be decided is who runs next
+        self._found: int | DeadlockError | None = None  # what a task that handed over has found, for the loop
         processes = processes or [None] * nprocs
         self.threads: dict[int, Thread] = {}  # of the ranks, by task
         self.contexts = [runtime.Context(self.world, r, self, parent, p) for r, p in enumerate(processes)]
-        self._greenlets = [greenlet.greenlet(self._body) for _ in range(nprocs)]
+        self._greenlets = [self._fibers.new(self._body, self.loop) for _ in range(nprocs)]
         self.live = nprocs
 
     def run(self) -> None:
         """Runs all ranks to their end."""
         self.advance()
 
-    def advance(self, until: int = 0, enough: Callable[[], bool] = lambda: False) -> None:
+    def advance(self, until: int = 0, enough: Callable[[], bool] | None = None) -> None:
         """Runs the ranks until what is behind the handle has ended, or it is enough, or they have ended."""
         if self.ended:
             return
-        if greenlet.getcurrent() is not self.loop:
+        if self._fibers.current() is not self.loop:
             raise RuntimeError("ranks are waited for by the thread that has waited for them first, and by no other")
         before = runtime.running()
         over = True
         try:
             go.Until(self.scheduler, until)
+            self._is_simple = until == 0 and enough is None and self._parent.threads is None
             with interrupts.ends_the_process():
-                over = self._drive(lambda: (until != 0 and go.IsDone(until)) or enough())
+                over = self._drive(lambda: (until != 0 and go.IsDone(until)) or (enough is not None and enough()))
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
         finally:
@@ -134,7 +139,7 @@ class Tasks:
         in Python. It gets it where it waits."""
         context = runtime.running()
         threads = None if context is None else context.threads
-        if context is None or threads is None or threads.running is None or greenlet.getcurrent() is self.loop:
+        if context is None or threads is None or threads.running is None or self._fibers.current() is self.loop:
             return False
         self.doom(context.rank, interrupt)
         return True
@@ -142,7 +147,7 @@ class Tasks:
     def kill(self, rank: int, error: BaseException | None = None) -> None:
         """Ends one rank where it waits, by an exception that is raised there; without one as SIGTERM does."""
         error = Signalled(signal.SIGTERM) if error is None else error
-        if greenlet.getcurrent() is not self.loop:  # a thread that does not wait for them
+        if self._fibers.current() is not self.loop:  # a thread that does not wait for them
             self.doom(rank, error)
             return
         if isinstance(error, interrupts.CtrlC):
@@ -178,7 +183,7 @@ class Tasks:
             raise Unwound
         if not go.Park(self.scheduler, task, waitable):
             return False
-        self.loop.switch()
+        self._leave(task)
         at_rest: bool = go.Resumed(self.scheduler, task)
         process = self.contexts[task].process if task < self.nprocs else None
         if process is not None and process.signals_due:
@@ -186,14 +191,42 @@ class Tasks:
             return False
         return at_rest
 
+    def _leave(self, task: int) -> None:
+        """Lets others run until the task, which has parked, goes on. A thread hands over to the next one itself; where
+        there is more to decide than who that is, the loop does."""
+        if isinstance(self._fibers, fibers.Threads) and self._is_simple and not (self._doomed or self._is_over()):
+            following = self._next()
+            if following == task:
+                return
+            if isinstance(following, int) and following >= 0:
+                self._switch_to(following)
+                return
+            self._found = following
+        self.loop.switch()
+
+    def _next(self) -> int | DeadlockError:
+        """As go.Next, once more than asking again would do."""
+        try:
+            while (task := go.Next(self.scheduler)) == _ASK_AGAIN and not self._is_over():
+                self.world.take_turns()
+        except DeadlockError as deadlock:
+            return deadlock
+        return int(task)
+
+    def _switch_to(self, task: int) -> None:
+        if task < self.nprocs:
+            self._resume(task)
+        else:
+            self._resume_thread(self.threads[task])
+
     def _drive(self, enough: Callable[[], bool]) -> bool:
         """Reports false when it is enough, and true when the run is over."""
-        while not self._over():
+        while not self._is_over():
             if enough() and not self._is_ending():
                 return False
             self._let_threads_of_parent_run()
             try:
-                task = go.Next(self.scheduler)
+                task = self._taken()
             except DeadlockError as deadlock:
                 if not self._parent_may_help():
                     self._throw_into_parked(deadlock)
@@ -202,13 +235,18 @@ class Tasks:
                 self.world.take_turns()
             elif task == _SLEEP:
                 _sleep(go.Pause(self.scheduler) / _PS_PER_SECOND)
-            elif task < self.nprocs:
-                self._resume(task)
-            else:
-                self._resume_thread(self.threads[task])
+            elif task >= 0:
+                self._switch_to(task)
             while self._doomed:
                 self.kill(*self._doomed.pop(0))
         return True
+
+    def _taken(self) -> int:
+        """As go.Next, unless a task that handed over has asked already."""
+        found, self._found = self._found, None
+        if isinstance(found, DeadlockError):
+            raise found
+        return go.Next(self.scheduler) if found is None else found
 
     def _let_threads_of_parent_run(self) -> None:
         """The one that has spawned these ranks waits here."""
@@ -227,7 +265,7 @@ class Tasks:
     def _is_ending(self) -> bool:
         return self._together and bool(self.failures)
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         """A failure ends the run once no other rank can go on without simulated time passing, or after the grace."""
         if self.interrupt is not None or self.live == 0:
             return True
@@ -317,7 +355,7 @@ class Tasks:
             if leave.code not in (None, 0):
                 raise
         while go.ParkUntilDone(self.scheduler, rank):
-            self.loop.switch()
+            self._leave(rank)
             go.Resumed(self.scheduler, rank)
 
     def _failed(self, rank: int, error: BaseException) -> None:

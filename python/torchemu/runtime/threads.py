@@ -11,11 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import greenlet
-
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.runtime import waiting
+from torchemu.runtime import fibers, waiting
 from torchemu.runtime.thread_state import KEPT
 from torchemu.runtime.waiting import Line, Waiter
 
@@ -48,7 +46,9 @@ class Thread:
         self._tasks, self._call = context.tasks, call
         self.ident = next(context.world.pids)
         self.task: int = go.BeginThread(self._tasks.scheduler, context.rank, name, daemon)
-        self.greenlet = greenlet.greenlet(self._body, parent=self._tasks.loop)
+        kind = context.world.fibers
+        self.greenlet = kind.new(self._body, self._tasks.loop)
+        self._is_traced_apart = isinstance(kind, fibers.Threads)
         self.has_ended = False
         self._tracing: tuple[Any, Any] | None = None  # None before it has begun: as others are
         self.when_ended: list[Callable[[], None]] = []
@@ -69,6 +69,9 @@ class Thread:
 
     def go_on(self) -> None:
         """Switches to it until it waits or ends. What it traces itself by, nobody else is traced by."""
+        if self._is_traced_apart:
+            self.greenlet.switch()
+            return
         others = sys.gettrace(), sys.getprofile()
         _trace_by(*(self._tracing or others))
         self.greenlet.switch()
@@ -80,7 +83,7 @@ class Thread:
         if not self.greenlet:  # it has not begun
             self._end()
             return
-        self.greenlet.parent = greenlet.getcurrent()
+        self.greenlet.parent = self.context.world.fibers.current()
         self.greenlet.throw(error)
 
 

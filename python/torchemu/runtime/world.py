@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle, Lent
+from torchemu.runtime import fibers
 
 if TYPE_CHECKING:
     from torchemu.errors import DeadlockError
@@ -27,6 +28,8 @@ FIRST_PID = 1 << 22
 """The first number that Linux gives to no process."""
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 """Where this package's files are: frames of them are not the program's."""
+_between: tuple[str, ...] = (PACKAGE,)
+"""Folders, and names, of code that programs call and that calls this package."""
 _SITES = 1 << 14
 """Places in the program that are known at most. Only one that compiles code as it goes has so many."""
 
@@ -55,6 +58,7 @@ class World:
     Attributes:
         lent: the memory that its operations use and that is not the core's.
         failure: how the program that ran in it failed, in a line; empty while it has not.
+        fibers: how its ranks are made, which take turns.
         room_for: makes the World large enough for so many ranks; None where its topology has been chosen for its size.
 
     Raises:
@@ -72,6 +76,7 @@ class World:
         self.lent = Lent(self.handle)
         self.failure = ""
         self.room_for: Callable[[int], None] | None = None
+        self.fibers: fibers.Kind = fibers.Greenlets()
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
         self.strictness = strictness or Strictness()
@@ -143,6 +148,13 @@ class World:
         is_host = _context is None or _context.is_host
         return is_host and self.is_open and self._thread == threading.get_ident() and not go.forked
 
+    def adopt(self) -> None:
+        """Makes the running thread the one that uses the World, and runs its rank."""
+        self._thread = threading.get_ident()
+        go.AdoptWorld(self.handle)
+        if _context is not None and _context.process is not None:
+            _context.process.thread = self._thread
+
     def check(self) -> None:
         """Raises RuntimeError where the World cannot be used."""
         if _context is not None:
@@ -205,9 +217,15 @@ def call_site() -> str:
 def _frame_of_program() -> types.FrameType:
     """The innermost frame that is not this package's. To be called by what other functions of the package call."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(_between) and frame.f_back is not None:
         frame = frame.f_back
     return frame
+
+
+def look_past(folders: Iterable[str]) -> None:
+    """Makes call sites the places that call code in these folders, and not places in it."""
+    global _between
+    _between = (PACKAGE, *folders)
 
 
 class Process(Protocol):
@@ -217,10 +235,12 @@ class Process(Protocol):
     Attributes:
         key: what decides the rank's random numbers.
         signals_due: the numbers of signals that the rank has got and not yet handled.
+        thread: the number of the thread that runs it.
     """
 
     key: str
     signals_due: list[int]
+    thread: int
 
     def handle_signals(self) -> None:
         """Calls the rank's handlers of the signals that are due."""

@@ -1,0 +1,100 @@
+package pybind
+
+import (
+	"github.com/torchemu/torchemu/pybind/internal/host"
+	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/dtype"
+)
+
+// DTypeNumber is the number of an element type in a region.
+func DTypeNumber(name string) (number int, err error) {
+	defer host.Guard(&err)
+	d, err := dtype.Parse(name)
+	return int(d), err
+}
+
+// AdoptWorld makes the calling thread the one that may use the World, and no other. Threads that take turns call it when
+// theirs comes.
+func AdoptWorld(handle int64) (err error) {
+	defer host.Guard(&err)
+	return host.Adopt(handle)
+}
+
+// IssueRegions is Issue for tensors in memory that Python owns, see host.ReadOperands: outs of them at the address, and
+// ins behind those. With fewer than 0 ins the operation is in place.
+func IssueRegions(group, stream int64, site int, asyncOp bool, call string, regions int64, outs, ins int) (work int64, err error) {
+	defer host.Guard(&err)
+	g, err := host.GroupOf(group)
+	if err != nil {
+		return 0, err
+	}
+	c, err := host.CallerOf(stream, site, asyncOp)
+	if err != nil {
+		return 0, err
+	}
+	o, err := host.ParseOperation(g.World, call, "", "")
+	if err != nil {
+		return 0, err
+	}
+	if err := host.ReadOperands(&o, regions, outs, ins); err != nil {
+		return 0, err
+	}
+	w, err := g.Object.Do(c, o)
+	return host.Issued(g.World, asyncOp, w, err)
+}
+
+// EstimateRegions is Estimate for tensors in memory that Python owns; see IssueRegions.
+func EstimateRegions(group int64, rank int, call string, regions int64, outs, ins int) (ps int64, err error) {
+	defer host.Guard(&err)
+	g, err := host.GroupOf(group)
+	if err != nil {
+		return 0, err
+	}
+	o, err := host.ParseOperation(g.World, call, "", "")
+	if err != nil {
+		return 0, err
+	}
+	if err := host.ReadOperands(&o, regions, outs, ins); err != nil {
+		return 0, err
+	}
+	took, err := g.Object.Estimate(rank, o)
+	return int64(took), err
+}
+
+// PostRegion is Post for a tensor in memory that Python owns: one region at the address.
+func PostRegion(group, stream int64, site int, asyncOp, sending bool, peer, tag int, region int64) (work int64, err error) {
+	defer host.Guard(&err)
+	g, err := host.GroupOf(group)
+	if err != nil {
+		return 0, err
+	}
+	c, err := host.CallerOf(stream, site, asyncOp)
+	if err != nil {
+		return 0, err
+	}
+	t, err := host.ReadRegion(region)
+	if err != nil {
+		return 0, err
+	}
+	post := g.Object.Recv
+	if sending {
+		post = g.Object.Send
+	}
+	w, err := post(c, peer, tag, t)
+	return host.Issued(g.World, asyncOp, w, err)
+}
+
+// WorkSettled returns an event that ends as soon as a work's data is in place, in no simulated time; 0 when it is. A work
+// that has failed is an error.
+func WorkSettled(work int64) (event int64, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorkOf(work)
+	if err != nil {
+		return 0, err
+	}
+	if w.Object.Settled() {
+		return 0, w.Object.Err()
+	}
+	settled := w.World.Settled([]*torchemu.Event{w.Object.Event})
+	return host.Own(w.World, settled), nil
+}

@@ -1,0 +1,85 @@
+"""What a rank can know to be wrong with the tensors of a collective, in the words of PyTorch's gloo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import torch
+
+
+def refuse(operation: str, text: str) -> NoReturn:
+    """Raises the RuntimeError of an operation."""
+    raise RuntimeError(f"ProcessGroupGloo::{operation}: {text}")
+
+
+def root(operation: str, rank: int, size: int) -> None:
+    """Refuses a root that is not in the group."""
+    if not 0 <= rank < size:
+        refuse(operation, f"invalid root rank: {rank}")
+
+
+def not_empty(operation: str, tensors: Sequence[torch.Tensor]) -> None:
+    """Refuses an empty list."""
+    if not tensors:
+        refuse(operation, "requires non-empty tensor list")
+
+
+def single(operation: str, tensors: Sequence[torch.Tensor], what: str) -> None:
+    """Refuses a list that has not one element."""
+    if len(tensors) != 1:
+        refuse(operation, f"requires a single-element {what} tensor list")
+
+
+def as_many(operation: str, what: str, index: int, tensors: Sequence[torch.Tensor], size: int) -> None:
+    """Refuses a list that has not a tensor for each rank."""
+    if len(tensors) != size:
+        refuse(operation, f"invalid {what} tensor list at index {index} (expected length {size}, got {len(tensors)})")
+
+
+def alike(operation: str, tensors: Sequence[torch.Tensor], model: torch.Tensor, sizes: bool = True) -> None:
+    """Refuses tensors whose type or sizes are not those of a model."""
+    for index, tensor in enumerate(tensors):
+        if tensor.dtype != model.dtype:
+            refuse(operation, f"invalid tensor type at index {index} (expected {_type(model)}, got {_type(tensor)})")
+        if sizes and tensor.shape != model.shape:
+            want, got = (_shape(t) for t in (model, tensor))
+            refuse(operation, f"invalid tensor size at index {index} (expected {want}, got {got})")
+
+
+_C_NAMES = {
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.float16: "c10::Half",
+    torch.bfloat16: "c10::BFloat16",
+    torch.int64: "long int",
+    torch.int32: "int",
+    torch.int16: "short int",
+    torch.int8: "signed char",
+    torch.uint8: "unsigned char",
+    torch.bool: "bool",
+}
+
+
+def _type(tensor: torch.Tensor) -> str:
+    name = _C_NAMES.get(tensor.dtype, str(tensor.dtype))
+    return (
+        f"TensorOptions(dtype={name}, device={tensor.device}, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
+    )
+
+
+def _shape(tensor: torch.Tensor) -> str:
+    return "(" + ", ".join(map(str, tensor.shape)) + ")"
+
+
+def splits(sizes: Sequence[int], tensor: torch.Tensor, size: int) -> None:
+    """Refuses the numbers of rows that all_to_all_single is to give to ranks, or to get from them."""
+    if not sizes:
+        if tensor.dim() == 0 or tensor.shape[0] % size:
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+        return
+    if len(sizes) != size:
+        raise RuntimeError("Number of tensor splits not equal to group size")
+    if sum(sizes) != tensor.shape[0]:
+        raise RuntimeError("Split sizes doesn't match total dim 0 size")

@@ -1,0 +1,72 @@
+"""Futures of works. PyTorch's code in C++ waits for futures without giving others their turn, and so do its Python
+methods: here whoever waits for a future first brings about what this rank has futures of."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import torch
+
+from torchemu import runtime
+from torchemu.runtime.rank_local import RankLocal
+
+_unresolved: RankLocal[deque[tuple[torch.futures.Future, Any, Any]]] = RankLocal(deque)
+
+_OUTPUTS = object()
+
+
+def of_work(work: Any, result: Any = _OUTPUTS) -> torch.futures.Future:
+    """A future that has its result when a work's data is in place and the stream, or the host, waits for it.
+
+    Args:
+        work: the work.
+        result: of the future; what the work writes, if none is given.
+    """
+    future: torch.futures.Future = torch.futures.Future()
+    value = work.outputs if result is _OUTPUTS else result
+    waiting = _unresolved.get()
+    waiting.append((future, work, value))
+    if torch._C._current_graph_task_id() != -1:  # whoever waits in C++ does so when the backward pass ends
+        torch.autograd.Variable._execution_engine.queue_callback(resolve)
+    return future
+
+
+def resolve(until: Any = None) -> None:
+    """Gives the running rank's futures their results, in the order of their works; until one has its."""
+    waiting = _unresolved.get()
+    while waiting and not (until is not None and _is_done(until)):
+        future, work, value = waiting.popleft()
+        try:
+            work.wait()
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+
+
+def _resolve_settled() -> None:
+    """Gives results to the futures of works whose data is in place."""
+    waiting = _unresolved.get()
+    while waiting and waiting[0][1].is_settled():
+        future, work, value = waiting.popleft()
+        work.wait()
+        future.set_result(value)
+
+
+_is_done = torch._C.Future.done
+_wait = torch._C.Future.wait
+
+
+def done(self: Any) -> bool:
+    """Whether it has a result, or an error."""
+    if not _is_done(self) and runtime.running() is not None:
+        _resolve_settled()
+    return bool(_is_done(self))
+
+
+def wait(self: Any) -> Any:
+    """Its result; raises its error."""
+    if not _is_done(self) and runtime.running() is not None:
+        resolve(self)
+    return _wait(self)

@@ -1,0 +1,467 @@
+"""Process groups: one rank's side of a group of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.runtime.waiting import picoseconds
+from torchemu.frontends.torch import checks, monitored, profiles, session, sparse, works
+from torchemu.frontends.torch.membership import Membership, shared
+from torchemu.frontends.torch.memory import words
+from torchemu.frontends.torch.reductions import name_of
+from torchemu.frontends.torch.works import AhbmWork, Several
+
+_DEFAULT = timedelta(minutes=30)
+
+_LONG = timedelta(minutes=5)
+"""A timeout from which on nobody counts on it: where nothing can happen any more, the deadlock is reported at once."""
+
+_IN_PLACE = -1
+_ANY_SOURCE = -1
+
+Tensors = Sequence[torch.Tensor]
+
+
+class AhbmGroup(dist.ProcessGroup):
+    """One rank's side of a group.
+
+    Args:
+        store: one that the members share.
+        rank: this one's in the group.
+        membership: what the members have in common.
+        backend: the name by which the program asked for it.
+        timeout: how long an operation may take.
+    """
+
+    def __init__(
+        self, store: Any, rank: int, membership: Membership, backend: str, timeout: timedelta | None = None
+    ) -> None:
+        size = len(membership.members)
+        super().__init__(rank, size)
+        self._store, self._rank, self._size = store, rank, size
+        self.membership, self.backend = membership, backend
+        self._core = membership.handle
+        self._coalescing: list[Any] | None = None
+        self._name, self._desc = membership.name, "undefined"
+        self._splits = 0
+        self.monitored = 0  # monitored barriers so far
+        self._limit, self._is_watched = _DEFAULT, False
+        self._options: Any = None
+        self._set_default_timeout(timeout or _DEFAULT)
+
+    # What operations have in common
+
+    def _issue(self, call: str, outs: Tensors, ins: Tensors | None, result: Any, on_host: bool = False) -> AhbmWork:
+        """Issues a collective; see go.IssueRegions. ins is None for what is in place."""
+        context, run = runtime.current(), session.current()
+        used = [*outs, *ins] if ins else list(outs)
+        if run.before_use is not None:
+            run.before_use(used)
+        told = words(used)
+        count = _IN_PLACE if ins is None else len(ins)
+        address = told.buffer_info()[0]
+        try:
+            handle = go.IssueRegions(
+                self._core, context.stream, context.world.site(), True, call, address, len(outs), count
+            )
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+        work = self._issued(handle, result, used, on_host)
+        profiles.note(self.backend, call[: call.index("|")], outs if ins is None else ins, work)
+        return work
+
+    def _post(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+        context, run = runtime.current(), session.current()
+        if run.before_use is not None:
+            run.before_use([tensor])
+        address = (told := words([tensor])).buffer_info()[0]
+        try:
+            handle = go.PostRegion(self._core, context.stream, context.world.site(), True, sending, peer, tag, address)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+        del told
+        work = self._issued(handle, [tensor], [tensor], False)
+        name = "send" if sending else "recvAnySource" if peer == _ANY_SOURCE else "recv"
+        profiles.note(self.backend, name, [tensor], work)
+        return work
+
+    def _issued(self, handle: int, result: Any, used: list[torch.Tensor], on_host: bool) -> AhbmWork:
+        host = on_host or not used or session.current().device_of(used[0]).type == "cpu"
+        limit = (self._limit, self._core) if self._is_watched else ()
+        work = AhbmWork(handle, result, used, host, *limit)
+        if self._coalescing is not None:
+            self._coalescing.append(work)
+        works.swept()
+        return work
+
+    def _blocks(self, whole: torch.Tensor, sizes: Sequence[int]) -> list[torch.Tensor]:
+        """What belongs to each rank of a tensor for all."""
+        return list(whole.split(list(sizes)) if sizes else whole.chunk(self._size))
+
+    # Collectives
+
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Replaces the tensors on every rank by their reduction."""
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        checks.not_empty("allreduce", tensors)
+        op = _op(opts)
+        if tensors[0].layout is not torch.strided:
+            return sparse.all_reduce(self, tensors, op)
+        return self._issue(f"all_reduce|all_reduce|{name_of(op)}|0", tensors, None, tensors)
+
+    def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
+        """allreduce of several tensors as one operation."""
+        checks.not_empty("allreduce", tensors)
+        call = f"all_reduce_coalesced|all_reduce|{name_of(_op(opts))}|0"
+        return self._issue(call, tensors, None, tensors)
+
+    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Replaces the tensor on every rank by the root's."""
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        root = opts if isinstance(opts, int) else (0 if opts is None else opts.rootRank)
+        checks.root("broadcast", root, self._size)
+        ins: Tensors | None = None if self._rank == root else []
+        return self._issue(f"broadcast|broadcast||{root}", tensors, ins, tensors)
+
+    def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> Any:
+        """Replaces the root's tensor by the reduction."""
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        root = opts if isinstance(opts, int) else opts.rootRank
+        checks.root("reduce", root, self._size)
+        call = f"reduce|reduce|{name_of(_op(op if isinstance(opts, int) else opts))}|{root}"
+        if self._rank == root:
+            return self._issue(call, tensors, None, tensors)
+        return self._issue(call, [], tensors, tensors)
+
+    def allgather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Gives every rank the tensors of all in a list."""
+        if isinstance(ins, torch.Tensor):
+            outs, ins = [outs], [ins]
+        checks.not_empty("allgather", ins)
+        if len(ins) != len(outs):
+            checks.refuse("allgather", "requires input/output tensor lists to have the same length")
+        works = [self._all_gather(i, o, t) for i, (o, t) in enumerate(zip(outs, ins, strict=True))]
+        return works[0] if len(works) == 1 else Several(works, outs)
+
+    def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor) -> AhbmWork:
+        checks.as_many("allgather", "output", index, outs, self._size)
+        checks.alike("allgather", outs[self._rank : self._rank + 1], given)
+        return self._issue("all_gather|all_gather||0", outs, [given], [outs])
+
+    def allgather_coalesced(self, outs: list[list[torch.Tensor]], ins: list[torch.Tensor], opts: Any = None) -> Any:
+        """allgather of several tensors: outs has a list for each rank."""
+        checks.not_empty("allgather_coalesced", ins)
+        if len(outs) != self._size:
+            checks.refuse("allgather_coalesced", "output lists should be equal to world size")
+        blocks = [tensor for row in outs for tensor in row]
+        return self._issue("all_gather_coalesced|all_gather||0", blocks, ins, outs)
+
+    def _allgather_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        if out.numel() != given.numel() * self._size:
+            expected, has = given.numel() * self._size, out.numel()
+            raise RuntimeError(
+                "output tensor size must be equal to world_size times input tensor size "
+                f"(expected {expected} elements, got {has})"
+            )
+        checks.alike("allgather", [out], given, sizes=False)
+        return self._issue("all_gather_into_tensor|all_gather||0", [out], [given], [out])
+
+    all_gather_single = _allgather_base
+
+    def allgather_into_tensor_coalesced(self, outs: Tensors, ins: Tensors, opts: Any = None) -> Any:
+        """_allgather_base of several tensors."""
+        return Several([self._allgather_base(o, i) for o, i in zip(outs, ins, strict=True)], list(outs))
+
+    def reduce_scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Gives each rank the reduction of the tensors that are for it."""
+        if isinstance(outs, torch.Tensor):
+            outs, ins = [outs], [ins]
+        if any(len(given) != self._size for given in ins):
+            raise RuntimeError("invalid input tensor list size, must be world size")
+        call = f"reduce_scatter|reduce_scatter|{name_of(_op(opts))}|0"
+        works = [self._issue(call, [out], given, [out]) for out, given in zip(outs, ins, strict=True)]
+        return works[0] if len(works) == 1 else Several(works, outs)
+
+    def _reduce_scatter_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
+        if out.numel() * self._size != given.numel():
+            raise RuntimeError(
+                "input tensor must be the same size as output size times world size: "
+                f"{out.numel()} × {self._size} elements, and not {given.numel()}"
+            )
+        call = f"reduce_scatter_tensor|reduce_scatter|{name_of(_op(opts))}|0"
+        return self._issue(call, [out], [given], [out])
+
+    reduce_scatter_single = _reduce_scatter_base
+
+    def reduce_scatter_tensor_coalesced(self, outs: Tensors, ins: Tensors, opts: Any = None) -> Any:
+        """_reduce_scatter_base of several tensors."""
+        return Several([self._reduce_scatter_base(o, i, opts) for o, i in zip(outs, ins, strict=True)], list(outs))
+
+    def gather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Gives the root the tensors of all in a list."""
+        if isinstance(ins, torch.Tensor):
+            outs, ins = [outs] if outs else [], [ins]
+        root = opts if isinstance(opts, int) else opts.rootRank
+        checks.root("gather", root, self._size)
+        checks.single("gather", ins, "input")
+        if self._rank == root:
+            checks.single("gather", outs, "output")
+            if len(outs[0]) != self._size:
+                checks.refuse(
+                    "gather",
+                    f"Incorrect output list size {len(outs[0])}. Output list size should be {self._size}, "
+                    "same as size of the process group.",
+                )
+            checks.alike("gather", outs[0], ins[0])
+        return self._issue(f"gather|gather||{root}", outs[0] if self._rank == root else [], ins, outs)
+
+    def scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Gives each rank one of the root's tensors."""
+        if isinstance(outs, torch.Tensor):
+            outs, ins = [outs], [ins] if ins else []
+        root = opts if isinstance(opts, int) else opts.rootRank
+        checks.root("scatter", root, self._size)
+        checks.single("scatter", outs, "output")
+        if self._rank == root:
+            checks.single("scatter", ins, "input")
+            if len(ins[0]) != self._size:
+                checks.refuse(
+                    "scatter",
+                    f"Incorrect input list size {len(ins[0])}. Input list size should be {self._size}, "
+                    "same as size of the process group.",
+                )
+            checks.alike("scatter", ins[0], outs[0])
+        return self._issue(f"scatter|scatter||{root}", outs, ins[0] if self._rank == root else [], outs)
+
+    def alltoall(self, outs: Tensors, ins: Tensors, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Gives rank r the tensor that each has at index r."""
+        return self._issue("all_to_all|all_to_all||0", outs, ins, outs)
+
+    def alltoall_base(
+        self,
+        out: torch.Tensor,
+        given: torch.Tensor,
+        out_splits: Sequence[int],
+        in_splits: Sequence[int],
+        opts: Any = None,
+        timeout: timedelta | None = None,
+    ) -> Any:
+        """As alltoall, of the rows of one tensor."""
+        checks.splits(out_splits, out, self._size)
+        checks.splits(in_splits, given, self._size)
+        call = "all_to_all_single|all_to_all||0"
+        if not out_splits and not in_splits:
+            return self._issue(call, [out], [given], [out])
+        work = self._issue(call, self._blocks(out, out_splits), self._blocks(given, in_splits), [out])
+        work.memory = [out, given]
+        return work
+
+    def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
+        """Ends for each rank after it has begun for all."""
+        token = [torch.zeros(1, dtype=torch.uint8, device="cpu")]
+        return self._issue("barrier|all_reduce|max|0", token, None, [], on_host=True)
+
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+        """A barrier of which rank 0 says who did not come."""
+        self.monitored += 1
+        monitored.barrier(self, self._timeout if timeout is None else timeout, wait_all_ranks)
+
+    # Messages
+
+    def send(self, tensors: Tensors, dst: int, tag: int = 0) -> Any:
+        """Sends a tensor to a group rank."""
+        return self._post(True, dst, tag, tensors[0])
+
+    def recv(self, tensors: Tensors, src: int, tag: int = 0) -> Any:
+        """Receives a tensor from a group rank."""
+        return self._post(False, src, tag, tensors[0])
+
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
+        """Receives a tensor from any rank."""
+        return self._post(False, _ANY_SOURCE, tag, tensors[0])
+
+    # What else c10d asks
+
+    def _start_coalescing(self, device: Any = None) -> None:
+        self._coalescing = []
+
+    def _end_coalescing(self, device: Any = None) -> Any:
+        issued, self._coalescing = self._coalescing or [], None
+        return Several(issued, [tensor for work in issued for tensor in work.memory])
+
+    def size(self) -> int:
+        """The number of ranks."""
+        return self._size
+
+    def rank(self) -> int:
+        """This rank's number in the group."""
+        return self._rank
+
+    def getSize(self) -> int:  # noqa: N802 (what C++ calls it)
+        """As size."""
+        return self._size
+
+    def getRank(self) -> int:  # noqa: N802
+        """As rank."""
+        return self._rank
+
+    def name(self) -> str:
+        """The backend's name."""
+        return self.backend
+
+    def getBackendName(self) -> str:  # noqa: N802 (what C++ calls it)
+        """The backend that it is: where it is called gloo, PyTorch's logger would look into gloo's threads."""
+        return "ahbm"
+
+    _get_backend_name = name
+
+    @property
+    def group_name(self) -> str:
+        """The group's name."""
+        return self._name
+
+    pg_name = group_name
+
+    def getGroupName(self) -> str:  # noqa: N802 (what C++ calls it)
+        """As group_name."""
+        return self._name
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    setGroupName = _set_group_name  # noqa: N815
+
+    @property
+    def group_desc(self) -> str:
+        """The program's description of the group."""
+        return self._desc
+
+    def getGroupDesc(self) -> str:  # noqa: N802
+        """As group_desc."""
+        return self._desc
+
+    def _set_group_desc(self, desc: str) -> None:
+        self._desc = desc
+
+    setGroupDesc = _set_group_desc  # noqa: N815
+
+    def get_group_store(self) -> Any:
+        """A store that the members share."""
+        return self._store
+
+    @property
+    def supports_splitting(self) -> bool:
+        """As of PyTorch's backend of this name."""
+        return self.backend != "gloo"
+
+    @property
+    def supports_coalescing(self) -> bool:
+        """As of PyTorch's backend of this name."""
+        return self.backend != "gloo"
+
+    supports_time_estimate = False
+
+    def _get_backend(self, device: Any) -> AhbmGroup:
+        return self
+
+    @property
+    def _device_types(self) -> list[torch.device]:
+        return [torch.device("cpu"), *([torch.device("cuda")] if torch.cuda.is_available() else [])]
+
+    @property
+    def options(self) -> Any:
+        """The options of the group."""
+        return self._options
+
+    def split_group(
+        self,
+        new_ranks: Sequence[int],
+        timeout: timedelta | None = None,
+        opts: Any = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+    ) -> AhbmGroup | None:
+        """A group of some of the ranks; None on the others."""
+        if self._rank not in new_ranks:
+            return None
+        self._splits += 1
+        name = group_name or f"{self._name}:split:{self._splits}"
+        mine = sorted(new_ranks)
+        membership = shared(name, [self.membership.members[r] for r in mine], are_world_ranks=True)
+        store = dist.PrefixStore(f"{name}/", self._store)
+        made = type(self)._joined(store, mine.index(self._rank), membership, self.backend, timeout or self._timeout)
+        made._set_group_name(name)
+        made._set_group_desc(group_desc or f"{self._desc}:split:{self._splits}")
+        made._options = opts or self._options
+        return made
+
+    @classmethod
+    def _joined(cls, *about: Any) -> AhbmGroup:
+        """The rank's side of a group that exists."""
+        return cls(*about)
+
+    def comm_split_count(self) -> int:
+        """How often groups have been split off."""
+        return self._splits
+
+    def perform_nocolor_split(self, device: Any) -> None:
+        """Takes part in a split that makes no group for this rank: nothing is to be done."""
+
+    @property
+    def _timeout(self) -> timedelta:
+        return self._limit
+
+    def _set_default_timeout(self, timeout: timedelta) -> None:
+        self._limit = timeout
+        self._is_watched = timedelta() < timeout < _LONG
+        go.SetTimeout(self._core, runtime.current().rank, picoseconds(timeout) if self._is_watched else 0)
+
+    set_timeout = setTimeout = _set_default_timeout  # noqa: N815
+
+    def _verify_work_timeout(self, work: Any, timeout: timedelta) -> bool:
+        return bool(timeout == self._timeout)
+
+    def _set_sequence_number_for_group(self) -> None:
+        """The core counts by itself."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        return int(go.NextSeq(self._core, runtime.current().rank))
+
+    def eager_connect_single_device(self, device: Any) -> None:
+        """Nothing is to be connected."""
+
+    def _has_hooks(self) -> bool:
+        return False
+
+    def _wait_for_pending_works(self) -> None:
+        """Nothing calls hooks on other threads."""
+
+    def _group_start(self) -> None:
+        """Begins aborting several groups at once."""
+
+    def _group_end(self) -> None:
+        """Ends it."""
+
+    def shutdown(self) -> None:
+        """Leaves the group."""
+
+    def abort(self) -> None:
+        """Ends, with an error, what this rank has a part in and that cannot go on."""
+        go.AbortGroup(self._core, runtime.current().rank)
+
+    def __repr__(self) -> str:
+        return f"<torch.distributed.ProcessGroup {self._name} ({self.backend}), rank {self._rank} of {self._size}>"
+
+
+def _op(options: Any) -> Any:
+    """The reduce op of options, or an op that takes their place."""
+    if options is None:
+        return dist.ReduceOp.SUM
+    return getattr(options, "reduceOp", options)

@@ -1,0 +1,185 @@
+"""What a run changes in PyTorch: groups, stores and backends by the names that programs use."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+from torchemu import errors
+from torchemu.frontends.torch import futures, membership, profiles, state, stores
+from torchemu.frontends.torch.groups import AhbmGroup
+from torchemu.frontends.torch.session import Session
+
+
+def install(run: Session, seed: int) -> None:
+    """Makes PyTorch that of the run's ranks, whose generators have this seed, until it ends."""
+    state.install(run, seed)
+    _install_futures(run)
+    _install_stores(run)
+    _install_backends(run)
+    _install_errors(run)
+    profiles.install(run)
+    _install_ddp(run)
+
+
+def _install_ddp(run: Session) -> None:
+    """Lets the record of a DDP model name its group's backend as the program did; C++ hears another name."""
+    ddp = torch.nn.parallel.DistributedDataParallel
+    told = ddp._get_ddp_logging_data
+
+    def get_logging_data(self: Any) -> Any:
+        return {**told(self), "backend_name": dist.get_backend(self.process_group)}
+
+    run.replace(ddp, "_get_ddp_logging_data", get_logging_data)
+
+
+def _install_errors(run: Session) -> None:
+    """What the core raises is PyTorch's."""
+    for name in ("DistError", "DistBackendError", "DistNetworkError", "DistStoreError"):
+        run.replace(errors, name, getattr(dist, name))
+
+
+def _install_futures(run: Session) -> None:
+    run.replace(torch._C.Future, "wait", futures.wait)
+    run.replace(torch._C.Future, "done", futures.done)
+
+
+def _install_stores(run: Session) -> None:
+    rendezvous = importlib.import_module("torch.distributed.rendezvous")
+    for name in ("TCPStore", "FileStore", "HashStore"):
+        for module in (c10d, dist, rendezvous, torch._C._distributed_c10d):
+            if hasattr(module, name):
+                run.replace(module, name, getattr(stores, name))
+
+
+class _Options:
+    """Options of a backend, which hold what they are given.
+
+    Args:
+        is_high_priority_stream: of nccl's.
+    """
+
+    def __init__(self, is_high_priority_stream: bool = False) -> None:
+        self.is_high_priority_stream = is_high_priority_stream
+        self.config = type("Config", (), {})()
+        self.global_ranks_in_group: list[int] = []
+        self.group_name = ""
+        self._timeout = timedelta(minutes=10)
+
+
+class _GlooOptions(_Options):
+    """Options of gloo."""
+
+    threads = 2
+
+    @property
+    def devices(self) -> list[Any]:
+        """Devices of a network, of which there are none."""
+        return []
+
+
+class ProcessGroupGloo(AhbmGroup):
+    """A group that the program has asked for as gloo."""
+
+    Options = _Options = _GlooOptions
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta | None = None) -> None:
+        super().__init__(store, rank, _asked(store, rank, size), "gloo", timeout)
+        self._options = _GlooOptions()
+
+    @staticmethod
+    def create_device(hostname: str = "", interface: str = "", lazy_init: Any = None) -> object:
+        """A device of a network, which nobody needs here."""
+        return object()
+
+    create_default_device = create_device
+
+
+class ProcessGroupNCCL(AhbmGroup):
+    """A group that the program has asked for as nccl."""
+
+    Options = _Options
+    NCCLConfig = type("NCCLConfig", (), {})
+
+    def __init__(self, store: Any, rank: int, size: int, options: Any = None, timeout: timedelta | None = None) -> None:
+        limit = timeout if options is None or isinstance(options, timedelta) else options._timeout
+        super().__init__(store, rank, _asked(store, rank, size), "nccl", limit)
+        self._options = options or _Options()
+
+    def _is_initialized(self) -> bool:
+        return True
+
+    @property
+    def uid(self) -> int:
+        """The group's number."""
+        return int(self._core)
+
+
+_asking: list[tuple[list[int], str]] = []
+"""The ranks and the name of the group that is being made."""
+
+
+def _asked(store: Any, rank: int, size: int) -> membership.Membership:
+    """The membership of the group that is being made."""
+    ranks, name = _asking[-1] if _asking else ([], "default_pg")
+    if not ranks:
+        return membership.shared(name, membership.of_default_group(store, rank, size))
+    return membership.shared(name, ranks)
+
+
+def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
+    """c10d's function that makes groups, which says whose."""
+
+    def make_group(
+        group_size: int, group_rank: int, ranks: Any, backend: Any, store: Any, name: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        _asking.append((list(ranks), str(name)))
+        try:
+            return make(group_size, group_rank, ranks, backend, store, name, *args, **kwargs)
+        finally:
+            _asking.pop()
+
+    return make_group
+
+
+def _create_ahbm(about: Any, options: Any = None) -> AhbmGroup:
+    """Makes a group of the backend ahbm."""
+    store, rank = about.store, about.group_rank
+    group = AhbmGroup(store, rank, _asked(store, rank, about.group_size), "ahbm", about.timeout)
+    group._options = options or _Options()
+    return group
+
+
+class _OwnSys:
+    """The module sys, for c10d: what it sets there, a hook that prints exceptions again, it alone has."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+
+def _install_backends(run: Session) -> None:
+    register()
+    run.replace(c10d, "sys", _OwnSys())
+    run.replace(c10d, "_new_process_group_helper", _noting(c10d._new_process_group_helper))
+    for kind in (ProcessGroupGloo, ProcessGroupNCCL):
+        for module in (c10d, dist, torch._C._distributed_c10d):
+            run.replace(module, kind.__name__, kind)
+    run.replace(c10d, "_NCCL_AVAILABLE", True)
+    run.replace(c10d, "_GLOO_AVAILABLE", True)
+    run.replace(c10d, "_create_process_group_wrapper", lambda wrapped_pg, **_: wrapped_pg)
+    for module in (c10d, dist):
+        run.replace(module, "is_nccl_available", lambda: True)
+        run.replace(module, "is_gloo_available", lambda: True)
+
+
+def register() -> None:
+    """Makes the backend ahbm known to PyTorch."""
+    if "AHBM" not in dist.Backend._plugins:
+        dist.Backend.register_backend("ahbm", _create_ahbm, extended_api=True, devices=["cpu", "cuda"])

@@ -1,0 +1,86 @@
+"""What the ranks of a process group have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch.distributed as dist
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.runtime.rank_local import RankLocal
+from torchemu.errors import MismatchError
+
+
+@dataclass(frozen=True)
+class Membership:
+    """A group of the core.
+
+    Attributes:
+        handle: of the core's group.
+        name: what reports call it.
+        members: World ranks, by group rank.
+        maker, site: the rank that came first, and from where.
+    """
+
+    handle: int
+    name: str
+    members: tuple[int, ...]
+    maker: int
+    site: str
+
+
+_made: RankLocal[Counter[str]] = RankLocal(Counter)  # how often this rank has made a group of a name
+
+_world_ranks: RankLocal[list[int]] = RankLocal(list)  # by rank of the default group; empty where they are the same
+
+
+def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False) -> Membership:
+    """The group that this rank and the others make of a name; the first one makes the core's.
+
+    Args:
+        name: of the group; a name may be used again once a group is destroyed.
+        ranks: of the default group.
+        are_world_ranks: they are the World's.
+
+    Raises:
+        MismatchError: ranks disagree on its members.
+    """
+    context = runtime.current()
+    mapped = _world_ranks.get()
+    members = tuple(mapped[r] for r in ranks) if mapped and not are_world_ranks else tuple(ranks)
+    made = _made.get()
+    made[name] += 1
+    kept = context.own if context.tasks is None else context.tasks.shared
+    key = (Membership, name, made[name], context.rank if len(members) == 1 else min(members))
+    found = kept.get(key)
+    if found is None:
+        handle = go.NewGroup(context.world.handle, len(kept), name, ",".join(map(str, members)))
+        found = kept[key] = Membership(handle, name, members, context.rank, runtime.call_site())
+    if found.members != members:
+        raise MismatchError(
+            f"ranks {min(found.maker, context.rank)} and {max(found.maker, context.rank)} disagree on the members of "
+            f"process group {name}:\n  rank {found.maker} makes it of ranks {list(found.members)} at {found.site}\n"
+            f"  rank {context.rank} makes it of ranks {list(members)} at {runtime.call_site()}\n"
+            "All ranks of the world, not only the members, must make the same groups in the same order."
+        )
+    return found
+
+
+def of_default_group(store: dist.Store, rank: int, size: int) -> range:
+    """The ranks of the default group, after it has been found out which World ranks they are.
+
+    Args:
+        store: one that they share.
+        rank: this one's in the group.
+        size: how many there are.
+    """
+    context = runtime.current()
+    known = _world_ranks.get()
+    known.clear()
+    if rank != context.rank or context.tasks is None or size != context.tasks.nprocs:
+        store.set(f"torchemu/{rank}", str(context.rank))
+        known.extend(int(store.get(f"torchemu/{r}")) for r in range(size))
+    return range(size)

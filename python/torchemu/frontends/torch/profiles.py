@@ -1,0 +1,112 @@
+"""PyTorch's profilers, for each rank its own.
+
+PyTorch has one Kineto for a process. While ranks run, profiles are of the kind that it had before, which is a thread's,
+and ranks' operations are added to them by the names that PyTorch's backends give theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.autograd import profiler, profiler_legacy
+from torch.autograd.profiler_util import FunctionEvent
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.runtime.rank_local import RankLocal
+from torchemu.frontends.torch.session import Session
+
+_NAMES = {
+    "all_reduce_coalesced": "all_reduce",
+    "all_gather_coalesced": "all_gather",
+    "all_gather_into_tensor": "all_gather",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "all_to_all_single": "all_to_all",
+}
+"""What PyTorch's backends call operations, where that is not what programs call."""
+
+_open: RankLocal[list[Any]] = RankLocal(list)  # profiles that go on
+
+
+def note(backend: str, operation: str, tensors: Sequence[torch.Tensor], work: Any) -> None:
+    """Notes an operation in the profiles of the running rank.
+
+    Args:
+        backend: the group's.
+        operation: as the program has called it.
+        tensors: that it reads.
+        work: its work.
+    """
+    for profile in _open.get():
+        shapes = [list(t.shape) for t in tensors] if profile.record_shapes else []
+        profile.noted.append((f"{backend}:{_NAMES.get(operation, operation)}", shapes, work))
+
+
+class RankProfile(profiler_legacy.profile):
+    """As torch.autograd.profiler.profile, of one thread.
+
+    Args:
+        enabled: without it this does nothing.
+        options: as of PyTorch's; those of devices and of Kineto mean nothing.
+    """
+
+    def __init__(self, enabled: bool = True, **options: Any) -> None:
+        known = ("record_shapes", "with_flops", "profile_memory", "with_stack", "with_modules")
+        self.noted: list[tuple[str, list[Any], Any]] = []
+        self.kineto_results = None
+        self.trace_id = ""
+        super().__init__(enabled, **{name: options[name] for name in known if name in options})
+
+    def _prepare_trace(self) -> None:
+        """Nothing is to be prepared."""
+
+    def _start_trace(self) -> None:
+        self.entered = True
+        _open.get().append(self)
+        super()._start_trace()
+
+    def __exit__(self, *error: Any) -> None:
+        if not self.enabled:
+            return
+        if self in _open.get():
+            _open.get().remove(self)
+        super().__exit__(*error)
+        self.function_events.extend(_event(number, *noted) for number, noted in enumerate(self.noted))
+
+    def events(self) -> Any:
+        """What has been recorded."""
+        self._check_finish()
+        return self.function_events
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
+        """Means nothing: all is recorded."""
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> Any:
+        """Writes stacks to a file."""
+        return self.function_events.export_stacks(path, metric)
+
+
+def _event(number: int, name: str, shapes: list[Any], work: Any) -> FunctionEvent:
+    took = go.Duration(work.handle) / 10**6 if go.IsDone(work.handle) else 0
+    return FunctionEvent(
+        id=-1 - number, name=name, thread=0, start_us=0, end_us=took, input_shapes=shapes, is_async=True, is_legacy=True
+    )
+
+
+def install(run: Session) -> None:
+    """Gives each rank its own, until the run ends."""
+    real = profiler.profile
+
+    class Profile(real):  # type: ignore[misc, valid-type] # so that isinstance knows those of ranks, and of others
+        """torch.autograd.profiler.profile."""
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            kind = real if runtime.running() is None else RankProfile
+            made = object.__new__(kind)
+            made.__init__(*args, **kwargs)
+            return made
+
+    run.replace(profiler, "profile", Profile)
+    run.replace(torch.autograd.profiler, "profile", Profile)

@@ -1,0 +1,38 @@
+"""PyTorch's reduce ops as the core names them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.distributed as dist
+
+_NAMES = {
+    dist.ReduceOp.SUM: "sum",
+    dist.ReduceOp.AVG: "avg",
+    dist.ReduceOp.PRODUCT: "prod",
+    dist.ReduceOp.MIN: "min",
+    dist.ReduceOp.MAX: "max",
+    dist.ReduceOp.BAND: "band",
+    dist.ReduceOp.BOR: "bor",
+    dist.ReduceOp.BXOR: "bxor",
+}
+
+
+def name_of(op: Any) -> str:
+    """The core's name of a ReduceOp or RedOpType; that of premul_sum has the factor.
+
+    Raises:
+        RuntimeError: a factor that is a tensor of several elements.
+    """
+    kind = getattr(op, "op", op)
+    found = _NAMES.get(kind)
+    return found if found is not None else f"premul_sum:{_factor(op)!r}"
+
+
+def _factor(op: Any) -> float:
+    """That of a premul_sum: PyTorch shows it only where it is pickled."""
+    state = op.__getstate__() if hasattr(op, "__getstate__") else None
+    factor = state[1] if isinstance(state, tuple) and len(state) > 1 else None
+    if factor is None:
+        raise RuntimeError(f"the factor of {op} cannot be found out")
+    return float(factor)

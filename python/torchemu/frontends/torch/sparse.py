@@ -1,0 +1,55 @@
+"""Collectives of sparse tensors, which gloo has one of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+from torchemu.frontends.torch.works import Several
+
+if TYPE_CHECKING:
+    from torchemu.frontends.torch.groups import AhbmGroup
+
+
+def all_reduce(group: AhbmGroup, tensors: list[torch.Tensor], op: Any) -> Any:
+    """all_reduce of sparse tensors: every rank gets the indices and values of all, and adds them up.
+
+    Raises:
+        RuntimeError: another layout, or another op than SUM.
+    """
+    if tensors[0].layout is not torch.sparse_coo:
+        raise RuntimeError("ProcessGroupGloo::allreduce: unsupported layout")
+    if getattr(op, "op", op) != dist.ReduceOp.SUM:
+        raise RuntimeError(
+            "ProcessGroupGloo::allreduce: unsupported reduction operation "
+            "(allreduce of sparse tensors only works with ReduceOp.SUM)"
+        )
+    for tensor in tensors:
+        _sum(group, tensor)
+    return _Done(tensors)
+
+
+def _sum(group: AhbmGroup, tensor: torch.Tensor) -> None:
+    mine = tensor.coalesce()
+    counts = [torch.zeros(1, dtype=torch.int64) for _ in range(group.size())]
+    group.allgather([counts], [torch.tensor([mine._nnz()])]).wait()
+    dims, dense = mine.sparse_dim(), mine.shape[mine.sparse_dim() :]
+    sizes = [int(count) for count in counts]
+    indices = [torch.empty(n, dims, dtype=torch.int64) for n in sizes]
+    values = [torch.empty(n, *dense, dtype=mine.dtype) for n in sizes]
+    group.allgather([indices], [mine.indices().t().contiguous()]).wait()
+    group.allgather([values], [mine.values().contiguous()]).wait()
+    parts = [torch.sparse_coo_tensor(i.t(), v, mine.shape) for i, v in zip(indices, values, strict=True)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    tensor.copy_(total.coalesce())
+
+
+class _Done(Several):
+    """The work of what has been done."""
+
+    def __init__(self, outputs: Any) -> None:
+        super().__init__([], outputs)

@@ -1,0 +1,114 @@
+"""What PyTorch keeps once for a process, kept once for each rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributed import device_mesh
+from torch.distributed import distributed_c10d as c10d
+
+from torchemu import runtime
+from torchemu.frontends.torch.session import Session
+
+
+class RankWorld:
+    """c10d's state. Its attributes are those of the rank that runs."""
+
+    pg_config_info = c10d._World.pg_config_info
+
+    def __init__(self) -> None:
+        self.default_pg = None
+        self.pg_map: dict[Any, Any] = {}
+        self.pg_names: dict[Any, Any] = {}
+        self.pg_group_ranks: dict[Any, Any] = {}
+        self.pg_backend_config: dict[Any, Any] = {}
+        self.group_count = 0
+        self.tags_to_pg: dict[Any, Any] = {}
+        self.pg_to_tag: dict[Any, Any] = {}
+        self.pg_coalesce_state: dict[Any, Any] = {}
+        self.comms: list[Any] = []
+
+
+class _Own:
+    """What one rank has of PyTorch's state while others run; at first, what it begins with."""
+
+    def __init__(self, seed: int) -> None:
+        self.world = vars(RankWorld())
+        self.dtype = torch.float32
+        self.seed: int | None = seed  # until it has run
+        self.generator: torch.Tensor | None = None
+
+
+class State:
+    """Exchanges it.
+
+    Args:
+        run: the run.
+        seed: of the ranks' generators.
+    """
+
+    def __init__(self, run: Session, seed: int) -> None:
+        self._seed = seed
+        self._world = RankWorld()
+        self._outside = _Own(seed)
+        self._own: dict[runtime.Context, _Own] = {}
+        run.replace(c10d, "_world", self._world)
+        run.on_switch.append(self.exchange)
+
+    def of(self, context: runtime.Context | None) -> _Own:
+        """What a rank has; outside of ranks, what is nobody's."""
+        if context is None:
+            return self._outside
+        own = self._own.get(context)
+        if own is None:
+            own = self._own[context] = _Own(self._seed)
+        return own
+
+    def exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
+        """Puts a rank's in place of another one's."""
+        generator = torch.default_generator
+        last, own = self.of(before), self.of(after)
+        last.generator, last.dtype = generator.get_state(), torch.get_default_dtype()
+        if own.generator is not None:
+            generator.set_state(own.generator)
+        elif own.seed is not None and after is not None:
+            generator.manual_seed(own.seed)
+        if own.dtype is not last.dtype:
+            torch.set_default_dtype(own.dtype)
+        self._world.__dict__ = own.world
+
+
+def install(run: Session, seed: int = 0) -> None:
+    """Gives each rank its own, until the run ends."""
+    State(run, seed)
+    torch._C._distributed_c10d._set_thread_isolation_mode(True)
+    run.stack.callback(torch._C._distributed_c10d._set_thread_isolation_mode, False)
+    _tell_meshes_apart(run)
+    _set_guard_once(run)
+    run.on_begin.append(lambda context: torch.autograd.grad_mode.set_multithreading_enabled(False).__enter__())
+
+
+def _tell_meshes_apart(run: Session) -> None:
+    """Meshes of different ranks are never equal: what is cached for one is not for the other."""
+    run.replace(device_mesh.DeviceMesh, "_thread_id", property(_rank_of_mesh, lambda mesh, number: None))
+
+
+def _set_guard_once(run: Session) -> None:
+    """Lets PyTorch compute shapes without CUDA's driver: a second thread that prepared that would crash."""
+    name = "_ensureCUDADeviceGuardSet"
+    if not _guard_set and hasattr(torch._C, name):
+        getattr(torch._C, name)()
+        _guard_set.append(True)
+    run.replace(torch._C, name, lambda: None)
+
+
+_guard_set: list[bool] = []
+
+
+def _rank_of_mesh(mesh: Any) -> int | None:
+    rank: int | None = vars(mesh).get("_torchemu_rank")
+    if rank is None:
+        context = runtime.running()
+        rank = vars(mesh)["_torchemu_rank"] = None if context is None else context.rank
+    return rank

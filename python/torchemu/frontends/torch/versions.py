@@ -1,0 +1,31 @@
+"""The versions of PyTorch that the front end knows."""
+
+from __future__ import annotations
+
+OLDEST, NEWEST = (2, 11), (2, 15)
+"""The first and the last minor version that it was tried with."""
+
+
+class VersionError(ImportError):
+    """There is no PyTorch, or one that the front end does not know."""
+
+
+def check() -> None:
+    """Imports the installed PyTorch.
+
+    Raises:
+        VersionError: it is not there, or of another version; the text says which would be right.
+    """
+    wanted = f"PyTorch {'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}"
+    try:
+        import torch
+    except ImportError as error:
+        raise VersionError(
+            f"--torch real runs programs on the installed PyTorch, and it cannot be imported: {error}. Install "
+            f"{wanted}, or use --torch numpy"
+        ) from error
+    found = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if not OLDEST <= found <= NEWEST:
+        raise VersionError(f"--torch real knows {wanted}; {torch.__version__} is installed")
+    if not torch.distributed.is_available():
+        raise VersionError("the installed PyTorch is built without torch.distributed")

@@ -1,0 +1,259 @@
+"""Works: operations that a rank has issued, as PyTorch's c10d knows them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch._C._distributed_c10d import Work
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.runtime.waiting import Looks, milliseconds, picoseconds
+from torchemu.frontends.torch import futures, session
+
+_MOST = 1 << 61
+"""Picoseconds of simulated time that no program lasts."""
+
+
+class AhbmWork(Work):
+    """One rank's part in an operation.
+
+    Args:
+        handle: of the core's work.
+        outputs: what the operation writes.
+        memory: the tensors that the core reads and writes; kept until their data is in place.
+        on_host: wait() blocks the host, as with gloo, and not only the current stream.
+        limit: how long wait() waits; None is for ever.
+        group: of the core, which is broken when somebody has waited so long; 0 for none.
+    """
+
+    def __init__(
+        self, handle: int, outputs: Any, memory: Any, on_host: bool, limit: timedelta | None = None, group: int = 0
+    ) -> None:
+        super().__init__()
+        self.group = group
+        self.handle, self.outputs, self.memory, self.on_host, self.limit = handle, outputs, memory, on_host, limit
+        self._waited = False
+        self._looks: Looks | None = None
+
+    def __del__(self) -> None:
+        handle = self.__dict__.get("handle", 0)
+        if handle:
+            _gone.append((handle, self.memory))
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Waits until the data is in place, and then, with on_host, for the operation's end in simulated time; without
+        it the current stream does.
+
+        Raises:
+            RuntimeError: the operation has failed, or the timeout has passed.
+        """
+        context = runtime.current()
+        limit = self.limit if timeout is None or timeout.total_seconds() <= 0 else timeout
+        if limit is not None and self.on_host:
+            self._wait_within(context, limit)
+        elif self.on_host:
+            context.wait(self.handle)
+        elif not self._waited:
+            put_off = session.current().put_off
+            if put_off is None or not put_off(self):
+                self.settle()
+            go.StreamWait(context.stream, self.handle)
+        self._waited = True
+        return True
+
+    def _wait_within(self, context: runtime.Context, limit: timedelta) -> None:
+        late = f"Timed out waiting {milliseconds(limit)}ms for it to complete"
+        text = f"Operation failed: {late} : {go.Reason(self.handle)}"
+        ps = min(picoseconds(limit), _MOST)
+        event = go.WithTimeout(context.world.handle, context.rank, self.handle, ps, text)
+        try:
+            context.wait(event)
+        except TimeoutError as error:
+            if self.group:
+                go.AbortGroup(self.group, context.rank)
+            raise RuntimeError(str(error)) from None
+        finally:
+            go.Release(event)
+
+    def settle(self) -> None:
+        """Waits until the data is in place, for which no simulated time passes."""
+        event = go.WorkSettled(self.handle)
+        if event:
+            try:
+                runtime.current().wait(event)
+            finally:
+                go.Release(event)
+            go.WorkSettled(self.handle)  # raises what it has failed with
+
+    def synchronize(self) -> None:
+        """As wait."""
+        self.wait()
+
+    def block_current_stream(self) -> None:
+        """Makes the current stream wait for the operation."""
+        self.settle()
+        go.StreamWait(runtime.current().stream, self.handle)
+
+    def is_completed(self) -> bool:
+        """Whether the operation has ended by now. To ask in vain takes simulated time, in which others run."""
+        if self._waited:
+            self.exception()
+        self._looks = self._looks or Looks()
+        return self._looks.at(self.handle)
+
+    def is_success(self) -> bool:
+        """Whether the operation has ended, and not with an error."""
+        return self.exception() is None and bool(go.IsDone(self.handle))
+
+    def exception(self) -> Exception | None:
+        """The error that the operation has ended with."""
+        if self._waited or go.IsDone(self.handle):
+            try:
+                runtime.current().wait(self.handle)
+            except Exception as error:
+                return error
+        return None
+
+    def result(self) -> Any:
+        """What the operation writes."""
+        return self.outputs
+
+    def source_rank(self) -> int:
+        """The group rank that a receive got its message from."""
+        source: int = go.Source(self.handle)
+        if source < 0:
+            raise RuntimeError(
+                "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
+            )
+        return source
+
+    def _source_rank(self) -> int:
+        return self.source_rank()
+
+    def get_future(self) -> torch.futures.Future:
+        """A future of what the operation writes."""
+        return futures.of_work(self)
+
+    def get_future_result(self) -> torch.futures.Future:
+        """A future of how the operation ends: 0, which is success."""
+        return futures.of_work(self, 0)
+
+    def _get_duration(self) -> float:
+        """How long this rank's device was in the operation, in milliseconds."""
+        self.exception()
+        return float(go.Duration(self.handle)) / 1e9
+
+    def _get_sequence_number(self) -> int:
+        return int(go.SequenceNumber(self.handle))
+
+    def is_settled(self) -> bool:
+        """Whether the data is in place."""
+        event = go.WorkSettled(self.handle)
+        if event:
+            go.Release(event)
+        return not event
+
+
+_gone: deque[tuple[int, Any]] = deque()
+"""Works that nobody has any more, with the memory that they may still use."""
+
+
+def sweep() -> None:
+    """Releases works that nobody has any more and that have ended."""
+    for _ in range(len(_gone)):
+        handle, memory = _gone.popleft()
+        try:
+            done = go.IsDone(handle)
+        except RuntimeError:  # its World is closed
+            continue
+        if done:
+            go.Release(handle)
+        else:
+            _gone.append((handle, memory))
+
+
+def swept() -> None:
+    """Sweeps, now and then."""
+    if len(_gone) > _next_sweep[0]:
+        sweep()
+        _next_sweep[0] = max(64, 2 * len(_gone))
+
+
+_next_sweep = [64]
+
+
+class Several(Work):
+    """Several works as one.
+
+    Args:
+        works: them.
+        outputs: what they write.
+    """
+
+    def __init__(self, works: Sequence[Work], outputs: Any) -> None:
+        super().__init__()
+        self.works, self.outputs = list(works), outputs
+
+    @property
+    def on_host(self) -> bool:
+        """Whether wait() blocks the host."""
+        return any(work.on_host for work in self.works)
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Waits for each."""
+        for work in self.works:
+            work.wait() if timeout is None else work.wait(timeout)
+        return True
+
+    def settle(self) -> None:
+        """Waits until the data of all is in place."""
+        for work in self.works:
+            work.settle()
+
+    def is_settled(self) -> bool:
+        """Whether the data of all is in place."""
+        return all(work.is_settled() for work in self.works)
+
+    def synchronize(self) -> None:
+        """As wait."""
+        self.wait()
+
+    def block_current_stream(self) -> None:
+        """Makes the current stream wait for them."""
+        for work in self.works:
+            work.block_current_stream()
+
+    def is_completed(self) -> bool:
+        """Whether all have ended."""
+        return all(work.is_completed() for work in self.works)
+
+    def is_success(self) -> bool:
+        """Whether all have ended without an error."""
+        return all(work.is_success() for work in self.works)
+
+    def exception(self) -> Exception | None:
+        """The first error that one has ended with."""
+        return next((error for work in self.works if (error := work.exception()) is not None), None)
+
+    def result(self) -> Any:
+        """What they write."""
+        return self.outputs
+
+    def get_future(self) -> torch.futures.Future:
+        """A future of what they write."""
+        return futures.of_work(self)
+
+    def get_future_result(self) -> torch.futures.Future:
+        """A future of how they end: 0, which is success."""
+        return futures.of_work(self, 0)
+
+    def _get_duration(self) -> float:
+        return max((work._get_duration() for work in self.works), default=0.0)
+
+    def _get_sequence_number(self) -> int:
+        return max((work._get_sequence_number() for work in self.works), default=0)

@@ -1,0 +1,194 @@
+"""Collectives of the installed PyTorch on a simulated cluster, against closed forms."""
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import torchemu
+from torchemu.errors import DeadlockError, MismatchError
+
+WORLD = 4
+
+real = torchemu.distributed(world_size=WORLD, torch="real")
+
+
+def joined(backend="gloo"):
+    """Joins the default group, and says which rank this is."""
+    dist.init_process_group(backend)
+    return dist.get_rank()
+
+
+def pattern(rank, n):
+    """Elements that differ between ranks and places, and whose sums are exact."""
+    return torch.arange(n, dtype=torch.float32) * (rank + 1) + rank
+
+
+def summed(n):
+    return sum(pattern(r, n) for r in range(WORLD))
+
+
+@pytest.mark.parametrize("backend", ["gloo", "nccl", "ahbm"])
+@pytest.mark.parametrize("n", [0, 1, 7, 4096])
+@real
+def test_all_reduce(backend, n):
+    rank = joined(backend)
+    tensor = pattern(rank, n)
+    dist.all_reduce(tensor)
+    assert torch.equal(tensor, summed(n))
+    assert dist.get_backend() == backend
+
+
+@real
+def test_all_reduce_of_views():
+    rank = joined()
+    whole = pattern(rank, 24).reshape(4, 6)
+    dist.all_reduce(whole.t()[1:3])
+    expected = pattern(rank, 24).reshape(4, 6)
+    expected[:, 1:3] = summed(24).reshape(4, 6)[:, 1:3]
+    assert torch.equal(whole, expected)
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        ("MAX", lambda list_: torch.stack(list_).amax(0)),
+        ("MIN", lambda list_: torch.stack(list_).amin(0)),
+        ("PRODUCT", lambda list_: torch.stack(list_).prod(0)),
+        ("AVG", lambda list_: torch.stack(list_).mean(0)),
+    ],
+)
+@real
+def test_reduce_ops(op, expected):
+    tensor = pattern(joined(), 5)
+    dist.all_reduce(tensor, getattr(dist.ReduceOp, op))
+    torch.testing.assert_close(tensor, expected([pattern(r, 5) for r in range(WORLD)]))
+
+
+@real
+def test_premul_sum():
+    tensor = pattern(joined("nccl"), 5)
+    dist.all_reduce(tensor, dist._make_nccl_premul_sum(0.5))
+    assert torch.equal(tensor, summed(5) * 0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float64])
+@real
+def test_dtypes(dtype):
+    tensor = torch.full((3,), joined() + 1, dtype=dtype)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [WORLD * (WORLD + 1) // 2] * 3
+
+
+@real
+def test_gathers_and_scatters():
+    rank = joined()
+    blocks = [torch.empty(3) for _ in range(WORLD)]
+    dist.all_gather(blocks, pattern(rank, 3))
+    assert torch.equal(torch.stack(blocks), torch.stack([pattern(r, 3) for r in range(WORLD)]))
+    together = torch.empty(WORLD * 3)
+    dist.all_gather_into_tensor(together, pattern(rank, 3))
+    assert torch.equal(together, torch.cat(blocks))
+    part = torch.empty(2)
+    dist.reduce_scatter_tensor(part, pattern(rank, 2 * WORLD))
+    assert torch.equal(part, summed(2 * WORLD)[2 * rank : 2 * rank + 2])
+    mine = torch.empty(1)
+    dist.scatter(mine, list(torch.arange(WORLD, dtype=torch.float32).split(1)) if rank == 1 else None, src=1)
+    assert mine.item() == rank
+    dist.gather(mine, [torch.empty(1) for _ in range(WORLD)] if rank == 2 else None, dst=2)
+    dist.broadcast(part, src=3)
+    assert torch.equal(part, summed(2 * WORLD)[-2:])
+
+
+@real
+def test_all_to_all_with_splits():
+    rank = joined()
+    given = torch.full((sum(range(1, WORLD + 1)),), float(rank))
+    out = torch.empty((rank + 1) * WORLD)
+    dist.all_to_all_single(out, given, [rank + 1] * WORLD, list(range(1, WORLD + 1)))
+    assert torch.equal(out, torch.arange(WORLD, dtype=torch.float32).repeat_interleave(rank + 1))
+
+
+@real
+def test_messages_and_objects():
+    rank = joined()
+    box = torch.empty(2)
+    works = dist.batch_isend_irecv(
+        [
+            dist.P2POp(dist.isend, pattern(rank, 2), (rank + 1) % WORLD),
+            dist.P2POp(dist.irecv, box, (rank - 1) % WORLD),
+        ]
+    )
+    for work in works:
+        work.wait()
+    assert torch.equal(box, pattern((rank - 1) % WORLD, 2))
+    told = [None] * WORLD
+    dist.all_gather_object(told, {"rank": rank})
+    assert told == [{"rank": r} for r in range(WORLD)]
+    if rank:
+        dist.send(torch.tensor([rank]), 0)
+    else:
+        seen = {dist.recv(torch.zeros(1, dtype=torch.int64)) for _ in range(WORLD - 1)}
+        assert seen == {1, 2, 3}
+
+
+@real
+def test_groups_stores_and_futures():
+    rank = joined()
+    half = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]
+    tensor = torch.ones(2) * rank
+    future = dist.all_reduce(tensor, group=half, async_op=True).get_future()
+    doubled = future.then(lambda done: done.value()[0] * 2)
+    assert torch.equal(doubled.wait(), torch.full((2,), [1.0, 5.0][rank // 2]) * 2)
+    store = dist.PrefixStore("mine", dist.distributed_c10d._get_default_store())
+    assert store.add("key", 1) in range(1, WORLD + 1)
+    store.set(f"rank{rank}", str(rank))
+    assert [store.get(f"rank{r}") for r in range(WORLD)] == [b"0", b"1", b"2", b"3"]
+    dist.destroy_process_group()
+    assert not dist.is_initialized()
+    assert joined() == rank
+
+
+@real
+def test_random_numbers_are_each_ranks_own():
+    rank = joined()
+    torch.manual_seed(rank)
+    first = torch.rand(3)
+    dist.barrier()
+    second = torch.rand(3)
+    torch.manual_seed(rank)
+    assert torch.equal(torch.cat([first, second]), torch.rand(6))
+
+
+def test_a_deadlock_names_the_call():
+    @real
+    def program():
+        rank = joined()
+        if rank != 2:
+            dist.all_reduce(torch.ones(3))
+
+    with pytest.raises(
+        DeadlockError, match=r"ranks 0, 1 and 3 wait for all_reduce .*test_collectives.py:\d+ in program"
+    ):
+        program()
+
+
+def test_a_mismatch_names_both_sides():
+    @real
+    def program():
+        dist.all_reduce(torch.ones(3 + joined() // 3))
+
+    with pytest.raises(MismatchError, match=r"rank 3 calls all_reduce of 4 float32 elements"):
+        program()
+
+
+@pytest.mark.parametrize("schedule", range(3))
+def test_a_short_timeout_passes_in_simulated_time(schedule):
+    @torchemu.distributed(world_size=2, torch="real", seed=schedule)
+    def program():
+        rank = joined()
+        group = dist.new_group(timeout=torch.distributed.constants.timedelta(seconds=1))
+        if rank == 0:
+            with pytest.raises(RuntimeError, match=r"Timed out waiting 1000ms .*rank 1 has not joined it"):
+                dist.all_reduce(torch.ones(1), group=group)
+
+    program()
