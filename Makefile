@@ -119,11 +119,11 @@ test-python: setup
 
 .PHONY: test-torch
 test-torch: torch ## the tests of the front end for the installed PyTorch
-	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest tests/torch
+	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest tests/python/frontends/torch
 
 .PHONY: torch-conformance
 torch-conformance: torch ## PyTorch's own tests of torch.distributed on 4 ranks, with counts
-	@$(TORCH_PY) tests/torch/conformance.py
+	@$(TORCH_PY) tests/python/frontends/torch/conformance.py
 
 ## Upkeep
 

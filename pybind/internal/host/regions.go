@@ -58,6 +58,9 @@ func (r *regionReader) list(n int) ([]*tensor.Tensor, error) {
 	if n == 0 {
 		return nil, nil
 	}
+	if n < 0 {
+		return nil, Raise("ValueError", "%d is no number of tensors", n)
+	}
 	list := make([]*tensor.Tensor, n)
 	var err error
 	for i := range list {

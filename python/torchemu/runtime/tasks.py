@@ -19,8 +19,8 @@ import greenlet
 from torchemu import runtime
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
-from torchemu.runtime import fibers
 from torchemu.errors import DeadlockError, RankKilledError
+from torchemu.runtime import fibers
 from torchemu.runtime import frames as _frames
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import torch.distributed as dist
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.runtime.waiting import picoseconds
 from torchemu.frontends.torch import checks, monitored, profiles, session, sparse, works
 from torchemu.frontends.torch.membership import Membership, shared
 from torchemu.frontends.torch.memory import words
 from torchemu.frontends.torch.reductions import name_of
 from torchemu.frontends.torch.works import AhbmWork, Several
+from torchemu.runtime.waiting import picoseconds
 
 _DEFAULT = timedelta(minutes=30)
 

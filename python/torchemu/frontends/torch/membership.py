@@ -10,8 +10,8 @@ import torch.distributed as dist
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.runtime.rank_local import RankLocal
 from torchemu.errors import MismatchError
+from torchemu.runtime.rank_local import RankLocal
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from torchemu.bridge.binding import go
-from torchemu.runtime.waiting import MICROSECOND, host_time, milliseconds
 from torchemu.frontends.torch.works import AhbmWork
+from torchemu.runtime.waiting import MICROSECOND, host_time, milliseconds
 
 if TYPE_CHECKING:
     from torchemu.frontends.torch.groups import AhbmGroup

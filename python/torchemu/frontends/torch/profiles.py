@@ -15,8 +15,8 @@ from torch.autograd.profiler_util import FunctionEvent
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.runtime.rank_local import RankLocal
 from torchemu.frontends.torch.session import Session
+from torchemu.runtime.rank_local import RankLocal
 
 _NAMES = {
     "all_reduce_coalesced": "all_reduce",

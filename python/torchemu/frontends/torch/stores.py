@@ -11,8 +11,8 @@ from typing import Any
 import torch.distributed as dist
 
 from torchemu import errors
-from torchemu.runtime.rank_local import RankLocal
 from torchemu.c10d import stores as emulated
+from torchemu.runtime.rank_local import RankLocal
 
 _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (errors.QueueEmptyError, getattr(dist, "QueueEmptyError", dist.DistStoreError)),

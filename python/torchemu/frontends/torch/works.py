@@ -12,8 +12,8 @@ from torch._C._distributed_c10d import Work
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.runtime.waiting import Looks, milliseconds, picoseconds
 from torchemu.frontends.torch import futures, session
+from torchemu.runtime.waiting import Looks, milliseconds, picoseconds
 
 _MOST = 1 << 61
 """Picoseconds of simulated time that no program lasts."""

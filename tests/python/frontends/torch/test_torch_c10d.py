@@ -167,7 +167,7 @@ def test_a_deadlock_names_the_call():
             dist.all_reduce(torch.ones(3))
 
     with pytest.raises(
-        DeadlockError, match=r"ranks 0, 1 and 3 wait for all_reduce .*test_collectives.py:\d+ in program"
+        DeadlockError, match=r"ranks 0, 1 and 3 wait for all_reduce .*test_torch_c10d.py:\d+ in program"
     ):
         program()
 
