@@ -10,9 +10,14 @@ func newPlan(name string, ranks int, inputs ...string) *builder {
 	return &builder{Plan{Name: name, Group: TensorModelParallel.String(), Ranks: ranks, Inputs: inputs, Values: len(inputs)}}
 }
 
-// done ends the plan: with what it returns, and what it saves for the backward pass.
-func (b *builder) done(outputs []Value, saved ...Value) *Plan {
-	b.Outputs, b.Saved = outputs, saved
+// returns makes a value a result of the plan.
+func (b *builder) returns(name string, v Value) {
+	b.Outputs = append(b.Outputs, Result{name, v})
+}
+
+// done ends the plan, with what it saves for the backward pass.
+func (b *builder) done(saved ...Value) *Plan {
+	b.Saved = saved
 	b.findDrops()
 	return &b.Plan
 }
@@ -35,6 +40,14 @@ func (b *builder) do(op Op, in ...Value) Value { return b.step(op, Parameters{},
 // into adds a step that writes into its first operand.
 func (b *builder) into(op Op, with Parameters, in ...Value) {
 	b.add(op, with, in, in[:1])
+}
+
+// locate finds tokens in the rank's part of the vocabulary.
+func (b *builder) locate(tokens Value, part int) (others, at Value) {
+	others, at = b.Values, b.Values+1
+	b.Values += 2
+	b.add(OpLocate, Parameters{Part: part}, []Value{tokens}, []Value{others, at})
+	return others, at
 }
 
 // alone says whether there is nobody to communicate with.
@@ -68,7 +81,10 @@ func (b *builder) weightGrad(grad, x Value) Value {
 // findDrops notes after which steps values are no longer needed. Those that a collective reads, and puts its result
 // elsewhere, are left out: it may be at work long after the step.
 func (b *builder) findDrops() {
-	kept := append(slices.Clone(b.Outputs), b.Saved...)
+	kept := slices.Clone(b.Saved)
+	for _, o := range b.Outputs {
+		kept = append(kept, o.Value)
+	}
 	for i := range b.Inputs {
 		kept = append(kept, i)
 	}

@@ -93,5 +93,5 @@ func (l *ColumnParallelLinear) Backward(s *Saved, grad *tensor.Tensor) (Gradient
 	if err := checkLast("the gradient of the output", grad, s.outputs); err != nil {
 		return Gradients{}, err
 	}
-	return gradients(l.comm.backward(s, grad))
+	return l.comm.backward(s, grad)
 }

@@ -53,7 +53,7 @@ type execution struct {
 	works  []*distributed.Work // of the steps that are collectives
 }
 
-// execute runs through a plan and returns its outputs, and then what it saves. A step computes at once, when the data of
+// execute runs through a plan and returns its outputs, and what it saves. A step computes at once, when the data of
 // its operands is in place.
 func (c *Comm) execute(p *Plan, inputs ...value) (outputs, saved []value, err error) {
 	if len(inputs) != len(p.Inputs) {
@@ -67,7 +67,10 @@ func (c *Comm) execute(p *Plan, inputs ...value) (outputs, saved []value, err er
 		}
 	}
 	e.wait(p.After)
-	return e.pick(p.Outputs), e.pick(p.Saved), nil
+	for _, o := range p.Outputs {
+		outputs = append(outputs, e.values[o.Value])
+	}
+	return outputs, e.pick(p.Saved), nil
 }
 
 // tensors makes values of tensors.
@@ -102,7 +105,9 @@ func (e *execution) step(i int) error {
 	if err != nil {
 		return err
 	}
-	e.values[s.Out[0]] = result
+	for _, v := range s.Out {
+		e.values[v] = result
+	}
 	e.drop(s.Drop)
 	return nil
 }

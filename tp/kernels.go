@@ -101,18 +101,18 @@ var kernels = map[Op][]Kernel{
 	OpMask:      {moving("masked_fill", own(0, 2), each(1, truthSize, 1))},
 	OpTableGrad: {computing("embedding_dense_backward", 1, own(1, 2), each(0, indexSize, 1))},
 	OpPick: {
-		moving("arange", each(1, indexSize, 1)),
-		moving("index", own(2, 2), each(1, indexSize, 2)),
-		moving("masked_fill", own(2, 2), each(1, truthSize, 1)),
+		moving("arange", each(2, indexSize, 1)),
+		moving("index", own(3, 3), each(2, indexSize, 2)),
+		moving("masked_fill", own(3, 3), each(1, truthSize, 1)),
 	},
 	OpAddAt: {
 		computing("bitwise_not", 1, each(1, truthSize, 2)),
 		moving("to", each(1, truthSize, 1), like(1, 0, 1)),
-		moving("arange", each(1, indexSize, 1)),
-		moving("index", like(1, 0, 2), each(1, indexSize, 2)),
+		moving("arange", each(2, indexSize, 1)),
+		moving("index", like(2, 0, 2), each(2, indexSize, 2)),
 		computing("mul", 1, like(1, 0, 2)),
 		computing("sub", 1, like(1, 0, 3)),
-		moving("index_put_", like(1, 0, 2), each(1, indexSize, 2)),
+		moving("index_put_", like(2, 0, 2), each(2, indexSize, 2)),
 	},
 }
 

@@ -68,12 +68,6 @@ type Gradients struct{ Input, Weight, Bias *tensor.Tensor }
 
 var errNoForward = errors.New("backward needs what this layer's forward saved")
 
-// backward runs through the backward plan, for the gradient of an output. The gradients are in the plan's order.
-func (c *Comm) backward(s *Saved, grad *tensor.Tensor) ([]*tensor.Tensor, error) {
-	grads, _, err := c.execute(s.plans.Backward, append([]value{{tensor: grad}}, s.values...)...)
-	return tensorsOf(grads), err
-}
-
 // forward runs through the forward plan of a layer.
 func (c *Comm) forward(layer any, plans *Plans, inputs ...*tensor.Tensor) (Output, error) {
 	outputs, saved, err := c.execute(plans.Forward, valuesOf(inputs...)...)
@@ -85,14 +79,16 @@ func (c *Comm) forward(layer any, plans *Plans, inputs ...*tensor.Tensor) (Outpu
 	return Output{Output: made, Saved: &Saved{layer, plans, saved, shape[len(shape)-1]}}, nil
 }
 
-// gradients names the gradients of a linear layer, of which the bias may have none.
-func gradients(grads []*tensor.Tensor, err error) (Gradients, error) {
+// backward runs through the backward plan, for the gradient of an output.
+func (c *Comm) backward(s *Saved, grad *tensor.Tensor) (Gradients, error) {
+	grads, _, err := c.execute(s.plans.Backward, append(valuesOf(grad), s.values...)...)
 	if err != nil {
 		return Gradients{}, err
 	}
-	g := Gradients{Input: grads[0], Weight: grads[1]}
-	if len(grads) > 2 {
-		g.Bias = grads[2]
+	var g Gradients
+	by := map[string]**tensor.Tensor{"input": &g.Input, "weight": &g.Weight, "bias": &g.Bias}
+	for i, o := range s.plans.Backward.Outputs {
+		*by[o.Name] = grads[i].tensor
 	}
 	return g, nil
 }

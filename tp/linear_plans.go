@@ -56,10 +56,11 @@ func (o *ColumnPasses) forward() *Plan {
 	if o.GatherOutput && !b.alone() {
 		y = gatherLast(b, y)
 	}
+	b.returns("output", y)
 	if !o.WeightGrad {
-		return b.done([]Value{y}, weight)
+		return b.done(weight)
 	}
-	return b.done([]Value{y}, x, weight)
+	return b.done(x, weight)
 }
 
 // withBias lists the inputs of a forward pass.
@@ -103,12 +104,13 @@ func (o *ColumnPasses) backward() *Plan {
 		inputGrad = reduceInto(b, inputGrad)
 		reducing = b.beside()
 	}
-	grads := []Value{inputGrad, b.weightGrad(grad, whole)}
+	b.returns("input", inputGrad)
+	b.returns("weight", b.weightGrad(grad, whole))
 	if o.BiasGrad {
-		grads = append(grads, b.do(OpSumRows, b.do(OpRows, grad)))
+		b.returns("bias", b.do(OpSumRows, b.do(OpRows, grad)))
 	}
 	b.await(reducing)
-	return b.done(grads)
+	return b.done()
 }
 
 // frozenBackward has nothing to compute beside the reduction.
@@ -120,14 +122,14 @@ func (o *ColumnPasses) frozenBackward() *Plan {
 	if o.reduced() {
 		inputGrad = reduceInto(b, inputGrad)
 	}
-	var grads []Value
 	if o.BiasGrad {
-		grads = append(grads, b.do(OpSumRows, b.do(OpRows, grad)))
+		b.returns("bias", b.do(OpSumRows, b.do(OpRows, grad)))
 	}
 	if o.divided() {
 		inputGrad = reduceScatterFirst(nil)(b, inputGrad)
 	}
-	return b.done(append([]Value{inputGrad}, grads...))
+	b.returns("input", inputGrad)
+	return b.done()
 }
 
 // RowPasses is what decides the steps of a [RowParallelLinear].
@@ -160,10 +162,11 @@ func (o *RowPasses) forward() *Plan {
 	if o.Bias {
 		y = b.do(OpAdd, y, bias)
 	}
+	b.returns("output", y)
 	if !o.WeightGrad {
-		return b.done([]Value{y}, weight)
+		return b.done(weight)
 	}
-	return b.done([]Value{y}, x, weight)
+	return b.done(x, weight)
 }
 
 // reduce brings the ranks' outputs together.
@@ -184,25 +187,24 @@ func (o *RowPasses) backward() *Plan {
 	}
 	b := newPlan("row-parallel linear, backward", o.Ranks, inputs...)
 	grad, weight := 0, len(inputs)-1
-	var grads, biasGrad []Value
 	if o.BiasGrad {
-		biasGrad = []Value{b.do(OpSumRows, grad)}
+		b.returns("bias", b.do(OpSumRows, grad))
 	}
 	if !o.InputGrad && !o.WeightGrad {
-		return b.done(biasGrad)
+		return b.done()
 	}
 	if o.SequenceParallel && !o.ExplicitExpertComm && !b.alone() {
 		grad = gatherFirst(nil)(b, grad)
 	}
 	inputGrad := b.inputGrad(grad, weight)
 	if o.WeightGrad {
-		grads = append(grads, b.weightGrad(grad, 1))
+		b.returns("weight", b.weightGrad(grad, 1))
 	}
-	if !o.InputGrad {
-		return b.done(append(grads, biasGrad...))
+	if o.InputGrad {
+		if !o.InputIsParallel && !b.alone() {
+			inputGrad = gatherLast(b, inputGrad)
+		}
+		b.returns("input", inputGrad)
 	}
-	if !o.InputIsParallel && !b.alone() {
-		inputGrad = gatherLast(b, inputGrad)
-	}
-	return b.done(append(append([]Value{inputGrad}, grads...), biasGrad...))
+	return b.done()
 }

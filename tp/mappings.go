@@ -18,15 +18,17 @@ type move func(b *builder, x Value) Value
 
 // Plans returns the plans of the mapping among so many ranks: of one value to one.
 func (m Mapping) Plans(ranks int) Plans {
-	return Plans{m.plan(m.forward, ranks, "input"), m.plan(m.backward, ranks, "grad")}
+	return Plans{m.plan(m.forward, ranks, "input", "output"), m.plan(m.backward, ranks, "grad", "input")}
 }
 
-func (m Mapping) plan(f move, ranks int, input string) *Plan {
+func (m Mapping) plan(f move, ranks int, input, output string) *Plan {
 	b := newPlan(m.name, ranks, input)
-	if b.alone() {
-		return b.done([]Value{0})
+	moved := 0
+	if !b.alone() {
+		moved = f(b, 0)
 	}
-	return b.done([]Value{f(b, 0)})
+	b.returns(output, moved)
+	return b.done()
 }
 
 // Forward maps the rank's tensor.
@@ -46,7 +48,7 @@ func (c *Comm) move(m Mapping, f move, t *tensor.Tensor) (*tensor.Tensor, error)
 	if f == nil {
 		return nil, m.unavailable()
 	}
-	moved, _, err := c.execute(m.plan(f, c.Size(), "input"), value{tensor: t})
+	moved, _, err := c.execute(m.plan(f, c.Size(), "input", "output"), value{tensor: t})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ func located(v value) (*places, error) {
 	return &places{index, v.tensor.Shape()}, err
 }
 
-// locate finds tokens in the rank's part of a vocabulary.
+// locate finds tokens in the rank's part of a vocabulary: places, which also say which are others'.
 func locate(c *Comm, with Parameters, in []value) (value, error) {
 	found, err := located(in[0])
 	if err != nil {
@@ -64,7 +64,7 @@ func tableGrad(_ *Comm, with Parameters, in []value) (value, error) {
 
 // pick takes one element of each row.
 func pick(_ *Comm, _ Parameters, in []value) (value, error) {
-	at := in[1].places
+	at := in[2].places
 	matrix, err := rows(in[0].tensor)
 	if err != nil {
 		return value{}, err
@@ -83,5 +83,5 @@ func addAt(_ *Comm, with Parameters, in []value) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	return in[0], tensor.AddAt(matrix, in[1].places.index, with.Number)
+	return in[0], tensor.AddAt(matrix, in[2].places.index, with.Number)
 }

@@ -18,8 +18,14 @@ type Plan struct {
 	Values  int      `json:"values"`
 	Steps   []Step   `json:"steps"`
 	After   []int    `json:"after,omitempty"` // collectives that the stream waits for in the end
-	Outputs []Value  `json:"outputs"`
+	Outputs []Result `json:"outputs"`
 	Saved   []Value  `json:"saved,omitempty"` // what the backward plan is given after the gradient
+}
+
+// Result is a value that a plan returns: the output, or the gradient of an input of the forward plan, whose name it has.
+type Result struct {
+	Name  string `json:"name"`
+	Value Value  `json:"value"`
 }
 
 // Step is one operation on a rank's values.
@@ -65,12 +71,12 @@ const (
 	OpScale      Op = "scale"      // Number · x
 	OpShiftInto  Op = "shift_"     // x becomes x - Number
 	OpMulInto    Op = "mul_"       // a becomes a · b, which broadcasts
-	OpLocate     Op = "locate"     // where tokens are in the rank's part, of Part tokens, of the vocabulary: places
+	OpLocate     Op = "locate"     // of tokens: which are others', and where the rank's are in its part, of Part tokens, of the vocabulary
 	OpLookup     Op = "lookup"     // (places, table): the table's row of each place
-	OpMask       Op = "mask"       // (x, places): zeros in the rows whose token is another rank's
+	OpMask       Op = "mask"       // (x, others): zeros in the rows that are others'
 	OpTableGrad  Op = "table_grad" // (places, x): the sums of the rows of x at the places, as a table of Part rows
-	OpPick       Op = "pick"       // (x, places): the element of each row at its place; 0 where the token is another's
-	OpAddAt      Op = "add_at"     // (x, places): Number is added to these elements in x
+	OpPick       Op = "pick"       // (x, others, places): the element of each row at its place; 0 where it is another's
+	OpAddAt      Op = "add_at"     // (x, others, places): Number is added to these elements in x
 )
 
 // The collectives, along the first dimension. The operands of those that return another tensor are in row-major order.

@@ -21,10 +21,19 @@ func shards(a array, dim, n int, divided bool) byRank {
 }
 
 // bothPasses runs through both plans of a layer.
-func bothPasses(p tp.Plans, inputs []byRank, dy byRank) (y byRank, grads []byRank) {
+func bothPasses(p tp.Plans, inputs []byRank, dy byRank) (y byRank, grads map[string]byRank) {
 	outputs, saved := evaluate(p.Forward, inputs...)
-	grads, _ = evaluate(p.Backward, append([]byRank{dy}, saved...)...)
-	return outputs[0], grads
+	return outputs[0], back(p, dy, saved)
+}
+
+// back is the gradients that the backward plan makes of that of the output, by name.
+func back(p tp.Plans, dy byRank, saved []byRank) map[string]byRank {
+	grads := map[string]byRank{}
+	made, _ := evaluate(p.Backward, append([]byRank{dy}, saved...)...)
+	for i, o := range p.Backward.Outputs {
+		grads[o.Name] = made[i]
+	}
+	return grads
 }
 
 // alike verifies what every rank has.
@@ -48,10 +57,10 @@ func TestColumnPlans(t *testing.T) {
 			y, grads := bothPasses(o.Plans(), inputs, shards(data.dy, 2, n, !gather))
 			what := fmt.Sprintf("tp %d, %+v: ", n, o)
 			alike(t, what+"output", y, shards(want.y, 2, n, !gather))
-			alike(t, what+"gradient of the input", grads[0], shards(want.dx, 0, n, sp))
-			alike(t, what+"gradient of the bias", grads[len(grads)-1], cut(want.db, 0, n))
+			alike(t, what+"gradient of the input", grads["input"], shards(want.dx, 0, n, sp))
+			alike(t, what+"gradient of the bias", grads["bias"], cut(want.db, 0, n))
 			if !frozen {
-				alike(t, what+"gradient of the weight", grads[1], cut(want.dw, 0, n))
+				alike(t, what+"gradient of the weight", grads["weight"], cut(want.dw, 0, n))
 			}
 		}
 	}
@@ -70,11 +79,11 @@ func TestRowPlans(t *testing.T) {
 			y, grads := bothPasses(o.Plans(), inputs, shards(data.dy, 0, n, sp))
 			what := fmt.Sprintf("tp %d, %+v: ", n, o)
 			alike(t, what+"output", y, shards(want.y, 0, n, sp))
-			alike(t, what+"gradient of the input", grads[0], shards(want.dx, 2, n, parallel))
+			alike(t, what+"gradient of the input", grads["input"], shards(want.dx, 2, n, parallel))
 			if !frozen {
-				alike(t, what+"gradient of the weight", grads[1], cut(want.dw, 1, n))
+				alike(t, what+"gradient of the weight", grads["weight"], cut(want.dw, 1, n))
 			}
-			bias := grads[len(grads)-1]
+			bias := grads["bias"]
 			if sp {
 				bias = everywhere(total)(bias)
 			}
@@ -97,7 +106,7 @@ func TestEmbeddingPlans(t *testing.T) {
 			y, grads := bothPasses(o.Plans(), []byRank{copies(tokens, n), cut(table, 0, n)}, shards(dy, 0, n, scatter))
 			what := fmt.Sprintf("tp %d, %+v: ", n, o)
 			alike(t, what+"rows", y, shards(want, 0, n, scatter))
-			alike(t, what+"gradient", grads[0], cut(dw, 0, n))
+			alike(t, what+"gradient", grads["weight"], cut(dw, 0, n))
 		}
 	}
 }
@@ -116,7 +125,7 @@ func TestLossPlans(t *testing.T) {
 				loss, grad := crossEntropyOracle(logits, list, spread, dloss.values, r*part, (r+1)*part)
 				what := fmt.Sprintf("tp %d, smoothing %v, rank %d: ", n, smoothing, r)
 				expect(t, what+"loss", y[r], loss, within(1e-12))
-				expect(t, what+"gradient", grads[0][r], grad.part(2, r, n), within(1e-12))
+				expect(t, what+"gradient", grads["logits"][r], grad.part(2, r, n), within(1e-12))
 			}
 		}
 	}
@@ -138,7 +147,7 @@ func TestMappingPlans(t *testing.T) {
 			}
 			y, grads := bothPasses(plans, []byRank{xs}, dys)
 			alike(t, fmt.Sprintf("%s, tp %d: forward", m.name, n), y, m.forward(xs))
-			alike(t, fmt.Sprintf("%s, tp %d: backward", m.name, n), grads[0], m.backward(dys))
+			alike(t, fmt.Sprintf("%s, tp %d: backward", m.name, n), grads["input"], m.backward(dys))
 		}
 	}
 }
@@ -198,7 +207,7 @@ func newPlannedModel(rng *rand.Rand, n int, sp bool) *plannedModel {
 }
 
 // run goes forward and returns the losses, and what goes back.
-func (m *plannedModel) run() (loss array, back func() [4]byRank) {
+func (m *plannedModel) run() (loss array, grads func() [4]byRank) {
 	rows, s0 := evaluate(m.embed.Forward, copies(m.tokens, m.n), cut(m.weights[0], 0, m.n))
 	wide, s1 := evaluate(m.up.Forward, rows[0], cut(m.weights[1], 0, m.n))
 	square := make(byRank, m.n)
@@ -209,16 +218,16 @@ func (m *plannedModel) run() (loss array, back func() [4]byRank) {
 	logits, s3 := evaluate(m.up.Forward, narrow[0], cut(m.weights[3], 0, m.n))
 	losses, s4 := evaluate(m.head.Forward, logits[0], copies(m.target, m.n))
 	return losses[0][0], func() [4]byRank {
-		dlogits, _ := evaluate(m.head.Backward, append([]byRank{copies(m.dloss, m.n)}, s4...)...)
-		head, _ := evaluate(m.up.Backward, append(dlogits, s3...)...)
-		down, _ := evaluate(m.down.Backward, append([]byRank{head[0]}, s2...)...)
+		dlogits := back(m.head, copies(m.dloss, m.n), s4)["logits"]
+		head := back(m.up, dlogits, s3)
+		down := back(m.down, head["input"], s2)
 		slope := make(byRank, m.n)
 		for r, a := range wide[0] {
-			slope[r] = elementwise(func(a, b float64) float64 { return 2 * a * b })(tp.Parameters{}, rank{}, []array{a, down[0][r]})
+			slope[r] = elementwise(func(a, b float64) float64 { return 2 * a * b })(tp.Parameters{}, rank{}, []array{a, down["input"][r]})
 		}
-		up, _ := evaluate(m.up.Backward, append([]byRank{slope}, s1...)...)
-		table, _ := evaluate(m.embed.Backward, append([]byRank{up[0]}, s0...)...)
-		return [4]byRank{table[0], up[1], down[1], head[1]}
+		up := back(m.up, slope, s1)
+		table := back(m.embed, up["input"], s0)
+		return [4]byRank{table["weight"], up["weight"], down["weight"], head["weight"]}
 	}
 }
 
@@ -234,7 +243,7 @@ func (m *plannedModel) loss() float64 {
 
 // gradients are those of the whole weights.
 func (m *plannedModel) gradients() [4]array {
-	_, back := m.run()
-	parts := back()
+	_, grads := m.run()
+	parts := grads()
 	return [4]array{joined(0, parts[0]...), joined(0, parts[1]...), joined(1, parts[2]...), joined(0, parts[3]...)}
 }

@@ -124,6 +124,11 @@ func TestPlansAreInOrder(t *testing.T) {
 		if given, saved := len(plans.Backward.Inputs), len(plans.Forward.Saved); given != 1+saved {
 			t.Errorf("%s: the backward plan is given %d values, the forward plan saves %d", what, given, saved)
 		}
+		for _, o := range plans.Backward.Outputs {
+			if !slices.Contains(plans.Forward.Inputs, o.Name) {
+				t.Errorf("%s: there is no %s to have a gradient", what, o.Name)
+			}
+		}
 	})
 }
 
@@ -183,7 +188,12 @@ func checkOrder(p *tp.Plan) error {
 	if len(pending) > 0 {
 		return fmt.Errorf("nobody waits for %v", pending)
 	}
-	return read("the end", slices.Concat(p.Outputs, p.Saved))
+	for _, o := range p.Outputs {
+		if err := read("the end", []tp.Value{o.Value}); err != nil {
+			return err
+		}
+	}
+	return read("the end", p.Saved)
 }
 
 // overlap lists what runs beside each collective of a plan.

@@ -15,7 +15,7 @@ import (
 type byRank []array
 
 // evaluate runs through a plan. inputs are by input, and then by rank. Places of tokens are arrays of their numbers in
-// the rank's part, and -1.
+// the rank's part, and -1: which also says whose they are.
 func evaluate(p *tp.Plan, inputs ...byRank) (outputs, saved []byRank) {
 	values := make([]byRank, p.Values)
 	copy(values, inputs)
@@ -24,15 +24,17 @@ func evaluate(p *tp.Plan, inputs ...byRank) (outputs, saved []byRank) {
 		for i, v := range s.In {
 			in[i] = values[v]
 		}
-		values[s.Out[0]] = step(s, p.Ranks, in)
-	}
-	of := func(list []tp.Value) (picked []byRank) {
-		for _, v := range list {
-			picked = append(picked, values[v])
+		for _, v := range s.Out {
+			values[v] = step(s, p.Ranks, in)
 		}
-		return picked
 	}
-	return of(p.Outputs), of(p.Saved)
+	for _, o := range p.Outputs {
+		outputs = append(outputs, values[o.Value])
+	}
+	for _, v := range p.Saved {
+		saved = append(saved, values[v])
+	}
+	return outputs, saved
 }
 
 func step(s tp.Step, n int, in []byRank) byRank {
@@ -157,8 +159,8 @@ var alone = map[tp.Op]func(with tp.Parameters, at rank, in []array) array{
 		return table
 	},
 	tp.OpPick: func(_ tp.Parameters, _ rank, in []array) array {
-		rows, picked := in[0].matrix(), zeros(in[1].shape...)
-		for i, place := range in[1].values {
+		rows, picked := in[0].matrix(), zeros(in[2].shape...)
+		for i, place := range in[2].values {
 			if place >= 0 {
 				picked.values[i] = rows.values[rows.at(i, int(place))]
 			}
@@ -167,7 +169,7 @@ var alone = map[tp.Op]func(with tp.Parameters, at rank, in []array) array{
 	},
 	tp.OpAddAt: func(with tp.Parameters, _ rank, in []array) array {
 		rows := array{in[0].matrix().shape, slices.Clone(in[0].values)}
-		for i, place := range in[1].values {
+		for i, place := range in[2].values {
 			if place >= 0 {
 				rows.values[rows.at(i, int(place))] += with.Number
 			}

@@ -87,5 +87,5 @@ func (l *RowParallelLinear) Backward(s *Saved, grad *tensor.Tensor) (Gradients, 
 	if err := checkLast("the gradient of the output", grad, l.options.OutputSize); err != nil {
 		return Gradients{}, err
 	}
-	return gradients(l.comm.backward(s, grad))
+	return l.comm.backward(s, grad)
 }

@@ -14,13 +14,14 @@ func (o EmbeddingPasses) Plans() Plans { return Plans{o.forward(), o.backward()}
 func (o *EmbeddingPasses) forward() *Plan {
 	b := newPlan("vocabulary-parallel embedding", o.Ranks, "tokens", "weight")
 	const table = 1
-	at := 0
+	saved := []Value{0}
 	if !b.alone() {
-		at = b.step(OpLocate, Parameters{Part: o.Part}, at)
+		others, at := b.locate(0, o.Part)
+		saved = []Value{at, others}
 	}
-	rows := b.do(OpLookup, at, table)
+	rows := b.do(OpLookup, saved[0], table)
 	if !b.alone() {
-		rows = b.do(OpMask, rows, at)
+		rows = b.do(OpMask, rows, saved[1])
 	}
 	switch {
 	case o.ReduceScatterEmbeddings:
@@ -31,12 +32,16 @@ func (o *EmbeddingPasses) forward() *Plan {
 	case !b.alone():
 		rows = reduceInto(b, rows)
 	}
-	return b.done([]Value{rows}, at)
+	b.returns("output", rows)
+	return b.done(saved...)
 }
 
 func (o *EmbeddingPasses) backward() *Plan {
 	b := newPlan("vocabulary-parallel embedding, backward", o.Ranks, "grad", "places")
-	const at = 1
+	if !b.alone() {
+		b = newPlan(b.Name, o.Ranks, "grad", "places", "others")
+	}
+	const at, others = 1, 2
 	grad := 0
 	if o.ReduceScatterEmbeddings {
 		if !b.alone() {
@@ -45,9 +50,10 @@ func (o *EmbeddingPasses) backward() *Plan {
 		grad = b.do(OpSwap, grad)
 	}
 	if !b.alone() {
-		grad = b.do(OpMask, grad, at)
+		grad = b.do(OpMask, grad, others)
 	}
-	return b.done([]Value{b.step(OpTableGrad, Parameters{Part: o.Part}, at, grad)})
+	b.returns("weight", b.step(OpTableGrad, Parameters{Part: o.Part}, at, grad))
+	return b.done()
 }
 
 // LossPasses is what decides the steps of [VocabParallelCrossEntropy].
@@ -88,8 +94,8 @@ func (o *LossPasses) forward() *Plan {
 	top := b.do(OpMaxLast, logits)
 	b.reduce("max", top)
 	shifted := b.do(OpSub, logits, b.do(OpColumn, top))
-	at := b.step(OpLocate, Parameters{Part: o.Part}, target)
-	predicted := b.do(OpPick, shifted, at)
+	others, at := b.locate(target, o.Part)
+	predicted := b.do(OpPick, shifted, others, at)
 	b.reduce("sum", predicted)
 	exponentials := b.do(OpExp, shifted)
 	total := b.do(OpSumLast, exponentials)
@@ -102,7 +108,8 @@ func (o *LossPasses) forward() *Plan {
 		sharp, flat := b.scale(loss, 1-spread), b.scale(mean, spread)
 		loss = b.do(OpSub, sharp, flat)
 	}
-	return b.done([]Value{loss}, softmax, at)
+	b.returns("output", loss)
+	return b.done(softmax, others, at)
 }
 
 func (b *builder) scale(x Value, by float64) Value { return b.step(OpScale, Parameters{Number: by}, x) }
@@ -115,10 +122,10 @@ func (b *builder) reduce(how string, x Value) {
 }
 
 func (o *LossPasses) backward() *Plan {
-	b := newPlan("vocabulary-parallel cross entropy, backward", o.Ranks, "grad", "softmax", "places")
-	const grad, softmax, at = 0, 1, 2
+	b := newPlan("vocabulary-parallel cross entropy, backward", o.Ranks, "grad", "softmax", "others", "places")
+	const grad, softmax, others, at = 0, 1, 2, 3
 	slope := b.do(OpCopy, softmax)
-	b.into(OpAddAt, Parameters{Number: o.spread() - 1}, slope, at)
+	b.into(OpAddAt, Parameters{Number: o.spread() - 1}, slope, others, at)
 	if spread := o.spread(); spread > 0 {
 		b.into(OpShiftInto, Parameters{Number: spread / float64(o.Part)}, slope)
 	}
@@ -126,5 +133,6 @@ func (o *LossPasses) backward() *Plan {
 	if o.DType != o.wide() {
 		slope = b.step(OpCast, Parameters{DType: o.DType}, slope)
 	}
-	return b.done([]Value{slope})
+	b.returns("logits", slope)
+	return b.done()
 }
