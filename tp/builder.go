@@ -18,7 +18,6 @@ func (b *builder) returns(name string, v Value) {
 // done ends the plan, with what it saves for the backward pass.
 func (b *builder) done(saved ...Value) *Plan {
 	b.Saved = saved
-	b.findDrops()
 	return &b.Plan
 }
 
@@ -78,28 +77,11 @@ func (b *builder) weightGrad(grad, x Value) Value {
 	return b.step(OpMatMul, Parameters{TransposeLeft: true}, b.do(OpRows, grad), b.do(OpRows, x))
 }
 
-// findDrops notes after which steps values are no longer needed. Those that a collective reads, and puts its result
-// elsewhere, are left out: it may be at work long after the step.
-func (b *builder) findDrops() {
-	kept := slices.Clone(b.Saved)
-	for _, o := range b.Outputs {
-		kept = append(kept, o.Value)
-	}
-	for i := range b.Inputs {
-		kept = append(kept, i)
-	}
-	for i := len(b.Steps) - 1; i >= 0; i-- {
-		s := &b.Steps[i]
-		for _, v := range append(slices.Clone(s.In), s.Out...) {
-			if slices.Contains(kept, v) {
-				continue
-			}
-			kept = append(kept, v)
-			if !s.Op.isCollective() {
-				s.Drop = append(s.Drop, v)
-			}
-		}
-	}
+// drop lets go of values of the plan's own after the step that was added last: where Megatron's functions let go of
+// theirs, so that a rank has as much memory in use at every step. What is not dropped remains to the end.
+func (b *builder) drop(values ...Value) {
+	last := &b.Steps[len(b.Steps)-1]
+	last.Drop = append(last.Drop, values...)
 }
 
 // isCollective says whether the ranks do it together.

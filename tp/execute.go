@@ -2,6 +2,7 @@ package tp
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -51,6 +52,7 @@ type execution struct {
 	plan   *Plan
 	values []value
 	works  []*distributed.Work // of the steps that are collectives
+	lent   []*tensor.Storage   // to collectives, which may be at work longer than the plan
 }
 
 // execute runs through a plan and returns its outputs, and what it saves. A step computes at once, when the data of
@@ -67,6 +69,7 @@ func (c *Comm) execute(p *Plan, inputs ...value) (outputs, saved []value, err er
 		}
 	}
 	e.wait(p.After)
+	e.clear()
 	for _, o := range p.Outputs {
 		outputs = append(outputs, e.values[o.Value])
 	}
@@ -117,6 +120,9 @@ func (e *execution) result(i int, s *Step, in []value) (value, error) {
 	if s.Op.isCollective() {
 		t, work, err := e.start(s, in[0].tensor)
 		e.works[i] = work
+		if t != in[0].tensor {
+			e.lent = append(e.lent, in[0].tensor.Storage())
+		}
 		if err == nil && !s.Beside {
 			e.await(work)
 		}
@@ -137,24 +143,31 @@ func leftOut(s *Step, in []value, result value) bool {
 	return s.Out[0] != s.In[0] && result.tensor != nil && in[0].tensor != nil && result.tensor.Storage() == in[0].tensor.Storage()
 }
 
-// drop gives the memory of values back that nobody needs any more, unless others share it. A step has read them, so that
-// they are in place; but nobody waits for those without elements, which a collective may still be to write.
+// drop forgets values, and gives the memory back of those that nobody needs any more. A step has read them, so that they
+// are in place; but a collective may still be to read what was lent to it, and to write what has no elements.
 func (e *execution) drop(list []Value) {
 	for _, v := range list {
 		t := e.values[v].tensor
 		e.values[v] = value{}
-		if t != nil && t.Numel() > 0 && !e.holds(t) {
+		if t != nil && t.Numel() > 0 && !slices.Contains(e.lent, t.Storage()) && !e.holds(t) {
 			t.Storage().Release()
 		}
 	}
 }
 
-// holds says whether a value has its elements in the storage of t.
-func (e *execution) holds(t *tensor.Tensor) bool {
-	for _, v := range e.values {
-		if v.tensor != nil && v.tensor.Storage() == t.Storage() {
-			return true
+// clear drops what the plan has made and does not return.
+func (e *execution) clear() {
+	var rest []Value
+	for v := len(e.plan.Inputs); v < e.plan.Values; v++ {
+		returned := slices.ContainsFunc(e.plan.Outputs, func(o Result) bool { return o.Value == v })
+		if !returned && !slices.Contains(e.plan.Saved, v) {
+			rest = append(rest, v)
 		}
 	}
-	return false
+	e.drop(rest)
+}
+
+// holds says whether a value has its elements in the storage of t.
+func (e *execution) holds(t *tensor.Tensor) bool {
+	return slices.ContainsFunc(e.values, func(v value) bool { return v.tensor != nil && v.tensor.Storage() == t.Storage() })
 }

@@ -100,10 +100,10 @@ var kernels = map[Op][]Kernel{
 	OpLookup:    {moving("embedding", own(2, 2), each(0, indexSize, 1))},
 	OpMask:      {moving("masked_fill", own(0, 2), each(1, truthSize, 1))},
 	OpTableGrad: {computing("embedding_dense_backward", 1, own(1, 2), each(0, indexSize, 1))},
+	OpEnumerate: {moving("arange", each(0, indexSize, 1))},
 	OpPick: {
-		moving("arange", each(2, indexSize, 1)),
-		moving("index", own(3, 3), each(2, indexSize, 2)),
-		moving("masked_fill", own(3, 3), each(1, truthSize, 1)),
+		moving("index", own(4, 4), each(2, indexSize, 2)),
+		moving("masked_fill", own(4, 4), each(1, truthSize, 1)),
 	},
 	OpAddAt: {
 		computing("bitwise_not", 1, each(1, truthSize, 2)),

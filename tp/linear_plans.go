@@ -46,9 +46,14 @@ func (o *ColumnPasses) forward() *Plan {
 	if o.divided() {
 		whole = gatherFirst(nil)(b, x)
 	}
-	y := b.linear(whole, weight)
+	product := b.linear(whole, weight)
+	y := product
 	if o.Bias {
-		y = b.do(OpAdd, y, bias)
+		y = b.do(OpAdd, product, bias)
+		b.drop(product)
+	}
+	if whole != x {
+		b.drop(whole)
 	}
 	if o.OutputDType != "" {
 		y = b.step(OpCast, Parameters{DType: o.OutputDType}, y)
@@ -98,8 +103,10 @@ func (o *ColumnPasses) backward() *Plan {
 	reducing := -1
 	switch {
 	case o.divided():
-		inputGrad = b.step(OpReduceScatter, Parameters{}, inputGrad)
+		product := inputGrad
+		inputGrad = b.step(OpReduceScatter, Parameters{}, product)
 		reducing = b.beside()
+		b.drop(product)
 	case o.reduced():
 		inputGrad = reduceInto(b, inputGrad)
 		reducing = b.beside()
@@ -158,7 +165,11 @@ func (o *RowPasses) forward() *Plan {
 	if !o.InputIsParallel && !b.alone() {
 		x = splitLast(b, x)
 	}
-	y := o.reduce(b, b.linear(x, weight))
+	product := b.linear(x, weight)
+	y := o.reduce(b, product)
+	if y != product {
+		b.drop(product)
+	}
 	if o.Bias {
 		y = b.do(OpAdd, y, bias)
 	}
@@ -175,7 +186,7 @@ func (o *RowPasses) reduce(b *builder, y Value) Value {
 	case b.alone() || o.ExplicitExpertComm:
 		return y
 	case o.SequenceParallel:
-		return reduceScatterFirst(nil)(b, y)
+		return b.step(OpReduceScatter, Parameters{}, y)
 	}
 	return reduceInto(b, y)
 }

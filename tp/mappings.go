@@ -152,9 +152,17 @@ func splitLast(b *builder, x Value) Value {
 	return b.do(OpContiguous, b.step(OpPart, Parameters{Dim: -1}, x))
 }
 
+// moved adds a collective that returns another tensor.
+func (b *builder) moved(op Op, with Parameters, x Value) Value {
+	ordered := b.do(OpContiguous, x)
+	made := b.step(op, with, ordered)
+	b.drop(ordered)
+	return made
+}
+
 func gatherFirst(sizes []int) move {
 	return func(b *builder, x Value) Value {
-		return b.step(OpAllGather, Parameters{Sizes: sizes}, b.do(OpContiguous, x))
+		return b.moved(OpAllGather, Parameters{Sizes: sizes}, x)
 	}
 }
 
@@ -162,7 +170,7 @@ func gatherLast(b *builder, x Value) Value { return b.do(OpJoin, gatherFirst(nil
 
 func reduceScatterFirst(sizes []int) move {
 	return func(b *builder, x Value) Value {
-		return b.step(OpReduceScatter, Parameters{Sizes: sizes}, b.do(OpContiguous, x))
+		return b.moved(OpReduceScatter, Parameters{Sizes: sizes}, x)
 	}
 }
 
@@ -172,7 +180,7 @@ func reduceScatterLast(b *builder, x Value) Value {
 
 func exchange(outSizes, inSizes []int) move {
 	return func(b *builder, x Value) Value {
-		return b.step(OpAllToAll, Parameters{Sizes: outSizes, InSizes: inSizes}, b.do(OpContiguous, x))
+		return b.moved(OpAllToAll, Parameters{Sizes: outSizes, InSizes: inSizes}, x)
 	}
 }
 

@@ -39,6 +39,7 @@ var operations = map[Op]operation{
 	OpLookup:     lookup,
 	OpMask:       func(_ *Comm, _ Parameters, in []value) (value, error) { return masked(in[0]) },
 	OpTableGrad:  tableGrad,
+	OpEnumerate:  func(_ *Comm, _ Parameters, in []value) (value, error) { return in[0], nil },
 	OpPick:       pick,
 	OpAddAt:      addAt,
 }

@@ -64,7 +64,7 @@ func tableGrad(_ *Comm, with Parameters, in []value) (value, error) {
 
 // pick takes one element of each row.
 func pick(_ *Comm, _ Parameters, in []value) (value, error) {
-	at := in[2].places
+	at := in[3].places
 	matrix, err := rows(in[0].tensor)
 	if err != nil {
 		return value{}, err

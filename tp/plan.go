@@ -41,7 +41,7 @@ type Step struct {
 	After  []int `json:"after,omitempty"` // collectives, by their place in Steps
 
 	Kernels []Kernel `json:"kernels,omitempty"` // that a device runs for a local operation, one after another
-	Drop    []Value  `json:"drop,omitempty"`    // made by the plan, and read by none of the steps that follow
+	Drop    []Value  `json:"drop,omitempty"`    // that nobody has any more after the step; the others remain to the end
 }
 
 // Op is what a step does.
@@ -75,7 +75,8 @@ const (
 	OpLookup     Op = "lookup"     // (places, table): the table's row of each place
 	OpMask       Op = "mask"       // (x, others): zeros in the rows that are others'
 	OpTableGrad  Op = "table_grad" // (places, x): the sums of the rows of x at the places, as a table of Part rows
-	OpPick       Op = "pick"       // (x, others, places): the element of each row at its place; 0 where it is another's
+	OpEnumerate  Op = "enumerate"  // (places): 0, 1, … for each
+	OpPick       Op = "pick"       // (x, others, numbers, places): the element of each row at its place; 0 where it is another's
 	OpAddAt      Op = "add_at"     // (x, others, places): Number is added to these elements in x
 )
 

@@ -158,11 +158,18 @@ var alone = map[tp.Op]func(with tp.Parameters, at rank, in []array) array{
 		}
 		return table
 	},
+	tp.OpEnumerate: func(_ tp.Parameters, _ rank, in []array) array {
+		numbers := zeros(len(in[0].values))
+		for i := range numbers.values {
+			numbers.values[i] = float64(i)
+		}
+		return numbers
+	},
 	tp.OpPick: func(_ tp.Parameters, _ rank, in []array) array {
-		rows, picked := in[0].matrix(), zeros(in[2].shape...)
-		for i, place := range in[2].values {
+		rows, picked := in[0].matrix(), zeros(in[3].shape...)
+		for i, place := range in[3].values {
 			if place >= 0 {
-				picked.values[i] = rows.values[rows.at(i, int(place))]
+				picked.values[i] = rows.values[rows.at(int(in[2].values[i]), int(place))]
 			}
 		}
 		return picked

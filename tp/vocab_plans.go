@@ -21,7 +21,9 @@ func (o *EmbeddingPasses) forward() *Plan {
 	}
 	rows := b.do(OpLookup, saved[0], table)
 	if !b.alone() {
-		rows = b.do(OpMask, rows, saved[1])
+		found := rows
+		rows = b.do(OpMask, found, saved[1])
+		b.drop(found)
 	}
 	switch {
 	case o.ReduceScatterEmbeddings:
@@ -93,9 +95,11 @@ func (o *LossPasses) forward() *Plan {
 	}
 	top := b.do(OpMaxLast, logits)
 	b.reduce("max", top)
-	shifted := b.do(OpSub, logits, b.do(OpColumn, top))
+	column := b.do(OpColumn, top)
+	shifted := b.do(OpSub, logits, column)
+	b.drop(top, column)
 	others, at := b.locate(target, o.Part)
-	predicted := b.do(OpPick, shifted, others, at)
+	predicted := b.do(OpPick, shifted, others, b.do(OpEnumerate, at), at)
 	b.reduce("sum", predicted)
 	exponentials := b.do(OpExp, shifted)
 	total := b.do(OpSumLast, exponentials)
@@ -104,7 +108,9 @@ func (o *LossPasses) forward() *Plan {
 	softmax := b.do(OpDiv, exponentials, b.do(OpColumn, total))
 	loss := b.do(OpSub, logTotal, predicted)
 	if spread := o.spread(); spread > 0 {
-		mean := b.do(OpSub, b.do(OpMeanLast, shifted), logTotal) // of the log probabilities
+		probable := b.do(OpMeanLast, shifted)
+		mean := b.do(OpSub, probable, logTotal) // of the log probabilities
+		b.drop(probable)
 		sharp, flat := b.scale(loss, 1-spread), b.scale(mean, spread)
 		loss = b.do(OpSub, sharp, flat)
 	}

@@ -5,26 +5,42 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import torchemu.frontends.numpy as torch
-from torchemu.frontends.numpy import distributed as dist
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.autograd import Function
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.frontends.numpy.nn.functional import linear
-from torchemu.tp import primitives
+from torchemu.tp._operations import Planned, dtype_name, forward, gradients
 from torchemu.tp._sizes import group_or_default
-from torchemu.tp.mappings import gather_from_sequence_parallel_region
+from torchemu.tp.plans import Plans, plans
 
 
-def _rows(t: Tensor) -> Tensor:
-    """All dimensions but the last in one."""
-    return t.reshape(-1, t.size(-1))
+def column_plans(
+    weight: Tensor, bias: Tensor | None, group: ProcessGroup, output_dtype: Any = None, **options: bool
+) -> Plans:
+    """Describes a column-parallel layer.
+
+    Args:
+        weight, bias: its parameters; without a bias it adds none.
+        group: the ranks.
+        output_dtype: of the output; None: as it is.
+        options: gather_output, sequence_parallel, explicit_expert_comm, disable_grad_reduce.
+    """
+    wanted = {"weight_grad": weight.requires_grad, "bias_grad": bias is not None and bias.requires_grad}
+    if output_dtype is not None:
+        options |= {"dtype": dtype_name(weight.dtype), "output_dtype": dtype_name(output_dtype)}  # type: ignore[dict-item]
+    return plans("ColumnParallelLinear", ranks=group.size(), bias=bias is not None, **wanted, **options)
 
 
-def _biased(input_: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The product, rounded, and then the bias."""
-    output = linear(input_, weight)
-    return output if bias is None else output + bias
+def column_linear(
+    input_: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    group: ProcessGroup,
+    output_dtype: Any = None,
+    **options: bool,
+) -> Tensor:
+    """input_ @ weightᵀ + bias, where each rank has a part of the outputs; options are those of column_plans."""
+    both = column_plans(weight, bias, group, output_dtype, **options)
+    return Planned.apply(both, group, input_, weight, *([] if bias is None else [bias]))
 
 
 class LinearWithFrozenWeight(Function):
@@ -34,17 +50,13 @@ class LinearWithFrozenWeight(Function):
     def forward(
         ctx: Any, input_: Tensor, weight: Tensor, bias: Tensor | None, allreduce_dgrad: bool, tp_group: ProcessGroup
     ) -> Tensor:
-        ctx.save_for_backward(weight)
-        ctx.allreduce_dgrad, ctx.tp_group = allreduce_dgrad, tp_group
-        return _biased(input_, weight, bias)
+        frozen = weight.detach()
+        both = column_plans(frozen, bias, tp_group, disable_grad_reduce=not allreduce_dgrad)
+        return forward(ctx, both, tp_group, input_, frozen, *([] if bias is None else [bias]))
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> Any:
-        (weight,) = ctx.saved_tensors
-        grad_input = linear(grad_output, weight.t())
-        if ctx.allreduce_dgrad:
-            dist.all_reduce(grad_input, group=ctx.tp_group)
-        grad_bias = _rows(grad_output).sum(dim=0) if ctx.needs_input_grad[2] else None
+        grad_input, _, grad_bias = [*gradients(ctx, grad_output), None][:3]
         return grad_input, None, grad_bias, None, None
 
 
@@ -66,47 +78,19 @@ class LinearWithGradAccumulationAndAsyncCommunication(Function):
         wgrad_deferral_limit: int,
         tp_group: ProcessGroup,
     ) -> Tensor:
-        if gradient_accumulation_fusion:
-            raise RuntimeError("gradient_accumulation_fusion needs the CUDA extension fused_weight_gradient_mlp_cuda")
-        ctx.save_for_backward(input_, weight)
-        ctx.allreduce_dgrad, ctx.sequence_parallel = allreduce_dgrad, sequence_parallel
-        ctx.grad_output_buffer, ctx.wgrad_deferral_limit = grad_output_buffer, wgrad_deferral_limit
-        ctx.tp_group = tp_group
-        whole = primitives.gather_along_first_dim(input_, tp_group) if sequence_parallel else input_
-        return _biased(whole, weight, bias)
+        _check_fusion(gradient_accumulation_fusion)
+        how = {"disable_grad_reduce": not allreduce_dgrad, "sequence_parallel": sequence_parallel}
+        both = column_plans(weight, bias, tp_group, **how)
+        return forward(ctx, both, tp_group, input_, weight, *([] if bias is None else [bias]))
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> Any:
-        input_, weight = ctx.saved_tensors
-        wanted = ctx.needs_input_grad[:3]
-        whole, joining = input_, None
-        if ctx.sequence_parallel and wanted[1]:
-            whole, joining = _joining(input_, ctx.tp_group)
-        grad_input = linear(grad_output, weight.t())
-        if joining is not None:
-            joining.wait()
-        reducing = None
-        if ctx.allreduce_dgrad:
-            reducing = dist.all_reduce(grad_input, group=ctx.tp_group, async_op=True)
-        elif ctx.sequence_parallel:
-            grad_input, reducing = _dividing(grad_input, input_, ctx.tp_group)
-        grad_weight = _rows(grad_output).t().matmul(_rows(whole)) if wanted[1] else None
-        grad_bias = _rows(grad_output).sum(dim=0) if wanted[2] else None
-        if reducing is not None:
-            reducing.wait()
-        return grad_input, grad_weight, grad_bias, None, None, None, None, None, None
+        return (*[*gradients(ctx, grad_output), None][:3], None, None, None, None, None, None)
 
 
-def _joining(input_: Tensor, group: ProcessGroup) -> tuple[Tensor, Any]:
-    """The ranks' tensors joined along the first dimension, and the work that does it."""
-    whole = input_.new_empty((input_.size(0) * group.size(), *input_.shape[1:]))
-    return whole, dist.all_gather_into_tensor(whole, input_.contiguous(), group=group, async_op=True)
-
-
-def _dividing(grad: Tensor, like: Tensor, group: ProcessGroup) -> tuple[Tensor, Any]:
-    """The rank's part of the sum of the ranks' gradients, and the work that computes it."""
-    part = torch.empty_like(like, memory_format=torch.contiguous_format)
-    return part, dist.reduce_scatter_tensor(part, grad, group=group, async_op=True)
+def _check_fusion(gradient_accumulation_fusion: bool) -> None:
+    if gradient_accumulation_fusion:
+        raise RuntimeError("gradient_accumulation_fusion needs the CUDA extension fused_weight_gradient_mlp_cuda")
 
 
 def _warn_of(async_grad_allreduce: bool | None) -> None:
@@ -142,11 +126,9 @@ def linear_with_frozen_weight(
         tp_group: the ranks; None: the tensor model parallel group.
         async_grad_allreduce: means nothing any more; a warning says so.
     """
-    group = group_or_default(tp_group)
-    if sequence_parallel:
-        input = gather_from_sequence_parallel_region(input, tensor_parallel_output_grad=True, group=group)  # noqa: A001
     _warn_of(async_grad_allreduce)
-    return LinearWithFrozenWeight.apply(input, weight, bias, allreduce_dgrad, group)
+    how = {"disable_grad_reduce": not allreduce_dgrad, "sequence_parallel": sequence_parallel}
+    return column_linear(input, weight.detach(), bias, group_or_default(tp_group), **how)
 
 
 def linear_with_grad_accumulation_and_async_allreduce(
@@ -178,14 +160,6 @@ def linear_with_grad_accumulation_and_async_allreduce(
         RuntimeError: gradient_accumulation_fusion.
     """
     _warn_of(async_grad_allreduce)
-    return LinearWithGradAccumulationAndAsyncCommunication.apply(
-        input,
-        weight,
-        bias,
-        gradient_accumulation_fusion,
-        allreduce_dgrad,
-        sequence_parallel,
-        grad_output_buffer,
-        wgrad_deferral_limit,
-        group_or_default(tp_group),
-    )
+    _check_fusion(gradient_accumulation_fusion)
+    how = {"disable_grad_reduce": not allreduce_dgrad, "sequence_parallel": sequence_parallel}
+    return column_linear(input, weight, bias, group_or_default(tp_group), **how)

@@ -10,13 +10,14 @@ import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.frontends.numpy.nn import Module, Parameter
-from torchemu.frontends.numpy.nn.functional import embedding
 from torchemu.tp._linear import (
     LinearWithFrozenWeight,
     LinearWithGradAccumulationAndAsyncCommunication,
+    column_linear,
     linear_with_frozen_weight,
     linear_with_grad_accumulation_and_async_allreduce,
 )
+from torchemu.tp._operations import Planned, Recorded
 from torchemu.tp._sizes import VocabUtility, divide, group_or_default
 from torchemu.tp._weights import (
     _initialize_affine_weight_cpu,
@@ -28,13 +29,7 @@ from torchemu.tp._weights import (
     set_tensor_model_parallel_attributes,
 )
 from torchemu.tp.config import ModelParallelConfig
-from torchemu.tp.mappings import (
-    _ReduceInPlace,
-    copy_to_tensor_model_parallel_region,
-    gather_from_tensor_model_parallel_region,
-    reduce_scatter_to_sequence_parallel_region,
-    scatter_to_tensor_model_parallel_region,
-)
+from torchemu.tp.plans import execute, plans
 
 __all__ = [
     "ColumnParallelLinear",
@@ -110,15 +105,9 @@ class VocabParallelEmbedding(Module):
         Returns:
             […, embedding_dim], or with reduce_scatter_embeddings the rank's part of [s, b, embedding_dim].
         """
-        if self.tensor_model_parallel_size == 1:
-            output = embedding(input_, self.weight)
-        else:
-            others = (input_ < self.vocab_start_index) | (input_ >= self.vocab_end_index)
-            rows = (input_ - self.vocab_start_index).masked_fill(others, 0)
-            output = embedding(rows, self.weight).masked_fill(others.unsqueeze(-1), 0)
-        if self.reduce_scatter_embeddings:
-            return reduce_scatter_to_sequence_parallel_region(output.transpose(0, 1).contiguous(), self.tp_group)
-        return _ReduceInPlace.apply(output, self.tp_group) if self.tensor_model_parallel_size > 1 else output
+        part, scatter = self.num_embeddings_per_partition, self.reduce_scatter_embeddings
+        both = plans("VocabParallelEmbedding", ranks=self.tp_group.size(), part=part, reduce_scatter_embeddings=scatter)
+        return execute(both.forward, Recorded(self.tp_group), (input_, self.weight))[0]["output"]
 
 
 class _ParallelLinear(Module):
@@ -237,17 +226,19 @@ class ColumnParallelLinear(_ParallelLinear):
             RuntimeError: there is no weight, or it has another shape.
         """
         weight = self._checked(weight)
-        reduced = self.allreduce_dgrad and not self.explicit_expert_comm
-        handled = self.sequence_parallel or self.explicit_expert_comm or self.disable_grad_reduce
-        if not (self.allreduce_dgrad or handled):
-            input_ = copy_to_tensor_model_parallel_region(input_, group=self.tp_group)
-        joined = self.sequence_parallel and not self.explicit_expert_comm
-        output = _linear(input_, weight, None if self.skip_bias_add else self.bias, reduced, joined, self.tp_group)
-        if self.output_dtype is not None:
-            output = output.to(self.output_dtype)
-        if self.gather_output if runtime_gather_output is None else runtime_gather_output:
-            assert not self.sequence_parallel, "gather_output and sequence_parallel exclude each other"
-            output = gather_from_tensor_model_parallel_region(output, group=self.tp_group)
+        gather = self.gather_output if runtime_gather_output is None else runtime_gather_output
+        assert not (gather and self.sequence_parallel), "gather_output and sequence_parallel exclude each other"
+        output = column_linear(
+            input_,
+            weight,
+            None if self.skip_bias_add else self.bias,
+            self.tp_group,
+            self.output_dtype,
+            gather_output=gather,
+            sequence_parallel=self.sequence_parallel,
+            explicit_expert_comm=self.explicit_expert_comm,
+            disable_grad_reduce=not self.allreduce_dgrad,
+        )
         return output, self.bias if self.skip_bias_add else None
 
     def _checked(self, weight: Tensor | None) -> Tensor:
@@ -337,29 +328,24 @@ class RowParallelLinear(_ParallelLinear):
             the output, […, output_size], with sequence parallelism the rank's part along the first dimension; and the
             bias that is left to add, or None.
         """
-        if not self.input_is_parallel:
-            assert not self.sequence_parallel, "sequence_parallel needs input_is_parallel"
-            input_ = scatter_to_tensor_model_parallel_region(input_, group=self.tp_group)
-        output = _linear(input_, self.weight, None, False, False, self.tp_group)
-        if self.explicit_expert_comm:
-            assert self.skip_bias_add, "experts whose ranks communicate themselves need skip_bias_add"
-        elif self.sequence_parallel:
-            output = reduce_scatter_to_sequence_parallel_region(output, group=self.tp_group)
-        elif self.tp_group.size() > 1:
-            output = _ReduceInPlace.apply(output, self.tp_group)
-        if self.skip_bias_add:
-            return output, self.bias
-        return (output if self.bias is None else output + self.bias), None
-
-
-def _linear(
-    input_: Tensor, weight: Tensor, bias: Tensor | None, reduced: bool, joined: bool, group: ProcessGroup
-) -> Tensor:
-    if not weight.requires_grad:
-        return linear_with_frozen_weight(input_, weight, bias, False, reduced, joined, group)
-    return linear_with_grad_accumulation_and_async_allreduce(
-        input_, weight, bias, False, reduced, joined, tp_group=group
-    )
+        assert self.input_is_parallel or not self.sequence_parallel, "sequence_parallel needs input_is_parallel"
+        assert self.skip_bias_add or not self.explicit_expert_comm, (
+            "experts whose ranks communicate themselves need skip_bias_add"
+        )
+        added = [self.bias] if self.bias is not None and not self.skip_bias_add else []
+        both = plans(
+            "RowParallelLinear",
+            ranks=self.tp_group.size(),
+            input_is_parallel=self.input_is_parallel,
+            sequence_parallel=self.sequence_parallel,
+            explicit_expert_comm=self.explicit_expert_comm,
+            bias=bool(added),
+            input_grad=input_.requires_grad,
+            weight_grad=self.weight.requires_grad,
+            bias_grad=any(bias.requires_grad for bias in added),
+        )
+        output = Planned.apply(both, self.tp_group, input_, self.weight, *added)
+        return output, self.bias if self.skip_bias_add else None
 
 
 def _group(group: ProcessGroup | None, collection: Any, is_expert: bool = False) -> ProcessGroup:

@@ -1,0 +1,167 @@
+"""Plans: what a tensor parallel layer does in a pass, as data; and running through one on a front end's tensors.
+
+The Go core makes plans (tp/plan.go says what its steps mean) and runs through them on its own tensors. Here an executor
+runs through the same ones on any tensors: a front end brings a method for each operation.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from torchemu.bridge.binding import go
+
+COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
+
+
+class Work(Protocol):
+    """A collective under way."""
+
+    def wait(self) -> Any:
+        """Makes the rank's stream wait for its end."""
+
+
+class Operations(Protocol):
+    """A front end's operations among the ranks of a group: for each that plans have, a method of its name.
+
+    A local one takes the step's operands, and its parameters by name, and returns what it makes: one value, or as many
+    as the step says. A collective is also given ``beside``, and returns its result and a Work: with it set, the stream
+    does not wait for the collective before Work.wait is called; otherwise it does at once, and the Work is not used.
+    """
+
+    def all_reduce(self, x: Any, *, reduce: str, beside: bool) -> tuple[Any, Work | None]:
+        """Replaces x by the reduction of all ranks' and returns it."""
+
+    def all_gather(self, x: Any, *, sizes: Sequence[int] | None = None, beside: bool) -> tuple[Any, Work | None]:
+        """Joins the ranks' tensors along the first dimension."""
+
+    def reduce_scatter(self, x: Any, *, sizes: Sequence[int] | None = None, beside: bool) -> tuple[Any, Work | None]:
+        """Returns the rank's part, along the first dimension, of the sum of the ranks' tensors."""
+
+    def all_to_all(
+        self, x: Any, *, sizes: Sequence[int] | None = None, in_sizes: Sequence[int] | None = None, beside: bool
+    ) -> tuple[Any, Work | None]:
+        """Joins the parts that the ranks have for this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation.
+
+    Attributes:
+        op: which.
+        inputs, outputs: the values that it reads and makes.
+        parameters: what it is to know besides.
+        after: the collectives, by their place among the steps, that the stream waits for first.
+        beside: the stream does not wait for this collective before a step that has it in ``after``.
+        drop: values that are no longer needed.
+    """
+
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    parameters: Mapping[str, Any]
+    after: tuple[int, ...]
+    beside: bool
+    drop: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One pass of a layer.
+
+    Attributes:
+        name: what messages call it.
+        inputs: what the first values are.
+        values: how many there are.
+        steps: in the order in which a rank issues them.
+        after: the collectives that the stream waits for in the end.
+        outputs: the values that it returns, by name: the output, or gradients by the inputs that they are of.
+        saved: those that the backward plan is given after the gradient.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    values: int
+    steps: tuple[Step, ...]
+    after: tuple[int, ...]
+    outputs: Mapping[str, int]
+    saved: tuple[int, ...]
+
+
+class Plans(NamedTuple):
+    """The two passes of a layer."""
+
+    forward: Plan
+    backward: Plan
+
+
+@functools.lru_cache(maxsize=4096)
+def plans(name: str, **options: Any) -> Plans:
+    """Describes a layer, the loss or a mapping, once for the same options.
+
+    Args:
+        name: Megatron's: ColumnParallelLinear, vocab_parallel_cross_entropy, …
+        options: what decides the plans; see tp.Describe of the Go core.
+
+    Raises:
+        ValueError: there are no such plans.
+    """
+    described = json.loads(go.ParallelPlans(name, json.dumps(options)))
+    return Plans(_read(described["forward"]), _read(described["backward"]))
+
+
+def _read(plan: Mapping[str, Any]) -> Plan:
+    steps = tuple([
+        Step(
+            step["op"],
+            tuple(step["in"]),
+            tuple(step["out"]),
+            step["with"],
+            tuple(step.get("after", ())),
+            step.get("beside", False),
+            tuple(step.get("drop", ())),
+        )
+        for step in plan["steps"] or ()
+    ])  # fmt: skip
+    outputs = {output["name"]: output["value"] for output in plan["outputs"] or ()}
+    after, saved = tuple(plan.get("after", ())), tuple(plan.get("saved", ()))
+    return Plan(plan["name"], tuple(plan["inputs"]), plan["values"], steps, after, outputs, saved)
+
+
+def execute(plan: Plan, operations: Operations, inputs: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
+    """Runs through a plan.
+
+    Args:
+        plan: of which pass.
+        operations: the front end's, among the ranks of the layer's group.
+        inputs: a tensor for each of the plan's inputs.
+
+    Returns:
+        what the plan returns, by name; and what it saves.
+    """
+    values: list[Any] = [*inputs, *[None] * (plan.values - len(inputs))]
+    works: dict[int, Any] = {}
+    for number, step in enumerate(plan.steps):
+        for at in step.after:
+            works.pop(at).wait()
+        operands = [values[v] for v in step.inputs]
+        do = getattr(operations, step.op)
+        if step.op in COLLECTIVES:
+            made, works[number] = do(*operands, **step.parameters, beside=step.beside)
+        else:
+            made = do(*operands, **step.parameters)
+        del operands
+        if len(step.outputs) == 1:
+            values[step.outputs[0]] = made
+        else:
+            for v, value in zip(step.outputs, made, strict=True):
+                values[v] = value
+        for v in step.drop:
+            values[v] = None
+    for at in plan.after:
+        works.pop(at).wait()
+    return {name: values[v] for name, v in plan.outputs.items()}, [values[v] for v in plan.saved]
