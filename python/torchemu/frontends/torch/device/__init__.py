@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from torchemu.frontends.torch.device import casts, cuda, foreach, storages, tensors
+from torchemu.frontends.torch.device import attention, casts, cuda, foreach, networks, storages, tensors
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import Context
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import made_on as made_on
+from torchemu.frontends.torch.device.timing import TimingMode
 
 _replaced: Replacements | None = None
 
@@ -27,6 +28,8 @@ def install() -> None:
     storages.put(_replaced)
     cuda.put(_replaced)
     foreach.put(_replaced)
+    networks.put(_replaced)
+    attention.put(_replaced)
     casts.put(_replaced)
 
 
@@ -39,18 +42,23 @@ def uninstall() -> None:
 
 
 @contextlib.contextmanager
-def running(rank: Context | None = None) -> Iterator[RankMode]:
-    """Makes operations of the calling thread those of a rank: the running one where none is given."""
+def running(rank: Context | None = None, data: bool = True) -> Iterator[RankMode]:
+    """Makes operations of the calling thread those of a rank, the running one where none is given.
+
+    Args:
+        rank: whose they are.
+        data: tensors of devices have elements; without, operations take their time and nothing is computed.
+    """
     install()
-    mode = RankMode(rank)
+    mode = RankMode(rank) if data else TimingMode(rank)
     casts.ask()
     with mode:
         yield mode
 
 
-def begin(rank: Context) -> RankMode:
-    """Makes operations of the calling thread those of a rank until the thread ends."""
+def begin(rank: Context, data: bool = True) -> RankMode:
+    """Makes operations of the calling thread those of a rank until the thread ends; see running."""
     casts.ask()
-    mode = RankMode(rank)
+    mode = RankMode(rank) if data else TimingMode(rank)
     mode.__enter__()
     return mode

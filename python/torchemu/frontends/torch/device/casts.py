@@ -147,6 +147,11 @@ def is_eligible(value: Any) -> bool:
     )
 
 
+def lowered(values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Returns operands as an operation gets them that is done in autocast's dtype."""
+    return _cast(values, {}, torch.get_autocast_dtype("cuda"))
+
+
 def _widest(args: Sequence[Any], kwargs: dict[str, Any]) -> torch.dtype:
     """The dtype in which an operation is done that promotes its operands."""
     lower = torch.get_autocast_dtype("cuda")

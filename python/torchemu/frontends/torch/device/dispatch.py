@@ -27,6 +27,11 @@ launch_kernel = go.LaunchKernel
 
 _NOTHING: dict[str, Any] = {}
 
+_BELOW = {"c10d", "profiler", "aten", "prims", "inductor", "torchbind"}
+"""Namespaces of operations that are not made of others, or whose others are nobody's business."""
+
+_CPU_KEY = torch._C.DispatchKey.CPU
+
 
 class RankMode(TorchDispatchMode):
     """What sees the operations of a rank's thread.
@@ -45,7 +50,7 @@ class RankMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         op = KNOWN.get(func) or learned(func)
-        if types and not all(map(_is_plain, types)):
+        if types and not all(map(is_plain, types)):
             return func(*args, **(kwargs or {})) if FakeTensor in types else NotImplemented
         return op.run(self, op, args, kwargs or _NOTHING)
 
@@ -57,8 +62,12 @@ class RankMode(TorchDispatchMode):
     # what operations do, by kind
 
     def foreign(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Calls what is no operation of a device."""
-        return op.func(*args, **kwargs)
+        """Calls what is no operation of a device. What it is made of is seen, unless it is a collective's own."""
+        if op.space in _BELOW:
+            return op.func(*args, **kwargs)
+        at = op.survey(args, kwargs, checks=False)[0]
+        with self, places.made_at(at):
+            return op.func._op_dk(_CPU_KEY, *args, **kwargs)
 
     def view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what looks at no element: the result is in the same memory."""
@@ -84,18 +93,19 @@ class RankMode(TorchDispatchMode):
     def made(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any], out: Any, at: Place, nbytes: int) -> Any:
         """Names what an operation has made, and charges for it. Returns it."""
         if op.flops is not None:
-            self.settle(out, at)
+            if not op.in_place:
+                self.settle(out, at)
             self.launch(op.name, *products.charge(op, args, kwargs, out))
             return out
         if out.__class__ is torch.Tensor:
-            flops = out.numel()
+            flops = args[0].numel() if op.reduces else out.numel()
             if not op.in_place:
                 storage = out.untyped_storage()
                 if getattr(storage, "_place", None) is None:
                     self.put(storage, at)
-                nbytes += out.nbytes
+            nbytes += out.nbytes
         else:
-            more, flops = (0, nbytes // 4) if op.in_place else self.settle(out, at)
+            more, flops = self.settle(args[0] if op.in_place and out is None else out, at)
             nbytes += more
         self.launch(op.name, nbytes, flops, "vector")
         return out
@@ -234,7 +244,8 @@ def size(tensor: torch.Tensor) -> int:
     return int(tensor.nbytes) if tensor.layout is torch.strided else 0
 
 
-def _is_plain(kind: Any) -> bool:
+def is_plain(kind: Any) -> bool:
+    """Reports whether tensors of a class are PyTorch's own to dispatch."""
     return kind in PLAIN or kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
 
 

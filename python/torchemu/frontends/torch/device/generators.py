@@ -182,6 +182,14 @@ def computed(op: Any, args: Sequence[Any], kwargs: dict[str, Any], like: torch.T
         torch.default_generator.set_state(before)
 
 
+def passed(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Goes on behind the numbers that an operation would draw."""
+    given = kwargs.get("generator")
+    source = default(places.here().number) if given is None else behind(given)
+    if source is not None:
+        source.drawn(_drawn(args, args[0] if args and isinstance(args[0], torch.Tensor) else None))
+
+
 def _drawn(args: Sequence[Any], like: torch.Tensor | None) -> int:
     """How many numbers a call draws."""
     if like is not None:

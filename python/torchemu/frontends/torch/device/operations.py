@@ -19,7 +19,8 @@ _READS = {
 """Operations of which the host needs the result, or its size."""
 
 _NO_WORK = {
-    "empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "_unsafe_view", "set_", "resize_",
+    "empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "_unsafe_view", "unsafe_split",
+    "unsafe_split_with_sizes", "unsafe_chunk", "set_", "resize_",
     "resize_as_", "_local_scalar_dense", "lift", "lift_fresh", "is_same_size", "sym_size", "sym_stride", "sym_numel",
     "sym_storage_offset", "size", "stride", "numel", "is_pinned", "prim_device", "device", "layout", "storage_offset",
     "is_contiguous", "is_strides_like_format", "dim", "requires_grad_", "_has_compatible_shallow_copy_type",
@@ -29,6 +30,12 @@ _NO_WORK = {
 """Operations that touch no element."""
 
 _MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
+
+_REDUCTIONS = {
+    "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "norm", "linalg_vector_norm", "var",
+    "std", "var_mean", "std_mean", "logsumexp", "all", "any", "nansum", "count_nonzero",
+}  # fmt: skip
+"""Operations with one operation for each element of their operand."""
 
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
@@ -43,6 +50,9 @@ class Operation:
         func: the overload.
         name: without the namespace.
         in_place: it writes into its first operand and returns that.
+        space: its namespace.
+        aliases: results may be operands, or views of such.
+        reduces: it does an operation for each element of its operand.
         random: it draws random numbers.
         flops: the formula of what its matrix units do; None where it has none.
         compute: calls the operation, below autograd.
@@ -51,19 +61,9 @@ class Operation:
     """
 
     __slots__ = (
-        "compute",
-        "costs",
-        "flops",
-        "func",
-        "in_place",
-        "kind",
-        "lists",
-        "name",
-        "random",
-        "run",
-        "seeded",
-        "works",
-    )
+        "aliases", "compute", "costs", "flops", "func", "in_place", "kind", "lists", "name", "random", "reduces", "run",
+        "seeded", "space", "works",
+    )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
         self.func, self.kind = func, kind
@@ -73,7 +73,10 @@ class Operation:
         self.name = schema.name.partition("::")[2]
         self.lists = any("List" in str(a.type) and "Tensor" in str(a.type) for a in schema.arguments)
         first = schema.returns[0].alias_info if schema.returns else None
-        self.in_place = first is not None and first.is_write
+        self.in_place = (first is not None and first.is_write) or (not schema.returns and self.name.endswith("_"))
+        self.space = schema.name.partition("::")[0]
+        self.aliases = any(r.alias_info is not None for r in schema.returns)
+        self.reduces = self.name in _REDUCTIONS
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.seeded = seeded(func) if self.random else None
         self.flops = products.formula(func)
@@ -84,7 +87,7 @@ class Operation:
         """Raises what PyTorch raises for operands on several devices."""
         raise mixing.error(self.func, args, kwargs)
 
-    def survey(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Place | None, int]:
+    def survey(self, args: Sequence[Any], kwargs: dict[str, Any], checks: bool = True) -> tuple[Place | None, int]:
         """Returns where the operands are, None for the host, and how many bytes they have.
 
         Raises:
@@ -102,9 +105,9 @@ class Operation:
                     host = host or a.dim() > 0
                 elif at is None:
                     at = where
-                elif where is not at and where.number != at.number:
+                elif where is not at and where.number != at.number and checks:
                     self.refuse(args, kwargs)
-        if at is not None and host:
+        if host and at is not None and checks:
             mixing.check(self.func, args, kwargs)
         return at, nbytes
 
@@ -125,7 +128,7 @@ def learned(func: Any) -> Operation:
     """Adds an overload to the table."""
     space, _, name = func._schema.name.partition("::")
     arguments = {a.name for a in func._schema.arguments}
-    if space not in _NAMESPACES or isinstance(func, torch._ops.HigherOrderOperator):
+    if space not in _NAMESPACES:
         kind = "foreign"
     elif name in _MOVES:
         kind = "move"

@@ -123,20 +123,39 @@ def name(tensor: torch.Tensor, where: Place) -> torch.Tensor:
     return tensor
 
 
+_asking: list[bool] = []
+
+
+def honestly(compute: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls what is written in Python and asks tensors where they are, and is to hear what C++ would."""
+    _asking.append(True)
+    try:
+        return compute(*args, **kwargs)
+    finally:
+        _asking.pop()
+
+
 _made_on: list[Place] = []
+
+
+@contextlib.contextmanager
+def made_at(where: Place | None) -> Iterator[None]:
+    """Does what made_on does, for a place; nothing for the host."""
+    if where is None:
+        yield
+        return
+    _made_on.append(where)
+    try:
+        yield
+    finally:
+        _made_on.pop()
 
 
 @contextlib.contextmanager
 def made_on(device: torch.device) -> Iterator[None]:
     """Puts tensors on a device that C++ code makes meanwhile on what it takes for the device of others."""
-    if not is_simulated(device):
+    with made_at(found(device) if is_simulated(device) else None):
         yield
-        return
-    _made_on.append(found(device))
-    try:
-        yield
-    finally:
-        _made_on.pop()
 
 
 def default_for_code() -> Place | None:

@@ -14,6 +14,8 @@ from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
 _base = torch._C.TensorBase
+_asking = places._asking
+_raw_is_meta = _base.is_meta.__get__
 _raw_device = _base.device.__get__
 
 _FROM_DATA = ("tensor", "as_tensor", "asarray", "sparse_coo_tensor", "sparse_csr_tensor", "sparse_compressed_tensor")
@@ -26,6 +28,8 @@ _NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros")
 
 def device(self: torch.Tensor) -> torch.device:
     """Tensor.device."""
+    if _asking:
+        return _raw_device(self)
     try:
         where = getattr(self.untyped_storage(), "_place", None)
     except (NotImplementedError, RuntimeError):
@@ -50,6 +54,7 @@ def put(replaced: Replacements) -> None:
             "cpu": moves.cpu,
             "copy_": moves.copy_(_base.copy_),
             "type": moves.type_(_base.type),
+            "is_meta": property(lambda self: _raw_is_meta(self) and device(self).type == "meta"),
             "pin_memory": _pin_memory,
             "is_pinned": _is_pinned,
             "record_stream": lambda self, stream: None,
@@ -59,6 +64,7 @@ def put(replaced: Replacements) -> None:
             "_make_wrapper_subclass": staticmethod(_wrapper_subclass),
         },
     )
+    replaced.put(torch._tensor_str, "_str", _text(torch._tensor_str._str))
     replaced.put(torch, "get_device", lambda tensor: tensor.get_device())
     for name in _NEW:
         replaced.put(tensor, name, _stating(getattr(_base, name)))
@@ -138,6 +144,17 @@ def _in_context(original: Any) -> Any:
     return __torch_function__
 
 
+def _text(original: Any) -> Any:
+    """Makes the function that prints tensors, which knows such without elements."""
+
+    def _str(self: torch.Tensor, *, tensor_contents: Any = None) -> str:
+        if tensor_contents is None and _raw_is_meta(self) and places.of(self) is not None:
+            tensor_contents = f"..., size={tuple(self.shape)}"
+        return str(original(self, tensor_contents=tensor_contents))
+
+    return _str
+
+
 def _new_tensor(self: torch.Tensor, data: Any, *, device: Any = None, **kwargs: Any) -> torch.Tensor:
     """Tensor.new_tensor."""
     kwargs.setdefault("dtype", None)
@@ -178,6 +195,8 @@ def _numpy(self: torch.Tensor, *, force: bool = False) -> Any:
 def _tolist(self: torch.Tensor) -> Any:
     """Tensor.tolist."""
     if places.is_simulated(self.device):
+        if _raw_is_meta(self):
+            return self.cpu().tolist()
         reading.wait_for(self)
     return _base.tolist(self)
 

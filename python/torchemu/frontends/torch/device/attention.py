@@ -1,0 +1,81 @@
+"""scaled_dot_product_attention: PyTorch decides in C++ how it is done, and does not know our tensors without elements."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchemu.frontends.torch.device import casts, places
+from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.places import HOST
+
+_is_meta = torch._C.TensorBase.is_meta.__get__
+_FLASH = 1
+_choices: dict[Any, int] = {}
+
+
+def put(replaced: Replacements) -> None:
+    """Puts it in place where programs call it."""
+    original = torch.nn.functional.scaled_dot_product_attention
+    replacement = _attention(original)
+    replaced.put(torch.nn.functional, "scaled_dot_product_attention", replacement)
+    replaced.put(torch._C._nn, "scaled_dot_product_attention", replacement)
+
+
+def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(original)
+    def scaled_dot_product_attention(
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: Any = None,
+        enable_gqa: bool = False,
+    ) -> torch.Tensor:
+        where = query.device.type, key.device.type, value.device.type
+        if len(set(where)) > 1:
+            raise RuntimeError(
+                "Expected query, key, and value to have the same device type, but got query.device: "
+                f"{query.device} key.device: {key.device} and value.device: {value.device} instead."
+            )
+        call = functools.partial(original, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
+        if type(query) is not torch.Tensor or not _is_meta(query) or places.of(query) is None:
+            return call(query, key, value, attn_mask)
+        if torch.is_autocast_enabled("cuda"):
+            (query, key, value, attn_mask), _ = casts.lowered((query, key, value, attn_mask))
+        if enable_gqa or _chosen(query, key, value, attn_mask, dropout_p, is_causal) != _FLASH:
+            with torch.autocast("cuda", enabled=False):
+                return call(query, key, value, attn_mask)
+        found: torch.Tensor = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            query, key, value, dropout_p, is_causal, attn_mask=_added(attn_mask, query), scale=scale
+        )[0]
+        return found
+
+    return scaled_dot_product_attention
+
+
+def _added(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
+    """A mask that says what to add; PyTorch makes one of a mask that says which elements take part."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), float("-inf"))
+
+
+def _chosen(*args: Any) -> int:
+    """How the CPU does it with tensors such as these."""
+    key = tuple([(a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args])
+    found = _choices.get((key, torch.is_grad_enabled()))
+    if found is None:
+        found = torch._fused_sdp_choice(*[_alike(a) if isinstance(a, torch.Tensor) else a for a in args])
+        _choices[key, torch.is_grad_enabled()] = found
+    return found
+
+
+def _alike(tensor: torch.Tensor) -> torch.Tensor:
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=HOST)
+    return made.requires_grad_(tensor.requires_grad)

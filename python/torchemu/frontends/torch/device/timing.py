@@ -1,0 +1,226 @@
+"""Timing only: tensors of devices have names and shapes and no elements, and operations take their time.
+
+Such a tensor is PyTorch's meta tensor with the name of a device on its storage. What an operation gives is known from
+the first call with operands of the same shapes: PyTorch's shape functions take longer than small operations do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from torchemu.frontends.torch.device import dispatch, generators, places
+from torchemu.frontends.torch.device.dispatch import RankMode
+from torchemu.frontends.torch.device.ground import go
+from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned, result_place
+from torchemu.frontends.torch.device.places import META, Place, honestly
+
+_empty_strided = torch.empty_strided
+_is_meta = torch._C.TensorBase.is_meta.__get__
+
+_MOST_SHAPES = 1 << 16
+
+_LITTLE = 1 << 20
+"""Bytes up to which what is copied to the host is zeros; more is what new memory holds."""
+
+Layout = tuple[Any, Any, torch.dtype]
+
+_shapes: dict[Any, Any] = {}
+"""What calls give: a layout, several, or False where it is to be asked each time."""
+
+
+def without_elements(tensor: torch.Tensor, at: Place | None = None) -> torch.Tensor:
+    """Returns a tensor like one, without its elements."""
+    if _is_meta(tensor):
+        return tensor
+    made = _empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=META)
+    return made if at is None else places.name(made, at)
+
+
+def _key(value: Any) -> Any:
+    """What of an argument decides on the result's shape."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.dtype
+    if value.__class__ is list or value.__class__ is tuple:
+        return tuple([_key(v) for v in value])
+    if value.__class__ in (int, float, bool):
+        return value.__class__, value
+    return value
+
+
+class TimingMode(RankMode):
+    """What sees the operations of a rank's thread, and computes nothing on devices."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        op = KNOWN.get(func) or learned(func)
+        if types and not all(map(dispatch.is_plain, types)):
+            return func(*args, **(kwargs or {})) if dispatch.FakeTensor in types else NotImplemented
+        return _TIMED[op.kind](self, op, args, kwargs or {})
+
+    def timed_kernel(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Charges the device of the operands, and gives results without elements."""
+        at, nbytes = op.survey(args, kwargs)
+        if at is None:
+            return op.compute(*args, **kwargs)
+        args, kwargs = _bare(args), {name: _bare_one(value) for name, value in kwargs.items()}
+        kwargs = _on_meta(kwargs)
+        if op.random:
+            generators.passed(args, kwargs)
+            kwargs = {name: value for name, value in kwargs.items() if name != "generator" or value is None}
+        return self.made(op, args, kwargs, self.shaped(op, args, kwargs), at, nbytes)
+
+    def timed_view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Calls what looks at no element."""
+        return honestly(op.compute, *args, **kwargs)
+
+    def shaped(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Returns what an operation gives, without elements."""
+        if op.in_place and "out" not in kwargs and op.name not in _RESHAPES:
+            return args[0] if op.func._schema.returns else None
+        try:
+            key = op.func, _key(args), _key(tuple(kwargs.items())) if kwargs else None
+            known = _shapes.get(key)
+        except TypeError:  # an argument that cannot be a key
+            return honestly(op.compute, *args, **kwargs)
+        if known is None:
+            out = honestly(op.compute, *args, **kwargs)
+            if len(_shapes) == _MOST_SHAPES:
+                _shapes.clear()
+            _shapes[key] = False if kwargs.get("out") is not None or op.in_place or op.aliases else _layout(out)
+            return out
+        if known is False:
+            return honestly(op.compute, *args, **kwargs)
+        if known.__class__ is tuple:
+            return _empty_strided(known[0], known[1], dtype=known[2], device=META)
+        made = [None if k is None else _empty_strided(k[0], k[1], dtype=k[2], device=META) for k in known]
+        return made if known.__class__ is _List else tuple(made)
+
+    def timed_read(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Lets the host wait, and tells it a zero.
+
+        Raises:
+            RuntimeError: the result's size depends on elements.
+        """
+        at, _ = op.survey(args, kwargs)
+        if at is None:
+            return op.compute(*args, **kwargs)
+        self.catch_up()
+        if op.name == "_local_scalar_dense":
+            kind = args[0].dtype
+            return 0.0 if kind.is_floating_point else 0j if kind.is_complex else False if kind is torch.bool else 0
+        if op.name == "equal":
+            return True
+        raise RuntimeError(f"{op.name}: the size of its result depends on elements, and a run without data has none")
+
+    def timed_factory(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Makes a tensor without elements where it is to be on a device."""
+        like = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        kwargs = _as_cpp_says(kwargs, like)
+        at, device = result_place(kwargs, places.of(like) if like is not None else None, like is not None)
+        if at is None:
+            if like is not None and _is_meta(like) and places.of(like) is not None:
+                args = (torch.empty_like(like, device=places.HOST), *args[1:])
+            return self.factory(op, args, kwargs)
+        if op.random:
+            generators.passed(args, kwargs)
+        kwargs = {name: value for name, value in kwargs.items() if name not in ("pin_memory", "generator")}
+        func = op.func
+        if "generator" in {a.name for a in func._schema.arguments}:
+            func = getattr(func._overloadpacket, _without_generator(func._overloadname))
+        out = honestly(func._op, *_bare(args), **{**kwargs, "device": META})
+        del device
+        nbytes, flops = self.settle(out, at)
+        if op.works:
+            self.launch(op.name, nbytes, flops, "vector")
+        return out
+
+    def timed_move(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Charges a copy, and gives the host zeros."""
+        is_new = op.name == "_to_copy"
+        source = args[0] if is_new else args[1]
+        at = places.of(source)
+        kwargs = _as_cpp_says(kwargs, source)
+        to = result_place(kwargs, at, True)[0] if is_new else places.of(args[0])
+        if at is None and to is None:
+            return op.compute(*args, **kwargs)
+        if to is not None:
+            out = self._moved_to_device(op, args, kwargs, to) if is_new else args[0]
+            if at is not None:
+                self.launch(op.name, dispatch.size(source) + dispatch.size(out), 0, "vector")
+            else:
+                go.LaunchCopy(self.rank.stream, dispatch.size(out), False)
+            return out
+        late = kwargs.get("non_blocking") or (not is_new and len(args) > 2 and args[2])
+        go.LaunchCopy(self.rank.stream, dispatch.size(source), True)
+        if not late:
+            self.catch_up()
+        if not is_new:
+            return args[0]
+        empty = torch.zeros if dispatch.size(source) <= _LITTLE else torch.empty
+        return empty(source.shape, dtype=kwargs.get("dtype") or source.dtype, device=places.HOST)
+
+    def _moved_to_device(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any], to: Place) -> torch.Tensor:
+        kwargs = {name: value for name, value in kwargs.items() if name not in ("pin_memory", "non_blocking")}
+        out: torch.Tensor = self.shaped(op, _bare(args), {**kwargs, "device": META})
+        self.settle(out, to)
+        return out
+
+
+_RESHAPES = {"resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "t_", "transpose_", "as_strided_", "detach_"}
+
+
+class _List(list[Any]):
+    """Layouts of what an operation gives as a list."""
+
+
+def _layout(out: Any) -> Any:
+    """What is to be made in place of a result; False where it is no tensors without elements."""
+    if isinstance(out, torch.Tensor):
+        return (out.shape, out.stride(), out.dtype) if _is_meta(out) else False
+    if isinstance(out, (tuple, list)) and all(o is None or (isinstance(o, torch.Tensor) and _is_meta(o)) for o in out):
+        layouts = [None if o is None else (o.shape, o.stride(), o.dtype) for o in out]
+        return _List(layouts) if isinstance(out, list) else [*layouts]
+    return False
+
+
+def _bare(args: Sequence[Any]) -> Sequence[Any]:
+    """Arguments whose tensors have no elements."""
+    for a in args:
+        if a.__class__ is list or (isinstance(a, torch.Tensor) and not _is_meta(a)):
+            return [_bare_one(a) for a in args]
+    return args
+
+
+def _bare_one(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return without_elements(value)
+    if value.__class__ is list:
+        return [_bare_one(v) for v in value]
+    return value
+
+
+def _as_cpp_says(kwargs: dict[str, Any], like: torch.Tensor | None) -> dict[str, Any]:
+    """Arguments of a call by C++ that asks for a tensor where one is whose elements are missing."""
+    device = kwargs.get("device")
+    if device is not None and device.type == "meta" and like is not None and places.of(like) is not None:
+        return {**kwargs, "device": places.HOST}
+    return kwargs
+
+
+def _on_meta(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {**kwargs, "device": META} if kwargs.get("device") is not None else kwargs
+
+
+def _without_generator(overload: str) -> str:
+    """The name of the overload that takes no generator."""
+    name = overload.replace("_generator", "").replace("generator_", "").replace("generator", "")
+    return name or "default"
+
+
+_TIMED: dict[str, Callable[..., Any]] = {
+    "foreign": RankMode.foreign, "view": TimingMode.timed_view, "composite": RankMode.composite,
+    "kernel": TimingMode.timed_kernel, "read": TimingMode.timed_read, "factory": TimingMode.timed_factory,
+    "move": TimingMode.timed_move,
+}  # fmt: skip

@@ -1,0 +1,136 @@
+"""Time: what operations take, and that runs without data take as long as such with it."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="no PyTorch is installed here")
+nn = torch.nn
+functional = torch.nn.functional
+
+
+class Attention(nn.Module):
+    def __init__(self, causal, dropout=0.0):
+        super().__init__()
+        self.inner, self.causal, self.dropout = nn.Linear(16, 48), causal, dropout
+
+    def forward(self, x):
+        q, k, v = self.inner(x).view(*x.shape[:2], 3, 4, 4).permute(2, 0, 3, 1, 4)
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal, dropout_p=self.dropout)
+
+
+MODELS = {
+    "mlp": lambda: (nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 2)), torch.randn(3, 16)),
+    "odd": lambda: (nn.Sequential(nn.Linear(7, 1), nn.Sigmoid()), torch.randn(1, 7)),
+    "empty": lambda: (nn.Linear(4, 4), torch.randn(0, 4)),
+    "conv": lambda: (nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.MaxPool2d(2)), torch.randn(2, 3, 8, 8)),
+    "transformer": lambda: (nn.TransformerEncoderLayer(8, 2, 16, 0.1, batch_first=True), torch.randn(2, 3, 8)),
+    "attention": lambda: (Attention(False), torch.randn(2, 5, 16)),
+    "causal": lambda: (Attention(True), torch.randn(2, 5, 16)),
+    "embedding": lambda: (
+        nn.Sequential(nn.Embedding(5, 4), nn.LayerNorm(4), nn.GELU(), nn.Dropout()),
+        torch.ones(2, 2).long(),
+    ),
+    "norms": lambda: (
+        nn.Sequential(nn.RMSNorm(8), nn.GroupNorm(3, 3), nn.Softmax(-1), nn.SiLU()),
+        torch.randn(2, 3, 8),
+    ),
+}
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
+    "adamw": lambda p: torch.optim.AdamW(p),
+    "fused": lambda p: torch.optim.AdamW(p, fused=True),
+    "for": lambda p: torch.optim.Adam(p, foreach=False),
+}
+
+
+def test_recurrent_networks_run_without_data(mode):
+    """They take as many products as the steps of a sequence, where the CPU takes all inputs of a layer at once."""
+    from torchemu.frontends.torch import device
+
+    with device.running(data=False):
+        out, _ = nn.LSTM(4, 5, 2).cuda()(torch.randn(3, 2, 4).cuda())
+        out.sum().backward()
+    assert out.shape == (3, 2, 5)
+
+
+def timed(torch, make, run):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    start.record()
+    made = run(make)
+    end.record()
+    end.synchronize()
+    return made, start.elapsed_time(end)
+
+
+def step_of_mlp(torch, n):
+    """The milliseconds of a forward pass, a backward pass and an optimizer's step."""
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(n, 4 * n), nn.ReLU(), nn.Linear(4 * n, n)).to("cuda")
+    x, grad = torch.ones(64, n, device="cuda"), torch.ones(64, n, device="cuda")
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, foreach=False)
+    out, forward = timed(torch, model, lambda m: m(x))
+    _, backward = timed(torch, out, lambda o: o.backward(grad))
+    return forward, backward, timed(torch, optimizer, lambda o: o.step())[1]
+
+
+@pytest.mark.parametrize("n", [8, 100, 512])
+def test_a_step_takes_what_it_takes_on_the_other_front_end(n):
+    from torchemu.frontends import numpy
+    from torchemu.frontends.torch import device
+    from torchemu.runtime import world
+
+    with world.opened():
+        other = step_of_mlp(numpy, n)
+    with world.opened(), device.running():
+        assert step_of_mlp(torch, n) == pytest.approx(other, rel=1e-9)
+
+
+def step(model, x, optimizer, autocast):
+    with torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+        out = model(x)
+        out = out[0] if isinstance(out, tuple) else out
+        loss = out.float().pow(2).mean() if out.numel() else out.sum()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+
+
+def recorded(monkeypatch, model, x, make, autocast, data):
+    """The launches of two steps, what they take, and the memory that is taken at most."""
+    from torchemu.frontends.torch import device
+    from torchemu.frontends.torch.device import dispatch
+    from torchemu.runtime import world
+
+    launches, original = [], dispatch.launch_kernel
+
+    def launch(stream, *about):
+        launches.append(about)
+        return original(stream, *about)
+
+    monkeypatch.setattr(dispatch, "launch_kernel", launch)
+    with world.opened(), device.running(data=data):
+        model, x = copy.deepcopy(model).cuda(), x.cuda()
+        optimizer = make(model.parameters())
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(2):
+            step(model, x, optimizer, autocast)
+        end.record()
+        end.synchronize()
+        return launches, start.elapsed_time(end), torch.cuda.max_memory_allocated()
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("name", MODELS)
+def test_without_data_it_takes_as_long(monkeypatch, name, optimizer, autocast):
+    model, x = MODELS[name]()
+    made = OPTIMIZERS[optimizer]
+    with_data = recorded(monkeypatch, model, x, made, autocast, True)
+    monkeypatch.undo()
+    assert recorded(monkeypatch, model, x, made, autocast, False) == with_data
