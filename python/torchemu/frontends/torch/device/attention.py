@@ -1,4 +1,4 @@
-"""scaled_dot_product_attention: PyTorch decides in C++ how it is done, and does not know our tensors without elements."""
+"""scaled_dot_product_attention: PyTorch decides in C++ how it is done, and knows no tensors without elements there."""
 
 from __future__ import annotations
 
