@@ -83,7 +83,7 @@ func (b *bench) fromTwo(w io.Writer) error {
 			of = calibrate.Without(of, world)
 		}
 	}
-	r, err := calibrate.Fit(b.machine, of, b.start, nil)
+	r, err := calibrate.Fit(b.machine, of, b.start)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (b *bench) fromTwo(w io.Writer) error {
 
 // fromAll fits all GPUs.
 func (b *bench) fromAll(w io.Writer) error {
-	r, err := calibrate.Fit(b.machine, b.cases, b.start, nil)
+	r, err := calibrate.Fit(b.machine, b.cases, b.start)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (b *bench) leaveOneOut(w io.Writer) error {
 	fmt.Fprint(w, "\n### Each world size predicted from the others\n\nThe aim is a mean of 7, and of 4.5 from 1 MB on.\n\n"+
 		"| left out | all | from 1 MB on | aligned blocks from 1 MB on |\n|---|---|---|---|\n")
 	for _, world := range calibrate.Worlds(b.cases) {
-		r, err := calibrate.Fit(b.machine, calibrate.Without(b.cases, world), b.start, nil)
+		r, err := calibrate.Fit(b.machine, calibrate.Without(b.cases, world), b.start)
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (b *bench) leaveOneOut(w io.Writer) error {
 
 // winners compares the protocol that is fastest with that which was measured to be.
 func (b *bench) winners(w io.Writer) error {
-	r, err := calibrate.Fit(b.machine, b.cases, b.start, nil)
+	r, err := calibrate.Fit(b.machine, b.cases, b.start)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package calibrate
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -21,6 +23,8 @@ type place struct {
 	whole func(t *topology.Transport) *int64
 	real  func(t *topology.Transport) *float64
 	unit  float64
+
+	follow func(t *topology.Transport, ratio float64) // changes what keeps its ratio to it; may be nil
 }
 
 func (p place) get(t *topology.Transport) float64 {
@@ -31,6 +35,9 @@ func (p place) get(t *topology.Transport) float64 {
 }
 
 func (p place) set(t *topology.Transport, v float64) {
+	if before := p.get(t); p.follow != nil && before > 0 {
+		p.follow(t, v/before)
+	}
 	if p.whole != nil {
 		*p.whole(t) = int64(math.Round(v * p.unit))
 		return
@@ -61,8 +68,15 @@ func (r *Row) blockAlignment() int64 {
 	return block & -block
 }
 
-// coefficients lists what is fitted of a transport: of the parts that it has.
-func coefficients(t *topology.Transport) []coefficient {
+// coefficients lists what is fitted of a transport: of the parts that it has. What two bytes an element change is fitted
+// only where some case has them.
+func coefficients(t *topology.Transport, cases []Case) []coefficient {
+	return slices.DeleteFunc(every(t), func(c coefficient) bool {
+		return strings.HasSuffix(c.path, "_f16") && !slices.ContainsFunc(cases, func(one Case) bool { return c.affects(&one) })
+	})
+}
+
+func every(t *topology.Transport) []coefficient {
 	list := []coefficient{
 		nanoseconds(func(t *topology.Transport) *int64 { return &t.SIP.Launch }).named("sip.launch", always),
 		nanoseconds(func(t *topology.Transport) *int64 { return &t.SIP.Skew }).
@@ -85,7 +99,10 @@ func ofProtocol(t *topology.Transport, k topology.ProtocolKind) []coefficient {
 	list := []coefficient{
 		nanoseconds(func(t *topology.Transport) *int64 { return &at(t).Hop }).named(path+"hop", of(k)),
 		gigabytes(func(t *topology.Transport) *int64 { return &at(t).Bandwidth }).named(path+"bandwidth", of(k)),
-		plain(func(t *topology.Transport) *float64 { return &at(t).Finish }).named(path+"finish", of(k)),
+		finishOf(at).named(path+"finish", of(k)),
+		plain(func(t *topology.Transport) *float64 { return &at(t).FinishF16 }).named(path+"finish_f16", func(c *Case) bool {
+			return of(k)(c) && c.ElemSize == 2 && c.Collective.Reduces()
+		}),
 	}
 	for _, one := range []coefficient{
 		nanoseconds(func(t *topology.Transport) *int64 { return &at(t).Start }).named(path+"start", of(k)),
@@ -100,6 +117,13 @@ func ofProtocol(t *topology.Transport, k topology.ProtocolKind) []coefficient {
 		list = append(list, plain(func(t *topology.Transport) *float64 { return &at(t).FinishNext }).named(path+"finish_next", of(k)))
 	}
 	return list
+}
+
+// finishOf is a protocol's finish. That of elements of two bytes keeps its ratio to it.
+func finishOf(at func(t *topology.Transport) *topology.Protocol) place {
+	p := plain(func(t *topology.Transport) *float64 { return &at(t).Finish })
+	p.follow = func(t *topology.Transport, ratio float64) { at(t).FinishF16 *= ratio }
+	return p
 }
 
 func ofPairs() []coefficient {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -53,32 +54,54 @@ type Estimate struct {
 	Determined bool    // otherwise the value is little more than the one that the fit started from
 }
 
-// fit is a fit under way.
-type fit struct {
-	machine  *Machine
-	cases    []Case
-	start    *topology.Transport
-	all      []coefficient
-	origin   []float64 // logarithms of the starting values
-	progress func(round int, loss float64)
-	weights  []float64
+// Fitting is a fit under way.
+type Fitting struct {
+	machine *Machine
+	cases   []Case
+	start   *topology.Transport
+	all     []coefficient
+	origin  []float64 // logarithms of the starting values
+	weights []float64
+
+	x         []float64 // logarithms of the values so far
+	predicted []float64 // logarithms
+	loss      float64
+	damping   float64
+	round     int
 }
 
-// Fit finds the coefficients with which the machine's predictions are closest to the cases, beginning with a transport.
-// progress is called after each round; it may be nil.
-func Fit(m *Machine, cases []Case, start *topology.Transport, progress func(round int, loss float64)) (*Result, error) {
+// NewFitting begins a fit of the coefficients with which the machine's predictions are closest to the cases, from those of
+// a transport.
+func NewFitting(m *Machine, cases []Case, start *topology.Transport) (*Fitting, error) {
 	if len(cases) == 0 {
 		return nil, errors.New("there is nothing to fit: no measured collective")
 	}
-	f := &fit{machine: m, cases: cases, start: start, all: coefficients(start), progress: progress, weights: weigh(cases)}
+	f := &Fitting{
+		machine: m, cases: cases, start: start, all: coefficients(start, cases), weights: weigh(cases),
+		predicted: make([]float64, len(cases)), damping: 1e-2,
+	}
 	for _, c := range f.all {
 		f.origin = append(f.origin, math.Log(c.get(start)))
 	}
-	return f.run()
+	f.x = slices.Clone(f.origin)
+	f.predict(f.x, always, f.predicted)
+	f.loss = f.lossOf(f.x, f.predicted)
+	return f, nil
+}
+
+// Fit runs a fit to its end.
+func Fit(m *Machine, cases []Case, start *topology.Transport) (*Result, error) {
+	f, err := NewFitting(m, cases, start)
+	if err != nil {
+		return nil, err
+	}
+	for !f.Round() {
+	}
+	return f.Result()
 }
 
 // transport is the one with the coefficients whose logarithms are x.
-func (f *fit) transport(x []float64) *topology.Transport {
+func (f *Fitting) transport(x []float64) *topology.Transport {
 	t := f.start.Clone()
 	for i, c := range f.all {
 		c.set(t, math.Exp(x[i]))
@@ -87,7 +110,7 @@ func (f *fit) transport(x []float64) *topology.Transport {
 }
 
 // predict works out the logarithms of the predictions of those cases that want says.
-func (f *fit) predict(x []float64, want func(c *Case) bool, into []float64) {
+func (f *Fitting) predict(x []float64, want func(c *Case) bool, into []float64) {
 	t := f.transport(x)
 	forEach(len(f.cases), func(i int) {
 		if c := &f.cases[i]; want(c) {
@@ -146,13 +169,13 @@ func weigh(cases []Case) []float64 {
 }
 
 // residual is what a case is off by, in scales, and how much it counts in this round.
-func (f *fit) residual(i int, predicted float64) (r, weight float64) {
+func (f *Fitting) residual(i int, predicted float64) (r, weight float64) {
 	r = (predicted - math.Log(f.cases[i].Micros)) / scale
 	return r, f.weights[i] / math.Sqrt(1+r*r)
 }
 
-// loss is what the fit makes least.
-func (f *fit) loss(x, predicted []float64) float64 {
+// lossOf is what the fit makes least.
+func (f *Fitting) lossOf(x, predicted []float64) float64 {
 	sum := 0.0
 	for i := range f.cases {
 		r, _ := f.residual(i, predicted[i])
@@ -165,62 +188,50 @@ func (f *fit) loss(x, predicted []float64) float64 {
 	return sum
 }
 
-// run is Levenberg's and Marquardt's method.
-func (f *fit) run() (*Result, error) {
-	x := append([]float64(nil), f.origin...)
-	predicted := make([]float64, len(f.cases))
-	f.predict(x, always, predicted)
-	loss, damping := f.loss(x, predicted), 1e-2
-	round := 0
-	for ; round < maxRounds; round++ {
-		if f.progress != nil {
-			f.progress(round, loss)
-		}
-		normal, gradient := f.normal(x, predicted, f.jacobian(x, predicted))
-		next, nextPredicted, nextLoss, ok := f.descend(x, normal, gradient, loss, &damping)
-		if !ok {
-			break
-		}
-		gain := loss - nextLoss
-		x, predicted, loss = next, nextPredicted, nextLoss
-		if gain < tolerance*loss {
-			break
-		}
+// Round is one round of Levenberg's and Marquardt's method. The result says whether it was the last.
+func (f *Fitting) Round() (done bool) {
+	normal, gradient := f.normal(f.jacobian())
+	next, predicted, loss, ok := f.descend(normal, gradient)
+	f.round++
+	if !ok {
+		return true
 	}
-	return f.result(x, predicted, round)
+	gain := f.loss - loss
+	f.x, f.predicted, f.loss = next, predicted, loss
+	return gain < tolerance*loss || f.round == maxRounds
 }
 
 // descend tries steps with more and more damping until one lessens the loss.
-func (f *fit) descend(x []float64, normal *mat.SymDense, gradient *mat.VecDense, loss float64, damping *float64) (next, predicted []float64, least float64, ok bool) {
-	for ; *damping < 1e6; *damping *= 8 {
-		step, err := solve(normal, gradient, *damping)
+func (f *Fitting) descend(normal *mat.SymDense, gradient *mat.VecDense) (next, predicted []float64, loss float64, ok bool) {
+	for ; f.damping < 1e6; f.damping *= 8 {
+		step, err := solve(normal, gradient, f.damping)
 		if err != nil {
 			continue
 		}
-		next = make([]float64, len(x))
-		for i := range x {
-			next[i] = x[i] - max(-1, min(1, step.AtVec(i)))
+		next = slices.Clone(f.x)
+		for i := range next {
+			next[i] -= max(-1, min(1, step.AtVec(i)))
 		}
 		predicted = make([]float64, len(f.cases))
 		f.predict(next, always, predicted)
-		if least = f.loss(next, predicted); least < loss {
-			*damping = max(*damping/10, 1e-8)
-			return next, predicted, least, true
+		if loss = f.lossOf(next, predicted); loss < f.loss {
+			f.damping = max(f.damping/10, 1e-8)
+			return next, predicted, loss, true
 		}
 	}
 	return nil, nil, 0, false
 }
 
 // jacobian is the derivatives of the predictions' logarithms, coefficient by coefficient.
-func (f *fit) jacobian(x, predicted []float64) [][]float64 {
+func (f *Fitting) jacobian() [][]float64 {
 	columns := make([][]float64, len(f.all))
 	for k := range f.all {
-		moved := append([]float64(nil), x...)
+		moved := slices.Clone(f.x)
 		moved[k] += step
-		column := append([]float64(nil), predicted...)
+		column := slices.Clone(f.predicted)
 		f.predict(moved, f.all[k].affects, column)
 		for i := range column {
-			column[i] = (column[i] - predicted[i]) / step
+			column[i] = (column[i] - f.predicted[i]) / step
 		}
 		columns[k] = column
 	}
@@ -228,11 +239,11 @@ func (f *fit) jacobian(x, predicted []float64) [][]float64 {
 }
 
 // normal is the matrix of the normal equations and the gradient.
-func (f *fit) normal(x, predicted []float64, jacobian [][]float64) (*mat.SymDense, *mat.VecDense) {
-	n := len(x)
+func (f *Fitting) normal(jacobian [][]float64) (*mat.SymDense, *mat.VecDense) {
+	n := len(f.x)
 	matrix, gradient := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for i := range f.cases {
-		r, w := f.residual(i, predicted[i])
+		r, w := f.residual(i, f.predicted[i])
 		for a := range n {
 			da := jacobian[a][i] / scale
 			if da == 0 {
@@ -246,7 +257,7 @@ func (f *fit) normal(x, predicted []float64, jacobian [][]float64) (*mat.SymDens
 	}
 	for a := range n {
 		matrix.SetSym(a, a, matrix.At(a, a)+1/(prior*prior))
-		gradient.SetVec(a, gradient.AtVec(a)+(x[a]-f.origin[a])/(prior*prior))
+		gradient.SetVec(a, gradient.AtVec(a)+(f.x[a]-f.origin[a])/(prior*prior))
 	}
 	return matrix, gradient
 }
@@ -270,10 +281,10 @@ func solve(normal *mat.SymDense, gradient *mat.VecDense, damping float64) (*mat.
 	return &step, nil
 }
 
-// result says how well each coefficient is known: by the inverse of the normal equations, times how far predictions are
+// Result says how well each coefficient is known: by the inverse of the normal equations, times how far predictions are
 // off on the whole.
-func (f *fit) result(x, predicted []float64, rounds int) (*Result, error) {
-	normal, _ := f.normal(x, predicted, f.jacobian(x, predicted))
+func (f *Fitting) Result() (*Result, error) {
+	normal, _ := f.normal(f.jacobian())
 	var factors mat.Cholesky
 	if !factors.Factorize(normal) {
 		return nil, errors.New("calibrate: the coefficients cannot be told apart")
@@ -282,11 +293,11 @@ func (f *fit) result(x, predicted []float64, rounds int) (*Result, error) {
 	if err := factors.InverseTo(&covariance); err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
-	spread := math.Sqrt(max(1, f.loss(x, predicted)/float64(max(1, len(f.cases)-len(x)))))
-	r := &Result{Transport: f.transport(x), Rounds: rounds}
+	spread := math.Sqrt(max(1, f.loss/float64(max(1, len(f.cases)-len(f.x)))))
+	r := &Result{Transport: f.transport(f.x), Rounds: f.round}
 	for k, c := range f.all {
 		off := math.Sqrt(covariance.At(k, k)) * spread
-		r.Fitted = append(r.Fitted, Estimate{c.path, math.Exp(x[k]), off, off <= determined})
+		r.Fitted = append(r.Fitted, Estimate{c.path, math.Exp(f.x[k]), off, off <= determined})
 	}
 	return r, nil
 }

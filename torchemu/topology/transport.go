@@ -186,3 +186,67 @@ func (l *LinkClass) clone() *LinkClass {
 	}
 	return &other
 }
+
+// Spec is the tree of a transport section with these figures, in the file's own keys and units.
+func (t *Transport) Spec() map[string]any {
+	tree := map[string]any{"sip": t.SIP.spec()}
+	if t.Library != "" {
+		tree["library"] = t.Library
+	}
+	if t.Network != nil {
+		tree["network"] = t.Network.spec()
+	}
+	return tree
+}
+
+func (l *LinkClass) spec() map[string]any {
+	protocols := map[string]any{}
+	for k, p := range l.Protocols {
+		if p != nil {
+			protocols[ProtocolKind(k).String()] = p.spec()
+		}
+	}
+	tree := map[string]any{
+		"channels": l.Channels, "launch": nano(l.Launch), "skew": nano(l.Skew), "protocols": protocols,
+	}
+	if l.P2P != nil {
+		tree["p2p"] = l.P2P.spec()
+	}
+	if u := l.Unaligned; u != (Unaligned{}) {
+		tree["unaligned"] = map[string]any{
+			"ll_start": nano(u.LLStart), "ll": u.LL,
+			"simple": map[string]any{"4": u.Simple[0], "8": u.Simple[1]}, "p2p": map[string]any{"4": u.P2P[0], "8": u.P2P[1]},
+		}
+	}
+	return tree
+}
+
+func (p *Protocol) spec() map[string]any {
+	tree := map[string]any{
+		"start": nano(p.Start), "hop": nano(p.Hop), "op": nano(p.Op), "bandwidth": giga(p.Bandwidth),
+		"chunk": int(p.Chunk), "rooted_chunk": int(p.RootedChunk), "slices": p.Slices,
+		"finish": p.Finish, "finish_f16": p.FinishF16, "finish_next": p.FinishNext,
+	}
+	if p.ChannelBandwidth > 0 {
+		tree["channel_bandwidth"] = giga(p.ChannelBandwidth)
+	}
+	if p.SliceMin > 0 {
+		tree["slice_min"] = int(p.SliceMin)
+	}
+	return tree
+}
+
+func (p *PointToPoint) spec() map[string]any {
+	tree := map[string]any{
+		"start": nano(p.Start), "start_simple": nano(p.StartSimple), "channels": p.Channels,
+		"channel_bandwidth": giga(p.ChannelBandwidth), "chunk": int(p.Chunk), "finish": p.Finish, "ll_share": p.LLShare,
+	}
+	if p.LLBytes > 0 {
+		tree["ll_bytes"] = int(p.LLBytes)
+	}
+	return tree
+}
+
+func nano(ps int64) float64 { return float64(ps) / 1e3 }
+
+func giga(bytesPerSecond int64) float64 { return float64(bytesPerSecond) / 1e9 }

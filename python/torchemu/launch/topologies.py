@@ -1,0 +1,65 @@
+"""``torchemu topology`` and ``torchemu algorithms``: what there is to run on, and to run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from torchemu.bridge.binding import go
+
+
+class TopologyError(Exception):
+    """A topology that is wrong, or a picture that cannot be written."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``torchemu topology`` to its parser."""
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    show = verbs.add_parser("show", help="draw a topology, and list its links with their rates")
+    presets = ", ".join(json.loads(go.Presets()))
+    show.add_argument("topology", metavar="NAME|FILE", help=f"a topology.yaml, or one of {presets}")
+    show.add_argument("--svg", metavar="FILE", help="write the picture to a file, as SVG")
+    show.set_defaults(action=_show)
+    validate = verbs.add_parser("validate", help="say what is wrong in a topology.yaml")
+    validate.add_argument("topology", metavar="NAME|FILE", help="the file")
+    validate.set_defaults(action=_validate)
+
+
+def add_algorithms(parser: argparse.ArgumentParser) -> None:
+    """Adds what ``torchemu algorithms`` does to its parser."""
+    parser.set_defaults(action=_algorithms)
+
+
+def _picture(topology: str, svg: bool) -> str:
+    try:
+        return go.ShowTopology(topology, svg)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise TopologyError(str(error)) from None
+
+
+def _show(options: argparse.Namespace) -> int:
+    if options.svg is None:
+        print(_picture(options.topology, False), end="")
+        return 0
+    picture = _picture(options.topology, True)
+    try:
+        Path(options.svg).write_text(picture, encoding="utf-8")
+    except OSError as error:
+        raise TopologyError(f"{options.svg}: {os.strerror(error.errno or 0)}") from None
+    return 0
+
+
+def _validate(options: argparse.Namespace) -> int:
+    _picture(options.topology, False)
+    print(f"{options.topology}: nothing is wrong")
+    return 0
+
+
+def _algorithms(_: argparse.Namespace) -> int:
+    lines = [line.split() for line in go.CollectiveAlgorithms().splitlines()]
+    width = max(len(kind) for kind, *_ in lines)
+    for kind, *names in lines:
+        print(f"{kind:{width}}  {', '.join(names)}")
+    return 0
