@@ -46,7 +46,7 @@ func OpenCalibration(files, library, topologyName string) (handle int64, err err
 // StepCalibration does a part of a calibration and returns the share of all that is done: 1 when that is everything.
 func StepCalibration(handle int64) (share float64, err error) {
 	defer host.Guard(&err)
-	c, err := calibration(handle)
+	c, err := host.CalibrationOf(handle)
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func StepCalibration(handle int64) (share float64, err error) {
 // CalibrationReport is the errors of a calibration that is done.
 func CalibrationReport(handle int64) (text string, err error) {
 	defer host.Guard(&err)
-	c, err := calibration(handle)
+	c, err := host.CalibrationOf(handle)
 	if err != nil {
 		return "", err
 	}
@@ -72,24 +72,17 @@ func CalibrationReport(handle int64) (text string, err error) {
 // CalibrationYAML is a topology.yaml, with that name, of a calibration that is done.
 func CalibrationYAML(handle int64, name string) (text string, err error) {
 	defer host.Guard(&err)
-	c, err := calibration(handle)
+	c, err := host.CalibrationOf(handle)
 	if err != nil {
 		return "", err
 	}
 	return c.YAML(name)
 }
 
-func calibration(handle int64) (*calibrate.Calibration, error) {
-	if c, ok := host.Lookup(handle).(*calibrate.Calibration); ok {
-		return c, nil
-	}
-	return nil, host.Raise("RuntimeError", "there is no such calibration")
-}
-
 // CloseCalibration lets go of a calibration.
 func CloseCalibration(handle int64) (err error) {
 	defer host.Guard(&err)
-	_, err = calibration(handle)
+	_, err = host.CalibrationOf(handle)
 	host.Forget(handle)
 	return err
 }
