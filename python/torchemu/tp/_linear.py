@@ -6,28 +6,10 @@ import warnings
 from typing import Any
 
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy.autograd import Function
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.tp._operations import Planned, dtype_name, forward, gradients
+from torchemu.tp._planned import Planned, dtype_name
 from torchemu.tp._sizes import group_or_default
-from torchemu.tp.plans import Plans, plans
-
-
-def column_plans(
-    weight: Tensor, bias: Tensor | None, group: ProcessGroup, output_dtype: Any = None, **options: bool
-) -> Plans:
-    """Describes a column-parallel layer.
-
-    Args:
-        weight, bias: its parameters; without a bias it adds none.
-        group: the ranks.
-        output_dtype: of the output; None: as it is.
-        options: gather_output, sequence_parallel, explicit_expert_comm, disable_grad_reduce.
-    """
-    wanted = {"weight_grad": weight.requires_grad, "bias_grad": bias is not None and bias.requires_grad}
-    if output_dtype is not None:
-        options |= {"dtype": dtype_name(weight.dtype), "output_dtype": dtype_name(output_dtype)}  # type: ignore[dict-item]
-    return plans("ColumnParallelLinear", ranks=group.size(), bias=bias is not None, **wanted, **options)
+from torchemu.tp.plans import plans
 
 
 def column_linear(
@@ -38,36 +20,41 @@ def column_linear(
     output_dtype: Any = None,
     **options: bool,
 ) -> Tensor:
-    """input_ @ weightᵀ + bias, where each rank has a part of the outputs; options are those of column_plans."""
-    both = column_plans(weight, bias, group, output_dtype, **options)
-    return Planned.apply(both, group, input_, weight, *([] if bias is None else [bias]))
+    """Computes input_ @ weightᵀ + bias, where each rank has a part of the outputs.
+
+    Args:
+        input_, weight, bias: the operands; a weight without requires_grad gets no gradient.
+        group: the ranks.
+        output_dtype: of the output; None: as it is.
+        options: gather_output, sequence_parallel, explicit_expert_comm, disable_grad_reduce, as the layer has them.
+    """
+    dtypes = {}
+    if output_dtype is not None:
+        dtypes = {"dtype": dtype_name(weight.dtype), "output_dtype": dtype_name(output_dtype)}
+    added = [] if bias is None else [bias]
+    wanted = {"weight_grad": weight.requires_grad, "bias_grad": any(b.requires_grad for b in added)}
+    both = plans("ColumnParallelLinear", ranks=group.size(), bias=bool(added), **wanted, **options, **dtypes)
+    return Planned.apply(both, group, input_, weight, *added)
 
 
-class LinearWithFrozenWeight(Function):
+class LinearWithFrozenWeight:
     """A product with a weight that has no gradient. The input's is added up over the ranks if that is wanted."""
 
     @staticmethod
-    def forward(
-        ctx: Any, input_: Tensor, weight: Tensor, bias: Tensor | None, allreduce_dgrad: bool, tp_group: ProcessGroup
+    def apply(
+        input_: Tensor, weight: Tensor, bias: Tensor | None, allreduce_dgrad: bool, tp_group: ProcessGroup
     ) -> Tensor:
-        frozen = weight.detach()
-        both = column_plans(frozen, bias, tp_group, disable_grad_reduce=not allreduce_dgrad)
-        return forward(ctx, both, tp_group, input_, frozen, *([] if bias is None else [bias]))
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> Any:
-        grad_input, _, grad_bias = [*gradients(ctx, grad_output), None][:3]
-        return grad_input, None, grad_bias, None, None
+        """Calls it; the arguments are those of linear_with_frozen_weight."""
+        return column_linear(input_, weight.detach(), bias, tp_group, disable_grad_reduce=not allreduce_dgrad)
 
 
-class LinearWithGradAccumulationAndAsyncCommunication(Function):
+class LinearWithGradAccumulationAndAsyncCommunication:
     """A product with a weight. While its backward computes the weight's gradient, the input's is added up over the
     ranks; with sequence parallelism inputs are joined once more while the gradient of the input is computed, and that
     is added up and divided while the weight's is."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
+    def apply(
         input_: Tensor,
         weight: Tensor,
         bias: Tensor | None,
@@ -75,22 +62,14 @@ class LinearWithGradAccumulationAndAsyncCommunication(Function):
         allreduce_dgrad: bool,
         sequence_parallel: bool,
         grad_output_buffer: Any,
-        wgrad_deferral_limit: int,
+        wgrad_deferral_limit: int | None,
         tp_group: ProcessGroup,
     ) -> Tensor:
-        _check_fusion(gradient_accumulation_fusion)
+        """Calls it; the arguments are those of linear_with_grad_accumulation_and_async_allreduce."""
+        if gradient_accumulation_fusion:
+            raise RuntimeError("gradient_accumulation_fusion needs the CUDA extension fused_weight_gradient_mlp_cuda")
         how = {"disable_grad_reduce": not allreduce_dgrad, "sequence_parallel": sequence_parallel}
-        both = column_plans(weight, bias, tp_group, **how)
-        return forward(ctx, both, tp_group, input_, weight, *([] if bias is None else [bias]))
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> Any:
-        return (*[*gradients(ctx, grad_output), None][:3], None, None, None, None, None, None)
-
-
-def _check_fusion(gradient_accumulation_fusion: bool) -> None:
-    if gradient_accumulation_fusion:
-        raise RuntimeError("gradient_accumulation_fusion needs the CUDA extension fused_weight_gradient_mlp_cuda")
+        return column_linear(input_, weight, bias, tp_group, **how)
 
 
 def _warn_of(async_grad_allreduce: bool | None) -> None:
@@ -160,6 +139,14 @@ def linear_with_grad_accumulation_and_async_allreduce(
         RuntimeError: gradient_accumulation_fusion.
     """
     _warn_of(async_grad_allreduce)
-    _check_fusion(gradient_accumulation_fusion)
-    how = {"disable_grad_reduce": not allreduce_dgrad, "sequence_parallel": sequence_parallel}
-    return column_linear(input, weight, bias, group_or_default(tp_group), **how)
+    return LinearWithGradAccumulationAndAsyncCommunication.apply(
+        input,
+        weight,
+        bias,
+        gradient_accumulation_fusion,
+        allreduce_dgrad,
+        sequence_parallel,
+        grad_output_buffer,
+        wgrad_deferral_limit,
+        group_or_default(tp_group),
+    )

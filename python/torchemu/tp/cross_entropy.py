@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.tp._operations import Planned, dtype_name
+from torchemu.tp._planned import Planned, dtype_name
 from torchemu.tp._sizes import group_or_default
 from torchemu.tp.plans import plans
 

@@ -17,7 +17,7 @@ from torchemu.tp._linear import (
     linear_with_frozen_weight,
     linear_with_grad_accumulation_and_async_allreduce,
 )
-from torchemu.tp._operations import Planned, Recorded
+from torchemu.tp._planned import Planned, Recorded
 from torchemu.tp._sizes import VocabUtility, divide, group_or_default
 from torchemu.tp._weights import (
     _initialize_affine_weight_cpu,

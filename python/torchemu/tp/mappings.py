@@ -10,7 +10,8 @@ from typing import Any
 import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.tp._operations import Planned, Sizes
+from torchemu.frontends.numpy.plan_operations import Sizes
+from torchemu.tp._planned import Planned
 from torchemu.tp._sizes import divide, group_or_default
 from torchemu.tp.plans import plans
 from torchemu.tp.primitives import listed

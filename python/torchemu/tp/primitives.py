@@ -5,15 +5,12 @@ In a group of one rank all of them return their operand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.tp._operations import Operations
+from torchemu.frontends.numpy.plan_operations import Operations, Sizes
 from torchemu.tp.plans import execute, plans
-
-Sizes = Sequence[int] | None
 
 
 def _moved(mapping: str, input_: torch.Tensor, group: ProcessGroup, **options: Any) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The operations of plans on our tensors, and how gradients go through plans."""
+"""The operations of tensor parallel plans (torchemu.tp.plans) on our tensors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy import distributed as dist
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import _op
-from torchemu.frontends.numpy.autograd import Function
 from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.frontends.numpy.nn._functional.embedding import EMBEDDING_BACKWARD
 from torchemu.frontends.numpy.nn.functional import embedding, linear
-from torchemu.tp.plans import Plans, execute, plans
 
 Sizes = Sequence[int] | None
 
@@ -21,7 +19,8 @@ _REDUCTIONS = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX}
 
 
 class Operations:
-    """Those of plans, among the ranks of a group; the Go core says what they mean (tp/plan.go).
+    """The operations of plans among the ranks of a group. The Go core says what they mean (tp/plan.go), and what they
+    cost (tp/kernels.go).
 
     Args:
         group: the ranks.
@@ -160,59 +159,3 @@ class Operations:
         joined = x.new_empty((x.size(0) if sizes is None else sum(sizes), *x.shape[1:]))
         coming, going = (None if s is None else list(s) for s in (sizes, in_sizes))
         return joined, dist.all_to_all_single(joined, x, coming, going, group=self.group, async_op=beside)
-
-
-def dtype_name(dtype: Any) -> str:
-    """The name of a dtype, as plans have it."""
-    return str(dtype).partition(".")[2]
-
-
-def forward(ctx: Any, both: Plans, group: ProcessGroup, *inputs: Tensor) -> Tensor:
-    """Runs through the forward plan and keeps what the backward plan needs."""
-    outputs, saved = execute(both.forward, Operations(group), inputs)
-    ctx.save_for_backward(*saved)
-    ctx.plans, ctx.group = both, group
-    return outputs["output"]
-
-
-def gradients(ctx: Any, grad: Tensor) -> list[Tensor | None]:
-    """The gradients of the inputs of the forward plan, from the backward plan."""
-    grads, _ = execute(ctx.plans.backward, Operations(ctx.group), (grad, *ctx.saved_tensors))
-    return [grads.get(name) for name in ctx.plans.forward.inputs]
-
-
-class Planned(Function):
-    """A pair of plans, as a function of tensors: of Plans, a group, and the forward plan's inputs."""
-
-    @staticmethod
-    def forward(ctx: Any, both: Plans, group: ProcessGroup, *inputs: Tensor) -> Tensor:
-        return forward(ctx, both, group, *inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return None, None, *gradients(ctx, grad)
-
-
-class _ReduceInPlace(Function):
-    """The sum of the ranks' tensors, in place of a tensor that nobody else has; each gets the whole gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, operations: Operations) -> Tensor:
-        ctx.mark_dirty(x)
-        return operations.all_reduce(x, "sum", False)[0]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return grad, None
-
-
-class Recorded(Operations):
-    """Operations that autograd records one by one, and goes back through without a backward plan: as it lets go of each
-    gradient when it has the next, this takes less memory than one Function for all."""
-
-    def all_reduce(self, x: Tensor, reduce: str, beside: bool) -> tuple[Tensor, Any]:
-        return _ReduceInPlace.apply(x, Operations(self.group)), None
-
-    def reduce_scatter(self, x: Tensor, beside: bool, sizes: Sizes = None) -> tuple[Tensor, Any]:
-        both = plans("reduce_scatter_to_sequence_parallel_region", ranks=self.ranks)
-        return Planned.apply(both, self.group, x), None
