@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from torchemu.frontends.numpy.distributed._reduce_op import RedOpType
+from torchemu.c10d.reduce_op import RedOpType
 
 DATA = Path(__file__).parent / "data"
 SIGNATURES = DATA / "torch_distributed_signatures_2_11.txt"

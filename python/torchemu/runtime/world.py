@@ -20,6 +20,7 @@ from torchemu.runtime import fibers
 
 if TYPE_CHECKING:
     from torchemu.errors import DeadlockError
+    from torchemu.runtime.buffer import TensorClass
     from torchemu.runtime.tasks import Tasks
     from torchemu.runtime.threads import Threads
 
@@ -86,6 +87,7 @@ class World:
         self.peers: Any = None  # what ranks have access to of each other's memory; None: nothing
         self.deferrals: Any = None  # what ranks have put off; None: nothing so far
         self.recordings = 0  # in the making
+        self.tensors: TensorClass | None = None  # what its programs have; None: they have not chosen
         self.main = Context(self, rank=0)
         self._sites: dict[tuple[int, int], tuple[int, types.CodeType]] = {}
         self.is_open = True

@@ -19,6 +19,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'torch' has no attribute {name!r}")
     if importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in ("kernel", "language"):
+        importlib.import_module(f"{__name__}._buffers")  # for what they make
     if name in _BESIDE:
         return importlib.import_module(f"torchemu.{name}")
     if name == "kernel":  # which PyTorch has not

@@ -17,7 +17,7 @@ _MOVED = {
     ),
     "torch._C": "_tensor.generator.Generator",
     "torch._C._distributed_c10d": (
-        "distributed._backend_groups.Backend distributed._completion.OpType distributed._completion.WorkInfo "
+        "distributed._backend_groups.Backend torchemu.c10d.completion.OpType torchemu.c10d.completion.WorkInfo "
         "distributed._fake.FakeProcessGroup distributed._fake.FakeWork distributed._grad_bucket.GradBucket "
         "distributed._missing.BuiltinCommHookType distributed._options.AllgatherOptions "
         "torchemu.c10d.stores.FileStore torchemu.c10d.stores.HashStore torchemu.c10d.stores.TCPStore"
@@ -28,20 +28,20 @@ _MOVED = {
     "torch.cuda": "cuda._devices.device cuda._devices.device_of",
     "torch.cuda.memory": "_memory_pools.MemPool",
     "torch.distributed": (
-        "distributed._backends.is_available distributed._debug.breakpoint torchemu.errors.DistBackendError "
+        "torchemu.c10d.backends.is_available torchemu.c10d.debug.breakpoint torchemu.errors.DistBackendError "
         "torchemu.errors.DistError torchemu.errors.DistNetworkError torchemu.errors.DistStoreError "
         "torchemu.errors.QueueEmptyError"
     ),
     "torch.distributed._functional_collectives": "distributed._async_tensor.AsyncCollectiveTensor",
     "torch.distributed.distributed_c10d": (
         "distributed._backend_groups.ProcessGroupGloo distributed._backend_groups.ProcessGroupNCCL "
-        "distributed._backends distributed._barriers distributed._debug distributed._exchanges "
+        "torchemu.c10d.backends distributed._barriers torchemu.c10d.debug distributed._exchanges "
         "distributed._groups distributed._internals distributed._lifecycle distributed._new_groups.new_group "
         "distributed._new_groups.new_subgroups distributed._new_groups.shrink_group "
         "distributed._new_groups.new_subgroups_by_enumeration distributed._new_groups.split_group "
-        "distributed._objects distributed._p2p distributed._reduce_op.ReduceOp "
-        "distributed._reduce_op.supports_complex distributed._reductions torchemu.c10d.store_base.Store "
-        "distributed._work.Work torchemu.c10d.stores.PrefixStore distributed._options.AllToAllOptions "
+        "distributed._objects distributed._p2p torchemu.c10d.reduce_op.ReduceOp "
+        "torchemu.c10d.reduce_op.supports_complex distributed._reductions torchemu.c10d.store_base.Store "
+        "torchemu.c10d.work.Work torchemu.c10d.stores.PrefixStore distributed._options.AllToAllOptions "
         "distributed._options.AllreduceCoalescedOptions distributed._options.AllreduceOptions "
         "distributed._options.BarrierOptions distributed._options.BroadcastOptions "
         "distributed._options.GatherOptions distributed._options.ReduceOptions "

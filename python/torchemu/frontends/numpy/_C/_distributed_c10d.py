@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torchemu.c10d.completion import OpType, WorkInfo
+from torchemu.c10d.hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
 from torchemu.frontends.numpy.distributed import (
     AllreduceCoalescedOptions,
     AllreduceOptions,
@@ -33,14 +35,12 @@ from torchemu.frontends.numpy.distributed import (
 )
 from torchemu.frontends.numpy.distributed._backend_groups import Backend
 from torchemu.frontends.numpy.distributed._backend_methods import ErrorType
-from torchemu.frontends.numpy.distributed._completion import OpType, WorkInfo
 from torchemu.frontends.numpy.distributed._fake import FakeProcessGroup, FakeWork
 from torchemu.frontends.numpy.distributed._flight_files import FlightRecorderHook
 from torchemu.frontends.numpy.distributed._flight_files import dump_trace as _dump_fr_trace
 from torchemu.frontends.numpy.distributed._flight_files import dump_trace_file as _dump_fr_trace_file
 from torchemu.frontends.numpy.distributed._flight_files import dump_trace_json as _dump_fr_trace_json
 from torchemu.frontends.numpy.distributed._flight_files import reset_trace as _reset_fr_trace
-from torchemu.frontends.numpy.distributed._hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
 from torchemu.frontends.numpy.distributed._options import AllgatherOptions
 from torchemu.frontends.numpy.distributed._plugged import DistributedBackendOptions as _DistributedBackendOptions
 from torchemu.frontends.numpy.distributed._symmetric_memory import is_nvshmem_available as _is_nvshmem_available

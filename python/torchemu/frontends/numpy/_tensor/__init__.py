@@ -78,3 +78,5 @@ __all__ += views.__all__
 
 methods.attach()
 foresee_attributes(Tensor)
+
+from torchemu.frontends.numpy import _buffers as _buffers  # noqa: E402 (it makes the class known, which is complete now)

@@ -211,6 +211,17 @@ class Tensor(Operators):
         storage.unsettled = storage.pending = True
         return number
 
+    core_handle = _handle
+
+    @property
+    def memory(self) -> Storage:
+        """The run of bytes that the tensor is a view of."""
+        return self._storage
+
+    def settle(self) -> None:
+        """Blocks this rank until the results of operations on the tensor are in place: in no simulated time."""
+        self._storage.settle(self)
+
     @property
     def _number(self) -> int:
         """The Go core's handle, for a call after which nothing more is going on than before."""

@@ -10,6 +10,16 @@ import typing as typing
 from datetime import timedelta as timedelta
 
 import torchemu.frontends.numpy as torch  # noqa: F401 (PyTorch's package has all these names too)
+from torchemu.c10d.backends import BACKENDS, is_available
+from torchemu.c10d.debug import (
+    DebugLevel,
+    breakpoint,  # noqa: A004 (PyTorch's name)
+    get_debug_level,
+    log,
+    set_debug_level,
+    set_debug_level_from_env,
+)
+from torchemu.c10d.rendezvous import register_rendezvous_handler, rendezvous
 from torchemu.c10d.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from torchemu.errors import (
     DistBackendError,
@@ -29,15 +39,6 @@ from torchemu.frontends.numpy.distributed import (
     utils,
 )
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
-from torchemu.frontends.numpy.distributed._backends import BACKENDS, is_available
-from torchemu.frontends.numpy.distributed._debug import (
-    DebugLevel,
-    breakpoint,  # noqa: A004 (PyTorch's name)
-    get_debug_level,
-    log,
-    set_debug_level,
-    set_debug_level_from_env,
-)
 from torchemu.frontends.numpy.distributed._grad_bucket import GradBucket
 from torchemu.frontends.numpy.distributed._missing import BuiltinCommHookType, GroupName, Logger, RankType, Reducer
 from torchemu.frontends.numpy.distributed._options import (
@@ -131,7 +132,6 @@ from torchemu.frontends.numpy.distributed.distributed_c10d import (
     split_group,
     supports_complex,
 )
-from torchemu.frontends.numpy.distributed.rendezvous import register_rendezvous_handler, rendezvous
 from torchemu.marks import MarkModule
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._work import Work
 
 
 class AsyncCollectiveTensor(Tensor):

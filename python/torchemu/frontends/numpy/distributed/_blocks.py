@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from torchemu.c10d.checks import check_list, splits
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy._tensor.core import aliased_to
-from torchemu.frontends.numpy.distributed._checks import check_list, splits
 
 
 class Blocks(list[Tensor]):

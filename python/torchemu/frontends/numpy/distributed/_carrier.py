@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from torchemu.c10d.backend_registry import BackendType
+from torchemu.c10d.reduce_op import reduction_of
 from torchemu.frontends.numpy._device import ACCELERATORS, CPU
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed._options import (
@@ -21,8 +23,6 @@ from torchemu.frontends.numpy.distributed._options import (
     ReduceScatterOptions,
     ScatterOptions,
 )
-from torchemu.frontends.numpy.distributed._reduce_op import reduction_of
-from torchemu.frontends.numpy.distributed._registry import BackendType
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy.distributed._groups import ProcessGroup

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torchemu.c10d.checks import refuse_shards
+from torchemu.c10d.work import IllegalWork, Work
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed._blocks import repeated
-from torchemu.frontends.numpy.distributed._checks import refuse_shards
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup, resolved
 from torchemu.frontends.numpy.distributed._issue import issue
-from torchemu.frontends.numpy.distributed._work import IllegalWork, Work
 
 _COLLECTIVES = {
     "all_reduce": "all_reduce",

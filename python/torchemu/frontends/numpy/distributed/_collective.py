@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._blocks import Blocks
-from torchemu.frontends.numpy.distributed._checks import (
+from torchemu.c10d.checks import (
     check_dtypes,
     check_place,
     check_root,
     check_tensor,
     refuse_shards,
 )
+from torchemu.c10d.work import Work
+from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.frontends.numpy.distributed._blocks import Blocks
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup, group_rank_of, member
 from torchemu.frontends.numpy.distributed._issue import issue
-from torchemu.frontends.numpy.distributed._work import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.frontends.numpy.distributed._checks import refuse_shards
+from torchemu.c10d.checks import refuse_shards
+from torchemu.c10d.hooks import set_estimator
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup, resolved
-from torchemu.frontends.numpy.distributed._hooks import set_estimator
 from torchemu.runtime.waiting import MICROSECOND
 
 

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._blocks import Blocks, blocks, cut
-from torchemu.frontends.numpy.distributed._checks import (
+from torchemu.c10d.checks import (
     check_blocks,
     check_dtypes,
     check_gathered_whole,
@@ -16,10 +14,12 @@ from torchemu.frontends.numpy.distributed._checks import (
     check_place,
     check_tensor,
 )
+from torchemu.c10d.work import Work
+from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.frontends.numpy.distributed._blocks import Blocks, blocks, cut
 from torchemu.frontends.numpy.distributed._collective import Collective
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup
 from torchemu.frontends.numpy.distributed._issue import warn_of_coalesced
-from torchemu.frontends.numpy.distributed._work import Work
 
 BROADCAST = Collective("broadcast", "broadcast")
 ALL_GATHER = Collective("all_gather", "all_gather")

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from torchemu.c10d import futures
+from torchemu.c10d.backend_registry import BUILT_IN, Plugin
 from torchemu.c10d.store_base import Store
-from torchemu.frontends.numpy import futures
+from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed._backend_groups import Backend
-from torchemu.frontends.numpy.distributed._work import Work
 
 
 class FakeStore(Store):
@@ -76,6 +77,9 @@ class FakeProcessGroup(Backend):
     allgather_coalesced = send = recv = recv_anysource = _nothing
 
 
-def created(about: Any, options: Any) -> FakeProcessGroup:
-    """The backend of one group."""
+def _created(about: Any, options: Any) -> FakeProcessGroup:
+    """Makes the backend of one group."""
     return FakeProcessGroup(about.group_rank, about.group_size)
+
+
+BUILT_IN["FAKE"] = Plugin(_created, extended_api=True)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d.hooks import check_as_asked_for, detach
 from torchemu.errors import DeadlockError, DistBackendError, MismatchError
 from torchemu.frontends.numpy.distributed._flight_recorder import FlightRecorder
-from torchemu.frontends.numpy.distributed._hooks import check_as_asked_for, detach
 from torchemu.runtime.rank_local import RankLocal
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d.backends import Backend
+from torchemu.c10d.hooks import Operation, Watcher, attach
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._backends import Backend
-from torchemu.frontends.numpy.distributed._hooks import Operation, Watcher, attach
 from torchemu.runtime.waiting import host_time, milliseconds
 
 if TYPE_CHECKING:
+    from torchemu.c10d.work import Work
     from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-    from torchemu.frontends.numpy.distributed._work import Work
 
 VERSION = "2.10"
 """Of the schema: PyTorch 2.11's."""

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torchemu.frontends.numpy as torch
+from torchemu.c10d.membership import groups
+from torchemu.c10d.reduce_op import reduction_of
+from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import _gradients
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
 from torchemu.frontends.numpy.distributed._async_tensor import AsyncCollectiveTensor
 from torchemu.frontends.numpy.distributed._groups import find_by_name
-from torchemu.frontends.numpy.distributed._membership import groups
-from torchemu.frontends.numpy.distributed._reduce_op import reduction_of
-from torchemu.frontends.numpy.distributed._work import Work
 from torchemu.frontends.numpy.distributed.device_mesh import DeviceMesh
 
 Ranks = Any

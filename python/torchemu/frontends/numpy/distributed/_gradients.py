@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torchemu.frontends.numpy as torch
+from torchemu.c10d.reduce_op import ReduceOp
 from torchemu.frontends.numpy._autograd.function import Function
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-from torchemu.frontends.numpy.distributed._reduce_op import ReduceOp
 
 
 def wants_gradient(t: Tensor) -> bool:

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d import hooks as _hooks
+from torchemu.c10d.completion import Completion, WorkInfo
+from torchemu.c10d.hooks import PostHookArgs, PreHookArgs
+from torchemu.c10d.reduce_op import ReduceOp
+from torchemu.c10d.work import Work
 from torchemu.errors import DistBackendError
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed import _hooks
-from torchemu.frontends.numpy.distributed._completion import Completion, WorkInfo
-from torchemu.frontends.numpy.distributed._hooks import PostHookArgs, PreHookArgs
-from torchemu.frontends.numpy.distributed._reduce_op import ReduceOp
-from torchemu.frontends.numpy.distributed._work import Work
 from torchemu.unsupported import unsupported
 
 if TYPE_CHECKING:
+    from torchemu.c10d.backend_registry import BackendType
+    from torchemu.c10d.hooks import Hooks
     from torchemu.c10d.stores import Store
     from torchemu.frontends.numpy.distributed._carrier import Carrier
     from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-    from torchemu.frontends.numpy.distributed._hooks import Hooks
-    from torchemu.frontends.numpy.distributed._registry import BackendType
 
 _NO_TIMEOUT = timedelta()
 
@@ -403,7 +403,7 @@ class GroupMethods:
 
     @property
     def _device_types(self) -> list[device]:
-        from torchemu.frontends.numpy.distributed._backends import BackendConfig
+        from torchemu.c10d.backends import BackendConfig
 
         carrier = self._self().carrier
         kinds = BackendConfig(self.backend).device_backend_map if carrier is None else carrier.kinds

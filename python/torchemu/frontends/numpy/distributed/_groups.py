@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d import backends as _backends
+from torchemu.c10d.backend_registry import BackendType
+from torchemu.c10d.backends import Backend
+from torchemu.c10d.hooks import Hooks
+from torchemu.c10d.membership import Membership, groups
+from torchemu.c10d.work import FOR_EVER
 from torchemu.frontends.numpy._device import ACCELERATORS, CPU, device
-from torchemu.frontends.numpy.distributed import _backends, _flight_files
+from torchemu.frontends.numpy.distributed import _flight_files
 from torchemu.frontends.numpy.distributed._backend_methods import BackendMethods
-from torchemu.frontends.numpy.distributed._backends import Backend
 from torchemu.frontends.numpy.distributed._carrier import Carrier, checked_place
 from torchemu.frontends.numpy.distributed._group_methods import GroupMethods
-from torchemu.frontends.numpy.distributed._hooks import Hooks
-from torchemu.frontends.numpy.distributed._membership import Membership, groups
-from torchemu.frontends.numpy.distributed._registry import BackendType
-from torchemu.frontends.numpy.distributed._work import FOR_EVER
 from torchemu.runtime.waiting import picoseconds
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from torchemu.c10d.backends import BackendConfig
+from torchemu.c10d.membership import groups
 from torchemu.c10d.stores import Store
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._tensor import Tensor, cat, tensor
-from torchemu.frontends.numpy.distributed._backends import BackendConfig
 from torchemu.frontends.numpy.distributed._exchanges import broadcast
 from torchemu.frontends.numpy.distributed._groups import (
     ProcessGroup,
@@ -23,7 +24,6 @@ from torchemu.frontends.numpy.distributed._groups import (
     group_rank_of,
     resolved,
 )
-from torchemu.frontends.numpy.distributed._membership import groups
 
 _DEFAULT_FIRST_BUCKET_BYTES = 1 << 20
 """Of DistributedDataParallel's first bucket of gradients."""

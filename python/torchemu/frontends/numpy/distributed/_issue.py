@@ -9,11 +9,11 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.c10d.hooks import is_known
+from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed._blocks import text_of
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-from torchemu.frontends.numpy.distributed._hooks import is_known
-from torchemu.frontends.numpy.distributed._work import Work
 
 
 def issue(

@@ -7,8 +7,11 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d import backends as _backends
+from torchemu.c10d.membership import Membership, groups, shared_membership
+from torchemu.c10d.rendezvous import rendezvous
 from torchemu.c10d.stores import FileStore, PrefixStore, Store
-from torchemu.frontends.numpy.distributed import _backends, _plugged
+from torchemu.frontends.numpy.distributed import _plugged
 from torchemu.frontends.numpy.distributed._groups import (
     ProcessGroup,
     current_default,
@@ -16,8 +19,6 @@ from torchemu.frontends.numpy.distributed._groups import (
     is_outside,
     set_default,
 )
-from torchemu.frontends.numpy.distributed._membership import Membership, groups, shared_membership
-from torchemu.frontends.numpy.distributed.rendezvous import rendezvous
 
 _STORE = "the default store"
 """A name by which ranks find their default store; no file has it."""

@@ -8,7 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from torchemu import runtime
-from torchemu.frontends.numpy.distributed import _backends, _plugged
+from torchemu.c10d import backends as _backends
+from torchemu.c10d.membership import groups, shared_membership
+from torchemu.frontends.numpy.distributed import _plugged
 from torchemu.frontends.numpy.distributed._groups import (
     NON_GROUP_MEMBER,
     ProcessGroup,
@@ -20,7 +22,6 @@ from torchemu.frontends.numpy.distributed._groups import (
     set_default,
 )
 from torchemu.frontends.numpy.distributed._lifecycle import default_store
-from torchemu.frontends.numpy.distributed._membership import groups, shared_membership
 
 SHRINK_DEFAULT = 0
 """shrink_group leaves alone what was issued to the old group."""

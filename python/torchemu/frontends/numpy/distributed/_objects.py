@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from torchemu.c10d.backends import BackendConfig
+from torchemu.c10d.checks import refuse_shards
 from torchemu.frontends.numpy import ahbm
 from torchemu.frontends.numpy._device import CPU
 from torchemu.frontends.numpy._tensor import Tensor, tensor, zeros
-from torchemu.frontends.numpy.distributed._backends import BackendConfig
-from torchemu.frontends.numpy.distributed._checks import refuse_shards
 from torchemu.frontends.numpy.distributed._exchanges import check_gather_list
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup, group_rank_of, member
 from torchemu.frontends.numpy.distributed._issue import finish

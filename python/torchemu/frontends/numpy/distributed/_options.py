@@ -7,7 +7,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from torchemu.frontends.numpy.distributed._reduce_op import RedOpType, ReduceOp
+from torchemu.c10d.reduce_op import RedOpType, ReduceOp
 
 UNSET = timedelta(milliseconds=-1)
 """The timeout of options that say none: the group's holds."""

@@ -6,8 +6,10 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d.checks import check_place, check_tensor, refuse_shards
+from torchemu.c10d.hooks import batched
+from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._checks import check_place, check_tensor, refuse_shards
 from torchemu.frontends.numpy.distributed._groups import (
     ProcessGroup,
     default_group,
@@ -18,9 +20,7 @@ from torchemu.frontends.numpy.distributed._groups import (
     is_outside,
     member,
 )
-from torchemu.frontends.numpy.distributed._hooks import batched
 from torchemu.frontends.numpy.distributed._issue import NotIssued
-from torchemu.frontends.numpy.distributed._work import Work
 
 _ANY_SOURCE = -1
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
-from torchemu.frontends.numpy.distributed._backends import BackendConfig
+from torchemu.c10d.backend_registry import known
+from torchemu.c10d.backends import BackendConfig
+from torchemu.c10d.membership import Membership, shared_membership
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-from torchemu.frontends.numpy.distributed._membership import Membership, shared_membership
-from torchemu.frontends.numpy.distributed._registry import known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

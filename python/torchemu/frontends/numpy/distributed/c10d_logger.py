@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from torchemu.frontends.numpy.distributed._debug import log
+from torchemu.c10d.debug import log
 from torchemu.frontends.numpy.distributed.logging_handlers import _log_handlers
 
 __all__: list[str] = []

@@ -6,10 +6,7 @@ import warnings
 from datetime import timedelta
 from typing import Any
 
-from torchemu.c10d.stores import PrefixStore, Store
-from torchemu.errors import DistStoreError
-from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
-from torchemu.frontends.numpy.distributed._backends import (
+from torchemu.c10d.backends import (
     Backend,
     BackendConfig,
     get_default_backend_for_device,
@@ -22,11 +19,19 @@ from torchemu.frontends.numpy.distributed._backends import (
     is_ucc_available,
     is_xccl_available,
 )
-from torchemu.frontends.numpy.distributed._backends import default_timeout as _get_default_timeout
+from torchemu.c10d.backends import default_timeout as _get_default_timeout
+from torchemu.c10d.debug import DebugLevel, get_debug_level
+from torchemu.c10d.membership import groups
+from torchemu.c10d.reduce_op import ReduceOp, _make_nccl_premul_sum, reduce_op, supports_complex
+from torchemu.c10d.rendezvous import register_rendezvous_handler, rendezvous
+from torchemu.c10d.stores import PrefixStore, Store
+from torchemu.c10d.work import IllegalWork as _IllegalWork
+from torchemu.c10d.work import Work
+from torchemu.errors import DistStoreError
+from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
 from torchemu.frontends.numpy.distributed._barriers import barrier, monitored_barrier
 from torchemu.frontends.numpy.distributed._coalescing import CoalescingManager as _CoalescingManager
 from torchemu.frontends.numpy.distributed._coalescing import _coalescing_manager
-from torchemu.frontends.numpy.distributed._debug import DebugLevel, get_debug_level
 from torchemu.frontends.numpy.distributed._estimates import TimeEstimator as _TimeEstimator
 from torchemu.frontends.numpy.distributed._estimates import _time_estimator
 from torchemu.frontends.numpy.distributed._exchanges import (
@@ -80,7 +85,6 @@ from torchemu.frontends.numpy.distributed._internals import (
 from torchemu.frontends.numpy.distributed._lifecycle import abort_process_group as _abort_process_group
 from torchemu.frontends.numpy.distributed._lifecycle import default_store as _get_default_store
 from torchemu.frontends.numpy.distributed._lifecycle import destroy_process_group, init_process_group, is_initialized
-from torchemu.frontends.numpy.distributed._membership import groups
 from torchemu.frontends.numpy.distributed._missing import GroupName
 from torchemu.frontends.numpy.distributed._new_groups import (
     SHRINK_ABORT,
@@ -112,7 +116,6 @@ from torchemu.frontends.numpy.distributed._options import (
     ScatterOptions,
 )
 from torchemu.frontends.numpy.distributed._p2p import P2POp, batch_isend_irecv, irecv, isend, recv, send
-from torchemu.frontends.numpy.distributed._reduce_op import ReduceOp, _make_nccl_premul_sum, reduce_op, supports_complex
 from torchemu.frontends.numpy.distributed._reductions import (
     all_reduce,
     all_reduce_coalesced,
@@ -121,10 +124,7 @@ from torchemu.frontends.numpy.distributed._reductions import (
     reduce_scatter_single,
     reduce_scatter_tensor,
 )
-from torchemu.frontends.numpy.distributed._work import IllegalWork as _IllegalWork
-from torchemu.frontends.numpy.distributed._work import Work
 from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
-from torchemu.frontends.numpy.distributed.rendezvous import register_rendezvous_handler, rendezvous
 
 __all__ = [
     "SHRINK_ABORT",

@@ -16,14 +16,15 @@ from typing import Any
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.c10d.checks import refuse_shards
+from torchemu.c10d.membership import shared_membership
+from torchemu.c10d.work import wait_on_host
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._memory_pools import Allocator, MemPool
 from torchemu.frontends.numpy._tensor import Tensor, empty
 from torchemu.frontends.numpy._tensor.storage import Storage
-from torchemu.frontends.numpy.distributed._checks import refuse_shards
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-from torchemu.frontends.numpy.distributed._membership import shared_membership
 from torchemu.frontends.numpy.distributed._symmetric_memory._peers import (
     PeerStorage,
     allocated,
@@ -32,7 +33,6 @@ from torchemu.frontends.numpy.distributed._symmetric_memory._peers import (
     share,
     view,
 )
-from torchemu.frontends.numpy.distributed._work import wait_on_host
 from torchemu.runtime.rank_local import RankLocal
 
 PAD_SIZE = 9216

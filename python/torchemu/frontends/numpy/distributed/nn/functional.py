@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchemu.c10d.reduce_op import ReduceOp
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import _gradients
 from torchemu.frontends.numpy.distributed._groups import ProcessGroup, get_group_rank, resolved
-from torchemu.frontends.numpy.distributed._reduce_op import ReduceOp
 
 __all__ = [
     "all_gather",

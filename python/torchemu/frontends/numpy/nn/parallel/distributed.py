@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from torchemu.c10d.futures import Future
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
@@ -29,7 +30,6 @@ from torchemu.frontends.numpy.distributed.algorithms.ddp_comm_hooks.default_hook
     fp16_compress_hook,
 )
 from torchemu.frontends.numpy.distributed.algorithms.join import Join, Joinable, JoinHook
-from torchemu.frontends.numpy.futures import Future
 from torchemu.frontends.numpy.nn.modules.module import Module
 from torchemu.frontends.numpy.nn.parallel._buckets import FIRST_LIMIT, MIB
 from torchemu.frontends.numpy.nn.parallel._delayed import Delayed

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from torchemu import dtypes
+from torchemu.c10d.futures import Future
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import GradBucket, ProcessGroup, all_reduce
 from torchemu.frontends.numpy.distributed._groups import resolved
-from torchemu.frontends.numpy.futures import Future
 
 __all__ = [
     "allreduce_hook",

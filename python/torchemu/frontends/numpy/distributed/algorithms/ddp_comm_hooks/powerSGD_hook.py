@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu.c10d.futures import Future
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import empty, zeros
 from torchemu.frontends.numpy._tensor.from_data import from_numpy
@@ -24,7 +25,6 @@ from torchemu.frontends.numpy._tensor.reductions import norm
 from torchemu.frontends.numpy.distributed import GradBucket, ProcessGroup, Work, all_reduce
 from torchemu.frontends.numpy.distributed._groups import resolved
 from torchemu.frontends.numpy.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-from torchemu.frontends.numpy.futures import Future
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 

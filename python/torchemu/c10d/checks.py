@@ -1,4 +1,4 @@
-"""What a rank can know to be wrong with the arguments of a collective, in PyTorch's words."""
+"""Checks of what a rank can know to be wrong with the arguments of a collective, in PyTorch's words."""
 
 from __future__ import annotations
 
@@ -6,28 +6,39 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
+from torchemu.c10d.backends import Backend
 from torchemu.dtypes import dtype
-from torchemu.frontends.numpy._device import device
-from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._backends import Backend
+from torchemu.runtime.buffer import Buffer, Device, buffer_of
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy.distributed._groups import ProcessGroup
 
 
-def check_tensor(value: Any, parameter: str) -> None:
-    """Raises TypeError unless the value is a tensor."""
-    if not isinstance(value, Tensor):
+def check_tensor(value: Any, parameter: str) -> Buffer:
+    """Returns the buffer of a tensor.
+
+    Raises:
+        TypeError: the value is no tensor.
+    """
+    found: Buffer | None = buffer_of(value)
+    if found is None:
         raise TypeError(_invalid(parameter, "torch.Tensor", f"{type(value)} instead"))
+    return found
 
 
-def check_list(value: Any, parameter: str) -> None:
-    """Raises TypeError unless the value is a list of tensors."""
+def check_list(value: Any, parameter: str) -> list[Buffer]:
+    """Returns the buffers of a list of tensors.
+
+    Raises:
+        TypeError: the value is no such list.
+    """
     if not isinstance(value, list):
         raise TypeError(_invalid(parameter, "List[torch.Tensor]", f"{type(value)} instead"))
-    if not all(isinstance(t, Tensor) for t in value):
+    found = [buffer_of(t) for t in value]
+    if any(buffer is None for buffer in found):
         kinds = [type(t) for t in value]
         raise TypeError(_invalid(parameter, "List[torch.Tensor]", f"{type(value)} with elements of type {kinds}"))
+    return found
 
 
 def _invalid(parameter: str, wanted: str, given: str) -> str:
@@ -36,7 +47,7 @@ def _invalid(parameter: str, wanted: str, given: str) -> str:
     )
 
 
-def check_dtypes(tensors: Iterable[Tensor]) -> None:
+def check_dtypes(tensors: Iterable[Buffer]) -> None:
     """Raises ValueError unless all tensors have one dtype."""
     first: dtype | None = None
     for t in tensors:
@@ -46,7 +57,7 @@ def check_dtypes(tensors: Iterable[Tensor]) -> None:
             raise ValueError(f"Invalid usage of tensors with different dtypesFound {first} and  {t.dtype}")
 
 
-def check_place(group: ProcessGroup, parameter: str, tensors: Sequence[Tensor]) -> None:
+def check_place(group: ProcessGroup, parameter: str, tensors: Sequence[Buffer]) -> None:
     """Raises unless the tensors are of the group's World, and this rank's: on its device or in its host's memory.
 
     Raises:
@@ -57,13 +68,13 @@ def check_place(group: ProcessGroup, parameter: str, tensors: Sequence[Tensor]) 
     if served_rank is not runtime.current():
         served = None
     for t in tensors:
-        if t._storage.world is not group.world:
+        if t.world is not group.world:
             raise RuntimeError(f"`{parameter}` belongs to another World than the process group")
         if t.device is not served:
             _check_device(group, parameter, t.device)
 
 
-def _check_device(group: ProcessGroup, parameter: str, where: device) -> None:
+def _check_device(group: ProcessGroup, parameter: str, where: Device) -> None:
     context = runtime.current()
     own = context.rank - (context.node.start if context.node is not None else 0)
     if not ((where.is_sip and group.takes_devices) or (where.is_host and group.takes_hosts)):
@@ -88,7 +99,7 @@ def check_root(group: ProcessGroup, operation: str, root: int) -> None:
         raise RuntimeError(f"ProcessGroupGloo::{operation}: invalid root rank: {root}")
 
 
-def check_blocks(operation: str, blocks: Sequence[Tensor], own: Tensor, rank: int) -> None:
+def check_blocks(operation: str, blocks: Sequence[Buffer], own: Buffer, rank: int) -> None:
     """Raises RuntimeError unless this rank's block has as many elements as its own tensor. Other blocks may differ."""
     if blocks[rank].numel() == own.numel():
         return
@@ -97,7 +108,7 @@ def check_blocks(operation: str, blocks: Sequence[Tensor], own: Tensor, rank: in
             raise RuntimeError(_wrong_size(operation, i, own.shape, block.shape))
 
 
-def check_gathered_whole(group: ProcessGroup, output: Tensor, given: Tensor) -> None:
+def check_gathered_whole(group: ProcessGroup, output: Buffer, given: Buffer) -> None:
     """Raises unless the output has room for what all ranks give. Gloo cuts it along its first dimension to see.
 
     Raises:
@@ -125,7 +136,7 @@ def check_gathered_whole(group: ProcessGroup, output: Tensor, given: Tensor) -> 
     raise RuntimeError(_wrong_size("allgather", index, given.shape, (sizes[index], *output.shape[1:])))
 
 
-def check_scattered_whole(group: ProcessGroup, output: Tensor, given: Tensor) -> None:
+def check_scattered_whole(group: ProcessGroup, output: Buffer, given: Buffer) -> None:
     """Raises unless the output has room for this rank's share.
 
     Raises:
@@ -157,7 +168,7 @@ def _sizes(shape: Sequence[int]) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def _wrong_type(operation: str, index: int, expected: Tensor, got: Tensor) -> str:
+def _wrong_type(operation: str, index: int, expected: Buffer, got: Buffer) -> str:
     """Gloo's words for a tensor of a wrong type."""
     return (
         f"ProcessGroupGloo::{operation}: invalid tensor type at index {index} "
@@ -180,12 +191,12 @@ _C_NAMES = {
 }
 
 
-def _options(t: Tensor) -> str:
+def _options(t: Buffer) -> str:
     name = _C_NAMES.get(t.dtype.name, t.dtype.name)
     return f"TensorOptions(dtype={name}, device={t.device}, layout=Strided, …)"
 
 
-def splits(sizes: Sequence[int] | None, t: Tensor, world: int) -> list[int]:
+def splits(sizes: Sequence[int] | None, t: Buffer, world: int) -> list[int]:
     """The rows of a tensor that are for, or from, each rank.
 
     Raises:

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from torchemu.bridge.binding import go
-from torchemu.frontends.numpy.distributed._hooks import Operation, Watcher
-from torchemu.frontends.numpy.distributed._work import Work
+from torchemu.c10d.hooks import Operation, Watcher
+from torchemu.c10d.work import Work
 from torchemu.runtime.waiting import host_time
 
 if TYPE_CHECKING:

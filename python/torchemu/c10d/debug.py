@@ -55,7 +55,7 @@ describe("MismatchError", by=_mismatch)
 
 def _place() -> str:
     """The type of the devices of which this rank has given its groups tensors; "cpu" where it has given none."""
-    from torchemu.frontends.numpy.distributed._membership import groups  # whose errors use this module
+    from torchemu.c10d.membership import groups  # whose errors use this module
 
     served = [group.served for group in groups.get().by_name.values()]
     places = [where.type for rank, where in served if rank is runtime.current() and where is not None]

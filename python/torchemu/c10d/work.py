@@ -8,7 +8,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
-from torchemu.frontends.numpy import futures
+from torchemu.c10d import futures
 from torchemu.runtime.waiting import Looks, milliseconds, picoseconds
 
 FOR_EVER = 1 << 61

@@ -1,4 +1,4 @@
-"""How collectives combine elements."""
+"""Reduce ops say how collectives combine elements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import warnings
 from typing import Any
 
 from torchemu.dtypes import dtype
-from torchemu.frontends.numpy._tensor import Tensor
 
 
 class RedOpType(enum.Enum):
@@ -66,7 +65,7 @@ class ReduceOp:
         return f"ReduceOp({self.op}{factor})"
 
 
-def _make_nccl_premul_sum(factor: float | Tensor) -> ReduceOp:
+def _make_nccl_premul_sum(factor: Any) -> ReduceOp:
     """The reduction that multiplies each rank's elements by its factor, and adds."""
     return ReduceOp(RedOpType.PREMUL_SUM, float(factor))
 

@@ -8,8 +8,13 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from torchemu.frontends.numpy.distributed._registry import BackendType, Plugin, known, register
-from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
+from torchemu.c10d.backend_registry import BackendType, Plugin, known, register
+
+DEFAULT_TIMEOUT = timedelta(minutes=30)
+"""An operation may take so long, but for backend nccl."""
+
+NCCL_TIMEOUT = timedelta(minutes=10)
+"""An operation may take so long with backend nccl."""
 
 BACKENDS = ("ahbm", "nccl", "gloo")
 """The names of the backends that are built in. All are the emulated fabric."""
@@ -176,7 +181,7 @@ def _is_there(name: str) -> bool:
 
 def default_timeout(backend: str) -> timedelta:
     """How long operations of a group may take for which the program does not say it."""
-    return default_pg_nccl_timeout if backend == Backend.NCCL else default_pg_timeout
+    return NCCL_TIMEOUT if backend == Backend.NCCL else DEFAULT_TIMEOUT
 
 
 def checked_timeout(timeout: Any, backend: str) -> timedelta:

@@ -1,4 +1,4 @@
-"""What a rank knows of backends: those that are built in, and those that its program has registered."""
+"""The backends that a rank knows: those that are built in, and those that its program has registered."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ class Plugin(NamedTuple):
     extended_api: bool
 
 
-def _fake(about: Any, options: Any) -> Any:
-    """Makes a group of backend fake."""
-    from torchemu.frontends.numpy.distributed._fake import created
+def _without_fake(about: Any, options: Any) -> Any:
+    raise NotImplementedError("the front end has no backend fake")
 
-    return created(about, options)
+
+BUILT_IN: dict[str, Plugin] = {"FAKE": Plugin(_without_fake, extended_api=True)}
+"""The plugins that every rank knows, by their names in capitals. A front end puts its own in their place."""
 
 
 def _types() -> dict[str, BackendType]:
@@ -80,7 +81,7 @@ class Known:
         }
     )
     types: dict[str, BackendType] = field(default_factory=_types)
-    plugins: dict[str, Plugin] = field(default_factory=lambda: {"FAKE": Plugin(_fake, extended_api=True)})
+    plugins: dict[str, Plugin] = field(default_factory=lambda: dict(BUILT_IN))
 
     def plugin(self, name: str) -> Plugin | None:
         """The registered backend of the name; None without one."""

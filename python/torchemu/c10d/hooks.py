@@ -1,5 +1,5 @@
-"""What is called before and after each operation that a rank issues to a process group: a program's hooks, the check
-for NaN, the flight recorder."""
+"""Watchers are called before and after each operation that a rank issues to a process group: a program's hooks, the
+check for NaN, the flight recorder."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from torchemu.frontends.numpy._tensor import Tensor, isnan
-from torchemu.frontends.numpy.distributed._work import Work
+from torchemu.c10d.work import Work
+from torchemu.runtime.buffer import buffer_of, class_of
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy.distributed._carrier import Carrier
@@ -91,8 +91,8 @@ class Operation:
 
     name: str
     peer: int
-    outs: Sequence[Tensor]
-    ins: Sequence[Tensor]
+    outs: Sequence[Any]
+    ins: Sequence[Any]
     async_op: bool
     number: int
 
@@ -185,7 +185,7 @@ class Hooks:
         start: Callable[[], Work],
         name: str,
         peer: int,
-        tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+        tensors: tuple[Sequence[Any], Sequence[Any]],
         async_op: bool,
     ) -> Work:
         """Starts an operation, and tells everybody before and after.
@@ -307,8 +307,10 @@ class NanCheckHook(Watcher):
             raise RuntimeError("NaN found in input tensor.")
 
 
-def _has_nan(t: Tensor) -> bool:
-    return t.dtype.is_inexact and t.numel() > 0 and bool(isnan(t).any())
+def _has_nan(tensor: Any) -> bool:
+    buffer, tensors = buffer_of(tensor), class_of(tensor)
+    assert buffer is not None and tensors is not None
+    return buffer.dtype.is_inexact and buffer.numel() > 0 and tensors.has_nan(tensor)
 
 
 def check_as_asked_for(group: ProcessGroup) -> None:
