@@ -114,7 +114,7 @@ def test_files_that_cannot_be_written(open_world: OpenWorld, monkeypatch: pytest
 def test_no_files_without_a_name(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     open_world("default")
     monkeypatch.setenv(SIZE, "50")
-    monkeypatch.setattr("torchemu.frontends.numpy.distributed._flight_files._DEFAULT_FILE", str(tmp_path / "rank_"))
+    monkeypatch.setattr("torchemu.c10d.flight_files._DEFAULT_FILE", str(tmp_path / "rank_"))
     failures(4, mismatch)
     assert list(tmp_path.iterdir()) == []
 

@@ -11,7 +11,7 @@ from torchemu.dtypes import dtype
 from torchemu.runtime.buffer import Buffer, Device, buffer_of
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+    from torchemu.c10d.groups import ProcessGroup
 
 
 def check_tensor(value: Any, parameter: str) -> Buffer:

@@ -15,7 +15,7 @@ from torchemu.c10d.work import Work
 from torchemu.runtime.waiting import host_time
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+    from torchemu.c10d.groups import ProcessGroup
 
 _MICROSECOND = 10**6  # picoseconds
 

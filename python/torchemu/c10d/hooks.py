@@ -15,8 +15,8 @@ from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import buffer_of, class_of
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed._carrier import Carrier
-    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+    from torchemu.frontends.numpy.distributed._backend_dispatch import Carrier
+    from torchemu.c10d.groups import ProcessGroup
 
 
 class HookOpName(enum.Enum):

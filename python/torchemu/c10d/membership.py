@@ -13,7 +13,7 @@ from torchemu.errors import MismatchError
 from torchemu.runtime.rank_local import RankLocal
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+    from torchemu.c10d.groups import ProcessGroup
 
 
 @dataclass(frozen=True)

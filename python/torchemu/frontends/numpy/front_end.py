@@ -35,12 +35,12 @@ _MOVED = {
     "torch.distributed._functional_collectives": "distributed._async_tensor.AsyncCollectiveTensor",
     "torch.distributed.distributed_c10d": (
         "distributed._backend_groups.ProcessGroupGloo distributed._backend_groups.ProcessGroupNCCL "
-        "torchemu.c10d.backends distributed._barriers torchemu.c10d.debug distributed._exchanges "
-        "distributed._groups distributed._internals distributed._lifecycle distributed._new_groups.new_group "
-        "distributed._new_groups.new_subgroups distributed._new_groups.shrink_group "
-        "distributed._new_groups.new_subgroups_by_enumeration distributed._new_groups.split_group "
-        "distributed._objects distributed._p2p torchemu.c10d.reduce_op.ReduceOp "
-        "torchemu.c10d.reduce_op.supports_complex distributed._reductions torchemu.c10d.store_base.Store "
+        "torchemu.c10d.backends torchemu.c10d.barriers torchemu.c10d.debug torchemu.c10d.exchanges "
+        "torchemu.c10d.groups torchemu.frontends.numpy.distributed._private_functions torchemu.c10d.lifecycle torchemu.c10d.new_groups.new_group "
+        "torchemu.c10d.new_groups.new_subgroups torchemu.c10d.new_groups.shrink_group "
+        "torchemu.c10d.new_groups.new_subgroups_by_enumeration torchemu.c10d.new_groups.split_group "
+        "torchemu.c10d.objects torchemu.c10d.p2p torchemu.c10d.reduce_op.ReduceOp "
+        "torchemu.c10d.reduce_op.supports_complex torchemu.c10d.reductions torchemu.c10d.store_base.Store "
         "torchemu.c10d.work.Work torchemu.c10d.stores.PrefixStore distributed._options.AllToAllOptions "
         "distributed._options.AllreduceCoalescedOptions distributed._options.AllreduceOptions "
         "distributed._options.BarrierOptions distributed._options.BroadcastOptions "

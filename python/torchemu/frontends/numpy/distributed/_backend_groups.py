@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from torchemu import runtime
 from torchemu.c10d.membership import Membership, common_membership
 from torchemu.c10d.stores import Store
-from torchemu.frontends.numpy.distributed._carrier import checked_place
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+from torchemu.frontends.numpy.distributed._backend_dispatch import checked_place
+from torchemu.c10d.groups import ProcessGroup
 from torchemu.frontends.numpy.distributed._options import BackendOptions
 from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from torchemu.runtime.rank_local import RankLocal

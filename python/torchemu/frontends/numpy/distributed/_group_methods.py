@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from torchemu.c10d.backend_registry import BackendType
     from torchemu.c10d.hooks import Hooks
     from torchemu.c10d.stores import Store
-    from torchemu.frontends.numpy.distributed._carrier import Carrier
-    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+    from torchemu.frontends.numpy.distributed._backend_dispatch import Carrier
+    from torchemu.c10d.groups import ProcessGroup
 
 _NO_TIMEOUT = timedelta()
 
@@ -104,7 +104,7 @@ class GroupMethods:
 
     def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = None) -> Work:
         """allreduce of several tensors."""
-        from torchemu.frontends.numpy.distributed._reductions import coalesced_all_reduce
+        from torchemu.c10d.reductions import coalesced_all_reduce
 
         reduction = _option(opts, "reduceOp", ReduceOp.SUM)
         work = coalesced_all_reduce(list(tensors), reduction, self._self(), True)
@@ -145,7 +145,7 @@ class GroupMethods:
         self, output_lists: Sequence[Sequence[Tensor]], input_list: Sequence[Tensor], opts: Any = None
     ) -> Work:
         """allgather of several tensors: for each rank, a list of what it gives."""
-        from torchemu.frontends.numpy.distributed._exchanges import coalesced_all_gather
+        from torchemu.c10d.exchanges import coalesced_all_gather
 
         lists = [list(block) for block in output_lists]
         work = coalesced_all_gather(lists, list(input_list), self._self(), True)
@@ -294,7 +294,7 @@ class GroupMethods:
 
     def _start_coalescing(self, device: Any = None) -> None:
         """Collects later all_reduce, all_gather_into_tensor or reduce_scatter_tensor calls, for _end_coalescing."""
-        from torchemu.frontends.numpy.distributed._coalescing import begin
+        from torchemu.c10d.coalescing import begin
 
         begin(self._self())
 
@@ -304,7 +304,7 @@ class GroupMethods:
         Raises:
             RuntimeError: there were none, or they do not fit one collective.
         """
-        from torchemu.frontends.numpy.distributed._coalescing import end
+        from torchemu.c10d.coalescing import end
 
         works = end(self._self(), async_ops=True)
         if len(works) != 1:

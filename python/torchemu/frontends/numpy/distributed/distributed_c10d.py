@@ -29,12 +29,12 @@ from torchemu.c10d.work import IllegalWork as _IllegalWork
 from torchemu.c10d.work import Work
 from torchemu.errors import DistStoreError
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
-from torchemu.frontends.numpy.distributed._barriers import barrier, monitored_barrier
-from torchemu.frontends.numpy.distributed._coalescing import CoalescingManager as _CoalescingManager
-from torchemu.frontends.numpy.distributed._coalescing import _coalescing_manager
-from torchemu.frontends.numpy.distributed._estimates import TimeEstimator as _TimeEstimator
-from torchemu.frontends.numpy.distributed._estimates import _time_estimator
-from torchemu.frontends.numpy.distributed._exchanges import (
+from torchemu.c10d.barriers import barrier, monitored_barrier
+from torchemu.c10d.coalescing import CoalescingManager as _CoalescingManager
+from torchemu.c10d.coalescing import _coalescing_manager
+from torchemu.c10d.estimates import TimeEstimator as _TimeEstimator
+from torchemu.c10d.estimates import _time_estimator
+from torchemu.c10d.exchanges import (
     all_gather,
     all_gather_coalesced,
     all_gather_into_tensor,
@@ -47,7 +47,7 @@ from torchemu.frontends.numpy.distributed._exchanges import (
     gather_single,
     scatter,
 )
-from torchemu.frontends.numpy.distributed._groups import (
+from torchemu.c10d.groups import (
     GroupMember,
     ProcessGroup,
     get_backend,
@@ -62,12 +62,12 @@ from torchemu.frontends.numpy.distributed._groups import (
     group,
     resolved,
 )
-from torchemu.frontends.numpy.distributed._groups import default_group as _get_default_group
-from torchemu.frontends.numpy.distributed._groups import find_by_name as _resolve_process_group
-from torchemu.frontends.numpy.distributed._groups import get_world_size as _get_group_size
-from torchemu.frontends.numpy.distributed._groups import is_outside as _rank_not_in_group
-from torchemu.frontends.numpy.distributed._groups import warn_outsider as _warn_not_in_group
-from torchemu.frontends.numpy.distributed._internals import (
+from torchemu.c10d.groups import default_group as _get_default_group
+from torchemu.c10d.groups import find_by_name as _resolve_process_group
+from torchemu.c10d.groups import get_world_size as _get_group_size
+from torchemu.c10d.groups import is_outside as _rank_not_in_group
+from torchemu.c10d.groups import warn_outsider as _warn_not_in_group
+from torchemu.frontends.numpy.distributed._private_functions import (
     _DEFAULT_FIRST_BUCKET_BYTES,
     _broadcast_coalesced,
     _canonicalize_group_rank,
@@ -82,11 +82,11 @@ from torchemu.frontends.numpy.distributed._internals import (
     _object_to_tensor,
     _tensor_to_object,
 )
-from torchemu.frontends.numpy.distributed._lifecycle import abort_process_group as _abort_process_group
-from torchemu.frontends.numpy.distributed._lifecycle import default_store as _get_default_store
-from torchemu.frontends.numpy.distributed._lifecycle import destroy_process_group, init_process_group, is_initialized
+from torchemu.c10d.lifecycle import abort_process_group as _abort_process_group
+from torchemu.c10d.lifecycle import default_store as _get_default_store
+from torchemu.c10d.lifecycle import destroy_process_group, init_process_group, is_initialized
 from torchemu.frontends.numpy.distributed._missing import GroupName
-from torchemu.frontends.numpy.distributed._new_groups import (
+from torchemu.c10d.new_groups import (
     SHRINK_ABORT,
     SHRINK_DEFAULT,
     new_group,
@@ -95,7 +95,7 @@ from torchemu.frontends.numpy.distributed._new_groups import (
     shrink_group,
     split_group,
 )
-from torchemu.frontends.numpy.distributed._objects import (
+from torchemu.c10d.objects import (
     all_gather_object,
     broadcast_object_list,
     gather_object,
@@ -115,8 +115,8 @@ from torchemu.frontends.numpy.distributed._options import (
     ReduceScatterOptions,
     ScatterOptions,
 )
-from torchemu.frontends.numpy.distributed._p2p import P2POp, batch_isend_irecv, irecv, isend, recv, send
-from torchemu.frontends.numpy.distributed._reductions import (
+from torchemu.c10d.p2p import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from torchemu.c10d.reductions import (
     all_reduce,
     all_reduce_coalesced,
     reduce,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from torchemu.frontends.numpy._tensor.creation import ones, zeros
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-from torchemu.frontends.numpy.distributed._reductions import all_reduce
+from torchemu.c10d.groups import ProcessGroup
+from torchemu.c10d.reductions import all_reduce
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from torchemu.c10d.reduce_op import ReduceOp
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import _gradients
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup, get_group_rank, resolved
+from torchemu.c10d.groups import ProcessGroup, get_group_rank, resolved
 
 __all__ = [
     "all_gather",

@@ -23,7 +23,7 @@ from torchemu.frontends.numpy.distributed import (
     all_reduce,
     broadcast,
 )
-from torchemu.frontends.numpy.distributed._groups import resolved
+from torchemu.c10d.groups import resolved
 from torchemu.frontends.numpy.distributed._missing import BuiltinCommHookType
 from torchemu.frontends.numpy.distributed.algorithms.ddp_comm_hooks.default_hooks import (
     allreduce_hook,

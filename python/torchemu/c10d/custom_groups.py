@@ -10,7 +10,7 @@ from torchemu import runtime
 from torchemu.c10d.backend_registry import known
 from torchemu.c10d.backends import BackendConfig
 from torchemu.c10d.membership import Membership, shared_membership
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+from torchemu.c10d.groups import ProcessGroup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

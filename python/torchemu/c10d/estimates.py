@@ -10,7 +10,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.checks import refuse_shards
 from torchemu.c10d.hooks import set_estimator
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup, resolved
+from torchemu.c10d.groups import ProcessGroup, resolved
 from torchemu.runtime.waiting import MICROSECOND
 
 

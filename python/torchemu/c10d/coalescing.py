@@ -10,9 +10,9 @@ from typing import Any
 from torchemu.c10d.checks import refuse_shards
 from torchemu.c10d.work import IllegalWork, Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._blocks import repeated
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup, resolved
-from torchemu.frontends.numpy.distributed._issue import issue
+from torchemu.c10d.blocks import repeated
+from torchemu.c10d.groups import ProcessGroup, resolved
+from torchemu.c10d.issue import issue
 
 _COLLECTIVES = {
     "all_reduce": "all_reduce",

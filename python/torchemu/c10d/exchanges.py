@@ -16,10 +16,10 @@ from torchemu.c10d.checks import (
 )
 from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._blocks import Blocks, blocks, cut
-from torchemu.frontends.numpy.distributed._collective import Collective
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-from torchemu.frontends.numpy.distributed._issue import warn_of_coalesced
+from torchemu.c10d.blocks import Blocks, blocks, cut
+from torchemu.c10d.collective import Collective
+from torchemu.c10d.groups import ProcessGroup
+from torchemu.c10d.issue import warn_of_coalesced
 
 BROADCAST = Collective("broadcast", "broadcast")
 ALL_GATHER = Collective("all_gather", "all_gather")

@@ -10,8 +10,8 @@ from typing import Any
 from torchemu import runtime
 from torchemu.c10d import backends as _backends
 from torchemu.c10d.membership import groups, shared_membership
-from torchemu.frontends.numpy.distributed import _plugged
-from torchemu.frontends.numpy.distributed._groups import (
+from torchemu.c10d import custom_groups as _plugged
+from torchemu.c10d.groups import (
     NON_GROUP_MEMBER,
     ProcessGroup,
     default_group,
@@ -21,7 +21,7 @@ from torchemu.frontends.numpy.distributed._groups import (
     resolved,
     set_default,
 )
-from torchemu.frontends.numpy.distributed._lifecycle import default_store
+from torchemu.c10d.lifecycle import default_store
 
 SHRINK_DEFAULT = 0
 """shrink_group leaves alone what was issued to the old group."""

@@ -14,8 +14,8 @@ from torchemu.c10d.membership import groups
 from torchemu.c10d.stores import Store
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._tensor import Tensor, cat, tensor
-from torchemu.frontends.numpy.distributed._exchanges import broadcast
-from torchemu.frontends.numpy.distributed._groups import (
+from torchemu.c10d.exchanges import broadcast
+from torchemu.c10d.groups import (
     ProcessGroup,
     find_by_name,
     get_backend,

@@ -19,7 +19,7 @@ from torchemu.runtime.waiting import host_time, milliseconds
 
 if TYPE_CHECKING:
     from torchemu.c10d.work import Work
-    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+    from torchemu.c10d.groups import ProcessGroup
 
 VERSION = "2.10"
 """Of the schema: PyTorch 2.11's."""

@@ -10,7 +10,7 @@ from torchemu.c10d.checks import check_place, check_tensor, refuse_shards
 from torchemu.c10d.hooks import batched
 from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._groups import (
+from torchemu.c10d.groups import (
     ProcessGroup,
     default_group,
     get_global_rank,
@@ -20,7 +20,7 @@ from torchemu.frontends.numpy.distributed._groups import (
     is_outside,
     member,
 )
-from torchemu.frontends.numpy.distributed._issue import NotIssued
+from torchemu.c10d.issue import NotIssued
 
 _ANY_SOURCE = -1
 

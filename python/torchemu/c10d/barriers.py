@@ -13,9 +13,9 @@ from torchemu.c10d import backends as _backends
 from torchemu.c10d.work import Work, wait_on_host
 from torchemu.frontends.numpy import ahbm
 from torchemu.frontends.numpy._tensor import Tensor, empty
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup, member
-from torchemu.frontends.numpy.distributed._issue import issue
-from torchemu.frontends.numpy.distributed._p2p import post
+from torchemu.c10d.groups import ProcessGroup, member
+from torchemu.c10d.issue import issue
+from torchemu.c10d.p2p import post
 from torchemu.runtime.waiting import MICROSECOND, host_time, milliseconds, picoseconds
 
 _BARRIER = "barrier|all_reduce|max|0"

@@ -8,10 +8,10 @@ from torchemu.c10d.checks import check_blocks, check_list, check_scattered_whole
 from torchemu.c10d.reduce_op import RedOpType, ReduceOp, core_name
 from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._blocks import Blocks, blocks
-from torchemu.frontends.numpy.distributed._collective import Collective
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup
-from torchemu.frontends.numpy.distributed._issue import warn_of_coalesced
+from torchemu.c10d.blocks import Blocks, blocks
+from torchemu.c10d.collective import Collective
+from torchemu.c10d.groups import ProcessGroup
+from torchemu.c10d.issue import warn_of_coalesced
 
 ALL_REDUCE = Collective("all_reduce", "all_reduce", takes_shards=True)
 ALL_REDUCE_COALESCED = Collective("all_reduce_coalesced", "all_reduce")

@@ -16,9 +16,9 @@ from torchemu.c10d.checks import (
 )
 from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._blocks import Blocks
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.frontends.numpy.distributed._issue import issue
+from torchemu.c10d.blocks import Blocks
+from torchemu.c10d.groups import ProcessGroup, group_rank_of, member
+from torchemu.c10d.issue import issue
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.hooks import check_as_asked_for, detach
 from torchemu.errors import DeadlockError, DistBackendError, MismatchError
-from torchemu.frontends.numpy.distributed._flight_recorder import FlightRecorder
+from torchemu.c10d.flight_recorder import FlightRecorder
 from torchemu.runtime.rank_local import RankLocal
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+    from torchemu.c10d.groups import ProcessGroup
     from torchemu.runtime.tasks import Failure, Tasks
 
 DEFAULT_SIZE = 2000

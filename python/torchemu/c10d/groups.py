@@ -17,16 +17,16 @@ from torchemu.c10d.hooks import Hooks
 from torchemu.c10d.membership import Membership, groups
 from torchemu.c10d.work import FOR_EVER
 from torchemu.frontends.numpy._device import ACCELERATORS, CPU, device
-from torchemu.frontends.numpy.distributed import _flight_files
+from torchemu.c10d import flight_files as _flight_files
 from torchemu.frontends.numpy.distributed._backend_methods import BackendMethods
-from torchemu.frontends.numpy.distributed._carrier import Carrier, checked_place
+from torchemu.frontends.numpy.distributed._backend_dispatch import Carrier, checked_place
 from torchemu.frontends.numpy.distributed._group_methods import GroupMethods
 from torchemu.runtime.waiting import picoseconds
 
 if TYPE_CHECKING:
     from torchemu.c10d.stores import Store
     from torchemu.frontends.numpy._tensor import Tensor
-    from torchemu.frontends.numpy.distributed._coalescing import Collected
+    from torchemu.c10d.coalescing import Collected
 
 NON_GROUP_MEMBER = -100
 """What new_group returns to a rank that is not in the group."""
@@ -191,7 +191,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
         if self._place is not None and self.store is not None:
             return self.store
         from torchemu.c10d.stores import PrefixStore
-        from torchemu.frontends.numpy.distributed._lifecycle import default_store
+        from torchemu.c10d.lifecycle import default_store
 
         return PrefixStore(self.group_name, default_store())
 

@@ -12,8 +12,8 @@ from torchemu.bridge.handles import Handle
 from torchemu.c10d.hooks import is_known
 from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed._blocks import text_of
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+from torchemu.c10d.blocks import text_of
+from torchemu.c10d.groups import ProcessGroup
 
 
 def issue(

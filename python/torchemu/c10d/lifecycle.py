@@ -11,8 +11,8 @@ from torchemu.c10d import backends as _backends
 from torchemu.c10d.membership import Membership, groups, shared_membership
 from torchemu.c10d.rendezvous import rendezvous
 from torchemu.c10d.stores import FileStore, PrefixStore, Store
-from torchemu.frontends.numpy.distributed import _plugged
-from torchemu.frontends.numpy.distributed._groups import (
+from torchemu.c10d import custom_groups as _plugged
+from torchemu.c10d.groups import (
     ProcessGroup,
     current_default,
     default_group,

@@ -13,10 +13,10 @@ from torchemu.c10d.checks import refuse_shards
 from torchemu.frontends.numpy import ahbm
 from torchemu.frontends.numpy._device import CPU
 from torchemu.frontends.numpy._tensor import Tensor, tensor, zeros
-from torchemu.frontends.numpy.distributed._exchanges import check_gather_list
-from torchemu.frontends.numpy.distributed._groups import ProcessGroup, group_rank_of, member
-from torchemu.frontends.numpy.distributed._issue import finish
-from torchemu.frontends.numpy.distributed._p2p import recv, send
+from torchemu.c10d.exchanges import check_gather_list
+from torchemu.c10d.groups import ProcessGroup, group_rank_of, member
+from torchemu.c10d.issue import finish
+from torchemu.c10d.p2p import recv, send
 
 
 def all_gather_object(

@@ -25,7 +25,7 @@ from torchemu.frontends.numpy.distributed._options import (
 )
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed._groups import ProcessGroup
+    from torchemu.c10d.groups import ProcessGroup
 
 
 @dataclass(frozen=True)
