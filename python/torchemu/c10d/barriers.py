@@ -1,4 +1,4 @@
-"""Barriers: what ranks do to be at one place at one time."""
+"""Barriers bring ranks to one place at one time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import warnings
 from datetime import timedelta
 from typing import Any
 
-from torchemu import runtime
+from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
-from torchemu.c10d import backends as _backends
-from torchemu.c10d.work import Work, wait_on_host
-from torchemu.frontends.numpy import ahbm
-from torchemu.frontends.numpy._tensor import Tensor, empty
-from torchemu.c10d.groups import ProcessGroup, member
+from torchemu.c10d import backends
+from torchemu.c10d.groups import Group, member
 from torchemu.c10d.issue import issue
 from torchemu.c10d.p2p import post
+from torchemu.c10d.work import Work, wait_on_host
 from torchemu.runtime.waiting import MICROSECOND, host_time, milliseconds, picoseconds
 
 _BARRIER = "barrier|all_reduce|max|0"
@@ -23,7 +21,7 @@ _BARRIER = "barrier|all_reduce|max|0"
 
 
 def barrier(
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
     device_ids: list[int] | None = None,
     timeout: timedelta | None = None,
@@ -47,12 +45,12 @@ def barrier(
     if device_ids is not None and not isinstance(device_ids, list):
         raise TypeError("Invalid function argument: device_ids type should be List[int]")
     if timeout is not None:
-        _backends.checked_timeout(timeout, ranks.backend)
+        backends.checked_timeout(timeout, ranks.backend)
     if ranks.sharded:
         runtime.current().wait_for_all()  # one host is all of the ranks
         return None
-    if ranks.carrier is not None:
-        return ranks.carrier.collective(_BARRIER, [], [], async_op)
+    if ranks.delegate is not None:
+        return ranks.delegate.collective(_BARRIER, [], [], async_op)
     token = [_token(ranks)]
     work = issue(ranks, _BARRIER, (token, token), True, [], on_host=True)
     assert work is not None
@@ -63,14 +61,19 @@ def barrier(
     return None
 
 
-def _token(group: ProcessGroup) -> Tensor:
+def _token(group: Group) -> Any:
     if group.token is None:
-        group.token = empty(1, dtype="uint8", device=ahbm.own_device())
+        group.token = _nothing(group)
     return group.token
 
 
+def _nothing(group: Group) -> Any:
+    """Makes a tensor whose element means nothing."""
+    return group.tensors.empty((1,), dtypes.uint8)
+
+
 def monitored_barrier(
-    group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    group: Group | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
     """A barrier in which rank 0 of the group says who has not come in time.
 
@@ -88,7 +91,7 @@ def monitored_barrier(
     ranks = member(group, "monitored_barrier")
     if ranks is None:
         return
-    if ranks.backend == _backends.Backend.NCCL or ranks.carrier is not None:
+    if ranks.backend == backends.Backend.NCCL or ranks.delegate is not None:
         raise ValueError("monitored_barrier is only implemented for GLOO backend.")
     limit = _limit(timeout, ranks)
     if ranks.sharded:
@@ -108,7 +111,7 @@ def _finish_earlier() -> None:
     context.wait(Handle(go.StreamRecord(context.stream)).number)
 
 
-def _limit(timeout: Any, group: ProcessGroup) -> timedelta:
+def _limit(timeout: Any, group: Group) -> timedelta:
     if timeout is None:
         return group.timeout
     if isinstance(timeout, float):
@@ -118,15 +121,15 @@ def _limit(timeout: Any, group: ProcessGroup) -> timedelta:
             stacklevel=3,
         )
         return timedelta(seconds=timeout)
-    return _backends.checked_timeout(timeout, group.backend)
+    return backends.checked_timeout(timeout, group.backend)
 
 
-def _tags(group: ProcessGroup) -> tuple[int, int]:
+def _tags(group: Group) -> tuple[int, int]:
     """Those of the messages to rank 0 and from it. No message of a program has a negative tag."""
     return -2 * group.monitored, -2 * group.monitored - 1
 
 
-def _report(group: ProcessGroup) -> None:
+def _report(group: Group) -> None:
     """Tells rank 0 that this one has come, and waits until rank 0 says that all have."""
     arrived, released = _tags(group)
     try:
@@ -139,9 +142,9 @@ def _report(group: ProcessGroup) -> None:
         ) from error
 
 
-def _message(group: ProcessGroup, sending: bool, peer: int, tag: int) -> Handle:
+def _message(group: Group, sending: bool, peer: int, tag: int) -> Handle:
     """One side of a message that says nothing but that it is there. The group's watchdog does not look after it."""
-    token = empty(1, dtype="uint8", device=ahbm.own_device())
+    token = _nothing(group)
     group.watch(0)
     try:
         return Handle(post(group, sending, peer, tag, token))
@@ -159,7 +162,7 @@ def _wait(message: Handle, limit: timedelta, what: str) -> None:
         raise
 
 
-def _watch(group: ProcessGroup, limit: timedelta, wait_all_ranks: bool) -> None:
+def _watch(group: Group, limit: timedelta, wait_all_ranks: bool) -> None:
     """Waits until all ranks have told that they have come, and says so to them."""
     arrived, released = _tags(group)
     others = range(1, group.size())

@@ -11,7 +11,7 @@ from torchemu.dtypes import dtype
 from torchemu.runtime.buffer import Buffer, Device, buffer_of
 
 if TYPE_CHECKING:
-    from torchemu.c10d.groups import ProcessGroup
+    from torchemu.c10d.groups import Group
 
 
 def check_tensor(value: Any, parameter: str) -> Buffer:
@@ -57,7 +57,7 @@ def check_dtypes(tensors: Iterable[Buffer]) -> None:
             raise ValueError(f"Invalid usage of tensors with different dtypesFound {first} and  {t.dtype}")
 
 
-def check_place(group: ProcessGroup, parameter: str, tensors: Sequence[Buffer]) -> None:
+def check_place(group: Group, parameter: str, tensors: Sequence[Buffer]) -> None:
     """Raises unless the tensors are of the group's World, and this rank's: on its device or in its host's memory.
 
     Raises:
@@ -74,7 +74,7 @@ def check_place(group: ProcessGroup, parameter: str, tensors: Sequence[Buffer]) 
             _check_device(group, parameter, t.device)
 
 
-def _check_device(group: ProcessGroup, parameter: str, where: Device) -> None:
+def _check_device(group: Group, parameter: str, where: Device) -> None:
     context = runtime.current()
     own = context.rank - (context.node.start if context.node is not None else 0)
     if not ((where.is_sip and group.takes_devices) or (where.is_host and group.takes_hosts)):
@@ -87,28 +87,29 @@ def _check_device(group: ProcessGroup, parameter: str, where: Device) -> None:
     group.served = (context, where)
 
 
-def refuse_shards(group: ProcessGroup, operation: str) -> None:
+def refuse_shards(group: Group, operation: str) -> None:
     """Raises NotImplementedError for the group of a single worker's shards."""
     if group.sharded:
         raise NotImplementedError(f"{operation} over the shards of a single worker is not supported")
 
 
-def check_root(group: ProcessGroup, operation: str, root: int) -> None:
+def check_root(group: Group, operation: str, root: int) -> None:
     """Raises RuntimeError unless the group rank exists."""
     if not 0 <= root < group.size():
         raise RuntimeError(f"ProcessGroupGloo::{operation}: invalid root rank: {root}")
 
 
-def check_blocks(operation: str, blocks: Sequence[Buffer], own: Buffer, rank: int) -> None:
+def check_blocks(operation: str, blocks: Sequence[Any], own: Any, rank: int) -> None:
     """Raises RuntimeError unless this rank's block has as many elements as its own tensor. Other blocks may differ."""
-    if blocks[rank].numel() == own.numel():
+    mine = buffer_of(own)
+    if buffer_of(blocks[rank]).numel() == mine.numel():
         return
-    for i, block in enumerate(blocks):
-        if block.numel() != own.numel():
-            raise RuntimeError(_wrong_size(operation, i, own.shape, block.shape))
+    for i, block in enumerate(map(buffer_of, blocks)):
+        if block.numel() != mine.numel():
+            raise RuntimeError(_wrong_size(operation, i, mine.shape, block.shape))
 
 
-def check_gathered_whole(group: ProcessGroup, output: Buffer, given: Buffer) -> None:
+def check_gathered_whole(group: Group, output: Buffer, given: Buffer) -> None:
     """Raises unless the output has room for what all ranks give. Gloo cuts it along its first dimension to see.
 
     Raises:
@@ -136,7 +137,7 @@ def check_gathered_whole(group: ProcessGroup, output: Buffer, given: Buffer) -> 
     raise RuntimeError(_wrong_size("allgather", index, given.shape, (sizes[index], *output.shape[1:])))
 
 
-def check_scattered_whole(group: ProcessGroup, output: Buffer, given: Buffer) -> None:
+def check_scattered_whole(group: Group, output: Buffer, given: Buffer) -> None:
     """Raises unless the output has room for this rank's share.
 
     Raises:

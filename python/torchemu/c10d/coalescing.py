@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchemu.c10d.checks import refuse_shards
-from torchemu.c10d.work import IllegalWork, Work
-from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.c10d.blocks import repeated
-from torchemu.c10d.groups import ProcessGroup, resolved
+from torchemu.c10d.checks import refuse_shards
+from torchemu.c10d.groups import Group, resolved
 from torchemu.c10d.issue import issue
+from torchemu.c10d.work import IllegalWork, Work
+from torchemu.runtime.buffer import buffer_of
 
 _COLLECTIVES = {
     "all_reduce": "all_reduce",
@@ -25,26 +25,26 @@ _COLLECTIVES = {
 class _Call:
     name: str
     op: str
-    output: Tensor
-    given: Tensor
+    output: Any
+    given: Any
 
     def fits(self, other: _Call) -> bool:
         """Whether both can be one collective."""
-        return self.op == other.op and self.output.dtype is other.output.dtype
+        return self.op == other.op and buffer_of(self.output).dtype is buffer_of(other.output).dtype
 
     def is_simple(self) -> bool:
         """Whether the blocks of its tensors lie one after another in memory."""
-        return self.output.is_contiguous() and self.given.is_contiguous()
+        return all(buffer_of(tensor).is_contiguous() for tensor in (self.output, self.given))
 
 
 class Collected:
     """The collectives that a program called inside a coalescing manager."""
 
-    def __init__(self, group: ProcessGroup) -> None:
+    def __init__(self, group: Group) -> None:
         self._group = group
         self._calls: list[_Call] = []
 
-    def add(self, name: str, op: str, async_op: bool, output: Tensor, given: Tensor) -> Work | None:
+    def add(self, name: str, op: str, async_op: bool, output: Any, given: Any) -> Work | None:
         """Notes a call. What it returns is no use before the manager ends."""
         call = _Call(name, op, output, given)
         if self._calls and self._calls[0].name != name:
@@ -70,11 +70,11 @@ class Collected:
         return batches
 
 
-def _issue(group: ProcessGroup, calls: list[_Call], async_ops: bool) -> Work | None:
+def _issue(group: Group, calls: list[_Call], async_ops: bool) -> Work | None:
     name, collective = calls[0].name, _COLLECTIVES[calls[0].name]
     outputs = [c.output for c in calls]
-    outs: Sequence[Tensor] = outputs
-    ins: Sequence[Tensor] = [c.given for c in calls]
+    outs: Sequence[Any] = outputs
+    ins: Sequence[Any] = [c.given for c in calls]
     if len(calls) > 1:
         name += "_coalesced"
         if collective == "all_gather":
@@ -107,7 +107,7 @@ class CoalescingManager:
 
 @contextlib.contextmanager
 def _coalescing_manager(
-    group: ProcessGroup | None = None, device: Any = None, async_ops: bool = False
+    group: Group | None = None, device: Any = None, async_ops: bool = False
 ) -> Iterator[CoalescingManager]:
     """Collects the all_reduce, all_gather_into_tensor or reduce_scatter_tensor calls of its block, and issues them in
     one go at its end. Other collectives are issued as usual.
@@ -133,7 +133,7 @@ def _coalescing_manager(
         manager.append(work)
 
 
-def begin(group: ProcessGroup) -> None:
+def begin(group: Group) -> None:
     """Collects what the rank calls from now on.
 
     Raises:
@@ -144,7 +144,7 @@ def begin(group: ProcessGroup) -> None:
     group.coalescing = Collected(group)
 
 
-def end(group: ProcessGroup, async_ops: bool) -> list[Work]:
+def end(group: Group, async_ops: bool) -> list[Work]:
     """Issues what was collected, and returns the works, if it is to be asynchronous.
 
     Raises:

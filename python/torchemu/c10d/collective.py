@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from torchemu.c10d.blocks import Blocks
 from torchemu.c10d.checks import (
     check_dtypes,
     check_place,
@@ -14,11 +15,10 @@ from torchemu.c10d.checks import (
     check_tensor,
     refuse_shards,
 )
-from torchemu.c10d.work import Work
-from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.c10d.blocks import Blocks
-from torchemu.c10d.groups import ProcessGroup, group_rank_of, member
+from torchemu.c10d.groups import Group, group_rank_of, member
 from torchemu.c10d.issue import issue
+from torchemu.c10d.work import Work
+from torchemu.runtime.buffer import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Collective:
     mixed: bool = False
     takes_shards: bool = False
 
-    def entered(self, group: ProcessGroup | None, **given: Tensor | Blocks) -> ProcessGroup | None:
+    def entered(self, group: Group | None, **given: Any) -> Group | None:
         """The group in which the rank calls it, with what it gives and receives, by the names of the parameters; None,
         after a warning, on a rank that is not in the group.
 
@@ -59,7 +59,7 @@ class Collective:
             check_place(ranks, parameter, tensors)
         return ranks
 
-    def root(self, ranks: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+    def root(self, ranks: Group, global_rank: int | None, group_rank: int | None) -> int:
         """The group rank of the root, which a call names in one of two ways.
 
         Raises:
@@ -72,8 +72,8 @@ class Collective:
 
     def issue(
         self,
-        ranks: ProcessGroup,
-        tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+        ranks: Group,
+        tensors: tuple[Sequence[Any], Sequence[Any]],
         async_op: bool,
         outputs: list[Any],
         op: str = "",
@@ -92,9 +92,6 @@ class Collective:
         return issue(ranks, f"{self.name}|{self.kind}|{op}|{root}", tensors, async_op, outputs)
 
 
-def _different(value: Tensor | Blocks, parameter: str) -> Sequence[Tensor]:
-    """What there is to look at. Raises TypeError for what is no tensor."""
-    if isinstance(value, Blocks):
-        return value.different
-    check_tensor(value, parameter)
-    return (value,)
+def _different(value: Any, parameter: str) -> Sequence[Buffer]:
+    """Returns the buffers that there are to look at. Raises TypeError for what is no tensor."""
+    return value.different if isinstance(value, Blocks) else (check_tensor(value, parameter),)

@@ -15,7 +15,7 @@ from torchemu.c10d.work import Work
 from torchemu.runtime.waiting import host_time
 
 if TYPE_CHECKING:
-    from torchemu.c10d.groups import ProcessGroup
+    from torchemu.c10d.groups import Group
 
 _MICROSECOND = 10**6  # picoseconds
 
@@ -101,7 +101,7 @@ class Completion(Watcher):
         self._hook = hook
         self._pending: deque[tuple[OpType, datetime, Work]] = deque()
 
-    def before(self, group: ProcessGroup, operation: Operation) -> None:
+    def before(self, group: Group, operation: Operation) -> None:
         """Tells of those that have ended."""
         while self._pending and go.IsDone(self._pending[0][2]._event.number):
             self._tell()

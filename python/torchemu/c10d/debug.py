@@ -86,7 +86,9 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int = 3600) -> None:  # 
         skip: how often a rank passes this place before.
         timeout_s: means nothing here: while one rank is in the debugger no time passes.
     """
-    from torchemu.frontends.numpy.distributed import barrier, get_rank
+
+    from torchemu.c10d.barriers import barrier
+    from torchemu.c10d.groups import get_rank
 
     caller = sys._getframe(1)
     place = caller.f_code.co_filename, caller.f_lineno

@@ -9,8 +9,8 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.checks import refuse_shards
+from torchemu.c10d.groups import Group, resolved
 from torchemu.c10d.hooks import set_estimator
-from torchemu.c10d.groups import ProcessGroup, resolved
 from torchemu.runtime.waiting import MICROSECOND
 
 
@@ -25,11 +25,11 @@ class TimeEstimator:
         self.estimated_time: float | None = None
         self._total = 0
 
-    def collective(self, group: ProcessGroup, call: str, outs: str, ins: str) -> None:
+    def collective(self, group: Group, call: str, outs: str, ins: str) -> None:
         """Adds a collective, simulated on a fabric of its own."""
         self._total += go.Estimate(group.handle, runtime.current().rank, call, outs, ins)
 
-    def message(self, group: ProcessGroup, sending: bool, peer: int, nbytes: int) -> None:
+    def message(self, group: Group, sending: bool, peer: int, nbytes: int) -> None:
         """Adds a message. One from anybody is taken to come from the next rank."""
         me = group.rank()
         other = peer if peer >= 0 else (me + 1) % group.size()
@@ -42,7 +42,7 @@ class TimeEstimator:
 
 
 @contextlib.contextmanager
-def _time_estimator(group: ProcessGroup | None = None, device: Any = None) -> Iterator[TimeEstimator]:
+def _time_estimator(group: Group | None = None, device: Any = None) -> Iterator[TimeEstimator]:
     """Works out how long the collectives and messages of its block would take on a fabric that has nothing else to do,
     each begun by all ranks at once. They are not issued, so one rank alone may do this; tensors stay as they are.
 
@@ -55,7 +55,7 @@ def _time_estimator(group: ProcessGroup | None = None, device: Any = None) -> It
     """
     ranks = resolved(group)
     refuse_shards(ranks, "_time_estimator")
-    if ranks.carrier is not None:
+    if ranks.delegate is not None:
         raise NotImplementedError(
             f"collective time estimator is not supported in the current version of backend {ranks.backend}"
         )

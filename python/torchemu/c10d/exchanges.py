@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d.blocks import Blocks, blocks, cut
 from torchemu.c10d.checks import (
     check_blocks,
     check_dtypes,
@@ -14,12 +16,11 @@ from torchemu.c10d.checks import (
     check_place,
     check_tensor,
 )
-from torchemu.c10d.work import Work
-from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.c10d.blocks import Blocks, blocks, cut
 from torchemu.c10d.collective import Collective
-from torchemu.c10d.groups import ProcessGroup
+from torchemu.c10d.groups import Group
 from torchemu.c10d.issue import warn_of_coalesced
+from torchemu.c10d.work import Work
+from torchemu.runtime.buffer import buffer_of
 
 BROADCAST = Collective("broadcast", "broadcast")
 ALL_GATHER = Collective("all_gather", "all_gather")
@@ -33,9 +34,9 @@ ALL_TO_ALL_SINGLE = Collective("all_to_all_single", "all_to_all")
 
 
 def broadcast(
-    tensor: Tensor,
+    tensor: Any,
     src: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
@@ -61,9 +62,7 @@ def broadcast(
     return BROADCAST.issue(ranks, (one, one if ranks.rank() == root else []), async_op, one, root=root)
 
 
-def all_gather(
-    tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
-) -> Work | None:
+def all_gather(tensor_list: list[Any], tensor: Any, group: Group | None = None, async_op: bool = False) -> Work | None:
     """Fills the list, on every rank, with all ranks' tensors.
 
     Args:
@@ -85,7 +84,7 @@ def all_gather(
     return ALL_GATHER.issue(ranks, (gathered, [tensor]), async_op, tensor_list)
 
 
-def _check_gathered(group: ProcessGroup, operation: str, gathered: list[Tensor], own: Tensor) -> None:
+def _check_gathered(group: Group, operation: str, gathered: list[Any], own: Any) -> None:
     if len(gathered) != group.size():
         raise RuntimeError(
             f"ProcessGroupGloo::{operation}: invalid output tensor list at index 0 "
@@ -95,7 +94,7 @@ def _check_gathered(group: ProcessGroup, operation: str, gathered: list[Tensor],
 
 
 def all_gather_into_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+    output_tensor: Any, input_tensor: Any, group: Group | None = None, async_op: bool = False
 ) -> Work | None:
     """Fills output_tensor, on every rank, with all ranks' input_tensor, in rank order: one after another along the
     first dimension, or stacked, as its shape says.
@@ -113,7 +112,7 @@ def all_gather_into_tensor(
         return None
     if ranks.sharded:
         return _all_gather_shards(ranks, output_tensor, input_tensor, async_op)
-    check_gathered_whole(ranks, output_tensor, input_tensor)
+    check_gathered_whole(ranks, buffer_of(output_tensor), buffer_of(input_tensor))
     if ranks.coalescing is not None:
         return ranks.coalescing.add("all_gather_into_tensor", "", async_op, output_tensor, input_tensor)
     outs = [output_tensor]
@@ -124,17 +123,18 @@ all_gather_single = all_gather_into_tensor
 """What newer versions of PyTorch call it."""
 
 
-def _all_gather_shards(group: ProcessGroup, output: Tensor, given: Tensor, async_op: bool) -> Work | None:
+def _all_gather_shards(group: Group, output: Any, given: Any, async_op: bool) -> Work | None:
     context = runtime.current()
     site = context.world.site()
-    handle = go.AllGatherShards(group.handle, context.stream, site, async_op, output._handle, given._handle)
+    handles = buffer_of(output).core_handle, buffer_of(given).core_handle
+    handle = go.AllGatherShards(group.handle, context.stream, site, async_op, *handles)
     return Work(handle, [output]) if async_op else None
 
 
 def all_gather_coalesced(
-    output_tensor_lists: list[list[Tensor]],
-    input_tensor_list: list[Tensor],
-    group: ProcessGroup | None = None,
+    output_tensor_lists: list[list[Any]],
+    input_tensor_list: list[Any],
+    group: Group | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """all_gather of several tensors of one dtype in one go. Deprecated, and warns of it.
@@ -152,7 +152,7 @@ def all_gather_coalesced(
 
 
 def coalesced_all_gather(
-    output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: ProcessGroup | None, async_op: bool
+    output_tensor_lists: list[list[Any]], input_tensor_list: list[Any], group: Group | None, async_op: bool
 ) -> Work | None:
     """all_gather_coalesced without the warning."""
     check_list(input_tensor_list, "input_tensor_list")
@@ -168,10 +168,10 @@ def coalesced_all_gather(
 
 
 def gather(
-    tensor: Tensor,
-    gather_list: list[Tensor] | None = None,
+    tensor: Any,
+    gather_list: list[Any] | None = None,
     dst: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -200,10 +200,10 @@ def gather(
 
 
 def gather_single(
-    tensor: Tensor,
-    gather_tensor: Tensor | None = None,
+    tensor: Any,
+    gather_tensor: Any | None = None,
     dst: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -229,24 +229,24 @@ gather_into_tensor = gather_single
 """What it is also called."""
 
 
-def _checked_whole(group: ProcessGroup, whole: Tensor | None, own: Tensor) -> Tensor:
+def _checked_whole(group: Group, whole: Any | None, own: Any) -> Any:
     """The tensor that gather_single fills."""
     if whole is None:
         raise ValueError("Argument ``gather_tensor`` must be specified on destination rank.")
-    check_tensor(whole, "gather_tensor")
-    check_dtypes([whole, own])
-    check_place(group, "gather_tensor", (whole,))
-    if not whole.is_contiguous():
+    room, mine = check_tensor(whole, "gather_tensor"), buffer_of(own)
+    check_dtypes([room, mine])
+    check_place(group, "gather_tensor", (room,))
+    if not room.is_contiguous():
         raise ValueError("gather_tensor must be contiguous")
-    if whole.numel() != group.size() * own.numel():
+    if room.numel() != group.size() * mine.numel():
         raise ValueError(
-            f"gather_tensor has {whole.numel()} elements, but must have world_size times those of tensor: "
-            f"{group.size()} * {own.numel()}"
+            f"gather_tensor has {room.numel()} elements, but must have world_size times those of tensor: "
+            f"{group.size()} * {mine.numel()}"
         )
     return whole
 
 
-def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:
+def check_gather_list(group: Group, gathered: object, root: int) -> None:
     """Raises ValueError unless there is a list on the destination rank, and only there."""
     if group.rank() == root and not gathered:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
@@ -254,14 +254,14 @@ def check_gather_list(group: ProcessGroup, gathered: object, root: int) -> None:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
 
 
-def _root(of: Collective, group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+def _root(of: Collective, group: Group, global_rank: int | None, group_rank: int | None) -> int:
     """The group rank that a call names; rank 0 of the default group when it names none."""
     if global_rank is None and group_rank is None:
         global_rank = 0
     return of.root(group, global_rank, group_rank)
 
 
-def _wrong_length(operation: str, which: str, tensors: list[Tensor], group: ProcessGroup) -> str:
+def _wrong_length(operation: str, which: str, tensors: list[Any], group: Group) -> str:
     return (
         f"ProcessGroupGloo::{operation}: Incorrect {which} list size {len(tensors)}. "
         f"{which.capitalize()} list size should be {group.size()}, same as size of the process group."
@@ -269,10 +269,10 @@ def _wrong_length(operation: str, which: str, tensors: list[Tensor], group: Proc
 
 
 def scatter(
-    tensor: Tensor,
-    scatter_list: list[Tensor] | None = None,
+    tensor: Any,
+    scatter_list: list[Any] | None = None,
     src: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
@@ -297,7 +297,7 @@ def scatter(
     return SCATTER.issue(ranks, (outs, scattered), async_op, outs, root=root)
 
 
-def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, root: int, own: Tensor) -> None:
+def _check_scatter_list(group: Group, scattered: list[Any] | None, root: int, own: Any) -> None:
     if group.rank() != root:
         if scattered:
             raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
@@ -310,9 +310,9 @@ def _check_scatter_list(group: ProcessGroup, scattered: list[Tensor] | None, roo
 
 
 def all_to_all(
-    output_tensor_list: list[Tensor],
-    input_tensor_list: list[Tensor],
-    group: ProcessGroup | None = None,
+    output_tensor_list: list[Any],
+    input_tensor_list: list[Any],
+    group: Group | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Sends tensor r of the input list to rank r, and receives tensor r of the output list from it.
@@ -337,11 +337,11 @@ def all_to_all(
 
 
 def all_to_all_single(
-    output: Tensor,
-    input: Tensor,  # noqa: A002 (PyTorch's name)
+    output: Any,
+    input: Any,  # noqa: A002 (PyTorch's name)
     output_split_sizes: Sequence[int] | None = None,
     input_split_sizes: Sequence[int] | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Sends the r-th part of the input's rows to rank r, and receives the r-th part of the output's rows from it.

@@ -14,12 +14,12 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.backends import Backend
 from torchemu.c10d.hooks import Operation, Watcher, attach
-from torchemu.frontends.numpy._tensor import Tensor
+from torchemu.runtime.buffer import buffer_of
 from torchemu.runtime.waiting import host_time, milliseconds
 
 if TYPE_CHECKING:
+    from torchemu.c10d.groups import Group
     from torchemu.c10d.work import Work
-    from torchemu.c10d.groups import ProcessGroup
 
 VERSION = "2.10"
 """Of the schema: PyTorch 2.11's."""
@@ -60,7 +60,7 @@ _TYPES = {
     "complex128": "ComplexDouble",
 }
 
-_Sides = tuple[list[Tensor], list[Tensor]]
+_Sides = tuple[list[Any], list[Any]]
 """What a rank gives, and what it receives."""
 
 Frames = tuple[tuple[types.CodeType, int], ...]
@@ -135,14 +135,14 @@ class FlightRecorder(Watcher):
         self._config: dict[str, dict[str, str]] = {}
         self._calls: dict[tuple[int, ...], Frames] = {}  # one of each: calls come from the same places again and again
 
-    def join(self, group: ProcessGroup) -> None:
+    def join(self, group: Group) -> None:
         """Records what the rank issues to a group from now on."""
         name = group.group_name
         self._config[name] = {"name": name, "desc": group.group_desc, "ranks": str(list(group.ranks))}
         self._groups.setdefault(name, _Numbers(len(self._groups)))
         attach(group, FlightRecorder, self)
 
-    def before(self, group: ProcessGroup, operation: Operation) -> None:
+    def before(self, group: Group, operation: Operation) -> None:
         """Adds an operation, instead of the oldest one where there is no more room."""
         self._retire()
         numbers, frames = self._groups[group.group_name], self._frames()
@@ -159,7 +159,7 @@ class FlightRecorder(Watcher):
         for entry in self._last:
             entry.work = work
 
-    def batch(self, group: ProcessGroup, begins: bool) -> None:
+    def batch(self, group: Group, begins: bool) -> None:
         """Messages in one go have one number, and after them comes an entry for all, where the backend is nccl: gloo
         issues each by itself."""
         if _library(group, ()) == Backend.GLOO:
@@ -190,7 +190,7 @@ class FlightRecorder(Watcher):
         key = tuple([number for code, offset in places for number in (id(code), offset)])
         return self._calls.setdefault(key, places)
 
-    def _about(self, group: ProcessGroup, name: str, tensors: _Sides, is_message: bool) -> dict[str, Any]:
+    def _about(self, group: Group, name: str, tensors: _Sides, is_message: bool) -> dict[str, Any]:
         numbers, (ins, outs) = self._groups[group.group_name], tensors
         seq = go.NextSeq(group.handle, self._rank) + (not is_message)
         if not is_message:
@@ -255,7 +255,7 @@ class FlightRecorder(Watcher):
             pickle.dump(self.dump(), file)
 
 
-def _name(group: ProcessGroup, operation: Operation) -> str:
+def _name(group: Group, operation: Operation) -> str:
     """What PyTorch's recorder calls it; a message names both sides by group rank."""
     peer = "?" if operation.peer < 0 else operation.peer
     if operation.name == "send":
@@ -265,22 +265,22 @@ def _name(group: ProcessGroup, operation: Operation) -> str:
     return _NAMES.get(operation.name, operation.name)
 
 
-def _library(group: ProcessGroup, tensors: Sequence[Tensor]) -> str:
+def _library(group: Group, tensors: Sequence[Any]) -> str:
     """gloo, or nccl for what is not: readers know no other names."""
     if group.backend == Backend.GLOO:
         return Backend.GLOO
-    on_host = bool(tensors) and not tensors[0].device.is_sip
+    on_host = bool(tensors) and not buffer_of(tensors[0]).device.is_sip
     return Backend.GLOO if on_host and Backend.GLOO in group.backend else Backend.NCCL
 
 
-def _recorded(group: ProcessGroup, operation: Operation) -> list[tuple[str, _Sides]]:
+def _recorded(group: Group, operation: Operation) -> list[tuple[str, _Sides]]:
     """The entries of an operation: one. With a list of blocks of several sizes, one for each block, as NCCL does it,
     and one for them together."""
     if operation.name not in _TOGETHER or _library(group, operation.ins) == Backend.GLOO:
         return [(_name(group, operation), _sides(operation))]
     gathers = operation.name == "all_gather"
     many, own = (operation.outs, operation.ins[0]) if gathers else (operation.ins, operation.outs[0])
-    if len({t.shape for t in many}) < 2:
+    if len({tuple(buffer_of(t).shape) for t in many}) < 2:
         return [(_name(group, operation), _sides(operation))]
     each: list[tuple[str, _Sides]] = []
     for rank, block in enumerate(many):
@@ -299,17 +299,17 @@ def _sides(operation: Operation) -> _Sides:
     return list(operation.ins), list(operation.outs)
 
 
-def _sizes(tensors: Sequence[Tensor]) -> list[list[int]]:
+def _sizes(tensors: Sequence[Any]) -> list[list[int]]:
     """Shapes; several equal ones as of one tensor that holds them all."""
-    shapes = [list(t.shape) for t in tensors]
+    shapes = [list(buffer_of(t).shape) for t in tensors]
     if len(shapes) > 1 and all(shape == shapes[0] for shape in shapes):
         return [[len(shapes), *shapes[0]]]
     return shapes
 
 
-def _types(tensors: Sequence[Tensor]) -> list[str]:
+def _types(tensors: Sequence[Any]) -> list[str]:
     """The dtype for each of _sizes."""
-    return [_TYPES.get(t.dtype.name, t.dtype.name) for t in tensors[: len(_sizes(tensors))]]
+    return [_TYPES.get(name, name) for name in (buffer_of(t).dtype.name for t in tensors[: len(_sizes(tensors))])]
 
 
 def _places() -> Frames:

@@ -1,4 +1,7 @@
-"""Process groups, and the numbers of ranks in them."""
+"""Process groups, and the numbers of ranks in them.
+
+A front end derives its class of groups from Group, and registers it with its class of tensors.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,23 @@ import sys
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.c10d import backends as _backends
-from torchemu.c10d.backend_registry import BackendType
+from torchemu.c10d import backends, flight_files
 from torchemu.c10d.backends import Backend
+from torchemu.c10d.completion import Completion
 from torchemu.c10d.hooks import Hooks
 from torchemu.c10d.membership import Membership, groups
 from torchemu.c10d.work import FOR_EVER
-from torchemu.frontends.numpy._device import ACCELERATORS, CPU, device
-from torchemu.c10d import flight_files as _flight_files
-from torchemu.frontends.numpy.distributed._backend_methods import BackendMethods
-from torchemu.frontends.numpy.distributed._backend_dispatch import Carrier, checked_place
-from torchemu.frontends.numpy.distributed._group_methods import GroupMethods
+from torchemu.runtime.buffer import ACCELERATORS, HOST, Device, TensorClass, chosen
 from torchemu.runtime.waiting import picoseconds
 
 if TYPE_CHECKING:
-    from torchemu.c10d.stores import Store
-    from torchemu.frontends.numpy._tensor import Tensor
     from torchemu.c10d.coalescing import Collected
+    from torchemu.c10d.custom_groups import Plan
+    from torchemu.c10d.stores import Store
 
 NON_GROUP_MEMBER = -100
 """What new_group returns to a rank that is not in the group."""
@@ -35,15 +34,24 @@ _NOT_INITIALIZED = "Default process group has not been initialized, please make 
 _UNKNOWN = "Process group {} is not initialized in the world group map. Please initialize the group first."
 
 
-class ProcessGroup(GroupMethods, BackendMethods):
-    """Ranks that meet in collectives, as one of them knows the group.
+class Delegate(Protocol):
+    """The operations of a group that is not on the fabric are done by one of these: a front end has it."""
 
-    Programs get groups from init_process_group and new_group. One that they make themselves, of this class or one of
-    their own, has a rank and a size only: its class says how collectives are done, or backends that are registered for
-    types of devices do them.
+    def collective(self, call: str, outs: Sequence[Any], ins: Sequence[Any], async_op: bool) -> Any:
+        """Does a collective, and returns its work; without async_op waits for it, and returns None."""
 
-    Args:
-        place: rank and size, perhaps after a store that the members share.
+    def message(self, sending: bool, peer: int, tag: int, tensor: Any) -> Any:
+        """Does one side of a message with a group rank, or from anybody for -1, and returns its work."""
+
+    def name(self) -> str:
+        """Returns the name of the group's backend."""
+
+    def abort(self) -> None:
+        """Ends what is under way."""
+
+
+class Group:
+    """A process group, as one of its ranks knows it.
 
     Attributes:
         ranks: the members' numbers in the default group, by group rank.
@@ -51,39 +59,28 @@ class ProcessGroup(GroupMethods, BackendMethods):
         group_desc: what the program says it is for.
         backend: the backend's name, as the program gave it.
         takes_devices, takes_hosts: whether that is for tensors on devices, and in hosts' memory.
+        holds_hosts: collectives block the host, as with gloo.
         coalescing: what a coalescing manager has collected; None outside of one.
         token: what a barrier reduces; None before the first.
         store: what was given to init_process_group, or found; None where nobody asked for it.
         monitored: how many monitored barriers this rank has called.
-        hooks: who is told of what this rank issues; None for nobody.
+        hooks: the watchers of what this rank issues; None for none.
         served: the rank whose tensor was last found to be on a device that the group serves, and that device.
         alive: not destroyed.
+        sharded: the members are the shards of a single worker's tensors.
     """
 
     store: Store | None
     _place: tuple[int, int] | None  # rank and size of a group that a program has made; None on the fabric
 
-    BackendType = BackendType
-    UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, CUSTOM = BackendType
-
-    def __init__(self, *place: Any) -> None:
-        store, rank, size = checked_place("ProcessGroup", place)
-        context = runtime.current()
-        self._begin(Hooks(Carrier(self)))
-        self._place, self.store = (rank, size), store
-        self.join(Membership(context.world, 0, (context.rank,)), range(size), "", "", Backend.UNDEFINED)
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"cannot pickle 'torch._C._distributed_c10d.{type(self).__name__}' object")
-
     @classmethod
-    def over(cls, shared: Membership, ranks: Sequence[int], name: str, description: str, backend: str) -> ProcessGroup:
+    def over(cls, shared: Membership, ranks: Sequence[int], name: str, description: str, backend: str) -> Group:
         """The group of some ranks of the default group, whose collectives the fabric does."""
         group = cls.__new__(cls)
         group._begin(None)
         group.join(shared, ranks, name, description, backend)
         if not group.sharded:
-            _flight_files.watch_as_asked_for(group)
+            flight_files.watch_as_asked_for(group)
         return group
 
     def _begin(self, hooks: Hooks | None) -> None:
@@ -93,7 +90,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
         self._bound_device: Any = None
         self.holds_hosts = False
         self.coalescing: Collected | None = None
-        self.token: Tensor | None = None
+        self.token: Any = None
         self.store = None
         self.monitored = 0
         self.alive = True
@@ -105,19 +102,19 @@ class ProcessGroup(GroupMethods, BackendMethods):
         self.index = shared.index
         self.ranks = tuple(ranks)
         self._name, self._description, self.backend = name, description, backend
-        carriers = _backends.BackendConfig(backend).device_backend_map
-        self.holds_hosts = _backends.Backend.GLOO in (carriers.get(kind) for kind in ACCELERATORS)
+        served = backends.BackendConfig(backend).device_backend_map
+        self.holds_hosts = backends.Backend.GLOO in (served.get(kind) for kind in ACCELERATORS)
         if self.holds_hosts:
             go.HoldHosts(self.handle)
-        kinds = [CPU, *ACCELERATORS] if self._place else carriers
-        self.takes_hosts = CPU in kinds
+        kinds = [HOST, *ACCELERATORS] if self._place else served
+        self.takes_hosts = HOST in kinds
         self.takes_devices = any(kind in kinds for kind in ACCELERATORS)
-        self._timeout = _backends.default_timeout(backend)
-        self.served: tuple[runtime.Context | None, device | None] = (None, None)
+        self._timeout = backends.default_timeout(backend)
+        self.served: tuple[runtime.Context | None, Device | None] = (None, None)
 
-    def of_another_rank(self) -> ProcessGroup:
+    def of_another_rank(self) -> Group:
         """The same group as another rank knows it."""
-        twin = ProcessGroup.over(self.shared, self.ranks, self.group_name, self.group_desc, self.backend)
+        twin = type(self).over(self.shared, self.ranks, self.group_name, self.group_desc, self.backend)
         twin.timeout, twin._bound_device, twin.store = self.timeout, self._bound_device, self.store
         return twin
 
@@ -137,9 +134,29 @@ class ProcessGroup(GroupMethods, BackendMethods):
         return self.alive and self.backend != Backend.UNDEFINED
 
     @property
-    def carrier(self) -> Carrier | None:
-        """Who does the collectives of a group that is not on the fabric."""
-        return None if self.hooks is None else self.hooks.carrier
+    def delegate(self) -> Any:
+        """The Delegate of a group that is not on the fabric; None for one that is."""
+        return None if self.hooks is None else self.hooks.delegate
+
+    @property
+    def tensors(self) -> TensorClass:
+        """The class of the tensors that the group's own operations use."""
+        return chosen()
+
+    def finish_hooks(self) -> None:
+        """Waits for what this rank has issued, where a function is to be called when it has ended."""
+        completion = self.hooks.watchers.get(Completion) if self.hooks is not None else None
+        if isinstance(completion, Completion):
+            completion.finish()
+
+    @classmethod
+    def custom(cls, plan: Plan) -> Group:
+        """Makes a group whose backends the program has registered.
+
+        Raises:
+            NotImplementedError: the front end knows no such groups.
+        """
+        raise NotImplementedError(f"backend {plan.backend!r}: the front end has no backends of a program's own")
 
     @property
     def bound_device_id(self) -> Any:
@@ -148,7 +165,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
 
     @bound_device_id.setter
     def bound_device_id(self, where: Any) -> None:
-        if isinstance(where, device) and where.index is None:
+        if getattr(where, "index", 0) is None:
             raise RuntimeError("setBoundDeviceId must have an index")
         self._bound_device = where
 
@@ -164,7 +181,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
 
     def name(self) -> str:
         """The name of the backend."""
-        return self.backend if self.carrier is None else self.carrier.name()
+        return self.backend if self.delegate is None else self.delegate.name()
 
     @property
     def timeout(self) -> timedelta:
@@ -179,7 +196,7 @@ class ProcessGroup(GroupMethods, BackendMethods):
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Changes how long an operation may take that this rank issues from now on."""
-        self.timeout = _backends.checked_timeout(timeout, self.backend)
+        self.timeout = backends.checked_timeout(timeout, self.backend)
 
     def watch(self, limit: int) -> None:
         """Makes what this rank issues from now on fail after so many picoseconds; 0 is never."""
@@ -190,16 +207,16 @@ class ProcessGroup(GroupMethods, BackendMethods):
         """A store that the members share."""
         if self._place is not None and self.store is not None:
             return self.store
-        from torchemu.c10d.stores import PrefixStore
         from torchemu.c10d.lifecycle import default_store
+        from torchemu.c10d.stores import PrefixStore
 
         return PrefixStore(self.group_name, default_store())
 
     def abort(self) -> None:
         """Ends, with an error, what ranks have issued to the group and what waits for this rank to join it, and leaves
         the group."""
-        if self.carrier is not None:
-            self.carrier.abort()
+        if self.delegate is not None:
+            self.delegate.abort()
         else:
             go.AbortGroup(self.handle, runtime.current().rank)
         self.alive = False
@@ -212,7 +229,20 @@ class ProcessGroup(GroupMethods, BackendMethods):
 # -- the default group
 
 
-def current_default() -> ProcessGroup | None:
+_classes: dict[type, type[Group]] = {}  # by the class of tensors of the front end
+
+
+def register(tensors: TensorClass, kind: type[Group]) -> None:
+    """Makes the groups of programs that have this class of tensors objects of a class derived from Group."""
+    _classes[tensors.kind] = kind
+
+
+def group_class() -> type[Group]:
+    """Returns the class of the groups that programs of the current World make."""
+    return _classes.get(chosen().kind, Group)
+
+
+def current_default() -> Group | None:
     """This rank's default group: its own, or that of the program which spawned it; None without one."""
     context = runtime.current()
     if context.group is None and context.inherited is not None and context.rank in context.inherited.index:
@@ -223,7 +253,7 @@ def current_default() -> ProcessGroup | None:
     return context.group
 
 
-def default_group() -> ProcessGroup:
+def default_group() -> Group:
     """This rank's default group.
 
     Raises:
@@ -235,40 +265,17 @@ def default_group() -> ProcessGroup:
     return group
 
 
-def set_default(group: ProcessGroup | None) -> None:
+def set_default(group: Group | None) -> None:
     """Makes a group this rank's default one."""
     context = runtime.current()
     context.group, context.inherited = group, None
     groups.get().inherited = False
 
 
-class _HasWorld(type):
-    """Gives classes the attribute WORLD, the default group of the rank that asks."""
-
-    @property
-    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802 (PyTorch's name)
-        """The default group; None without one."""
-        return current_default()
-
-    @WORLD.setter
-    def WORLD(cls, group: ProcessGroup | None) -> None:  # noqa: N802
-        set_default(group)
-
-
-class group(metaclass=_HasWorld):  # noqa: N801 (PyTorch's name)
-    """``group.WORLD`` is the default group."""
-
-
-class GroupMember(metaclass=_HasWorld):
-    """``GroupMember.WORLD`` is the default group."""
-
-    NON_GROUP_MEMBER = NON_GROUP_MEMBER
-
-
 # -- who is in a group
 
 
-def member(of: ProcessGroup | int | None, operation: str) -> ProcessGroup | None:
+def member(of: Group | int | None, operation: str) -> Group | None:
     """The group, or the default one for None; without it, after a warning, for a rank that is not in it.
 
     Raises:
@@ -276,7 +283,7 @@ def member(of: ProcessGroup | int | None, operation: str) -> ProcessGroup | None
     """
     if of is None:
         return default_group()
-    if not isinstance(of, ProcessGroup):
+    if not isinstance(of, Group):
         if of != NON_GROUP_MEMBER or isinstance(of, bool):
             raise ValueError(_UNKNOWN.format(of))
     elif not of.alive:
@@ -304,14 +311,14 @@ def _program_level() -> int:
     return level
 
 
-def is_outside(of: ProcessGroup | int | None) -> bool:
+def is_outside(of: Group | int | None) -> bool:
     """Whether this rank is not in the group."""
-    if isinstance(of, ProcessGroup):
+    if isinstance(of, Group):
         return of.rank() < 0
     return of == NON_GROUP_MEMBER
 
 
-def resolved(of: ProcessGroup | None) -> ProcessGroup:
+def resolved(of: Group | None) -> Group:
     """The group, or the default one for None.
 
     Raises:
@@ -321,19 +328,19 @@ def resolved(of: ProcessGroup | None) -> ProcessGroup:
         return default_group()
     if is_outside(of):
         raise ValueError("Invalid process group specified")
-    if not isinstance(of, ProcessGroup):
+    if not isinstance(of, Group):
         raise ValueError(_UNKNOWN.format(of))
     if not of.alive:
         raise ValueError(f"Invalid process group specified: {of.group_name} was destroyed")
     return of
 
 
-def get_rank(group: ProcessGroup | None = None) -> int:
+def get_rank(group: Group | None = None) -> int:
     """This rank's number in the group; -1 when it is not in it."""
     return -1 if is_outside(group) else resolved(group).rank()
 
 
-def get_world_size(group: ProcessGroup | None = None) -> int:
+def get_world_size(group: Group | None = None) -> int:
     """The number of ranks of the group; -1 when this one is not in it."""
     return -1 if is_outside(group) else resolved(group).size()
 
@@ -341,7 +348,7 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 # -- ranks of the default group and of other ones
 
 
-def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+def get_group_rank(group: Group, global_rank: int) -> int:
     """The group rank of a rank of the default group.
 
     Raises:
@@ -355,7 +362,7 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
     return ranks.index(global_rank)
 
 
-def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+def get_global_rank(group: Group, group_rank: int) -> int:
     """The rank in the default group of a group rank.
 
     Raises:
@@ -369,18 +376,18 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     return ranks[group_rank]
 
 
-def _registered(group: Any) -> ProcessGroup:
-    if not isinstance(group, ProcessGroup) or not group.is_registered:
+def _registered(group: Any) -> Group:
+    if not isinstance(group, Group) or not group.is_registered:
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
     return group
 
 
-def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+def get_process_group_ranks(group: Group | None) -> list[int]:
     """The ranks of the default group that are in this one, by group rank."""
     return list((default_group() if group is None else _registered(group)).ranks)
 
 
-def group_rank_of(group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+def group_rank_of(group: Group, global_rank: int | None, group_rank: int | None) -> int:
     """The group rank that a call names in one of two ways.
 
     Raises:
@@ -395,7 +402,7 @@ def group_rank_of(group: ProcessGroup, global_rank: int | None, group_rank: int 
     return get_group_rank(group, global_rank)
 
 
-def global_rank_of(group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+def global_rank_of(group: Group, global_rank: int | None, group_rank: int | None) -> int:
     """The rank of the default group that a call names in one of two ways; errors as group_rank_of."""
     if group_rank is not None and global_rank is None:
         return get_global_rank(group, group_rank)
@@ -407,7 +414,7 @@ def global_rank_of(group: ProcessGroup, global_rank: int | None, group_rank: int
 # -- what is known about groups
 
 
-def get_backend(group: ProcessGroup | None = None) -> str:
+def get_backend(group: Group | None = None) -> str:
     """The name of the backend.
 
     Raises:
@@ -415,35 +422,14 @@ def get_backend(group: ProcessGroup | None = None) -> str:
     """
     if is_outside(group):
         raise ValueError("Invalid process group specified")
-    if group is not None and not (isinstance(group, ProcessGroup) and group.is_registered):
+    if group is not None and not (isinstance(group, Group) and group.is_registered):
         raise ValueError(_UNKNOWN.format(group))
     return resolved(group).backend
 
 
-def get_backend_config(group: ProcessGroup | None = None) -> str:
+def get_backend_config(group: Group | None = None) -> str:
     """The backend for each type of device: "cpu:gloo,cuda:nccl"."""
-    return repr(_backends.BackendConfig(get_backend(group)))
-
-
-def get_backend_impl(group: str | ProcessGroup | None = None, device: Any = None) -> Any:
-    """What does the operations of a group on a device: the group itself on the fabric.
-
-    Args:
-        group: or its name; None is the default group.
-        device: None is the one that the group is bound to, or all that it is for.
-
-    Raises:
-        ValueError: this rank is not in the group; without a device, there are different ones.
-        RuntimeError: there is none for the device.
-    """
-    found = resolved(find_by_name(group) if isinstance(group, str) else group)
-    where = found.bound_device_id if device is None else device
-    if where is not None:
-        return found._get_backend(where)
-    each = [found._get_backend(kind) for kind in found._device_types] or [found._get_backend(CPU)]
-    if any(backend is not each[0] for backend in each):
-        raise ValueError("Process group has multiple backend implementations; pass the device argument to select one.")
-    return each[0]
+    return repr(backends.BackendConfig(get_backend(group)))
 
 
 def get_pg_count() -> int:
@@ -451,7 +437,7 @@ def get_pg_count() -> int:
     return groups.get().count
 
 
-def find_by_name(name: str) -> ProcessGroup:
+def find_by_name(name: str) -> Group:
     """The group of this rank that has the name.
 
     Raises:

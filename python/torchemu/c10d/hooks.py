@@ -15,8 +15,7 @@ from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import buffer_of, class_of
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed._backend_dispatch import Carrier
-    from torchemu.c10d.groups import ProcessGroup
+    from torchemu.c10d.groups import Delegate, Group
 
 
 class HookOpName(enum.Enum):
@@ -144,23 +143,23 @@ class PostHookArgs:
 class Watcher:
     """One who looks at all that a rank issues to a group. This one does nothing."""
 
-    def before(self, group: ProcessGroup, operation: Operation) -> None:
+    def before(self, group: Group, operation: Operation) -> None:
         """Called before the operation is issued. What it raises is the caller's."""
 
     def after(self, operation: Operation, work: Work) -> None:
         """Called when it has been."""
 
-    def batch(self, group: ProcessGroup, begins: bool) -> None:
+    def batch(self, group: Group, begins: bool) -> None:
         """Called before and after messages that are issued in one go."""
 
 
 class Estimator(Protocol):
     """One who works out how long operations would take."""
 
-    def collective(self, group: ProcessGroup, call: str, outs: str, ins: str) -> None:
+    def collective(self, group: Group, call: str, outs: str, ins: str) -> None:
         """Adds a collective; see go.Issue for the arguments."""
 
-    def message(self, group: ProcessGroup, sending: bool, peer: int, nbytes: int) -> None:
+    def message(self, group: Group, sending: bool, peer: int, nbytes: int) -> None:
         """Adds a message to, or from, a group rank."""
 
 
@@ -170,18 +169,18 @@ class Hooks:
     Attributes:
         watchers: by who they are for.
         estimator: who works out how long operations would take, which then are not issued; None for nobody.
-        carrier: who does the operations of a group that is not on the fabric; None for one that is.
+        delegate: who does the operations of a group that is not on the fabric; None for one that is.
     """
 
-    def __init__(self, carrier: Carrier | None = None) -> None:
+    def __init__(self, delegate: Delegate | None = None) -> None:
         self.watchers: dict[object, Watcher] = {}
         self.estimator: Estimator | None = None
-        self.carrier = carrier
+        self.delegate = delegate
         self._numbers = itertools.count()
 
     def around(
         self,
-        group: ProcessGroup,
+        group: Group,
         start: Callable[[], Work],
         name: str,
         peer: int,
@@ -206,7 +205,7 @@ class Hooks:
 
 
 @contextlib.contextmanager
-def batched(group: ProcessGroup | None) -> Iterator[None]:
+def batched(group: Group | None) -> Iterator[None]:
     """Tells those who look at the group that the messages of the block are issued in one go."""
     if group is None or group.hooks is None:
         yield
@@ -227,7 +226,7 @@ class _Called(Watcher):
     def __init__(self, pre: Callable[[PreHookArgs], Any] | None, post: Callable[[PostHookArgs], Any] | None) -> None:
         self._pre, self._post = pre, post
 
-    def before(self, group: ProcessGroup, operation: Operation) -> None:
+    def before(self, group: Group, operation: Operation) -> None:
         if self._pre is not None:
             self._pre(PreHookArgs(operation))
 
@@ -247,21 +246,21 @@ def calls_after(hook: Callable[[PostHookArgs], Any]) -> Watcher:
     return _Called(None, hook)
 
 
-def attach(group: ProcessGroup, key: object, watcher: Watcher) -> None:
+def attach(group: Group, key: object, watcher: Watcher) -> None:
     """Makes one look at what this rank issues to the group from now on, instead of one with the same key."""
     if group.hooks is None:
         group.hooks = Hooks()
     group.hooks.watchers[key] = watcher
 
 
-def detach(group: ProcessGroup, key: object) -> None:
+def detach(group: Group, key: object) -> None:
     """Ends that. Without anybody who looks, operations cost what they did before."""
     if group.hooks is not None:
         group.hooks.watchers.pop(key, None)
         _forget_idle(group)
 
 
-def set_estimator(group: ProcessGroup, estimator: Estimator | None) -> None:
+def set_estimator(group: Group, estimator: Estimator | None) -> None:
     """Lets one work out how long operations would take, instead of issuing them; None ends that."""
     if group.hooks is None:
         group.hooks = Hooks()
@@ -269,9 +268,9 @@ def set_estimator(group: ProcessGroup, estimator: Estimator | None) -> None:
     _forget_idle(group)
 
 
-def _forget_idle(group: ProcessGroup) -> None:
+def _forget_idle(group: Group) -> None:
     hooks = group.hooks
-    if hooks is not None and not hooks.watchers and hooks.estimator is None and hooks.carrier is None:
+    if hooks is not None and not hooks.watchers and hooks.estimator is None and hooks.delegate is None:
         group.hooks = None
 
 
@@ -287,11 +286,11 @@ class NanCheckHook(Watcher):
     ``NanCheckHook.attach(group)`` makes one.
     """
 
-    def __init__(self, group: ProcessGroup) -> None:
+    def __init__(self, group: Group) -> None:
         self._group = group
 
     @staticmethod
-    def attach(pg: ProcessGroup) -> NanCheckHook:
+    def attach(pg: Group) -> NanCheckHook:
         """Checks what this rank gives to operations of the group from now on."""
         hook = NanCheckHook(pg)
         attach(pg, NanCheckHook, hook)
@@ -301,7 +300,7 @@ class NanCheckHook(Watcher):
         """Checks no more."""
         detach(self._group, NanCheckHook)
 
-    def before(self, group: ProcessGroup, operation: Operation) -> None:
+    def before(self, group: Group, operation: Operation) -> None:
         """Raises RuntimeError when there is a NaN in what the rank gives."""
         if operation.name != "barrier" and any(_has_nan(t) for t in operation.ins):
             raise RuntimeError("NaN found in input tensor.")
@@ -313,7 +312,7 @@ def _has_nan(tensor: Any) -> bool:
     return buffer.dtype.is_inexact and buffer.numel() > 0 and tensors.has_nan(tensor)
 
 
-def check_as_asked_for(group: ProcessGroup) -> None:
+def check_as_asked_for(group: Group) -> None:
     """Attaches the check for NaN to a new group where the environment asks for it."""
     if any(os.environ.get(name, "").upper() in _TRUE for name in _NAN_CHECK):
         NanCheckHook.attach(group)

@@ -9,17 +9,16 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.c10d.blocks import text_of
+from torchemu.c10d.groups import Group
 from torchemu.c10d.hooks import is_known
 from torchemu.c10d.work import Work
-from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.c10d.blocks import text_of
-from torchemu.c10d.groups import ProcessGroup
 
 
 def issue(
-    group: ProcessGroup,
+    group: Group,
     call: str,
-    tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+    tensors: tuple[Sequence[Any], Sequence[Any]],
     async_op: bool,
     outputs: list[Any],
     on_host: bool = False,
@@ -50,17 +49,17 @@ def issue(
 
 
 def _issue_hooked(
-    group: ProcessGroup,
+    group: Group,
     call: str,
-    tensors: tuple[Sequence[Tensor], Sequence[Tensor]],
+    tensors: tuple[Sequence[Any], Sequence[Any]],
     async_op: bool,
     outputs: list[Any],
     on_host: bool,
 ) -> Work | None:
     """As issue, with those told who look at what the group does: they want a work in any case."""
     assert group.hooks is not None
-    if group.hooks.carrier is not None:
-        return group.hooks.carrier.collective(call, *tensors, async_op)
+    if group.hooks.delegate is not None:
+        return group.hooks.delegate.collective(call, *tensors, async_op)
     context = runtime.current()
     if group.hooks.estimator is not None:
         group.hooks.estimator.collective(group, call, *map(text_of, tensors))
@@ -102,11 +101,11 @@ class NotIssued(Work):
         return 0
 
 
-def finish(group: ProcessGroup, call: str, out: Tensor | None, given: Tensor | None) -> None:
+def finish(group: Group, call: str, out: Any | None, given: Any | None) -> None:
     """Issues a collective of one tensor out and one in, where there are any, and blocks the host until it has ended."""
     outs, ins = ([] if t is None else [t] for t in (out, given))
-    if group.carrier is not None:
-        group.carrier.collective(call, outs, ins, async_op=False)
+    if group.delegate is not None:
+        group.delegate.collective(call, outs, ins, async_op=False)
         return
     context = runtime.current()
     if group.hooks is not None and group.hooks.estimator is None:

@@ -7,18 +7,19 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.c10d import backends as _backends
-from torchemu.c10d.membership import Membership, groups, shared_membership
-from torchemu.c10d.rendezvous import rendezvous
-from torchemu.c10d.stores import FileStore, PrefixStore, Store
-from torchemu.c10d import custom_groups as _plugged
+from torchemu.c10d import backends
+from torchemu.c10d.custom_groups import Plan, is_custom
 from torchemu.c10d.groups import (
-    ProcessGroup,
+    Group,
     current_default,
     default_group,
+    group_class,
     is_outside,
     set_default,
 )
+from torchemu.c10d.membership import Membership, groups, shared_membership
+from torchemu.c10d.rendezvous import rendezvous
+from torchemu.c10d.stores import FileStore, PrefixStore, Store
 
 _STORE = "the default store"
 """A name by which ranks find their default store; no file has it."""
@@ -66,14 +67,14 @@ def init_process_group(
     if current_default() is not None and not mine.inherited:
         raise ValueError("trying to initialize the default process group twice!")
     _check_store(store, init_method, world_size, rank)
-    limit = _backends.checked_timeout(timeout, _backends.Backend(backend or "ahbm"))
-    name = _backends.checked(backend)
+    limit = backends.checked_timeout(timeout, backends.Backend(backend or "ahbm"))
+    name = backends.checked(backend)
     if init_method is not None:
         store, rank, world_size = next(rendezvous(init_method, rank, world_size, timeout=limit))
         store = PrefixStore("default_pg", store)
     mine.clear()
-    if _plugged.is_plugged(name):
-        group = _plugged_group(runtime.current(), (world_size, rank, name, limit), pg_options, store)
+    if is_custom(name):
+        group = _custom_group(runtime.current(), (world_size, rank, name, limit), pg_options, store)
     else:
         group = _default_group_of(runtime.current(), world_size, rank, name)
     group.timeout, group.bound_device_id, group.store = limit, device_id, store
@@ -92,17 +93,17 @@ def _check_store(store: Store | None, init_method: str | None, world_size: int, 
         raise AssertionError("rank must be non-negative if using store")
 
 
-def _default_group_of(context: runtime.Context, world_size: int, rank: int, backend: str) -> ProcessGroup:
+def _default_group_of(context: runtime.Context, world_size: int, rank: int, backend: str) -> Group:
     find = _membership_of_main if context.tasks is None else _membership_of_spawned
     shared = find(context, world_size, rank)
     mine = groups.get()
     mine.era += 1
-    return ProcessGroup.over(shared, range(len(shared.members)), mine.next_name(), "default_pg", backend)
+    return group_class().over(shared, range(len(shared.members)), mine.next_name(), "default_pg", backend)
 
 
-def _plugged_group(
+def _custom_group(
     context: runtime.Context, asked: tuple[int, int, str, timedelta], options: Any, store: Store | None
-) -> ProcessGroup:
+) -> Group:
     """The default group that the program's own backend makes. It may have any size: only the backend has to do with it.
 
     Args:
@@ -119,7 +120,7 @@ def _plugged_group(
     mine.era += 1
     share = PrefixStore("default_pg", FileStore(_STORE)) if store is None else store
     name = mine.next_name()
-    return _plugged.Plan(backend, rank, members, None, name, "default_pg", timeout, options, share).make()
+    return group_class().custom(Plan(backend, rank, members, None, name, "default_pg", timeout, options, share))
 
 
 def _membership_of_main(context: runtime.Context, world_size: int, rank: int) -> Membership:
@@ -160,7 +161,7 @@ def default_store() -> Store:
     return group.store
 
 
-def destroy_process_group(group: ProcessGroup | None = None) -> None:
+def destroy_process_group(group: Group | None = None) -> None:
     """Leaves a group; without one, or with the default one, all groups. Does nothing for a group this rank is not in.
 
     Raises:
@@ -170,12 +171,12 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         return
     leaving = default_group() if group is None else group
     mine = groups.get()
-    if not isinstance(leaving, ProcessGroup) or mine.by_name.get(leaving.group_name) is not leaving:
+    if not isinstance(leaving, Group) or mine.by_name.get(leaving.group_name) is not leaving:
         raise ValueError("Invalid process group specified")
     is_default = leaving is current_default()
     for each in list(mine.by_name.values()) if is_default else [leaving]:
         if each.alive and each.hooks is not None:
-            each._wait_for_pending_works()
+            each.finish_hooks()
     if is_default:
         mine.clear()
         set_default(None)
@@ -183,9 +184,9 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     mine.by_name.pop(leaving.group_name, None)
 
 
-def abort_process_group(group: ProcessGroup | None = None) -> None:
+def abort_process_group(group: Group | None = None) -> None:
     """Leaves a group as destroy_process_group does, and ends what ranks wait for in it with an error."""
     leaving = default_group() if group is None else group
-    if isinstance(leaving, ProcessGroup) and leaving.alive:
+    if isinstance(leaving, Group) and leaving.alive:
         leaving.abort()
     destroy_process_group(group)

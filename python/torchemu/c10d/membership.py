@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
 from torchemu.runtime.rank_local import RankLocal
-
-if TYPE_CHECKING:
-    from torchemu.c10d.groups import ProcessGroup
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Groups:
         inherited: the default group is that of the program which spawned the rank.
     """
 
-    by_name: dict[str, ProcessGroup] = field(default_factory=dict)
+    by_name: dict[str, Any] = field(default_factory=dict)
     count: int = 0
     era: int = 0
     alike: Counter[tuple[int, ...]] = field(default_factory=Counter)

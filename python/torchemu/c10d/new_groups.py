@@ -8,20 +8,21 @@ from datetime import timedelta
 from typing import Any
 
 from torchemu import runtime
-from torchemu.c10d import backends as _backends
-from torchemu.c10d.membership import groups, shared_membership
-from torchemu.c10d import custom_groups as _plugged
+from torchemu.c10d import backends
+from torchemu.c10d.custom_groups import Plan, is_custom
 from torchemu.c10d.groups import (
     NON_GROUP_MEMBER,
-    ProcessGroup,
+    Group,
     default_group,
     get_process_group_ranks,
     get_rank,
     get_world_size,
+    group_class,
     resolved,
     set_default,
 )
 from torchemu.c10d.lifecycle import default_store
+from torchemu.c10d.membership import groups, shared_membership
 
 SHRINK_DEFAULT = 0
 """shrink_group leaves alone what was issued to the old group."""
@@ -70,7 +71,7 @@ def new_group(
     return _made(whole, name, chosen, group_desc, asked)
 
 
-def _checked_ranks(whole: ProcessGroup, ranks: Iterable[int] | None, sort_ranks: bool) -> list[int]:
+def _checked_ranks(whole: Group, ranks: Iterable[int] | None, sort_ranks: bool) -> list[int]:
     if whole.sharded:
         raise NotImplementedError("groups of the shards of a single worker are not supported")
     chosen = list(range(whole.size())) if ranks is None else list(ranks)
@@ -100,23 +101,23 @@ class Asked:
     options: Any = None
 
 
-def _made(parent: ProcessGroup, name: str, ranks: Sequence[int], description: str | None, asked: Asked) -> Any:
+def _made(parent: Group, name: str, ranks: Sequence[int], description: str | None, asked: Asked) -> Any:
     """The group of some ranks of the default group."""
-    kind = parent.backend if asked.backend is None else _backends.checked(asked.backend)
-    limit = _backends.checked_timeout(asked.timeout, kind)
+    kind = parent.backend if asked.backend is None else backends.checked(asked.backend)
+    limit = backends.checked_timeout(asked.timeout, kind)
     whole = default_group()
     members = tuple(map(whole.shared.members.__getitem__, ranks))
-    if _plugged.is_plugged(kind):
+    if is_custom(kind):
         if whole.rank() not in ranks:
             return NON_GROUP_MEMBER
         about = (description or "undefined", limit, asked.options, default_store())
-        group = _plugged.Plan(kind, list(ranks).index(whole.rank()), members, ranks, name, *about).make()
+        group = group_class().custom(Plan(kind, list(ranks).index(whole.rank()), members, ranks, name, *about))
     else:
         label = f"{name} ({description})" if description else name
         shared = shared_membership(name, members, label) if ranks else None
         if shared is None or whole.rank() not in ranks:
             return NON_GROUP_MEMBER
-        group = ProcessGroup.over(shared, ranks, name, description or "undefined", kind)
+        group = group_class().over(shared, ranks, name, description or "undefined", kind)
         group.timeout = limit
     group.bound_device_id = parent.bound_device_id if asked.device_id is None else asked.device_id
     groups.get().by_name[name] = group
@@ -125,7 +126,7 @@ def _made(parent: ProcessGroup, name: str, ranks: Sequence[int], description: st
 
 def new_subgroups(
     group_size: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     timeout: timedelta | None = None,
     backend: str | None = None,
     pg_options: Any = None,
@@ -186,13 +187,13 @@ def new_subgroups_by_enumeration(
 
 
 def split_group(
-    parent_pg: ProcessGroup | None = None,
+    parent_pg: Group | None = None,
     split_ranks: Sequence[Sequence[int]] | None = None,
     timeout: timedelta | None = None,
     pg_options: Any = None,
     group_desc: str | None = None,
     backend: str | None = None,
-) -> ProcessGroup | None:
+) -> Group | None:
     """Cuts a group into parts. All its ranks must call it.
 
     Args:
@@ -219,7 +220,7 @@ def split_group(
     return _made(parent, name, ranks, group_desc or f"{parent.group_desc}:split", Asked(timeout, backend))
 
 
-def _check_part(parent: ProcessGroup, part: Sequence[int]) -> None:
+def _check_part(parent: Group, part: Sequence[int]) -> None:
     if not part:
         raise ValueError("the split group cannot be empty")
     if len(part) > parent.size():
@@ -232,10 +233,10 @@ def _check_part(parent: ProcessGroup, part: Sequence[int]) -> None:
 
 def shrink_group(
     ranks_to_exclude: list[int],
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     shrink_flags: int = SHRINK_DEFAULT,
     pg_options: Any = None,
-) -> ProcessGroup:
+) -> Group:
     """Replaces a group by one without some of its ranks, which must not call it. The old group is destroyed; where it
     was the default one, all others are too, the new one takes its place, and ranks have new numbers.
 
@@ -251,7 +252,7 @@ def shrink_group(
         RuntimeError: it has this rank.
     """
     old = resolved(group)
-    if old.carrier is not None:
+    if old.delegate is not None:
         raise TypeError(f"Process group backend for '{old.group_name}' does not support shrinking operations.")
     excluded = _checked_exclusion(old, ranks_to_exclude, shrink_flags)
     kept = [i for i in range(old.size()) if i not in excluded]
@@ -264,13 +265,13 @@ def shrink_group(
     shared = shared_membership(name, members, name)
     ranks = range(len(kept)) if is_default else [old.ranks[i] for i in kept]
     description = "default:shrunken" if is_default else f"{old.group_name}:shrunk"
-    new = ProcessGroup.over(shared, ranks, name, description, old.backend)
+    new = group_class().over(shared, ranks, name, description, old.backend)
     new.timeout, new.bound_device_id, new.store = old.timeout, old.bound_device_id, old.store
     _replace(old, new)
     return new
 
 
-def _checked_exclusion(old: ProcessGroup, ranks: Any, flags: int) -> set[int]:
+def _checked_exclusion(old: Group, ranks: Any, flags: int) -> set[int]:
     if not isinstance(ranks, list):
         raise TypeError(f"ranks_to_exclude must be a list, but got {type(ranks).__name__}")
     if not ranks:
@@ -291,7 +292,7 @@ def _checked_exclusion(old: ProcessGroup, ranks: Any, flags: int) -> set[int]:
     return set(ranks)
 
 
-def _replace(old: ProcessGroup, new: ProcessGroup) -> None:
+def _replace(old: Group, new: Group) -> None:
     mine = groups.get()
     if old is default_group():
         count, era = mine.count, mine.era

@@ -8,20 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from torchemu import dtypes
 from torchemu.c10d.backends import BackendConfig
 from torchemu.c10d.checks import refuse_shards
-from torchemu.frontends.numpy import ahbm
-from torchemu.frontends.numpy._device import CPU
-from torchemu.frontends.numpy._tensor import Tensor, tensor, zeros
 from torchemu.c10d.exchanges import check_gather_list
-from torchemu.c10d.groups import ProcessGroup, group_rank_of, member
+from torchemu.c10d.groups import Group, group_rank_of, member
 from torchemu.c10d.issue import finish
 from torchemu.c10d.p2p import recv, send
+from torchemu.runtime.buffer import HOST
 
 
-def all_gather_object(
-    object_list: list[Any], obj: Any, group: ProcessGroup | None = None, weights_only: bool = False
-) -> None:
+def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None, weights_only: bool = False) -> None:
     """Fills the list, on every rank, with all ranks' objects.
 
     Args:
@@ -43,14 +40,14 @@ def all_gather_object(
     longest = max(sizes)
     out = _room(ranks, ranks.size() * longest)
     finish(ranks, "all_gather_object|all_gather||0", out, _padded(ranks, data, longest))
-    object_list[: ranks.size()] = _objects(out, [r * longest for r in range(ranks.size())], sizes)
+    object_list[: ranks.size()] = _objects(ranks, out, [r * longest for r in range(ranks.size())], sizes)
 
 
 def gather_object(
     obj: Any,
     object_gather_list: list[Any] | None = None,
     dst: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     group_dst: int | None = None,
     weights_only: bool = False,
 ) -> None:
@@ -79,13 +76,13 @@ def gather_object(
     finish(ranks, call, out, _padded(ranks, data, longest))
     if out is not None and object_gather_list is not None:
         starts = [r * longest for r in range(ranks.size())]
-        object_gather_list[: ranks.size()] = _objects(out, starts, sizes)
+        object_gather_list[: ranks.size()] = _objects(ranks, out, starts, sizes)
 
 
 def broadcast_object_list(
     object_list: list[Any],
     src: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     device: Any = None,
     group_src: int | None = None,
     weights_only: bool = False,
@@ -112,14 +109,14 @@ def broadcast_object_list(
     data = [_pickled(o) for o in object_list] if mine else []
     sizes = _numbers(ranks, [len(d) for d in data] if mine else [0] * len(object_list))
     _broadcast(ranks, root, sizes)
-    lengths = sizes.tolist()
-    out = tensor(np.concatenate(data), device=_device(ranks)) if mine else _room(ranks, sum(lengths))
+    lengths = ranks.tensors.array(sizes).tolist()
+    out = _of_array(ranks, np.concatenate(data)) if mine else _room(ranks, sum(lengths))
     _broadcast(ranks, root, out)
     if not mine:
-        object_list[:] = _objects(out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
+        object_list[:] = _objects(ranks, out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
 
 
-def _broadcast(group: ProcessGroup, root: int, t: Tensor) -> None:
+def _broadcast(group: Group, root: int, t: Any) -> None:
     finish(group, f"broadcast_object_list|broadcast||{root}", t, t if group.rank() == root else None)
 
 
@@ -127,7 +124,7 @@ def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: Sequence[Any] | None = None,
     src: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     group_src: int | None = None,
     weights_only: bool = False,
 ) -> None:
@@ -156,22 +153,22 @@ def scatter_object_list(
         data = [_pickled(o) for o in scatter_object_input_list]
     longest = _numbers(ranks, [max(map(len, data), default=0)])
     _scatter_step(ranks, "broadcast", root, longest, longest if data else None)
-    room = int(longest.item())
-    padded = tensor(np.concatenate([_padded_array(d, room) for d in data]), device=_device(ranks)) if data else None
+    room = int(ranks.tensors.array(longest)[0])
+    padded = _of_array(ranks, np.concatenate([_padded_array(d, room) for d in data])) if data else None
     out, size = _room(ranks, room), _numbers(ranks, [0])
     _scatter_step(ranks, "scatter", root, out, padded)
     _scatter_step(ranks, "scatter", root, size, _numbers(ranks, [len(d) for d in data]) if data else None)
-    scatter_object_output_list[0] = _objects(out, [0], [int(size.item())])[0]
+    scatter_object_output_list[0] = _objects(ranks, out, [0], [int(ranks.tensors.array(size)[0])])[0]
 
 
-def _scatter_step(group: ProcessGroup, collective: str, root: int, out: Tensor, given: Tensor | None) -> None:
+def _scatter_step(group: Group, collective: str, root: int, out: Any, given: Any | None) -> None:
     finish(group, f"scatter_object_list|{collective}||{root}", out, given)
 
 
 def send_object_list(
     object_list: list[Any],
     dst: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     device: Any = None,
     group_dst: int | None = None,
     use_batch: bool = False,
@@ -196,13 +193,13 @@ def send_object_list(
     peer = group_rank_of(ranks, dst, group_dst)
     data = [_pickled(o) for o in object_list]
     send(_numbers(ranks, [len(d) for d in data]), group=ranks, group_dst=peer)
-    send(tensor(np.concatenate(data), device=_device(ranks)), group=ranks, group_dst=peer)
+    send(_of_array(ranks, np.concatenate(data)), group=ranks, group_dst=peer)
 
 
 def recv_object_list(
     object_list: list[Any],
     src: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     device: Any = None,
     group_src: int | None = None,
     use_batch: bool = False,
@@ -229,24 +226,24 @@ def recv_object_list(
         raise ValueError("object_list must not be empty")
     sizes = _numbers(ranks, [0] * len(object_list))
     sender = recv(sizes, src, ranks, group_src=group_src)
-    lengths = sizes.tolist()
+    lengths = ranks.tensors.array(sizes).tolist()
     out = _room(ranks, sum(lengths))
     recv(out, sender, ranks)
-    object_list[:] = _objects(out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
+    object_list[:] = _objects(ranks, out, [sum(lengths[:i]) for i in range(len(lengths))], lengths)
     return sender
 
 
 # -- bytes
 
 
-def _ranks(group: ProcessGroup | None, operation: str) -> ProcessGroup | None:
+def _ranks(group: Group | None, operation: str) -> Group | None:
     ranks = member(group, operation)
     if ranks is not None:
         refuse_shards(ranks, operation)
     return ranks
 
 
-def _root(group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+def _root(group: Group, global_rank: int | None, group_rank: int | None) -> int:
     if global_rank is None and group_rank is None:
         global_rank = 0
     return group_rank_of(group, global_rank, group_rank)
@@ -256,36 +253,38 @@ def _pickled(obj: Any) -> np.ndarray:
     return np.frombuffer(pickle.dumps(obj), np.uint8)
 
 
-def _objects(data: Tensor, starts: Sequence[int], sizes: Sequence[int]) -> list[Any]:
-    seen = data.numpy()
+def _objects(group: Group, data: Any, starts: Sequence[int], sizes: Sequence[int]) -> list[Any]:
+    seen = group.tensors.array(data)
     return [pickle.loads(seen.data[start : start + size]) for start, size in zip(starts, sizes, strict=True)]
 
 
-def _device(group: ProcessGroup) -> Any:
-    """Where objects are on their way: for a group that is not on the fabric, in the host's memory if it takes that."""
-    if group.carrier is None or CPU not in BackendConfig(group.backend).device_backend_map:
-        return ahbm.own_device()
-    return CPU
+def _is_on_host(group: Group) -> bool:
+    """Returns whether objects go through the host's memory: for a group that is not on the fabric, if it takes that."""
+    return group.delegate is not None and HOST in BackendConfig(group.backend).device_backend_map
 
 
-def _numbers(group: ProcessGroup, values: Sequence[int]) -> Tensor:
-    return tensor(np.array(values, np.int64), device=_device(group))
+def _of_array(group: Group, array: np.ndarray) -> Any:
+    return group.tensors.of_array(array, _is_on_host(group))
 
 
-def _room(group: ProcessGroup, size: int) -> Tensor:
-    return zeros(size, dtype="uint8", device=_device(group))
+def _numbers(group: Group, values: Sequence[int]) -> Any:
+    return _of_array(group, np.array(values, np.int64))
+
+
+def _room(group: Group, size: int, kind: dtypes.dtype = dtypes.uint8) -> Any:
+    return group.tensors.zeros((size,), kind, _is_on_host(group))
 
 
 def _padded_array(data: np.ndarray, size: int) -> np.ndarray:
     return np.pad(data, (0, size - len(data)))
 
 
-def _padded(group: ProcessGroup, data: np.ndarray, size: int) -> Tensor:
-    return tensor(_padded_array(data, size), device=_device(group))
+def _padded(group: Group, data: np.ndarray, size: int) -> Any:
+    return _of_array(group, _padded_array(data, size))
 
 
-def _all_sizes(group: ProcessGroup, operation: str, size: int) -> list[int]:
+def _all_sizes(group: Group, operation: str, size: int) -> list[int]:
     """All ranks' sizes."""
-    out = zeros(group.size(), dtype="int64", device=_device(group))
+    out = _room(group, group.size(), dtypes.int64)
     finish(group, f"{operation}|all_gather||0", out, _numbers(group, [size]))
-    return out.tolist()
+    return group.tensors.array(out).tolist()

@@ -7,11 +7,8 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.checks import check_place, check_tensor, refuse_shards
-from torchemu.c10d.hooks import batched
-from torchemu.c10d.work import Work
-from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.c10d.groups import (
-    ProcessGroup,
+    Group,
     default_group,
     get_global_rank,
     get_rank,
@@ -20,21 +17,24 @@ from torchemu.c10d.groups import (
     is_outside,
     member,
 )
+from torchemu.c10d.hooks import batched
 from torchemu.c10d.issue import NotIssued
+from torchemu.c10d.work import Work
+from torchemu.runtime.buffer import buffer_of
 
 _ANY_SOURCE = -1
 
 
-def post(group: ProcessGroup, sending: bool, peer: int, tag: int, tensor: Tensor) -> int:
+def post(group: Group, sending: bool, peer: int, tag: int, tensor: Any) -> int:
     """Issues one side of a message and returns the Go core's work."""
-    context = runtime.current()
-    return go.Post(group.handle, context.stream, context.world.site(), True, sending, peer, tag, tensor._handle)
+    context, handle = runtime.current(), buffer_of(tensor).core_handle
+    return go.Post(group.handle, context.stream, context.world.site(), True, sending, peer, tag, handle)
 
 
 def send(
-    tensor: Tensor,
+    tensor: Any,
     dst: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
@@ -63,9 +63,9 @@ def send(
 
 
 def recv(
-    tensor: Tensor,
+    tensor: Any,
     src: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
@@ -93,18 +93,18 @@ def recv(
     return get_global_rank(ranks, message._source_rank() if peer == _ANY_SOURCE else peer)
 
 
-def _wait_for(group: ProcessGroup, message: Work) -> None:
+def _wait_for(group: Group, message: Work) -> None:
     """Blocks the host until the message has arrived, or as long as the work of a program's own backend does."""
-    if group.carrier is None:
+    if group.delegate is None:
         runtime.current().wait(message._event.number)
     else:
         message.wait()
 
 
 def isend(
-    tensor: Tensor,
+    tensor: Any,
     dst: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     tag: int = 0,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -121,9 +121,9 @@ def isend(
 
 
 def irecv(
-    tensor: Tensor,
+    tensor: Any,
     src: int | None = None,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     tag: int = 0,
     group_src: int | None = None,
 ) -> Work | None:
@@ -139,7 +139,7 @@ def irecv(
     return _checked_post(ranks, False, _source(ranks, src, group_src), tag, tensor)
 
 
-def _source(group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
+def _source(group: Group, global_rank: int | None, group_rank: int | None) -> int:
     if global_rank is None and group_rank is None:
         return _ANY_SOURCE
     peer = group_rank_of(group, global_rank, group_rank)
@@ -147,19 +147,20 @@ def _source(group: ProcessGroup, global_rank: int | None, group_rank: int | None
     return peer
 
 
-def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tensor: Tensor) -> Work:
+def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any) -> Work:
     refuse_shards(group, "send" if sending else "recv")
     if sending:
         _check_exists(group, peer, "destination")
     if tag < 0:
         raise RuntimeError(f"Tag must be nonnegative, not {tag}")
-    check_place(group, "tensor", (tensor,))
+    buffer = buffer_of(tensor)
+    check_place(group, "tensor", (buffer,))
     if group.hooks is None:
         return Work(post(group, sending, peer, tag, tensor), [tensor], group.holds_hosts)
-    if group.hooks.carrier is not None:
-        return group.hooks.carrier.message(sending, peer, tag, tensor)
+    if group.hooks.delegate is not None:
+        return group.hooks.delegate.message(sending, peer, tag, tensor)
     if group.hooks.estimator is not None:
-        group.hooks.estimator.message(group, sending, peer, tensor.nbytes)
+        group.hooks.estimator.message(group, sending, peer, buffer.nbytes)
         return NotIssued([tensor], peer if peer >= 0 else group.rank())
     return group.hooks.around(
         group,
@@ -171,13 +172,13 @@ def _checked_post(group: ProcessGroup, sending: bool, peer: int, tag: int, tenso
     )
 
 
-def _check_exists(group: ProcessGroup, peer: int, kind: str) -> None:
+def _check_exists(group: Group, peer: int, kind: str) -> None:
     """PyTorch crashes on such a rank."""
     if not 0 <= peer < group.size():
         raise ValueError(f"Invalid {kind} rank {peer}: the group has ranks 0 to {group.size() - 1}")
 
 
-def _check_not_self(group: ProcessGroup, peer: int, kind: str) -> None:
+def _check_not_self(group: Group, peer: int, kind: str) -> None:
     if group.rank() == peer:
         raise ValueError(f"Invalid {kind} rank: {kind} rank should not be the same as the rank of the current process.")
 
@@ -200,9 +201,9 @@ class P2POp:
     def __init__(
         self,
         op: Any,
-        tensor: Tensor,
+        tensor: Any,
         peer: int | None = None,
-        group: ProcessGroup | None = None,
+        group: Group | None = None,
         tag: int = 0,
         group_peer: int | None = None,
     ) -> None:

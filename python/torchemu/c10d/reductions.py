@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d.blocks import Blocks, blocks
 from torchemu.c10d.checks import check_blocks, check_list, check_scattered_whole
+from torchemu.c10d.collective import Collective
+from torchemu.c10d.groups import Group
+from torchemu.c10d.issue import warn_of_coalesced
 from torchemu.c10d.reduce_op import RedOpType, ReduceOp, core_name
 from torchemu.c10d.work import Work
-from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.c10d.blocks import Blocks, blocks
-from torchemu.c10d.collective import Collective
-from torchemu.c10d.groups import ProcessGroup
-from torchemu.c10d.issue import warn_of_coalesced
+from torchemu.runtime.buffer import buffer_of
 
 ALL_REDUCE = Collective("all_reduce", "all_reduce", takes_shards=True)
 ALL_REDUCE_COALESCED = Collective("all_reduce_coalesced", "all_reduce")
@@ -24,7 +26,7 @@ Reduction = ReduceOp | RedOpType | str
 
 
 def all_reduce(
-    tensor: Tensor, op: Reduction = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
+    tensor: Any, op: Reduction = ReduceOp.SUM, group: Group | None = None, async_op: bool = False
 ) -> Work | None:
     """Replaces the tensor on every rank by the reduction over all ranks.
 
@@ -47,7 +49,7 @@ def all_reduce(
     ranks = ALL_REDUCE.entered(group, tensor=tensor)
     if ranks is None:
         return None
-    name = core_name(op, tensor.dtype)
+    name = core_name(op, buffer_of(tensor).dtype)
     if ranks.coalescing is not None:
         return ranks.coalescing.add("all_reduce", name, async_op, tensor, tensor)
     if ranks.sharded:
@@ -56,15 +58,15 @@ def all_reduce(
     return ALL_REDUCE.issue(ranks, (one, one), async_op, one, name)
 
 
-def _all_reduce_shards(group: ProcessGroup, tensor: Tensor, name: str, async_op: bool) -> Work | None:
+def _all_reduce_shards(group: Group, tensor: Any, name: str, async_op: bool) -> Work | None:
     context = runtime.current()
     site = context.world.site()
-    handle = go.AllReduceShards(group.handle, context.stream, site, async_op, tensor._handle, name)
+    handle = go.AllReduceShards(group.handle, context.stream, site, async_op, buffer_of(tensor).core_handle, name)
     return Work(handle, [tensor]) if async_op else None
 
 
 def all_reduce_coalesced(
-    tensors: list[Tensor], op: Reduction = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
+    tensors: list[Any], op: Reduction = ReduceOp.SUM, group: Group | None = None, async_op: bool = False
 ) -> Work | None:
     """all_reduce of several tensors of one dtype in one go. Deprecated, and warns of it.
 
@@ -72,12 +74,10 @@ def all_reduce_coalesced(
         as all_reduce does; ValueError also when there are no tensors, or several dtypes.
     """
     warn_of_coalesced("all_reduce_coalesced")
-    return coalesced_all_reduce([tensors] if isinstance(tensors, Tensor) else tensors, op, group, async_op)
+    return coalesced_all_reduce(tensors if buffer_of(tensors) is None else [tensors], op, group, async_op)
 
 
-def coalesced_all_reduce(
-    tensors: list[Tensor], op: Reduction, group: ProcessGroup | None, async_op: bool
-) -> Work | None:
+def coalesced_all_reduce(tensors: list[Any], op: Reduction, group: Group | None, async_op: bool) -> Work | None:
     """all_reduce_coalesced without the warning."""
     check_list(tensors, "tensors")
     together = Blocks(tensors)
@@ -86,15 +86,15 @@ def coalesced_all_reduce(
         return None
     if not tensors:
         raise ValueError("all_reduce_coalesced requires non-empty tensor list")
-    name = core_name(op, tensors[0].dtype)
+    name = core_name(op, together.different[0].dtype)
     return ALL_REDUCE_COALESCED.issue(ranks, (together, together), async_op, tensors, name)
 
 
 def reduce(
-    tensor: Tensor,
+    tensor: Any,
     dst: int | None = None,
     op: Reduction = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
@@ -112,15 +112,15 @@ def reduce(
     if ranks is None:
         return None
     root = REDUCE.root(ranks, dst, group_dst)
-    name, one = core_name(op, tensor.dtype, "reduce"), [tensor]
+    name, one = core_name(op, buffer_of(tensor).dtype, "reduce"), [tensor]
     return REDUCE.issue(ranks, (one if ranks.rank() == root else [], one), async_op, one, name, root)
 
 
 def reduce_scatter(
-    output: Tensor,
-    input_list: list[Tensor],
+    output: Any,
+    input_list: list[Any],
     op: Reduction = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Gives rank r, in output, the reduction of tensor r of all ranks' lists.
@@ -140,15 +140,15 @@ def reduce_scatter(
     if len(input_list) != ranks.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
     check_blocks("reduce_scatter", input_list, output, ranks.rank())
-    name, outs = core_name(op, output.dtype, "reduce_scatter"), [output]
+    name, outs = core_name(op, buffer_of(output).dtype, "reduce_scatter"), [output]
     return REDUCE_SCATTER.issue(ranks, (outs, given), async_op, outs, name)
 
 
 def reduce_scatter_tensor(
-    output: Tensor,
-    input: Tensor,  # noqa: A002 (PyTorch's name)
+    output: Any,
+    input: Any,  # noqa: A002 (PyTorch's name)
     op: Reduction = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
+    group: Group | None = None,
     async_op: bool = False,
 ) -> Work | None:
     """Gives rank r, in output, block r of the reduction of all ranks' input.
@@ -165,8 +165,8 @@ def reduce_scatter_tensor(
     ranks = REDUCE_SCATTER_TENSOR.entered(group, output=output, input=input)
     if ranks is None:
         return None
-    check_scattered_whole(ranks, output, input)
-    name, outs = core_name(op, output.dtype, "reduce_scatter"), [output]
+    check_scattered_whole(ranks, buffer_of(output), buffer_of(input))
+    name, outs = core_name(op, buffer_of(output).dtype, "reduce_scatter"), [output]
     if ranks.coalescing is not None:
         return ranks.coalescing.add("reduce_scatter_tensor", name, async_op, output, input)
     return REDUCE_SCATTER_TENSOR.issue(ranks, (outs, [input]), async_op, outs, name)

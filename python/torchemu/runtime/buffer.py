@@ -329,6 +329,10 @@ class TensorClass:
         """Returns the tensor's elements: the same buffer each time, as long as the tensor has the same memory."""
         return tensor
 
+    def whole(self, parts: Sequence[Any]) -> Buffer | None:
+        """Returns the buffer of which tensors are the equal parts, one after another; None where it is not known."""
+        return None
+
     def default_dtype(self) -> dtypes.dtype:
         """Returns the type of a new tensor's elements where the program names none."""
         return dtypes.float32

@@ -14,7 +14,7 @@ from torchemu.bridge.handles import Handle
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._device import CPU
 from torchemu.frontends.numpy._streams import Stream
-from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.core import Tensor, aliased_to
 from torchemu.frontends.numpy._tensor.creation import empty, zeros
 from torchemu.frontends.numpy._tensor.elementwise import isnan
 from torchemu.frontends.numpy._tensor.from_data import tensor
@@ -26,6 +26,10 @@ class Tensors(buffer.TensorClass):
     """Tensor, whose objects are buffers themselves."""
 
     kind = Tensor
+
+    def whole(self, parts: Sequence[Any]) -> Tensor | None:
+        """Returns the tensor of which tensors are the equal parts, one after another; None where there is none."""
+        return _whole(parts)
 
     def default_dtype(self) -> dtypes.dtype:
         """Returns the rank's default dtype."""
@@ -66,6 +70,37 @@ class Tensors(buffer.TensorClass):
         """Makes a new stream the current one for the duration of a with block, and gives its handle."""
         with Stream() as stream:
             yield stream._handle.number
+
+
+def _whole(parts: Sequence[Tensor]) -> Tensor | None:
+    """Returns the tensor of which these are the equal parts, one after another; None where there is none."""
+    if type(parts[0]) is not Tensor or not parts[0].is_contiguous():
+        return None
+    first, size = parts[0], parts[0].numel()
+    storage, kind, shape, strides, at = first._storage, first.dtype, first._shape, first._strides, first._offset
+    for t in parts:
+        if (
+            type(t) is not Tensor
+            or t._storage is not storage
+            or t._offset != at
+            or not (t._shape is shape or t._shape == shape)
+            or not (t._strides is strides or t._strides == strides)
+            or t.dtype is not kind
+        ):
+            return None
+        at += size
+    if size == 0:
+        return None
+    numel = size * len(parts)
+    if first._base is not None and _holds(first._base, first, numel):
+        return first._base  # the core knows it already, if this is not the first time
+    return aliased_to(storage, kind, first.device, (numel,), (1,), first._offset)
+
+
+def _holds(base: Tensor, first: Tensor, numel: int) -> bool:
+    """Returns whether a tensor is just so many elements from the first of another one on, which is a view of it."""
+    same = base._offset == first._offset and base.dtype is first.dtype
+    return same and base.numel() == numel and base.is_contiguous()
 
 
 def _where(on_host: bool) -> Any:

@@ -32,11 +32,14 @@ _MOVED = {
         "torchemu.errors.DistError torchemu.errors.DistNetworkError torchemu.errors.DistStoreError "
         "torchemu.errors.QueueEmptyError"
     ),
+    "torch.distributed.rendezvous": "torchemu.c10d.rendezvous",
+    "torch.futures": "torchemu.c10d.futures",
     "torch.distributed._functional_collectives": "distributed._async_tensor.AsyncCollectiveTensor",
     "torch.distributed.distributed_c10d": (
         "distributed._backend_groups.ProcessGroupGloo distributed._backend_groups.ProcessGroupNCCL "
         "torchemu.c10d.backends torchemu.c10d.barriers torchemu.c10d.debug torchemu.c10d.exchanges "
-        "torchemu.c10d.groups torchemu.frontends.numpy.distributed._private_functions torchemu.c10d.lifecycle torchemu.c10d.new_groups.new_group "
+        "torchemu.c10d.groups distributed._private_functions distributed._process_group "
+        "torchemu.c10d.lifecycle torchemu.c10d.new_groups.new_group "
         "torchemu.c10d.new_groups.new_subgroups torchemu.c10d.new_groups.shrink_group "
         "torchemu.c10d.new_groups.new_subgroups_by_enumeration torchemu.c10d.new_groups.split_group "
         "torchemu.c10d.objects torchemu.c10d.p2p torchemu.c10d.reduce_op.ReduceOp "

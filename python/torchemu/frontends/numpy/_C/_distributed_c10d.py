@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from torchemu.c10d.completion import OpType, WorkInfo
+from torchemu.c10d.flight_files import FlightRecorderHook
+from torchemu.c10d.flight_files import dump_trace as _dump_fr_trace
+from torchemu.c10d.flight_files import dump_trace_file as _dump_fr_trace_file
+from torchemu.c10d.flight_files import dump_trace_json as _dump_fr_trace_json
+from torchemu.c10d.flight_files import reset_trace as _reset_fr_trace
 from torchemu.c10d.hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
 from torchemu.frontends.numpy.distributed import (
     AllreduceCoalescedOptions,
@@ -35,14 +40,9 @@ from torchemu.frontends.numpy.distributed import (
 )
 from torchemu.frontends.numpy.distributed._backend_groups import Backend
 from torchemu.frontends.numpy.distributed._backend_methods import ErrorType
+from torchemu.frontends.numpy.distributed._custom_groups import DistributedBackendOptions as _DistributedBackendOptions
 from torchemu.frontends.numpy.distributed._fake import FakeProcessGroup, FakeWork
-from torchemu.c10d.flight_files import FlightRecorderHook
-from torchemu.c10d.flight_files import dump_trace as _dump_fr_trace
-from torchemu.c10d.flight_files import dump_trace_file as _dump_fr_trace_file
-from torchemu.c10d.flight_files import dump_trace_json as _dump_fr_trace_json
-from torchemu.c10d.flight_files import reset_trace as _reset_fr_trace
 from torchemu.frontends.numpy.distributed._options import AllgatherOptions
-from torchemu.c10d.custom_groups import DistributedBackendOptions as _DistributedBackendOptions
 from torchemu.frontends.numpy.distributed._symmetric_memory import is_nvshmem_available as _is_nvshmem_available
 from torchemu.frontends.numpy.distributed._symmetric_memory._handle import _SymmetricMemory
 from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout

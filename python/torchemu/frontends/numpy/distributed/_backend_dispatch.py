@@ -1,5 +1,5 @@
-"""Who does the collectives of a group that is not on the fabric: a program's class of process groups, or backends that
-are registered for types of devices."""
+"""Dispatch: a group that is not on the fabric calls the methods of its own class, or those of backends that are
+registered for types of devices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from torchemu.frontends.numpy.distributed._options import (
 )
 
 if TYPE_CHECKING:
-    from torchemu.c10d.groups import ProcessGroup
+    from torchemu.frontends.numpy.distributed._process_group import ProcessGroup
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ _METHODS: dict[str, tuple[str, Callable[[Call], tuple[Any, ...]]]] = {
 here: they are those that their bytes go through."""
 
 
-class Carrier:
-    """Who does the operations of one group.
+class Dispatch:
+    """The operations of one group go to the methods that do them.
 
     Args:
         group: the group.

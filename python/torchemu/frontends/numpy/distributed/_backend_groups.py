@@ -13,8 +13,8 @@ from torchemu import runtime
 from torchemu.c10d.membership import Membership, common_membership
 from torchemu.c10d.stores import Store
 from torchemu.frontends.numpy.distributed._backend_dispatch import checked_place
-from torchemu.c10d.groups import ProcessGroup
 from torchemu.frontends.numpy.distributed._options import BackendOptions
+from torchemu.frontends.numpy.distributed._process_group import ProcessGroup
 from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from torchemu.runtime.rank_local import RankLocal
 
@@ -133,7 +133,7 @@ class _OfBackend(type):
     backend: str
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, ProcessGroup) and instance.carrier is None and cls.backend in instance.backend
+        return isinstance(instance, ProcessGroup) and instance.delegate is None and cls.backend in instance.backend
 
 
 class _FabricBackend(ProcessGroup, metaclass=_OfBackend):

@@ -13,7 +13,7 @@ from torchemu.frontends.numpy.distributed._options import BackendOptions
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy._tensor import Tensor
-    from torchemu.c10d.groups import ProcessGroup
+    from torchemu.frontends.numpy.distributed._process_group import ProcessGroup
 
 _LIBRARY = (2, 28, 9)  # of PyTorch 2.11
 

@@ -18,7 +18,7 @@ from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import _gradients
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
 from torchemu.frontends.numpy.distributed._async_tensor import AsyncCollectiveTensor
-from torchemu.c10d.groups import find_by_name
+from torchemu.frontends.numpy.distributed._process_group import find_by_name
 from torchemu.frontends.numpy.distributed.device_mesh import DeviceMesh
 
 Ranks = Any

@@ -13,7 +13,7 @@ from torchemu.c10d.reduce_op import ReduceOp
 from torchemu.frontends.numpy._autograd.function import Function
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
-from torchemu.c10d.groups import ProcessGroup
+from torchemu.frontends.numpy.distributed._process_group import ProcessGroup
 
 
 def wants_gradient(t: Tensor) -> bool:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from torchemu.c10d.backend_registry import BackendType
     from torchemu.c10d.hooks import Hooks
     from torchemu.c10d.stores import Store
-    from torchemu.frontends.numpy.distributed._backend_dispatch import Carrier
-    from torchemu.c10d.groups import ProcessGroup
+    from torchemu.frontends.numpy.distributed._backend_dispatch import Dispatch
+    from torchemu.frontends.numpy.distributed._process_group import ProcessGroup
 
 _NO_TIMEOUT = timedelta()
 
@@ -348,9 +348,9 @@ class GroupMethods:
 
     def _get_sequence_number_for_group(self) -> int:
         """How many collectives this rank has issued to the group."""
-        carrier = self._self().carrier
-        if carrier is not None:
-            return carrier.any_backend()._get_sequence_number_for_group()
+        delegate = self._self().delegate
+        if delegate is not None:
+            return delegate.any_backend()._get_sequence_number_for_group()
         return go.NextSeq(self.handle, runtime.current().rank)
 
     def _get_backend(self, device: Any) -> Any:
@@ -360,8 +360,8 @@ class GroupMethods:
             RuntimeError: its backend is for other devices.
         """
         group, kind = self._self(), str(device).partition(":")[0]
-        if group.carrier is not None:
-            return group.carrier.backend(kind)
+        if group.delegate is not None:
+            return group.delegate.backend(kind)
         if not (group.takes_hosts if kind == "cpu" else group.takes_devices):
             raise RuntimeError(f"No backend type associated with device type {kind}")
         return group
@@ -386,17 +386,17 @@ class GroupMethods:
                 "c10d::ProcessGroup::BackendType, backend: c10d::Backend | None = None) -> None\n\n"
                 f"Invoked with: {self!r}, {device!r}, {backend_type!r}, {backend!r}"
             )
-        self._own_carrier("_register_backend").register(str(device).partition(":")[0], backend_type, backend)
+        self._own_dispatch("_register_backend").register(str(device).partition(":")[0], backend_type, backend)
 
     def _set_default_backend(self, backend_type: BackendType) -> None:
         """Says which kind of backend the group is called after."""
-        self._own_carrier("_set_default_backend").prefer(backend_type)
+        self._own_dispatch("_set_default_backend").prefer(backend_type)
 
-    def _own_carrier(self, method: str) -> Carrier:
-        carrier = self._self().carrier
-        if carrier is None:
+    def _own_dispatch(self, method: str) -> Dispatch:
+        delegate = self._self().delegate
+        if delegate is None:
             raise RuntimeError(f"ProcessGroup.{method} is for groups that a program makes: this one is on the fabric")
-        return carrier
+        return delegate
 
     def _get_backend_name(self) -> str:
         return self._self().name()
@@ -405,8 +405,8 @@ class GroupMethods:
     def _device_types(self) -> list[device]:
         from torchemu.c10d.backends import BackendConfig
 
-        carrier = self._self().carrier
-        kinds = BackendConfig(self.backend).device_backend_map if carrier is None else carrier.kinds
+        delegate = self._self().delegate
+        kinds = BackendConfig(self.backend).device_backend_map if delegate is None else delegate.kinds
         return [device(kind) for kind in kinds]
 
     def _enable_collectives_timing(self) -> None:
@@ -423,9 +423,7 @@ class GroupMethods:
 
     def _wait_for_pending_works(self) -> None:
         """Waits for what this rank has issued, where a function is to be called when it has ended."""
-        completion = self.hooks.watchers.get(Completion) if self.hooks is not None else None
-        if isinstance(completion, Completion):
-            completion.finish()
+        self._self().finish_hooks()
 
     def _has_hooks(self) -> bool:
         return self.hooks is not None and bool(self.hooks.watchers)

@@ -10,20 +10,13 @@ from typing import Any
 import numpy as np
 
 from torchemu.c10d.backends import BackendConfig
+from torchemu.c10d.exchanges import broadcast
+from torchemu.c10d.groups import get_backend, get_global_rank, global_rank_of, group_rank_of
 from torchemu.c10d.membership import groups
 from torchemu.c10d.stores import Store
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._tensor import Tensor, cat, tensor
-from torchemu.c10d.exchanges import broadcast
-from torchemu.c10d.groups import (
-    ProcessGroup,
-    find_by_name,
-    get_backend,
-    get_global_rank,
-    global_rank_of,
-    group_rank_of,
-    resolved,
-)
+from torchemu.frontends.numpy.distributed._process_group import ProcessGroup, find_by_name, resolved
 
 _DEFAULT_FIRST_BUCKET_BYTES = 1 << 20
 """Of DistributedDataParallel's first bucket of gradients."""

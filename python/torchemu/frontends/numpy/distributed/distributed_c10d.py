@@ -20,18 +20,10 @@ from torchemu.c10d.backends import (
     is_xccl_available,
 )
 from torchemu.c10d.backends import default_timeout as _get_default_timeout
-from torchemu.c10d.debug import DebugLevel, get_debug_level
-from torchemu.c10d.membership import groups
-from torchemu.c10d.reduce_op import ReduceOp, _make_nccl_premul_sum, reduce_op, supports_complex
-from torchemu.c10d.rendezvous import register_rendezvous_handler, rendezvous
-from torchemu.c10d.stores import PrefixStore, Store
-from torchemu.c10d.work import IllegalWork as _IllegalWork
-from torchemu.c10d.work import Work
-from torchemu.errors import DistStoreError
-from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
 from torchemu.c10d.barriers import barrier, monitored_barrier
 from torchemu.c10d.coalescing import CoalescingManager as _CoalescingManager
 from torchemu.c10d.coalescing import _coalescing_manager
+from torchemu.c10d.debug import DebugLevel, get_debug_level
 from torchemu.c10d.estimates import TimeEstimator as _TimeEstimator
 from torchemu.c10d.estimates import _time_estimator
 from torchemu.c10d.exchanges import (
@@ -48,44 +40,22 @@ from torchemu.c10d.exchanges import (
     scatter,
 )
 from torchemu.c10d.groups import (
-    GroupMember,
-    ProcessGroup,
     get_backend,
     get_backend_config,
-    get_backend_impl,
     get_global_rank,
     get_group_rank,
     get_pg_count,
     get_process_group_ranks,
     get_rank,
     get_world_size,
-    group,
-    resolved,
 )
-from torchemu.c10d.groups import default_group as _get_default_group
-from torchemu.c10d.groups import find_by_name as _resolve_process_group
 from torchemu.c10d.groups import get_world_size as _get_group_size
 from torchemu.c10d.groups import is_outside as _rank_not_in_group
 from torchemu.c10d.groups import warn_outsider as _warn_not_in_group
-from torchemu.frontends.numpy.distributed._private_functions import (
-    _DEFAULT_FIRST_BUCKET_BYTES,
-    _broadcast_coalesced,
-    _canonicalize_group_rank,
-    _check_valid_timeout,
-    _find_pg_by_ranks_and_tag,
-    _get_global_rank,
-    _get_group_size_by_name,
-    _get_object_coll_device,
-    _get_pg_default_device,
-    _get_process_group_store,
-    _group_or_default_group,
-    _object_to_tensor,
-    _tensor_to_object,
-)
 from torchemu.c10d.lifecycle import abort_process_group as _abort_process_group
 from torchemu.c10d.lifecycle import default_store as _get_default_store
 from torchemu.c10d.lifecycle import destroy_process_group, init_process_group, is_initialized
-from torchemu.frontends.numpy.distributed._missing import GroupName
+from torchemu.c10d.membership import groups
 from torchemu.c10d.new_groups import (
     SHRINK_ABORT,
     SHRINK_DEFAULT,
@@ -103,6 +73,23 @@ from torchemu.c10d.objects import (
     scatter_object_list,
     send_object_list,
 )
+from torchemu.c10d.p2p import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from torchemu.c10d.reduce_op import ReduceOp, _make_nccl_premul_sum, reduce_op, supports_complex
+from torchemu.c10d.reductions import (
+    all_reduce,
+    all_reduce_coalesced,
+    reduce,
+    reduce_scatter,
+    reduce_scatter_single,
+    reduce_scatter_tensor,
+)
+from torchemu.c10d.rendezvous import register_rendezvous_handler, rendezvous
+from torchemu.c10d.stores import PrefixStore, Store
+from torchemu.c10d.work import IllegalWork as _IllegalWork
+from torchemu.c10d.work import Work
+from torchemu.errors import DistStoreError
+from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
+from torchemu.frontends.numpy.distributed._missing import GroupName
 from torchemu.frontends.numpy.distributed._options import (
     AllgatherOptions,
     AllreduceCoalescedOptions,
@@ -115,15 +102,30 @@ from torchemu.frontends.numpy.distributed._options import (
     ReduceScatterOptions,
     ScatterOptions,
 )
-from torchemu.c10d.p2p import P2POp, batch_isend_irecv, irecv, isend, recv, send
-from torchemu.c10d.reductions import (
-    all_reduce,
-    all_reduce_coalesced,
-    reduce,
-    reduce_scatter,
-    reduce_scatter_single,
-    reduce_scatter_tensor,
+from torchemu.frontends.numpy.distributed._private_functions import (
+    _DEFAULT_FIRST_BUCKET_BYTES,
+    _broadcast_coalesced,
+    _canonicalize_group_rank,
+    _check_valid_timeout,
+    _find_pg_by_ranks_and_tag,
+    _get_global_rank,
+    _get_group_size_by_name,
+    _get_object_coll_device,
+    _get_pg_default_device,
+    _get_process_group_store,
+    _group_or_default_group,
+    _object_to_tensor,
+    _tensor_to_object,
 )
+from torchemu.frontends.numpy.distributed._process_group import (
+    GroupMember,
+    ProcessGroup,
+    get_backend_impl,
+    group,
+    resolved,
+)
+from torchemu.frontends.numpy.distributed._process_group import default_group as _get_default_group
+from torchemu.frontends.numpy.distributed._process_group import find_by_name as _resolve_process_group
 from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 
 __all__ = [

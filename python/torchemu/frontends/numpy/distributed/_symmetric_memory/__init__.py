@@ -14,7 +14,7 @@ from torchemu import dtypes
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._memory_pools import Allocator, MemPool
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.c10d.groups import ProcessGroup, find_by_name
+from torchemu.frontends.numpy.distributed._process_group import ProcessGroup, find_by_name
 from torchemu.frontends.numpy.distributed._symmetric_memory import _handle, _peers
 from torchemu.frontends.numpy.distributed._symmetric_memory._handle import BACKENDS, _SymmetricMemory, settings
 from torchemu.frontends.numpy.distributed._symmetric_memory._workspaces import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
-from torchemu.c10d.groups import ProcessGroup, find_by_name
+from torchemu.frontends.numpy.distributed._process_group import ProcessGroup, find_by_name
 
 
 def all_to_all_vdev(

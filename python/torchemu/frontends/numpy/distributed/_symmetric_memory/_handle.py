@@ -24,7 +24,7 @@ from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._memory_pools import Allocator, MemPool
 from torchemu.frontends.numpy._tensor import Tensor, empty
 from torchemu.frontends.numpy._tensor.storage import Storage
-from torchemu.c10d.groups import ProcessGroup
+from torchemu.frontends.numpy.distributed._process_group import ProcessGroup
 from torchemu.frontends.numpy.distributed._symmetric_memory._peers import (
     PeerStorage,
     allocated,

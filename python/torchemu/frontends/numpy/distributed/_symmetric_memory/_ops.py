@@ -9,7 +9,7 @@ import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import not_implemented
 from torchemu.frontends.numpy.distributed import _functional_collectives as functional
-from torchemu.c10d.groups import find_by_name
+from torchemu.frontends.numpy.distributed._process_group import find_by_name
 from torchemu.frontends.numpy.distributed._symmetric_memory._exchanges import (
     all_to_all_vdev,
     all_to_all_vdev_2d,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from torchemu import dtypes
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.c10d.groups import find_by_name
+from torchemu.frontends.numpy.distributed._process_group import find_by_name
 from torchemu.frontends.numpy.distributed._symmetric_memory._handle import _SymmetricMemory, rendezvous
 from torchemu.frontends.numpy.distributed._symmetric_memory._peers import allocated
 from torchemu.runtime.rank_local import RankLocal

@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
-from torchemu.frontends.numpy._tensor.creation import ones, zeros
-from torchemu.c10d.groups import ProcessGroup
 from torchemu.c10d.reductions import all_reduce
+from torchemu.frontends.numpy._tensor.creation import ones, zeros
+from torchemu.frontends.numpy.distributed._process_group import ProcessGroup
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 

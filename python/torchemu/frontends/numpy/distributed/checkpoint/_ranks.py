@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from torchemu.frontends.numpy.distributed import ProcessGroup, all_gather_object, is_initialized
-from torchemu.c10d.groups import resolved
+from torchemu.frontends.numpy.distributed._process_group import resolved
 from torchemu.frontends.numpy.distributed.checkpoint.api import CheckpointException
 
 T = TypeVar("T")

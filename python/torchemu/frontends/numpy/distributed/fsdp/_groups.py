@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from torchemu.frontends.numpy.distributed import ProcessGroup, get_rank, get_world_size, new_group
-from torchemu.c10d.groups import resolved
+from torchemu.frontends.numpy.distributed._process_group import resolved
 from torchemu.frontends.numpy.distributed.fsdp.api import ShardingStrategy
 
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)

@@ -8,7 +8,7 @@ from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import zeros
 from torchemu.frontends.numpy.amp.grad_scaler import GradScaler
 from torchemu.frontends.numpy.distributed import ProcessGroup, ReduceOp, all_reduce
-from torchemu.c10d.groups import resolved
+from torchemu.frontends.numpy.distributed._process_group import resolved
 
 __all__ = ["ShardedGradScaler"]
 

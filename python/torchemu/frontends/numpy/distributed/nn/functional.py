@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchemu.c10d.groups import get_group_rank
 from torchemu.c10d.reduce_op import ReduceOp
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy.distributed import _gradients
-from torchemu.c10d.groups import ProcessGroup, get_group_rank, resolved
+from torchemu.frontends.numpy.distributed._process_group import ProcessGroup, resolved
 
 __all__ = [
     "all_gather",

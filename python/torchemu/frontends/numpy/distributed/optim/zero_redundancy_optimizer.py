@@ -9,7 +9,7 @@ from typing import Any
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import ProcessGroup, broadcast, broadcast_object_list
-from torchemu.c10d.groups import resolved
+from torchemu.frontends.numpy.distributed._process_group import resolved
 from torchemu.frontends.numpy.distributed.algorithms.join import Join, Joinable, JoinHook
 from torchemu.frontends.numpy.optim.optimizer import Optimizer, ParamsT
 from torchemu.unsupported import unsupported

@@ -17,7 +17,7 @@ from torchemu.frontends.numpy.distributed import (
     recv_object_list,
     send_object_list,
 )
-from torchemu.c10d.groups import resolved
+from torchemu.frontends.numpy.distributed._process_group import resolved
 from torchemu.frontends.numpy.nn.modules.module import Module
 
 __all__ = ["PipelineStage"]

@@ -23,8 +23,8 @@ from torchemu.frontends.numpy.distributed import (
     all_reduce,
     broadcast,
 )
-from torchemu.c10d.groups import resolved
 from torchemu.frontends.numpy.distributed._missing import BuiltinCommHookType
+from torchemu.frontends.numpy.distributed._process_group import resolved
 from torchemu.frontends.numpy.distributed.algorithms.ddp_comm_hooks.default_hooks import (
     allreduce_hook,
     fp16_compress_hook,

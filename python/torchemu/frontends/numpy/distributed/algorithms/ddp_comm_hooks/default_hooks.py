@@ -9,7 +9,7 @@ from torchemu import dtypes
 from torchemu.c10d.futures import Future
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import GradBucket, ProcessGroup, all_reduce
-from torchemu.c10d.groups import resolved
+from torchemu.frontends.numpy.distributed._process_group import resolved
 
 __all__ = [
     "allreduce_hook",

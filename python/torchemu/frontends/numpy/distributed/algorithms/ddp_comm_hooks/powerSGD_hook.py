@@ -23,7 +23,7 @@ from torchemu.frontends.numpy._tensor.joining import cat
 from torchemu.frontends.numpy._tensor.random_numbers import randn
 from torchemu.frontends.numpy._tensor.reductions import norm
 from torchemu.frontends.numpy.distributed import GradBucket, ProcessGroup, Work, all_reduce
-from torchemu.c10d.groups import resolved
+from torchemu.frontends.numpy.distributed._process_group import resolved
 from torchemu.frontends.numpy.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
