@@ -10,7 +10,8 @@ from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.c10d import backends
-from torchemu.c10d.groups import Group, member
+from torchemu.c10d.group import Group
+from torchemu.c10d.groups import member
 from torchemu.c10d.issue import issue
 from torchemu.c10d.p2p import post
 from torchemu.c10d.work import Work, wait_on_host

@@ -11,7 +11,7 @@ from torchemu.dtypes import dtype
 from torchemu.runtime.buffer import Buffer, Device, buffer_of
 
 if TYPE_CHECKING:
-    from torchemu.c10d.groups import Group
+    from torchemu.c10d.group import Group
 
 
 def check_tensor(value: Any, parameter: str) -> Buffer:

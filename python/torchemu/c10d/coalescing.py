@@ -9,7 +9,8 @@ from typing import Any
 
 from torchemu.c10d.blocks import repeated
 from torchemu.c10d.checks import refuse_shards
-from torchemu.c10d.groups import Group, resolved
+from torchemu.c10d.group import Group
+from torchemu.c10d.groups import resolved
 from torchemu.c10d.issue import issue
 from torchemu.c10d.work import IllegalWork, Work
 from torchemu.runtime.buffer import buffer_of

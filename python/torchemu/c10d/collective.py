@@ -15,7 +15,8 @@ from torchemu.c10d.checks import (
     check_tensor,
     refuse_shards,
 )
-from torchemu.c10d.groups import Group, group_rank_of, member
+from torchemu.c10d.group import Group
+from torchemu.c10d.groups import group_rank_of, member
 from torchemu.c10d.issue import issue
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import Buffer

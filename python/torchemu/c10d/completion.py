@@ -15,7 +15,7 @@ from torchemu.c10d.work import Work
 from torchemu.runtime.waiting import host_time
 
 if TYPE_CHECKING:
-    from torchemu.c10d.groups import Group
+    from torchemu.c10d.group import Group
 
 _MICROSECOND = 10**6  # picoseconds
 

@@ -9,7 +9,8 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.checks import refuse_shards
-from torchemu.c10d.groups import Group, resolved
+from torchemu.c10d.group import Group
+from torchemu.c10d.groups import resolved
 from torchemu.c10d.hooks import set_estimator
 from torchemu.runtime.waiting import MICROSECOND
 

@@ -17,7 +17,7 @@ from torchemu.c10d.checks import (
     check_tensor,
 )
 from torchemu.c10d.collective import Collective
-from torchemu.c10d.groups import Group
+from torchemu.c10d.group import Group
 from torchemu.c10d.issue import warn_of_coalesced
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import buffer_of

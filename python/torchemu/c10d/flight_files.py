@@ -22,7 +22,7 @@ from torchemu.errors import DeadlockError, DistBackendError, MismatchError
 from torchemu.runtime.rank_local import RankLocal
 
 if TYPE_CHECKING:
-    from torchemu.c10d.groups import Group
+    from torchemu.c10d.group import Group
     from torchemu.runtime.tasks import Failure, Tasks
 
 DEFAULT_SIZE = 2000

@@ -18,7 +18,7 @@ from torchemu.runtime.buffer import buffer_of
 from torchemu.runtime.waiting import host_time, milliseconds
 
 if TYPE_CHECKING:
-    from torchemu.c10d.groups import Group
+    from torchemu.c10d.group import Group
     from torchemu.c10d.work import Work
 
 VERSION = "2.10"

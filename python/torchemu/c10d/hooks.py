@@ -15,7 +15,7 @@ from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import buffer_of, class_of
 
 if TYPE_CHECKING:
-    from torchemu.c10d.groups import Delegate, Group
+    from torchemu.c10d.group import Delegate, Group
 
 
 class HookOpName(enum.Enum):

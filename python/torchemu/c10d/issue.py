@@ -10,7 +10,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.c10d.blocks import text_of
-from torchemu.c10d.groups import Group
+from torchemu.c10d.group import Group
 from torchemu.c10d.hooks import is_known
 from torchemu.c10d.work import Work
 

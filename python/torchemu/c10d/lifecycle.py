@@ -9,14 +9,8 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d import backends
 from torchemu.c10d.custom_groups import Plan, is_custom
-from torchemu.c10d.groups import (
-    Group,
-    current_default,
-    default_group,
-    group_class,
-    is_outside,
-    set_default,
-)
+from torchemu.c10d.group import Group
+from torchemu.c10d.groups import current_default, default_group, group_class, is_outside, set_default
 from torchemu.c10d.membership import Membership, groups, shared_membership
 from torchemu.c10d.rendezvous import rendezvous
 from torchemu.c10d.stores import FileStore, PrefixStore, Store

@@ -10,9 +10,9 @@ from typing import Any
 from torchemu import runtime
 from torchemu.c10d import backends
 from torchemu.c10d.custom_groups import Plan, is_custom
+from torchemu.c10d.group import Group
 from torchemu.c10d.groups import (
     NON_GROUP_MEMBER,
-    Group,
     default_group,
     get_process_group_ranks,
     get_rank,

@@ -12,7 +12,8 @@ from torchemu import dtypes
 from torchemu.c10d.backends import BackendConfig
 from torchemu.c10d.checks import refuse_shards
 from torchemu.c10d.exchanges import check_gather_list
-from torchemu.c10d.groups import Group, group_rank_of, member
+from torchemu.c10d.group import Group
+from torchemu.c10d.groups import group_rank_of, member
 from torchemu.c10d.issue import finish
 from torchemu.c10d.p2p import recv, send
 from torchemu.runtime.buffer import HOST

@@ -7,8 +7,8 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.checks import check_place, check_tensor, refuse_shards
+from torchemu.c10d.group import Group
 from torchemu.c10d.groups import (
-    Group,
     default_group,
     get_global_rank,
     get_rank,

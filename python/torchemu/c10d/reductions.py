@@ -9,7 +9,7 @@ from torchemu.bridge.binding import go
 from torchemu.c10d.blocks import Blocks, blocks
 from torchemu.c10d.checks import check_blocks, check_list, check_scattered_whole
 from torchemu.c10d.collective import Collective
-from torchemu.c10d.groups import Group
+from torchemu.c10d.group import Group
 from torchemu.c10d.issue import warn_of_coalesced
 from torchemu.c10d.reduce_op import RedOpType, ReduceOp, core_name
 from torchemu.c10d.work import Work

@@ -10,7 +10,8 @@ from torchemu import runtime
 from torchemu.c10d.backend_registry import known
 from torchemu.c10d.backends import BackendConfig
 from torchemu.c10d.custom_groups import Plan
-from torchemu.c10d.groups import Group, group_class
+from torchemu.c10d.group import Group
+from torchemu.c10d.groups import group_class
 from torchemu.c10d.membership import Membership, shared_membership
 from torchemu.c10d.stores import PrefixStore
 

@@ -9,6 +9,7 @@ from torchemu import runtime
 from torchemu.c10d import groups
 from torchemu.c10d.backend_registry import BackendType
 from torchemu.c10d.backends import Backend
+from torchemu.c10d.group import Group
 from torchemu.c10d.groups import NON_GROUP_MEMBER, set_default
 from torchemu.c10d.hooks import Hooks
 from torchemu.c10d.membership import Membership
@@ -20,7 +21,7 @@ from torchemu.frontends.numpy.distributed._backend_methods import BackendMethods
 from torchemu.frontends.numpy.distributed._group_methods import GroupMethods
 
 
-class ProcessGroup(groups.Group, GroupMethods, BackendMethods):
+class ProcessGroup(Group, GroupMethods, BackendMethods):
     """Ranks that meet in collectives, as one of them knows the group.
 
     Programs get groups from init_process_group and new_group. One that they make themselves, of this class or one of
@@ -50,7 +51,7 @@ class ProcessGroup(groups.Group, GroupMethods, BackendMethods):
         return TENSORS
 
     @classmethod
-    def custom(cls, plan: Any) -> groups.Group:
+    def custom(cls, plan: Any) -> Group:
         """Makes a group whose backends the program has registered."""
         return _custom_groups.make(plan, cls)
 
