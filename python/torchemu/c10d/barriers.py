@@ -15,6 +15,7 @@ from torchemu.c10d.groups import member
 from torchemu.c10d.issue import issue
 from torchemu.c10d.p2p import post
 from torchemu.c10d.work import Work, wait_on_host
+from torchemu.runtime.buffer import buffer_of
 from torchemu.runtime.waiting import MICROSECOND, host_time, milliseconds, picoseconds
 
 _BARRIER = "barrier|all_reduce|max|0"
@@ -148,7 +149,7 @@ def _message(group: Group, sending: bool, peer: int, tag: int) -> Handle:
     token = _nothing(group)
     group.watch(0)
     try:
-        return Handle(post(group, sending, peer, tag, token))
+        return Handle(post(group, sending, peer, tag, buffer_of(token)))
     finally:
         group.watch(picoseconds(group.timeout))
 

@@ -33,7 +33,11 @@ class Blocks(list[Any]):
 
 def text_of(tensors: Sequence[Any]) -> str:
     """Returns tensors as go.Issue takes them."""
-    return tensors.text if isinstance(tensors, Blocks) else _handles([buffer_of(tensor) for tensor in tensors])
+    if isinstance(tensors, Blocks):
+        return tensors.text
+    if len(tensors) == 1:
+        return str(buffer_of(tensors[0]).core_handle)
+    return _handles([buffer_of(tensor) for tensor in tensors])
 
 
 def _handles(buffers: Sequence[Buffer]) -> str:

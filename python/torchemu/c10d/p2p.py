@@ -20,15 +20,15 @@ from torchemu.c10d.groups import (
 from torchemu.c10d.hooks import batched
 from torchemu.c10d.issue import NotIssued
 from torchemu.c10d.work import Work
-from torchemu.runtime.buffer import buffer_of
+from torchemu.runtime.buffer import Buffer, buffer_of
 
 _ANY_SOURCE = -1
 
 
-def post(group: Group, sending: bool, peer: int, tag: int, tensor: Any) -> int:
+def post(group: Group, sending: bool, peer: int, tag: int, buffer: Buffer) -> int:
     """Issues one side of a message and returns the Go core's work."""
-    context, handle = runtime.current(), buffer_of(tensor).core_handle
-    return go.Post(group.handle, context.stream, context.world.site(), True, sending, peer, tag, handle)
+    context = runtime.current()
+    return go.Post(group.handle, context.stream, context.world.site(), True, sending, peer, tag, buffer.core_handle)
 
 
 def send(
@@ -156,7 +156,7 @@ def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any)
     buffer = buffer_of(tensor)
     check_place(group, "tensor", (buffer,))
     if group.hooks is None:
-        return Work(post(group, sending, peer, tag, tensor), [tensor], group.holds_hosts)
+        return Work(post(group, sending, peer, tag, buffer), [tensor], group.holds_hosts)
     if group.hooks.delegate is not None:
         return group.hooks.delegate.message(sending, peer, tag, tensor)
     if group.hooks.estimator is not None:
@@ -164,7 +164,7 @@ def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any)
         return NotIssued([tensor], peer if peer >= 0 else group.rank())
     return group.hooks.around(
         group,
-        lambda: Work(post(group, sending, peer, tag, tensor), [tensor], group.holds_hosts),
+        lambda: Work(post(group, sending, peer, tag, buffer), [tensor], group.holds_hosts),
         "send" if sending else "recv",
         peer,
         ([], [tensor]) if sending else ([tensor], []),

@@ -411,11 +411,10 @@ def chosen() -> TensorClass:
 
 def class_of(tensor: object) -> TensorClass | None:
     """Returns the class that a value is of, or derived from; None for what is no tensor."""
-    for kind in type(tensor).__mro__:
-        found = _classes.get(kind)
-        if found is not None:
-            return found
-    return None
+    found = _classes.get(type(tensor))
+    if found is not None:
+        return found
+    return next((_classes[kind] for kind in type(tensor).__mro__ if kind in _classes), None)
 
 
 def buffer_of(value: Any) -> Any:
