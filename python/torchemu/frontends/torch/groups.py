@@ -93,7 +93,7 @@ class AhbmGroup(dist.ProcessGroup):
         return work
 
     def _issued(self, handle: int, result: Any, used: list[torch.Tensor], on_host: bool) -> AhbmWork:
-        host = on_host or not used or session.current().device_of(used[0]).type == "cpu"
+        host = on_host or not used or session.current().is_on_host(used[0])
         limit = (self._limit, self._core) if self._is_watched else ()
         work = AhbmWork(handle, result, used, host, *limit)
         if self._coalescing is not None:

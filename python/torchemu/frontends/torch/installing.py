@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,9 +12,21 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
+from torch.jit import _state
 
-from torchemu import errors
-from torchemu.frontends.torch import futures, membership, profiles, state, stores
+from torchemu import errors, runtime
+from torchemu.frontends.torch import (
+    device,
+    futures,
+    loading,
+    membership,
+    packages,
+    profiles,
+    reducers,
+    spawning,
+    state,
+    stores,
+)
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import Session
 
@@ -26,18 +39,51 @@ def install(run: Session, seed: int) -> None:
     _install_backends(run)
     _install_errors(run)
     profiles.install(run)
-    _install_ddp(run)
+    _install_devices(run)
+    reducers.install(run)
+    _install_compilers(run)
+    spawning.install(run)
+    loading.install(run)
+    packages.install(run)
+    _install_numbers(run)
 
 
-def _install_ddp(run: Session) -> None:
-    """Lets the record of a DDP model name its group's backend as the program did; C++ hears another name."""
-    ddp = torch.nn.parallel.DistributedDataParallel
-    told = ddp._get_ddp_logging_data
+def _install_devices(run: Session) -> None:
+    """Gives ranks the simulated devices, unless the environment says that none are to be seen."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return
+    device.install()
+    run.stack.callback(device.uninstall)
+    run.on_begin.append(device.begin)
+    accelerator = torch._C._get_accelerator
 
-    def get_logging_data(self: Any) -> Any:
-        return {**told(self), "backend_name": dist.get_backend(self.process_group)}
+    def get_accelerator(*args: Any) -> torch.device:
+        group = c10d._world.default_pg
+        return torch.device("cpu") if group is not None and group.name() == "gloo" else accelerator(*args)
 
-    run.replace(ddp, "_get_ddp_logging_data", get_logging_data)
+    run.replace(torch._C, "_get_accelerator", get_accelerator)  # gloo's collectives are for the host's tensors
+    run.is_on_host = lambda tensor: device.places.of(tensor) is None
+
+
+def _install_compilers(run: Session) -> None:
+    """Lets what programs compile run as it is: compilers would look into devices."""
+    _state.disable()
+    run.stack.callback(_state.enable)
+    run.replace(torch.autograd, "_add_metadata_json", lambda key, value: None)
+
+
+def _install_numbers(run: Session) -> None:
+    """Gives PyTorch's own tests numbers of processes that differ, as programs get them."""
+    real, tests = os.getpid, os.path.join(os.path.dirname(torch.__file__), "testing", "")
+
+    def getpid() -> int:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(runtime.PACKAGE):
+            frame = frame.f_back
+        context = runtime.running()
+        return real() if context is None or not frame.f_code.co_filename.startswith(tests) else context.pid
+
+    run.replace(os, "getpid", getpid)
 
 
 def _install_errors(run: Session) -> None:

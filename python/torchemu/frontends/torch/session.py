@@ -31,16 +31,16 @@ class Session:
         before_use: is called with tensors that an operation is about to read or write; None for nothing.
         put_off: is called with a work that the host need not wait for; it answers whether the host goes on although
             the work's data is not in place. None: hosts wait for data.
-        device_of: where a tensor is.
+        is_on_host: says whether a tensor is in the host's memory, and not on a device.
     """
 
     def __init__(self, world: runtime.World, stack: contextlib.ExitStack) -> None:
         self.world, self.stack = world, stack
         self.on_switch: list[Switch] = []
-        self.on_begin: list[Callable[[runtime.Context], None]] = []
+        self.on_begin: list[Callable[[runtime.Context], object]] = []
         self.before_use: Callable[[list[torch.Tensor]], None] | None = None
         self.put_off: Callable[[Any], bool] | None = None
-        self.device_of: Callable[[torch.Tensor], torch.device] = lambda tensor: tensor.device
+        self.is_on_host: Callable[[torch.Tensor], bool] = lambda tensor: True
         self._last: runtime.Context | None = None
         self._begun: set[int] = set()  # numbers of threads
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 OLDEST, NEWEST = (2, 11), (2, 15)
 """The first and the last minor version that it was tried with."""
+
+_NO_COMPILER = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
+"""Variables by which PyTorch runs what programs compile as it is."""
 
 
 class VersionError(ImportError):
@@ -17,6 +22,8 @@ def check() -> None:
         VersionError: it is not there, or of another version; the text says which would be right.
     """
     wanted = f"PyTorch {'.'.join(map(str, OLDEST))} to {'.'.join(map(str, NEWEST))}"
+    for switch in _NO_COMPILER:
+        os.environ.setdefault(switch, "1")
     try:
         import torch
     except ImportError as error:

@@ -29,6 +29,8 @@ _DONE = "conformance-result "
 
 def _prepare() -> None:
     """Sets what the module with the tests wants to find in the environment."""
+    if "CUDA" not in os.environ:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ.update(BACKEND="gloo", WORLD_SIZE=str(WORLD_SIZE), TEMP_DIR=tempfile.mkdtemp())
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     for folder in ("barrier", "test_dir", "init_dir"):
@@ -185,6 +187,7 @@ def main() -> int:
     """Runs the tests and prints the counts; 1 when one fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", action="store_true", help="on four processes with gloo")
+    parser.add_argument("--cuda", action="store_true", help="with simulated devices, which more of the tests want")
     parser.add_argument("--only", default="", help="tests whose names contain this; several are separated by commas")
     parser.add_argument("--results", default="", help="a JSON file to write, of how each test ended")
     parser.add_argument("--log", default="build/torch-conformance.log", help="a file for what tests print")
@@ -194,6 +197,8 @@ def main() -> int:
     if options.worker:
         _worker(options.worker, options.file)
         return 0
+    if options.cuda:
+        os.environ["CUDA"] = "1"
     return _report(_results(options), options.results)
 
 

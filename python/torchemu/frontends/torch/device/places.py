@@ -7,6 +7,7 @@ device is an attribute of the storage, and views of a tensor, detached and saved
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,7 +136,11 @@ def honestly(compute: Any, *args: Any, **kwargs: Any) -> Any:
         _asking.pop()
 
 
-_made_on: list[Place] = []
+class _Made(threading.local):
+    on: tuple[Place, ...] = ()
+
+
+_made = _Made()  # each thread is one rank's
 
 
 @contextlib.contextmanager
@@ -144,11 +149,12 @@ def made_at(where: Place | None) -> Iterator[None]:
     if where is None:
         yield
         return
-    _made_on.append(where)
+    before = _made.on
+    _made.on = (*before, where)
     try:
         yield
     finally:
-        _made_on.pop()
+        _made.on = before
 
 
 @contextlib.contextmanager
@@ -160,4 +166,4 @@ def made_on(device: torch.device) -> Iterator[None]:
 
 def default_for_code() -> Place | None:
     """Returns where made_on puts tensors now; None is the host."""
-    return _made_on[-1] if _made_on else None
+    return _made.on[-1] if _made.on else None

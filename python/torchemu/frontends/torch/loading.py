@@ -1,0 +1,135 @@
+"""DataLoader's workers: what they would do as processes is done in their turn, when the program asks for a batch.
+
+A worker has its copy of the dataset, its random numbers and its worker_info, as in PyTorch, and batches come in the
+same order. Loading takes no simulated time.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch._utils import ExceptionWrapper
+from torch.utils.data import IterableDataset, _utils, dataloader
+from torch.utils.data._utils import worker as workers
+
+from torchemu.frontends.torch.session import Session
+
+
+class _Worker:
+    """One worker of a loader.
+
+    Args:
+        loader: the loader's iterator.
+        number: of the worker.
+        seed: that of its random numbers.
+    """
+
+    def __init__(self, loader: Any, number: int, seed: int) -> None:
+        self.has_ended = False
+        dataset = _copied(loader._dataset)
+        self._info = workers.WorkerInfo(id=number, num_workers=loader._num_workers, seed=seed, dataset=dataset)
+        python, numpy = random.Random(seed), np.random.RandomState(seed % 2**32)
+        self._random = python.getstate(), numpy.get_state(), torch.Generator().manual_seed(seed).get_state()
+        self._number = number
+        with self._in_place():
+            if loader._worker_init_fn is not None:
+                loader._worker_init_fn(number)
+            kind = dataloader._DatasetKind
+            self._fetcher = kind.create_fetcher(
+                loader._dataset_kind, dataset, loader._auto_collation, loader._collate_fn, loader._drop_last
+            )
+
+    def fetch(self, index: Any) -> Any:
+        """A batch. Raises StopIteration where an iterable dataset has ended, and what the dataset raises."""
+        with self._in_place():
+            try:
+                return self._fetcher.fetch(index)
+            except StopIteration:
+                self.has_ended = True
+                raise
+            except Exception:
+                return ExceptionWrapper(where=f"in DataLoader worker process {self._number}")
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        """Makes what goes on the worker's."""
+        before = random.getstate(), np.random.get_state(), torch.get_rng_state()
+        info, workers._worker_info = workers._worker_info, self._info
+        self._set(self._random)
+        try:
+            yield
+        finally:
+            workers._worker_info = info
+            self._random = random.getstate(), np.random.get_state(), torch.get_rng_state()
+            self._set(before)
+
+    @staticmethod
+    def _set(states: Any) -> None:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        torch.set_rng_state(states[2])
+
+
+def _copied(dataset: Any) -> Any:
+    """A worker's copy. A dataset that is asked by index is not changed by that, mostly, and may be large."""
+    if not isinstance(dataset, IterableDataset):
+        return dataset
+    try:
+        return copy.deepcopy(dataset)
+    except Exception:
+        return dataset
+
+
+class WorkersIter(dataloader._BaseDataLoaderIter):
+    """The iterator of a loader with workers."""
+
+    def __init__(self, loader: Any) -> None:
+        super().__init__(loader)
+        self._worker_init_fn = loader.worker_init_fn
+        self._dataset_kind = loader._dataset_kind
+        self._begin()
+
+    def _begin(self) -> None:
+        self._workers = [_Worker(self, n, self._base_seed + n) for n in range(self._num_workers)]
+        self._next_worker = 0
+
+    def _reset(self, loader: Any, first_iter: bool = False) -> None:
+        super()._reset(loader, first_iter)
+        if not first_iter:
+            self._begin()
+
+    def _next_data(self) -> Any:
+        while True:
+            index = self._next_index()
+            while not all(worker.has_ended for worker in self._workers):
+                worker = self._workers[self._next_worker]
+                self._next_worker = (self._next_worker + 1) % len(self._workers)
+                if worker.has_ended:
+                    continue
+                try:
+                    return self._given(worker.fetch(index))
+                except StopIteration:
+                    continue
+            raise StopIteration
+
+    def _given(self, data: Any) -> Any:
+        if isinstance(data, ExceptionWrapper):
+            data.reraise()
+        if self._pin_memory:
+            data = _utils.pin_memory.pin_memory(data, self._pin_memory_device)
+        return data
+
+    def _shutdown_workers(self) -> None:
+        """There is nothing to shut down."""
+
+
+def install(run: Session) -> None:
+    """Makes loaders with workers run them in the rank, until the run ends."""
+    run.replace(dataloader, "_MultiProcessingDataLoaderIter", WorkersIter)
+    run.replace(dataloader.DataLoader, "check_worker_number_rationality", lambda self: None)

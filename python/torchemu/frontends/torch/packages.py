@@ -1,0 +1,159 @@
+"""Installed packages that keep a rank's state in variables of their modules, or of their classes.
+
+Such a package, Megatron say, is loaded once. Functions of its modules that set variables of the module say so in their
+code. Right after a module was executed, those variables are noted, and its dicts, lists and sets, and what they hold
+is exchanged when another rank goes on.
+"""
+
+from __future__ import annotations
+
+import copy
+import dis
+import importlib.machinery
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torchemu import runtime
+from torchemu.frontends.torch.session import Session
+
+PACKAGES = ("megatron", "megatron_core", "transformer_engine", "deepspeed", "accelerate")
+"""Packages whose modules' variables are exchanged."""
+
+ATTRIBUTES = {"torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),)}
+"""Attributes of classes that are, by module."""
+
+_MISSING = object()
+_SETTING = ("STORE_GLOBAL", "DELETE_GLOBAL")
+_CONTAINERS = (dict, list, set)
+
+
+class Variable:
+    """A variable that each rank has for itself.
+
+    Args:
+        owner: the module, or a class.
+        name: its name.
+    """
+
+    __slots__ = ("_first", "name", "owner")
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self.owner, self.name = owner, name
+        self._first = self.value()
+
+    def value(self) -> Any:
+        """What it holds now."""
+        return vars(self.owner).get(self.name, _MISSING)
+
+    def first(self) -> Any:
+        """What a rank begins with."""
+        return copy.copy(self._first) if type(self._first) in _CONTAINERS else self._first
+
+    def set(self, value: Any) -> None:
+        """Makes it hold a value."""
+        if value is not _MISSING:
+            setattr(self.owner, self.name, value)
+        elif self.value() is not _MISSING:
+            delattr(self.owner, self.name)
+
+
+class Variables:
+    """Those of one run. They are exchanged when ranks change."""
+
+    def __init__(self) -> None:
+        self._all: list[Variable] = []
+        self._kept: dict[runtime.Context | None, list[Any]] = {}
+
+    def note(self, module: types.ModuleType, code: types.CodeType | None) -> None:
+        """Notes those of a module that has just been executed."""
+        names = _set_by(code) if code is not None else set()
+        held = {n for n, v in vars(module).items() if type(v) in _CONTAINERS and not n.startswith("__")}
+        self._all += [Variable(module, name) for name in sorted(names | held)]
+
+    def note_attributes(self, module: types.ModuleType) -> None:
+        """Notes attributes of its classes."""
+        for kind, name in ATTRIBUTES.get(module.__name__, ()):
+            self._all.append(Variable(getattr(module, kind), name))
+
+    def exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
+        """Puts a rank's values in place of another one's."""
+        if not self._all:
+            return
+        self._kept[before] = [variable.value() for variable in self._all]
+        kept = self._kept.get(after, [])
+        for i, variable in enumerate(self._all):
+            variable.set(kept[i] if i < len(kept) else variable.first())
+
+
+def _set_by(code: types.CodeType) -> set[str]:
+    """Variables of the module that functions set, of the code of a module."""
+    return {
+        instruction.argval
+        for inner in _functions(code)
+        for instruction in dis.get_instructions(inner)
+        if instruction.opname in _SETTING
+    }
+
+
+def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield inner
+            yield from _functions(inner)
+
+
+class _Noting(importlib.machinery.SourceFileLoader):
+    """Loads a module and notes its variables."""
+
+    variables: Variables
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        if module.__name__ in ATTRIBUTES:
+            self.variables.note_attributes(module)
+        else:
+            self.variables.note(module, self.get_code(module.__name__))
+
+
+class _Finder:
+    """Finds modules of which variables are exchanged.
+
+    Args:
+        variables: those of the run.
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self._variables = variables
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Where a module is; None where it is not for this."""
+        if name.partition(".")[0] not in PACKAGES and name not in ATTRIBUTES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            loader = spec.loader = _Noting(spec.loader.name, spec.loader.path)
+            loader.variables = self._variables
+        return spec
+
+
+def install(run: Session) -> None:
+    """Gives ranks variables of their own, until the run ends."""
+    variables = Variables()
+    for name in ATTRIBUTES:
+        if name in sys.modules:
+            variables.note_attributes(sys.modules[name])
+    finder = _Finder(variables)
+    sys.meta_path.insert(0, finder)
+    run.stack.callback(sys.meta_path.remove, finder)
+    run.stack.callback(_forget)
+    run.on_switch.append(variables.exchange)
+
+
+def _forget() -> None:
+    """Unloads the packages: the next run notes their variables as it loads them."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]

@@ -1,0 +1,69 @@
+"""DistributedDataParallel: its reducer, in C++, makes buckets on what it takes for the device of the parameters."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from torchemu.frontends.torch import device
+from torchemu.frontends.torch.session import Session
+
+_MAKING = ("_rebuild_buckets", "prepare_for_forward", "prepare_for_backward", "_set_static_graph")
+"""Methods in which it makes tensors."""
+
+_places: weakref.WeakKeyDictionary[Any, torch.device] = weakref.WeakKeyDictionary()  # by reducer
+
+
+def install(run: Session) -> None:
+    """Puts what reducers make on the devices of their parameters, until the run ends."""
+    kind = dist.Reducer
+    run.replace(kind, "__init__", _beginning(kind.__init__))
+    for name in _MAKING:
+        run.replace(kind, name, _made_like_parameters(getattr(kind, name)))
+    ddp = torch.nn.parallel.DistributedDataParallel
+    run.replace(ddp, "_get_ddp_logging_data", _logged(ddp._get_ddp_logging_data))
+
+
+def _place(parameters: Iterable[torch.Tensor]) -> torch.device:
+    return next((p.device for p in parameters), torch.device("cpu"))
+
+
+def _beginning(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def begin(self: Any, parameters: list[torch.Tensor], *args: Any, **kwargs: Any) -> None:
+        with device.made_on(_place(parameters)):
+            init(self, parameters, *args, **kwargs)
+        _places[self] = _place(parameters)
+
+    return begin
+
+
+def _made_like_parameters(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(self: Any, *args: Any) -> Any:
+        place = _places.get(self)
+        with contextlib.nullcontext() if place is None else device.made_on(place):
+            return method(self, *args)
+
+    return call
+
+
+def _logged(told: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+    """The record of a DDP model. C++ hears another name of the backend, and sees no rank's environment."""
+
+    @functools.wraps(told)
+    def get_logging_data(self: Any) -> dict[str, Any]:
+        known = told(self)
+        for name, value in known.items():
+            if value == "N/A":
+                known[name] = os.environ.get(name.upper(), value)
+        return {**known, "backend_name": dist.get_backend(self.process_group)}
+
+    return get_logging_data
