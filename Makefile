@@ -133,6 +133,10 @@ fmt: setup ## format Go and Python
 	$(VENV)/bin/ruff check --fix $(PY_PATHS)
 	$(VENV)/bin/ruff format $(PY_PATHS)
 
+.PHONY: stubs
+stubs: setup ## write the stubs by which type checkers know the names of torchemu
+	@$(PY) -W ignore python/build_backend/stubs.py
+
 .PHONY: clean
 clean: ## remove .venv and everything built
 	rm -rf $(VENV) $(TORCH_VENV) build dist python/torchemu/_core .pytest_cache .ruff_cache .mypy_cache

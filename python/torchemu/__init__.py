@@ -10,13 +10,10 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchemu.aliases import AliasFinder
 from torchemu.marks import mark_by
-
-if TYPE_CHECKING:
-    from torchemu.frontends.numpy.namespace import *  # noqa: F403
 
 _NAMES = "torchemu.frontends.numpy"
 _ELSEWHERE = {

@@ -16,7 +16,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu.frontends.numpy._settings import current
 from torchemu.frontends.numpy._tensor.copying import set_data
-from torchemu.frontends.numpy._tensor.core import Tensor, aliased_to, axis_of
+from torchemu.frontends.numpy._tensor.core import Tensor, aliased_to, axis_of, method
 from torchemu.frontends.numpy._tensor.creation import arange
 from torchemu.frontends.numpy._tensor.from_data import as_tensor, from_numpy
 from torchemu.frontends.numpy._tensor.gathering import diag, flip
@@ -44,11 +44,13 @@ __all__ = [
 ]
 
 
+@method
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """All elements on a diagonal of a matrix of zeros."""
     return diag(input.reshape(-1), offset)
 
 
+@method
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned k times by 90° from the first of two dimensions towards the second.
 
@@ -115,6 +117,7 @@ def range(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
     return (arange(count, dtype=kind, **options) * step + first).to(kind)
 
 
+@method
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """tensor_split along the third dimension."""
     if input.dim() < 3:
@@ -124,6 +127,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return tensor_split(input, indices_or_sections, 2)
 
 
+@method
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """narrow, copied."""
     return narrow(input, dim, start, length).clone()
@@ -162,11 +166,13 @@ def _into_copy(input: Tensor, part: Callable[[Tensor], Tensor], src: Tensor, che
     return copy
 
 
+@method
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy with src at an index of a dimension."""
     return _into_copy(input, lambda t: select(t, dim, index), src)
 
 
+@method
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -175,11 +181,13 @@ def slice_scatter(
     return _into_copy(input, lambda t: t[(slice(None),) * axis + (slice(start, end, step),)], src)
 
 
+@method
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy with src on a diagonal."""
     return _into_copy(input, lambda t: diagonal(t, offset, dim1, dim2), src)
 
 
+@method
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """A copy with src in the elements that strides reach."""
     return _into_copy(input, lambda t: t.as_strided(size, stride, storage_offset or 0), src, check=False)
@@ -228,6 +236,7 @@ kaiser_window = _window(
 # -- methods of what is in place
 
 
+@method
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Gives the tensor other memory: that of a tensor, of a storage from an element on, or none.
 
@@ -256,11 +265,13 @@ def _steps(shape: Any) -> tuple[int, ...]:
     return tuple(math.prod(shape[at + 1 :]) for at in np.arange(len(shape)))
 
 
+@method
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """resize_ to the shape of another tensor."""
     return self.resize_(the_template._shape)
 
 
+@method
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """Summed over the dimensions along which a tensor of this size would be expanded to the tensor's.
 
@@ -278,6 +289,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     return (self.sum([int(d) for d in over], keepdim=True) if over else self).reshape(shape)
 
 
+@method
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Puts elements where the indices of all elements in a row are; accumulate: adds them.
 
@@ -295,11 +307,13 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return self.copy_(flat.reshape(self._shape))
 
 
+@method
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """put_ into a copy."""
     return put_(self.clone(), index, source, accumulate)
 
 
+@method
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """A tensor of the same dtype: uninitialized of a size, or of numbers."""
     if len(args) == 1 and isinstance(args[0], list | tuple) and not isinstance(args[0], type(self.shape)):
@@ -309,6 +323,7 @@ def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     return self.new_empty(*args) if args else self.new_empty(0)
 
 
+@method
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replaces each element of a tensor of the host by what a function of numbers makes of it.
 

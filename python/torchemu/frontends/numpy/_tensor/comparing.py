@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchemu import dtypes
-from torchemu.frontends.numpy._tensor.core import Tensor, waits
+from torchemu.frontends.numpy._tensor.core import Tensor, method, waits
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op
 from torchemu.frontends.numpy._tensor.promotion import promote_types
 from torchemu.frontends.numpy._tensor.reductions import Array, wide
@@ -40,6 +40,7 @@ def close(a: Array, b: Array, rtol: float, atol: float, equal_nan: bool) -> Arra
 ISCLOSE = Op("isclose", close, lambda outputs, inputs: 4 * outputs[0].numel())
 
 
+@method
 def isclose(
     input: Tensor,
     other: Tensor,
@@ -60,6 +61,7 @@ def isclose(
     return _op(ISCLOSE, (input, other), rtol, atol, equal_nan, kind=dtypes.bool_)
 
 
+@method
 @waits
 def allclose(
     input: Tensor,
@@ -72,6 +74,7 @@ def allclose(
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
+@method
 @waits
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether the shapes and all elements are equal."""

@@ -13,7 +13,7 @@ from torchemu import dtypes
 from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._tensor import views
 from torchemu.frontends.numpy._tensor.copying import copy_, fill_
-from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, method
 from torchemu.frontends.numpy._tensor.dispatch import (
     Op,
     _done,
@@ -185,6 +185,7 @@ def _set(part: Tensor, value: Any) -> None:
 # -- conjugates
 
 
+@method
 def conj(input: Tensor) -> Tensor:
     """The conjugates of complex numbers, in new memory; a real tensor itself.
 
@@ -202,16 +203,19 @@ def conj(input: Tensor) -> Tensor:
     return result
 
 
+@method
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """conj(), by a kernel."""
     return stored(CONJ, _op(CONJ, (input,)) if input.dtype.is_complex else input, out)
 
 
+@method
 def conj_physical_(self: Tensor) -> Tensor:
     """conj(), stored in the tensor itself."""
     return self if not self.dtype.is_complex else copy_(self, conj_physical(self))
 
 
+@method
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself: its memory has what it shows."""
     return input
@@ -220,6 +224,7 @@ def resolve_conj(input: Tensor) -> Tensor:
 resolve_neg = resolve_conj
 
 
+@method
 def is_conj(input: Tensor) -> bool:
     """False: no tensor shows the conjugates of what is in its memory."""
     return False
@@ -228,6 +233,7 @@ def is_conj(input: Tensor) -> bool:
 is_neg = is_conj
 
 
+@method
 def adjoint(input: Tensor) -> Tensor:
     """Each matrix transposed, and conjugate."""
     return conj(views.last_two_swapped(input))
@@ -236,3 +242,6 @@ def adjoint(input: Tensor) -> Tensor:
 def conjugate_matrix(input: Tensor) -> Tensor:
     """Tensor.H: a matrix transposed, and conjugate."""
     return conj(views.t(input))
+
+
+METHODS.update(is_neg=is_neg, resolve_neg=resolve_neg)

@@ -18,7 +18,7 @@ from torchemu.frontends.numpy._autograd.variable import Versions, version_of
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._tensor import deferral, dispatch
 from torchemu.frontends.numpy._tensor.conversion import check_number, converted, quietly
-from torchemu.frontends.numpy._tensor.core import Tensor, adopted
+from torchemu.frontends.numpy._tensor.core import Tensor, adopted, method
 from torchemu.frontends.numpy._tensor.kernels import launch_copy
 from torchemu.frontends.numpy._tensor.storage import SMALL
 from torchemu.frontends.numpy._tensor.views import CLONE, detach
@@ -41,6 +41,7 @@ def _warn_of_lost_parts(source: Tensor, kind: dtypes.dtype) -> None:
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=3)
 
 
+@method
 def to(
     input: Tensor,
     *target: Any,
@@ -113,16 +114,19 @@ def _elsewhere(t: Tensor, where: device, wait: bool) -> Tensor:
     return copy
 
 
+@method
 def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """The tensor on a SIP: the current one, or the one given."""
     return moved(input, _settings.resolved("cuda" if device is None else device), non_blocking)
 
 
+@method
 def cpu(input: Tensor) -> Tensor:
     """The tensor in the host's memory, once it is there."""
     return moved(input, _settings.resolved("cpu"))
 
 
+@method
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The elements as other's dtype."""
     return cast(input, other.dtype)
@@ -131,6 +135,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 # -- into existing tensors
 
 
+@method
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Replaces the elements by src's, converted and broadcast.
 
@@ -203,6 +208,7 @@ def _check_expandable(target: Tensor, src: Tensor) -> None:
         raise RuntimeError(f"output with shape {list(to_shape)} doesn't match the broadcast shape {list(from_shape)}")
 
 
+@method
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Makes every element the value, converted as copy_ does.
 
@@ -243,6 +249,7 @@ def scalar(value: Any, function: str) -> np.ndarray:
     return array
 
 
+@method
 def zero_(input: Tensor) -> Tensor:
     """Makes every element zero."""
     return fill_(input, 0)

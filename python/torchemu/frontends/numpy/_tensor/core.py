@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -67,6 +67,18 @@ def waits(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(*args, **kwargs)
 
     return read
+
+
+METHODS: dict[str, Callable[..., Any]] = {}
+"""The functions that are methods of Tensor too, by the names of the methods."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def method(function: F) -> F:
+    """Makes a function a method of Tensor, of the same name."""
+    METHODS[function.__name__] = function
+    return function
 
 
 class Tensor(Operators):

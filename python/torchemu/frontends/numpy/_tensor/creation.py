@@ -21,7 +21,7 @@ from torchemu.frontends.numpy._shape import dims
 from torchemu.frontends.numpy._tensor import promotion
 from torchemu.frontends.numpy._tensor.conversion import check_number, converted, quietly
 from torchemu.frontends.numpy._tensor.copying import copy_, scalar
-from torchemu.frontends.numpy._tensor.core import Tensor, adopted
+from torchemu.frontends.numpy._tensor.core import Tensor, adopted, method
 from torchemu.frontends.numpy._tensor.dispatch import Op, _done, never, no_flops, not_implemented
 from torchemu.frontends.numpy._tensor.storage import SMALL, Storage
 from torchemu.frontends.numpy._tensor.views import as_strided
@@ -264,26 +264,31 @@ def as_options(t: Tensor, options: dict[str, Any]) -> dict[str, Any]:
     return {"dtype": t.dtype, "device": t.device, **given}
 
 
+@method
 def new_zeros(self: Tensor, *size: Any, **options: Any) -> Tensor:
     """zeros() of the tensor's dtype and device."""
     return zeros(*size, **as_options(self, options))
 
 
+@method
 def new_ones(self: Tensor, *size: Any, **options: Any) -> Tensor:
     """ones() of the tensor's dtype and device."""
     return ones(*size, **as_options(self, options))
 
 
+@method
 def new_empty(self: Tensor, *size: Any, **options: Any) -> Tensor:
     """empty() of the tensor's dtype and device."""
     return empty(*size, **as_options(self, options))
 
 
+@method
 def new_empty_strided(self: Tensor, size: Any, stride: Any, **options: Any) -> Tensor:
     """empty_strided() of the tensor's dtype and device."""
     return empty_strided(size, stride, **as_options(self, options))
 
 
+@method
 def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
     """full() of the tensor's dtype and device."""
     return full(size, fill_value, **as_options(self, options))

@@ -13,7 +13,7 @@ from torchemu import dtypes
 from torchemu.dtypes import Category
 from torchemu.frontends.numpy._tensor import return_types
 from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
-from torchemu.frontends.numpy._tensor.core import Tensor, axis_of
+from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_several, flop_per_input, not_implemented
 from torchemu.frontends.numpy._tensor.elementwise import maximum, minimum
 from torchemu.frontends.numpy._tensor.reductions import Array, Axes, axes_of, wide
@@ -83,6 +83,7 @@ def _check_not_empty(name: str, t: Tensor, axes: Axes) -> None:
             raise IndexError(f"{name}(): Expected reduction dim {a} to have non-zero size.")
 
 
+@method
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The largest of all elements, or along dimensions; NaN is largest."""
     check_not_complex("amax", input.dtype)
@@ -91,6 +92,7 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     return _op(AMAX, (input,), axes, keepdim)
 
 
+@method
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The smallest of all elements, or along dimensions; NaN is smallest."""
     check_not_complex("amin", input.dtype)
@@ -99,18 +101,21 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     return _op(AMIN, (input,), axes, keepdim)
 
 
+@method
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """amin and amax."""
     check_not_complex("aminmax", input.dtype)
     return return_types.aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim))
 
 
+@method
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The largest element; with dim, the largest along it and where they are; with a tensor, maximum()."""
     other = dim if isinstance(dim, Tensor) else other
     return maximum(input, other) if other is not None else _chosen("max", MAX, AMAX, input, dim, keepdim)
 
 
+@method
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The smallest element; with dim, the smallest along it and where they are; with a tensor, minimum()."""
     other = dim if isinstance(dim, Tensor) else other
@@ -128,11 +133,13 @@ def _chosen(name: str, op: Op, of_all: Op, t: Tensor, dim: int | None, keepdim: 
     return getattr(return_types, name)(values, indices)
 
 
+@method
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Where the largest element is, the first of equal ones: its number, or its index in a dimension."""
     return _where_chosen("argmax", ARGMAX, input, dim, keepdim)
 
 
+@method
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Where the smallest element is, the first of equal ones: its number, or its index in a dimension."""
     return _where_chosen("argmin", ARGMIN, input, dim, keepdim)
@@ -166,6 +173,7 @@ CUMMAX = Op("cummax", _running(np.greater_equal, np.maximum), flop_per_input)
 CUMMIN = Op("cummin", _running(np.less_equal, np.minimum), flop_per_input)
 
 
+@method
 def cummax(input: Tensor, dim: int) -> Any:
     """The largest up to each element of a dimension, and where it is."""
     check_not_complex("cummax", input.dtype)
@@ -174,6 +182,7 @@ def cummax(input: Tensor, dim: int) -> Any:
     )
 
 
+@method
 def cummin(input: Tensor, dim: int) -> Any:
     """The smallest up to each element of a dimension, and where it is."""
     check_not_complex("cummin", input.dtype)

@@ -12,7 +12,7 @@ from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._device import device as Device  # noqa: N812 (device is an argument's name)
 from torchemu.frontends.numpy._shape import Size
 from torchemu.frontends.numpy._tensor.copying import moved
-from torchemu.frontends.numpy._tensor.core import Tensor, adopted, all_bytes
+from torchemu.frontends.numpy._tensor.core import Tensor, adopted, all_bytes, method
 from torchemu.frontends.numpy._tensor.creation import as_options, finished, of_array, options_of, zeros
 from torchemu.frontends.numpy._tensor.kernels import launch_copy
 from torchemu.frontends.numpy._tensor.storage import Storage
@@ -112,6 +112,7 @@ def _leaf(data: Any) -> Any:
     return data
 
 
+@method
 def new_tensor(self: Tensor, data: Any, **options: Any) -> Tensor:
     """tensor() of the tensor's dtype and device."""
     return tensor(data, **as_options(self, options))

@@ -13,7 +13,7 @@ from torchemu import dtypes
 from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
 from torchemu.frontends.numpy._tensor.conversion import check_number, converted
-from torchemu.frontends.numpy._tensor.core import Tensor, axis_of
+from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import (
     Inputs,
     Op,
@@ -101,6 +101,7 @@ def _size(t: Tensor, axis: int) -> int:
     return t._shape[axis] if t._shape else 1
 
 
+@method
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The parts of a dimension with these indices.
 
@@ -116,6 +117,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return taken if input._shape else taken.reshape(())
 
 
+@method
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """out[i][j] = input[index[i][j]][j], for dim 0, and so on.
 
@@ -151,6 +153,7 @@ def _check_places(name: str, t: Tensor, axis: int, index: Tensor, source: Tensor
         raise RuntimeError(str(error)) from None
 
 
+@method
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements with these numbers, counted row by row."""
     _check_index("take", index)
@@ -158,6 +161,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return _op(TAKE, (input, index))
 
 
+@method
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """gather; the shapes broadcast."""
     if dim is None:
@@ -209,6 +213,7 @@ SCATTER = Op("scatter_", _scatter, no_flops, traffic=_places_moved)
 SCATTER_REDUCE = Op("scatter_reduce_", _scatter, flop_per_input, traffic=_places_moved)
 
 
+@method
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -221,11 +226,13 @@ def scatter_(
     return _scattered("scatter", self, dim, index, source, None if reduce is None else _combination(reduce))
 
 
+@method
 def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """self[index[i][j]][j] += src[i][j], for dim 0, and so on."""
     return _scattered("scatter_add", self, dim, index, src, np.add)
 
 
+@method
 def scatter_reduce_(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -292,6 +299,7 @@ INDEX_ADD = Op("index_add_", _index_add, _flop_per_source, traffic=_rows_moved)
 INDEX_COPY = Op("index_copy_", _index_copy, no_flops, traffic=_rows_moved)
 
 
+@method
 def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """Adds alpha·source to the parts of a dimension with these indices, several to one too.
 
@@ -303,6 +311,7 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return self
 
 
+@method
 def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Stores source in the parts of a dimension with these indices.
 
@@ -314,6 +323,7 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return self
 
 
+@method
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Stores a value in the parts of a dimension with these indices."""
     axis = axis_of(dim, len(self._shape))
@@ -372,6 +382,7 @@ TRIL, TRIU = (Op(name, f, no_flops) for name, f in (("tril", np.tril), ("triu", 
 DIAG = Op("diag", lambda x, k: np.array(np.diag(x, k)), no_flops)
 
 
+@method
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Moved round dimensions, or round all elements in a row.
 
@@ -386,6 +397,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     return _op(ROLL, (input,), by, tuple(axis_of(d, len(input._shape)) for d in along))
 
 
+@method
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """With dimensions reversed, in a copy."""
     given = dims[0] if len(dims) == 1 and isinstance(dims[0], list | tuple) else dims
@@ -393,11 +405,13 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     return _op(FLIP, (input,), axes if input._shape else ())
 
 
+@method
 def flipud(input: Tensor) -> Tensor:
     """With the first dimension reversed."""
     return flip(input, 0)
 
 
+@method
 def fliplr(input: Tensor) -> Tensor:
     """With the second dimension reversed."""
     return flip(input, 1)
@@ -408,18 +422,21 @@ def _check_matrix(name: str, t: Tensor) -> None:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
 
+@method
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrices with zeros above a diagonal."""
     _check_matrix("tril", input)
     return _op(TRIL, (input,), diagonal)
 
 
+@method
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """Matrices with zeros below a diagonal."""
     _check_matrix("triu", input)
     return _op(TRIU, (input,), diagonal)
 
 
+@method
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or a matrix with a vector as its diagonal."""
     if len(input._shape) not in (1, 2):
@@ -427,9 +444,20 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     return _op(DIAG, (input,), diagonal)
 
 
+@method
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices, in two dimensions of the result, with the last dimension's elements on a diagonal."""
     n = input._shape[-1] + abs(offset)
     result = input.new_zeros(*input._shape[:-1], n, n)
     result.diagonal(offset, -2, -1).copy_(input)
     return result.movedim((-2, -1), (dim1, dim2))
+
+
+METHODS.update(
+    index_add=index_add,
+    index_copy=index_copy,
+    index_fill=index_fill,
+    scatter=scatter,
+    scatter_add=scatter_add,
+    scatter_reduce=scatter_reduce,
+)

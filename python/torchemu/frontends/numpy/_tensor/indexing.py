@@ -14,7 +14,7 @@ from torchemu.frontends.numpy._shape import selected
 from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.conversion import check_number, converted
 from torchemu.frontends.numpy._tensor.copying import copy_, fill_
-from torchemu.frontends.numpy._tensor.core import Tensor, waits
+from torchemu.frontends.numpy._tensor.core import Tensor, method, waits
 from torchemu.frontends.numpy._tensor.dispatch import (
     Op,
     _op,
@@ -272,6 +272,7 @@ def put(self: Tensor, keys: tuple[Any, ...], value: Any, op: Op) -> None:
         ) from None
 
 
+@method
 def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """``self[indices] = values``; with accumulate, adds them, also several to one element.
 
@@ -283,6 +284,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return self
 
 
+@method
 @castable
 def index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """index_put_ into a copy."""
@@ -327,6 +329,7 @@ def _check_single(name: str, value: Any, target: Tensor) -> None:
         )
 
 
+@method
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Stores a value, or a tensor without dimensions, where the mask, which broadcasts, is true.
 
@@ -346,6 +349,7 @@ def _masked_filled(x: Array, mask: Array, value: Any) -> Array:
 MASKED_FILLED = Op("masked_fill", _masked_filled, no_flops)
 
 
+@method
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """masked_fill_ into a copy; the tensor broadcasts too."""
     _check_mask("masked_fill", mask)
@@ -355,6 +359,7 @@ def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     return _op(MASKED_FILLED, (self, mask, value))
 
 
+@method
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Stores the elements of source, in their order, where the mask is true.
 
@@ -368,11 +373,13 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return self
 
 
+@method
 def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """masked_scatter_ into a copy."""
     return masked_scatter_(self.clone(), mask, source)
 
 
+@method
 @waits
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is true, in one dimension.
@@ -393,6 +400,7 @@ def _nonzero(x: Array) -> Array:
 NONZERO = Op("nonzero", _nonzero, no_flops)
 
 
+@method
 @waits
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of elements that are not zero, as rows, or with as_tuple as an index for each dimension."""
@@ -404,6 +412,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return tuple([c.contiguous() for c in rows.unbind(1)])
 
 
+@method
 @waits
 def argwhere(input: Tensor) -> Tensor:
     """The indices of elements that are not zero, as rows."""

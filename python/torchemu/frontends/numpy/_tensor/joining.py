@@ -14,7 +14,7 @@ from torchemu import dtypes
 from torchemu.frontends.numpy._shape import dims as shape_of
 from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.conversion import converted
-from torchemu.frontends.numpy._tensor.core import Tensor, axis_of
+from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, no_flops, stored
 from torchemu.frontends.numpy._tensor.promotion import promote_types
 from torchemu.frontends.numpy._tensor.reductions import Array
@@ -182,6 +182,7 @@ TILE = Op("repeat", np.tile, no_flops)
 REPEAT_INTERLEAVE = Op("repeat_interleave", np.repeat, no_flops)
 
 
+@method
 def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
     """The tensor so many times along each dimension; more numbers than dimensions make new ones in front.
 
@@ -199,12 +200,14 @@ def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
     return _op(TILE, (input,), times)
 
 
+@method
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """repeat(); fewer numbers than dimensions leave the first ones as they are."""
     times = shape_of(dims)
     return repeat(input, *[1] * (len(input._shape) - len(times)), *times)
 
 
+@method
 def repeat_interleave(
     input: Tensor,
     repeats: Any = None,

@@ -18,7 +18,7 @@ from torchemu.dtypes import Category
 from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.complex_numbers import conj
 from torchemu.frontends.numpy._tensor.conversion import converted
-from torchemu.frontends.numpy._tensor.core import Tensor, axis_of
+from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented, stored
 from torchemu.frontends.numpy._tensor.product_cost import added_traffic, product_traffic, summed_traffic
 from torchemu.frontends.numpy._tensor.promotion import promote_types
@@ -129,6 +129,7 @@ def _check_inner(name: str, a: Tensor, b: Tensor, what: str = "mat1 and mat2") -
         raise RuntimeError(f"{name}: {what} shapes cannot be multiplied ({shapes})")
 
 
+@method
 @castable
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of matrices or vectors; dimensions before the last two broadcast.
@@ -152,6 +153,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     return stored(MATMUL, _op(MATMUL, (input, other)), out)
 
 
+@method
 @castable
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
@@ -160,6 +162,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     return stored(MATMUL, _op(MATMUL, (input, mat2)), out)
 
 
+@method
 @castable
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two stacks of matrices."""
@@ -177,6 +180,7 @@ def _check_batches(name: str, a: Tensor, b: Tensor) -> None:
         )
 
 
+@method
 @castable
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
@@ -185,6 +189,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return _op(MATMUL, (input, vec))
 
 
+@method
 @castable
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The inner product of two vectors."""
@@ -194,6 +199,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return matmul(input, tensor)
 
 
+@method
 @castable
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The inner products along the last dimensions; a number multiplies."""
@@ -202,6 +208,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, dims=([-1], [-1]))
 
 
+@method
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The products of each two elements of two vectors."""
     _check_vectors("outer", input, vec2)
@@ -218,6 +225,7 @@ def _common(a: Tensor, b: Tensor) -> dtypes.dtype:
     return promote_types(a.dtype, b.dtype)
 
 
+@method
 @castable
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·(mat1 @ mat2)."""
@@ -227,6 +235,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: 
     return _op(ADDMM, (input.expand(target), mat1, mat2), beta, alpha)
 
 
+@method
 @castable
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·(mat @ vec)."""
@@ -235,6 +244,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: fl
     return _op(ADDMV, (input.expand(mat._shape[0]), mat, vec), beta, alpha)
 
 
+@method
 @castable
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·outer(vec1, vec2)."""
@@ -242,6 +252,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: f
     return _op(ADDR, (input.expand(vec1._shape[0], vec2._shape[0]), vec1, vec2), beta, alpha)
 
 
+@method
 @castable
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·bmm(batch1, batch2)."""
@@ -251,6 +262,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, a
     return _op(BADDBMM, (input.expand(target), batch1, batch2), beta, alpha)
 
 
+@method
 @castable
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta·input + alpha·(the sum of bmm(batch1, batch2) over the stack)."""
@@ -383,11 +395,13 @@ def _cross(a: Array, b: Array, axis: int) -> Array:
 KRON, CROSS = Op("kron", _kron), Op("cross", _cross)
 
 
+@method
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker's product."""
     return _op(KRON, (input, other), kind=_common(input, other))
 
 
+@method
 @castable
 def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """The cross products of vectors of three along a dimension."""
@@ -397,6 +411,7 @@ def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     return _op(CROSS, (input, other), axis)
 
 
+@method
 @castable
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
@@ -405,6 +420,7 @@ def trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 
 
+@method
 @castable
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product of two vectors, of which the first is conjugate."""
@@ -414,3 +430,5 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 # -- the same under other names
 
 ger = outer
+
+METHODS.update(ger=ger)

@@ -9,7 +9,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._tensor.copying import cast, moved
-from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.from_data import legacy
 from torchemu.frontends.numpy._tensor.storage import Storage
 
@@ -59,16 +59,19 @@ class TypedStorage(UntypedStorage):
     __len__ = size
 
 
+@method
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The bytes behind the tensor and its views."""
     return UntypedStorage(self._storage, self.device)
 
 
+@method
 def storage(self: Tensor) -> TypedStorage:
     """The elements behind the tensor and its views."""
     return TypedStorage(self._storage, self.device, self.dtype)
 
 
+@method
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both are the same elements in the same shape."""
     return (

@@ -10,62 +10,21 @@ import numpy as np
 from torchemu import dtypes
 from torchemu.frontends.numpy._autograd import derivatives, tensor_methods
 from torchemu.frontends.numpy._tensor import (
-    arrangements,
-    comparing,
     complex_numbers,
     copying,
-    creation,
     elementwise,
-    extremes,
     factors,
     from_data,
-    gathering,
-    in_place,
+    in_place,  # noqa: F401 (loaded for the methods that it registers)
     indexing,
-    joining,
     linalg,
     memory,
-    ordering,
     parametric,
     parts,
-    random_numbers,
-    reductions,
-    statistics,
     views,
 )
-from torchemu.frontends.numpy._tensor.core import HOST_READS, Tensor, waits
+from torchemu.frontends.numpy._tensor.core import HOST_READS, METHODS, Tensor, waits
 from torchemu.frontends.numpy._tensor.pointwise import Pointwise, pointwise, pointwise_into
-
-_FUNCTIONS: dict[Any, str] = {  # module → those of its functions that are methods of the same name
-    arrangements: "apply_ as_strided_scatter diagflat diagonal_scatter dsplit narrow_copy new put put_ resize_as_ "
-    "rot90 select_scatter set_ slice_scatter sum_to_size",
-    comparing: "allclose equal isclose",
-    complex_numbers: "adjoint conj conj_physical conj_physical_ is_conj is_neg resolve_conj resolve_neg",
-    copying: "copy_ cpu cuda fill_ to type_as zero_",
-    creation: "new_empty new_empty_strided new_full new_ones new_zeros",
-    from_data: "new_tensor",
-    extremes: "amax amin aminmax argmax argmin cummax cummin max min",
-    gathering: "diag diag_embed flip fliplr flipud gather index_add index_add_ index_copy index_copy_ index_fill "
-    "index_fill_ index_select roll scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take "
-    "take_along_dim tril triu",
-    in_place: "add_ addbmm_ addcdiv_ addcmul_ addmm_ addmv_ addr_ as_strided_ baddbmm_ clamp_ clamp_max_ "
-    "clamp_min_ cumprod_ cumsum_ div_ fill_diagonal_ lerp_ logit_ nan_to_num_ pin_memory record_stream "
-    "resize_ round_ share_memory_ squeeze_ sub_ t_ transpose_ tril_ triu_ unsqueeze_",
-    indexing: "argwhere index_put index_put_ masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select "
-    "nonzero",
-    joining: "repeat repeat_interleave tile",
-    linalg: "addbmm addmm addmv addr baddbmm bmm cross dot ger inner kron matmul mm mv outer trace vdot",
-    memory: "is_set_to storage untyped_storage",
-    ordering: "argsort bincount histc kthvalue median msort sort topk unique unique_consecutive",
-    parts: "chunk diagonal hsplit narrow select split tensor_split unbind unfold vsplit",
-    random_numbers: "bernoulli bernoulli_ exponential_ log_normal_ multinomial normal_ random_ uniform_",
-    parametric: "addcdiv addcmul clamp clamp_max clamp_min clip lerp logit nan_to_num round",
-    reductions: "all any count_nonzero cumprod cumsum diff dist log_softmax logsumexp mean nanmean nansum norm prod "
-    "softmax std sum var",
-    statistics: "corrcoef cov logcumsumexp mode nanmedian nanquantile quantile renorm",
-    views: "as_strided broadcast_to clone contiguous detach expand expand_as flatten moveaxis movedim permute ravel "
-    "reshape reshape_as squeeze swapaxes swapdims t transpose unflatten unsqueeze view view_as",
-}
 
 _OPERATORS = {
     "add": "add",
@@ -102,8 +61,7 @@ _CASTS = {
 def attach() -> None:
     """Makes them methods, and says how gradients go through operations."""
     derivatives.attach()
-    functions = {name: getattr(module, name) for module, names in _FUNCTIONS.items() for name in names.split()}
-    functions |= {name: getattr(elementwise, name) for name in elementwise.__all__ if name != "rsub"}
+    functions = METHODS | {name: getattr(elementwise, name) for name in elementwise.__all__ if name != "rsub"}
     methods = _in_place_twins(functions) | functions | {name: _cast(kind) for name, kind in _CASTS.items()}
     methods |= _operators() | _special() | tensor_methods.METHODS
     for name, method in methods.items():

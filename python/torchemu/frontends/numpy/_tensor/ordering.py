@@ -11,7 +11,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu.frontends.numpy._tensor import return_types
 from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
-from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, waits
+from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method, waits
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_several, flop_per_input
 from torchemu.frontends.numpy._tensor.reductions import Array, wide
 
@@ -70,6 +70,7 @@ SORT, ARGSORT = Op("sort", _sort, flop_per_input), Op("argsort", _argsort, flop_
 TOPK, KTHVALUE = Op("topk", _topk, flop_per_input), Op("kthvalue", _kth, flop_per_input)
 
 
+@method
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements of a dimension in order, and where they were; equal ones keep their order."""
     check_not_complex("sort", input.dtype)
@@ -77,17 +78,20 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return return_types.sort(*_op_several(SORT, (input,), axis, descending, kinds=(input.dtype, dtypes.int64)))
 
 
+@method
 def msort(input: Tensor) -> Tensor:
     """Sorted along the first dimension."""
     return sort(input, 0)[0]
 
 
+@method
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices that sort a dimension; those of equal elements keep their order."""
     check_not_complex("sort", input.dtype)
     return _op(ARGSORT, (input,), axis_of(dim, len(input._shape)), descending, kind=dtypes.int64)
 
 
+@method
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest, or smallest, of a dimension, the first being the most so, and where they are.
 
@@ -101,6 +105,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return return_types.topk(*_op_several(TOPK, (input,), k, axis, largest, kinds=(input.dtype, dtypes.int64)))
 
 
+@method
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest, from 1, of a dimension, and where it is.
 
@@ -114,6 +119,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     return return_types.kthvalue(*_op_several(KTHVALUE, (input,), k, axis, keepdim, kinds=(input.dtype, dtypes.int64)))
 
 
+@method
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, the lower one of two; with dim, that along it and where it is."""
     check_not_complex("median", input.dtype)
@@ -162,6 +168,7 @@ def _distinct(op: Op, t: Tensor, dim: int | None, inverse: bool, counts: bool) -
     return chosen[0] if len(chosen) == 1 else tuple(chosen)
 
 
+@method
 @waits
 def unique(
     input: Tensor,
@@ -174,6 +181,7 @@ def unique(
     return _distinct(UNIQUE, input, dim, return_inverse, return_counts)
 
 
+@method
 @waits
 def unique_consecutive(
     input: Tensor,
@@ -192,6 +200,7 @@ def _bincount(x: Array, weights: Array | None, minlength: int) -> Array:
 BINCOUNT = Op("bincount", _bincount, flop_per_input)
 
 
+@method
 @waits
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each of the numbers 0, 1, 2, … is an element, or the sum of the weights of those elements.
@@ -219,6 +228,7 @@ def _histc(x: Array, bins: int, low: float, high: float) -> Array:
 HISTC = Op("histc", _histc, flop_per_input)
 
 
+@method
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements fall in each of so many equal intervals from min to max; both 0: of the elements."""
     check_not_complex("histc", input.dtype)

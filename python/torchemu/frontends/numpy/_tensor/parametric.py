@@ -13,7 +13,7 @@ from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._limits import finfo
 from torchemu.frontends.numpy._tensor import dispatch, numerics, promotion
 from torchemu.frontends.numpy._tensor.conversion import converted
-from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, method
 from torchemu.frontends.numpy._tensor.pointwise import Domain, Plan, Pointwise, pointwise, pointwise_into
 
 __all__ = [
@@ -37,6 +37,7 @@ LOGIT = Pointwise("logit", numerics.logit, Domain.FLOATS)
 SOFTPLUS = Pointwise("softplus", numerics.softplus, Domain.ONLY_FLOATS)
 
 
+@method
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Rounded to so many decimals, halves to even."""
     return pointwise(*rounding(input, decimals))
@@ -58,6 +59,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return pointwise(GELU, (input,), approximate)
 
 
+@method
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """log(x/(1-x)), of x moved into [eps, 1-eps] where eps is given."""
     return pointwise(LOGIT, (input,), eps)
@@ -75,6 +77,7 @@ def _nan_to_num(x: np.ndarray, nan: float, posinf: float | None, neginf: float |
 NAN_TO_NUM = Pointwise("nan_to_num", _nan_to_num, on_integers=lambda x, *_: x.copy(), on_complex=True)
 
 
+@method
 def nan_to_num(
     input: Tensor,
     nan: float = 0.0,
@@ -113,32 +116,38 @@ def clamping(input: Tensor, min: Any, max: Any) -> tuple[Any, ...]:
     return op, tuple(x for x in (input, min, max) if x is not None)
 
 
+@method
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Moved into [min, max]; both may be tensors, and one may be missing."""
     call = clamping(input, min, max)
     return pointwise(*call) if out is None else pointwise_into(out, *call)
 
 
+@method
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """clamp without an upper bound."""
     return clamp(input, min=min)
 
 
+@method
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """clamp without a lower bound."""
     return clamp(input, max=max)
 
 
+@method
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
     """input + value·tensor1·tensor2."""
     return pointwise(ADDCMUL, (input, tensor1, tensor2), value)
 
 
+@method
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
     """input + value·tensor1/tensor2."""
     return pointwise(ADDCDIV, (input, tensor1, tensor2), value)
 
 
+@method
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """input + weight·(end - input)."""
     return pointwise(LERP, (input, end, weight))
@@ -182,3 +191,5 @@ def _choose(arithmetic: np.dtype, mask: np.ndarray, a: Any, b: Any) -> np.ndarra
 
 
 clip = clamp
+
+METHODS.update(clip=clip)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchemu.frontends.numpy._autograd import record
-from torchemu.frontends.numpy._tensor.core import Tensor, aliased_parts, axis_of
+from torchemu.frontends.numpy._tensor.core import Tensor, aliased_parts, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import _op_view
 from torchemu.frontends.numpy._tensor.views import strided_view, view_op
 
@@ -31,6 +31,7 @@ __all__ = [
 SLICE, NARROW, SELECT = view_op("slice"), view_op("narrow"), view_op("select")
 
 
+@method
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """So many indices of a dimension, from start on.
 
@@ -58,6 +59,7 @@ def part(t: Tensor, axis: int, begin: int, length: int) -> Tensor:
     return _op_view(NARROW, t, shape, steps, t._offset + begin * steps[axis], axis, begin, length)
 
 
+@method
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """One index of a dimension.
 
@@ -76,6 +78,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     )
 
 
+@method
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """All indices of a dimension."""
     if not input._shape:
@@ -84,6 +87,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _together("UnbindBackward0", [select(input, axis, i) for i in range(input._shape[axis])])
 
 
+@method
 def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a dimension: of that size, the last perhaps smaller, or of those sizes.
 
@@ -132,6 +136,7 @@ def _equal_sizes(n: int, size: int) -> list[int]:
     return [size] * whole + ([rest] if rest or not n else [])
 
 
+@method
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts of a dimension, equal but for the last.
 
@@ -144,6 +149,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, -(-n // chunks), dim) if n else split(input, [0] * chunks, dim)
 
 
+@method
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """So many parts of a dimension, whose sizes differ by at most 1, or those between the indices."""
     axis = axis_of(dim, len(input._shape))
@@ -157,16 +163,19 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return tuple([part(input, axis, a, max(b - a, 0)) for a, b in itertools.pairwise(cuts)])
 
 
+@method
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """tensor_split along the second dimension; of a vector along its only one."""
     return tensor_split(input, indices_or_sections, 0 if len(input._shape) == 1 else 1)
 
 
+@method
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """tensor_split along the first dimension."""
     return tensor_split(input, indices_or_sections, 0)
 
 
+@method
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements where two dimensions' indices differ by offset, as a last dimension."""
     shape, steps = input._shape, input._steps()
@@ -184,6 +193,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     )
 
 
+@method
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of a size of a dimension, at distances of step, the elements of each as a last dimension."""
     shape, steps = list(input._shape), list(input._steps())

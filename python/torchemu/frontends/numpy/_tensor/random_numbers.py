@@ -16,7 +16,7 @@ from torchemu.frontends.numpy._shape import dims
 from torchemu.frontends.numpy._tensor.complex_numbers import view_as_real
 from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
 from torchemu.frontends.numpy._tensor.conversion import converted
-from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.creation import allocated, as_options, finished, options_of
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_in_place, no_flops, not_implemented
 from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
@@ -81,6 +81,7 @@ def _check_float(name: str, t: Tensor) -> int:
 # -- into existing tensors
 
 
+@method
 def uniform_(
     self: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None, **more: Any
 ) -> Tensor:
@@ -107,6 +108,7 @@ def uniform_(
     return self
 
 
+@method
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fills the tensor with normal numbers; a complex one with parts of this mean and half the variance.
 
@@ -130,6 +132,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
     return self
 
 
+@method
 def random_(
     self: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None
 ) -> Tensor:
@@ -163,6 +166,7 @@ def _integers(source: Generator, n: int, low: int, high: int, many: int) -> Arra
     return (words % np.uint64(high - low)).astype(np.int64) + low
 
 
+@method
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fills the tensor with ones, with probability p (a number, or a tensor of one for each), and zeros.
 
@@ -182,6 +186,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     return self
 
 
+@method
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fills the tensor with exponentially distributed numbers.
 
@@ -196,6 +201,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None 
     return self
 
 
+@method
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Fills the tensor with numbers whose logarithms are normal."""
     _check_float("log_normal", self)
@@ -292,6 +298,7 @@ def normal(
     return normal_(like.new_empty(like._shape), generator=generator).mul_(std).add_(mean)
 
 
+@method
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """Ones, with the probabilities that are the elements, or with probability p, and zeros."""
     result = input.new_empty(input._shape)
@@ -311,6 +318,7 @@ def _multinomial(weights: Array, n: int, replacement: bool, draws: Array) -> Arr
 MULTINOMIAL = Op("multinomial", _multinomial)
 
 
+@method
 def multinomial(
     input: Tensor,
     num_samples: int,

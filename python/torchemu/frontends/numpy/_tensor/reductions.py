@@ -15,7 +15,7 @@ from torchemu import dtypes
 from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
 from torchemu.frontends.numpy._tensor.conversion import converted
-from torchemu.frontends.numpy._tensor.core import Tensor, axis_of
+from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import (
     Op,
     _op,
@@ -114,6 +114,7 @@ def _summed(op: Op, t: Tensor, dim: Any, keepdim: bool, dtype: Any, out: Tensor 
     return stored(op, _op(op, (t,), axes_of(dim, len(t._shape)), keepdim, kind.arithmetic, kind=kind), out)
 
 
+@method
 @castable
 def sum(
     input: Tensor,
@@ -128,6 +129,7 @@ def sum(
     return _summed(SUM, input, dim if axis is None else axis, keepdim, dtype, out)
 
 
+@method
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum, NaN being nothing.
 
@@ -138,12 +140,14 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     return _summed(NANSUM, input, dim, keepdim, dtype, None)
 
 
+@method
 @castable
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over all elements or over a dimension; of integers and bool as int64."""
     return _summed(PROD, input, dim, keepdim, dtype, None)
 
 
+@method
 def mean(
     input: Tensor,
     dim: Any = None,
@@ -168,6 +172,7 @@ def mean(
     return _summed(MEAN, input, dim if axis is None else axis, keepdim, kind, out)
 
 
+@method
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean of what is not NaN."""
     total = nansum(input, dim, keepdim, dtype=dtype)
@@ -181,6 +186,7 @@ def _count_nonzero(x: Array, axes: Axes) -> Array:
 COUNT_NONZERO = Op("count_nonzero", _count_nonzero, flop_per_input)
 
 
+@method
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """The number of elements that are not zero."""
     return _op(COUNT_NONZERO, (input,), axes_of(dim, len(input._shape)), kind=dtypes.int64)
@@ -200,11 +206,13 @@ def _any(x: Array, axes: Axes, keep: bool) -> Array:
 ALL, ANY = Op("all", _all, flop_per_input), Op("any", _any, flop_per_input)
 
 
+@method
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are true; of uint8 as uint8, else as bool."""
     return _op(ALL, (input,), axes_of(dim, len(input._shape)), keepdim, kind=_truth(input))
 
 
+@method
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether any element is true; of uint8 as uint8, else as bool."""
     return _op(ANY, (input,), axes_of(dim, len(input._shape)), keepdim, kind=_truth(input))
@@ -254,6 +262,7 @@ def _variance(
     return axes_of(dim, len(t._shape)), degrees, keepdim, root
 
 
+@method
 def var(
     input: Tensor,
     dim: Any = None,
@@ -267,6 +276,7 @@ def var(
     return _op(VAR, (input,), *params, kind=input.dtype.to_real())
 
 
+@method
 def std(
     input: Tensor,
     dim: Any = None,
@@ -327,6 +337,7 @@ def _norm(x: Array, p: float, axes: Axes, keep: bool) -> Array:
 NORM = Op("norm", _norm, lambda outputs, inputs: 2 * flop_per_input(outputs, inputs))
 
 
+@method
 @castable
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The p-norm of all elements, or along dimensions, taken as one vector.
@@ -345,6 +356,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     return _op(NORM, (source,), power, axes_of(dim, len(source._shape)), keepdim, kind=source.dtype.to_real())
 
 
+@method
 @castable
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of the difference."""
@@ -391,12 +403,14 @@ SOFTMAX, LOG_SOFTMAX = (
 )
 
 
+@method
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """log Σ eˣ along dimensions, without overflow."""
     source = input if input.dtype.is_inexact else input.to(dtypes.float32)
     return _op(LOGSUMEXP, (source,), axes_of(dim, len(source._shape)), keepdim)
 
 
+@method
 @castable
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """eˣ / Σ eˣ along a dimension; with a dtype, of the elements converted to it.
@@ -407,6 +421,7 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return _normalized(SOFTMAX, "softmax_lastdim_kernel_impl", input, dim, dtype)
 
 
+@method
 @castable
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """log of softmax, exact where softmax is tiny."""
@@ -434,12 +449,14 @@ CUMSUM, CUMPROD = (
 )
 
 
+@method
 @castable
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The sums up to each element of a dimension; of integers and bool as int64."""
     return _accumulated(CUMSUM, input, dim, dtype)
 
 
+@method
 @castable
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The products up to each element of a dimension; of integers and bool as int64."""
@@ -458,6 +475,7 @@ def _diff(x: Array, n: int, axis: int) -> Array:
 DIFF = Op("diff", _diff)
 
 
+@method
 def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
     """The differences of neighbours in a dimension, n times over."""
     return _op(DIFF, (input,), n, axis_of(dim, len(input._shape)))

@@ -14,7 +14,7 @@ from torchemu.frontends.numpy._autograd.derivative import RESULT, Derivative, Pa
 from torchemu.frontends.numpy._tensor import return_types
 from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.complex_numbers import conj
-from torchemu.frontends.numpy._tensor.core import Tensor, axis_of
+from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_several, flop_per_input, stored
 from torchemu.frontends.numpy._tensor.extremes import amax
 from torchemu.frontends.numpy._tensor.from_data import from_numpy
@@ -89,6 +89,7 @@ def _quantile(name: str, t: Tensor, q: Any, dim: int | None, keepdim: bool, inte
     return found if shares.dim() else found.squeeze(0)
 
 
+@method
 @castable
 def quantile(
     input: Tensor,
@@ -115,6 +116,7 @@ def quantile(
     return stored(QUANTILE, _quantile("quantile", input, q, dim, keepdim, interpolation, nans=False), out)
 
 
+@method
 def nanquantile(
     input: Tensor,
     q: Any,
@@ -128,6 +130,7 @@ def nanquantile(
     return stored(QUANTILE, _quantile("nanquantile", input, q, dim, keepdim, interpolation, nans=True), out)
 
 
+@method
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """median of the elements that are not NaN; NaN where there are none."""
     if dim is None:
@@ -155,6 +158,7 @@ def _mode(x: Array, axis: int) -> tuple[Array, Array]:
 MODE = Op("mode", _mode, flop_per_input)
 
 
+@method
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """What is there most often along a dimension, the least of several, and its last place."""
     axis = axis_of(dim, input.dim())
@@ -168,6 +172,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
 # -- several variables
 
 
+@method
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
@@ -212,6 +217,7 @@ def cov(
     return (matmul(centered, right) / divisor).squeeze()
 
 
+@method
 def corrcoef(input: Tensor) -> Tensor:
     """The correlations of variables, (variables, observations)."""
     if input.dim() > 2:
@@ -268,6 +274,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     return norm(input[from_numpy(first).to(input.device)] - input[from_numpy(second).to(input.device)], p, -1)
 
 
+@method
 @castable
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Each part along a dimension whose p-norm is larger than maxnorm scaled down to it."""
@@ -302,6 +309,7 @@ QUANTILE = Op("quantile", lambda x: x)
 """What out= is refused for by name; its elements are made by other operations."""
 
 
+@method
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """The logarithms of the sums of the exponentials so far."""
     if not input.dtype.is_floating_point:

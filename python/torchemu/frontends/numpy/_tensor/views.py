@@ -13,7 +13,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu.frontends.numpy._shape import dims, row_major
-from torchemu.frontends.numpy._tensor.core import Tensor, aliased, axis_of
+from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, aliased, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_view, never, no_flops
 
 __all__ = [
@@ -71,6 +71,7 @@ CLONE = Op("clone", lambda x, order: np.array(x, order=order), no_flops)
 # -- shape
 
 
+@method
 def view(input: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
     """The same elements in another shape, of which one size may be -1; or, with a dtype, the same bytes.
 
@@ -168,11 +169,13 @@ def _of_other_dtype(t: Tensor, kind: dtypes.dtype) -> Tensor:
     return _op_view(VIEW_DTYPE, t, shape, [*steps, 1], t._offset * size // other, kind, kind=kind)
 
 
+@method
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """view() in other's shape."""
     return view(input, *other._shape)
 
 
+@method
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """view() where there is one, of a copy otherwise."""
     full = resolved(dims(shape), input.numel())
@@ -182,11 +185,13 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     return _op_view(VIEW, input, full, strides, input._offset, full)
 
 
+@method
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """reshape() to other's shape."""
     return reshape(input, *other._shape)
 
 
+@method
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """With the dimensions from start_dim to end_dim made one.
 
@@ -201,17 +206,20 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return reshape(input, *shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
 
 
+@method
 def ravel(input: Tensor) -> Tensor:
     """In one dimension."""
     return reshape(input, -1) if input.numel() else reshape(input, 0)
 
 
+@method
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """With a dimension made several, of these sizes."""
     shape, axis = input._shape, axis_of(dim, len(input._shape))
     return view(input, *shape[:axis], *resolved(dims((sizes,)), shape[axis]), *shape[axis + 1 :])
 
 
+@method
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without the dimensions of size 1, or without those given, where their size is 1."""
     shape, steps = input._shape, input._steps()
@@ -223,6 +231,7 @@ def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     return _op_view(SQUEEZE, input, [shape[i] for i in kept], [steps[i] for i in kept], input._offset, dim)
 
 
+@method
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a dimension of size 1 more."""
     shape, steps = list(input._shape), list(input._steps())
@@ -233,6 +242,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return _op_view(VIEW, input, shape, steps, input._offset, tuple(shape))
 
 
+@method
 def expand(input: Tensor, *sizes: Any) -> Tensor:
     """With dimensions of size 1, or new ones in front, repeated without a copy; -1 leaves a size as it is.
 
@@ -262,11 +272,13 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
     return _op_view(EXPAND, input, target, steps, input._offset, tuple(target))
 
 
+@method
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """expand() to other's shape."""
     return expand(input, *other._shape)
 
 
+@method
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """expand() to a shape."""
     return expand(input, *size)
@@ -292,6 +304,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 # -- order of the dimensions
 
 
+@method
 def permute(input: Tensor, *dims_: Any, dims: Sequence[int] | None = None) -> Tensor:
     """With the dimensions in another order.
 
@@ -311,6 +324,7 @@ def permute(input: Tensor, *dims_: Any, dims: Sequence[int] | None = None) -> Te
     return _op_view(PERMUTE, input, [shape[i] for i in axes], [steps[i] for i in axes], input._offset, tuple(axes))
 
 
+@method
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """With two dimensions exchanged."""
     n = len(input._shape)
@@ -320,6 +334,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return permute(input, order)
 
 
+@method
 def t(input: Tensor) -> Tensor:
     """A matrix transposed.
 
@@ -331,6 +346,7 @@ def t(input: Tensor) -> Tensor:
     return transpose(input, 0, 1) if len(input._shape) == 2 else permute(input, list(range(len(input._shape))))
 
 
+@method
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """With dimensions moved to other places; the rest keep their order.
 
@@ -366,6 +382,7 @@ def reversed_dimensions(input: Tensor) -> Tensor:
 # -- anything
 
 
+@method
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Any shape and strides on the tensor's storage.
 
@@ -398,6 +415,7 @@ def strided_view(input: Tensor, shape: Sequence[int], steps: Sequence[int], offs
 # -- the same, and copies
 
 
+@method
 def detach(input: Tensor) -> Tensor:
     """The same elements as a tensor that gradients do not flow through."""
     t = aliased(input, input._shape, input._steps(), input._offset)
@@ -406,6 +424,7 @@ def detach(input: Tensor) -> Tensor:
     return t
 
 
+@method
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy with memory of its own; its elements are in the same order in memory, if they have no gaps."""
     return _op(CLONE, (input,), "C" if memory_format is contiguous_format else _order(input))
@@ -419,6 +438,7 @@ def _order(t: Tensor) -> str:
     return "K" if tuple(sorted(steps, reverse=True)) == dense else "C"
 
 
+@method
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself if its elements lie in row-major order, a copy of which that is true otherwise."""
     return input if input.is_contiguous() else clone(input, memory_format=contiguous_format)
@@ -429,3 +449,5 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
 moveaxis = movedim
 swapaxes = transpose
 swapdims = transpose
+
+METHODS.update(moveaxis=moveaxis, swapaxes=swapaxes, swapdims=swapdims)

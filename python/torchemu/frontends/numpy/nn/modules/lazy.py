@@ -116,7 +116,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         """From (…, in_features)."""
         self.in_features = input._shape[-1]
         if self.has_uninitialized_params():
-            self.weight.materialize((self.out_features, self.in_features))
+            self.weight.materialize((self.out_features, self.in_features))  # type: ignore[attr-defined]
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))
             self.reset_parameters()

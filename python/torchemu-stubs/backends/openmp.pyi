@@ -1,0 +1,5 @@
+"""Names for type checkers; written by python/build_backend/stubs.py."""
+
+
+from torchemu.frontends.numpy.backends.openmp import is_available as is_available
+

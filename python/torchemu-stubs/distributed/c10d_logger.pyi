@@ -1,0 +1,4 @@
+"""Names for type checkers; written by python/build_backend/stubs.py."""
+
+
+

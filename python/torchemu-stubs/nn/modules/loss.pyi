@@ -1,0 +1,8 @@
+"""Names for type checkers; written by python/build_backend/stubs.py."""
+
+
+from torchemu.frontends.numpy.nn.modules.loss import CrossEntropyLoss as CrossEntropyLoss
+from torchemu.frontends.numpy.nn.modules.loss import L1Loss as L1Loss
+from torchemu.frontends.numpy.nn.modules.loss import MSELoss as MSELoss
+from torchemu.frontends.numpy.nn.modules.loss import NLLLoss as NLLLoss
+

@@ -1,0 +1,6 @@
+"""Names for type checkers; written by python/build_backend/stubs.py."""
+
+
+from torchemu.frontends.numpy.nn.modules.sparse import Embedding as Embedding
+from torchemu.frontends.numpy.nn.modules.sparse import EmbeddingBag as EmbeddingBag
+

@@ -1,0 +1,5 @@
+"""Names for type checkers; written by python/build_backend/stubs.py."""
+
+
+from torchemu.frontends.numpy.nn.parallel.distributed import DistributedDataParallel as DistributedDataParallel
+
