@@ -8,6 +8,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -33,6 +34,9 @@ type Backend struct {
 
 	// Choose picks one of n messages that a receive from any rank could take. nil picks the one that was sent first.
 	Choose func(n int) int
+
+	// Look is told of each use of a tensor by an operation, where an order is kept; nil: nobody wants to know.
+	Look func(t *tensor.Tensor, a tensor.Access, d *tensor.Deed)
 
 	executor *ccl.Executor
 	tuner    *ccl.Tuner

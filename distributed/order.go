@@ -14,6 +14,7 @@ type errand struct {
 	deed  tensor.Deed
 	begin *order.Point // when the rank's device may start
 	end   *order.Point // when it has ended; others' points are added to it
+	of    *Backend
 }
 
 // wayOut says what makes others come after an operation between ranks.
@@ -40,8 +41,8 @@ func (b *Backend) run(line **order.Line, c Caller, what string) *errand {
 	end := order.NewPoint(nil, begin)
 	(*line).Reach(end)
 	return &errand{tensor.Deed{
-		What: what + at(b.Sites.Text(c.Site)), Rank: c.Rank, At: moment, Known: begin.Clock(), End: end, Wait: wayOut(c),
-	}, begin, end}
+		Name: what, Place: b.Sites.Text(c.Site), Rank: c.Rank, At: moment, Known: begin.Clock(), Begin: begin, End: end, Wait: wayOut(c),
+	}, begin, end, b}
 }
 
 // known is what is over when the errand begins.
@@ -58,16 +59,23 @@ func (e *errand) touches(u torchemu.Uses) error {
 		return nil
 	}
 	for _, t := range u.Reads {
-		if err := t.Touch(tensor.Read, &e.deed); err != nil {
+		if err := e.touch(t, tensor.Read); err != nil {
 			return err
 		}
 	}
 	for _, t := range u.Writes {
-		if err := t.Touch(tensor.Write, &e.deed); err != nil {
+		if err := e.touch(t, tensor.Write); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (e *errand) touch(t *tensor.Tensor, a tensor.Access) error {
+	if look := e.of.Look; look != nil {
+		look(t, a, &e.deed)
+	}
+	return t.Touch(a, &e.deed)
 }
 
 // tellOf lets an event say what is known once it has happened.

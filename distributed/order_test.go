@@ -212,7 +212,7 @@ func TestBuffersUnderWay(t *testing.T) {
 				if test.waits {
 					p.Stream().Wait(w.Event)
 				}
-				d := p.Stream().Deed("add_ at second.py:2")
+				d := p.Stream().Deed("add_", "second.py:2")
 				got = buffer.Touch(test.again, d)
 			}
 			return p.Wait(w.Event)

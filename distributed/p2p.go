@@ -167,7 +167,7 @@ func (l *letter) sets(c Caller) error {
 	if l.sending {
 		l.errand.end.Seal()
 	}
-	return l.tensor.Touch(l.access(), &l.errand.deed)
+	return l.errand.touch(l.tensor, l.access())
 }
 
 // tells the receiver what the sender knows, who learns nothing of it.

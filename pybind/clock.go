@@ -21,14 +21,3 @@ func Timer(worldHandle int64, rank int, ps int64) (event int64, err error) {
 	w.Deadline(r.Now()+sim.Time(ps), e.Finish)
 	return host.Own(w, e), nil
 }
-
-// Hear says that a rank's host has got to what other hosts share with it: it knows what they know by now.
-func Hear(worldHandle int64, rank int) (err error) {
-	defer host.Guard(&err)
-	_, r, err := host.RankOf(worldHandle, rank)
-	if err != nil {
-		return err
-	}
-	r.Hears()
-	return nil
-}

@@ -18,9 +18,9 @@ func KeepOrder(worldHandle int64) (err error) {
 }
 
 // Touch says that an operation of a rank, on one of its streams or else (0) of its host itself, reads some tensors and
-// writes others; see ParseTensors. what is the operation, with its place in the program. It is a RaceError that nothing
-// orders it and another use of these tensors.
-func Touch(worldHandle int64, rank int, stream int64, what, reads, writes string) (err error) {
+// writes others; see ParseTensors. name is the operation, and site its place in the program. With waits the host waits for
+// it. It is a RaceError that nothing orders it and another use of these tensors.
+func Touch(worldHandle int64, rank int, stream int64, name, site, reads, writes string, waits bool) (err error) {
 	defer host.Guard(&err)
 	w, r, err := host.RankOf(worldHandle, rank)
 	if err != nil || w.Lanes == nil {
@@ -33,15 +33,19 @@ func Touch(worldHandle int64, rank int, stream int64, what, reads, writes string
 	if u.Writes, err = host.ParseTensors(w, writes); err != nil {
 		return err
 	}
-	d := r.Deed(what)
+	d := r.Deed(name, site)
 	if stream != 0 {
 		s, err := host.StreamOf(stream)
 		if err != nil {
 			return err
 		}
-		d = s.Object.Deed(what)
+		d = s.Object.Deed(name, site)
 	}
-	return w.Touch(u, d)
+	if err := w.Touch(u, d); err != nil || !waits {
+		return err
+	}
+	r.Line().Learn(d.End)
+	return nil
 }
 
 // Saw says that a rank's host has seen that what is behind the handle has ended.

@@ -45,25 +45,25 @@ func (s *Stream) step() order.Moment {
 
 // Deed is an operation that the host puts on the stream now, for those who look for what nothing orders; nil when no order
 // is kept.
-func (s *Stream) Deed(what string) *tensor.Deed {
+func (s *Stream) Deed(name, place string) *tensor.Deed {
 	if s.Line() == nil {
 		return nil
 	}
 	at, here := s.step(), s.Here()
-	return &tensor.Deed{What: what, Rank: s.rank.ID, At: at, Known: here.Clock(), End: here, Wait: fmt.Sprintf(
+	return &tensor.Deed{Name: name, Place: place, Rank: s.rank.ID, At: at, Known: here.Clock(), Begin: here, End: here, Wait: fmt.Sprintf(
 		"nothing orders the two: the other stream does not wait for stream %d, by wait_stream() or by an event that is recorded after the first one",
 		s.Number)}
 }
 
 // Deed is what the host does itself, now; nil when no order is kept.
-func (r *Rank) Deed(what string) *tensor.Deed {
+func (r *Rank) Deed(name, place string) *tensor.Deed {
 	line := r.Line()
 	if line == nil {
 		return nil
 	}
 	at := line.Advance()
 	here := line.Here()
-	return &tensor.Deed{What: what, Rank: r.ID, At: at, Known: here.Clock(), End: here, Wait: "nothing orders the two: the host must wait for the first one"}
+	return &tensor.Deed{Name: name, Place: place, Rank: r.ID, At: at, Known: here.Clock(), Begin: here, End: here, Wait: "nothing orders the two: the host must wait for the first one"}
 }
 
 // Here is what is known on the stream now; nil when no order is kept.

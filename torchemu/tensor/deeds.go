@@ -9,10 +9,12 @@ import (
 
 // Deed is an operation of a rank as those see it who look for operations that nothing orders.
 type Deed struct {
-	What  string // with its place in the program
+	Name  string
+	Place string // in the program; "" when it is not known
 	Rank  int
 	At    order.Moment
-	Known order.Clock  // what was over for it; it must not be changed
+	Known order.Clock  // what was over for it, as far as its rank knew; it must not be changed
+	Begin *order.Point // the same, and what becomes known later
 	End   *order.Point // what is known when it is over
 	Wait  string       // what makes others come after it
 }
@@ -104,5 +106,9 @@ func (u touch) String() string {
 	if u.access == Write {
 		verb = "writes"
 	}
-	return fmt.Sprintf("%s %s bytes %d to %d", u.What, verb, u.at.from, u.at.to)
+	place := ""
+	if u.Place != "" {
+		place = " at " + u.Place
+	}
+	return fmt.Sprintf("%s%s %s bytes %d to %d", u.Name, place, verb, u.at.from, u.at.to)
 }

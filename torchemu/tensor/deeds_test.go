@@ -85,7 +85,7 @@ func TestTouchAgainstAFullHistory(t *testing.T) {
 				line.Learn(lines[rng.IntN(3)].Here())
 				line.Learn(lines[rng.IntN(3)].Here())
 			}
-			d := &tensor.Deed{What: "deed", Rank: rng.IntN(2), At: line.Advance(), Known: line.Here().Clock(), End: line.Here()}
+			d := &tensor.Deed{Name: "deed", Rank: rng.IntN(2), At: line.Advance(), Known: line.Here().Clock(), End: line.Here()}
 			lo := rng.IntN(31)
 			hi, a := lo+1+rng.IntN(32-lo), tensor.Access(rng.IntN(3) == 0)
 			want := all.clashes(d, lo, hi, a)

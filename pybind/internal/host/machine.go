@@ -167,7 +167,7 @@ func MachineOfWorld(w *World, o prim.Options) (int64, error) {
 	c := w.configOf(w.Topology.SIPs(), o)
 	c.Lanes = w.Lanes
 	m := newMachine(prim.New(c), w)
-	w.Programs, w.Backend.Kernels = m.Machine, m
+	w.Programs, w.Backend.Kernels, w.Backend.Look = m.Machine, m, w.look
 	return Register(m), nil
 }
 

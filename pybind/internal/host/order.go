@@ -1,6 +1,8 @@
 package host
 
 import (
+	"errors"
+
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -12,13 +14,13 @@ func (w *World) Touch(u torchemu.Uses, d *tensor.Deed) error {
 		if err := t.Touch(tensor.Read, d); err != nil {
 			return err
 		}
-		w.look(t, false, d)
+		w.look(t, tensor.Read, d)
 	}
 	for _, t := range u.Writes {
 		if err := t.Touch(tensor.Write, d); err != nil {
 			return err
 		}
-		w.look(t, true, d)
+		w.look(t, tensor.Write, d)
 	}
 	return w.News()
 }
@@ -29,26 +31,34 @@ type part struct {
 	rank   int
 }
 
-// look lets the checker of device programs see a use of symmetric memory, once all is known that was before it.
-func (w *World) look(t *tensor.Tensor, writes bool, d *tensor.Deed) {
+// look lets the checker of device programs see a use of symmetric memory, once all is known that was before it: a read
+// begins as soon as it can, and a write may have waited for what others bring.
+func (w *World) look(t *tensor.Tensor, a tensor.Access, d *tensor.Deed) {
 	p, symmetric := w.symmetric[t.Storage()]
 	if !symmetric {
 		return
 	}
-	d.End.When(func() {
-		deed := &prim.Deed{What: d.What, Rank: d.Rank, At: d.At, Known: d.End.Clock()}
+	known := d.Begin
+	if a == tensor.Write {
+		known = d.End
+	}
+	known.When(func() {
+		deed := &prim.Deed{What: d.Name, Site: d.Place, Rank: d.Rank, At: d.At, Known: known.Clock()}
 		for lo, hi := range t.Runs {
-			p.window.Look(p.rank, lo, hi, writes, deed)
+			p.window.Look(p.rank, lo, hi, bool(a), deed)
+		}
+		if m, ok := w.Programs.(*prim.Machine); ok {
+			w.late = errors.Join(w.late, m.News())
 		}
 	})
 }
 
-// News is what the checker of device programs has found since it was last asked; nil for nothing.
+// News are races between hosts, or operations on their streams, and device programs that nobody has been told of; nil for
+// none.
 func (w *World) News() error {
-	if m, ok := w.Programs.(*prim.Machine); ok {
-		return m.News()
-	}
-	return nil
+	news := w.late
+	w.late = nil
+	return news
 }
 
 // Sees lets a rank's host know what is known once what is behind a handle has ended; of a tensor, what has written its
@@ -78,8 +88,8 @@ func (l *Launch) mirror(uses []*tensor.Tensor) {
 		w.Mirror(l.stream.Rank().ID, func(lo, hi int, writes bool, what string) {
 			d := deeds[what]
 			if d == nil {
-				d = l.stream.Deed(what)
-				d.At, d.Known, d.End = l.issued.At, l.issued.Begin.Clock(), l.issued.End
+				d = l.stream.Deed(what, "")
+				d.At, d.Known, d.Begin, d.End = l.issued.At, l.issued.Begin.Clock(), l.issued.Begin, l.issued.End
 				deeds[what] = d
 			}
 			if err := s.TouchBytes(lo, hi, tensor.Access(writes), d); err != nil && l.race == nil {

@@ -29,6 +29,7 @@ type World struct {
 	returned []int64                          // tensors of memory that Python owns; see Returned
 
 	symmetric map[*tensor.Storage]part // storages of symmetric memory
+	late      error                    // races that hosts are yet to be told of
 }
 
 // OpenWorld builds a World, which belongs to the calling thread, and returns its handle.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from torchemu.runtime.waiting import Line, host_time, picoseconds, reach
+from torchemu.runtime.waiting import Line, Trail, host_time, picoseconds, reach
 
 REQUEST = 50_000_000
 """Picoseconds for a request over the host network and back: tens of microseconds on a real one."""
@@ -29,12 +29,14 @@ class Table:
         self.early: list[Any] = []
         self.joined = Line()
         self._queues: defaultdict[str, deque[bytes]] = defaultdict(deque)
+        self.trails: defaultdict[str, Trail] = defaultdict(Trail)  # by key
         self._readers: defaultdict[str, Line] = defaultdict(Line)
         self._takers: defaultdict[str, Line] = defaultdict(Line)
 
     def set(self, key: str, value: bytes) -> None:
         """Gives the key a value and lets those go on that wait for it."""
         self.values[key] = value
+        self.trails[key].leave(alone=True)
         self._readers[key].call_all()
 
     def has(self, keys: Sequence[str]) -> bool:
@@ -49,11 +51,13 @@ class Table:
         if self._takers[key].call_next(value):
             return
         self._queues[key].append(value)
+        self.trails[key].leave()
         self._readers[key].call_all()
 
     def pop(self, key: str) -> bytes | None:
         """The first of a queue; None when it is empty."""
         queue = self._queues[key]
+        self.trails[key].follow()
         return queue.popleft() if queue else None
 
     def length(self, key: str) -> int:
@@ -67,6 +71,7 @@ class Table:
                 what = f"key {key!r} of {self.name}, which nobody has set,"
                 if not self._readers[key].wait(what, left(deadline)).called:
                     return False
+            self.trails[key].follow()
         return True
 
     def wait_to_pop(self, key: str, deadline: int | None) -> bytes | None:

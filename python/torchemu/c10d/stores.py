@@ -44,6 +44,7 @@ class _TableStore(Store):
             raise wrong("add", f"amount must be an int, not {type(amount).__name__}")
         key = key_of("add", key)
         ask()
+        self._table.trails[key].follow()
         before = self._table.values.get(key, b"0")
         try:
             total = int(before or b"0") + amount
@@ -56,6 +57,7 @@ class _TableStore(Store):
         key = key_of("compare_set", key)
         expected, desired = data_of("compare_set", expected_value), data_of("compare_set", desired_value)
         ask()
+        self._table.trails[key].follow()
         present = self._table.values.get(key)
         if present == expected or (present is None and not expected):
             self._table.set(key, desired)
@@ -65,6 +67,8 @@ class _TableStore(Store):
     def check(self, keys: Sequence[str]) -> bool:
         keys = keys_of("check", keys)
         ask()
+        for key in keys:
+            self._table.trails[key].follow()
         return self._table.has(keys)
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
@@ -84,6 +88,7 @@ class _TableStore(Store):
     def append(self, key: str, value: str | bytes) -> None:
         key, data = key_of("append", key), data_of("append", value)
         ask()
+        self._table.trails[key].follow()
         self._table.set(key, self._table.values.get(key, b"") + data)
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:

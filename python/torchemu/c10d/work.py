@@ -9,7 +9,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.c10d import futures
-from torchemu.runtime.waiting import Looks, milliseconds, picoseconds
+from torchemu.runtime.waiting import Looks, milliseconds, picoseconds, saw
 
 FOR_EVER = 1 << 61
 """Picoseconds of simulated time that no program lasts."""
@@ -77,7 +77,10 @@ class Work:
 
     def is_success(self) -> bool:
         """Whether the operation has ended, and not with an error. After wait() the host waits for it."""
-        return self.exception() is None and go.IsDone(self._event.number)
+        success = self.exception() is None and go.IsDone(self._event.number)
+        if success:
+            saw(self._event.number)
+        return success
 
     def exception(self) -> Exception | None:
         """The error that the operation has ended with; None without one, or when it has not ended. After wait() the

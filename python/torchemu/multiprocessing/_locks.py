@@ -27,17 +27,17 @@ class Semaphore(Shared):
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
         """Takes a permit; false when there is none, or none in time. The timeout is in simulated seconds."""
-        access()
+        access(self)
         return self._take(block, limit(timeout))
 
     def release(self) -> None:
         """Gives a permit back: to the rank that has waited longest, if any."""
-        access()
+        access(self)
         self._give()
 
     def get_value(self) -> int:
         """The number of permits that are there."""
-        access()
+        access(self)
         return self._free
 
     def __enter__(self) -> bool:
@@ -205,23 +205,23 @@ class Event(Shared):
 
     def is_set(self) -> bool:
         """Whether it is set."""
-        access()
+        access(self)
         return self._set
 
     def set(self) -> None:
         """Sets it, and lets all go on that wait."""
-        access()
+        access(self)
         self._set = True
         self._line.call_all()
 
     def clear(self) -> None:
         """Makes it as it was before it was set."""
-        access()
+        access(self)
         self._set = False
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is set; false when it was not in time."""
-        access()
+        access(self)
         return self._set or self._line.wait(f"the {self._what()}, which nobody has set,", limit(timeout)).called
 
 
@@ -245,13 +245,13 @@ class Barrier(Shared):
     @property
     def n_waiting(self) -> int:
         """How many ranks wait."""
-        access()
+        access(self)
         return len(self._line)
 
     @property
     def broken(self) -> bool:
         """Whether it is broken: by abort, a timeout or a failing action."""
-        access()
+        access(self)
         return self._broken
 
     def wait(self, timeout: float | None = None) -> int:
@@ -260,7 +260,7 @@ class Barrier(Shared):
         Raises:
             BrokenBarrierError: it is broken, or was reset while this rank waited.
         """
-        access()
+        access(self)
         if self._broken:
             raise BrokenBarrierError
         before = len(self._line)
@@ -292,11 +292,11 @@ class Barrier(Shared):
 
     def abort(self) -> None:
         """Breaks it: who waits, or comes, gets a BrokenBarrierError."""
-        access()
+        access(self)
         self._break()
 
     def reset(self) -> None:
         """Makes it as new; who waits gets a BrokenBarrierError."""
-        access()
+        access(self)
         self._broken = False
         self._line.call_all(given=False)

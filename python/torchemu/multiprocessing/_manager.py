@@ -17,29 +17,29 @@ class DictProxy(Shared, MutableMapping[Any, Any]):
         self._items = {k: Copied(v) for k, v in dict(*args, **kwargs).items()}
 
     def __getitem__(self, key: Any) -> Any:
-        access()
+        access(self)
         return self._items[key].unpacked()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         packed = Copied(value)
-        access()
+        access(self)
         self._items[key] = packed
 
     def __delitem__(self, key: Any) -> None:
-        access()
+        access(self)
         del self._items[key]
 
     def __iter__(self) -> Iterator[Any]:
-        access()
+        access(self)
         return iter(list(self._items))
 
     def __len__(self) -> int:
-        access()
+        access(self)
         return len(self._items)
 
     def copy(self) -> dict[Any, Any]:
         """A dict of its own with the same items."""
-        access()
+        access(self)
         return {k: packed.unpacked() for k, packed in self._items.items()}
 
     def __str__(self) -> str:
@@ -54,39 +54,39 @@ class ListProxy(Shared, MutableSequence[Any]):
         self._items = [Copied(item) for item in items]
 
     def __getitem__(self, index: Any) -> Any:
-        access()
+        access(self)
         if isinstance(index, slice):
             return [packed.unpacked() for packed in self._items[index]]
         return self._items[index].unpacked()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         packed = [Copied(item) for item in value] if isinstance(index, slice) else Copied(value)
-        access()
+        access(self)
         self._items[index] = packed
 
     def __delitem__(self, index: Any) -> None:
-        access()
+        access(self)
         del self._items[index]
 
     def __len__(self) -> int:
-        access()
+        access(self)
         return len(self._items)
 
     def insert(self, index: int, value: Any) -> None:
         """Inserts a copy of a value."""
         packed = Copied(value)
-        access()
+        access(self)
         self._items.insert(index, packed)
 
     def append(self, value: Any) -> None:
         """Appends a copy of a value."""
         packed = Copied(value)
-        access()
+        access(self)
         self._items.append(packed)
 
     def sort(self, **options: Any) -> None:
         """Sorts the elements."""
-        access()
+        access(self)
         self._items = [Copied(item) for item in sorted((p.unpacked() for p in self._items), **options)]
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class Namespace(Shared):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        access()
+        access(self)
         if name not in self._attributes:
             raise AttributeError(f"the {self._what()} has no {name!r}")
         return self._attributes[name].unpacked()
@@ -113,7 +113,7 @@ class Namespace(Shared):
             self.__dict__[name] = value
             return
         packed = Copied(value)
-        access()
+        access(self)
         self._attributes[name] = packed
 
 
@@ -131,13 +131,13 @@ class ValueProxy(Shared):
     @property
     def value(self) -> Any:
         """The object."""
-        access()
+        access(self)
         return self._packed.unpacked()
 
     @value.setter
     def value(self, new: Any) -> None:
         packed = Copied(new)
-        access()
+        access(self)
         self._packed = packed
 
     def get(self) -> Any:

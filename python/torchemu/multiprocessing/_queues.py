@@ -24,19 +24,19 @@ class SimpleQueue(Shared):
         """Appends a copy of an object."""
         self._check_open()
         packed = Copied(obj)
-        access()
+        access(self)
         self._add(packed)
 
     def get(self) -> Any:
         """Takes the first object; waits for one."""
         self._check_open()
-        access()
+        access(self)
         return self._first(None).unpacked()
 
     def empty(self) -> bool:
         """Whether there is nothing in it."""
         self._check_open()
-        access()
+        access(self)
         return not self._items
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class Queue(SimpleQueue):
         """
         self._check_open()
         packed = Copied(obj)
-        access()
+        access(self)
         if self._has_room():
             self._add(packed)
         else:
@@ -93,7 +93,7 @@ class Queue(SimpleQueue):
             queue.Empty: block is false, or simulated time has passed the timeout, and there is none.
         """
         self._check_open()
-        access()
+        access(self)
         packed = self._first(limit(timeout) if block else 0)
         if (putter := self._putters.call_next()) is not None:
             self._add(putter.offer)
@@ -109,12 +109,12 @@ class Queue(SimpleQueue):
 
     def qsize(self) -> int:
         """How many objects are in it."""
-        access()
+        access(self)
         return len(self._items)
 
     def full(self) -> bool:
         """Whether no other object fits in."""
-        access()
+        access(self)
         return not self._has_room()
 
     def join_thread(self) -> None:
@@ -147,7 +147,7 @@ class JoinableQueue(Queue):
 
     def task_done(self) -> None:
         """Says that what get gave has been dealt with."""
-        access()
+        access(self)
         if self._unfinished == 0:
             raise ValueError("task_done() called too many times")
         self._unfinished -= 1
@@ -156,7 +156,7 @@ class JoinableQueue(Queue):
 
     def join(self) -> None:
         """Waits until all that was put in has been dealt with."""
-        access()
+        access(self)
         if self._unfinished:
             self._joiners.wait(f"{self._unfinished} unfinished tasks of the {self._what()}")
 
@@ -169,7 +169,7 @@ class _Way(SimpleQueue):
 
     def poll(self, ps: int | None) -> bool:
         """Whether something is there in time."""
-        access()
+        access(self)
         try:
             self._items.appendleft(self._first(ps))
         except Empty:

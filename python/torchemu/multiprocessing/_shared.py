@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 from torchemu import runtime
-from torchemu.runtime.waiting import MICROSECOND, reach
+from torchemu.runtime.waiting import MICROSECOND, Trail, reach
 
 _ACCESS = MICROSECOND
 """Picoseconds that it takes to get at what processes of one host share."""
@@ -18,6 +18,7 @@ class Shared:
 
     def __init__(self) -> None:
         self._made = runtime.call_site()
+        self._trail = Trail()
 
     def __repr__(self) -> str:
         return f"<{self._what()}>"
@@ -27,9 +28,13 @@ class Shared:
         return f"{type(self).__name__} made at {self._made}"
 
 
-def access() -> None:
-    """Passes the time to get at an object that ranks share; then it is this rank's until it waits again."""
+def access(shared: Shared | None = None) -> None:
+    """Passes the time to get at an object that ranks share; then it is this rank's until it waits again. The rank knows
+    what those knew who were there before."""
     reach(_ACCESS)
+    if shared is not None:
+        shared._trail.follow()
+        shared._trail.leave()
 
 
 def limit(timeout: float | None) -> int | None:

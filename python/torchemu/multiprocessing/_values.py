@@ -85,12 +85,12 @@ class Synchronized(_Synchronized):
     @property
     def value(self) -> Any:
         """The number."""
-        access()
+        access(self)
         return self._obj.value
 
     @value.setter
     def value(self, new: Any) -> None:
-        access()
+        access(self)
         self._obj.value = new
 
 
@@ -101,20 +101,20 @@ class SynchronizedArray(_Synchronized):
         return len(self._obj)
 
     def __getitem__(self, index: Any) -> Any:
-        access()
+        access(self)
         return self._obj[index]
 
     def __setitem__(self, index: Any, new: Any) -> None:
-        access()
+        access(self)
         self._obj[index] = new
 
     @property
     def value(self) -> Any:
         """The text of an array of characters, up to the first zero."""
-        access()
+        access(self)
         return self._obj.value
 
     @value.setter
     def value(self, new: Any) -> None:
-        access()
+        access(self)
         self._obj.value = new

@@ -15,17 +15,41 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
 
 MICROSECOND = 1_000_000
 """In picoseconds."""
 
 
 def reach(ps: int) -> None:
-    """Lets so many picoseconds pass on this rank's host, in which others run: the way to what ranks share. There it
-    hears of what they have seen."""
+    """Lets so many picoseconds pass on this rank's host, in which others run: the way to what ranks share."""
     sleep(ps)
-    context = runtime.current()
-    go.Hear(context.world.handle, context.rank)
+
+
+class Trail:
+    """What ranks knew when they left something at a place, for those who find it there. Where no order is kept it is
+    empty."""
+
+    __slots__ = ("_points",)
+
+    def __init__(self) -> None:
+        self._points: dict[int, tuple[runtime.World, Handle]] = {}
+
+    def leave(self, alone: bool = False) -> None:
+        """Leaves what this rank's host knows; alone: instead of what others have left."""
+        context = runtime.current()
+        if not context.world.ordered:
+            return
+        if alone:
+            self._points.clear()
+        self._points[context.rank] = context.world, Handle(go.Tell(context.world.handle, context.rank))
+
+    def follow(self) -> None:
+        """Lets this rank's host know what has been left."""
+        context = runtime.current()
+        for rank, (world, point) in self._points.items():
+            if rank != context.rank and world is context.world:
+                go.Learn(world.handle, context.rank, point.number)
 
 
 def sleep(ps: int) -> None:
@@ -54,7 +78,9 @@ class Looks:
     def at(self, waitable: int) -> bool:
         """Whether what is behind the handle has ended by the present simulated time."""
         done = go.IsDone(waitable)
-        if not done:
+        if done:
+            saw(waitable)
+        else:
             sleep(self.longer())
         return done
 
@@ -63,6 +89,13 @@ class Looks:
         look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
         self._spent += look
         return look
+
+
+def saw(waitable: int) -> None:
+    """Says that this rank's host has seen that what is behind the handle has ended."""
+    context = runtime.current()
+    if context.world.ordered:
+        go.Saw(context.world.handle, context.rank, waitable)
 
 
 def host_time() -> int:

@@ -81,6 +81,9 @@ class World:
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
         self.seed = 0  # of the schedule
         self.strictness = strictness or Strictness()
+        self.ordered = self.strictness.check  # who looks for what nothing orders is to know what ranks do
+        if self.ordered:
+            go.KeepOrder(self.handle)
         self.programs: DevicePrograms | None = None  # None before the first
         self.exported: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # storages, by address
         self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
@@ -328,6 +331,7 @@ class Context:
         self.inherited: Any = parent.of_ranks() if parent is not None else None
         self.group: Any = None
         self.stream: int = go.DefaultStream(world.handle, rank)
+        self.streams = 0  # others than that
 
     def refuse(self) -> None:
         """Raises RuntimeError where a device program runs instead of the host's."""

@@ -44,6 +44,7 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         context = runtime.current()
         self._bind(Handle(go.NewStream(context.world.handle, context.rank)), device)
+        context.streams += 1
 
     def _bind(self, handle: Handle, device: Any) -> None:
         self._handle = handle

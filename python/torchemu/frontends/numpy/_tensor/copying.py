@@ -16,7 +16,7 @@ from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._autograd.variable import Versions, version_of
 from torchemu.frontends.numpy._device import device
-from torchemu.frontends.numpy._tensor import deferral, dispatch
+from torchemu.frontends.numpy._tensor import deeds, deferral, dispatch
 from torchemu.frontends.numpy._tensor.conversion import check_number, converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor, adopted, method
 from torchemu.frontends.numpy._tensor.kernels import launch_copy
@@ -89,6 +89,8 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     """The tensor on a device; itself if it is there already. The host waits for what comes to its memory."""
     if t.device == where:
         return t
+    if t.world.ordered:
+        deeds.touch(TO.name, (t,), (), waits=where.is_host and not non_blocking)
     if where.is_host and not non_blocking:
         t.wait()
     copy = _elsewhere(t, where, wait=where.is_host and not non_blocking)

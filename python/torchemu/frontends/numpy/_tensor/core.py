@@ -56,6 +56,13 @@ HOST_READS = (
 tensor to end in simulated time. So do ``t[mask]`` and ``t.to("cpu")``; nothing else does."""
 
 
+def _looked(name: str, t: Tensor) -> None:
+    """Says that the host looks at a tensor."""
+    from torchemu._tensor import deeds
+
+    deeds.touch(name, (t,), (), waits=True)
+
+
 def waits(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of HOST_READS: it first waits for the tensors that it is given."""
 
@@ -63,6 +70,8 @@ def waits(method: Callable[..., Any]) -> Callable[..., Any]:
     def read(*args: Any, **kwargs: Any) -> Any:
         for t in (*args, *kwargs.values()):
             if isinstance(t, Tensor):
+                if t._storage.world.ordered:
+                    _looked(method.__name__, t)
                 t.wait()
         return method(*args, **kwargs)
 

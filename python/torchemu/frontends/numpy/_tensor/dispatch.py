@@ -20,7 +20,7 @@ from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._autograd.derivative import Derivative
 from torchemu.frontends.numpy._device import device
 from torchemu.frontends.numpy._shape import Size
-from torchemu.frontends.numpy._tensor import deferral
+from torchemu.frontends.numpy._tensor import deeds, deferral
 from torchemu.frontends.numpy._tensor.conversion import converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor, adopted, aliased
 from torchemu.frontends.numpy._tensor.kernels import launch
@@ -118,6 +118,8 @@ def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> 
 
     Operations among tensors of the host cost nothing.
     """
+    if outputs[0]._storage.world.ordered:
+        deeds.touch(op.name, inputs, outputs)
     if outputs[0].device.is_sip:
         peers = outputs[0]._storage.world.peers
         if peers is not None:

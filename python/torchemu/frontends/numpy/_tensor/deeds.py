@@ -1,0 +1,58 @@
+"""What operations on tensors tell the core where it looks for uses of the same bytes that nothing orders.
+
+That is where a World is checked, and of memory that the core knows of: some operation between ranks or some kernel has
+used it, or the rank has several streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.frontends.numpy._tensor.core import Tensor
+
+
+def touch(name: str, reads: Iterable[Any], writes: Iterable[Any], waits: bool = False) -> None:
+    """Says that an operation on the current stream reads some tensors and writes others; numbers among them count for
+    nothing. Among tensors of the host it is the host's own.
+
+    Args:
+        name: what reports call it.
+        waits: the host waits for it, and for all that is on the stream before it.
+
+    Raises:
+        RaceError: nothing orders it and another use of one of them.
+    """
+    context = runtime.current()
+    taken, given = _known(reads, context), _known(writes, context)
+    if not taken and not given:
+        return
+    on_host = not any(t.device.is_sip for t in (*taken, *given))
+    go.Touch(
+        context.world.handle,
+        context.rank,
+        0 if on_host else context.stream,
+        name,
+        runtime.call_site(),
+        _numbers(taken),
+        _numbers(given),
+        waits,
+    )
+
+
+def _known(tensors: Iterable[Any], context: runtime.Context) -> list[Tensor]:
+    """Those in memory that the core is to look after."""
+    return [
+        t
+        for t in tensors
+        if isinstance(t, Tensor)
+        and t._storage.nbytes
+        and (t._storage._handles is not None or (context.streams and t.device.is_sip))
+        and t._storage.world is context.world
+    ]
+
+
+def _numbers(tensors: list[Tensor]) -> str:
+    return ",".join([str(t._number) for t in tensors])
