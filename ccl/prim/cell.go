@@ -10,6 +10,9 @@ type cell struct {
 	ranks    []int   // whose signals they were
 	fell     bool    // it has been set, or has fallen
 	met      []*met  // waits that were satisfied, the last of each PE
+	steps    []*step // signals, while it is only added to: the last ones
+	mixed    bool    // they do not come one after another
+	guards   []*guard
 	consumed []consumption
 }
 
@@ -59,7 +62,11 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 		c.clock = nil
 	}
 	c.clock.Join(knows)
-	c.fell = c.fell || s.kind == sets || value < old
+	c.fell = c.fell || s.kind != adds || value < old
+	if !c.fell {
+		c.count(o, at, knows, old, value)
+		k.miscounted(c, knows)
+	}
 	c.version++
 	c.last = a
 	if !slices.Contains(c.ranks, o.rank()) {
@@ -121,7 +128,8 @@ func (k *checker) satisfied(x *waiter) clock {
 	}
 	c, p := x.cell(), x.by.pe
 	knows := x.by.known.Clone()
-	knows.Join(c.clock)
+	knows.Join(c.learned(x))
+	k.guarded(c, x)
 	k.note(x.place, &access{origin: x.by, moment: x.by.issue, kind: waits, lo: x.lo, hi: x.hi}, knows)
 	c.met = slices.DeleteFunc(c.met, func(w *met) bool { return w.by.pe == p })
 	c.met = append(c.met, &met{x, x.load()})

@@ -105,15 +105,22 @@ func (s *message) land() {
 	if s.then != nil {
 		s.then()
 	}
-	s.pe.landed(m.PEs[s.channel.to], s.clock)
+	s.pe.landed(m.PEs[s.channel.to], landing{s.posted, s.clock})
 }
 
 // flight is what a PE has sent or asked for, and has not landed.
 type flight struct {
-	took    int      // messages under way
-	acked   sim.Time // when the acknowledgements of those that have landed are back
-	knows   clock    // what they know
+	took    int       // messages under way
+	acked   sim.Time  // when the acknowledgements of those that have landed are back
+	over    []landing // that no Quiet has waited for yet
+	all     clock     // of those that one has
 	waiting []quiet
+}
+
+// landing is what is known at the end of a message or transfer, for who knows that it was sent.
+type landing struct {
+	posted moment
+	knows  clock
 }
 
 // quiet is a program's wait for all of a PE's transfers.
@@ -123,11 +130,11 @@ type quiet struct {
 }
 
 // landed notes the end of something that the PE had under way.
-func (p *pe) landed(at deviceID, knows clock) {
+func (p *pe) landed(at deviceID, l landing) {
 	f, m := &p.flight, p.machine
 	f.took--
 	f.acked = max(f.acked, m.Now()+m.latency(at, p.device))
-	f.knows = m.check.union(f.knows, knows)
+	m.check.keep(f, l)
 	if f.took > 0 {
 		return
 	}
@@ -140,6 +147,6 @@ func (p *pe) landed(at deviceID, knows clock) {
 // acknowledge completes a Quiet when the acknowledgements are back.
 func (p *pe) acknowledge(q quiet) {
 	m := p.machine
-	q.event.clock = m.check.union(nil, p.flight.knows)
+	q.event.clock = m.check.quiet(&p.flight, q.known)
 	m.carrier.after(max(0, p.flight.acked-m.Now()), m.effect(q.origin, func() { m.finish(q.event) }))
 }

@@ -103,7 +103,7 @@ func (p *pe) begin(knows clock) {
 		}
 		q.now = knows.Clone()
 	}
-	p.flight.knows, p.lock = nil, newInterlock()
+	p.flight.over, p.flight.all, p.lock = nil, nil, newInterlock()
 	if p.scratch != nil {
 		p.scratch.shadow = newShadow()
 	}
@@ -117,6 +117,29 @@ func (k *checker) chained(x *chains, knows *clock) moment {
 	at := x.next(*knows)
 	knows.Set(at)
 	return at
+}
+
+// keep notes the end of something that a PE had under way.
+func (k *checker) keep(f *flight, l landing) {
+	if k != nil {
+		f.over = append(f.over, l)
+	}
+}
+
+// quiet is what a Quiet learns: the ends of all that its program knew to be sent. Others may be over too, by chance.
+func (k *checker) quiet(f *flight, known clock) clock {
+	if k == nil {
+		return nil
+	}
+	var all clock
+	f.over = slices.DeleteFunc(f.over, func(l landing) bool {
+		if known.Knows(l.posted) {
+			all.Join(l.knows)
+		}
+		return known.Knows(l.posted)
+	})
+	f.all.Join(all)
+	return f.all.Clone()
 }
 
 // place gives a message its lane, and notes which ones the channel delivers before it.
@@ -151,7 +174,7 @@ func (k *checker) landing(s *message) {
 			s.clock.Join(before.clock)
 		}
 	}
-	s.clock.Join(s.fence.learned(k))
+	s.clock.Join(s.fence.known(s.known).learned(k))
 	s.clock.Set(s.lane)
 	s.after, s.fence = [2]*message{}, nil
 }
@@ -185,6 +208,9 @@ func (k *checker) note(p place, a *access, knows clock) {
 		}
 		if a.kind == reads && unwritten < 0 && !p.zeroed && !x.of.written() {
 			unwritten = x.lo
+		}
+		if a.pe != nil && len(a.pe.doubts) > 0 {
+			k.lookOut(a, x.of.write)
 		}
 		if a.kind != writes {
 			x.of.note(a)

@@ -19,11 +19,13 @@ const (
 	RowReused                   // a signal word is used again while its last use may not be over
 	Overshoot                   // a wait for equality that a counter can jump over
 	FreedWindow                 // an operation on memory that was freed
+	Miscounted                  // a wait for a count that other signals than those that are meant can satisfy
 )
 
 var kindNames = [...]string{
 	"unordered read", "unordered writes", "read of unwritten memory", "signal overtakes its data",
 	"window reused without a phase", "signal row reused without a phase", "EQ wait overshot", "traffic after free",
+	"wait that other signals can satisfy",
 }
 
 // String is the kind in words.

@@ -79,6 +79,7 @@ type pe struct {
 	held     uint64          // a hash of what has come into the scratch memory, for the search of states
 	stale    []*staleWait    // waits that no new signal had satisfied
 	heard    map[int]*origin // by rank: its last signal that was waited for
+	doubts   []*doubt        // of signals that its waits have learned of
 	gone     bool            // its program was cancelled, and another has its place
 }
 

@@ -55,24 +55,29 @@ func (s *message) side() int {
 
 // fence is a Fence of one channel: what was sent before it, and was known to have been sent.
 type fence struct {
-	before *fence
-	sent   []*message
-	knows  clock // once all that has landed
+	at      moment // of the program
+	before  *fence // while something that was issued before this one may yet be sent
+	earlier *fence // until all that has landed
+	sent    []*message
+	knows   clock // once all that has landed
 }
 
 // Fence makes all that the program sends to a rank from now on land after all that it has sent there before. Stores
 // count as sent when the program knows that their pipe has done them.
 func (c *Context) Fence() {
-	c.origin("fence", Scalar)
+	at := c.origin("fence", Scalar).issue
 	for _, ch := range c.pe.channels {
 		if ch != nil {
-			ch.setFence(c.scalar().now)
+			ch.setFence(at, c.scalar().now)
 		}
 	}
 }
 
-func (ch *channel) setFence(knows clock) {
-	f := &fence{before: ch.fence}
+func (ch *channel) setFence(at moment, knows clock) {
+	f := &fence{at: at, earlier: ch.fence}
+	if store := &ch.pe.pipes[Store]; store.busy || len(store.queue) > 0 {
+		f.before = ch.fence
+	}
 	for _, side := range ch.chains.sent {
 		if knows.Knows(side.posted) {
 			f.sent = append(f.sent, side)
@@ -83,17 +88,26 @@ func (ch *channel) setFence(knows clock) {
 	ch.fence = f
 }
 
+// known is the last fence that was set when somebody knew so much: what was issued before a fence may be sent after it, by
+// chance.
+func (f *fence) known(by clock) *fence {
+	for f != nil && !by.Knows(f.at) {
+		f = f.before
+	}
+	return f
+}
+
 // learned is what a fence that everything has passed orders before it.
 func (f *fence) learned(check *checker) clock {
 	if f == nil {
 		return nil
 	}
-	if f.before != nil || f.sent != nil {
-		f.knows = check.union(f.knows, f.before.learned(check))
+	if f.earlier != nil || f.sent != nil {
+		f.knows = check.union(f.knows, f.earlier.learned(check))
 		for _, s := range f.sent {
 			f.knows = check.union(f.knows, s.clock)
 		}
-		f.before, f.sent = nil, nil
+		f.earlier, f.sent = nil, nil
 	}
 	return f.knows
 }

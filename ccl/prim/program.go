@@ -128,6 +128,9 @@ func (c *Context) proceed() {
 	c.result = e.value
 	c.observe(uint64(e.value))
 	c.machine().check.learn(&c.scalar().agent, e.clock)
+	if len(c.pe.doubts) > 0 {
+		c.pe.settled(e)
+	}
 }
 
 // observe notes what the program has seen: its state is a function of that.

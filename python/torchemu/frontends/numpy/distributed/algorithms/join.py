@@ -132,8 +132,8 @@ class Join:
         """Tells ranks that have no batch left that this one has.
 
         Returns:
-            Outside of Join None, and for all Joinables but the first; otherwise a tensor that becomes the number of
-            ranks that have one.
+            Outside of Join None, and for all Joinables but the first; otherwise the work that makes a tensor the number
+            of ranks that have one.
 
         Raises:
             RuntimeError: a rank has none, and that is to fail.
@@ -143,11 +143,13 @@ class Join:
             return None
         device, group = joinable.join_device, joinable.join_process_group
         count = ones(1, device=device)
-        all_reduce(count, group=group, async_op=not throws)
+        work = all_reduce(count, group=group, async_op=True)
+        assert work is not None
         if throws:
+            work.wait()
             ended = zeros(1, device=device)
             if count.item() < group.size():
                 all_reduce(ended, group=group)
             if ended.item():
                 raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
-        return count
+        return work

@@ -263,6 +263,7 @@ class FlatHandle:
     def gather_again(self, full: Tensor) -> Any:
         """Gathers into a vector. Returns the event of its end."""
         shard = self._shard_for_use()
+        current_stream().precedes(self.streams.gather)  # who reads the vector meanwhile finds the same elements there
         with self.streams.gather:
             all_gather_into_tensor(full.data, shard, group=self._sharding.group)
         return self.streams.gather.record_event()

@@ -287,9 +287,10 @@ class DistributedDataParallel(Module, Joinable):
 
     def _announce(self) -> None:
         """Tells ranks that have no batch left that this one has, and learns how many do."""
-        count = Join.notify_join_context(self)
-        if count is not None and not self._divides_by_all:
-            self.reducer.divide_by(int(count.item()))
+        work = Join.notify_join_context(self)
+        if work is not None and not self._divides_by_all:
+            work.wait()
+            self.reducer.divide_by(int(work.result()[0].item()))
 
     def _highest(self, value: int) -> int:
         """The highest of all ranks' values."""

@@ -1,0 +1,187 @@
+package prim
+
+import (
+	"fmt"
+	"slices"
+)
+
+// step is a signal that has added to a word which is only added to.
+type step struct {
+	*origin
+	at    moment // of its landing
+	own   clock  // what it knew then
+	knows clock  // what it and all before it knew
+	delta int64
+	value int64 // of the word after it
+}
+
+// keptSteps bounds how many signals of a word are remembered one by one. Who waits for less than the first of them comes
+// after that.
+const keptSteps = 64
+
+// count notes a signal that adds to the word.
+func (c *cell) count(o *origin, at moment, knows clock, old, value int64) {
+	s := &step{origin: o, at: at, own: knows, knows: knows.Clone(), delta: value - old, value: value}
+	if n := len(c.steps); n > 0 {
+		last := c.steps[n-1]
+		c.mixed = c.mixed || !knows.Knows(last.at)
+		s.knows.Join(last.knows)
+	}
+	if len(c.steps) == keptSteps {
+		c.steps = slices.Delete(c.steps, 0, keptSteps/2)
+	}
+	c.steps = append(c.steps, s)
+}
+
+// learned is what a wait learns that is satisfied: of a word whose signals come one after another, what those know that it
+// needs; else what all know that have come.
+func (c *cell) learned(x *waiter) clock {
+	if c.fell || c.mixed || len(c.steps) == 0 {
+		return c.clock
+	}
+	if first := c.steps[0]; x.cmp.Holds(first.value-first.delta, x.value) {
+		return nil
+	}
+	for _, s := range c.steps {
+		if x.cmp.Holds(s.value, x.value) {
+			return s.knows
+		}
+	}
+	return c.clock
+}
+
+// guard is a wait for a count that signals of several programs may have satisfied, in this run or another one.
+type guard struct {
+	*waiter
+	need int64
+	news []*step // that it has learned of
+}
+
+// doubt is a signal that a wait has learned of and that it might not have needed, for others could have come instead.
+type doubt struct {
+	*guard
+	unsure  *step
+	instead *step
+	without clock // what is known in any case
+}
+
+// guardOf is the guard of a wait that was satisfied; nil when it needs none.
+func (c *cell) guardOf(x *waiter) *guard {
+	if c.fell || x.cmp != GE && x.cmp != GT {
+		return nil
+	}
+	g := &guard{waiter: x, need: x.value}
+	if x.cmp == GT {
+		g.need++
+	}
+	for _, s := range c.steps {
+		if !x.by.known.Knows(s.at) {
+			g.news = append(g.news, s)
+		}
+	}
+	if len(g.news) == 0 {
+		return nil
+	}
+	return g
+}
+
+// guarded notes a wait that was satisfied, in the place of the PE's last one.
+func (k *checker) guarded(c *cell, x *waiter) {
+	c.guards = slices.DeleteFunc(c.guards, func(g *guard) bool { return g.by.pe == x.by.pe })
+	g := c.guardOf(x)
+	if g == nil {
+		return
+	}
+	c.guards = append(c.guards, g)
+	if c.mixed {
+		k.doubts(c, g)
+	}
+}
+
+// miscounted looks for waits that would have been satisfied without a signal that they have learned of, had the newest one
+// come earlier.
+func (k *checker) miscounted(c *cell, newest clock) {
+	if c.fell || !c.mixed {
+		return
+	}
+	for _, g := range c.guards {
+		if !newest.Knows(g.by.issue) {
+			k.doubts(c, g)
+		}
+	}
+}
+
+func (k *checker) doubts(c *cell, g *guard) {
+	for _, y := range g.news {
+		if d := c.doubt(g, y); d != nil {
+			g.by.pe.doubts = append(g.by.pe.doubts, d)
+			k.lookBack(d)
+		}
+	}
+}
+
+// doubt says whether a wait may be over without one of the signals that it has learned of.
+func (c *cell) doubt(g *guard, y *step) *doubt {
+	d := &doubt{guard: g, unsure: y, without: g.by.known.Clone()}
+	value := c.steps[0].value - c.steps[0].delta
+	for _, s := range c.steps {
+		if s == y || s.own.Knows(y.at) || s.own.Knows(g.by.issue) {
+			continue
+		}
+		value += s.delta
+		d.without.Join(s.own)
+		if !slices.Contains(g.news, s) || d.instead == nil {
+			d.instead = s
+		}
+	}
+	if value < g.need || d.instead == nil {
+		return nil
+	}
+	return d
+}
+
+// relies says whether a write is known to be over by the unsure signal only.
+func (d *doubt) relies(write *access) bool {
+	return write != nil && write.pe != d.by.pe && d.unsure.own.Knows(write.moment) && !d.without.Knows(write.moment)
+}
+
+// lookBack finds what the PE has read already.
+func (k *checker) lookBack(d *doubt) {
+	for _, w := range k.machine.windows {
+		if !w.Has(d.by.rank()) || w.freed {
+			continue
+		}
+		r := w.on(d.by.rank())
+		for _, x := range r.shadow.list {
+			if !d.relies(x.of.write) {
+				continue
+			}
+			for _, o := range x.of.others {
+				if o.pe == d.by.pe && o.kind == reads && o.known.Knows(d.by.issue) {
+					k.reportDoubt(d, o, x.of.write)
+				}
+			}
+		}
+	}
+}
+
+// lookOut finds what a PE does on the strength of an unsure signal.
+func (k *checker) lookOut(a *access, write *access) {
+	for _, d := range a.pe.doubts {
+		if d.relies(write) && a.known.Knows(d.by.issue) {
+			k.reportDoubt(d, a, write)
+		}
+	}
+}
+
+func (k *checker) reportDoubt(d *doubt, a, write *access) {
+	k.report(Finding{Kind: Miscounted, Where: d.at(d.lo), First: end{d.by, d.lo, d.hi}, Second: a.end(), Missing: fmt.Sprintf(
+		"the wait for %v %d may be over without the signal of rank %d at %v, if that of rank %d at %v comes first, and then the %s "+
+			"at %v may not have landed: a word for each sender is missing, or the senders must know that the wait is over",
+		d.cmp, d.value, d.unsure.rank(), d.unsure.site, d.instead.rank(), d.instead.site, write.what, write.site)})
+}
+
+// settled forgets doubts of signals that the PE now knows of by something else than the wait.
+func (p *pe) settled(e *Event) {
+	p.doubts = slices.DeleteFunc(p.doubts, func(d *doubt) bool { return d.event != e && e.clock.Knows(d.unsure.at) })
+}

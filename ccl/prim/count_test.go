@@ -1,0 +1,92 @@
+package prim_test
+
+import (
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl/prim"
+)
+
+// counting is a gathering in two rounds: ranks 1 and 2 send to rank 0 and count in a word of it, for which it waits before
+// it looks at what they have sent.
+type counting struct {
+	words  int  // one for both senders, or one for each
+	tells  bool // rank 0 tells the senders when it has waited
+	late   int  // the sender that comes late
+	looks  bool
+	rounds int64
+}
+
+func (k counting) run(t *testing.T) error {
+	x := newLab(t, 3, prim.Options{Check: true})
+	x.Launch("count", func(c *prim.Context) error {
+		if c.Rank() > 0 {
+			k.send(x, c)
+			return nil
+		}
+		for round := range k.rounds {
+			for w := range k.words {
+				c.Wait(x.word(0, w), prim.GE, (round+1)*2/int64(k.words))
+			}
+			if k.looks {
+				for sender := 1; sender <= 2; sender++ {
+					c.Load(c.Tile(64*sender, 64), x.at(0, int(round)*256+64*sender))
+				}
+			}
+			c.PipeBarrier(prim.AllPipes)
+			if k.tells {
+				c.Signal(x.word(1, 5), prim.Add, 1)
+				c.Signal(x.word(2, 5), prim.Add, 1)
+			}
+		}
+		return nil
+	})
+	return x.Run()
+}
+
+func (k counting) send(x *lab, c *prim.Context) {
+	for round := range k.rounds {
+		if c.Rank() == k.late {
+			for range 40 {
+				c.Test(x.word(c.Rank(), 7), prim.EQ, 1) // some time
+			}
+		}
+		c.PutSignalNBI(x.at(0, int(round)*256+64*c.Rank()), x.at(c.Rank(), 2048), 64, x.word(0, c.Rank()%k.words), prim.Add, 1)
+		if k.tells {
+			c.Wait(x.word(c.Rank(), 5), prim.GE, round+1)
+		}
+	}
+}
+
+// A wait for a count that a sender's second signal could satisfy instead of another one's first is named, whichever came
+// first in this run; where no data depends on it, where each sender has a word, or where senders know that the wait is
+// over, it is not.
+func TestCountsThatOtherSignalsSatisfy(t *testing.T) {
+	for _, late := range []int{0, 1, 2} {
+		for _, c := range []struct {
+			name  string
+			k     counting
+			wrong bool
+		}{
+			{"one word", counting{words: 1, looks: true, rounds: 2}, true},
+			{"a word for each", counting{words: 2, looks: true, rounds: 2}, false},
+			{"the senders wait", counting{words: 1, looks: true, tells: true, rounds: 2}, false},
+			{"nobody looks", counting{words: 1, rounds: 2}, false},
+			{"one round", counting{words: 1, looks: true, rounds: 1}, false},
+		} {
+			c.k.late = late
+			err := c.k.run(t)
+			if !c.wrong {
+				if err != nil {
+					t.Errorf("%s, rank %d late: %v", c.name, late, err)
+				}
+				continue
+			}
+			if late == 0 {
+				f := wantKind(t, err, prim.Miscounted)
+				wantReport(t, f, "wait that other signals can satisfy", "wait by kernel", "load by kernel", "GE 2", "a word for each sender")
+			} else if err == nil {
+				t.Errorf("%s, rank %d late: nothing is found", c.name, late)
+			}
+		}
+	}
+}
