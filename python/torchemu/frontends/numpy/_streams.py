@@ -84,7 +84,7 @@ class Stream:
     def precedes(self, other: Stream) -> None:
         """Vouches for it that what is put on another stream from now on does no harm to what is on this one now: it
         does not wait for that, and nobody who looks for what nothing orders is to complain."""
-        if _runtime.current().world.ordered:
+        if runtime.current().world.ordered:
             go.Vouch(self._handle.number, other._handle.number)
 
     def record_event(self, event: Event | None = None) -> Event:

@@ -170,6 +170,8 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 def _copied(input: Tensor, src: Tensor) -> None:
     if not input._storage.has_settled(input, writes=True):
+        if input.world.ordered:
+            deeds.touch(COPY.name, (src,), (input,))
         go.CopyTensor(runtime.current().rank, input._handle, src._number)
         return
     if _in_python(input, src):

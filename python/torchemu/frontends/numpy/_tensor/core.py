@@ -58,7 +58,7 @@ tensor to end in simulated time. So do ``t[mask]`` and ``t.to("cpu")``; nothing 
 
 def _looked(name: str, t: Tensor) -> None:
     """Says that the host looks at a tensor."""
-    from torchemu._tensor import deeds
+    from torchemu.frontends.numpy._tensor import deeds
 
     deeds.touch(name, (t,), (), waits=True)
 
