@@ -7,71 +7,25 @@ such group; ranks are numbers in the default process group unless something else
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from torchemu.frontends.numpy import distributed as dist
-from torchemu.tp import _expert_state, _initialize, _memory_buffer, _state
-from torchemu.tp._expert_state import *  # noqa: F403
+from torchemu.tp import _initialize, _memory_buffer, _state
+from torchemu.tp._getters import (
+    first_rank_getter,
+    group_getter,
+    publish,
+    rank_getter,
+    rank_setter,
+    size_setter,
+    size_getter,
+)
 from torchemu.tp._initialize import gloo as _gloo
 from torchemu.tp._memory_buffer import *  # noqa: F403
-from torchemu.tp.rank_generator import RankGenerator
-
-__all__ = [
-    "RankGenerator",
-    "destroy_model_parallel",
-    "get_all_ranks",
-    "get_amax_reduction_group",
-    "get_context_parallel_global_ranks",
-    "get_context_parallel_group",
-    "get_context_parallel_rank",
-    "get_context_parallel_world_size",
-    "get_data_parallel_group",
-    "get_data_parallel_group_gloo",
-    "get_data_parallel_rank",
-    "get_data_parallel_src_rank",
-    "get_data_parallel_world_size",
-    "get_embedding_group",
-    "get_hierarchical_context_parallel_groups",
-    "get_hybrid_data_context_parallel_groups",
-    "get_model_parallel_group",
-    "get_model_parallel_src_rank",
-    "get_pipeline_model_parallel_first_rank",
-    "get_pipeline_model_parallel_group",
-    "get_pipeline_model_parallel_last_rank",
-    "get_pipeline_model_parallel_next_rank",
-    "get_pipeline_model_parallel_prev_rank",
-    "get_pipeline_model_parallel_rank",
-    "get_pipeline_model_parallel_world_size",
-    "get_position_embedding_group",
-    "get_tensor_and_context_parallel_group",
-    "get_tensor_and_context_parallel_rank",
-    "get_tensor_and_context_parallel_world_size",
-    "get_tensor_and_data_parallel_group",
-    "get_tensor_model_parallel_group",
-    "get_tensor_model_parallel_rank",
-    "get_tensor_model_parallel_src_rank",
-    "get_tensor_model_parallel_world_size",
-    "get_virtual_pipeline_model_parallel_rank",
-    "get_virtual_pipeline_model_parallel_world_size",
-    "initialize_model_parallel",
-    "is_initialized",
-    "is_pipeline_first_stage",
-    "is_pipeline_last_stage",
-    "is_rank_in_embedding_group",
-    "is_rank_in_position_embedding_group",
-    "is_unitialized",
-    "model_parallel_is_initialized",
-    "set_data_parallel_rank",
-    "set_pipeline_model_parallel_rank",
-    "set_pipeline_model_parallel_world_size",
-    "set_tensor_model_parallel_rank",
-    "set_tensor_model_parallel_world_size",
-    "set_virtual_pipeline_model_parallel_rank",
-    "set_virtual_pipeline_model_parallel_world_size",
-]
-__all__ += [*_expert_state.__all__, *_memory_buffer.__all__]
+from torchemu.tp.rank_generator import RankGenerator as RankGenerator
 
 Ranks = Callable[[list[int]], Sequence[int]]
 
@@ -180,19 +134,9 @@ def destroy_model_parallel() -> None:
 # -- groups
 
 
-def get_model_parallel_group(check_initialized: bool = True) -> Any:
-    """The ranks that have one copy of the model."""
-    return _state.group(_state.MODEL, check_initialized)
-
-
-def get_tensor_model_parallel_group(check_initialized: bool = True) -> Any:
-    """The ranks that have parts of the same layers."""
-    return _state.group(_state.TENSOR, check_initialized)
-
-
-def get_pipeline_model_parallel_group(check_initialized: bool = True) -> Any:
-    """The ranks that have the stages of one pipeline."""
-    return _state.group(_state.PIPELINE, check_initialized)
+get_model_parallel_group = group_getter(_state.MODEL, "the ranks that have one copy of the model")
+get_tensor_model_parallel_group = group_getter(_state.TENSOR, "the ranks that have parts of the same layers")
+get_pipeline_model_parallel_group = group_getter(_state.PIPELINE, "the ranks that have the stages of one pipeline")
 
 
 def _data(with_context_parallel: bool, partial_data_parallel: bool) -> str:
@@ -213,9 +157,7 @@ def get_data_parallel_group_gloo(with_context_parallel: bool = False, partial_da
     return _state.group(_gloo(_data(with_context_parallel, partial_data_parallel)))
 
 
-def get_context_parallel_group(check_initialized: bool = True) -> Any:
-    """The ranks that have parts of the same sequences."""
-    return _state.group(_state.CONTEXT, check_initialized)
+get_context_parallel_group = group_getter(_state.CONTEXT, "the ranks that have parts of the same sequences")
 
 
 def get_context_parallel_global_ranks(check_initialized: bool = True) -> list[int] | None:
@@ -242,14 +184,12 @@ def get_hybrid_data_context_parallel_groups(check_initialized: bool = True, grou
     return found
 
 
-def get_embedding_group(check_initialized: bool = True) -> Any:
-    """The ranks of the pipeline that have the word embedding; only they may ask."""
-    return _state.group(_state.EMBEDDING, check_initialized)
-
-
-def get_position_embedding_group(check_initialized: bool = True) -> Any:
-    """The ranks of the pipeline that have the position embedding; only they may ask."""
-    return _state.group(_state.POSITION_EMBEDDING, check_initialized)
+get_embedding_group = group_getter(
+    _state.EMBEDDING, "the ranks of the pipeline that have the word embedding; only they may ask"
+)
+get_position_embedding_group = group_getter(
+    _state.POSITION_EMBEDDING, "the ranks of the pipeline that have the position embedding; only they may ask"
+)
 
 
 def get_tensor_and_data_parallel_group(check_initialized: bool = True, with_context_parallel: bool = False) -> Any:
@@ -258,15 +198,15 @@ def get_tensor_and_data_parallel_group(check_initialized: bool = True, with_cont
     return _state.group(kind, check_initialized)
 
 
-def get_tensor_and_context_parallel_group(check_initialized: bool = True) -> Any:
-    """The ranks among which a layer and its sequences are divided."""
-    return _state.group("tensor and context parallel", check_initialized)
+get_tensor_and_context_parallel_group = group_getter(
+    _state.TENSOR_AND_CONTEXT, "the ranks among which a layer and its sequences are divided"
+)
 
 
 def get_amax_reduction_group(with_context_parallel: bool = False, tp_only_amax_red: bool = False) -> Any:
     """The ranks that agree on the scales of float8."""
     if tp_only_amax_red:
-        kind = "tensor and context parallel" if with_context_parallel else _state.TENSOR
+        kind = _state.TENSOR_AND_CONTEXT if with_context_parallel else _state.TENSOR
     else:
         kind = "tensor and data parallel" + " with context parallel" * with_context_parallel
     return _state.group(kind, title="FP8 amax reduction group")
@@ -275,44 +215,14 @@ def get_amax_reduction_group(with_context_parallel: bool = False, tp_only_amax_r
 # -- numbers and sizes
 
 
-def get_tensor_model_parallel_world_size() -> int:
-    """The number of ranks in the group."""
-    return _state.size(_state.TENSOR)
-
-
-def set_tensor_model_parallel_world_size(world_size: int | None) -> None:
-    """Makes the getter answer this; None: the group's own again."""
-    _state.set_size(_state.TENSOR, world_size)
-
-
-def get_tensor_model_parallel_rank() -> int:
-    """The rank's number in the group."""
-    return _state.rank(_state.TENSOR)
-
-
-def set_tensor_model_parallel_rank(rank: int | None) -> None:
-    """Makes the getter answer this; None: the group's own again."""
-    _state.set_rank(_state.TENSOR, rank)
-
-
-def get_pipeline_model_parallel_world_size() -> int:
-    """The number of stages."""
-    return _state.size(_state.PIPELINE)
-
-
-def set_pipeline_model_parallel_world_size(world_size: int | None) -> None:
-    """Makes the getter answer this; None: the group's own again."""
-    _state.set_size(_state.PIPELINE, world_size)
-
-
-def get_pipeline_model_parallel_rank() -> int:
-    """The rank's stage."""
-    return _state.rank(_state.PIPELINE)
-
-
-def set_pipeline_model_parallel_rank(rank: int | None) -> None:
-    """Makes the getter answer this; None: the group's own again."""
-    _state.set_rank(_state.PIPELINE, rank)
+get_tensor_model_parallel_world_size = size_getter(_state.TENSOR)
+set_tensor_model_parallel_world_size = size_setter(_state.TENSOR)
+get_tensor_model_parallel_rank = rank_getter(_state.TENSOR)
+set_tensor_model_parallel_rank = rank_setter(_state.TENSOR)
+get_pipeline_model_parallel_world_size = size_getter(_state.PIPELINE)
+set_pipeline_model_parallel_world_size = size_setter(_state.PIPELINE)
+get_pipeline_model_parallel_rank = rank_getter(_state.PIPELINE)
+set_pipeline_model_parallel_rank = rank_setter(_state.PIPELINE)
 
 
 def get_data_parallel_world_size(with_context_parallel: bool = False, partial_data_parallel: bool = False) -> int:
@@ -328,29 +238,11 @@ def get_data_parallel_rank(with_context_parallel: bool = False, partial_data_par
     return _state.rank(_data(with_context_parallel, partial_data_parallel)) if dist.is_initialized() else 0
 
 
-def set_data_parallel_rank(rank: int | None) -> None:
-    """Makes the getter answer this; None: the group's own again."""
-    _state.set_rank(_state.DATA, rank)
-
-
-def get_context_parallel_world_size() -> int:
-    """The number of ranks in the group; 0 without a default process group."""
-    return _state.size(_state.CONTEXT) if dist.is_initialized() else 0
-
-
-def get_context_parallel_rank() -> int:
-    """The rank's number in the group; 0 without a default process group."""
-    return _state.rank(_state.CONTEXT) if dist.is_initialized() else 0
-
-
-def get_tensor_and_context_parallel_world_size() -> int:
-    """The number of ranks in the group; 0 without a default process group."""
-    return get_tensor_and_context_parallel_group().size() if dist.is_initialized() else 0
-
-
-def get_tensor_and_context_parallel_rank() -> int:
-    """The rank's number in the group; 0 without a default process group."""
-    return get_tensor_and_context_parallel_group().rank() if dist.is_initialized() else 0
+set_data_parallel_rank = rank_setter(_state.DATA)
+get_context_parallel_world_size = size_getter(_state.CONTEXT, alone=0)
+get_context_parallel_rank = rank_getter(_state.CONTEXT, alone=0)
+get_tensor_and_context_parallel_world_size = size_getter(_state.TENSOR_AND_CONTEXT, alone=0)
+get_tensor_and_context_parallel_rank = rank_getter(_state.TENSOR_AND_CONTEXT, alone=0)
 
 
 def get_all_ranks() -> str:
@@ -362,14 +254,8 @@ def get_all_ranks() -> str:
 # -- from where what all ranks of a group are to have is broadcast
 
 
-def get_tensor_model_parallel_src_rank() -> int:
-    """The first rank of the group."""
-    return _state.first_rank(_state.TENSOR)
-
-
-def get_model_parallel_src_rank() -> int:
-    """The first rank of the group."""
-    return _state.first_rank(_state.MODEL)
+get_tensor_model_parallel_src_rank = first_rank_getter(_state.TENSOR)
+get_model_parallel_src_rank = first_rank_getter(_state.MODEL)
 
 
 def get_data_parallel_src_rank(with_context_parallel: bool = False) -> int:
@@ -459,3 +345,94 @@ def is_rank_in_embedding_group(ignore_virtual: bool = True, vp_stage: int | None
 def is_rank_in_position_embedding_group() -> bool:
     """Whether the rank has the position embedding."""
     return get_position_embedding_group(check_initialized=False) is not None
+
+
+# -- experts of a mixture, which are arranged anew
+
+
+get_expert_model_parallel_group = group_getter(_state.EXPERT_MODEL, "the ranks that have different experts")
+get_expert_model_parallel_src_rank = first_rank_getter(_state.EXPERT_MODEL)
+get_expert_model_parallel_world_size = size_getter(_state.EXPERT_MODEL, alone=0)
+set_expert_model_parallel_world_size = size_setter(_state.EXPERT_MODEL)
+get_expert_model_parallel_rank = rank_getter(_state.EXPERT_MODEL, alone=0)
+set_expert_model_parallel_rank = rank_setter(_state.EXPERT_MODEL)
+get_expert_tensor_parallel_group = group_getter(_state.EXPERT_TENSOR, "the ranks that have parts of the same experts")
+
+
+def get_expert_tensor_parallel_world_size() -> int | None:
+    """The number of ranks in the group; where there is none, what was set for the tensor model parallel one."""
+    known = _state.current()
+    alone = _state.EXPERT_TENSOR not in {*known.groups, *known.sizes}
+    return known.sizes.get(_state.TENSOR) if alone else _state.size(_state.EXPERT_TENSOR)
+
+
+set_expert_tensor_parallel_world_size = size_setter(_state.EXPERT_TENSOR)
+
+
+def get_expert_tensor_parallel_rank() -> int | None:
+    """The rank's number in the group; where there is none, what was set for the tensor model parallel one."""
+    known = _state.current()
+    alone = _state.EXPERT_TENSOR not in {*known.groups, *known.ranks}
+    return known.ranks.get(_state.TENSOR) if alone else _state.rank(_state.EXPERT_TENSOR)
+
+
+set_expert_tensor_parallel_rank = rank_setter(_state.EXPERT_TENSOR)
+get_expert_tensor_and_model_parallel_group = group_getter(
+    _state.EXPERT_TENSOR_AND_MODEL, "the ranks among which all experts of a layer are divided"
+)
+get_expert_tensor_and_model_parallel_world_size = size_getter(_state.EXPERT_TENSOR_AND_MODEL, alone=0)
+get_expert_tensor_and_model_parallel_rank = rank_getter(_state.EXPERT_TENSOR_AND_MODEL, alone=0)
+get_expert_tensor_model_pipeline_parallel_group = group_getter(
+    "expert tensor model pipeline parallel", "the ranks that have one copy of the model's experts"
+)
+
+
+def _expert_data(partial_expert_data_parallel: bool) -> str:
+    return _state.INTRA_PARTIAL_EXPERT_DATA if partial_expert_data_parallel else _state.EXPERT_DATA
+
+
+def get_expert_data_parallel_group(check_initialized: bool = True, partial_expert_data_parallel: bool = False) -> Any:
+    """The ranks that have the same parts of the same experts, and other data."""
+    return _state.group(_expert_data(partial_expert_data_parallel), check_initialized)
+
+
+def get_data_modulo_expert_parallel_group(partial_expert_data_parallel: bool = False) -> Any:
+    """An old name of get_expert_data_parallel_group, with a warning."""
+    warnings.warn(
+        "get_data_modulo_expert_parallel_group is deprecated, please use get_expert_data_parallel_group instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return get_expert_data_parallel_group(partial_expert_data_parallel=partial_expert_data_parallel)
+
+
+def get_expert_data_parallel_group_gloo(partial_expert_data_parallel: bool = False) -> Any:
+    """The same ranks, for tensors of hosts."""
+    return _state.group(_gloo(_expert_data(partial_expert_data_parallel)))
+
+
+def get_expert_data_parallel_world_size(partial_expert_data_parallel: bool = False) -> int:
+    """The number of ranks in the group; 0 without a default process group."""
+    return _state.size(_expert_data(partial_expert_data_parallel)) if dist.is_initialized() else 0
+
+
+def get_expert_data_parallel_rank(partial_expert_data_parallel: bool = False) -> int:
+    """The rank's number in the group; 0 without a default process group."""
+    return _state.rank(_expert_data(partial_expert_data_parallel)) if dist.is_initialized() else 0
+
+
+get_intra_distributed_optimizer_instance_group = group_getter(
+    "intra distributed optimizer instance", "the ranks of one instance of the distributed optimizer"
+)
+
+
+def get_inter_distributed_optimizer_instance_group(check_initialized: bool = True) -> Any:
+    """The ranks at the same place in each instance of the distributed optimizer; there are several."""
+    group = _state.group("inter partial expert data parallel", check=False)
+    assert group is not None or not check_initialized, (
+        "Attention and MLP/Expert share same inter distributed optimize instance group, which has not been initialized"
+    )
+    return group
+
+
+__all__ = ["RankGenerator", *publish(globals()), *_memory_buffer.__all__]
