@@ -13,7 +13,10 @@ from conftest import ROOT, OpenWorld
 from tp_ranks import on_tensor_parallel_ranks
 
 import torchemu as torch
+import torchemu.distributed as dist
 from torchemu import tp
+from torchemu.bridge.binding import go
+from torchemu.frontends.numpy._tensor import dispatch
 from torchemu.frontends.numpy.plan_operations import Operations
 from torchemu.tp.plans import COLLECTIVES, execute, plans
 
@@ -261,3 +264,93 @@ def test_plans_are_described_once(name: str, options: dict[str, Any]) -> None:
 def test_plans_that_there_are_not(name: str, options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         plans(name, **options)
+
+
+# -- what steps cost
+
+
+class Weighed(Operations):
+    """Operations that note what each step launches."""
+
+    def __init__(self, group: Any, launched: list[Any]) -> None:
+        super().__init__(group)
+        self.launched = launched
+        self.steps: list[tuple[str, list[Any], list[Any], list[Any]]] = []
+
+    def __getattribute__(self, op: str) -> Any:
+        found = super().__getattribute__(op)
+        if op.startswith("_") or op in {"group", "ranks", "launched", "steps", "enumerate"} | COLLECTIVES:
+            return found
+
+        def call(*operands: Any, **parameters: Any) -> Any:
+            self.launched.clear()
+            made = found(*operands, **parameters)
+            results = list(made) if isinstance(made, tuple) else [made]
+            self.steps.append((op, list(operands), results, list(self.launched)))
+            return made
+
+        return call
+
+
+def cost(kernel: dict[str, Any], operands: list[Any]) -> tuple[str, int | None, int]:
+    """A kernel's name, bytes and operations, from what the plan says. The bytes of products are the Go core's own."""
+    if kernel.get("product"):
+        a, result = operands[0], operands[2]
+        depth = a.numel() // max(a.shape[-1], 1) if kernel["name"] == "matmul" else a.shape[-1]
+        return kernel["name"], None, 2 * result.numel() * depth
+    sizes = [operands[a["elements"]].numel() * (a.get("size") or operands[a["size_of"]].element_size())
+             for a in kernel.get("bytes", ())]  # fmt: skip
+    ops = operands[kernel["ops"]].numel() if "ops" in kernel else 0
+    return kernel["name"], sum(sizes), ops
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["column", "row", "embedding", "loss"])
+def test_steps_cost_what_plans_say(
+    open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    """Each launches the kernels that the Go core charges for the same step, of the same cost."""
+    open_world("sips2")
+    dtype, launch = getattr(torch, kind), dispatch.launch
+    x, w, b = (4, 3, 6), (8, 6), (8,)
+    both_grads = {"bias_grad": True, "weight_grad": True}
+    layers: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
+        "column": ("ColumnParallelLinear", COLUMN | {"gather_output": True}, [x, w, b]),
+        "row": ("RowParallelLinear", {"ranks": 2, "bias": True, "input_grad": True} | both_grads, [(4, 3, 12), w, b]),
+        "embedding": (
+            "VocabParallelEmbedding",
+            {"ranks": 2, "part": 8, "reduce_scatter_embeddings": True},
+            [[3, 4], w],
+        ),
+        "loss": (
+            "vocab_parallel_cross_entropy",
+            {"ranks": 2, "part": 6, "dtype": kind, "label_smoothing": 0.5},
+            [x, [4, 3]],
+        ),
+    }  # shapes as lists are those of tokens
+    called, options, shapes = layers[name]
+
+    def rank(r: int) -> list[Any]:
+        launched: list[Any] = []
+        logs[r] = launched
+        group = tp.parallel_state.get_tensor_model_parallel_group()
+        inputs = [torch.ones(s, dtype=torch.int64 if isinstance(s, list) else dtype) for s in shapes]
+        described = json.loads(go.ParallelPlans(called, json.dumps(options)))
+        both, weighed = plans(called, **options), Weighed(group, launched)
+        outputs, saved = execute(both.forward, weighed, inputs)
+        grad = torch.ones_like(outputs["output"])
+        back = Weighed(group, launched)
+        execute(both.backward, back, [grad, *saved])
+        return [(described["forward"], weighed.steps), (described["backward"], back.steps)]
+
+    logs: dict[int, list[Any]] = {}
+    monkeypatch.setattr(dispatch, "launch", lambda *call: (logs[dist.get_rank()].append(call), launch(*call)))
+    for plan, steps in on_tensor_parallel_ranks(2, rank)[0]:
+        local = [step for step in plan["steps"] if step["op"] not in COLLECTIVES]
+        assert [step["op"] for step in local if step["op"] != "enumerate"] == [op for op, *_ in steps]
+        for step, (op, operands, results, launched) in zip(
+            [s for s in local if s["op"] != "enumerate"], steps, strict=True
+        ):
+            want = [cost(kernel, [*operands, *results]) for kernel in step.get("kernels", ())]
+            found = [(kernel, None if unit == kind else nbytes, ops) for kernel, nbytes, ops, unit, _ in launched]
+            assert found == want or (not found and op in {"contiguous", "rows", "cast"}), op

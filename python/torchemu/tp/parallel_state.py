@@ -20,8 +20,8 @@ from torchemu.tp._getters import (
     publish,
     rank_getter,
     rank_setter,
-    size_setter,
     size_getter,
+    size_setter,
 )
 from torchemu.tp._initialize import gloo as _gloo
 from torchemu.tp._memory_buffer import *  # noqa: F403
