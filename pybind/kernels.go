@@ -23,6 +23,32 @@ func LaunchKernel(stream int64, name string, bytes, ops int64, unit string) (lau
 	return host.Launched(s, e, err)
 }
 
+// KernelKind numbers kernels of a name and a unit, for LaunchKernels.
+func KernelKind(worldHandle int64, name, unit string) (kind int64, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	return w.KernelKind(name, unit)
+}
+
+// LaunchKernels is LaunchKernel for several kernels, one after another. Each is three 64-bit words at the address: its kind,
+// its bytes and its operations. The number of the last one is returned.
+func LaunchKernels(stream, address int64, count int) (launch int64, err error) {
+	defer host.Guard(&err)
+	s, err := host.StreamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	list, err := s.World.ReadLaunches(address, count)
+	if err != nil {
+		return 0, err
+	}
+	e, err := s.Object.Kernels(list)
+	return host.Launched(s, e, err)
+}
+
 // LaunchCopy puts a copy of so many bytes between the device and its host on a stream, like a kernel.
 func LaunchCopy(stream int64, bytes int64, toHost bool) (launch int64, err error) {
 	defer host.Guard(&err)

@@ -73,6 +73,8 @@ type activity struct {
 	copies   bool
 	way      network.Way
 	issued   sim.Time
+	rest     []Launch        // of a series: the kernels after this one
+	each     sim.Time        // of a series: between the times at which the host issues its kernels
 	after    *Event          // what it follows; nil once that has ended
 	trace    *trace.Activity // nil when nobody records it
 }
@@ -84,6 +86,7 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 	a.rank, a.reason = s.rank, a
 	called := s.rank.Now()
 	a.issued = s.rank.Launch()
+	s.issueRest(a)
 	a.trace = s.recorded(a, called)
 	a.after = s.before(a, outs)
 	if a.run != nil {
@@ -185,6 +188,10 @@ func (a *activity) Handle(now sim.Time, _ uint64) {
 // Delivered ends the activity. It implements network.Sink.
 func (a *activity) Delivered(now sim.Time, _ uint64) {
 	a.record(now)
+	if len(a.rest) > 0 {
+		a.proceed(now)
+		return
+	}
 	a.Finish(now)
 }
 

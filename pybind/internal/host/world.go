@@ -26,7 +26,8 @@ type World struct {
 
 	calls    map[string]distributed.Operation // of collectives, by how Python writes them; see parseOperation
 	launches map[int]*launches                // by rank
-	returned []int64                          // tensors of memory that Python owns; see Returned
+	kernelKinds
+	returned []int64 // tensors of memory that Python owns; see Returned
 
 	symmetric map[*tensor.Storage]part // storages of symmetric memory
 	late      error                    // races that hosts are yet to be told of

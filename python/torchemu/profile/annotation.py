@@ -28,6 +28,7 @@ class record_function:  # noqa: N801
     def __enter__(self) -> record_function:
         context = runtime.current()
         if context.world.recordings:
+            context.issue()
             self._from = go.HostTime(context.world.handle, context.rank)
         return self
 

@@ -354,6 +354,7 @@ class Tasks:
         except SystemExit as leave:
             if leave.code not in (None, 0):
                 raise
+        self.contexts[rank].issue()
         while go.ParkUntilDone(self.scheduler, rank):
             self._leave(rank)
             go.Resumed(self.scheduler, rank)

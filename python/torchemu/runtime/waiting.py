@@ -55,6 +55,7 @@ class Trail:
 def sleep(ps: int) -> None:
     """Lets so many picoseconds pass on this rank's host, in which others run."""
     context = runtime.current()
+    context.issue()
     timer = go.Timer(context.world.handle, context.rank, ps)
     try:
         context.wait(timer)
@@ -101,6 +102,7 @@ def saw(waitable: int) -> None:
 def host_time() -> int:
     """This rank's host clock, in picoseconds."""
     context = runtime.current()
+    context.issue()
     return go.HostTime(context.world.handle, context.rank)
 
 

@@ -300,6 +300,7 @@ class Context:
         device, first_device: the numbers of the current device, and of that which threads begin with.
         task: the number in the scheduler of the thread that runs when the rank does; its own is the main program's.
         threads: those that it has besides; None before the first.
+        unissued: puts what a front end has put together, and not issued yet, on the current stream; None: nothing is.
         is_host: it is the host's program that runs, and not a device program on its behalf; see language.inside.
     """
 
@@ -330,8 +331,27 @@ class Context:
         self.deadlock: DeadlockError | None = None  # that its main program has been told
         self.inherited: Any = parent.of_ranks() if parent is not None else None
         self.group: Any = None
-        self.stream: int = go.DefaultStream(world.handle, rank)
-        self.streams = 0  # others than that
+        self.streams = 0  # others than the default one
+        self.unissued: Callable[[], None] | None = None
+        self._stream: int = go.DefaultStream(world.handle, rank)
+
+    @property
+    def stream(self) -> int:
+        """The current stream of the rank's running thread. All that has been issued is on it."""
+        if self.unissued is not None:
+            self.unissued()
+        return self._stream
+
+    @stream.setter
+    def stream(self, stream: int) -> None:
+        if self.unissued is not None:
+            self.unissued()
+        self._stream = stream
+
+    def issue(self) -> None:
+        """Puts on the rank's current stream what a front end has put together for it."""
+        if self.unissued is not None:
+            self.unissued()
 
     def refuse(self) -> None:
         """Raises RuntimeError where a device program runs instead of the host's."""
@@ -358,6 +378,8 @@ class Context:
         Returns:
             Whether it is known that nothing is under way any more on the tensor's memory.
         """
+        if self.unissued is not None:
+            self.unissued()
         for children in tuple(self.children):
             if children.are_ours():
                 children.advance(waitable)
@@ -393,6 +415,7 @@ class Context:
 
     def wait_for_all(self) -> None:
         """Blocks a program outside of any spawn until all that it has issued has ended."""
+        self.issue()
         while not go.AwaitAll(self.world.handle, self.rank):
             self.world.take_turns()
 

@@ -103,16 +103,16 @@ def step(model, x, optimizer, autocast):
 def recorded(monkeypatch, model, x, make, autocast, data):
     """The launches of two steps, what they take, and the memory that is taken at most."""
     from torchemu.frontends.torch import device
-    from torchemu.frontends.torch.device import dispatch
+    from torchemu.frontends.torch.device.launches import Launches
     from torchemu.runtime import world
 
-    launches, original = [], dispatch.launch_kernel
+    launches, original = [], Launches.add
 
-    def launch(stream, *about):
+    def add(self, *about):
         launches.append(about)
-        return original(stream, *about)
+        original(self, *about)
 
-    monkeypatch.setattr(dispatch, "launch_kernel", launch)
+    monkeypatch.setattr(Launches, "add", add)
     with world.opened(), device.running(data=data):
         model, x = copy.deepcopy(model).cuda(), x.cuda()
         optimizer = make(model.parameters())

@@ -12,18 +12,10 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchemu.frontends.torch.device import generators, mixing, places, products
+from torchemu.frontends.torch.device import generators, launches, mixing, places, products
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
 from torchemu.frontends.torch.device.operations import KNOWN, PLAIN, RUN, Operation, learned, result_place
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
-
-_AHEAD = 8192
-"""Launches that a rank may be ahead of its device. With more, its host waits."""
-
-_LOOK = 1023
-"""The launches after which a rank looks how far it is ahead, less one: a mask."""
-
-launch_kernel = go.LaunchKernel
 
 _NOTHING: dict[str, Any] = {}
 
@@ -41,12 +33,14 @@ class RankMode(TorchDispatchMode):
 
     Attributes:
         use: the memory that the rank's tensors take.
+        launch: puts a kernel on the rank's current stream: its name, its bytes, its operations and their unit.
     """
 
     def __init__(self, rank: Context | None = None) -> None:
         super().__init__()
         self.rank = context() if rank is None else rank
         self.use = memory_use.current()
+        self.launch = launches.current().add
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         op = KNOWN.get(func) or learned(func)
@@ -218,12 +212,6 @@ class RankMode(TorchDispatchMode):
         return error
 
     # time
-
-    def launch(self, name: str, nbytes: int, flops: int, unit: str) -> None:
-        """Puts a kernel on the rank's current stream."""
-        number = launch_kernel(self.rank.stream, name, nbytes, flops, unit)
-        if number & _LOOK == 0 and number > _AHEAD:
-            self.rank.wait_for_launch(number - _AHEAD + _LOOK)
 
     def catch_up(self) -> None:
         """Makes the host wait until all has ended that is on the rank's current stream."""

@@ -142,6 +142,7 @@ class Event:
     def record(self, stream: Any = None) -> None:
         """Sets the event to where a stream is now, the current one where none is given."""
         stream = current_stream() if stream is None else stream
+        context().issue()
         self._handle = Handle(go.StreamRecord(stream.handle))
         self._looks = Looks()
         self.device = stream.device
@@ -150,6 +151,7 @@ class Event:
         """Makes operations that are put on a stream from now on start after the event; on the current one where none
         is given. The host goes on. An event that was never recorded is over."""
         if self._handle is not None:
+            context().issue()
             go.StreamWait((current_stream() if stream is None else stream).handle, self._handle.number)
 
     def query(self) -> bool:
@@ -237,5 +239,6 @@ def synchronize(device: Any = None) -> None:
     """Blocks the host until all has ended that the rank has issued, on whichever stream."""
     places.meant(device)
     rank = context()
+    rank.issue()
     while event := go.Outstanding(rank.world.handle, rank.rank):
         rank.wait(Handle(event).number)

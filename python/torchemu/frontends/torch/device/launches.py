@@ -1,0 +1,61 @@
+"""Kernels that a rank issues: put together, and handed to the core when something else is to be put on the stream.
+
+To cross to the core costs more than all else that a small operation does. Who takes a rank's stream, or waits, gets what has
+been put together issued first; see runtime.Context.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from torchemu.frontends.torch.device.ground import Context, RankLocal, context, go
+
+_TOGETHER = 3 * 64
+"""Words of kernels that are handed over at once: three each."""
+
+_AHEAD = 256
+"""Times that a rank may have handed over more than its device has done. With more, its host waits."""
+
+_kinds: WeakKeyDictionary[Any, dict[tuple[str, str], int]] = WeakKeyDictionary()  # by World
+
+
+class Launches:
+    """One rank's."""
+
+    __slots__ = ("_kinds", "_rank", "_words")
+
+    def __init__(self) -> None:
+        self._rank: Context = context()
+        self._kinds = _kinds.setdefault(self._rank.world, {})
+        self._words = array("q")
+        self._rank.unissued = self.issue
+
+    def add(self, name: str, nbytes: int, flops: int, unit: str) -> None:
+        """Puts a kernel on the rank's current stream."""
+        kind = self._kinds.get((name, unit))
+        if kind is None:
+            kind = self._kinds[name, unit] = go.KernelKind(self._rank.world.handle, name, unit)
+        words = self._words
+        words.extend((kind, nbytes, flops))
+        if len(words) >= _TOGETHER:
+            self.issue()
+
+    def issue(self) -> None:
+        """Hands over what has been put together."""
+        words = self._words
+        if not words:
+            return
+        self._words = array("q")
+        number = go.LaunchKernels(self._rank._stream, words.buffer_info()[0], len(words) // 3)
+        if number & 63 == 0 and number > _AHEAD:
+            self._rank.wait_for_launch(number - _AHEAD + 63)
+
+
+_LAUNCHES: RankLocal[Launches] = RankLocal(Launches)
+
+
+def current() -> Launches:
+    """Returns the running rank's."""
+    return _LAUNCHES.get()
