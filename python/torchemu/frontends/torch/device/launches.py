@@ -1,7 +1,7 @@
 """Kernels that a rank issues: put together, and handed to the core when something else is to be put on the stream.
 
-To cross to the core costs more than all else that a small operation does. Who takes a rank's stream, or waits, gets what
-has been put together issued first; see runtime.Context.
+To cross to the core costs more than all else that a small operation does. Whoever takes a rank's stream, or waits, gets
+what has been put together issued first; see runtime.Context.
 """
 
 from __future__ import annotations
