@@ -37,7 +37,7 @@ FORK = """
 import multiprocessing, os, sys
 import numpy as np
 import torchemu as torch
-from torchemu import _runtime
+from torchemu import runtime
 torch.distributed.init_process_group(world_size=4)
 t = torch.ones(3)
 external = torch.from_numpy(np.ones(3))
@@ -226,7 +226,7 @@ def test_cleanup_after_ctrl_c_may_take_its_time(tmp_path: Path) -> None:
 DETERMINISM = """
 import zlib
 import torchemu as torch
-from torchemu import bench
+from torchemu.launch import bench
 
 def rank(r, torch, names):
     tensors = {name: torch.full((int(name),), r / 3, dtype="f16") for name in sorted(names)}
@@ -268,7 +268,7 @@ def test_our_bench_runs_as_a_script(tmp_path: Path) -> None:
 MANY_RANKS = """
 import resource, sys, time
 import torchemu as torch
-from torchemu import _runtime
+from torchemu import runtime
 
 def rank(r):
     t = torch.full((256,), r)
@@ -277,7 +277,7 @@ def rank(r):
         assert t[255].item() == 4095
 
 start = time.perf_counter()
-with _runtime.opened(sys.argv[1]) as world:
+with runtime.opened(sys.argv[1]) as world:
     torch.distributed.init_process_group()
     torch.multiprocessing.spawn(rank, nprocs=4096)
     assert [c["ranks"] for c in world.collectives()] == [4096] * 10

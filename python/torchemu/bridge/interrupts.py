@@ -145,11 +145,17 @@ def ends_the_process() -> Iterator[None]:
         os.close(reader)
 
 
+_takers: list[Callable[[CtrlC], bool]] = []
+
+
+def given_to(taker: Callable[[CtrlC], bool]) -> None:
+    """Registers who may take an interrupt in order to raise it elsewhere, and then returns true."""
+    _takers.append(taker)
+
+
 def _is_for_another(interrupt: CtrlC) -> bool:
-    """Whether it will be raised in another greenlet, when that goes on."""
-    runtime = sys.modules.get("torchemu.runtime")  # which a command need not have loaded
-    context = None if runtime is None else runtime.running()
-    return context is not None and context.tasks is not None and context.tasks.takes(interrupt)
+    """Whether it will be raised in another task, when that goes on."""
+    return any(taker(interrupt) for taker in _takers)
 
 
 def _python_handles_it() -> bool:

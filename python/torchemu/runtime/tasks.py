@@ -414,3 +414,12 @@ def _of_the_program(error: BaseException) -> str:
     shown = traceback.TracebackException.from_exception(error)
     _frames.cut(shown)
     return "".join(shown.format())
+
+
+def _taken(interrupt: interrupts.CtrlC) -> bool:
+    """Gives Ctrl-C to the task that it is for, where that is not the running one."""
+    context = runtime.running()
+    return context is not None and context.tasks is not None and context.tasks.takes(interrupt)
+
+
+interrupts.given_to(_taken)
