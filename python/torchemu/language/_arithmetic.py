@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from torchemu import dtypes
+from torchemu import dtypes, promotion
 from torchemu.bridge.binding import go
-from torchemu.frontends.numpy._tensor.promotion import of_keys
 from torchemu.language._pointer import count
 from torchemu.language._tile import Operand, Tile, computed, new_tile, shape_of
+from torchemu.runtime.buffer import chosen
 
 
 def add(a: Operand, b: Operand) -> Tile:
@@ -266,8 +266,8 @@ def _reduced(what: str, function: Callable[..., Any], x: Tile, axis: int | None,
 
 
 def _common(*operands: Operand) -> dtypes.dtype:
-    """The dtype in which operands meet."""
-    return of_keys(tuple([_key(x) for x in operands]))
+    """Returns the dtype in which operands meet."""
+    return promotion.of_keys(tuple([_key(x) for x in operands]), chosen().default_dtype)
 
 
 def _key(x: Any) -> Any:

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
-from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.language import _program
 from torchemu.language._machine import Machine, machine_of
 from torchemu.language._pointer import Pointer
 from torchemu.language.inside import Inside
 from torchemu.runtime import frames
+from torchemu.runtime.buffer import Buffer, Memory, buffer_of
 
 if TYPE_CHECKING:
-    from torchemu.frontends.numpy.distributed import ProcessGroup
     from torchemu.language._program import Program
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
@@ -65,7 +64,7 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kernel {self.name!r}>"
 
-    def _launch(self, blocks: int, group: ProcessGroup | None, *args: Any, **kwargs: Any) -> None:
+    def _launch(self, blocks: int, group: Any, *args: Any, **kwargs: Any) -> None:
         """Puts the kernel on this rank's current stream.
 
         Raises:
@@ -182,8 +181,8 @@ class Launch(Launched):
     ) -> None:
         super().__init__(machine, context, kernel, ranks, ranks.index(context.rank))
         self._bound: inspect.BoundArguments | None = bound
-        self._tensors: list[Tensor] = []
-        self._windows: dict[object, int] = {}
+        self._buffers: list[Buffer] = []
+        self._windows: dict[Memory, int] = {}
 
     def start(self, blocks: int) -> None:
         """Puts it on the stream."""
@@ -192,7 +191,7 @@ class Launch(Launched):
         try:
             for name, value in arguments.items():
                 arguments[name] = self._converted(name, value)
-            handles = ",".join([str(t._handle) for t in self._tensors])
+            handles = ",".join([str(buffer.core_handle) for buffer in self._buffers])
             windows = ",".join(map(str, self._windows.values()))
             stream = self.context.stream
             self.handle = go.PrimLaunch(
@@ -219,12 +218,13 @@ class Launch(Launched):
         if self.handle in self.machine.launches and go.PrimLaunchEnded(self.handle):
             del self.machine.launches[self.handle]
             self._bound = None
-            self._tensors.clear()
+            self._buffers.clear()
             self._free()
 
     def _converted(self, name: str, value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return self._pointer(name, value)
+        buffer = buffer_of(value)
+        if buffer is not None:
+            return self._pointer(name, buffer)
         if isinstance(value, tuple | list):
             return type(value)(self._converted(name, v) for v in value)
         if value is None or isinstance(value, int | float | str | dtypes.dtype):
@@ -234,7 +234,7 @@ class Launch(Launched):
             "numbers, strings, dtypes and None"
         )
 
-    def _pointer(self, name: str, t: Tensor) -> Pointer:
+    def _pointer(self, name: str, t: Buffer) -> Pointer:
         what = f"argument {name} of kernel {self.kernel.name!r}"
         if t.world is not self.context.world:
             raise RuntimeError(f"{what} belongs to another World, or to one that is closed")
@@ -243,23 +243,22 @@ class Launch(Launched):
             raise ValueError(f"{what} is on {t.device}; {own}")
         if not t.is_contiguous():
             raise ValueError(f"{what} is not contiguous: give it t.contiguous()")
-        self._tensors.append(t)
-        return Pointer(self._address(name, t) + t._offset * t.dtype.itemsize, t.dtype, self.ranks)
+        self._buffers.append(t)
+        return Pointer(self._address(name, t.memory) + t.storage_offset() * t.dtype.itemsize, t.dtype, self.ranks)
 
-    def _address(self, name: str, t: Tensor) -> int:
-        """Where the storage of an argument is in the rank's memory: for this launch, unless it is symmetric memory."""
-        storage = t._storage
+    def _address(self, name: str, memory: Memory) -> int:
+        """Returns where the memory of an argument is in the rank's: for this launch, unless it is symmetric memory."""
         rank = self.context.rank
-        symmetric = self.machine.heap.windows.get(storage)
+        symmetric = self.machine.heap.windows.get(memory)
         if symmetric:
             return go.PrimAddress(symmetric, rank, 0)
-        if storage.nbytes == 0:
+        if memory.nbytes == 0:
             return 0
-        if storage not in self._windows:
+        if memory not in self._windows:
             where = f"argument {name} of kernel {self.kernel.name}"
-            args = (self.machine.handle, where, rank, storage.data_ptr(), storage.nbytes)
-            self._windows[storage] = go.PrimAttach(*args)
-        return go.PrimAddress(self._windows[storage], rank, 0)
+            args = (self.machine.handle, where, rank, memory.data_ptr(), memory.nbytes)
+            self._windows[memory] = go.PrimAttach(*args)
+        return go.PrimAddress(self._windows[memory], rank, 0)
 
     def _free(self) -> None:
         for window in self._windows.values():

@@ -9,11 +9,9 @@ from typing import Any
 
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
 from torchemu.errors import MismatchError
-from torchemu.frontends.numpy import _settings
-from torchemu.frontends.numpy._shape import as_text
-from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy._tensor.storage import Handle, Storage
+from torchemu.runtime.buffer import Memory, chosen
 
 
 @dataclass
@@ -40,15 +38,15 @@ class Heap:
     Attributes:
         calls: how many tensors a rank has asked for, among ranks.
         open: allocations that some rank has yet to join, by ranks and number.
-        windows: the core's, by the storage that shows a rank's part of it to the host.
+        windows: the core's, by the memory that shows a rank's part of it to the host.
     """
 
     calls: dict[tuple[tuple[int, ...], int], int] = field(default_factory=dict)
     open: dict[tuple[tuple[int, ...], int], Shared] = field(default_factory=dict)
-    windows: weakref.WeakKeyDictionary[Storage, int] = field(default_factory=weakref.WeakKeyDictionary)
+    windows: weakref.WeakKeyDictionary[Memory, int] = field(default_factory=weakref.WeakKeyDictionary)
 
 
-def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = None) -> Tensor:
+def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = None) -> Any:
     """A tensor of zeros in symmetric memory: the ranks' n-th calls of this give tensors at one place on each, which
     kernels of the other ranks reach with ``pointer.on(rank)``. All ranks call it, or those of a process group, with the
     same size and dtype. The memory stays until the World is closed.
@@ -61,18 +59,15 @@ def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = 
     from torchemu.language._machine import machine_of
 
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
-    kind = _settings.dtype_or_default(dtype)
+    tensors = chosen()
+    kind = tensors.default_dtype() if dtype is None else dtypes.parse(dtype)
     context = runtime.current()
     machine, ranks = machine_of(context.world), ranks_of(context, group)
     window = _joined(machine.heap, machine.handle, ranks, context.rank, (kind.name, shape), kind.itemsize)
-    storage = Storage(context.world, None, math.prod(shape) * kind.itemsize)
-    number = go.PrimWindowTensor(window, context.rank, kind.name, as_text(shape))
-    root = Handle(number)
-    storage._handles = {kind: root}
-    machine.heap.windows[storage] = window
-    t = object.__new__(Tensor)
-    t.dtype, t.device, t._storage, t._shape, t._core = kind, _settings.resolved(None), storage, shape, root
-    return t
+    number = go.PrimWindowTensor(window, context.rank, kind.name, ",".join(map(str, shape)))
+    tensor = tensors.of_core(context.world, Handle(number), kind, shape)
+    machine.heap.windows[tensors.buffer(tensor).memory] = window
+    return tensor
 
 
 def _joined(

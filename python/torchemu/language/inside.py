@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from torchemu import runtime
 
-_KERNELS = runtime.PACKAGE + "kernels" + os.sep
+_KERNELS = os.path.join(runtime.PACKAGE, "language", "kernels", "")
 
 
 class Inside(runtime.Context):
