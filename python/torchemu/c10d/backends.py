@@ -180,7 +180,7 @@ def _is_there(name: str) -> bool:
 
 
 def default_timeout(backend: str) -> timedelta:
-    """How long operations of a group may take for which the program does not say it."""
+    """Returns how long operations of a group may take for which the program does not say it."""
     return NCCL_TIMEOUT if backend == Backend.NCCL else DEFAULT_TIMEOUT
 
 
@@ -224,13 +224,13 @@ def is_xccl_available() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether a backend of this name, or all of a list of pairs, can be used."""
+    """Returns whether a backend of this name, or all of a list of pairs, can be used."""
     names = _pairs(backend.lower()).values() if ":" in backend else [backend.lower()]
     return all(map(_is_there, names))
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether a launcher started the program."""
+    """Returns whether a launcher started the program."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 

@@ -127,7 +127,7 @@ def _limit(timeout: Any, group: Group) -> timedelta:
 
 
 def _tags(group: Group) -> tuple[int, int]:
-    """Those of the messages to rank 0 and from it. No message of a program has a negative tag."""
+    """Returns the tags of the messages to rank 0 and from it. No message of a program has a negative tag."""
     return -2 * group.monitored, -2 * group.monitored - 1
 
 

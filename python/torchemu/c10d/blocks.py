@@ -27,7 +27,7 @@ class Blocks(list[Any]):
 
     @property
     def text(self) -> str:
-        """What the core is told; see pybind's parseTensors."""
+        """The text that the core is told; see pybind's parseTensors."""
         return self._text if self._text is not None else _handles(self.different)
 
 

@@ -30,11 +30,11 @@ class _Call:
     given: Any
 
     def fits(self, other: _Call) -> bool:
-        """Whether both can be one collective."""
+        """Returns whether both can be one collective."""
         return self.op == other.op and buffer_of(self.output).dtype is buffer_of(other.output).dtype
 
     def is_simple(self) -> bool:
-        """Whether the blocks of its tensors lie one after another in memory."""
+        """Returns whether the blocks of its tensors lie one after another in memory."""
         return all(buffer_of(tensor).is_contiguous() for tensor in (self.output, self.given))
 
 
@@ -86,7 +86,7 @@ def _issue(group: Group, calls: list[_Call], async_ops: bool) -> Work | None:
 
 
 class CoalescingManager:
-    """What _coalescing_manager gives: the works, once its block has ended, if it was to be asynchronous.
+    """_coalescing_manager gives one of these: it has the works, once its block has ended, if it was to be asynchronous.
 
     Attributes:
         works: one for each collective that was issued.

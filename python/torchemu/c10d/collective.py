@@ -1,4 +1,4 @@
-"""What every call of a collective goes through: the checks that are the same for all, and the way to the Go core."""
+"""Calls of collectives go through here: the checks that are the same for all, and the way to the Go core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What helps to find out what a program does: the debug level, the logger, breakpoints."""
+"""Helps to find out what a program does: the debug level, the logger, breakpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ log = logging.getLogger("torch.distributed")
 
 
 class DebugLevel(enum.Enum):
-    """How much PyTorch would check and log. Here all is checked in any case: it is for programs that ask."""
+    """The level says how much PyTorch would check and log. Here all is checked in any case: it is for programs that
+    ask."""
 
     OFF = 0
     INFO = 1

@@ -1,4 +1,4 @@
-"""How long collectives would take."""
+"""Estimates of how long collectives would take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torchemu.runtime.waiting import MICROSECOND
 
 
 class TimeEstimator:
-    """What _time_estimator gives.
+    """An estimator adds up what is called in a block of _time_estimator.
 
     Attributes:
         estimated_time: of all that was called, one after the other, in microseconds; None before the block ends.

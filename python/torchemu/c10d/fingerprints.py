@@ -1,4 +1,4 @@
-"""What PyTorch says of collectives that do not fit together, where the debug level is DETAIL."""
+"""Fingerprints are what PyTorch says of collectives that do not fit together, where the debug level is DETAIL."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _OPTIONS = (
 
 
 class Fingerprint(NamedTuple):
-    """What is compared of a rank's call. The core does not know what a program calls its devices: the place is that of
-    the tensors that the rank which asks has used last."""
+    """A fingerprint is what is compared of a rank's call. The core does not know what a program calls its devices:
+    the place is that of the tensors that the rank which asks has used last."""
 
     rank: int
     number: int
@@ -71,7 +71,7 @@ class Fingerprint(NamedTuple):
         return " ".join([_OPTIONS.format(self.place)] * len(self.dtypes))
 
     def differences(self, other: Fingerprint) -> str:
-        """What differs, as PyTorch lists it."""
+        """Returns what differs, as PyTorch lists it."""
         pairs = [
             ("  Op type: ", self.operation, other.operation),
             ("  Tensor Tensor shapes: ", " ".join(map(str, self.shape)), " ".join(map(str, other.shape))),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torchemu.runtime.tasks import Failure, Tasks
 
 DEFAULT_SIZE = 2000
-"""How many operations are kept where the environment does not say it."""
+"""Returns how many operations are kept where the environment does not say it."""
 
 _SIZE = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 _FILE = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
@@ -39,7 +39,7 @@ def _first_of(names: Sequence[str]) -> str | None:
 
 
 def _size_asked_for() -> int:
-    """How many operations the environment wants to be kept; 0 for no recorder.
+    """Returns how many operations the environment wants to be kept; 0 for no recorder.
 
     Raises:
         RuntimeError: it says no number.
@@ -146,7 +146,7 @@ def dump_trace(
     onlyActive: bool | None = None,  # noqa: N803
     backend: str = "gloo",
 ) -> bytes:
-    """What this rank issued last, pickled.
+    """Returns what this rank issued last, pickled.
 
     Args:
         includeCollectives: with the operations; None is true.

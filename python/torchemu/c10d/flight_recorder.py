@@ -103,7 +103,7 @@ class _Entry:
 
 @dataclass
 class _Numbers:
-    """How many operations of each kind a rank has issued to a group."""
+    """The numbers of operations of each kind that a rank has issued to a group."""
 
     number: int  # the group's, on this rank
     p2p: int = 0
@@ -119,7 +119,7 @@ class _Numbers:
 
 
 class FlightRecorder(Watcher):
-    """What one rank issued last, to any group.
+    """The recorder of one rank keeps what it issued last, to any group.
 
     Args:
         size: how many operations to keep.
@@ -256,7 +256,7 @@ class FlightRecorder(Watcher):
 
 
 def _name(group: Group, operation: Operation) -> str:
-    """What PyTorch's recorder calls it; a message names both sides by group rank."""
+    """Returns what PyTorch's recorder calls it; a message names both sides by group rank."""
     peer = "?" if operation.peer < 0 else operation.peer
     if operation.name == "send":
         return f"send {group.rank()}->{peer}"
@@ -290,7 +290,7 @@ def _recorded(group: Group, operation: Operation) -> list[tuple[str, _Sides]]:
 
 
 def _sides(operation: Operation) -> _Sides:
-    """What the rank gives and receives: an operation in place has its tensors on both sides."""
+    """Returns what the rank gives and receives: an operation in place has its tensors on both sides."""
     if operation.name == "barrier":
         return [], []
     if operation.in_place:

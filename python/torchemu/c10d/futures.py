@@ -39,8 +39,8 @@ class Future(Generic[T]):
         self._waited, self._looks = False, Looks()
 
     def done(self) -> bool:
-        """Whether there is a value, and it was waited for, or the device has it by the present simulated time. Asking
-        in vain takes time, as with a Work: a program may ask in a loop."""
+        """Returns whether there is a value, and it was waited for, or the device has it by the present simulated
+        time. Asking in vain takes time, as with a Work: a program may ask in a loop."""
         return self._complete and (self._waited or self._event is None or self._looks.at(self._event.number))
 
     def wait(self) -> T:

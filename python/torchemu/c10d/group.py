@@ -114,12 +114,12 @@ class Group:
 
     @property
     def group_desc(self) -> str:
-        """What the program says it is for."""
+        """The program's description of it."""
         return self._description
 
     @property
     def is_registered(self) -> bool:
-        """Whether it was made by init_process_group or one of the functions that make groups, and not destroyed."""
+        """It was made by init_process_group or one of the functions that make groups, and not destroyed."""
         return self.alive and self.backend != Backend.UNDEFINED
 
     @property
@@ -174,7 +174,7 @@ class Group:
 
     @property
     def timeout(self) -> timedelta:
-        """How long an operation may take, in simulated time; then it fails. Where nothing can happen at all any more,
+        """An operation may take so long, in simulated time; then it fails. Where nothing can happen at all any more,
         the deadlock is reported at once."""
         return self._timeout
 

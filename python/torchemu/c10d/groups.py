@@ -111,7 +111,7 @@ def _program_level() -> int:
 
 
 def is_outside(of: Group | int | None) -> bool:
-    """Whether this rank is not in the group."""
+    """Returns whether this rank is not in the group."""
     if isinstance(of, Group):
         return of.rank() < 0
     return of == NON_GROUP_MEMBER

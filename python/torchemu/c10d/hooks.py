@@ -68,7 +68,7 @@ _NAMES = {
 
 
 def is_known(name: str) -> bool:
-    """Whether hooks know operations of the name."""
+    """Returns whether hooks know operations of the name."""
     return name in _NAMES
 
 
@@ -78,7 +78,7 @@ _IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce")
 
 @dataclass(frozen=True)
 class Operation:
-    """What a rank issues to a group, before it does.
+    """An operation is what a rank is about to issue to a group.
 
     Attributes:
         name: what the program called.
@@ -97,17 +97,17 @@ class Operation:
 
     @property
     def is_message(self) -> bool:
-        """Whether it is between two ranks."""
+        """Returns whether it is between two ranks."""
         return self.name in ("send", "recv")
 
     @property
     def in_place(self) -> bool:
-        """Whether the tensors that it writes are those that it reads."""
+        """Returns whether the tensors that it writes are those that it reads."""
         return self.name in _IN_PLACE
 
 
 class PreHookArgs:
-    """What a hook is told before an operation is issued.
+    """The argument of a hook that is called before an operation is issued.
 
     Attributes:
         name: its kind.
@@ -127,7 +127,7 @@ class PreHookArgs:
 
 @dataclass(frozen=True)
 class PostHookArgs:
-    """What a hook is told after an operation was issued.
+    """The argument of a hook that is called after an operation was issued.
 
     Attributes:
         name, async_op, op_id: as before.
@@ -164,7 +164,7 @@ class Estimator(Protocol):
 
 
 class Hooks:
-    """Who is told of what a rank issues to a group, in the order of their coming.
+    """The watchers of what a rank issues to a group, in the order of their coming.
 
     Attributes:
         watchers: by who they are for.

@@ -1,4 +1,4 @@
-"""How a call of a collective reaches the Go core."""
+"""Calls of collectives reach the Go core here."""
 
 from __future__ import annotations
 

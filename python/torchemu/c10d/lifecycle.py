@@ -1,4 +1,4 @@
-"""How a rank comes by its default process group, and how it leaves groups."""
+"""A rank comes by its default process group here, and leaves groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STORE = "the default store"
 
 
 def is_initialized() -> bool:
-    """Whether this rank has a default process group."""
+    """Returns whether this rank has a default process group."""
     return current_default() is not None
 
 

@@ -1,4 +1,4 @@
-"""What ranks have in common that are in a process group, and what each knows of its groups."""
+"""Memberships are what the ranks of a process group have in common. Each rank knows its groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torchemu.runtime.rank_local import RankLocal
 
 @dataclass(frozen=True)
 class Membership:
-    """What the ranks of a process group have in common.
+    """A membership is what the ranks of a process group have in common.
 
     Attributes:
         world: where it is.
@@ -79,7 +79,7 @@ groups: RankLocal[Groups] = RankLocal(Groups)
 
 
 def shared_membership(name: str, members: tuple[int, ...], label: str) -> Membership:
-    """What ranks have in common that make a group of this name; they must agree on its members.
+    """Returns what ranks have in common that make a group of this name; they must agree on its members.
 
     Raises:
         MismatchError: they do not.

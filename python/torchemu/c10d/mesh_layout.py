@@ -1,4 +1,4 @@
-"""How the ranks of a list lie on the axes of a mesh."""
+"""Layouts say how the ranks of a list lie on the axes of a mesh."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Layout:
         return total.reshape(self.shape)
 
     def overlaps(self) -> bool:
-        """Whether different coordinates have the same position."""
+        """Returns whether different coordinates have the same position."""
         offsets = self.offsets()
         return np.unique(offsets).size < offsets.size
 

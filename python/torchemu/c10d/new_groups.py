@@ -93,7 +93,7 @@ def _checked_ranks(whole: Group, ranks: Iterable[int] | None, sort_ranks: bool) 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a program says of a new group; what is None is as in the group that it is made of."""
+    """A program asks this of a new group; what is None is as in the group that it is made of."""
 
     timeout: timedelta | None = None
     backend: str | None = None

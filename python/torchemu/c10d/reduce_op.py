@@ -71,7 +71,7 @@ def _make_nccl_premul_sum(factor: Any) -> ReduceOp:
 
 
 class _Deprecated:
-    """What ReduceOp was before PyTorch 1.0: its kinds, with a warning."""
+    """ReduceOp as it was before PyTorch 1.0: its kinds, with a warning."""
 
     def __getattribute__(self, name: str) -> Any:
         warnings.warn(
@@ -87,7 +87,7 @@ reduce_op = _Deprecated()
 
 
 def supports_complex(reduceOp: RedOpType | ReduceOp) -> bool:  # noqa: N803 (PyTorch's name)
-    """Whether the reduction means something for complex numbers, taken as pairs of real ones."""
+    """Returns whether the reduction means something for complex numbers, taken as pairs of real ones."""
     return reduceOp in (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM, RedOpType.UNUSED)
 
 

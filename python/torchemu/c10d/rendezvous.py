@@ -1,4 +1,4 @@
-"""How ranks find each other: a URL gives each a store, its rank and the world size."""
+"""Ranks find each other by a URL: it gives each a store, its rank and the world size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all stores have in common, and the checks of what they are given."""
+"""Stores have their base here, and the checks of what they are given."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Store:
 
     @property
     def timeout(self) -> timedelta:
-        """How long get, wait and their kin wait for a key."""
+        """Returns how long get, wait and their kin wait for a key."""
         return self._limit if self._limit is not None else DEFAULT_TIMEOUT
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -64,7 +64,7 @@ class Store:
         self.wait(waiting) if timeout is None else self.wait(waiting, timeout)
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all keys are there."""
+        """Returns whether all keys are there."""
         raise self._lacks("check")
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
@@ -109,7 +109,7 @@ class Store:
         raise self._lacks("queue_pop")
 
     def queue_len(self, key: str) -> int:
-        """How many are in a queue."""
+        """Returns how many are in a queue."""
         raise self._lacks("queue_len")
 
     def list_keys(self) -> list[str]:
@@ -121,7 +121,7 @@ class Store:
         raise self._lacks("clone")
 
     def has_extended_api(self) -> bool:
-        """Whether append, multi_get and multi_set work."""
+        """Returns whether append, multi_get and multi_set work."""
         return False
 
     def _lacks(self, method: str) -> NotImplementedError:

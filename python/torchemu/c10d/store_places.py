@@ -27,7 +27,7 @@ class Places:
         self._ports = itertools.cycle(_FREE_PORTS)
 
     def find(self, where: Where) -> Table | None:
-        """What is there; names of the program around a spawn count, where the spawn has none of its own."""
+        """Returns what is there; names of the program around a spawn count, where the spawn has none of its own."""
         found = self._tables.get(where)
         return found if found is not None or self._outer is None else self._outer.find(where)
 
@@ -46,7 +46,7 @@ class Places:
         self._masters[where] = weakref.ref(master)
 
     def is_served(self, where: Where) -> bool:
-        """Whether one who serves what is there still exists."""
+        """Returns whether one who serves what is there still exists."""
         master = self._masters.get(where)
         if master is not None and master() is not None:
             return True
@@ -58,7 +58,7 @@ class Places:
 
 
 def places() -> Places:
-    """Those of the running rank."""
+    """Returns the places of the running rank."""
     return _places_of(runtime.current())
 
 

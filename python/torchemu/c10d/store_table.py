@@ -1,4 +1,4 @@
-"""What the clients of one store share: its keys, its queues, and who waits for which."""
+"""Tables are what the clients of one store share: its keys, its queues, and who waits for which."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Table:
         self._readers[key].call_all()
 
     def has(self, keys: Sequence[str]) -> bool:
-        """Whether each is a key or a queue with something in it."""
+        """Returns whether each is a key or a queue with something in it."""
         return all(self._has(key) for key in keys)
 
     def _has(self, key: str) -> bool:
@@ -61,7 +61,7 @@ class Table:
         return queue.popleft() if queue else None
 
     def length(self, key: str) -> int:
-        """How many are in a queue."""
+        """Returns how many are in a queue."""
         return len(self._queues[key])
 
     def wait_for(self, keys: Sequence[str], deadline: int | None) -> bool:
@@ -75,7 +75,7 @@ class Table:
         return True
 
     def wait_to_pop(self, key: str, deadline: int | None) -> bytes | None:
-        """What another rank pushes; None when the host's clock reaches the deadline before."""
+        """Returns what another rank pushes; None when the host's clock reaches the deadline before."""
         what = f"something to pop from queue {key!r} of {self.name}"
         return self._takers[key].wait(what, left(deadline)).given
 

@@ -68,15 +68,15 @@ class Work:
         self.synchronize()
 
     def is_completed(self) -> bool:
-        """Whether the operation has ended by the present simulated time. Asking in vain takes time, a microsecond at
-        first, in which other ranks run: a program may ask in a loop. After wait() the host waits, and the answer is
-        yes."""
+        """Returns whether the operation has ended by the present simulated time. Asking in vain takes time, a
+        microsecond at first, in which other ranks run: a program may ask in a loop. After wait() the host waits, and
+        the answer is yes."""
         if self._was_waited_for():
             self.exception()
         return self._looks.at(self._event.number)
 
     def is_success(self) -> bool:
-        """Whether the operation has ended, and not with an error. After wait() the host waits for it."""
+        """Returns whether the operation has ended, and not with an error. After wait() the host waits for it."""
         success = self.exception() is None and go.IsDone(self._event.number)
         if success:
             saw(self._event.number)
@@ -93,7 +93,7 @@ class Work:
         return None
 
     def _was_waited_for(self) -> bool:
-        """Whether by wait(), or by that of its future."""
+        """Returns whether by wait(), or by that of its future."""
         return self._waited or (self._future is not None and self._future._waited)
 
     def result(self) -> list[Any]:
@@ -150,7 +150,8 @@ class Work:
         return self.source_rank()
 
     def _get_duration(self) -> float:
-        """How long this rank's device was in the operation, in milliseconds. After wait() the host waits for it.
+        """Returns how long this rank's device was in the operation, in milliseconds. After wait() the host waits for
+        it.
 
         Raises:
             RuntimeError: it has not ended.
@@ -164,7 +165,7 @@ class Work:
 
 
 class IllegalWork(Work):
-    """What a collective returns inside a coalescing manager: nothing has been issued, so nothing can be asked of it."""
+    """A collective returns this inside a coalescing manager: nothing has been issued, so nothing can be asked of it."""
 
     def __init__(self) -> None:
         """Makes the placeholder."""
@@ -179,7 +180,7 @@ _OF_WORK = frozenset(name for name in vars(Work) if callable(vars(Work)[name]) a
 
 
 def _never() -> int:
-    """What never ends."""
+    """Returns a handle of what never ends."""
     text = f"a Work at {runtime.call_site()}, of a class that does not say how to wait for it"
     return go.NewSignal(runtime.current().world.handle, text)
 
