@@ -1,5 +1,0 @@
-"""kernbench.policy.placement.dp: placement within a device."""
-
-from torchemu.frontends.numpy._placement import DPPolicy
-
-__all__ = ["DPPolicy"]
