@@ -13,7 +13,7 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.pto._program import running
 
 _MOST_RANKS = 64
-_CONTEXT = np.dtype(
+CONTEXT = np.dtype(
     [
         ("workSpace", "<u8"),
         ("workSpaceSize", "<u8"),
@@ -24,7 +24,9 @@ _CONTEXT = np.dtype(
         ("windowsOut", "<u8", _MOST_RANKS),
     ]
 )
-CONTEXT_BYTES = _CONTEXT.itemsize
+"""A CommContext."""
+
+CONTEXT_BYTES = CONTEXT.itemsize
 """1056: the size of a CommContext in memory."""
 
 
@@ -71,17 +73,20 @@ class TensorArg:
     Attributes:
         start_offset: elements from the buffer's beginning to the tensor's.
         shapes: the size of each dimension.
-        strides: elements from one to the next, in each dimension.
+        steps: elements from one to the next, in each dimension; None for elements one after another.
     """
 
     buffer: Buffer
     shapes: tuple[int, ...]
     dtype: dtypes.dtype
     start_offset: int = 0
+    steps: tuple[int, ...] | None = None
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Those of elements one after another."""
+        """Elements from one to the next, in each dimension."""
+        if self.steps is not None:
+            return self.steps
         return tuple(math.prod(self.shapes[i + 1 :]) for i in range(len(self.shapes)))
 
     def numel(self) -> int:
@@ -103,7 +108,7 @@ class CommContext:
     """
 
     def __init__(self, addr: int) -> None:
-        raw = np.empty(1, _CONTEXT)
+        raw = np.empty(1, CONTEXT)
         go.PrimRead(running().machine, addr, raw.__array_interface__["data"][0], CONTEXT_BYTES)
         about = raw[0]
         self.rankId, self.rankNum = int(about["rankId"]), int(about["rankNum"])
@@ -114,7 +119,7 @@ class CommContext:
 
 def packed_context(rank: int, windows: Sequence[int], size: int) -> np.ndarray:
     """The bytes of the CommContext of one member of a domain with these windows, of so many bytes each."""
-    raw = np.zeros(1, _CONTEXT)
+    raw = np.zeros(1, CONTEXT)
     raw["rankId"], raw["rankNum"], raw["winSize"] = rank, len(windows), size
     raw["windowsIn"][0, : len(windows)] = raw["windowsOut"][0, : len(windows)] = windows
     return raw.view(np.uint8)

@@ -12,6 +12,7 @@ import greenlet
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.frontends.pto._core import Core
 
 
 class Program(greenlet.greenlet):
@@ -23,15 +24,24 @@ class Program(greenlet.greenlet):
         handle: that of the program.
         lines: the numbers of the lines that the machine knows, which this adds to.
         body: the kernel with its arguments.
+        core: what it has for compiled kernels.
 
     Attributes:
         error: what the kernel raised, once it has ended.
         kernels: what it may submit, by number, while it is an orchestration; else None.
     """
 
-    def __init__(self, name: str, machine: int, handle: int, lines: dict[str, int], body: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        machine: int,
+        handle: int,
+        lines: dict[str, int],
+        body: Callable[[], None],
+        core: Core | None = None,
+    ) -> None:
         super().__init__(self._run)
-        self.name, self.machine, self.handle = name, machine, handle
+        self.name, self.machine, self.handle, self.core = name, machine, handle, core
         self.error: Exception | None = None
         self.kernels: dict[int, Callable[..., None]] | None = None
         self._lines, self._body = lines, body
@@ -55,7 +65,10 @@ class Program(greenlet.greenlet):
 
     def _line(self) -> int:
         """The number of the line in the kernel that called into torchemu."""
-        text = _place(sys._getframe(2))
+        return self.line(_place(sys._getframe(2)))
+
+    def line(self, text: str) -> int:
+        """The number of a line."""
         if text not in self._lines:
             self._lines[text] = go.PrimLine(self.machine, text)
         return self._lines[text]

@@ -10,6 +10,7 @@ from typing import Any
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.numpy import _streams
+from torchemu.frontends.pto._core import Core
 from torchemu.frontends.pto._memory import Buffer, TensorArg
 from torchemu.frontends.pto._program import Program
 from torchemu.frontends.simpler._arguments import ContinuousTensor
@@ -18,6 +19,10 @@ from torchemu.frontends.simpler._kernels import Kernel
 from torchemu.frontends.simpler._memory import ChipMemory, Seat
 from torchemu.language.inside import Inside
 from torchemu.runtime import fabric, waiting
+
+
+_FIRST_DUE = -2
+"""Turns from here on down are instructions', by number."""
 
 
 class Chips:
@@ -49,6 +54,7 @@ class Chips:
         self._lines: dict[str, int] = {}
         self._begin: dict[tuple[int, int], tuple[str, Callable[[], None]]] = {}  # kernels in Python, by job and rank
         self._programs: dict[int, Program] = {}
+        self._cores = {rank: Core(self.machine, rank, self.memory.is_context) for rank in self.ranks}
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -91,7 +97,16 @@ class Chips:
             DeadlockError: nothing can happen. Exception: what a kernel raised.
         """
         turn = go.PrimNext(self.machine)
+        if turn <= _FIRST_DUE:
+            self._compute(_FIRST_DUE - turn)
+            return False
         return self._resume(turn) if turn > 0 else True
+
+    def _compute(self, number: int) -> None:
+        """Makes the result of an instruction of a compiled kernel."""
+        core = next(core for core in self._cores.values() if number in core.due)
+        core.due.pop(number)()
+        go.PrimComputed(self.machine)
 
     def _resume(self, handle: int) -> bool:
         program = self._programs.get(handle)
@@ -108,7 +123,7 @@ class Chips:
     def _begun(self, handle: int) -> Program:
         rank, _, _, job = map(int, go.PrimAbout(handle).split())
         name, body = self._begin.pop((job, rank))
-        return Program(name, self.machine, handle, self._lines, body)
+        return Program(name, self.machine, handle, self._lines, body, self._cores[rank])
 
     def _ended(self, program: Program) -> bool:
         """Notes that a kernel has ended."""
@@ -143,6 +158,8 @@ class Chips:
                 program.throw()
         self._programs.clear()
         self._begin.clear()
+        for core in self._cores.values():
+            core.due.clear()
         try:
             go.PrimSettle(self.machine, failed)
         finally:

@@ -1,4 +1,4 @@
-"""Kernels by the names of their sources: in Python, in a file beside the source, or torchemu's own examples.
+"""Kernels by their sources: compiled, in Python in a file beside the source, or torchemu's own examples by name.
 
 What the compiler gives for a source is a key, and here is what the key opens.
 """
@@ -9,12 +9,15 @@ import importlib.util
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu.bridge.binding import go
+from torchemu.frontends.pto import _compiler
+from torchemu.frontends.pto._compiled import CompiledKernel
 from torchemu.frontends.simpler._arguments import DataType, TaskArgs
 from torchemu.runtime.rank_local import RankLocal
 
@@ -72,31 +75,91 @@ class Place(Protocol):
 # -- keys
 
 
-def compiled(source: str | os.PathLike[str]) -> bytes:
-    """The key of a kernel's source, which need not exist.
+def compiled(source: Path, core: str, include_dirs: Sequence[str | os.PathLike[str]]) -> bytes:
+    """Compiles a kernel, or finds what runs in its place, and says so; returns its key.
 
     Raises:
-        RuntimeError: no kernel is known by its name; the text says which are, and how to write one. Or the file
-            with one in Python has no kernel_entry.
+        RuntimeError: the compiler has found something wrong, or there is none; or there is no such file, and no kernel is
+            known by its name: the text says which are, and how to write one. Or the file with one in Python has no
+            kernel_entry.
     """
-    twin = Path(source).with_suffix(".py").absolute()
+    twin = source.with_suffix(".py").absolute()
+    what = {"source": str(source.absolute()), "core": core}
     if twin.is_file():
         _entry(twin)
+        if source.is_file():
+            _say(f"{source.name} was not compiled: {twin.name} beside it runs instead")
+    elif source.is_file() and _compiler.available():
+        what["library"] = str(_compiler.compiled_kernel(source.absolute(), core, include_dirs))
     else:
-        _example(Path(source).stem, twin)
-    return _KEY + os.fsencode(twin)
+        _say(f"{_uncompiled(source)}; torchemu's own {_stand_in(source, twin)} runs instead")
+    return _KEY + json.dumps(what).encode()
 
 
-def compiled_orchestration(source: str | os.PathLike[str]) -> bytes:
-    """The key of an orchestration's source, which need not exist."""
-    return _ORCHESTRATION + os.fsencode(Path(source).with_suffix(".py").absolute())
+def _stand_in(source: Path, twin: Path) -> str:
+    """The name of the example that runs in place of a source."""
+    try:
+        return _example(source.stem, twin).example.removeprefix("allreduce_")
+    except RuntimeError as error:
+        raise RuntimeError(f"{_uncompiled(source)}, and {error}") from None
 
 
-def orchestration_of(binary: bytes) -> Path | None:
-    """Where the orchestration that a key is for would be in Python; None where it is no such key."""
+def _uncompiled(source: Path) -> str:
+    return f"{source.name} was not compiled ({_compiler.MISSING if source.is_file() else f'there is no {source}'})"
+
+
+_said: RankLocal[set[str]] = RankLocal(set)
+
+
+def _say(text: str) -> None:
+    """Tells the user once what runs in place of a source."""
+    if text not in _said.get():
+        _said.get().add(text)
+        print(f"torchemu: {text}", file=sys.stderr)
+
+
+@dataclass(frozen=True)
+class OrchestrationSource:
+    """What there is of an orchestration.
+
+    Attributes:
+        file: in C++, which need not exist.
+        library: what it has been compiled to; None where it has not.
+    """
+
+    file: Path
+    library: Path | None
+
+    @property
+    def twin(self) -> Path:
+        """Where it would be in Python."""
+        return self.file.with_suffix(".py")
+
+
+def compiled_orchestration(source: Path, include_dirs: Sequence[str | os.PathLike[str]]) -> bytes:
+    """Compiles an orchestration, where there is its file and no other in Python, and returns its key.
+
+    Raises:
+        RuntimeError: the compiler has found something wrong.
+    """
+    file = source.absolute()
+    what = {"source": str(file)}
+    if file.with_suffix(".py").is_file():
+        if file.is_file():
+            _say(f"{file.name} was not compiled: {file.stem}.py beside it runs instead")
+    elif file.is_file() and _compiler.available():
+        what["library"] = str(_compiler.compiled_orchestration(file, include_dirs))
+    else:
+        _say(f"{_uncompiled(source)}; its arguments are passed on to its only kernel")
+    return _ORCHESTRATION + json.dumps(what).encode()
+
+
+def orchestration_of(binary: bytes) -> OrchestrationSource | None:
+    """The orchestration that a key is for; None where it is no such key."""
     if not binary.startswith(_ORCHESTRATION):
         return None
-    return Path(os.fsdecode(binary.removeprefix(_ORCHESTRATION)))
+    what = json.loads(binary.removeprefix(_ORCHESTRATION))
+    return OrchestrationSource(Path(what["source"]), Path(what["library"]) if "library" in what else None)
 
 
 def kernel_of(binary: bytes) -> Kernel:
@@ -104,13 +167,18 @@ def kernel_of(binary: bytes) -> Kernel:
 
     Raises:
         ValueError: it is not a key of compiled.
+        RuntimeError: the source has no kernel_entry.
     """
     if not binary.startswith(_KEY):
         raise ValueError("a kernel's binary has to be what KernelCompiler.compile_incore returned")
-    twin = Path(os.fsdecode(binary.removeprefix(_KEY)))
+    what = json.loads(binary.removeprefix(_KEY))
+    source = Path(what["source"])
+    if "library" in what:
+        return PythonKernel(source.stem, CompiledKernel(Path(what["library"]), what["core"], str(source)))
+    twin = source.with_suffix(".py")
     if twin.is_file():
         return PythonKernel(twin.stem, _entry(twin))
-    return _example(twin.stem, twin)
+    return _example(source.stem, twin)
 
 
 _functions: RankLocal[dict[tuple[Path, str], Callable[..., None]]] = RankLocal(dict)
@@ -157,7 +225,7 @@ def _example(stem: str, twin: Path) -> ExampleKernel:
 
 @dataclass(frozen=True)
 class PythonKernel:
-    """A function that is called with the arguments of one chip."""
+    """A function, perhaps a compiled one, that is called with the arguments of one chip."""
 
     name: str
     entry: Callable[..., None]

@@ -159,6 +159,10 @@ class ChipMemory:
             raise ValueError(f"device_ctx {context:#x} is that of no domain that is allocated")
         return self._seats[context]
 
+    def is_context(self, address: int) -> bool:
+        """Whether the CommContext of a domain is at an address."""
+        return address in self._seats
+
     # -- tensors
 
     def address(self, rank: int, tensor: ContinuousTensor) -> int:

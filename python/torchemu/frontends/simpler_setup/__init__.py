@@ -1,1 +1,1 @@
-"""Stands in for ``simpler_setup``, which compiles kernels: here it finds them by the names of their sources."""
+"""Stands in for ``simpler_setup``, which compiles kernels, with the machine's g++ and torchemu's headers."""

@@ -1,4 +1,4 @@
-"""simpler_setup.kernel_compiler: makes keys for kernels of sources, which need not exist."""
+"""simpler_setup.kernel_compiler: compiles kernels and orchestrations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from torchemu.frontends.pto._compiler import HEADERS
 from torchemu.frontends.simpler import _kernels
 from torchemu.frontends.simpler.worker import PLATFORMS, RUNTIMES
 
@@ -13,7 +14,7 @@ _CORE_TYPES = ("aic", "aiv")
 
 
 class KernelCompiler:
-    """What takes the place of the compiler.
+    """The machine's g++, with torchemu's headers under the names of pto-isa's.
 
     Attributes:
         project_root: a folder, for programs that put include paths together from it.
@@ -29,13 +30,13 @@ class KernelCompiler:
         self.project_root = Path(__file__).parent
 
     def get_orchestration_include_dirs(self, runtime_name: str) -> list[str]:
-        """The folders where orchestrations for a runtime look for headers: none.
+        """The folders where orchestrations for a runtime look for headers.
 
         Raises:
             ValueError: there is no such runtime.
         """
         _check_runtime(runtime_name)
-        return []
+        return [str(HEADERS)]
 
     def compile_incore(
         self,
@@ -44,15 +45,18 @@ class KernelCompiler:
         pto_isa_root: str | None = None,
         extra_include_dirs: Sequence[str] | None = None,
     ) -> bytes:
-        """A key for the kernel that the source's base name selects, for CoreCallable.build.
+        """Compiles a kernel; returns a key for it, for CoreCallable.build.
+
+        Where there is no g++, or no such file, what runs is the file in Python beside it, or a kernel of torchemu's that
+        the base name selects. A line on stderr says so.
 
         Raises:
-            RuntimeError: none is known by that name. The text lists those that are, and says how to write one.
+            RuntimeError: the compiler has found something wrong, and the text is what it says; or nothing can run.
             ValueError: there is no such type of core.
         """
         if core_type not in _CORE_TYPES:
             raise ValueError(f"core_type {core_type!r}: want one of {', '.join(_CORE_TYPES)}")
-        return _kernels.compiled(source_path)
+        return _kernels.compiled(Path(source_path), core_type, list(extra_include_dirs or ()))
 
     def compile_orchestration(
         self,
@@ -60,14 +64,15 @@ class KernelCompiler:
         source_path: str | os.PathLike[str],
         extra_include_dirs: Sequence[str] | None = None,
     ) -> bytes:
-        """A key for an orchestration, for ChipCallable.build. Without a file in Python beside the source it passes its
-        arguments on to its kernel.
+        """Compiles an orchestration; returns a key for it, for ChipCallable.build. Where it cannot be compiled, and is
+        not in Python beside the source, it passes its arguments on to its kernel.
 
         Raises:
+            RuntimeError: the compiler has found something wrong.
             ValueError: there is no such runtime.
         """
         _check_runtime(runtime_name)
-        return _kernels.compiled_orchestration(source_path)
+        return _kernels.compiled_orchestration(Path(source_path), list(extra_include_dirs or ()))
 
 
 def _check_runtime(name: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from torchemu.frontends.pto._compiler import HEADERS
 
 
 def ensure_pto_isa_root(
     verbose: bool = False, commit: str | None = None, clone_protocol: str = "ssh", update_if_exists: bool = False
 ) -> str:
-    """A folder without headers: none are needed, and nothing is fetched."""
-    return str(Path(__file__).parent)
+    """The folder with torchemu's headers in include/pto; nothing is fetched."""
+    return str(HEADERS.parent)

@@ -1,0 +1,12 @@
+// Reduce-scatter: each chip stages its chunks in its window, all meet, and each sums one chunk: its own part first, then
+// the others' ascending.
+#include "domain.hpp"
+
+extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {
+    domain::Arguments a(args);
+    domain::copy(a.scratch, a.input, a.input_count);
+    pipe_barrier(PIPE_ALL);
+    a.meet(reinterpret_cast<__gm__ int32_t *>(a.scratch + a.input_count));
+    domain::reduce(a, a.output, a.scratch + a.me * a.output_count, a.output_count);
+    pipe_barrier(PIPE_ALL);
+}

@@ -1,0 +1,61 @@
+package pybind
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/pybind/internal/host"
+)
+
+// PrimScalarLoad is prim.Context.ScalarLoad.
+func PrimScalarLoad(program int64, line int, from int64, bytes int, fresh bool) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error { p.ScalarLoad(prim.Addr(from), bytes, fresh); return nil })
+}
+
+// PrimScalarStore is prim.Context.ScalarStore.
+func PrimScalarStore(program int64, line int, to int64, bytes int) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error { p.ScalarStore(prim.Addr(to), bytes); return nil })
+}
+
+// PrimScalarStored is prim.Context.ScalarStored.
+func PrimScalarStored(program int64, line int, to int64, bytes int) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error { p.ScalarStored(prim.Addr(to), bytes); return nil })
+}
+
+// PrimInProcess says where the window's memory is that an address is in: "address start bytes", with the machine's
+// address of its beginning, where that is in the process, and its size.
+func PrimInProcess(machine, address int64) (text string, err error) {
+	defer host.Guard(&err)
+	m, err := host.MachineOf(machine)
+	if err != nil {
+		return "", err
+	}
+	b, err := m.Live(prim.Addr(address))
+	if err != nil {
+		return "", err
+	}
+	return described(b), nil
+}
+
+// PrimHolding is PrimInProcess for a place in the process: the memory that it is in, of the given rank if it has it; "" if
+// it is in none.
+func PrimHolding(machine, place int64, rank int) (text string, err error) {
+	defer host.Guard(&err)
+	m, err := host.MachineOf(machine)
+	if err != nil {
+		return "", err
+	}
+	b := m.Holding(func(data []byte) bool { return uint64(place)-uint64(startOf(data)) < uint64(len(data)) }, rank)
+	if b.Data == nil {
+		return "", nil
+	}
+	return described(b), nil
+}
+
+func described(b prim.Bytes) string {
+	return fmt.Sprintf("%d %d %d", uint64(b.Addr), startOf(b.Data), len(b.Data))
+}
+
+// startOf is where bytes are in the process.
+func startOf(data []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(data))) }

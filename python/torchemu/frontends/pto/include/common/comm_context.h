@@ -1,0 +1,3 @@
+#pragma once
+
+#include "platform_comm/comm_context.h"

@@ -1,0 +1,3 @@
+#pragma once
+
+#include "pto_orchestration_api.h"
