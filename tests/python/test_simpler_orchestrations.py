@@ -136,7 +136,7 @@ def test_what_cannot_be_registered(tmp_path: Path, open_world: OpenWorld) -> Non
     open_world()
     with working(1) as worker:
         with pytest.raises(
-            ValueError, match=r"entry: 2 kernels, and what .* is not known here; write entry\(args\) in"
+            ValueError, match=r"entry: 2 kernels, and the source that .* was not compiled; write entry\(args\) in"
         ):
             worker.register(orchestrated(tmp_path, None, {0: ADD, 1: MULTIPLY}))
         with pytest.raises(RuntimeError, match=r"orch\.py has no function other\(args\), which would be the orchestr"):

@@ -9,20 +9,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from torchemu import dtypes
 from torchemu.bridge.binding import go
 from torchemu.frontends.pto import _tile_operations
 from torchemu.frontends.pto._core import Core, Region
+from torchemu.frontends.pto._elements import dtype_of
 from torchemu.frontends.pto._faults import FAULTS, described
 from torchemu.frontends.pto._lines import Lines
 from torchemu.frontends.pto._memory import Buffer, TensorArg
-from torchemu.frontends.pto._elements import dtype_of
 from torchemu.frontends.pto._operands import TensorOperand, TileOperand
 from torchemu.frontends.pto._orchestration import rt_submit_aiv_task
 from torchemu.frontends.pto._program import Program
 
 _WORD_BYTES = 4
 _PS_PER_TICK = 20_000
+_RANK_SHIFT = 44
+"""Where an address of the machine has its rank, from 1 on."""
+
 _ALL, _SCALAR = 6, 0
+_LOAD, _STORE, _OWN_EVENT = 1, 4, 7
 _PIPES = {_SCALAR: 0, 1: 2, 2: 3, 3: 2, 4: 1, 5: 4, 10: 4}
 """The core's pipes, by the numbers of pipe_t: S, V, M, MTE1, MTE2, MTE3 and FIX."""
 
@@ -88,7 +93,8 @@ class Calls:
     def call(self, operation: bytes, words: Any, count: int, file: bytes, line: int) -> int:
         """Does an operation; returns whether the function is to be left, because of what was raised."""
         try:
-            self._at = f"{os.path.basename(file.decode())}:{line}" if file else ""
+            if file:
+                self._at = f"{os.path.basename(file.decode())}:{line}"
             self._do(operation.decode(), Words(words, count))
         except BaseException as error:
             self._error = error
@@ -197,22 +203,31 @@ class Calls:
             else:
                 self.operate(go.PrimStore, at, source, p.nbytes)
 
-    def _put(self, words: Words) -> None:
+    def _transfer(self, words: Words) -> None:
+        """TPUT or TGET: through a tile, piece by piece, on the pipes that load and store."""
         to, source = TensorOperand(iter(words)), TensorOperand(iter(words))
-        adds = bool(words.integer())
+        tile, adds = self.tile(words), bool(words.integer())
         for p in to.pieces_with(source):
-            at, what = self.address(to.address + p.near), self.address(source.address + p.far)
-            if adds:
-                self.operate(go.PrimPutReduce, "sum", to.dtype.name, at, what, p.nbytes)
-            else:
-                self.operate(go.PrimPut, at, what, p.nbytes, True, 0, _WORD_BYTES, 0, 0)
+            for lo in range(0, p.nbytes, tile.nbytes):
+                n = min(tile.nbytes, p.nbytes - lo)
+                places = to.address + p.near + lo, source.address + p.far + lo
+                self._through(tile, *places, n, to.dtype if adds else None)
 
-    def _get(self, words: Words) -> None:
-        to, source = TensorOperand(iter(words)), TensorOperand(iter(words))
-        for p in to.pieces_with(source):
-            self.operate(
-                go.PrimGet, self.address(to.address + p.near), self.address(source.address + p.far), p.nbytes, True
-            )
+    def _through(self, tile: TileOperand, to: int, source: int, nbytes: int, added: dtypes.dtype | None) -> None:
+        """Brings bytes into a tile, and from there to where they go, or are added."""
+        at, middle = self.address(to), self.tile_at(tile)
+        self.operate(go.PrimLoad, middle, self.address(source), nbytes)
+        self._between(_LOAD, _STORE)
+        if added is not None:
+            self.operate(go.PrimStoreReduce, "sum", added.name, at, middle, nbytes)
+        else:
+            self.operate(go.PrimStore, at, middle, nbytes)
+        self._between(_STORE, _LOAD)
+
+    def _between(self, first: int, then: int) -> None:
+        """Lets a pipe wait for another, as transfers do within themselves."""
+        for waits in (False, True):
+            self.operate(go.PrimFlag, waits, first, then, _OWN_EVENT)
 
     def _copy(self, words: Words) -> None:
         to, source = TensorOperand(iter(words)), TensorOperand(iter(words))
@@ -237,7 +252,11 @@ class Calls:
     def _notify(self, words: Words) -> None:
         signals, value, op = TensorOperand(iter(words)), words.integer(), words.integer()
         for word in signals.words():
-            self.operate(go.PrimSignal, self.address(word), _WORD_BYTES, op, value)
+            address = self.address(word)
+            if (address >> _RANK_SHIFT) - 1 == self.core.rank:  # what the chip does to its own word it knows to be done
+                self.operate(go.PrimAtomic, ("add", "exchange")[op], address, _WORD_BYTES, 0, value)
+            else:
+                self.operate(go.PrimSignal, address, _WORD_BYTES, op, value)
 
     def _wait(self, words: Words) -> None:
         signals, value, cmp = TensorOperand(iter(words)), words.integer(), words.integer()
@@ -330,8 +349,8 @@ _OPERATIONS: dict[str, Callable[[Calls, Words], None]] = {
     "TASSIGN": Calls._assign,
     "TLOAD": Calls._load,
     "TSTORE": Calls._store,
-    "TPUT": Calls._put,
-    "TGET": Calls._get,
+    "TPUT": Calls._transfer,
+    "TGET": Calls._transfer,
     "TPUT_ASYNC": Calls._copy,
     "TGET_ASYNC": Calls._copy,
     "AsyncEvent::Wait": Calls._wait_event,

@@ -31,7 +31,9 @@ _TENSOR = np.dtype(
         ("strides", "<u4", 5),
     ]
 )
-_GIVEN = np.dtype([("data", "<u8"), ("shapes", "<u4", 5), ("ndims", "<u4"), ("dtype", "<u4"), ("padding", "<u4")])
+_GIVEN = np.dtype(
+    [("data", "<u8"), ("shapes", "<u4", 5), ("ndims", "<u4"), ("dtype", "<u4"), ("padding", "<u4"), ("tensor", _TENSOR)]
+)
 _FIRST_ADDRESS = 1 << 44
 """Scalars below are no addresses of a machine."""
 
@@ -131,12 +133,12 @@ def _arguments(args: Sequence[TensorArg | int], core: Core) -> np.ndarray:
 
 def _tensor(arg: TensorArg, core: Core) -> np.ndarray:
     """A Tensor whose address is one of the process."""
-    record = tensor_record(arg)
+    record = _tensor_record(arg)
     record["addr"] = _in_process(arg.buffer.addr, core) if arg.buffer.addr else 0
     return record
 
 
-def tensor_record(arg: TensorArg) -> np.ndarray:
+def _tensor_record(arg: TensorArg) -> np.ndarray:
     """A Tensor as C++ knows it, with the machine's address."""
     record = np.zeros(1, _TENSOR)
     n = len(arg.shapes)
@@ -228,8 +230,6 @@ def _task_arguments(args: Sequence[Any]) -> np.ndarray:
     for record, arg in zip(records, tensors, strict=True):
         n = len(arg.shapes)
         record["data"], record["ndims"], record["dtype"] = arg.buffer.addr, n, number_of(arg.dtype)
-        record["shapes"][:n] = arg.shapes
+        record["shapes"][:n], record["tensor"] = arg.shapes, _tensor_record(arg)[0]
     memory[behind : behind + 8 * len(scalars)].view(np.uint64)[:] = scalars
     return memory
-
-

@@ -18,7 +18,17 @@ _RUNTIME = HEADERS / "torchemu" / "runtime.cpp"
 MISSING = "no g++: the Debian package g++ has it"
 """Why a kernel cannot be compiled."""
 
-_COMMON = ("-std=gnu++20", "-O1", "-g", "-fPIC", "-w", "-fno-builtin", "-ffp-contract=off", "-D__gm__=", "-D__aicore__=")
+_COMMON = (
+    "-std=gnu++20",
+    "-O1",
+    "-g",
+    "-fPIC",
+    "-w",
+    "-fno-builtin",
+    "-ffp-contract=off",
+    "-D__gm__=",
+    "-D__aicore__=",
+)
 _WATCHED = (
     "-fsanitize=thread",
     "--param=tsan-instrument-func-entry-exit=0",
@@ -30,7 +40,15 @@ _WATCHED = (
 """Makes the compiler call torchemu's runtime at each access to memory, block of code and undefined operation."""
 
 _OF_CORES = {"aiv": ("-D__DAV_VEC__",), "aic": ("-D__DAV_CUBE__",)}
-_OWN = ("-std=gnu++20", "-O1", "-g", "-fPIC", "-fno-builtin", "-fno-stack-protector", "-fno-tree-loop-distribute-patterns")
+_OWN = (
+    "-std=gnu++20",
+    "-O1",
+    "-g",
+    "-fPIC",
+    "-fno-builtin",
+    "-fno-stack-protector",
+    "-fno-tree-loop-distribute-patterns",
+)
 _LINKED = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-lm")
 
 

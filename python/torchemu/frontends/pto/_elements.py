@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def _away(values: np.ndarray) -> np.ndarray:
     return np.copysign(np.floor(np.abs(values) + 0.5), values)
 
 
-_ROUNDINGS = {
+_ROUNDINGS: dict[RoundMode, Callable[[np.ndarray], np.ndarray]] = {
     RoundMode.CAST_ROUND: _away,
     RoundMode.CAST_FLOOR: np.floor,
     RoundMode.CAST_CEIL: np.ceil,

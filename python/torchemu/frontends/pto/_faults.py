@@ -10,7 +10,7 @@ from torchemu.frontends.pto._lines import Lines
 
 _TEXTS = {
     "no end": "the kernel does not come to an end: 2147483648 blocks of code since its last operation",
-    "too deep": "the kernel's calls need more than 2 MiB of stack: a recursion does not end, or local variables are large",
+    "too deep": "the kernel needs more than 2 MiB of stack: a recursion does not end, or local variables are large",
     "abort": "the kernel called abort()",
     "exit": "the kernel called exit()",
     "stack": "the kernel has overwritten its stack",
@@ -27,17 +27,25 @@ _TEXTS = {
 FAULTS = frozenset((*_TEXTS, "signal", "exception"))
 """The calls that say that a kernel has to be left."""
 
-_IN_CODE = ("no end", "too deep", "abort", "exit", "stack")
+_IN_CODE = ("no end", "too deep", "abort", "exit", "stack", "signal", "exception")
+"""The calls whose first word is a place in the library's code, or negative."""
 
 
 def described(fault: str, words: Any, at: str, lines: Lines) -> str:
     """The line and what is wrong there."""
     numbers = list(words)
-    if fault == "signal":
-        return f"the kernel was ended by {signal.Signals(numbers[0]).name}, after its operation at the last known line"
-    if fault == "exception":
-        what = ctypes.string_at(numbers[0]).decode(errors="replace") if numbers[0] else "something that is no std::exception"
-        return f"the kernel threw an exception: {what}"
-    if fault in _IN_CODE:
+    if fault in _IN_CODE and numbers[0] >= 0:
         at = lines.at(numbers[0])
-    return f"{at}: {_TEXTS[fault].format(*numbers)}" if at else _TEXTS[fault].format(*numbers)
+    elif fault in _IN_CODE and at:
+        at = f"{at} or later"
+    text = _text(fault, numbers)
+    return f"{at}: {text}" if at else text
+
+
+def _text(fault: str, numbers: list[int]) -> str:
+    if fault == "signal":
+        return f"the kernel was ended by {signal.Signals(numbers[1]).name}"
+    if fault == "exception":
+        what = ctypes.string_at(numbers[1]).decode(errors="replace") if numbers[1] else "no std::exception"
+        return f"the kernel threw an exception: {what}"
+    return _TEXTS[fault].format(*numbers)

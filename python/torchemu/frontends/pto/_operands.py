@@ -62,13 +62,13 @@ class TileOperand:
 
     def _placed(self, offset: int, core: str) -> int:
         if offset == -1:
-            raise RuntimeError("the tile has no place in scratch memory yet: TASSIGN(tile, offset) gives it one")
+            raise ValueError("the tile has no place in scratch memory yet: TASSIGN(tile, offset) gives it one")
         if self.location not in _SPACES[core]:
-            raise RuntimeError(f"a tile of type {self.location} in a kernel for {core}, which has {[*_SPACES[core]]}")
+            raise ValueError(f"a tile of type {self.location} in a kernel for {core}, which has {[*_SPACES[core]]}")
         base, size = _SPACES[core][self.location]
         if offset < 0 or offset + self.nbytes > size:
             raise ValueError(
-                f"a {self.location} tile of {self.nbytes} bytes at {offset:#x}: there are {size:#x} bytes of that memory"
+                f"a {self.location} tile of {self.nbytes} bytes at {offset:#x}: that memory has {size:#x} bytes"
             )
         return base + offset
 
@@ -183,13 +183,11 @@ def _pieces_in(
     shape: tuple[int, ...], strides: tuple[int, ...], stacks_columns: bool, pitch: tuple[int, int], itemsize: int
 ) -> list[Piece]:
     places = _places(shape, strides)
-    if stacks_columns:
-        far = places.transpose(3, 0, 1, 2, 4).reshape(shape[3], -1)
-    else:
-        far = places.reshape(-1, shape[4])
+    far = places.transpose(3, 0, 1, 2, 4).reshape(shape[3], -1) if stacks_columns else places.reshape(-1, shape[4])
     near = np.add.outer(np.arange(far.shape[0]) * pitch[0], np.arange(far.shape[1]) * pitch[1])
-    order = "C" if pitch[1] == 1 else "F"
-    return _together(near.ravel(order), far.ravel(order), itemsize)
+    if pitch[1] != 1:
+        near, far = near.T, far.T
+    return _together(near.ravel(), far.ravel(), itemsize)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -75,7 +75,13 @@ def issue(name: str, words: Words, calls: Calls) -> None:
 
 
 def _compute(
-    calls: Calls, name: str, to: TileOperand, sources: list[TileOperand], function: Function, unit: str = "", ops: int = 0
+    calls: Calls,
+    name: str,
+    to: TileOperand,
+    sources: list[TileOperand],
+    function: Function,
+    unit: str = "",
+    ops: int = 0,
 ) -> None:
     """Issues an instruction that makes a tile of others."""
     if not to.count:

@@ -20,7 +20,6 @@ from torchemu.frontends.simpler._memory import ChipMemory, Seat
 from torchemu.language.inside import Inside
 from torchemu.runtime import fabric, waiting
 
-
 _FIRST_DUE = -2
 """Turns from here on down are instructions', by number."""
 

@@ -79,8 +79,8 @@ def compiled(source: Path, core: str, include_dirs: Sequence[str | os.PathLike[s
     """Compiles a kernel, or finds what runs in its place, and says so; returns its key.
 
     Raises:
-        RuntimeError: the compiler has found something wrong, or there is none; or there is no such file, and no kernel is
-            known by its name: the text says which are, and how to write one. Or the file with one in Python has no
+        RuntimeError: the compiler has found something wrong, or there is none; or there is no such file, and no kernel
+            is known by its name: the text says which are, and how to write one. Or the file with one in Python has no
             kernel_entry.
     """
     twin = source.with_suffix(".py").absolute()
@@ -88,11 +88,11 @@ def compiled(source: Path, core: str, include_dirs: Sequence[str | os.PathLike[s
     if twin.is_file():
         _entry(twin)
         if source.is_file():
-            _say(f"{source.name} was not compiled: {twin.name} beside it runs instead")
+            say(f"{source.name} was not compiled: {twin.name} beside it runs instead")
     elif source.is_file() and _compiler.available():
         what["library"] = str(_compiler.compiled_kernel(source.absolute(), core, include_dirs))
     else:
-        _say(f"{_uncompiled(source)}; torchemu's own {_stand_in(source, twin)} runs instead")
+        say(f"{uncompiled(source)}; torchemu's own {_stand_in(source, twin)} runs instead")
     return _KEY + json.dumps(what).encode()
 
 
@@ -101,17 +101,18 @@ def _stand_in(source: Path, twin: Path) -> str:
     try:
         return _example(source.stem, twin).example.removeprefix("allreduce_")
     except RuntimeError as error:
-        raise RuntimeError(f"{_uncompiled(source)}, and {error}") from None
+        raise RuntimeError(f"{uncompiled(source)}, and {error}" if source.is_file() else str(error)) from None
 
 
-def _uncompiled(source: Path) -> str:
+def uncompiled(source: Path) -> str:
+    """Says that a source was not compiled, and why."""
     return f"{source.name} was not compiled ({_compiler.MISSING if source.is_file() else f'there is no {source}'})"
 
 
 _said: RankLocal[set[str]] = RankLocal(set)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     """Tells the user once what runs in place of a source."""
     if text not in _said.get():
         _said.get().add(text)
@@ -146,11 +147,9 @@ def compiled_orchestration(source: Path, include_dirs: Sequence[str | os.PathLik
     what = {"source": str(file)}
     if file.with_suffix(".py").is_file():
         if file.is_file():
-            _say(f"{file.name} was not compiled: {file.stem}.py beside it runs instead")
+            say(f"{file.name} was not compiled: {file.stem}.py beside it runs instead")
     elif file.is_file() and _compiler.available():
         what["library"] = str(_compiler.compiled_orchestration(file, include_dirs))
-    else:
-        _say(f"{_uncompiled(source)}; its arguments are passed on to its only kernel")
     return _ORCHESTRATION + json.dumps(what).encode()
 
 

@@ -54,9 +54,12 @@ def kernel_of(chip: ChipCallable) -> Kernel:
     only = next(iter(kernels.values())) if len(kernels) == 1 else None
     entry = None if source is None else _entry(chip, source, only)
     if entry is not None:
-        return Orchestrated(only.name if only else chip.func_name, entry, _entries(chip, kernels))
+        compiled = only is not None and isinstance(entry, CompiledOrchestration)
+        return Orchestrated(only.name if only and compiled else chip.func_name, entry, _entries(chip, kernels))
     if only is None:
         raise ValueError(_unknown(chip, source.twin if source else None))
+    if source is not None and source.library is None:
+        _kernels.say(f"{_kernels.uncompiled(source.file)}; its arguments are passed on to its only kernel")
     return only
 
 
@@ -83,6 +86,7 @@ def _entries(chip: ChipCallable, kernels: Mapping[int, Kernel]) -> dict[int, Cal
 def _unknown(chip: ChipCallable, twin: Path | None) -> str:
     where = "in a file beside its source" if twin is None else f"in {twin}"
     return (
-        f"{chip.func_name}: {len(chip.children)} kernels, and its source, which says what to do with them, was not "
-        f"compiled; write {chip.func_name}(args) in Python, {where}, with rt_submit_aiv_task(func_id, args) of torchemu.pto"
+        f"{chip.func_name}: {len(chip.children)} kernels, and the source that says what to do with them was not "
+        f"compiled; write {chip.func_name}(args) in Python, {where}, with rt_submit_aiv_task(func_id, args) of "
+        "torchemu.pto"
     )

@@ -47,8 +47,8 @@ class KernelCompiler:
     ) -> bytes:
         """Compiles a kernel; returns a key for it, for CoreCallable.build.
 
-        Where there is no g++, or no such file, what runs is the file in Python beside it, or a kernel of torchemu's that
-        the base name selects. A line on stderr says so.
+        Where there is no g++, or no such file, what runs is the file in Python beside it, or a kernel of torchemu's
+        that the base name selects. A line on stderr says so.
 
         Raises:
             RuntimeError: the compiler has found something wrong, and the text is what it says; or nothing can run.

@@ -1,5 +1,6 @@
 // All-reduce on two rings: the first halves of the chunks go round to the right, the second halves to the left. Chips
-// push: what a neighbour has is added to where it is. All meet before each step, and once more at the end.
+// push: what a neighbour has is added to where it is. All meet before each step, and once more at the end, when what they
+// have pushed has landed.
 #include "domain.hpp"
 
 namespace {
@@ -35,11 +36,13 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {
         a.meet(row);
         for (const Ring &ring : rings) push<pto::AtomicType::AtomicAdd>(a, ring, a.me - ring.direction * step, half);
         pipe_barrier(PIPE_ALL);
+        dsb(DSB_DDR);
     }
     for (int step = 1; step < a.n; ++step, row += domain::kMaxRanks) {
         a.meet(row);
         for (const Ring &ring : rings) push<pto::AtomicType::AtomicNone>(a, ring, a.me - ring.direction * (step - 1), half);
         pipe_barrier(PIPE_ALL);
+        dsb(DSB_DDR);
     }
     a.meet(row);
     for (int c = 0; c < a.n; ++c) {

@@ -10,7 +10,7 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {
     domain::copy(a.scratch, a.input, a.input_count);
     pipe_barrier(PIPE_ALL);
     for (int step = 1; step < a.n; ++step) {
-        __gm__ float *part = a.scratch + (a.me - step + a.n) % a.n * chunk;
+        __gm__ float *part = a.scratch + (a.me - step - 1 + 2 * a.n) % a.n * chunk;
         a.meet(signals + (step - 1) * domain::kMaxRanks);
         domain::Tile sum(chunk);
         TASSIGN(sum, 0x0);
@@ -25,7 +25,7 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t *args) {
         pipe_barrier(PIPE_ALL);
     }
     for (int step = 1; step < a.n; ++step) {
-        __gm__ float *part = a.scratch + (a.me - step + 1 + a.n) % a.n * chunk;
+        __gm__ float *part = a.scratch + (a.me - step + a.n) % a.n * chunk;
         a.meet(signals + (a.n - 1 + step - 1) * domain::kMaxRanks);
         domain::copy(part, a.at(part, left), chunk);
         pipe_barrier(PIPE_ALL);

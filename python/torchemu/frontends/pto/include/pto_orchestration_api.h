@@ -10,18 +10,28 @@
 #include "tensor.h"
 #include "torchemu/host.h"
 
+#ifndef PTO_DEVICE_FUNC
+#define PTO_DEVICE_FUNC
+#endif
+
 struct PTO2OrchestrationConfig {
     int expected_arg_count = 0;
 };
 
+// A tensor argument, under the names of all versions of the interface.
 struct ContinuousTensor {
     uint64_t data = 0;
     uint32_t shapes[RUNTIME_MAX_TENSOR_DIMS] = {0};
     uint32_t ndims = 0;
     DataType dtype = DataType::FLOAT32;
+    Tensor tensor;
+
+    const Tensor &ref() const { return tensor; }
+    operator const Tensor &() const { return tensor; }
+    uint64_t nbytes() const { return tensor.buffer.size; }
 };
 
-static_assert(sizeof(ContinuousTensor) == 40);
+static_assert(sizeof(ContinuousTensor) == 112);
 
 // What a chip's task was called with.
 class ChipStorageTaskArgs {
@@ -30,9 +40,12 @@ class ChipStorageTaskArgs {
         if (i < 0 || i >= tensor_count_) torchemu::Operands().number(i).number(tensor_count_).call("no tensor", "", 0);
         return tensors_[i];
     }
-    uint64_t scalar(int i) const {
+    template <typename T = uint64_t>
+    T scalar(int i) const {
         if (i < 0 || i >= scalar_count_) torchemu::Operands().number(i).number(scalar_count_).call("no scalar", "", 0);
-        return scalars_[i];
+        T value;
+        std::memcpy(&value, &scalars_[i], sizeof value);
+        return value;
     }
     int32_t tensor_count() const { return tensor_count_; }
     int32_t scalar_count() const { return scalar_count_; }
@@ -46,7 +59,7 @@ class ChipStorageTaskArgs {
 using L2TaskArgs = ChipStorageTaskArgs;
 
 inline Tensor from_tensor_arg(const ContinuousTensor &t, bool = false, int32_t = 0) {
-    return make_tensor_external(reinterpret_cast<void *>(t.data), t.shapes, t.ndims, t.dtype);
+    return t.tensor;
 }
 
 inline const Tensor &from_tensor_arg(const Tensor &t, bool = false, int32_t = 0) { return t; }
@@ -84,28 +97,35 @@ constexpr int MAX_SCALAR_ARGS = 128;
 // What a kernel is to be called with: tensors, then scalars.
 class Arg {
   public:
-    void add_input(const Tensor &t, TORCHEMU_CALLER) { add(t, file, line); }
-    void add_output(const Tensor &t, TORCHEMU_CALLER) { add(t, file, line); }
-    void add_inout(const Tensor &t, TORCHEMU_CALLER) { add(t, file, line); }
-    void add_no_dep(const Tensor &t, TORCHEMU_CALLER) { add(t, file, line); }
-
-    // A tensor that the chip makes room for. submit gives it back.
-    void add_output(const TensorCreateInfo &info, TORCHEMU_CALLER) {
-        Tensor t = make_tensor_external(nullptr, info.shapes, info.ndims, info.dtype);
-        t.buffer.addr = static_cast<uint64_t>(torchemu::Operands().number(t.buffer.size).call("allocate", file, line));
-        made_[made_count_++] = tensor_count_;
-        add(t, file, line);
+    template <typename... T>
+    void add_input(const T &...tensors) {
+        (add(tensors), ...);
+    }
+    template <typename... T>
+    void add_inout(const T &...tensors) {
+        (add(tensors), ...);
+    }
+    template <typename... T>
+    void add_no_dep(const T &...tensors) {
+        (add(tensors), ...);
+    }
+    template <typename... T>
+    void add_output(const T &...tensors) {
+        (add(tensors), ...);
     }
 
-    template <typename T = uint64_t>
-    void add_scalar(T value, TORCHEMU_CALLER) {
-        if (scalar_count_ == MAX_SCALAR_ARGS) torchemu::Operands().call("too many scalars", file, line);
-        scalars_[scalar_count_++] = to_u64(value);
+    template <typename... T>
+    void add_scalar(T... values) {
+        (scalar(to_u64(values)), ...);
     }
 
-    void add_scalars(const uint64_t *values, int count, TORCHEMU_CALLER) {
-        for (int i = 0; i < count; ++i) add_scalar(values[i], file, line);
+    void add_scalars(const uint64_t *values, int count) {
+        for (int i = 0; i < count; ++i) scalar(values[i]);
     }
+
+    // Tasks run in order, so whatever this one depends on is over.
+    template <typename... T>
+    void add_dep(const T &...) {}
 
     void reset() { *this = Arg(); }
 
@@ -117,10 +137,25 @@ class Arg {
     int made_count() const { return made_count_; }
 
   private:
-    void add(const Tensor &t, const char *file, int line) {
-        if (scalar_count_ > 0) torchemu::Operands().call("tensor after scalar", file, line);
-        if (tensor_count_ == MAX_TENSOR_ARGS) torchemu::Operands().call("too many tensors", file, line);
+    void add(const Tensor &t) {
+        if (scalar_count_ > 0) torchemu::Operands().call("tensor after scalar", "", 0);
+        if (tensor_count_ == MAX_TENSOR_ARGS) torchemu::Operands().call("too many tensors", "", 0);
         tensors_[tensor_count_++] = t;
+    }
+
+    void add(const ContinuousTensor &t) { add(t.tensor); }
+
+    // The chip makes room for the tensor, and submit gives it back.
+    void add(const TensorCreateInfo &info) {
+        Tensor t = make_tensor_external(nullptr, info.shapes, info.ndims, info.dtype);
+        t.buffer.addr = static_cast<uint64_t>(torchemu::Operands().number(t.buffer.size).call("allocate", "", 0));
+        made_[made_count_++] = tensor_count_;
+        add(t);
+    }
+
+    void scalar(uint64_t value) {
+        if (scalar_count_ == MAX_SCALAR_ARGS) torchemu::Operands().call("too many scalars", "", 0);
+        scalars_[scalar_count_++] = value;
     }
 
     Tensor tensors_[MAX_TENSOR_ARGS];
@@ -133,6 +168,9 @@ using L0TaskArgs = Arg;
 using CoreTaskArgs = Arg;
 using PTOParam = Arg;
 
+// A task, for those that are to follow it.
+struct PTO2TaskId {};
+
 // The tensors that the chip has made room for.
 class TaskOutputTensors {
   public:
@@ -143,6 +181,7 @@ class TaskOutputTensors {
     bool empty() const { return count_ == 0; }
     uint32_t size() const { return static_cast<uint32_t>(count_); }
     const Tensor &get_ref(uint32_t i) const & { return tensors_[i]; }
+    PTO2TaskId task_id() const { return {}; }
 
   private:
     Tensor tensors_[MAX_TENSOR_ARGS];

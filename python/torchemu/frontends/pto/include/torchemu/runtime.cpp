@@ -4,6 +4,9 @@
 //
 // This file itself is compiled without instrumentation.
 
+#include <dlfcn.h>
+#include <ucontext.h>
+
 #include <csetjmp>
 #include <csignal>
 #include <cstddef>
@@ -26,6 +29,8 @@ struct Run {
     uintptr_t low, high;  // memory that Python has made for the kernel's arguments
     uintptr_t bottom;     // of the stack
     uint64_t blocks = 0;  // of code, since the last operation
+    uintptr_t thrown = 0, thrown_end = 0;  // the last exception's bytes
+    uintptr_t thrown_at = 0;
     sigjmp_buf leave;
 };
 
@@ -63,17 +68,30 @@ void access(uintptr_t address, size_t size, int kind, uintptr_t place, uintptr_t
     if (running == nullptr) return;
     if (address >= depth && address + size <= running->bottom) return;
     if (address >= running->low && address + size <= running->high) return;
+    if (address >= running->thrown && address + size <= running->thrown_end) return;
     if (address >= module_start() && address + size <= reinterpret_cast<uintptr_t>(&_end)) return;
     int64_t words[] = {0, static_cast<int64_t>(address), static_cast<int64_t>(size), kind, static_cast<int64_t>(place - module_start())};
     call("access", words, 5, "", 0);
 }
 
+// Tells where in the code a signal has come, from the beginning of the module; -1 where that is other code.
+int64_t interrupted(void *context) {
+    auto *state = static_cast<ucontext_t *>(context);
+#if defined(__x86_64__)
+    auto place = static_cast<uintptr_t>(state->uc_mcontext.gregs[REG_RIP]);
+#else
+    auto place = static_cast<uintptr_t>(state->uc_mcontext.pc);
+#endif
+    bool own = place >= module_start() && place < reinterpret_cast<uintptr_t>(&_end);
+    return own ? static_cast<int64_t>(place - module_start()) + 1 : -1;
+}
+
 void caught(int signal, siginfo_t *info, void *context) {
     if (running != nullptr) {
         Run *own = running;
-        int64_t words[] = {0, signal};
+        int64_t words[] = {0, interrupted(context), signal};
         running = nullptr;
-        own->call("signal", words, 2, "", 0);
+        own->call("signal", words, 3, "", 0);
         siglongjmp(own->leave, 1);
     }
     for (size_t i = 0; i < sizeof signals / sizeof *signals; ++i) {
@@ -96,11 +114,9 @@ void enter(void (*entry)(void *), void *argument) {
     try {
         entry(argument);
     } catch (const std::exception &error) {
-        int64_t words[] = {0, reinterpret_cast<int64_t>(error.what())};
-        call("exception", words, 2, "", 0);
+        report("exception", running->thrown_at, reinterpret_cast<int64_t>(error.what()));
     } catch (...) {
-        int64_t words[] = {0, 0};
-        call("exception", words, 2, "", 0);
+        report("exception", running->thrown_at);
     }
 }
 
@@ -224,6 +240,36 @@ extern "C" HIDDEN void __ubsan_handle_builtin_unreachable(const Place *at) {
 extern "C" HIDDEN void __ubsan_handle_missing_return(const Place *at) {
     undefined("no return", at);
     __builtin_trap();
+}
+
+// -- exceptions: where they are and come from
+
+namespace {
+
+// A function of the C++ library, whose name a function here has too.
+void *library_function(const char *name) {
+    static void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    return dlsym(library, name);
+}
+
+}  // namespace
+
+extern "C" HIDDEN void *__cxa_allocate_exception(size_t size) {
+    static auto allocate = reinterpret_cast<void *(*)(size_t)>(library_function("__cxa_allocate_exception"));
+    void *bytes = allocate(size);
+    if (running != nullptr) {
+        running->thrown = reinterpret_cast<uintptr_t>(bytes);
+        running->thrown_end = running->thrown + size;
+    }
+    return bytes;
+}
+
+extern "C" HIDDEN void __cxa_throw(void *bytes, void *type, void (*destroy)(void *)) {
+    using Throw = void (*)(void *, void *, void (*)(void *));
+    static auto throws = reinterpret_cast<Throw>(library_function("__cxa_throw"));
+    if (running != nullptr) running->thrown_at = WHERE;
+    throws(bytes, type, destroy);
+    __builtin_unreachable();
 }
 
 // -- ends of the process, which a kernel does not have

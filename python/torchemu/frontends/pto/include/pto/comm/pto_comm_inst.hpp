@@ -1,43 +1,38 @@
 // What chips do with each other's memory.
 #pragma once
 
-#include <utility>
-
 #include "pto/comm/comm_types.hpp"
 #include "pto/common/pto_instr.hpp"
 
 namespace pto {
 namespace comm {
 
-inline void put(int atomic, torchemu::Operands &&operands, const char *file, int line) {
-    operands.number(atomic).call("TPUT", file, line);
-}
-
+// Transfers go through a tile, on the pipes that load and store. Of two tiles the first does.
 template <AtomicType Atomic = AtomicType::AtomicNone, typename Dst, typename Src, typename Between>
-inline void TPUT(const Dst &dst, const Src &src, const Between &, TORCHEMU_CALLER) {
-    put(static_cast<int>(Atomic), std::move(torchemu::Operands().add(dst).add(src)), file, line);
+inline void TPUT(const Dst &dst, const Src &src, const Between &tile, TORCHEMU_CALLER) {
+    torchemu::Operands().add(dst).add(src).add(tile).number(static_cast<int>(Atomic)).call("TPUT", file, line);
 }
 
 template <AtomicType Atomic = AtomicType::AtomicNone, typename Dst, typename Src, typename Ping, typename Pong,
           typename = std::enable_if_t<!std::is_enum_v<Pong> && !std::is_convertible_v<Pong, const char *>>>
-inline void TPUT(const Dst &dst, const Src &src, const Ping &, const Pong &, TORCHEMU_CALLER) {
-    put(static_cast<int>(Atomic), std::move(torchemu::Operands().add(dst).add(src)), file, line);
+inline void TPUT(const Dst &dst, const Src &src, const Ping &tile, const Pong &, TORCHEMU_CALLER) {
+    TPUT<Atomic>(dst, src, tile, file, line);
 }
 
 template <typename Dst, typename Src, typename Between>
-inline void TPUT(const Dst &dst, const Src &src, const Between &, AtomicType atomic, TORCHEMU_CALLER) {
-    put(static_cast<int>(atomic), std::move(torchemu::Operands().add(dst).add(src)), file, line);
+inline void TPUT(const Dst &dst, const Src &src, const Between &tile, AtomicType atomic, TORCHEMU_CALLER) {
+    torchemu::Operands().add(dst).add(src).add(tile).number(static_cast<int>(atomic)).call("TPUT", file, line);
 }
 
 template <typename Dst, typename Src, typename Between>
-inline void TGET(const Dst &dst, const Src &src, const Between &, TORCHEMU_CALLER) {
-    torchemu::operate("TGET", file, line, dst, src);
+inline void TGET(const Dst &dst, const Src &src, const Between &tile, TORCHEMU_CALLER) {
+    torchemu::Operands().add(dst).add(src).add(tile).number(0).call("TGET", file, line);
 }
 
 template <typename Dst, typename Src, typename Ping, typename Pong,
           typename = std::enable_if_t<!std::is_convertible_v<Pong, const char *>>>
-inline void TGET(const Dst &dst, const Src &src, const Ping &, const Pong &, TORCHEMU_CALLER) {
-    torchemu::operate("TGET", file, line, dst, src);
+inline void TGET(const Dst &dst, const Src &src, const Ping &tile, const Pong &, TORCHEMU_CALLER) {
+    TGET(dst, src, tile, file, line);
 }
 
 template <DmaEngine Engine = DmaEngine::SDMA, typename Between, typename... More>
