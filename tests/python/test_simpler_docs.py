@@ -9,6 +9,7 @@ import re
 import shlex
 
 import pytest
+from compiled_cases import needs_compiler
 from conftest import ROOT
 from launch import launch
 from test_diagnosis import TIME
@@ -30,11 +31,12 @@ def output(found: re.Match[str], monkeypatch: pytest.MonkeyPatch) -> str:
     return f"```console\n$ cd {found[1]}\n$ {found[2]}\n{outcome.out}```\n"
 
 
+@needs_compiler
 def test_simpler_docs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     text = KERNEL.sub(kernel, PAGE.read_text())
     text = OUTPUT.sub(lambda found: output(found, monkeypatch), text)
     if request.config.getoption("--rewrite"):
         PAGE.write_text(text)
     assert len(KERNEL.findall(text)) == 1
-    assert len(OUTPUT.findall(text)) == 2
+    assert len(OUTPUT.findall(text)) == 3
     assert TIME.sub("TIME", PAGE.read_text()) == TIME.sub("TIME", text)
