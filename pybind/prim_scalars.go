@@ -1,9 +1,6 @@
 package pybind
 
 import (
-	"fmt"
-	"unsafe"
-
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/pybind/internal/host"
 )
@@ -35,7 +32,7 @@ func PrimInProcess(machine, address int64) (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return described(b), nil
+	return host.Describe(b), nil
 }
 
 // PrimHolding is PrimInProcess for a place in the process: the memory that it is in, of the given rank if it has it; "" if
@@ -46,16 +43,9 @@ func PrimHolding(machine, place int64, rank int) (text string, err error) {
 	if err != nil {
 		return "", err
 	}
-	b := m.Holding(func(data []byte) bool { return uint64(place)-uint64(startOf(data)) < uint64(len(data)) }, rank)
+	b := m.Holding(host.Inside(place), rank)
 	if b.Data == nil {
 		return "", nil
 	}
-	return described(b), nil
+	return host.Describe(b), nil
 }
-
-func described(b prim.Bytes) string {
-	return fmt.Sprintf("%d %d %d", uint64(b.Addr), startOf(b.Data), len(b.Data))
-}
-
-// startOf is where bytes are in the process.
-func startOf(data []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(data))) }
