@@ -64,11 +64,7 @@ func Describe(name string, options []byte) (Plans, error) {
 	if err != nil {
 		return Plans{}, err
 	}
-	m := mapping(o)
-	if m.forward == nil {
-		return Plans{}, m.unavailable()
-	}
-	return m.Plans(o.Ranks), nil
+	return mapping(o).Plans(o.Ranks), nil
 }
 
 // names lists what Describe knows.

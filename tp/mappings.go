@@ -16,9 +16,14 @@ type Mapping struct {
 // move adds the steps of a communication to a plan.
 type move func(b *builder, x Value) Value
 
-// Plans returns the plans of the mapping among so many ranks: of one value to one.
+// Plans returns the plans of the mapping among so many ranks: of one value to one. There is no backward plan where
+// gradients have no way back.
 func (m Mapping) Plans(ranks int) Plans {
-	return Plans{m.plan(m.forward, ranks, "input", "output"), m.plan(m.backward, ranks, "grad", "input")}
+	plans := Plans{Forward: m.plan(m.forward, ranks, "input", "output")}
+	if m.backward != nil {
+		plans.Backward = m.plan(m.backward, ranks, "grad", "input")
+	}
+	return plans
 }
 
 func (m Mapping) plan(f move, ranks int, input, output string) *Plan {
@@ -46,18 +51,13 @@ func (c *Comm) move(m Mapping, f move, t *tensor.Tensor) (*tensor.Tensor, error)
 		return nil, err
 	}
 	if f == nil {
-		return nil, m.unavailable()
+		return nil, fmt.Errorf("%s: gradients for split sizes without tensor_parallel_output_grad", m.name)
 	}
 	moved, _, err := c.execute(m.plan(f, c.Size(), "input", "output"), value{tensor: t})
 	if err != nil {
 		return nil, err
 	}
 	return moved[0].tensor, nil
-}
-
-// unavailable says why there is no such mapping.
-func (m Mapping) unavailable() error {
-	return fmt.Errorf("%s: split sizes without tensor_parallel_output_grad", m.name)
 }
 
 // CopyToTensorModelParallelRegion is where all ranks start from one tensor: gradients are added up.
@@ -88,14 +88,15 @@ func ScatterToSequenceParallelRegion() Mapping {
 
 // GatherFromSequenceParallelRegion joins the ranks' tensors along the first dimension. Where what follows differs from
 // rank to rank (tensorParallelOutputGrad) gradients are added up and each rank gets its part; where all ranks do the
-// same they are not added up, which cannot be with sizes. These are the ranks' of the first dimension, where they differ.
+// same they are not added up. sizes are the ranks' sizes of the first dimension, where they differ; then gradients have
+// no way back unless they are added up.
 func GatherFromSequenceParallelRegion(tensorParallelOutputGrad bool, sizes ...int) Mapping {
 	const name = "gather from sequence parallel region"
 	switch {
 	case tensorParallelOutputGrad:
 		return Mapping{name, gatherFirst(sizes), reduceScatterFirst(sizes)}
 	case sizes != nil:
-		return Mapping{name: name}
+		return Mapping{name, gatherFirst(sizes), nil}
 	}
 	return Mapping{name, gatherFirst(nil), splitFirst}
 }

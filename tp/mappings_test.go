@@ -265,7 +265,6 @@ func TestMappingsRejectWhatDoesNotFit(t *testing.T) {
 		{tp.GatherFromSequenceParallelRegion(true), scalar, "no first one"},
 		{tp.GatherFromSequenceParallelRegion(true, 2, 3, 4), odd, "3 split sizes [2 3 4] for a group of 2 ranks"},
 		{tp.GatherFromSequenceParallelRegion(true, 2, 3), odd, "gives 5 along the first dimension, but the sizes are [2 3]"},
-		{tp.GatherFromSequenceParallelRegion(false, 2, 3), odd, "without tensor_parallel_output_grad"},
 		{tp.ReduceScatterToSequenceParallelRegion(2, 2), odd, "add up to 4, but the first dimension is 5"},
 		{tp.AllToAll(nil, []int{6, -1}), odd, "want none below 0"},
 	} {
@@ -281,4 +280,22 @@ func TestMappingsRejectWhatDoesNotFit(t *testing.T) {
 			return nil, nil
 		})
 	}
+}
+
+// Without their sum there is no way back for gradients of parts of different sizes.
+func TestUnevenGatherOfCopies(t *testing.T) {
+	sizes := []int{2, 1}
+	onRanks(t, 2, func(c *tp.Comm) (any, error) {
+		m := tp.GatherFromSequenceParallelRegion(false, sizes...)
+		y, err := m.Forward(c, zeros(sizes[c.Rank], 2).tensor(dtype.F32).Tensor)
+		if err != nil {
+			return nil, err
+		}
+		_, err = m.Backward(c, y)
+		complains(t, err, "without tensor_parallel_output_grad")
+		if plans := m.Plans(2); plans.Forward == nil || plans.Backward != nil {
+			t.Errorf("got %+v", plans)
+		}
+		return nil, nil
+	})
 }

@@ -102,7 +102,7 @@ type Parameters struct {
 }
 
 // Plans are the two passes of a layer. The backward plan is given the gradient of the output, then what the forward plan
-// saved.
+// saved; nil where gradients have no way back.
 type Plans struct {
 	Forward  *Plan `json:"forward"`
 	Backward *Plan `json:"backward"`

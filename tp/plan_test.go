@@ -253,7 +253,6 @@ func TestPlansThatCannotBeDescribed(t *testing.T) {
 		{"vocab_parallel_cross_entropy", `{"ranks": 2, "part": 0}`, "empty vocabulary"},
 		{"vocab_parallel_cross_entropy", `{"ranks": 2, "part": 1, "label_smoothing": 0.5}`, "one token of the vocabulary"},
 		{"vocab_parallel_cross_entropy", `{"ranks": 2, "part": 4, "label_smoothing": 1}`, "less than 1"},
-		{"gather_from_sequence_parallel_region", `{"ranks": 2, "sizes": [1, 2]}`, "without tensor_parallel_output_grad"},
 	} {
 		_, err := tp.Describe(k.name, []byte(k.options))
 		complains(t, err, k.want)

@@ -163,6 +163,17 @@ def test_sequences_of_uneven_parts(n: int) -> None:
     expect(found, joined(0)(tokens))
 
 
+def test_uneven_copies_have_no_way_back() -> None:
+    def rank(r: int) -> list[float]:
+        x = torch.full((r + 1,), float(r), requires_grad=True)
+        y = tp.gather_from_sequence_parallel_region(x, False, output_split_sizes=[1, 2])
+        with pytest.raises(AssertionError, match="need tensor_parallel_output_grad"):
+            y.sum().backward()
+        return y.tolist()
+
+    assert on_tensor_parallel_ranks(2, rank) == [[0.0, 1.0, 1.0]] * 2
+
+
 def test_a_group_of_ones_own() -> None:
     def rank(r: int) -> list[float]:
         pairs = [torch.distributed.new_group([0, 1]), torch.distributed.new_group([2, 3])]

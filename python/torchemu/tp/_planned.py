@@ -28,6 +28,7 @@ class Planned(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
+        assert ctx.plans.backward is not None, "output_split_sizes need tensor_parallel_output_grad"
         grads, _ = execute(ctx.plans.backward, Operations(ctx.group), (grad, *ctx.saved_tensors))
         return None, None, *[grads.get(name) for name in ctx.plans.forward.inputs]
 

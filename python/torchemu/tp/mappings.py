@@ -69,15 +69,10 @@ def gather_from_sequence_parallel_region(
         tensor_parallel_output_grad: what follows differs from rank to rank, so gradients are added up and each rank
             gets its part; else all ranks do the same, and they are not added up.
         group: the ranks.
-        output_split_sizes: their first dimensions, where these differ.
+        output_split_sizes: their first dimensions, where these differ; they need tensor_parallel_output_grad in the
+            backward pass.
         use_global_buffer: means nothing here.
-
-    Raises:
-        AssertionError: output_split_sizes without tensor_parallel_output_grad.
     """
-    assert tensor_parallel_output_grad or output_split_sizes is None, (
-        "output_split_sizes need tensor_parallel_output_grad"
-    )
     how = {"tensor_parallel_output_grad": bool(tensor_parallel_output_grad), "sizes": listed(output_split_sizes)}
     return _mapped("gather_from_sequence_parallel_region", input_, group, **how)
 

@@ -93,10 +93,10 @@ class Plan:
 
 
 class Plans(NamedTuple):
-    """The two passes of a layer."""
+    """The two passes of a layer; no backward where gradients have no way back."""
 
     forward: Plan
-    backward: Plan
+    backward: Plan | None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -111,7 +111,8 @@ def plans(name: str, **options: Any) -> Plans:
         ValueError: there are no such plans.
     """
     described = json.loads(go.ParallelPlans(name, json.dumps(options)))
-    return Plans(_read(described["forward"]), _read(described["backward"]))
+    backward = described["backward"]
+    return Plans(_read(described["forward"]), None if backward is None else _read(backward))
 
 
 def _read(plan: Mapping[str, Any]) -> Plan:
