@@ -122,18 +122,9 @@ def linear_with_grad_accumulation_and_async_allreduce(
     async_grad_allreduce: bool | None = None,
     tp_group: ProcessGroup | None = None,
 ) -> Tensor:
-    """input @ weightᵀ + bias, whose backward communicates while it computes.
+    """input @ weightᵀ + bias, whose backward communicates while it computes; the input is joined there again.
 
-    Args:
-        input: […, in]; with sequence_parallel the rank's part of it along the first dimension.
-        weight: [out, in].
-        bias: [out].
-        gradient_accumulation_fusion: must be False: there is no such extension.
-        allreduce_dgrad: the gradient of the input is added up over the ranks while the weight's is computed.
-        sequence_parallel: the input is joined, in the backward pass again; its gradient is added up and divided.
-        grad_output_buffer, wgrad_deferral_limit: mean nothing here.
-        async_grad_allreduce: means nothing any more; a warning says so.
-        tp_group: the ranks; None: the tensor model parallel group.
+    The arguments are those of linear_with_frozen_weight.
 
     Raises:
         RuntimeError: gradient_accumulation_fusion.

@@ -114,13 +114,20 @@ class _ParallelLinear(Module):
     """What both kinds of linear layers show of themselves, in print and in state dicts: the latter have an entry
     ``_extra_state``, None, as Megatron's."""
 
-    input_size: int
-    output_size: int
     bias: Parameter | None
-    tp_group: ProcessGroup
 
-    def __init__(self) -> None:
+    def __init__(
+        self, sizes: tuple[int, int], config: ModelParallelConfig, group: ProcessGroup | None, collection: Any,
+        is_expert: bool, skip_bias_add: bool, name: str | None,
+    ) -> None:  # fmt: skip
         super().__init__()
+        if config.gradient_accumulation_fusion:
+            raise RuntimeError(_NO_FUSION.format(type(self).__name__))
+        self.input_size, self.output_size = sizes
+        self.config, self.is_expert, self.skip_bias_add, self.name = config, is_expert, skip_bias_add, name
+        self.tp_group = _group(group, collection, is_expert)
+        several = self.tp_group.size() > 1 or config.expert_model_parallel_size > 1
+        self.explicit_expert_comm = is_expert and several  # what is around the layer communicates
         self._register_load_state_dict_pre_hook(
             lambda state_dict, prefix, *_: state_dict.setdefault(f"{prefix}_extra_state", None)
         )
@@ -189,14 +196,10 @@ class ColumnParallelLinear(_ParallelLinear):
         output_dtype: torch.dtype | None = None,
         pg_collection: Any = None,
     ) -> None:
-        super().__init__()
-        _check_fusion(self, config)
-        self.input_size, self.output_size, self.gather_output = input_size, output_size, gather_output
-        self.skip_bias_add, self.is_expert, self.config = skip_bias_add, is_expert, config
-        self.disable_grad_reduce, self.output_dtype, self.name = disable_grad_reduce, output_dtype, name
-        self.tp_group = _group(tp_group, pg_collection, is_expert)
+        super().__init__((input_size, output_size), config, tp_group, pg_collection, is_expert, skip_bias_add, name)
+        self.gather_output, self.disable_grad_reduce = gather_output, disable_grad_reduce
+        self.output_dtype = output_dtype
         self.output_size_per_partition = divide(output_size, self.tp_group.size())
-        self.explicit_expert_comm = _communicate_explicitly(is_expert, config, self.tp_group)
         self.weight: Parameter | None = None
         if not skip_weight_param_allocation:
             self.weight = empty_parameter((self.output_size_per_partition, input_size), config)
@@ -300,16 +303,11 @@ class RowParallelLinear(_ParallelLinear):
         name: str | None = None,
         pg_collection: Any = None,
     ) -> None:
-        super().__init__()
-        _check_fusion(self, config)
-        self.input_size, self.output_size, self.input_is_parallel = input_size, output_size, input_is_parallel
-        self.skip_bias_add, self.is_expert, self.config, self.name = skip_bias_add, is_expert, config, name
-        self.sequence_parallel = config.sequence_parallel
+        super().__init__((input_size, output_size), config, tp_group, pg_collection, is_expert, skip_bias_add, name)
+        self.input_is_parallel, self.sequence_parallel = input_is_parallel, config.sequence_parallel
         if self.sequence_parallel and not input_is_parallel:
             raise RuntimeError("To enable `sequence_parallel`, `input_is_parallel` must be `True`")
-        self.tp_group = _group(tp_group, pg_collection, is_expert)
         self.input_size_per_partition = divide(input_size, self.tp_group.size())
-        self.explicit_expert_comm = _communicate_explicitly(is_expert, config, self.tp_group)
         self.weight = empty_parameter((output_size, self.input_size_per_partition), config)
         shape = (output_size, input_size)
         self.master_weight = _initialize(self, shape, 1, init_method, config, stride, keep_master_weight_for_test)
@@ -355,11 +353,6 @@ def _group(group: ProcessGroup | None, collection: Any, is_expert: bool = False)
     return group_or_default(group, is_expert)
 
 
-def _check_fusion(layer: Module, config: ModelParallelConfig) -> None:
-    if config.gradient_accumulation_fusion:
-        raise RuntimeError(_NO_FUSION.format(type(layer).__name__))
-
-
 def _is_sequence_parallel(config: ModelParallelConfig, group: ProcessGroup) -> bool:
     if config.sequence_parallel and group.size() <= 1:
         warnings.warn(
@@ -369,11 +362,6 @@ def _is_sequence_parallel(config: ModelParallelConfig, group: ProcessGroup) -> b
         )
         return False
     return config.sequence_parallel
-
-
-def _communicate_explicitly(is_expert: bool, config: ModelParallelConfig, group: ProcessGroup) -> bool:
-    """Whether what is around the layer communicates, as where experts are divided among ranks."""
-    return is_expert and (group.size() > 1 or config.expert_model_parallel_size > 1)
 
 
 def _initialize(
@@ -388,14 +376,11 @@ def _initialize(
     """Fills a layer's weight, the part along dim of one of that shape; returns the whole one if it is kept."""
     weight, is_expert = layer.weight, getattr(layer, "is_expert", False)
     weight.allreduce = not (is_expert and config.expert_model_parallel_size > 1)
-    if not config.use_cpu_initialization:
-        if config.perform_initialization:
-            _initialize_affine_weight_gpu(weight, init_method, dim, stride, is_expert)
-        else:
-            set_tensor_model_parallel_attributes(weight, True, dim, stride)
-        return None
     if not config.perform_initialization:
         set_tensor_model_parallel_attributes(weight, True, dim, stride)
+        return None
+    if not config.use_cpu_initialization:
+        _initialize_affine_weight_gpu(weight, init_method, dim, stride, is_expert)
         return None
     group = layer.tp_group
     return _initialize_affine_weight_cpu(
