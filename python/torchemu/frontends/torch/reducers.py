@@ -17,6 +17,11 @@ from torchemu.frontends.torch.session import Session
 
 _MAKING = ("_rebuild_buckets", "prepare_for_forward", "prepare_for_backward", "_set_static_graph")
 """Methods in which it makes tensors."""
+_VARIABLES = {
+    "gloo": ("gloo_socket_ifname", "gloo_device_transport"),
+    "nccl": ("nccl_socket_ifname", "nccl_blocking_wait", "nccl_async_error_handling", "nccl_debug", "nccl_nthreads"),
+}
+"""Variables of the environment that the record of a DDP model has, by backend."""
 
 _places: weakref.WeakKeyDictionary[Any, torch.device] = weakref.WeakKeyDictionary()  # by reducer
 
@@ -64,6 +69,8 @@ def _logged(told: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, 
         for name, value in known.items():
             if value == "N/A":
                 known[name] = os.environ.get(name.upper(), value)
-        return {**known, "backend_name": dist.get_backend(self.process_group)}
+        backend = dist.get_backend(self.process_group)
+        own = {name: os.environ.get(name.upper(), "N/A") for name in _VARIABLES.get(backend, ())}
+        return {**known, **own, "backend_name": backend}
 
     return get_logging_data

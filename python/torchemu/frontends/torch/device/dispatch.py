@@ -19,7 +19,10 @@ from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 _NOTHING: dict[str, Any] = {}
 
-_BELOW = {"c10d", "profiler", "aten", "prims", "inductor", "torchbind"}
+_BELOW = {
+    *("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "symm_mem"),
+    *("profiler", "aten", "prims", "inductor", "torchbind"),
+}
 """Namespaces of operations that are not made of others, or whose others are nobody's business."""
 
 _CPU_KEY = torch._C.DispatchKey.CPU
