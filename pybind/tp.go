@@ -75,6 +75,20 @@ func ParallelPlans(name, options string) (plans string, err error) {
 	return string(text), err
 }
 
+// MatMulOps is how many operations of its unit take as long as a product [m, k]·[k, n]; see network.MatMulCost.
+func MatMulOps(worldHandle int64, dtypeName string, m, n, k int) (ops int64, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	d, err := dtype.Parse(dtypeName)
+	if err != nil {
+		return 0, err
+	}
+	return network.MatMulCost(w.Topology, d, m, n, k).Ops, nil
+}
+
 // MatMulBytes is how many bytes a product [m, k]·[k, n] moves between a SIP's memory and its PEs; see
 // network.MatMulCost.
 func MatMulBytes(worldHandle int64, dtypeName string, m, n, k int) (nbytes int64, err error) {

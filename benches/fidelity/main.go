@@ -38,7 +38,10 @@ func folder() string {
 // report runs all comparisons.
 func report(w io.Writer, folder string) error {
 	fmt.Fprint(w, introduction)
-	return collectives(w, filepath.Join(folder, "h200_nccl.csv"))
+	if err := collectives(w, filepath.Join(folder, "h200_nccl.csv")); err != nil {
+		return err
+	}
+	return products(w, folder)
 }
 
 const introduction = `# How far predictions are off

@@ -85,13 +85,21 @@ func (n *Network) Kernel(at topology.DeviceID, k Kernel, s Sink, token uint64) {
 	case work > 0:
 		n.flow(d.unit(k.Unit), int64(work), s, token)
 	default:
-		n.engine.At(n.engine.Now(), flowPriority, (*delivery)(n), uint64(n.newFlow(none, 0, s, token)))
+		n.engine.At(n.engine.Now()+n.kernelLaunch(), flowPriority, (*delivery)(n), uint64(n.newFlow(none, 0, s, token)))
 	}
 }
 
 // KernelTime is how long a kernel takes that has its SIP to itself: exactly.
 func (n *Network) KernelTime(k Kernel) sim.Time {
-	return max(transmission(k.Bytes, n.memoryRate()), n.unitTime(k))
+	return n.kernelLaunch() + max(transmission(k.Bytes, n.memoryRate()), n.unitTime(k))
+}
+
+// kernelLaunch is what every kernel takes beside its bytes and operations.
+func (n *Network) kernelLaunch() sim.Time {
+	if k := n.topology.Kernels(); k != nil {
+		return sim.Time(k.Launch)
+	}
+	return 0
 }
 
 // day bounds a single kernel or copy, so that a Time can hold what many take.
@@ -188,7 +196,7 @@ func (n *Network) sip(at topology.DeviceID) *sip {
 // memory has one bus. brake is what kernels may take together; only a fault makes that less than what a memory has.
 func (n *Network) newMemory(i int, brake int32) int32 {
 	s := n.newSegment()
-	s.kernel, s.lanes = true, uint32(n.topology.CubesPerSIP())
+	s.kernel, s.lanes, s.latency = true, uint32(n.topology.CubesPerSIP()), n.kernelLaunch()
 	n.append(&s, brake)
 	for cube := range n.topology.CubesPerSIP() {
 		read, write := n.memoryLinks(i, cube)
@@ -208,7 +216,7 @@ func (n *Network) memoryLinks(sip, cube int) (read, write topology.Link) {
 // newUnit returns a segment for the matrix units of a SIP, or for its vector units.
 func (n *Network) newUnit(brake int32) int32 {
 	s := n.newSegment()
-	s.kernel = true
+	s.kernel, s.latency = true, n.kernelLaunch()
 	n.append(&s, brake)
 	return n.addSegment(s)
 }

@@ -13,7 +13,13 @@ const tileDepth = 32
 // MatMulCost is what [m, k]·[k, n] costs a SIP. A PE makes the product tile by tile: a square of float32 accumulators
 // fills its scratch memory, but for two pairs of panels, of which one is read while the other is used. So a is read
 // from HBM once for each column of tiles, b once for each row of them, and the product is written once.
+//
+// Where the topology has a kernels section the cost is that of tiles in waves, see tiledCost, and Ops are as many as take
+// that long at the unit's rate.
 func MatMulCost(t *topology.Topology, d dtype.DType, m, n, k int) Kernel {
+	if t.Kernels() != nil {
+		return tiledCost(t, d, int64(m), int64(n), int64(k))
+	}
 	side := tileSide(t.Compute().Scratch, int64(d.Size()))
 	rows, cols, depth := int64(m), int64(n), int64(k)
 	reads := rows*depth*ceil(cols, side) + depth*cols*ceil(rows, side)

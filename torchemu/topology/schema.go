@@ -12,6 +12,7 @@ type config struct {
 	Host        hostConfig   `yaml:"host"`
 
 	Transport *transportConfig `yaml:"transport"`
+	Kernels   *kernelsConfig   `yaml:"kernels"`
 }
 
 type systemConfig struct {

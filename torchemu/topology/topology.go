@@ -9,10 +9,11 @@ type Topology struct {
 	config    config
 	layout    layout
 	transport *Transport
+	kernels   *Kernels
 }
 
 func newTopology(c config) *Topology {
-	return &Topology{Name: string(c.Name), config: c, layout: layOut(&c), transport: newTransport(c.Transport)}
+	return &Topology{Name: string(c.Name), config: c, layout: layOut(&c), transport: newTransport(c.Transport), kernels: newKernels(c.Kernels)}
 }
 
 // Nodes is the number of nodes.

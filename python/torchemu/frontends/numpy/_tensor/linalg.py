@@ -20,7 +20,14 @@ from torchemu.frontends.numpy._tensor.complex_numbers import conj
 from torchemu.frontends.numpy._tensor.conversion import converted
 from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented, stored
-from torchemu.frontends.numpy._tensor.product_cost import added_traffic, product_traffic, summed_traffic
+from torchemu.frontends.numpy._tensor.product_cost import (
+    added_traffic,
+    added_work,
+    product_traffic,
+    product_work,
+    summed_traffic,
+    summed_work,
+)
 from torchemu.frontends.numpy._tensor.promotion import promote_types
 from torchemu.frontends.numpy._tensor.reductions import Array, wide
 from torchemu.frontends.numpy._tensor.views import broadcast_shapes
@@ -52,12 +59,6 @@ def _matmul(a: Array, b: Array) -> Array:
     return np.matmul(wide(a), wide(b))
 
 
-def _product_flops(outputs: Outputs, inputs: Inputs) -> int:
-    """Of sums of products along the first operand's last dimension."""
-    inner = inputs[0]._shape[-1] if inputs[0]._shape else 1
-    return 2 * inner * math.prod(outputs[0]._shape)
-
-
 def _outer(a: Array, b: Array) -> Array:
     return np.multiply.outer(wide(a), wide(b))
 
@@ -83,16 +84,10 @@ def _addr(added: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
     return _scaled_sum(added, _outer(a, b), beta, alpha)
 
 
-def _added_flops(outputs: Outputs, inputs: Inputs) -> int:
-    return _product_flops(outputs, inputs[1:])
-
-
-MATMUL = Op("matmul", _matmul, _product_flops, MATRIX, product_traffic)
+MATMUL = Op("matmul", _matmul, product_work, MATRIX, product_traffic)
 OUTER = Op("outer", _outer)
-ADDMM, BADDBMM, ADDMV = (
-    Op(name, _addmm, _added_flops, MATRIX, added_traffic) for name in ("addmm", "baddbmm", "addmv")
-)
-ADDBMM = Op("addbmm", _addbmm, lambda o, i: _added_flops(o, i) * i[1]._shape[0], MATRIX, summed_traffic)
+ADDMM, BADDBMM, ADDMV = (Op(name, _addmm, added_work, MATRIX, added_traffic) for name in ("addmm", "baddbmm", "addmv"))
+ADDBMM = Op("addbmm", _addbmm, summed_work, MATRIX, summed_traffic)
 ADDR = Op("addr", _addr)
 
 

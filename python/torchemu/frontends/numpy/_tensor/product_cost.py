@@ -1,6 +1,6 @@
-"""The bytes that products of matrices move: a PE makes them tile by tile, and reads operands again for each tile.
+"""The bytes and the operations of products of matrices.
 
-How large tiles are, and what follows from that, is the Go core's model (network.MatMulCost).
+How large tiles are, what is read again for each, and how long they take is the Go core's model (network.MatMulCost).
 """
 
 from __future__ import annotations
@@ -11,37 +11,80 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Inputs, Outputs, bytes_of
 
+Products = tuple[int, int, int, int]
+"""So many products [m, k]·[k, n]: their number, m, n, k."""
 
-def tiled(result: Tensor, m: int, n: int, k: int) -> int:
-    """The traffic of [m, k]·[k, n] on the device of the result, in its dtype."""
-    return go.MatMulBytes(result._storage.world.handle, result.dtype.name, m, n, k)
+
+def _traffic(result: Tensor, products: Products) -> int:
+    """The bytes of products on the device of the result, in its dtype."""
+    count, m, n, k = products
+    return count * go.MatMulBytes(result._storage.world.handle, result.dtype.name, m, n, k)
+
+
+def _work(result: Tensor, products: Products) -> int:
+    """The operations of products on the device of the result, in its dtype."""
+    count, m, n, k = products
+    return count * go.MatMulOps(result._storage.world.handle, result.dtype.name, m, n, k)
+
+
+def _products(outputs: Outputs, inputs: Inputs) -> Products:
+    """Those of matmul: a stack of matrices, or of vectors, times one of matrices, or one matrix, or a vector."""
+    a, b = inputs[:2]
+    k = a._shape[-1] if a._shape else 1
+    n = b._shape[-1] if len(b._shape) > 1 else 1
+    if len(b._shape) <= 2:
+        return 1, math.prod(a._shape[:-1]), n, k
+    m = a._shape[-2] if len(a._shape) > 1 else 1
+    return math.prod(outputs[0]._shape) // max(m * n, 1), m, n, k
+
+
+def _summed(inputs: Inputs) -> Products:
+    """Those of addbmm: each product of the stack is added to the same matrix."""
+    stack, m, k = inputs[1]._shape
+    return stack, m, inputs[2]._shape[-1], k
+
+
+def _of_weight(inputs: Inputs) -> Products:
+    """Those of input @ weightᵀ."""
+    x, weight = inputs[:2]
+    return 1, math.prod(x._shape[:-1]), math.prod(weight._shape[:-1]), x._shape[-1]
 
 
 def product_traffic(outputs: Outputs, inputs: Inputs) -> int:
-    """That of matmul: a stack of matrices, or of vectors, times one of matrices, or one matrix, or a vector."""
-    a, b = inputs[:2]
-    k = a._shape[-1]
-    n = b._shape[-1] if len(b._shape) > 1 else 1
-    if len(b._shape) <= 2:
-        return tiled(outputs[0], math.prod(a._shape[:-1]), n, k)
-    m = a._shape[-2] if len(a._shape) > 1 else 1
-    products = math.prod(outputs[0]._shape) // max(m * n, 1)
-    return products * tiled(outputs[0], m, n, k)
+    """The bytes of matmul."""
+    return _traffic(outputs[0], _products(outputs, inputs))
+
+
+def product_work(outputs: Outputs, inputs: Inputs) -> int:
+    """The operations of matmul."""
+    return _work(outputs[0], _products(outputs, inputs))
 
 
 def added_traffic(outputs: Outputs, inputs: Inputs) -> int:
-    """That of addmm and its kin: what is added is read once besides."""
+    """The bytes of addmm and its kin: what is added is read once besides."""
     return bytes_of(inputs[:1]) + product_traffic(outputs, inputs[1:])
 
 
+def added_work(outputs: Outputs, inputs: Inputs) -> int:
+    """The operations of addmm and its kin."""
+    return product_work(outputs, inputs[1:])
+
+
 def summed_traffic(outputs: Outputs, inputs: Inputs) -> int:
-    """That of addbmm: each product of the stack is added to the same matrix."""
-    stack, m, k = inputs[1]._shape
-    return bytes_of(inputs[:1]) + stack * tiled(outputs[0], m, inputs[2]._shape[-1], k)
+    """The bytes of addbmm."""
+    return bytes_of(inputs[:1]) + _traffic(outputs[0], _summed(inputs))
+
+
+def summed_work(outputs: Outputs, inputs: Inputs) -> int:
+    """The operations of addbmm."""
+    return _work(outputs[0], _summed(inputs))
 
 
 def linear_traffic(outputs: Outputs, inputs: Inputs) -> int:
-    """That of input @ weightᵀ + bias."""
-    x, weight = inputs[:2]
-    n = math.prod(weight._shape[:-1])
-    return bytes_of(inputs[2:]) + tiled(outputs[0], math.prod(x._shape[:-1]), n, x._shape[-1])
+    """The bytes of input @ weightᵀ + bias."""
+    return bytes_of(inputs[2:]) + _traffic(outputs[0], _of_weight(inputs))
+
+
+def linear_work(outputs: Outputs, inputs: Inputs) -> int:
+    """The operations of input @ weightᵀ + bias."""
+    return _work(outputs[0], _of_weight(inputs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -105,14 +106,16 @@ def cost(func: Any, counted: Formula, args: Sequence[Any], kwargs: dict[str, Any
     first = operands[0]
     if first.dtype.is_complex:
         flops *= 4
-    nbytes = _tiled(func, operands, results)
-    if nbytes is None:
-        nbytes = sum(t.nbytes for t in (*operands, *results))
-    return nbytes, flops, unit(first)
+    tiled = _tiled(func, operands)
+    if tiled is None:
+        return sum(t.nbytes for t in (*operands, *results)), flops, unit(first)
+    nbytes, slower = tiled
+    return nbytes, round(flops * slower), unit(first)
 
 
-def _tiled(func: Any, operands: list[torch.Tensor], results: list[torch.Tensor]) -> int | None:
-    """The bytes of a product that is made tile by tile; None for what is none, and dtypes that the core has not."""
+def _tiled(func: Any, operands: list[torch.Tensor]) -> tuple[int, Fraction | int] | None:
+    """Returns the bytes of a product that is made tile by tile, and how many times as long it takes as its operations
+    at their full rate; None for what is none, and dtypes that the core has not."""
     name = func._overloadpacket._qualified_op_name.partition("::")[2]
     added = name in ("addmm", "baddbmm", "addmv")
     if (name not in ("mm", "bmm", "mv", "linear") and not added) or not operands:
@@ -126,7 +129,8 @@ def _tiled(func: Any, operands: list[torch.Tensor], results: list[torch.Tensor])
     else:
         rows, cols = a.shape[-2], b.shape[-1] if b.dim() > 1 else 1
         stack = a.shape[0] if a.dim() == 3 else 1
-    tiles = go.MatMulBytes(context().world.handle, kind, rows, cols, a.shape[-1])
+    shape = (context().world.handle, kind, rows, cols, a.shape[-1])
+    tiles = go.MatMulBytes(*shape)
     extra = operands[0].nbytes if added else sum(t.nbytes for t in operands[2:])
-    del results
-    return int(stack * tiles) + extra
+    operations = 2 * rows * cols * a.shape[-1]
+    return int(stack * tiles) + extra, Fraction(go.MatMulOps(*shape), operations) if operations else 1

@@ -11,7 +11,7 @@ from torchemu.frontends.numpy._autograd.derivative import Derivative, Partial
 from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op
-from torchemu.frontends.numpy._tensor.product_cost import linear_traffic
+from torchemu.frontends.numpy._tensor.product_cost import linear_traffic, linear_work
 from torchemu.frontends.numpy._tensor.reductions import wide
 from torchemu.frontends.numpy.nn._functional.arguments import check_optional, check_tensor
 
@@ -27,9 +27,9 @@ def _linear(bias: Array | None, x: Array, weight: Array) -> Array:
     return product.reshape(x.shape[:-1] + weight.shape[:-1])
 
 
-def _flops(outputs: Outputs, inputs: Inputs) -> int:
-    """A multiplication and an addition for each output and input feature."""
-    return 2 * math.prod(outputs[0]._shape) * inputs[1]._shape[-1]
+def _work(outputs: Outputs, inputs: Inputs) -> int:
+    bias, *others = inputs
+    return linear_work(outputs, (*others, bias))
 
 
 def _traffic(outputs: Outputs, inputs: Inputs) -> int:
@@ -50,7 +50,7 @@ def _grad_of_weight(call: Any, grad: Tensor) -> Tensor:
 LINEAR = Op(
     "linear",
     _linear,
-    _flops,
+    _work,
     MATRIX,
     _traffic,
     derivative=Derivative(

@@ -1,0 +1,87 @@
+package network
+
+import (
+	"math"
+
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// tile is a block of a product that one PE makes.
+type tile struct{ rows, cols int64 }
+
+// tilesOf are the tiles that libraries of products have for elements of a size: the first ones are full, and PEs reach
+// their rate with them.
+func tilesOf(elemSize int) []tile {
+	small := []tile{{128, 128}, {128, 64}, {64, 128}, {64, 64}}
+	if elemSize > 2 {
+		return small
+	}
+	return append([]tile{{256, 128}, {128, 256}, {256, 64}, {64, 256}}, small...)
+}
+
+// splits are the numbers of PEs among which the depth of a product is split.
+var splits = []int64{1, 2, 3, 4, 6, 8, 12, 16}
+
+// leastDepth is the least of k that one PE takes.
+const leastDepth = 64
+
+// tiledCost is what [m, k]·[k, n] costs where the topology says what tiles cost. The PEs make tiles in waves, each of as
+// many as there are PEs: the last wave takes as long as a full one. Small tiles are slower, for their operands are read
+// more often, but fewer PEs are idle; where there are fewer tiles than PEs the depth may be split. A library takes what is
+// fastest. Operands are read once: what tiles read again is in the caches.
+func tiledCost(t *topology.Topology, d dtype.DType, m, n, k int64) Kernel {
+	unit := MatrixUnit(d)
+	rate := float64(computeRates(t)[unit])
+	cost := Kernel{Bytes: (m*k + k*n + m*n) * int64(d.Size()), Ops: 2 * m * n * k, Unit: unit}
+	if cost.Ops == 0 {
+		return cost
+	}
+	took := fastestTiles(t, tilesOf(d.Size()), rate, m, n, k)
+	took *= misshapen(t.Kernels(), d.Size(), m, n, k)
+	cost.Ops = int64(math.Round(sustained(t.Kernels(), took) * rate / 1e12))
+	return cost
+}
+
+// fastestTiles is how long the fastest way takes to make a product, in ps.
+func fastestTiles(t *topology.Topology, tiles []tile, rate float64, m, n, k int64) float64 {
+	c, pes := t.Kernels(), int64(t.CubesPerSIP()*t.PEsPerCube())
+	full := float64(tiles[0].rows * tiles[0].cols)
+	least := math.Inf(1)
+	for _, a := range tiles {
+		area := float64(a.rows * a.cols)
+		slower := 1 + c.SmallTile*(math.Sqrt(full/area)-1)
+		ofPE := rate / float64(pes) / slower
+		for _, s := range splits {
+			if s > 1 && k < s*leastDepth {
+				break
+			}
+			waves := float64(ceil(ceil(m, a.rows)*ceil(n, a.cols)*s, pes))
+			took := waves * (2*area*float64(ceil(k, s))/ofPE*1e12 + float64(c.Tile))
+			if s > 1 {
+				took += float64(c.Split)
+			}
+			least = min(least, took)
+		}
+	}
+	return least
+}
+
+// misshapen is the factor for products of elements of 16 bits with a dimension that is no multiple of 8.
+func misshapen(c *topology.Kernels, elemSize int, m, n, k int64) float64 {
+	switch all := m | n | k; {
+	case elemSize > 2 || all%8 == 0:
+		return 1
+	case all%2 == 0:
+		return c.Even
+	}
+	return c.Odd
+}
+
+// sustained is how long something takes that would take so many ps if the power were there for it.
+func sustained(c *topology.Kernels, took float64) float64 {
+	if c.After == 0 {
+		return took
+	}
+	return took * (1 + c.Drop*(1-math.Exp(-took/float64(c.After))))
+}

@@ -1,0 +1,76 @@
+package network_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/torchemu/torchemu/torchemu/dtype"
+	"github.com/torchemu/torchemu/torchemu/network"
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// tiled has 10 PEs of 1 TFLOPS and 100 GB/s of memory a TFLOPS.
+const tiled = `
+name: tiled
+system: {sips: {count: 1}}
+sip: {cube_mesh: {w: 1, h: 1}}
+cube: {hbm: {bandwidth: 100000}, pe_layout: {pe_per_corner: 5, corners: [nw, ne]}}
+pe: {matrix: {f8_tflops: 1, f16_tflops: 1, f32_tflops: 0.5}}
+`
+
+// productTime is how long a product takes alone, in ns.
+func productTime(t *testing.T, kernels string, d dtype.DType, m, n, k int) float64 {
+	t.Helper()
+	topo := parse(t, tiled+"kernels: "+kernels+"\n")
+	return float64(network.New(sim.NewEngine(), topo).KernelTime(network.MatMulCost(topo, d, m, n, k))) / 1e3
+}
+
+// The times of tiles, by hand: an operation takes a picosecond on a PE, and half of the float32 rate.
+func TestTilesInWaves(t *testing.T) {
+	const full = 2 * 256 * 128 * 1024 / 1000.0 // ns of a full tile of depth 1024
+	for _, c := range []struct {
+		name, kernels string
+		d             dtype.DType
+		m, n, k       int
+		want          float64
+	}{
+		{"one wave", "{small_tile: 9, split: 1000000000}", dtype.F16, 2560, 128, 1024, full},
+		{"a tile more", "{small_tile: 9, split: 1000000000}", dtype.F16, 2561 + 7, 128, 1024, 2 * full},
+		{"every tile", "{tile: 500, small_tile: 9, split: 1000000000}", dtype.F16, 5120, 128, 1024, 2 * (full + 500)},
+		{"launch", "{launch: 1500, small_tile: 9, split: 1000000000}", dtype.BF16, 2560, 128, 1024, full + 1500},
+		{"float32", "{small_tile: 9, split: 1000000000}", dtype.F32, 1280, 128, 1024, full},
+		{"small tiles at no cost", "{split: 1000000000}", dtype.F16, 640, 64, 1024, full / 8},
+		{"small tiles", "{small_tile: 0.5, split: 1000000000}", dtype.F32, 640, 64, 1024, full / 4 * 1.5},
+		{"the depth is split", "{small_tile: 9, split: 700}", dtype.F16, 256, 128, 16384, 16*full/8 + 700},
+		{"even", "{small_tile: 9, split: 1000000000, unaligned: {2: 3, 1: 5}}", dtype.F16, 2560, 128, 1022, 3 * full * 1022 / 1024},
+		{"odd", "{small_tile: 9, split: 1000000000, unaligned: {2: 3, 1: 5}}", dtype.F16, 2560, 128, 1023, 5 * full * 1023 / 1024},
+		{"float32 is not misshapen", "{small_tile: 9, split: 1000000000, unaligned: {2: 3, 1: 5}}", dtype.F32, 1280, 128, 1023, full * 1023 / 1024},
+		{"power", "{small_tile: 9, split: 1000000000, sustained: {drop: 0.5, after: 67108.864}}", dtype.F16, 2560, 128, 1024, full * (1 + 0.5*(1-math.Exp(-1)))},
+		{"nothing", "{launch: 1500}", dtype.F16, 0, 128, 1024, 1500 + 128*1024*2/100000.0},
+	} {
+		if got := productTime(t, c.kernels, c.d, c.m, c.n, c.k); math.Abs(got/c.want-1) > 1e-4 {
+			t.Errorf("%s: %.1f ns, want %.1f", c.name, got, c.want)
+		}
+	}
+}
+
+// Every kernel takes the launch's time, also in the simulation.
+func TestKernelsTakeTheirLaunch(t *testing.T) {
+	topo := parse(t, tiled+"kernels: {launch: 1645}\n")
+	for _, k := range []network.Kernel{{}, {Bytes: 1 << 20}, {Ops: 1 << 30}, {Bytes: 1 << 20, Ops: 1 << 30, Unit: network.MatrixF16}} {
+		e := sim.NewEngine()
+		n := network.New(e, topo)
+		done := &arrivals{}
+		n.Kernel(topo.PE(0, 0, 0), k, done, 0)
+		for e.Run(1<<10) > 0 {
+		}
+		if done.last != n.KernelTime(k) || done.last < 1645*sim.Nanosecond {
+			t.Errorf("%+v took %v, its time is %v", k, done.last, n.KernelTime(k))
+		}
+	}
+}
+
+// arrivals notes the last one.
+type arrivals struct{ last sim.Time }
+
+func (a *arrivals) Delivered(now sim.Time, _ uint64) { a.last = now }

@@ -1,0 +1,66 @@
+package topology
+
+// kernelsConfig is what kernels take beside their bytes and operations, as measured; see [Kernels]. Nothing in it has a
+// default from presets/default.yaml.
+type kernelsConfig struct {
+	Launch    span            `yaml:"launch"`
+	Tile      span            `yaml:"tile"`
+	SmallTile factor          `yaml:"small_tile"`
+	Split     span            `yaml:"split"`
+	Sustained sustainedConfig `yaml:"sustained"`
+	Unaligned shapesConfig    `yaml:"unaligned"`
+}
+
+type sustainedConfig struct {
+	Drop  factor `yaml:"drop"`
+	After span   `yaml:"after"`
+}
+
+// shapesConfig is factors, by the greatest power of two that divides a product's dimensions.
+type shapesConfig struct {
+	Even factor `yaml:"2"`
+	Odd  factor `yaml:"1"`
+}
+
+// Kernels is what kernels take beside their bytes and operations. Times are picoseconds.
+type Kernels struct {
+	Launch    int64   // of every kernel
+	Tile      int64   // of every tile of a product, beside its operations
+	SmallTile float64 // how much slower small tiles are, see network.MatMulCost
+	Split     int64   // of a product whose depth is split among PEs
+	Drop      float64 // share by which products that go on for long are slower: the power that a chip can sustain
+	After     int64   // time in which two thirds of that have come
+	Even, Odd float64 // factors for 16-bit products with a dimension that is no multiple of 8: an even one, an odd one
+}
+
+// Kernels is nil in a topology without a kernels section.
+func (t *Topology) Kernels() *Kernels { return t.kernels }
+
+func newKernels(c *kernelsConfig) *Kernels {
+	if c == nil {
+		return nil
+	}
+	return &Kernels{
+		Launch: c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
+		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
+		Even: max(1, float64(c.Unaligned.Even)), Odd: max(1, float64(c.Unaligned.Odd)),
+	}
+}
+
+// WithKernels is the same topology with another kernels section, and other rates of the matrix units in 10^12 operations
+// per second of a PE.
+func (t *Topology) WithKernels(k *Kernels, f16, f32 float64) *Topology {
+	other := *t
+	other.kernels = k
+	other.config.PE.Matrix.F16, other.config.PE.Matrix.F32 = teraflops(f16), teraflops(f32)
+	return &other
+}
+
+// Spec is the tree of a kernels section with these figures, in the file's own keys and units.
+func (k *Kernels) Spec() map[string]any {
+	return map[string]any{
+		"launch": nano(k.Launch), "tile": nano(k.Tile), "small_tile": k.SmallTile, "split": nano(k.Split),
+		"sustained": map[string]any{"drop": k.Drop, "after": nano(k.After)},
+		"unaligned": map[string]any{"2": k.Even, "1": k.Odd},
+	}
+}
