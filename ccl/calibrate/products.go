@@ -141,7 +141,7 @@ func productLoss(t *topology.Topology, products []Product, x []float64) float64 
 func CompareProducts(t *topology.Topology, products []Product) *Errors {
 	e := &Errors{}
 	for _, p := range products {
-		e.add(PredictProduct(t, p), p.Micros)
+		e.Add(PredictProduct(t, p), p.Micros)
 	}
 	return e
 }

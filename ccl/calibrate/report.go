@@ -17,7 +17,8 @@ type Errors struct {
 	bias float64
 }
 
-func (e *Errors) add(predicted, measured float64) {
+// Add adds one prediction.
+func (e *Errors) Add(predicted, measured float64) {
 	e.off = append(e.off, math.Abs(predicted/measured-1))
 	e.bias += predicted/measured - 1
 }
@@ -66,7 +67,7 @@ func Compare(m *Machine, t *topology.Transport, cases []Case, want func(c *Case)
 	e := &Errors{}
 	for i := range cases {
 		if want(&cases[i]) {
-			e.add(predicted[i], cases[i].Micros)
+			e.Add(predicted[i], cases[i].Micros)
 		}
 	}
 	return e
