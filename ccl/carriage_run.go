@@ -173,6 +173,7 @@ func (r *ride) Handle(now sim.Time, arg uint64) {
 		r.join(which, now)
 	case rideBegin:
 		r.engines[which].begun = true
+		r.network.Occupy(r.launch.Devices[which])
 		r.advance(which, now)
 	case rideFree:
 		r.free(which, now)
@@ -366,6 +367,9 @@ func (r *ride) piecesUpTo(step uint32, loop int32) uint32 {
 // finish ends a rank's part.
 func (r *ride) finish(rank uint32, now sim.Time) {
 	r.engines[rank].done = true
+	if r.engines[rank].begun {
+		r.network.Vacate(r.launch.Devices[rank])
+	}
 	if r.running--; r.running == 0 && r.times != nil {
 		r.tellRest(now)
 	}

@@ -41,7 +41,12 @@ func report(w io.Writer, folder string) error {
 	if err := collectives(w, filepath.Join(folder, "h200_nccl.csv")); err != nil {
 		return err
 	}
-	return products(w, folder)
+	for _, compare := range []func(io.Writer, string) error{products, layers, overlap} {
+		if err := compare(w, folder); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const introduction = `# How far predictions are off

@@ -112,7 +112,7 @@ func FitProducts(t *topology.Topology, products []Product) (*topology.Topology, 
 		}
 		return t.WithKernels(&topology.Kernels{
 			Launch: int64(v[ofLaunch]), Tile: int64(v[ofTile]), SmallTile: v[ofSmallTile], Split: int64(v[ofSplit]),
-			Drop: v[ofDrop], After: int64(v[ofAfter]), Even: max(1, v[ofEven]), Odd: max(1, v[ofOdd]),
+			Drop: v[ofDrop], After: int64(v[ofAfter]), Even: max(1, v[ofEven]), Odd: max(1, v[ofOdd]), Collective: k.Collective,
 		}, v[ofF16], v[ofF32])
 	}
 	problem := optimize.Problem{Func: func(x []float64) float64 { return productLoss(with(x), products, x) }}

@@ -21,9 +21,8 @@ func (n *Network) SlowSIP(sip int, factor float64) {
 	d := n.sip(n.topology.PE(sip, 0, 0))
 	d.factor = factor
 	n.slowed = true
-	for _, l := range d.brakes {
-		n.throttle(l, factor)
-	}
+	n.throttle(d.brakes[0], factor)
+	n.brakeUnits(d)
 }
 
 // slower is how long a reduction takes on a SIP.

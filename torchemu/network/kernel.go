@@ -52,6 +52,7 @@ type sip struct {
 	copies                 [ways]int32
 	brakes                 [3]int32 // the links by which a fault slows its kernels
 	factor                 float64  // by which it does; 0: by none
+	collectives            int      // that take of its units
 }
 
 // full is the rate of a SIP's units: a flow over one has a byte for each picosecond that the unit takes for it alone.

@@ -1,5 +1,7 @@
 package topology
 
+import "gopkg.in/yaml.v3"
+
 // kernelsConfig is what kernels take beside their bytes and operations, as measured; see [Kernels]. Nothing in it has a
 // default from presets/default.yaml.
 type kernelsConfig struct {
@@ -9,12 +11,20 @@ type kernelsConfig struct {
 	Split     span            `yaml:"split"`
 	Sustained sustainedConfig `yaml:"sustained"`
 	Unaligned shapesConfig    `yaml:"unaligned"`
+
+	Collective share `yaml:"collective"`
 }
 
 type sustainedConfig struct {
 	Drop  factor `yaml:"drop"`
 	After span   `yaml:"after"`
 }
+
+// share is a part of a whole, less than all.
+type share float64
+
+func (s *share) Parse(n *yaml.Node) error { return number(n, (*float64)(s), "a share", 0, 0.99) }
+func (s *share) Show() any                { return unlessZero(float64(*s)) }
 
 // shapesConfig is factors, by the greatest power of two that divides a product's dimensions.
 type shapesConfig struct {
@@ -24,12 +34,14 @@ type shapesConfig struct {
 
 // Kernels is what kernels take beside their bytes and operations. Times are picoseconds.
 type Kernels struct {
-	Launch    int64   // of every kernel
-	Tile      int64   // of every tile of a product, beside its operations
-	SmallTile float64 // how much slower small tiles are, see network.MatMulCost
-	Split     int64   // of a product whose depth is split among PEs
-	Drop      float64 // share by which products that go on for long are slower: the power that a chip can sustain
-	After     int64   // time in which two thirds of that have come
+	Launch     int64   // of every kernel
+	Tile       int64   // of every tile of a product, beside its operations
+	SmallTile  float64 // how much slower small tiles are, see network.MatMulCost
+	Split      int64   // of a product whose depth is split among PEs
+	Drop       float64 // share by which products that go on for long are slower: the power that a chip can sustain
+	After      int64   // time in which two thirds of that have come
+	Collective float64 // share of the units' rates that a collective takes from kernels beside it
+
 	Even, Odd float64 // factors for 16-bit products with a dimension that is no multiple of 8: an even one, an odd one
 }
 
@@ -43,7 +55,8 @@ func newKernels(c *kernelsConfig) *Kernels {
 	return &Kernels{
 		Launch: c.Launch.picoseconds(), Tile: c.Tile.picoseconds(), SmallTile: float64(c.SmallTile),
 		Split: c.Split.picoseconds(), Drop: float64(c.Sustained.Drop), After: c.Sustained.After.picoseconds(),
-		Even: max(1, float64(c.Unaligned.Even)), Odd: max(1, float64(c.Unaligned.Odd)),
+		Collective: float64(c.Collective),
+		Even:       max(1, float64(c.Unaligned.Even)), Odd: max(1, float64(c.Unaligned.Odd)),
 	}
 }
 
@@ -61,6 +74,6 @@ func (k *Kernels) Spec() map[string]any {
 	return map[string]any{
 		"launch": nano(k.Launch), "tile": nano(k.Tile), "small_tile": k.SmallTile, "split": nano(k.Split),
 		"sustained": map[string]any{"drop": k.Drop, "after": nano(k.After)},
-		"unaligned": map[string]any{"2": k.Even, "1": k.Odd},
+		"unaligned": map[string]any{"2": k.Even, "1": k.Odd}, "collective": k.Collective,
 	}
 }
