@@ -17,6 +17,7 @@ import inspect
 import operator
 import pkgutil
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,9 @@ import torchemu
 
 FRONT_END = "torchemu.frontends.numpy"
 METHODS = f"{FRONT_END}._tensor.operators"
+_OWN = ("front_end", "namespace", "plan_operations")
+"""Modules of the front end that are not for programs."""
+
 _SOURCES = Path(__file__).resolve().parents[1]
 _PLAIN = {"Tensor", "None", "bool", "int", "float", "str", "bytes", "complex", "tuple[Tensor, ...]", "list[Tensor]"}
 _CONSTANTS = {float: "float", int: "int", str: "str", bool: "bool", type(None): "None"}
@@ -37,7 +41,7 @@ def _public() -> list[str]:
     front_end = importlib.import_module(FRONT_END)
     modules = {m.name for path in (front_end.__path__, torchemu.__path__) for m in pkgutil.iter_modules(path)}
     namespace = importlib.import_module(f"{FRONT_END}.namespace")
-    names = {*dir(namespace), *modules, "kernel", "kernels", "pto"} - {"front_end", "namespace", "frontends"}
+    names = {*dir(namespace), *modules, "kernel", "kernels", "pto"} - {*_OWN, "frontends"}
     return sorted(name for name in names if not name.startswith("_"))
 
 
@@ -195,7 +199,7 @@ def seconds() -> Iterator[tuple[str, str]]:
     front_end = importlib.import_module(FRONT_END)
     tops = {m.name: f"{FRONT_END}.{m.name}" for m in pkgutil.iter_modules(front_end.__path__)} | elsewhere
     for name, module in sorted(tops.items()):
-        if name not in ("front_end", "namespace") and not name.startswith("_"):
+        if name not in _OWN and not name.startswith("_"):
             yield from _stubs_of(name, module)
 
 
@@ -239,6 +243,7 @@ def written() -> dict[str, str]:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else _SOURCES
+    shutil.rmtree(folder / "torchemu-stubs", ignore_errors=True)
     for path, text in written().items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)

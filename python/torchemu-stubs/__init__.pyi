@@ -13,6 +13,7 @@ from torchemu import launch as launch
 from torchemu import marks as marks
 from torchemu import multiprocessing as multiprocessing
 from torchemu import profile as profile
+from torchemu import promotion as promotion
 from torchemu import pytest_plugin as pytest_plugin
 from torchemu import report as report
 from torchemu import runtime as runtime
@@ -40,7 +41,6 @@ from torchemu.frontends.numpy import linalg as linalg
 from torchemu.frontends.numpy import nn as nn
 from torchemu.frontends.numpy import ops as ops
 from torchemu.frontends.numpy import optim as optim
-from torchemu.frontends.numpy import plan_operations as plan_operations
 from torchemu.frontends.numpy import profiler as profiler
 from torchemu.frontends.numpy import random as random
 from torchemu.frontends.numpy import serialization as serialization
@@ -408,8 +408,6 @@ from torchemu.frontends.numpy._tensor.parts import split as split_with_sizes
 from torchemu.frontends.numpy._tensor.parts import tensor_split as tensor_split
 from torchemu.frontends.numpy._tensor.parts import unbind as unbind
 from torchemu.frontends.numpy._tensor.parts import vsplit as vsplit
-from torchemu.frontends.numpy._tensor.promotion import can_cast as can_cast
-from torchemu.frontends.numpy._tensor.promotion import promote_types as promote_types
 from torchemu.frontends.numpy._tensor.promotion import result_type as result_type
 from torchemu.frontends.numpy._tensor.random_numbers import bernoulli as bernoulli
 from torchemu.frontends.numpy._tensor.random_numbers import bernoulli_ as bernoulli_
@@ -559,6 +557,8 @@ from torchemu.frontends.numpy.serialization import load as load
 from torchemu.frontends.numpy.serialization import save as save
 from torchemu.language import kernels as kernels
 from torchemu.language._launch import kernel as kernel
+from torchemu.promotion import can_cast as can_cast
+from torchemu.promotion import promote_types as promote_types
 from torchemu.runtime.world import World as World
 from torchemu.runtime.world import opened as open_world
 

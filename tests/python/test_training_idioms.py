@@ -65,8 +65,8 @@ def test_a_vector_is_not_orthogonal() -> None:
     ("module", "name", "instead"),
     [
         ("fsdp", "fully_shard", "its parameters are DTensors"),
-        ("tensor", "distribute_tensor", "keep each rank's part"),
-        ("tensor.parallel", "parallelize_module", "keep each rank's part"),
+        ("tensor", "distribute_tensor", "torchemu run --torch real"),
+        ("tensor.parallel", "parallelize_module", "torchemu run --torch real"),
         ("checkpoint", "save_state_dict", "use save and load"),
         ("pipelining", "ScheduleZBVZeroBubble", "make each stage's module"),
     ],

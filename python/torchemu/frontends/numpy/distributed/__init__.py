@@ -28,15 +28,11 @@ from torchemu.errors import (
     DistStoreError,
     QueueEmptyError,
 )
+from torchemu.frontends.numpy._absent import modules_below
 from torchemu.frontends.numpy.distributed import (
     algorithms,
-    autograd,
     c10d_logger,
-    config,
     logging_handlers,
-    remote_device,
-    rpc,
-    utils,
 )
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
 from torchemu.frontends.numpy.distributed._grad_bucket import GradBucket
@@ -260,6 +256,8 @@ __all__ = [
     "supports_complex",
     "utils",
 ]
+
+globals().update(modules_below(__name__))
 
 sys.modules[__name__].__class__ = MarkModule
 
