@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torchemu.c10d.checks import check_list, splits
-from torchemu.runtime.buffer import Buffer, buffer_of, class_of
+from torchemu.runtime.buffer import BUFFERS, Buffer, buffer_of, class_of
 
 
 class Blocks(list[Any]):
@@ -36,7 +36,8 @@ def text_of(tensors: Sequence[Any]) -> str:
     if isinstance(tensors, Blocks):
         return tensors.text
     if len(tensors) == 1:
-        return str(buffer_of(tensors[0]).core_handle)
+        only = tensors[0]
+        return str((only if type(only) in BUFFERS else buffer_of(only)).core_handle)
     return _handles([buffer_of(tensor) for tensor in tensors])
 
 

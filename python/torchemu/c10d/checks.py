@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torchemu import runtime
 from torchemu.c10d.backends import Backend
 from torchemu.dtypes import dtype
-from torchemu.runtime.buffer import Buffer, Device, buffer_of
+from torchemu.runtime.buffer import BUFFERS, Buffer, Device, buffer_of
 
 if TYPE_CHECKING:
     from torchemu.c10d.group import Group
@@ -20,7 +20,7 @@ def check_tensor(value: Any, parameter: str) -> Buffer:
     Raises:
         TypeError: the value is no tensor.
     """
-    found: Buffer | None = buffer_of(value)
+    found: Buffer | None = value if type(value) in BUFFERS else buffer_of(value)
     if found is None:
         raise TypeError(_invalid(parameter, "torch.Tensor", f"{type(value)} instead"))
     return found
@@ -34,6 +34,8 @@ def check_list(value: Any, parameter: str) -> list[Buffer]:
     """
     if not isinstance(value, list):
         raise TypeError(_invalid(parameter, "List[torch.Tensor]", f"{type(value)} instead"))
+    if BUFFERS.issuperset(map(type, value)):
+        return value
     found = [buffer_of(t) for t in value]
     if any(buffer is None for buffer in found):
         kinds = [type(t) for t in value]

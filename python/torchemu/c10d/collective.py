@@ -21,6 +21,9 @@ from torchemu.c10d.issue import issue
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import Buffer
 
+_ONE = {"tensor"}
+"""The parameter of collectives of one tensor, of which there is no dtype to compare."""
+
 
 @dataclass(frozen=True, slots=True)
 class Collective:
@@ -49,7 +52,7 @@ class Collective:
             NotImplementedError: over a single worker's shards, where it does not take them.
         """
         different = {parameter: _different(value, parameter) for parameter, value in given.items()}
-        if not self.mixed:
+        if not self.mixed and given.keys() != _ONE:
             check_dtypes(chain.from_iterable(different.values()))
         ranks = member(group, self.name)
         if ranks is None:

@@ -20,7 +20,7 @@ from torchemu.c10d.groups import (
 from torchemu.c10d.hooks import batched
 from torchemu.c10d.issue import NotIssued
 from torchemu.c10d.work import Work
-from torchemu.runtime.buffer import Buffer, buffer_of
+from torchemu.runtime.buffer import BUFFERS, Buffer, buffer_of
 
 _ANY_SOURCE = -1
 
@@ -153,7 +153,7 @@ def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any)
         _check_exists(group, peer, "destination")
     if tag < 0:
         raise RuntimeError(f"Tag must be nonnegative, not {tag}")
-    buffer = buffer_of(tensor)
+    buffer = tensor if type(tensor) in BUFFERS else buffer_of(tensor)
     check_place(group, "tensor", (buffer,))
     if group.hooks is None:
         return Work(post(group, sending, peer, tag, buffer), [tensor], group.holds_hosts)

@@ -379,7 +379,9 @@ class TensorClass:
 
 _REGIONS = TensorClass()
 _classes: dict[type, TensorClass] = {Region: _REGIONS}
-_buffers: set[type] = {Region}  # whose instances are their own buffers
+BUFFERS: set[type] = {Region}
+"""The classes whose tensors are their own buffers: where calls are many this is looked up without a call."""
+
 _latest = _REGIONS  # what programs have that have not chosen
 
 
@@ -388,14 +390,14 @@ def register(tensors: TensorClass) -> None:
     global _latest
     _classes[tensors.kind] = _latest = tensors
     if tensors.is_buffer:
-        _buffers.add(tensors.kind)
+        BUFFERS.add(tensors.kind)
 
 
 def forget(tensors: TensorClass) -> None:
     """Undoes register; programs have the class that was registered before it."""
     global _latest
     del _classes[tensors.kind]
-    _buffers.discard(tensors.kind)
+    BUFFERS.discard(tensors.kind)
     _latest = next(reversed(_classes.values()))
 
 
@@ -419,7 +421,7 @@ def class_of(tensor: object) -> TensorClass | None:
 
 def buffer_of(value: Any) -> Any:
     """Returns the buffer of a tensor of any registered class; None for what is no tensor."""
-    if type(value) in _buffers:
+    if type(value) in BUFFERS:
         return value
     found = class_of(value)
     return None if found is None else found.buffer(value)
