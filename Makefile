@@ -80,6 +80,10 @@ $(TORCH_VENV)/.installed: pyproject.toml python/build_backend/hatch_build.py $(T
 bench: setup ## run benches/ccl_allreduce.py
 	@$(PY) benches/ccl_allreduce.py
 
+.PHONY: perf-torch
+perf-torch: torch ## what the installed PyTorch costs on ranks, beside its targets and gloo
+	@$(TORCH_PY) benches/perf_torch.py
+
 .PHONY: perf
 perf: setup ## run the benchmarks and compare them with their targets
 	@$(PY) benches/perf.py

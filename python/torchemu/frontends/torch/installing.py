@@ -23,6 +23,7 @@ from torchemu.frontends.torch import (
     packages,
     profiles,
     reducers,
+    session,
     spawning,
     state,
     stores,
@@ -197,6 +198,7 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def _create_ahbm(about: Any, options: Any = None) -> AhbmGroup:
     """Makes a group of the backend ahbm."""
+    session.current()  # says where groups can be made
     store, rank = about.store, about.group_rank
     group = AhbmGroup(store, rank, _asked(store, rank, about.group_size), "ahbm", about.timeout)
     group._options = options or _Options()

@@ -41,7 +41,7 @@ class Variable:
 
     def __init__(self, owner: Any, name: str) -> None:
         self.owner, self.name = owner, name
-        self._first = self.value()
+        self._first = _copied(self.value())
 
     def value(self) -> Any:
         """What it holds now."""
@@ -49,7 +49,7 @@ class Variable:
 
     def first(self) -> Any:
         """What a rank begins with."""
-        return copy.copy(self._first) if type(self._first) in _CONTAINERS else self._first
+        return _copied(self._first)
 
     def set(self, value: Any) -> None:
         """Makes it hold a value."""
@@ -57,6 +57,10 @@ class Variable:
             setattr(self.owner, self.name, value)
         elif self.value() is not _MISSING:
             delattr(self.owner, self.name)
+
+
+def _copied(value: Any) -> Any:
+    return copy.copy(value) if type(value) in _CONTAINERS else value
 
 
 class Variables:
@@ -71,6 +75,7 @@ class Variables:
         names = _set_by(code) if code is not None else set()
         held = {n for n, v in vars(module).items() if type(v) in _CONTAINERS and not n.startswith("__")}
         self._all += [Variable(module, name) for name in sorted(names | held)]
+        self._all += [Variable(kind, name) for kind in _classes(module) for name in _registries(kind)]
 
     def note_attributes(self, module: types.ModuleType) -> None:
         """Notes attributes of its classes."""
@@ -85,6 +90,17 @@ class Variables:
         kept = self._kept.get(after, [])
         for i, variable in enumerate(self._all):
             variable.set(kept[i] if i < len(kept) else variable.first())
+
+
+def _classes(module: types.ModuleType) -> list[type]:
+    """Those that a module defines."""
+    found = [value for value in vars(module).values() if isinstance(value, type)]
+    return [kind for kind in found if kind.__module__ == module.__name__]
+
+
+def _registries(kind: type) -> list[str]:
+    """Attributes of a class that are empty dicts at first: instances keep there what they have in common."""
+    return [name for name, value in vars(kind).items() if type(value) is dict and not value and name[:2] != "__"]
 
 
 def _set_by(code: types.CodeType) -> set[str]:

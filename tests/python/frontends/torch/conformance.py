@@ -48,7 +48,10 @@ def _case() -> Any:
 
             self.barriers = getattr(self, "barriers", 0) + 1
             store = dist.FileStore(f"{self.file_name}-barriers", WORLD_SIZE)
-            store.barrier(f"barrier {self.barriers}", kwargs.get("wait_for") or WORLD_SIZE)
+            key = f"barrier {self.barriers}"
+            if store.add(f"{key} arrived", 1) == (kwargs.get("wait_for") or WORLD_SIZE):
+                store.set(f"{key} over", "")
+            store.wait([f"{key} over"])
 
     return Case
 
