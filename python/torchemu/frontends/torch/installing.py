@@ -27,6 +27,7 @@ from torchemu.frontends.torch import (
     spawning,
     state,
     stores,
+    workers,
 )
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import Session
@@ -46,6 +47,7 @@ def install(run: Session, seed: int) -> None:
     spawning.install(run)
     loading.install(run)
     packages.install(run)
+    workers.install(run)
     _install_numbers(run)
 
 
