@@ -43,6 +43,27 @@ func OpenCalibration(files, library, topologyName string) (handle int64, err err
 	return host.Register(c), nil
 }
 
+// CalibrateProducts fits what kernels take to a file of measured products of matrices.
+func CalibrateProducts(handle int64, file string) (err error) {
+	defer host.Guard(&err)
+	c, err := host.CalibrationOf(handle)
+	if err != nil {
+		return err
+	}
+	data, err := schema.Read(file)
+	if err != nil {
+		return host.Raise("ValueError", "measurements: %v", err)
+	}
+	products, err := calibrate.ParseProducts(file, data)
+	if err == nil {
+		err = c.AddProducts(products)
+	}
+	if err != nil {
+		return host.Raise("ValueError", "%v", err)
+	}
+	return nil
+}
+
 // StepCalibration does a part of a calibration and returns the share of all that is done: 1 when that is everything.
 func StepCalibration(handle int64) (share float64, err error) {
 	defer host.Guard(&err)

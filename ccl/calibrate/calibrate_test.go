@@ -8,6 +8,7 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/ccl/calibrate"
+	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -195,5 +196,84 @@ func TestCalibrationRefuses(t *testing.T) {
 		if err := call(); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+func TestParseProductsProblems(t *testing.T) {
+	const header = "dtype,m,n,k,us\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"empty", "", "g.csv:1:1: the header must be dtype,m,n,k,us"},
+		{"dtype", header + "float16,1,1,1,1\nfloat17,1,1,1,1\n", `g.csv:3:1: unknown dtype "float17"`},
+		{"size", header + "float16,1,0,1,1\n", `g.csv:2:11: n must be a whole number from 1 to 16777216, not "0"`},
+		{"time", header + "float16,1,1,1,-1\n", `g.csv:2:15: us must be a time in µs above 0, not "-1"`},
+		{"short", header + "float16,1\n", "g.csv:2:1: wrong number of fields"},
+	} {
+		_, err := calibrate.ParseProducts("g.csv", []byte(c.text))
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s:\ngot  %v\nwant %s", c.name, err, c.want)
+		}
+	}
+}
+
+// From times that the model itself made, the fit predicts others.
+func TestFitProductsPredictsWhatItHasNotSeen(t *testing.T) {
+	base := calibrate.Base()
+	k := *base.Kernels()
+	k.Launch, k.Tile, k.Drop = 2500*1000, 900*1000, 0.1
+	truth := base.WithKernels(&k, 4.5, 0.3)
+	var seen, others []calibrate.Product
+	for i, m := range []int{256, 1024, 2048, 4096, 8192} {
+		for j, depth := range []int{1024, 2048, 8192} {
+			for _, d := range []dtype.DType{dtype.F16, dtype.F32} {
+				p := calibrate.Product{DType: d, M: m, N: 4096, K: depth}
+				p.Micros = calibrate.PredictProduct(truth, p)
+				if (i+j)%2 == 0 {
+					seen = append(seen, p)
+				} else {
+					others = append(others, p)
+				}
+			}
+		}
+	}
+	fitted, err := calibrate.FitProducts(base, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off := calibrate.CompareProducts(fitted, others); off.Mean() > 0.03 {
+		t.Errorf("what it has not seen is off by %s %%", off)
+	}
+}
+
+// A file that was fitted to products too is a topology with both sections.
+func TestYAMLHasTheProducts(t *testing.T) {
+	c, err := calibrate.NewCalibration(measured(t, 2)[:3], "nccl-2.28", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth := calibrate.Base().WithKernels(calibrate.Base().Kernels(), 5, 0.4)
+	var products []calibrate.Product
+	for _, m := range []int{512, 2048, 8192} {
+		p := calibrate.Product{DType: dtype.F16, M: m, N: m, K: m}
+		p.Micros = calibrate.PredictProduct(truth, p)
+		products = append(products, p)
+	}
+	if err := c.AddProducts(products); err != nil {
+		t.Fatal(err)
+	}
+	for done := false; !done; {
+		if _, done, err = c.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := c.YAML("both")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := topology.Parse("both.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if off := calibrate.CompareProducts(top, products); top.SIPs() != 2 || off.Mean() > 0.05 {
+		t.Errorf("%d SIPs, products off by %s %%\n%s", top.SIPs(), off, text)
 	}
 }

@@ -23,6 +23,20 @@ type Calibration struct {
 	fitting *Fitting
 	stage   int // 0: the fit to all
 	results []*Result
+
+	products []Product
+	fitted   *topology.Topology // to the products; nil without
+}
+
+// AddProducts fits the kernels section, and the rates of the matrix units, to products of matrices, beginning with the
+// base's.
+func (c *Calibration) AddProducts(products []Product) error {
+	fitted, err := FitProducts(c.base, products)
+	if err != nil {
+		return err
+	}
+	c.products, c.fitted = products, fitted
+	return nil
 }
 
 // NewCalibration begins with measurements. The fit starts from the transport of the base, which is to have as many SIPs as
@@ -90,6 +104,9 @@ func (c *Calibration) Report(w io.Writer) error {
 	}
 	if len(c.worlds) == 0 {
 		fmt.Fprintf(w, "\nThere is one world size only, %d: nothing says how well others are predicted.\n", Worlds(c.cases)[0])
+	}
+	if c.fitted != nil {
+		fmt.Fprintf(w, "\n%d products of matrices: %s\n", len(c.products), CompareProducts(c.fitted, c.products))
 	}
 	c.reportAssumed(w)
 	return nil

@@ -18,6 +18,13 @@ func (c *Calibration) YAML(name string) (string, error) {
 	}
 	spec := c.base.Spec()
 	delete(spec, "transport")
+	if c.fitted != nil {
+		spec = c.fitted.Spec()
+		delete(spec, "transport")
+		spec["kernels"] = rounded(c.fitted.Kernels().Spec())
+	} else if c.own {
+		delete(spec, "kernels")
+	}
 	spec["name"] = name
 	spec["description"] = fmt.Sprintf("calibrated to %d measurements of %d to %d ranks",
 		len(c.cases), Worlds(c.cases)[0], slices.Max(Worlds(c.cases)))
@@ -40,6 +47,19 @@ func (c *Calibration) YAML(name string) (string, error) {
 	w.section("transport", "", transport.Spec(), 0)
 	return "# Written by torchemu calibrate. Without a note, a figure of the transport is the library's own constant.\n" +
 		string(head) + w.text.String(), nil
+}
+
+// rounded is a tree with as many digits as mean something.
+func rounded(tree map[string]any) map[string]any {
+	for k, v := range tree {
+		switch v := v.(type) {
+		case map[string]any:
+			tree[k] = rounded(v)
+		case float64:
+			tree[k], _ = strconv.ParseFloat(shown(v), 64)
+		}
+	}
+	return tree
 }
 
 // writer writes a tree as YAML with notes.

@@ -23,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or what was forced, such as ring_ll), dtype and calls (back to back, of which us is the mean)."
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="measurements")
+    parser.add_argument(
+        "--gemm", metavar="FILE", help="measured products, too: CSV with the columns dtype, m, n, k, us; see kernels"
+    )
     parser.add_argument("--library", default="nccl-2.28", metavar="NAME", help="whose choices the times are of")
     parser.add_argument(
         "--topology", default="", metavar="NAME|FILE", help="what to start from, and to take the rest of the file from"
@@ -42,6 +45,8 @@ def calibrate(options: argparse.Namespace) -> int:
     except (OSError, ValueError, RuntimeError) as error:
         raise CalibrateError(str(error)) from None
     try:
+        if options.gemm is not None:
+            _add_products(handle, options.gemm)
         _run(handle)
         name = Path(options.output).stem if options.output else "calibrated"
         text, report = go.CalibrationYAML(handle, name), go.CalibrationReport(handle)
@@ -58,6 +63,13 @@ def calibrate(options: argparse.Namespace) -> int:
     print(report)
     print(f"Written: {options.output}")
     return 0
+
+
+def _add_products(handle: int, file: str) -> None:
+    try:
+        go.CalibrateProducts(handle, file)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise CalibrateError(str(error)) from None
 
 
 def _run(handle: int) -> None:
