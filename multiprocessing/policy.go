@@ -2,7 +2,10 @@ package multiprocessing
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
@@ -21,17 +24,21 @@ const slow = 10 * sim.Millisecond
 
 // NewPolicy returns a policy by its name: "fifo" runs ranks in the order in which they became able to, "random" any of
 // them, "pct" always the one of highest priority, where priorities are random and a few fall at random moments (which
-// finds bugs of few orderings with known probability: Burckhardt et al., ASPLOS 2010). The same seed gives the same
-// choices.
+// finds bugs of few orderings with known probability: Burckhardt et al., ASPLOS 2010). "pct:5:300" is pct for bugs of up
+// to five orderings in programs of 300 picks, and "replay:" what comes before a recording of [Recorder.String]. The same
+// seed gives the same choices.
 func NewPolicy(name string, seed uint64, ranks int) (Policy, error) {
 	rng := rand.New(rand.NewPCG(seed, 0x70726f63)) // any second word; it only has to be always the same
-	switch name {
+	kind, rest, _ := strings.Cut(name, ":")
+	switch kind {
 	case "fifo":
 		return fifo{}, nil
 	case "random":
 		return random{rng}, nil
 	case "pct":
-		return newPCT(rng, ranks), nil
+		return parsePCT(rng, ranks, rest)
+	case "replay":
+		return parseReplay(rest)
 	}
 	return nil, fmt.Errorf("unknown schedule %q: choose one of fifo, pct, random", name)
 }
@@ -50,31 +57,58 @@ func (r random) Delay() sim.Time      { return sim.Time(r.IntN(2)) * slow }
 type pct struct {
 	rng      *rand.Rand
 	ranks    int
+	depth    int
+	delay    sim.Time
 	priority []float64 // by task; the highest runs
 	falls    map[int]float64
 	picks    int
 }
 
-// pctDepth is how many ordering constraints a bug may need to be found; pctSteps over how many picks the changes of
-// priority are spread.
+// usualDepth is how many ordering constraints a bug may need to be found. Where nobody has counted a program's picks, the
+// changes of priority are anywhere among the first mostSteps, early ones more often.
 const (
-	pctDepth = 3
-	pctSteps = 10_000
+	usualDepth = 3
+	mostSteps  = 10_000
 )
 
-func newPCT(rng *rand.Rand, ranks int) *pct {
-	p := &pct{rng: rng, ranks: ranks, falls: map[int]float64{}}
-	for _, place := range rng.Perm(ranks) {
-		p.priority = append(p.priority, float64(pctDepth+place)) // the lower ones are for tasks that have fallen
+// parsePCT reads "", "depth" or "depth:steps".
+func parsePCT(rng *rand.Rand, ranks int, text string) (*pct, error) {
+	depth, steps := usualDepth, 0
+	if text != "" {
+		first, second, _ := strings.Cut(text, ":")
+		var err error
+		if depth, err = strconv.Atoi(first); err == nil && second != "" {
+			steps, err = strconv.Atoi(second)
+		}
+		if err != nil || depth < 1 || steps < 0 {
+			return nil, fmt.Errorf("schedule pct:%s: a depth of at least 1 and a number of picks are needed", text)
+		}
 	}
-	for i := range pctDepth - 1 {
-		p.falls[rng.IntN(pctSteps)] = float64(i)
+	return newPCT(rng, ranks, depth, steps), nil
+}
+
+func newPCT(rng *rand.Rand, ranks, depth, steps int) *pct {
+	p := &pct{rng: rng, ranks: ranks, depth: depth, falls: map[int]float64{}}
+	p.delay = []sim.Time{-1, 0, slow}[rng.IntN(3)]
+	for _, place := range rng.Perm(ranks) {
+		p.priority = append(p.priority, float64(depth+place)) // the lower ones are for tasks that have fallen
+	}
+	for i := range depth - 1 {
+		p.falls[fall(rng, steps)] = float64(i)
 	}
 	return p
 }
 
-// Delay lets a rank of higher priority, which waits for its device only, come before the others.
-func (p *pct) Delay() sim.Time { return slow }
+// fall is when a priority changes.
+func fall(rng *rand.Rand, steps int) int {
+	if steps > 0 {
+		return rng.IntN(steps)
+	}
+	return int(math.Exp(rng.Float64()*math.Log(mostSteps))) - 1
+}
+
+// Delay lets a rank of higher priority, which waits for its device only, come before the others, with some seeds.
+func (p *pct) Delay() sim.Time { return p.delay }
 
 func (p *pct) Pick(tasks []int) int {
 	best := 0
@@ -93,7 +127,7 @@ func (p *pct) Pick(tasks []int) int {
 // of is the priority of a task. That of a thread, which begins later, is among those of the ranks.
 func (p *pct) of(task int) float64 {
 	for len(p.priority) <= task {
-		p.priority = append(p.priority, pctDepth+p.rng.Float64()*float64(p.ranks))
+		p.priority = append(p.priority, float64(p.depth)+p.rng.Float64()*float64(p.ranks))
 	}
 	return p.priority[task]
 }

@@ -33,6 +33,13 @@ func (s *Scheduler) Begin(rank int, name string, daemon bool) (task int) {
 	return task
 }
 
+// Offer says that the running task can go on, and that another one may come before it: it is the first of those that can.
+func (s *Scheduler) Offer(task int) {
+	s.enqueue(task)
+	copy(s.queue[1:], s.queue[:len(s.queue)-1])
+	s.queue[0] = task
+}
+
 // Yield lets a task that runs wait until all others have run that can.
 func (s *Scheduler) Yield(task int) { s.enqueue(task) }
 

@@ -2,13 +2,15 @@ package pybind
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu"
 )
 
-// NewScheduler makes the run queue of a spawn of n ranks. policy is "fifo", "random" or "pct", which decides who runs
-// of those who can; seed makes its choices repeatable.
+// NewScheduler makes the run queue of a spawn of n ranks. policy is "fifo", "random", "pct" or "pct:depth:picks", which
+// decides who runs of those who can; seed makes its choices repeatable. "replay:" and what Decisions has said makes them
+// again.
 func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
@@ -16,6 +18,18 @@ func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle i
 		return 0, err
 	}
 	return host.NewSpawn(w, n, policy, uint64(seed))
+}
+
+// Decisions are how many picks the spawns of a World have made so far; behind a space where these were not first in, first
+// out; and behind another one, of a replay, where several could run, and how many.
+func Decisions(worldHandle int64) (text string, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return "", err
+	}
+	picks, switches, forks := w.Decisions()
+	return fmt.Sprintf("%d %s %s", picks, switches, forks), nil
 }
 
 // Park says that the running task waits for the pending work on a tensor, or for a work. It answers false when there

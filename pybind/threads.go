@@ -46,6 +46,16 @@ func Yield(scheduler int64, task int) (err error) {
 	return err
 }
 
+// Offer says that the running task goes on, if the schedule does not let another one that can run before it.
+func Offer(scheduler int64, task int) (err error) {
+	defer host.Guard(&err)
+	s, _, err := host.SpawnOfLiving(scheduler, task)
+	if err == nil {
+		s.Offer(task)
+	}
+	return err
+}
+
 // Outwait lets time go on to the next deadline of a thread, where nothing else can happen, nor in another scheduler, of
 // what has been spawned there. It answers false when that is no use.
 func Outwait(scheduler, spawned int64) (ok bool, err error) {

@@ -292,8 +292,8 @@ def test_explore_finds_a_race_and_says_how_to_see_it_again(tmp_path: Path) -> No
     found = launch("--explore", "50", "--schedule-seed", "3", program)
     assert (found.status, found.out) == (1, "")
     assert "AssertionError: rank 3 came first" in found.err
-    flags = found.err.splitlines()[-1].removeprefix("fails with ").partition(":")[0].split()
-    assert flags[:3] == ["--schedule", "random", "--schedule-seed"] and int(flags[3]) >= 3
+    flags = found.err.splitlines()[-1].removeprefix("fails with ").partition(" switch")[0].rpartition(", ")[0].split()
+    assert flags[0] == "--replay" and len(flags) == 2
     again = launch(*flags, program)
     assert again.status == 1 and again.err == "\n".join(found.err.splitlines()[:-1]) + "\n"
     assert lines(launch(program)) == ["checked"] * 4

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"strings"
+
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
 )
@@ -29,7 +31,7 @@ func NewSpawn(w *World, n int, policy string, seed uint64) (handle int64, err er
 		return 0, Raise("ValueError", "%d processes do not fit topology %q: it has %d SIPs, one for each rank; "+
 			"choose a topology with at least %d", n, w.Topology.Name, w.Topology.SIPs(), n)
 	}
-	p, err := multiprocessing.NewPolicy(policy, seed, n)
+	p, err := w.policy(policy, seed, n)
 	if err != nil {
 		return 0, err
 	}
@@ -41,6 +43,37 @@ func NewSpawn(w *World, n int, policy string, seed uint64) (handle int64, err er
 		r.HearsAll() // whoever spawns it may know of everything
 	}
 	return Own(w, &Spawn{multiprocessing.NewScheduler(w.World, n, p), w, n, make([]wait, n)}), nil
+}
+
+// separates is what stands between the recordings of several spawns of a program.
+const separates = ";"
+
+// policy makes that of the World's next spawn, which is recorded. Of the recordings of a replay it takes its own.
+func (w *World) policy(name string, seed uint64, ranks int) (multiprocessing.Policy, error) {
+	if recordings, ok := strings.CutPrefix(name, "replay:"); ok {
+		name = "replay:"
+		if parts := strings.Split(recordings, separates); len(w.recorders) < len(parts) {
+			name += parts[len(w.recorders)]
+		}
+	}
+	p, err := multiprocessing.NewPolicy(name, seed, ranks)
+	if err != nil {
+		return nil, Raise("ValueError", "%v", err)
+	}
+	r := &multiprocessing.Recorder{Policy: p}
+	w.recorders = append(w.recorders, r)
+	return r, nil
+}
+
+// Decisions are how many picks the World's spawns have made, where these were not first in, first out, and, of a replay,
+// where several could run.
+func (w *World) Decisions() (picks int, switches, forks string) {
+	parts, ways := make([]string, len(w.recorders)), make([]string, len(w.recorders))
+	for i, r := range w.recorders {
+		picks += r.Picks
+		parts[i], ways[i] = r.String(), r.Forks()
+	}
+	return picks, strings.Join(parts, separates), strings.Join(ways, separates)
 }
 
 // SpawnOf finds a scheduler whose World is open.

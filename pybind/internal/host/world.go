@@ -9,6 +9,7 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -29,8 +30,9 @@ type World struct {
 	kernelKinds
 	returned []int64 // tensors of memory that Python owns; see Returned
 
-	symmetric map[*tensor.Storage]part // storages of symmetric memory
-	late      error                    // races that hosts are yet to be told of
+	symmetric map[*tensor.Storage]part    // storages of symmetric memory
+	recorders []*multiprocessing.Recorder // of the spawns
+	late      error                       // races that hosts are yet to be told of
 }
 
 // OpenWorld builds a World, which belongs to the calling thread, and returns its handle.

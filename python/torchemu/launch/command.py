@@ -11,7 +11,8 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
-from torchemu.launch import failures, flags, host_processes
+from torchemu.launch import exploration, failures, flags, host_processes
+from torchemu.launch.exploration import Choices
 from torchemu.launch.isolation import Isolation
 from torchemu.profile.run import traced
 from torchemu.runtime import fabric
@@ -81,23 +82,23 @@ class _Run:
 
     def status(self) -> int:
         """Runs the program, under one schedule or under many; returns the exit status."""
-        schedule, seed = self._options.schedule, self._options.schedule_seed or 0
-        if not self._options.explore:
-            return self._reported(self._failures(schedule or "fifo", seed))
-        return self._explored(schedule or "random", range(seed, seed + self._options.explore))
+        options = self._options
+        seed = options.schedule_seed or 0
+        if options.explore:
+            schedules = (options.schedule,) if options.schedule else ("random", "pct")
+            return exploration.explore(self, schedules, range(seed, seed + options.explore))
+        if options.exhaustive:
+            return exploration.exhaust(self, options.exhaustive)
+        if options.replay is not None:
+            return self.reported(self.failures(Choices(f"replay:{options.replay}")))
+        return self.reported(self.failures(Choices(exploration.named(options.schedule or "fifo", self.depth), seed)))
 
-    def _explored(self, schedule: str, seeds: range) -> int:
-        for seed in seeds:
-            failed = self._failures(schedule, seed, silent=True)
-            if failed:
-                status = self._reported(failed)
-                found = f"--schedule {schedule} --schedule-seed {seed}"
-                print(f"fails with {found}: say that instead of --explore to see it again", file=sys.stderr)
-                return status
-        print(f"{len(seeds)} runs, --schedule {schedule} with seeds from {seeds[0]} on: no failure", file=sys.stderr)
-        return 0
+    @property
+    def depth(self) -> int:
+        """How many ordering constraints pct looks for."""
+        return self._options.schedule_depth or 0
 
-    def _reported(self, failed: list[Failure]) -> int:
+    def reported(self, failed: list[Failure]) -> int:
         """Prints why the run failed, if it did; returns the exit status, which is torchrun's."""
         if not failed:
             return 0
@@ -106,16 +107,18 @@ class _Run:
             print(failures.report(failed, self._options.script, self._launch.nproc), file=sys.stderr)
         return 1
 
-    def _failures(self, schedule: str, seed: int, silent: bool = False) -> list[Failure]:
+    def failures(self, choices: Choices, silent: bool = False) -> list[Failure]:
         """Runs the program once; returns the ranks that failed, the cause first."""
         with contextlib.ExitStack() as stack:
             with _told():
                 options = self._options
                 strictness = flags.strictness(options)
+                if choices.reorder is not None and strictness.reorder is None:
+                    strictness = runtime.Strictness(strictness.check, choices.reorder)
                 world = stack.enter_context(runtime.opened(self._topology, options.ccl, strictness))
                 if self._options.faults:
                     world.add_faults(self._options.faults)
-            world.schedule, world.seed = schedule, seed
+            world.schedule, world.seed = choices.schedule, choices.seed
             if fabric.is_preset(self._options.topology):
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)
             with _told():
@@ -126,6 +129,7 @@ class _Run:
             stack.enter_context(self._traced(world))
             tasks = self._tasks(world, isolation)
             tasks.run()
+            choices.note(world)
             failed = failures.ordered(tasks.failures)
             if failed:
                 world.failure = failures.in_a_line(failed[0])

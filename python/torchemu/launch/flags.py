@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -115,11 +116,27 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
     _flag(group, "--schedule-seed", type=int, metavar="K", help="of the schedule, 0")
     _flag(
         group,
+        "--schedule-depth",
+        type=_positive,
+        metavar="D",
+        help="of pct: how many ordering constraints a bug may need to be found, 3",
+    )
+    _flag(
+        group,
         "--explore",
         type=_positive,
         metavar="N",
-        help="run N schedules, of seeds from K on, without output, until one fails",
+        help="run the ordinary schedule and N others, of seeds from K on, without output, until one fails; of device "
+        "programs also what --reorder moves",
     )
+    _flag(
+        group,
+        "--exhaustive",
+        type=_positive,
+        metavar="N",
+        help="run all orders in which ranks and threads can take turns, those of the fewest switches first, N at most",
+    )
+    _flag(group, "--replay", metavar="SWITCHES", help="run the schedule that --explore or --exhaustive has found")
 
 
 def add_strictness(parser: argparse.ArgumentParser) -> None:
@@ -168,6 +185,10 @@ def add_trace(group: Any) -> None:
     )
 
 
+_SWITCHES = re.compile(r"(\d+:\d+[+~]?(,\d+:\d+[+~]?)*)?(;(\d+:\d+[+~]?(,\d+:\d+[+~]?)*)?)*")
+"""What --explore prints: those of each spawn, and a semicolon between these."""
+
+
 def check(options: argparse.Namespace) -> None:
     """Refuses flags that would do nothing.
 
@@ -175,6 +196,15 @@ def check(options: argparse.Namespace) -> None:
         ValueError: the text names the flag, and the one that it needs.
     """
     varied = options.schedule in ("random", "pct")
+    ways = [f"--{name}" for name in ("explore", "exhaustive", "replay") if getattr(options, name) is not None]
+    if len(ways) > 1:
+        raise ValueError(f"{ways[0]} and {ways[1]} are two ways to choose schedules: give one")
+    if options.replay is not None and not _SWITCHES.fullmatch(options.replay):
+        raise ValueError(f"--replay {options.replay!r}: switches are such as 3:1,7:0+, as --explore prints them")
+    if options.schedule and ways and ways[0] != "--explore":
+        raise ValueError(f"--schedule does nothing with {ways[0]}")
+    if options.schedule_depth is not None and options.schedule != "pct":
+        raise ValueError("--schedule-depth does nothing without --schedule pct")
     if options.explore and options.schedule == "fifo":
         raise ValueError("--explore runs different schedules, of which fifo has one: use --schedule random or pct")
     if options.schedule_seed is not None and not (varied or options.explore):

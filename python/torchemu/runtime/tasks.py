@@ -219,6 +219,12 @@ class Tasks:
         else:
             self._resume_thread(self.threads[task])
 
+    def let_others_run(self, task: int) -> None:
+        """Lets the schedule choose who goes on, of the running task and of those that can."""
+        if not self._unwinding and task not in self._dropped:
+            go.Offer(self.scheduler, task)
+            self.loop.switch()
+
     def _drive(self, enough: Callable[[], bool]) -> bool:
         """Reports false when it is enough, and true when the run is over."""
         while not self._is_over():

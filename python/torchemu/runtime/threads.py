@@ -176,6 +176,18 @@ def running() -> Thread | None:
     return None if threads is None else threads.running
 
 
+def may_switch() -> None:
+    """Lets the schedule run others here, where the running thread need not wait. First in, first out it goes on."""
+    context = runtime.present()
+    if context is None or context.threads is None or not context.threads.living or context.tasks is None:
+        return
+    tasks, thread = context.tasks, context.threads.running
+    if thread is not None and thread.has_ended:
+        return
+    if context.world.schedule != "fifo" and context.world.fibers.current() is not tasks.loop:
+        tasks.let_others_run(context.task)
+
+
 def ident() -> int:
     """The running thread's number. That of the main program's is the number of its process, as on Linux."""
     thread = running()

@@ -55,6 +55,7 @@ class Lock:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Acquires it, and waits for it, for seconds of simulated time at most; says whether it did."""
         limit = _limit(blocking, timeout)
+        threads.may_switch()
         if not self._locked:
             self._locked = True
         elif limit == _AT_ONCE:
@@ -95,6 +96,7 @@ class Lock:
             raise RuntimeError("release unlocked lock")
         if not self._places.call_next():
             self._locked = False
+        threads.may_switch()
 
     def locked(self) -> bool:
         """Whether a thread has it."""
