@@ -8,7 +8,14 @@ def fails():
     raise ValueError("no")
 
 
-gate, called = threading.Event(), []
+gate, begun, called = threading.Event(), threading.Event(), []
+
+
+def waits():
+    begun.set()
+    return gate.wait()
+
+
 with ThreadPoolExecutor(3, thread_name_prefix="pool") as pool:
     print(list(pool.map(lambda x: x * x, range(10))), list(pool.map(pow, [2, 3], [5, 2])))
     print(sorted(f.result() for f in as_completed([pool.submit(pow, 2, i) for i in range(5)])))
@@ -18,7 +25,8 @@ with ThreadPoolExecutor(3, thread_name_prefix="pool") as pool:
         failed.result()
     except ValueError as error:
         print(error)
-    waiting = pool.submit(gate.wait)
+    waiting = pool.submit(waits)
+    begun.wait()
     done, not_done = wait([pool.submit(int), waiting], return_when=FIRST_COMPLETED)
     print(len(done), len(not_done), not_done == {waiting}, waiting.running(), waiting.cancel())
     for call in (lambda: waiting.result(timeout=0.01), lambda: list(as_completed([waiting], timeout=0.01))):
@@ -38,8 +46,10 @@ except RuntimeError as error:
     print(error)
 
 gate.clear()
+begun.clear()
 single = ThreadPoolExecutor(max_workers=1)
-first, second = single.submit(gate.wait), single.submit(print, "never")
+first, second = single.submit(waits), single.submit(print, "never")
+begun.wait()
 print(second.cancel(), second.cancelled(), second.done())
 try:
     second.result()
