@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,18 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         stack = contextlib.ExitStack()
         stack.enter_context(stand_ins.installed())
         early_config.add_cleanup(stack.close)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Loads the fixtures of front ends where programs get their stand-ins."""
+    stand_ins = sys.modules.get("torchemu.frontends.stand_ins")
+    if stand_ins is None or not stand_ins.are_installed():
+        return
+    from torchemu.frontends.base import front_ends
+
+    for front_end in front_ends():
+        if front_end.fixtures:
+            config.pluginmanager.import_plugin(front_end.fixtures)
 
 
 def distributed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import shutil
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -379,3 +380,25 @@ def test_host_clock_passes_with_the_chips(tmp_path: Path) -> None:
     passed, told = map(float, outcome.out.split())
     assert told > 0
     assert passed == pytest.approx(1000 * told, abs=2)
+
+
+def test_pytest_of_an_example(tmp_path: Path) -> None:
+    """A pytest file of an example gets its chips from the fixtures that simpler's own has."""
+    (tmp_path / "example").mkdir()
+    (tmp_path / "example" / "__init__.py").touch()
+    text = """
+        import pytest
+        from simpler.worker import Worker
+
+        @pytest.mark.platforms(["a2a3", "a2a3sim", "a5sim"])
+        @pytest.mark.runtime("tensormap_and_ringbuffer")
+        @pytest.mark.parametrize("n", [1, pytest.param(4, marks=pytest.mark.device_count(4))])
+        def test_example(st_platform, st_device_ids, n):
+            assert (st_platform, st_device_ids) == ("a2a3sim", list(range(n)))
+            Worker(platform=st_platform, device_ids=st_device_ids)
+    """
+    (tmp_path / "example" / "test_example.py").write_text(textwrap.dedent(text))
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntorchemu_as_torch = true\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers", "example"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout

@@ -11,8 +11,9 @@ import pytest
 from conftest import OpenWorld
 from simpler_cases import called, compiled, domain, run, tensor, window, working
 
+import torchemu as torch
 from torchemu.frontends.simpler.orchestrator import Orchestrator
-from torchemu.frontends.simpler.task_interface import CommBufferSpec, CommDomainHandle, TensorArgType
+from torchemu.frontends.simpler.task_interface import CommBufferSpec, CommDomainHandle, DataType, TensorArgType
 
 
 def buffers(*sizes: int) -> list[CommBufferSpec]:
@@ -193,3 +194,27 @@ def test_domain_of_an_earlier_run(open_world: OpenWorld) -> None:
         run(worker, lambda orch: old.extend(domain(orch, [0])))
         with pytest.raises(ValueError, match="is that of no domain that is allocated"):
             run(worker, build)
+
+
+def test_names_of_other_versions(open_world: OpenWorld) -> None:
+    """A Worker without arguments, buffers that give tensors, release_domain, and names that have moved."""
+    from torchemu.frontends.simpler import task_interface
+    from torchemu.frontends.simpler.worker import Worker
+
+    open_world()
+    assert task_interface.ChipCallConfig is task_interface.CallConfig
+    assert task_interface.make_tensor_arg(torch.zeros(3)).shapes == (3,)
+    worker = Worker()
+    worker.init()
+
+    def build(orch: Orchestrator) -> None:
+        specs = [CommBufferSpec("a", "float32", 4, 16), CommBufferSpec("b", "int32", 2, 8)]
+        handle = orch.allocate_domain(name="d", workers=[0], window_size=64, buffers=specs)
+        seen = handle[0]
+        t = seen.buffers["b"].tensor()
+        assert (t.data, t.shapes, t.dtype, t.child_memory) == (seen.buffer_ptrs["b"], (2,), DataType.INT32, True)
+        orch.release_domain(handle)
+        assert handle.released
+
+    run(worker, build)
+    worker.close()

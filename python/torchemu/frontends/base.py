@@ -24,6 +24,7 @@ class FrontEnd:
         gives_way: packages that are used instead of the front end's where they are installed, each with a package
             inside of it that tells it from a folder of the same name.
         isolates: installed packages of which each rank has modules of its own, by default.
+        fixtures: the module with what pytest's tests of its programs use; "" for none.
         home: gives the module in which a run's program sees a class or function, by its own module and its name.
     """
 
@@ -31,6 +32,7 @@ class FrontEnd:
     modules: Mapping[str, str] = field(default_factory=dict)
     gives_way: Mapping[str, str] = field(default_factory=dict)
     isolates: tuple[str, ...] = ()
+    fixtures: str = ""
     home: Callable[[str, str], str] = _keeps_its_name
 
     def module(self, name: str) -> str | None:

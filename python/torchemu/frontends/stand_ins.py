@@ -65,6 +65,11 @@ def _own(name: str, path: Sequence[str] | None, target: ModuleType | None) -> im
     return importlib.machinery.PathFinder.find_spec(name, path, target)
 
 
+def are_installed() -> bool:
+    """Whether programs get the stand-ins now."""
+    return any(isinstance(finder, _Finder) for finder in sys.meta_path)
+
+
 @contextlib.contextmanager
 def installed() -> Iterator[None]:
     """Makes the stand-ins importable for the duration of a with block; real packages of those names are hidden."""

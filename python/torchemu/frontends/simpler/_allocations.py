@@ -56,6 +56,7 @@ class Allocations:
             local_window_base=base,
             actual_window_size=window_size,
             buffer_ptrs=_domains.carved(buffers, base),
+            buffers=_domains.parts(buffers, base),
         )
 
     def _release(self, handle: CommDomainHandle) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
+
+from torchemu.frontends.simpler._arguments import ContinuousTensor, DataType
 
 MOST_MEMBERS = 64
 """What the context that kernels get has room for."""
@@ -29,6 +31,29 @@ class CommBufferSpec:
     store_to_host: bool = False
 
 
+@dataclass(frozen=True)
+class DomainBuffer:
+    """A named part of a window, as later versions have it.
+
+    Attributes:
+        addr, nbytes: where it is, and how long.
+        dtype, count: what is in it.
+    """
+
+    addr: int
+    nbytes: int
+    dtype: str
+    count: int
+
+    def tensor(self) -> ContinuousTensor:
+        """The tensor of its elements, for a task.
+
+        Raises:
+            KeyError: tasks have no tensors of its dtype.
+        """
+        return ContinuousTensor.make(self.addr, (self.count,), DataType[self.dtype.upper()], child_memory=True)
+
+
 @dataclass
 class ChipDomainContext:
     """A domain as one of its workers sees it.
@@ -38,6 +63,7 @@ class ChipDomainContext:
         device_ctx: the address of the CommContext that its kernels get.
         local_window_base: the address of its window.
         buffer_ptrs: the addresses of the buffers in its window, by name.
+        buffers: the same buffers, as later versions have them.
     """
 
     name: str
@@ -47,6 +73,7 @@ class ChipDomainContext:
     local_window_base: int
     actual_window_size: int
     buffer_ptrs: dict[str, int]
+    buffers: dict[str, DomainBuffer] = field(default_factory=dict)
 
 
 class CommDomainHandle:
@@ -143,3 +170,9 @@ def carved(buffers: Sequence[CommBufferSpec], base: int) -> dict[str, int]:
         places[buffer.name] = base
         base += buffer.nbytes
     return places
+
+
+def parts(buffers: Sequence[CommBufferSpec], base: int) -> dict[str, DomainBuffer]:
+    """A window's buffers, one after another from its base on."""
+    places = carved(buffers, base)
+    return {b.name: DomainBuffer(places[b.name], b.nbytes, b.dtype, b.count) for b in buffers}

@@ -115,6 +115,10 @@ class Orchestrator:
         """
         return self._run.domains.allocate(name, [operator.index(w) for w in workers], window_size, buffers)
 
+    def release_domain(self, handle: CommDomainHandle) -> None:
+        """Says that no further tasks will use a domain; see CommDomainHandle.release."""
+        handle.release()
+
     def alloc(self, shape: Sequence[int], dtype: DataType) -> ContinuousTensor:
         """A tensor in the host's memory, for tasks to hand on to each other. It is there until the run ends."""
         return self._run.alloc(shape, dtype)

@@ -13,10 +13,15 @@ from torchemu.frontends.simpler._arguments import (
 )
 from torchemu.frontends.simpler._callables import ChipCallable, CoreCallable
 from torchemu.frontends.simpler._domains import ChipDomainContext, CommBufferSpec, CommDomainHandle
+from torchemu.frontends.simpler_setup.torch_interop import make_tensor_arg, torch_dtype_to_datatype
+
+ChipCallConfig = CallConfig
+"""What other versions call it."""
 
 __all__ = [
     "ArgDirection",
     "CallConfig",
+    "ChipCallConfig",
     "ChipCallable",
     "ChipDomainContext",
     "CommBufferSpec",
@@ -28,5 +33,7 @@ __all__ = [
     "Tensor",
     "TensorArgType",
     "get_element_size",
+    "make_tensor_arg",
     "scalar_to_uint64",
+    "torch_dtype_to_datatype",
 ]

@@ -56,9 +56,9 @@ class Worker:
         self,
         level: int = _LEVEL,
         *,
-        platform: str,
-        runtime: str,
-        device_ids: Sequence[int],
+        platform: str = "a2a3sim",
+        runtime: str = "tensormap_and_ringbuffer",
+        device_ids: Sequence[int] = (0,),
         num_sub_workers: int = 0,
         build: bool = False,
     ) -> None:
