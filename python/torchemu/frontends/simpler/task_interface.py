@@ -13,7 +13,7 @@ from torchemu.frontends.simpler._arguments import (
 )
 from torchemu.frontends.simpler._callables import ChipCallable, CoreCallable
 from torchemu.frontends.simpler._domains import ChipDomainContext, CommBufferSpec, CommDomainHandle
-from torchemu.frontends.simpler_setup.torch_interop import make_tensor_arg, torch_dtype_to_datatype
+from torchemu.frontends.simpler._tensors import make_tensor_arg, torch_dtype_to_datatype
 
 ChipCallConfig = CallConfig
 """What other versions call it."""
