@@ -20,6 +20,7 @@ from torchemu.frontends.torch import (
     futures,
     loading,
     membership,
+    normalizing,
     packages,
     profiles,
     reducers,
@@ -56,6 +57,7 @@ def _install_devices(run: Session) -> None:
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
         return
     device.install()
+    normalizing.install()
     run.stack.callback(device.uninstall)
     run.on_begin.append(device.begin)
     accelerator = torch._C._get_accelerator

@@ -115,3 +115,23 @@ def test_a_checkpoint_that_other_ranks_load(tmp_path_factory):
     loaded = {"a": distribute_tensor(torch.zeros(8, 8), mesh, [Shard(1)])}
     checkpoint.load(loaded, checkpoint_id=folder[0])
     assert torch.equal(loaded["a"].full_tensor(), values)
+
+
+@real
+def test_synchronized_batch_norm():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    torch.manual_seed(0)
+    whole = torch.randn(WORLD * 3, 5, 2)
+    plain, weights = nn.BatchNorm1d(5), torch.rand(WORLD * 3, 5, 2)
+    layer = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(5)).cuda()
+    x = whole.clone().requires_grad_()
+    (plain(x) * weights).sum().backward()
+    part = whole.chunk(WORLD)[rank].cuda().requires_grad_()
+    out = layer(part)
+    (out * weights.chunk(WORLD)[rank].cuda()).sum().backward()
+    torch.testing.assert_close(out.cpu(), plain(whole).chunk(WORLD)[rank], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(part.grad.cpu(), x.grad.chunk(WORLD)[rank], atol=1e-5, rtol=1e-4)
+    dist.all_reduce(layer.weight.grad)
+    torch.testing.assert_close(layer.weight.grad.cpu(), plain.weight.grad, atol=1e-4, rtol=1e-4)
