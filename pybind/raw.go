@@ -98,3 +98,21 @@ func WorkSettled(work int64) (event int64, err error) {
 	settled := w.World.Settled([]*torchemu.Event{w.Object.Event})
 	return host.Own(w.World, settled), nil
 }
+
+// WorkSoon is WorkSettled for a host that can put off what it needs the data for, see Defer: the event ends also when
+// simulated time is to pass. It is -2 where the data is not to be waited for at all.
+func WorkSoon(work int64) (event int64, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorkOf(work)
+	if err != nil {
+		return 0, err
+	}
+	if w.Object.Settled() {
+		return 0, w.Object.Err()
+	}
+	soon := w.World.Soon([]*torchemu.Event{w.Object.Event})
+	if soon == nil {
+		return host.InVain, nil
+	}
+	return host.Own(w.World, soon), nil
+}

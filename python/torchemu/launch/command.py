@@ -140,10 +140,12 @@ class _Run:
     def _front_end(self, world: runtime.World) -> contextlib.AbstractContextManager[Any]:
         """What gives programs their framework while they run."""
         if self._options.torch == "numpy":
+            if self._options.no_data:
+                raise ValueError("--no-data is for the installed PyTorch: --torch real")
             return stand_ins.installed()
         from torchemu.frontends.torch import opened
 
-        return opened(world, self._options.seed)
+        return opened(world, self._options.seed, not self._options.no_data)
 
     def _isolation(self, silent: bool) -> Isolation:
         some = self._options.local_ranks_filter

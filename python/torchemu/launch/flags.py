@@ -81,12 +81,19 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_front_end(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("front end")
     _flag(
-        parser.add_argument_group("front end"),
+        group,
         "--torch",
         choices=("numpy", "real"),
         default="numpy",
         help="what programs import as torch: torchemu's own, on NumPy, or the PyTorch that is installed",
+    )
+    _flag(
+        group,
+        "--no-data",
+        action="store_true",
+        help="take the time of operations on devices without computing them; with --torch real",
     )
 
 

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from torchemu.frontends.torch.session import Session
 
 
-def opened(world: runtime.World, seed: int = 0) -> contextlib.AbstractContextManager[Session]:
+def opened(world: runtime.World, seed: int = 0, data: bool = True) -> contextlib.AbstractContextManager[Session]:
     """Makes PyTorch that of a World's ranks, which are to be made after this, for the duration of a with block.
 
     Args:
         world: the World.
         seed: of the ranks' generators.
+        data: tensors of devices have elements; without, operations take their time and nothing is computed.
 
     Raises:
         VersionError: there is no PyTorch that the front end knows.
@@ -30,4 +31,4 @@ def opened(world: runtime.World, seed: int = 0) -> contextlib.AbstractContextMan
     versions.check()
     from torchemu.frontends.torch import session
 
-    return session.opened(world, seed)
+    return session.opened(world, seed, data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -59,7 +60,11 @@ def _install_devices(run: Session) -> None:
     device.install()
     normalizing.install()
     run.stack.callback(device.uninstall)
-    run.on_begin.append(device.begin)
+    run.on_begin.append(functools.partial(device.begin, data=run.data))
+    run.put_off = device.goes_on if run.data else lambda work: True
+    run.before_use = device.before_use if run.data else None
+    if not run.data:  # ranks would compare shapes that they have sent each other
+        run.replace(dist, "_verify_params_across_processes", lambda *_: None)
     accelerator = torch._C._get_accelerator
 
     def get_accelerator(*args: Any) -> torch.device:
@@ -67,7 +72,7 @@ def _install_devices(run: Session) -> None:
         return torch.device("cpu") if group is not None and group.name() == "gloo" else accelerator(*args)
 
     run.replace(torch._C, "_get_accelerator", get_accelerator)  # gloo's collectives are for the host's tensors
-    run.is_on_host = lambda tensor: device.places.of(tensor) is None
+    run.is_on_host = device.places.is_on_host
 
 
 def _install_compilers(run: Session) -> None:

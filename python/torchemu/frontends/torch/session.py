@@ -24,6 +24,7 @@ class Session:
     Args:
         world: the World that it runs in.
         stack: undoes what is done to PyTorch.
+        data: tensors of devices have elements; without, operations take their time and nothing is computed.
 
     Attributes:
         on_switch: is called whenever another rank goes on.
@@ -34,8 +35,8 @@ class Session:
         is_on_host: says whether a tensor is in the host's memory, and not on a device.
     """
 
-    def __init__(self, world: runtime.World, stack: contextlib.ExitStack) -> None:
-        self.world, self.stack = world, stack
+    def __init__(self, world: runtime.World, stack: contextlib.ExitStack, data: bool = True) -> None:
+        self.world, self.stack, self.data = world, stack, data
         self.on_switch: list[Switch] = []
         self.on_begin: list[Callable[[runtime.Context], object]] = []
         self.before_use: Callable[[list[torch.Tensor]], None] | None = None
@@ -103,18 +104,19 @@ def is_open() -> bool:
 
 
 @contextlib.contextmanager
-def opened(world: runtime.World, seed: int = 0) -> Iterator[Session]:
+def opened(world: runtime.World, seed: int = 0, data: bool = True) -> Iterator[Session]:
     """Makes PyTorch that of a World's ranks, which are to be made after this, until the with block ends.
 
     Args:
         world: the World.
         seed: of the ranks' generators.
+        data: tensors of devices have elements.
     """
     global _open
     from torchemu.frontends.torch import installing
 
     with contextlib.ExitStack() as stack:
-        session = Session(world, stack)
+        session = Session(world, stack, data)
         world.fibers = fibers.Threads(session.enter)
         worlds.look_past(_between())
         stack.callback(worlds.look_past, ())

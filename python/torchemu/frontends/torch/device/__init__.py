@@ -6,9 +6,10 @@ See DESIGN.md, "The installed PyTorch's devices".
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 
-from torchemu.frontends.torch.device import attention, casts, cuda, foreach, networks, storages, tensors
+from torchemu.frontends.torch.device import attention, casts, cuda, deferral, foreach, networks, storages, tensors
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import Context
 from torchemu.frontends.torch.device.patches import Replacements
@@ -56,9 +57,13 @@ def running(rank: Context | None = None, data: bool = True) -> Iterator[RankMode
         yield mode
 
 
-def begin(rank: Context, data: bool = True) -> RankMode:
-    """Makes operations of the calling thread those of a rank until the thread ends; see running."""
+def begin(rank: Context, data: bool = True) -> None:
+    """Makes operations of the calling thread those of a rank until the thread ends; see running. The main thread, which
+    has a rank's context for moments between others, is no rank's."""
+    if threading.get_ident() == threading.main_thread().ident:
+        return
     casts.ask()
-    mode = RankMode(rank) if data else TimingMode(rank)
-    mode.__enter__()
-    return mode
+    (RankMode(rank) if data else TimingMode(rank)).__enter__()
+
+
+goes_on, before_use = deferral.goes_on, deferral.before_use

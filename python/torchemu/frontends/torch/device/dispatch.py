@@ -12,18 +12,15 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchemu.frontends.torch.device import generators, launches, mixing, places, products
+from torchemu.frontends.torch.device import deferral, generators, launches, mixing, places, products
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
 from torchemu.frontends.torch.device.operations import KNOWN, PLAIN, RUN, Operation, learned, result_place
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 _NOTHING: dict[str, Any] = {}
 
-_BELOW = {
-    *("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "symm_mem"),
-    *("profiler", "aten", "prims", "inductor", "torchbind"),
-}
-"""Namespaces of operations that are not made of others, or whose others are nobody's business."""
+_FUNCTIONAL = {"_c10d_functional", "_c10d_functional_autograd", "_dtensor"}
+"""Namespaces of collectives that return their results, in tensors that C++ makes where no mode sees it."""
 
 _CPU_KEY = torch._C.DispatchKey.CPU
 
@@ -36,6 +33,7 @@ class RankMode(TorchDispatchMode):
 
     Attributes:
         use: the memory that the rank's tensors take.
+        deferred: what the rank has put off.
         launch: puts a kernel on the rank's current stream: its name, its bytes, its operations and their unit.
     """
 
@@ -44,12 +42,29 @@ class RankMode(TorchDispatchMode):
         self.rank = context() if rank is None else rank
         self.use = memory_use.current()
         self.launch = launches.current().add
+        self.deferred = deferral.current()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         op = KNOWN.get(func) or learned(func)
         if types and not all(map(is_plain, types)):
             return func(*args, **(kwargs or {})) if FakeTensor in types else NotImplemented
+        if self.deferred.works:
+            return self.behind(op, args, kwargs or _NOTHING)
         return op.run(self, op, args, kwargs or _NOTHING)
+
+    def behind(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Does an operation while the data of collectives is not in place, or puts it off."""
+        if not self.deferred.concerns((*args, *kwargs.values()), op.in_place) or op.kind in ("view", "factory"):
+            return op.run(self, op, args, kwargs)
+        if self.deferred.is_settled() or op.kind not in ("kernel", "move") or op.random or op.is_odd:
+            self.deferred.catch_up()
+            return op.run(self, op, args, kwargs)
+        at, nbytes = op.survey(args, kwargs, checks=op.kind == "kernel")
+        target = args[0] if op.name == "copy_" else None
+        if at is None or (op.kind == "move" and _leaves(args, kwargs, target)):
+            self.deferred.catch_up()
+            return op.run(self, op, args, kwargs)
+        return self.made(op, args, kwargs, self.deferred.put_off(op, args, _on_host(kwargs)), at, nbytes)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -60,11 +75,17 @@ class RankMode(TorchDispatchMode):
 
     def foreign(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what is no operation of a device. What it is made of is seen, unless it is a collective's own."""
-        if op.space in _BELOW:
+        if not op.is_made_of_others:
             return op.func(*args, **kwargs)
         at = op.survey(args, kwargs, checks=False)[0]
-        with self, places.made_at(at):
-            return op.func._op_dk(_CPU_KEY, *args, **kwargs)
+        if op.space not in _FUNCTIONAL:
+            with self, places.made_at(at):
+                return op.func._op_dk(_CPU_KEY, *args, **kwargs)
+        with places.made_at(at):
+            out = op.func(*args, **kwargs)
+        if at is not None:
+            self.settle(out, at)
+        return out
 
     def view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what looks at no element: the result is in the same memory."""
@@ -228,6 +249,18 @@ class RankMode(TorchDispatchMode):
         """Copies so many bytes to the host, which waits for them."""
         go.LaunchCopy(self.rank.stream, nbytes, True)
         self.catch_up()
+
+
+def _leaves(args: Sequence[Any], kwargs: dict[str, Any], target: Any) -> bool:
+    """Whether a copy is to the host or from it, or from one device to another."""
+    device = kwargs.get("device")
+    if target is not None:
+        return places.of(target) is not places.of(args[1])
+    return (device is not None and device.type != "cpu") or device == STATED_HOST
+
+
+def _on_host(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {**kwargs, "device": HOST} if kwargs.get("device") is not None else kwargs
 
 
 def size(tensor: torch.Tensor) -> int:

@@ -31,6 +31,16 @@ _NO_WORK = {
 
 _MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
 
+_BELOW = {"c10d", "symm_mem", "profiler", "aten", "prims", "inductor", "torchbind"}
+"""Namespaces of operations that are not made of others, or whose others are nobody's business."""
+
+
+def _has_kernel(func: Any) -> bool:
+    """Whether an operation has a kernel for tensors of the CPU, and not only one for autograd."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    return has(func.name(), "CPU") or has(func.name(), "CompositeExplicitAutograd")
+
+
 _REDUCTIONS = {
     "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "norm", "linalg_vector_norm", "var",
     "std", "var_mean", "std_mean", "logsumexp", "all", "any", "nansum", "count_nonzero",
@@ -52,6 +62,8 @@ class Operation:
         in_place: it writes into its first operand and returns that.
         space: its namespace.
         aliases: results may be operands, or views of such.
+        is_made_of_others: it is in no list of PyTorch's own, and has a kernel that calls such.
+        is_odd: results may be views of operands, and are not simply the first one.
         reduces: it does an operation for each element of its operand.
         random: it draws random numbers.
         flops: the formula of what its matrix units do; None where it has none.
@@ -61,8 +73,8 @@ class Operation:
     """
 
     __slots__ = (
-        "aliases", "compute", "costs", "flops", "func", "in_place", "kind", "lists", "name", "random", "reduces", "run",
-        "seeded", "space", "works",
+        "aliases", "compute", "costs", "flops", "func", "in_place", "is_made_of_others", "is_odd", "kind", "lists",
+        "name", "random", "reduces", "run", "seeded", "space", "works",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
@@ -76,6 +88,8 @@ class Operation:
         self.in_place = (first is not None and first.is_write) or (not schema.returns and self.name.endswith("_"))
         self.space = schema.name.partition("::")[0]
         self.aliases = any(r.alias_info is not None for r in schema.returns)
+        self.is_made_of_others = self.space not in _BELOW and _has_kernel(func)
+        self.is_odd = self.aliases and not self.in_place
         self.reduces = self.name in _REDUCTIONS
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.seeded = seeded(func) if self.random else None

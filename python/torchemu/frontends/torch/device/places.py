@@ -110,9 +110,27 @@ def of(tensor: torch.Tensor) -> Place | None:
     A tensor without a storage, sparse or of a subclass that wraps others, has the name itself.
     """
     try:
-        return getattr(tensor.untyped_storage(), "_place", None) or getattr(tensor, "_place", None)
+        found: Place | None = getattr(tensor.untyped_storage(), "_place", None)
     except (NotImplementedError, RuntimeError):
-        return getattr(tensor, "_place", None)
+        found = None
+    return found if found is not None else of_wrapper(tensor)
+
+
+def of_wrapper(tensor: torch.Tensor) -> Place | None:
+    """Returns where a tensor without a storage of its own is: by its name, or by the tensor that it wraps."""
+    found: Place | None = getattr(tensor, "_place", None)
+    if found is None and tensor.__class__ not in _PLAIN:
+        for inner in _INNER:
+            wrapped = getattr(tensor, inner, None)
+            if isinstance(wrapped, torch.Tensor):
+                return of(wrapped)
+    return found
+
+
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+
+_INNER = ("_local_tensor", "elem", "_data", "_tensor")
+"""Attributes by which subclasses of tensors wrap one: DTensor's, functional collectives', and what libraries use."""
 
 
 def name(tensor: torch.Tensor, where: Place) -> torch.Tensor:
@@ -162,6 +180,11 @@ def made_on(device: torch.device) -> Iterator[None]:
     """Puts tensors on a device that C++ code makes meanwhile on what it takes for the device of others."""
     with made_at(found(device) if is_simulated(device) else None):
         yield
+
+
+def is_on_host(tensor: torch.Tensor) -> bool:
+    """Reports whether a tensor is in the host's memory, also one that C++ has just made for a collective."""
+    return of(tensor) is None and default_for_code() is None
 
 
 def default_for_code() -> Place | None:

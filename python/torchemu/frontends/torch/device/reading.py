@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from torchemu.frontends.torch.device import deferral
 from torchemu.frontends.torch.device.ground import context, go
 
 
 def wait_for(tensor: torch.Tensor) -> None:
     """Makes the host wait until all has ended that is on the rank's current stream, as a copy of the tensor to the host
     would."""
+    deferral.before_use([tensor])
     rank = context()
     event = go.StreamRecord(rank.stream)
     try:

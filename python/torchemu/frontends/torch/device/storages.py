@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device import deferral, places
 from torchemu.frontends.torch.device.ground import OutOfMemoryError, memory_use
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import Place
@@ -75,6 +75,7 @@ def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
 
 
 def _resize(self: Any, nbytes: int) -> Any:
+    deferral.before_resize(self)
     before = self.nbytes()
     _raw_resize(self, nbytes)
     piece = getattr(self, "_piece", None)

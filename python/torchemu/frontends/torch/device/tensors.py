@@ -35,7 +35,7 @@ def device(self: torch.Tensor) -> torch.device:
     except (NotImplementedError, RuntimeError):
         where = None
     if where is None:
-        where = getattr(self, "_place", None)
+        where = places.of_wrapper(self)
     return _raw_device(self) if where is None else where.device
 
 

@@ -204,7 +204,8 @@ def _bare_one(value: Any) -> Any:
 def _as_cpp_says(kwargs: dict[str, Any], like: torch.Tensor | None) -> dict[str, Any]:
     """Arguments of a call by C++ that asks for a tensor where one is whose elements are missing."""
     device = kwargs.get("device")
-    if device is not None and device.type == "meta" and like is not None and places.of(like) is not None:
+    where = places.default_for_code() if like is None else places.of(like)
+    if device is not None and device.type == "meta" and where is not None:
         return {**kwargs, "device": places.HOST}
     return kwargs
 

@@ -1,0 +1,192 @@
+"""Operations that are put off: a rank's host goes on while the data that they need is not in place.
+
+A collective's data is in place when all ranks have joined. A device's host does not wait for that. Here an operation
+is computed when it is issued, and so the host waits where other ranks bring the data about in no simulated time. Where
+they do not, because they wait for something that this rank is yet to do, operations on the data are put off: their
+results have shapes and no elements until somebody looks at these. Their time is charged when they are issued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from torchemu.frontends.torch.device.ground import RankLocal, context, go
+from torchemu.frontends.torch.device.places import HOST, META, honestly
+
+_IN_VAIN = -2
+
+_MOST = 1024
+"""Operations that a rank may have put off. With more, its host waits."""
+
+_strided = torch.empty_strided
+
+
+class Deferred:
+    """What one rank has put off.
+
+    Attributes:
+        works: collectives whose data is not in place, and whose results the rank's stream waits for.
+    """
+
+    def __init__(self) -> None:
+        self.works: list[Any] = []
+        self._queue: list[Callable[[], None]] = []
+        self._flagged: list[Any] = []  # storages whose elements are missing, or that what has been put off reads
+
+    def late(self, work: Any) -> None:
+        """Notes a work whose data is not in place, and that the host goes on."""
+        self.works.append(work)
+        for tensor in _tensors((work.outputs, work.memory)):
+            self._flag(tensor, True)
+
+    def concerns(self, args: Sequence[Any], in_place: bool) -> bool:
+        """Reports whether a call needs elements that are missing, or writes where what has been put off is to read."""
+        if in_place and any(_flag_of(t) is not None for t in _tensors(args[:1])):
+            return True
+        return any(_flag_of(t) for t in _tensors(args))
+
+    def put_off(self, op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Puts a call off. Returns its results, which have no elements yet."""
+        if len(self._queue) >= _MOST:
+            self.catch_up()
+            return op.compute(*args, **kwargs)
+        kept, named = _kept(args), {name: _kept(value) for name, value in kwargs.items()}
+        for tensor in _tensors((args, kwargs)):
+            self._flag(tensor, False)
+        if op.in_place:
+            for tensor in _tensors(args[:1]):
+                self._flag(tensor, True)
+            self._queue.append(lambda: _drop(op.compute(*kept, **named)))
+            return args[0] if op.func._schema.returns else None
+        shapes = honestly(op.compute, *_bare(args), **{name: _bare(value) for name, value in kwargs.items()})
+        made = [_like(t) for t in _listed(shapes)]
+        self._queue.append(lambda: _fill(made, op.compute(*kept, **named)))
+        for tensor in _tensors(made):
+            self._flag(tensor, True)
+        return made[0] if isinstance(shapes, torch.Tensor) else type(shapes)(made)
+
+    def _flag(self, tensor: torch.Tensor, missing: bool) -> None:
+        storage: Any = tensor.untyped_storage()
+        if getattr(storage, "_late", None) is None:
+            self._flagged.append(storage)
+        storage._late = missing or getattr(storage, "_late", None) or False
+
+    def is_settled(self) -> bool:
+        """Reports whether all data is in place."""
+        return all(work.is_settled() for work in self.works)
+
+    def catch_up(self) -> None:
+        """Waits for the data, in no simulated time, and does what has been put off."""
+        works, self.works = self.works, []
+        for work in works:
+            work.settle()
+        queue, self._queue = self._queue, []
+        with torch._C._AutoDispatchBelowAutograd(), _disable_current_modes():
+            for compute in queue:
+                compute()
+        flagged, self._flagged = self._flagged, []
+        for storage in flagged:
+            del storage._late
+
+
+_DEFERRED: RankLocal[Deferred] = RankLocal(Deferred)
+
+
+def current() -> Deferred:
+    """Returns the running rank's."""
+    return _DEFERRED.get()
+
+
+def goes_on(work: Any) -> bool:
+    """Lets the host go on without a work's data, where it would have to wait for others. Returns True: it does."""
+    waits = [part for part in _parts(work) if not part.is_settled()]
+    for part in waits:
+        event = go.WorkSoon(part.handle)
+        if event not in (0, _IN_VAIN):
+            try:
+                context().wait(event)
+            finally:
+                go.Release(event)
+    for part in waits:
+        if not part.is_settled():
+            current().late(part)
+    return True
+
+
+def before_use(tensors: Sequence[torch.Tensor]) -> None:
+    """Makes sure that the elements of tensors are there, and that nothing put off is to read what they had."""
+    deferred = current()
+    if deferred.works and any(_flag_of(t) is not None for t in tensors):
+        deferred.catch_up()
+
+
+def before_resize(storage: Any) -> None:
+    """Does what has been put off that needs a storage."""
+    if getattr(storage, "_late", None) is not None:
+        current().catch_up()
+
+
+def _parts(work: Any) -> list[Any]:
+    return [part for each in work.works for part in _parts(each)] if hasattr(work, "works") else [work]
+
+
+def _flag_of(tensor: torch.Tensor) -> bool | None:
+    """True where elements are missing, False where something put off reads them, None elsewhere."""
+    if tensor.layout is not torch.strided:
+        return None
+    found: bool | None = getattr(tensor.untyped_storage(), "_late", None)
+    return found
+
+
+def _tensors(values: Any) -> Iterator[torch.Tensor]:
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, dict):
+        yield from _tensors(list(values.values()))
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _tensors(value)
+
+
+def _kept(value: Any) -> Any:
+    """Arguments that stay what they are, whatever the program does with its tensors."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if isinstance(value, (list, tuple)):
+        return [_kept(v) for v in value]
+    return value
+
+
+def _bare(value: Any) -> Any:
+    """Arguments without elements."""
+    if isinstance(value, torch.Tensor):
+        return _strided(value.shape, value.stride(), dtype=value.dtype, device=META)
+    if isinstance(value, torch.device):
+        return META
+    if isinstance(value, (list, tuple)):
+        return [_bare(v) for v in value]
+    return value
+
+
+def _listed(values: Any) -> list[Any]:
+    return [values] if isinstance(values, torch.Tensor) else list(values)
+
+
+def _like(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return _strided(value.shape, value.stride(), dtype=value.dtype, device=HOST)
+
+
+def _drop(_: Any) -> None:
+    """Takes no notice of a result."""
+
+
+def _fill(made: list[Any], found: Any) -> None:
+    for target, value in zip(made, _listed(found), strict=True):
+        if isinstance(target, torch.Tensor):
+            target.copy_(value)

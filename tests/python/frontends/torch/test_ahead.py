@@ -1,0 +1,141 @@
+"""Hosts that run ahead of collectives, and runs without data: on ranks of the installed PyTorch."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import torchemu
+
+real = torchemu.distributed(world_size=4, torch="real")
+
+
+def begin():
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank())
+    return dist.get_rank()
+
+
+@real
+def test_a_host_goes_on_while_others_have_not_joined():
+    """Rank 0 lets the others join only after it has used what they are to bring about."""
+    rank = begin()
+    store = dist.distributed_c10d._get_default_store()
+    x = torch.full((4,), rank + 1.0, device="cuda")
+    if rank:
+        store.get("go")
+    dist.all_reduce(x)
+    y = x * 2 + 1
+    z = y.clone()
+    z.add_(x)
+    view = z.view(2, 2)[0]
+    both = torch.stack([y, z]).sum(0)
+    x.zero_()  # what has been put off reads what was there before
+    if not rank:
+        store.set("go", "1")
+    assert both.tolist() == [52.0] * 4 and x.tolist() == [0.0] * 4 and view.tolist() == [31.0, 31.0]
+    assert (y.cpu() == 21).all() and y.device.index == rank
+
+
+@real
+def test_what_is_put_off_is_sent_on():
+    """A collective needs what an earlier one has not brought about yet."""
+    rank = begin()
+    store = dist.distributed_c10d._get_default_store()
+    pair = dist.new_group([0, 1])
+    x = torch.ones(3, device="cuda")
+    if rank == 3:
+        store.get("joined")
+    dist.all_reduce(x)
+    x.mul_(rank + 1)
+    if rank == 2:
+        store.set("joined", "1")
+    if rank < 2:
+        dist.all_reduce(x, group=pair)
+        assert x.tolist() == [12.0] * 3
+
+
+@real
+def test_a_backward_pass_is_put_off():
+    rank = begin()
+    store = dist.distributed_c10d._get_default_store()
+    if rank:
+        store.get("go")
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1).cuda()
+    x = torch.full((2, 3), 1.0, device="cuda")
+    dist.all_reduce(x)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model(x).sum().backward()
+    optimizer.step()
+    if not rank:
+        store.set("go", "1")
+    torch.manual_seed(0)
+    own = nn.Linear(3, 1)
+    own(torch.full((2, 3), 4.0)).sum().backward()
+    torch.optim.SGD(own.parameters(), 0.1).step()
+    assert torch.equal(model.weight.cpu(), own.weight) and torch.equal(model.bias.cpu(), own.bias)
+
+
+@real
+def test_collectives_that_return_their_result_are_on_the_device():
+    from torch.distributed import _functional_collectives as functional
+
+    rank = begin()
+    x = torch.full((2,), float(rank), device="cuda")
+    summed = functional.all_reduce(x, "sum", dist.group.WORLD)
+    assert summed.device.index == rank and summed.tolist() == [6.0, 6.0]
+    gathered = functional.all_gather_tensor(x, 0, dist.group.WORLD)
+    assert gathered.device.index == rank and gathered.tolist() == [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+def sharded(rank, size):
+    """The simulated times of three steps with FSDP."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.ReLU()) for _ in range(3)]).cuda()
+    mesh = init_device_mesh("cuda", (size,))
+    for layer in model:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    x, times = torch.ones(2, 16).cuda() * rank, []
+    for _ in range(3):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        start.record()
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    assert all(p.device.type == "cuda" for p in model.parameters())
+    return times
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_without_data_ranks_take_as_long(size):
+    from torchemu.frontends import torch as front_end
+    from torchemu.runtime import world as worlds
+    from torchemu.runtime.tasks import Tasks
+
+    def run(data):
+        found = {}
+
+        def program(rank):
+            dist.init_process_group("nccl", init_method="tcp://localhost:29500", rank=rank, world_size=size)
+            torch.cuda.set_device(rank)
+            found[rank] = sharded(rank, size)
+            dist.destroy_process_group()
+
+        with worlds.opened() as world, front_end.opened(world, data=data):
+            tasks = Tasks(worlds.current(), program, (), size)
+            tasks.run()
+            assert not tasks.failures, tasks.failures
+        return found
+
+    with_data = run(True)
+    assert len(with_data) == size and run(False) == with_data
