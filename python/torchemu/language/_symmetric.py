@@ -12,6 +12,7 @@ from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.errors import MismatchError
 from torchemu.runtime.buffer import Memory, chosen
+from torchemu.runtime.waiting import Line, Trail
 
 
 @dataclass
@@ -23,12 +24,16 @@ class Shared:
         what: what the first rank has asked for.
         site: where it did.
         missing: how many have yet to join.
+        line: where those wait who have joined.
+        trail: what they knew.
     """
 
     window: int
     what: tuple[str, tuple[int, ...]]
     site: str
     missing: int
+    line: Line = field(default_factory=Line)
+    trail: Trail = field(default_factory=Trail)
 
 
 @dataclass
@@ -49,7 +54,7 @@ class Heap:
 def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = None) -> Any:
     """A tensor of zeros in symmetric memory: the ranks' n-th calls of this give tensors at one place on each, which
     kernels of the other ranks reach with ``pointer.on(rank)``. All ranks call it, or those of a process group, with the
-    same size and dtype. The memory stays until the World is closed.
+    same size and dtype, and wait for each other in it. The memory stays until the World is closed.
 
     Raises:
         MismatchError: another rank has asked for something else.
@@ -88,6 +93,13 @@ def _joined(
         )
     heap.calls[ranks, rank] = number + 1
     shared.missing -= 1
-    if not shared.missing:
+    shared.trail.follow()
+    shared.trail.leave()
+    if shared.missing:
+        shared.line.wait(
+            f"symmetric allocation #{number} of {what[0]}{list(what[1])}, which not all ranks have called,"
+        )
+    else:
         del heap.open[ranks, number]
+        shared.line.call_all()
     return shared.window
