@@ -70,7 +70,9 @@ def _logged(told: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, 
             if value == "N/A":
                 known[name] = os.environ.get(name.upper(), value)
         backend = dist.get_backend(self.process_group)
-        own = {name: os.environ.get(name.upper(), "N/A") for name in _VARIABLES.get(backend, ())}
+        own: dict[str, Any] = {name: os.environ.get(name.upper(), "N/A") for name in _VARIABLES.get(backend, ())}
+        if backend == "gloo":
+            own["gloo_num_threads"] = 2
         return {**known, **own, "backend_name": backend}
 
     return get_logging_data
