@@ -21,18 +21,18 @@ func Soon(t int64, writes bool) (event int64, err error) {
 }
 
 // Defer notes that a rank's host has put off a computation, called name in reports, until the data of the tensors
-// "3,7" is in place that it reads, and of those that it writes. It returns the computation's number.
-func Defer(worldHandle int64, rank int, name, reads, writes string) (number int64, err error) {
+// is in place that it reads, and of those that it writes. It returns the computation's number.
+func Defer(worldHandle int64, rank int, name string, readsAt int64, reads int, writesAt int64, writes int) (number int64, err error) {
 	defer host.Guard(&err)
 	w, r, err := host.RankOf(worldHandle, rank)
 	if err != nil {
 		return 0, err
 	}
 	var uses torchemu.Uses
-	if uses.Reads, err = host.ParseTensors(w, reads); err != nil {
+	if uses.Reads, err = w.Tensors(readsAt, reads); err != nil {
 		return 0, err
 	}
-	if uses.Writes, err = host.ParseTensors(w, writes); err != nil {
+	if uses.Writes, err = w.Tensors(writesAt, writes); err != nil {
 		return 0, err
 	}
 	return int64(r.Defer(name, uses)), nil

@@ -1,29 +1,28 @@
 package pybind
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/pybind/internal/host"
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
-// NewGroup makes a process group of World ranks, given as "0,1,3". Messages call it by its name.
-func NewGroup(worldHandle int64, id int, name, members string) (handle int64, err error) {
+// NewGroup makes a process group of World ranks. Messages call it by its name.
+func NewGroup(worldHandle int64, id int, name string, membersAt int64, members int) (handle int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}
-	ranks, err := host.ParseInts(members)
+	ranks, err := host.Ints(membersAt, members)
 	if err != nil {
 		return 0, err
 	}
 	if len(ranks) == 0 || len(slices.Compact(slices.Sorted(slices.Values(ranks)))) < len(ranks) {
-		return 0, host.Raise("ValueError", "a process group needs ranks, each once; not [%s]", members)
+		return 0, host.Raise("ValueError", "a process group needs ranks, each once; not %v", ranks)
 	}
 	g, err := w.Backend.NewGroup(id, name, ranks)
 	if err != nil {
@@ -53,37 +52,82 @@ func AddSite(worldHandle int64, text string) (site int, err error) {
 	return int(w.Backend.Sites.Add(text)), nil
 }
 
+// DefineCall gives a call of a collective a number, which Python releases: its name for messages, the kind of collective,
+// the reduce op ("" without one), a factor if the rank's elements are scaled by it before they are reduced, the root's
+// group rank (0 without one) and the algorithm that the program asks for ("" for the one that is configured).
+func DefineCall(name, kind, op string, scaled bool, factor float64, root int, algorithm string) (call int64, err error) {
+	defer host.Guard(&err)
+	o := distributed.Operation{Name: name, Root: root, Algorithm: algorithm}
+	if o.Collective, err = collective.ParseKind(kind); err != nil {
+		return 0, err
+	}
+	if op != "" {
+		if o.Reduce, err = tensor.ParseReduceOp(op); err != nil {
+			return 0, err
+		}
+	}
+	if scaled {
+		o.Factor = &factor
+	}
+	return host.DefineCall(o), nil
+}
+
 // Issue issues a collective by the rank whose stream is given, and returns its work, if it is asynchronous, or else 0:
-// its stream waits for it. call is "name|collective|op|root": the name for messages, the kind of collective (with
-// "/algorithm" for one that the program asks for), the reduce op ("" without one, "premul_sum:0.5" with a factor) and the
-// root's group rank (0 without one). outs and ins are tensors, see parseTensors; "" where the rank has none.
-func Issue(group, stream int64, site int, asyncOp bool, call, outs, ins string) (work int64, err error) {
+// its stream waits for it. out and in are the tensors that the rank receives and gives, 0 where it does not.
+func Issue(group, stream int64, site int, asyncOp bool, call, out, in int64) (work int64, err error) {
 	defer host.Guard(&err)
 	g, err := host.GroupOf(group)
 	if err != nil {
 		return 0, err
 	}
-	c, err := host.CallerOf(stream, site, asyncOp)
+	outs, err := g.World.Whole(out)
 	if err != nil {
 		return 0, err
 	}
-	o, err := host.ParseOperation(g.World, call, outs, ins)
+	ins := outs
+	if in != out {
+		if ins, err = g.World.Whole(in); err != nil {
+			return 0, err
+		}
+	}
+	return host.Issue(g, host.Caller{Stream: stream, Site: site, Async: asyncOp}, call, outs, ins)
+}
+
+// IssuePieces is Issue of pieces: what the rank receives and gives are integers at addresses; see host.World.Pieces.
+func IssuePieces(group, stream int64, site int, asyncOp bool, call, outAt int64, out int, inAt int64, in int) (work int64, err error) {
+	defer host.Guard(&err)
+	g, err := host.GroupOf(group)
 	if err != nil {
 		return 0, err
 	}
-	w, err := g.Object.Do(c, o)
-	return host.Issued(g.World, asyncOp, w, err)
+	outs, err := g.World.Pieces(outAt, out)
+	if err != nil {
+		return 0, err
+	}
+	ins, err := g.World.Pieces(inAt, in)
+	if err != nil {
+		return 0, err
+	}
+	return host.Issue(g, host.Caller{Stream: stream, Site: site, Async: asyncOp}, call, outs, ins)
 }
 
 // Estimate is how many picoseconds the collective would take on a fabric that has nothing else to do, if all members
-// called it at once; see Issue for the arguments. Nothing is issued.
-func Estimate(group int64, rank int, call, outs, ins string) (ps int64, err error) {
+// called it at once; see IssuePieces for the arguments. Nothing is issued.
+func Estimate(group int64, rank int, call, outAt int64, out int, inAt int64, in int) (ps int64, err error) {
 	defer host.Guard(&err)
 	g, err := host.GroupOf(group)
 	if err != nil {
 		return 0, err
 	}
-	o, err := host.ParseOperation(g.World, call, outs, ins)
+	outs, err := g.World.Pieces(outAt, out)
+	if err != nil {
+		return 0, err
+	}
+	ins, err := g.World.Pieces(inAt, in)
+	if err != nil {
+		return 0, err
+	}
+	o, err := host.CallOf(call, outs, ins)
 	if err != nil {
 		return 0, err
 	}
@@ -126,10 +170,10 @@ func Post(group, stream int64, site int, asyncOp, sending bool, peer, tag int, t
 	return host.Issued(g.World, asyncOp, w, err)
 }
 
-// Access puts an access to the memory of other ranks ("0,1,3") on a stream, after all that is on it: so many bytes of
+// Access puts an access to the memory of other ranks on a stream, after all that is on it: so many bytes of
 // each are read, or written. The data has been moved already. It returns a launch's number, as LaunchKernel does; see
 // distributed.Backend.Transfer.
-func Access(stream int64, site int, peers string, bytes int64, writes bool) (launch int64, err error) {
+func Access(stream int64, site int, peersAt int64, peers int, bytes int64, writes bool) (launch int64, err error) {
 	defer host.Guard(&err)
 	s, err := host.StreamOf(stream)
 	if err != nil {
@@ -139,7 +183,7 @@ func Access(stream int64, site int, peers string, bytes int64, writes bool) (lau
 	if err != nil {
 		return 0, err
 	}
-	ranks, err := host.ParseInts(peers)
+	ranks, err := host.Ints(peersAt, peers)
 	if err != nil {
 		return 0, err
 	}
@@ -193,22 +237,31 @@ func Duration(work int64) (ps int64, err error) {
 	return int64(w.Object.Duration()), nil
 }
 
-// Progress says how far a rank's device is with an operation: "" before it has reached it, the time in picoseconds when
-// it has, and "begin,end" when it has ended without an error.
-func Progress(work int64) (times string, err error) {
+// Began is when a rank's device reached an operation, in picoseconds; -1 before it has.
+func Began(work int64) (ps int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorkOf(work)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	begin, reached := w.Object.Began()
-	switch {
-	case !reached:
-		return "", nil
-	case !w.Object.Done() || w.Object.Err() != nil:
-		return strconv.FormatInt(int64(begin), 10), nil
+	if !reached {
+		return -1, nil
 	}
-	return fmt.Sprintf("%d,%d", begin, w.Object.At()), nil
+	return int64(begin), nil
+}
+
+// Ended is when an operation ended for a rank, in picoseconds; -1 before it has, and where it has failed.
+func Ended(work int64) (ps int64, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorkOf(work)
+	if err != nil {
+		return 0, err
+	}
+	if !w.Object.Done() || w.Object.Err() != nil {
+		return -1, nil
+	}
+	return int64(w.Object.At()), nil
 }
 
 // Withdraw ends a message, unless it has met its other side, with a DistBackendError of the given text.

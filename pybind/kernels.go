@@ -33,15 +33,15 @@ func KernelKind(worldHandle int64, name, unit string) (kind int64, err error) {
 	return w.KernelKind(name, unit)
 }
 
-// LaunchKernels is LaunchKernel for several kernels, one after another. Each is three 64-bit words at the address: its kind,
+// LaunchKernels is LaunchKernel for several kernels, one after another. Each is three integers: its kind,
 // its bytes and its operations. The number of the last one is returned.
-func LaunchKernels(stream, address int64, count int) (launch int64, err error) {
+func LaunchKernels(stream, kernelsAt int64, kernels int) (launch int64, err error) {
 	defer host.Guard(&err)
 	s, err := host.StreamOf(stream)
 	if err != nil {
 		return 0, err
 	}
-	list, err := s.World.ReadLaunches(address, count)
+	list, err := s.World.ReadLaunches(kernelsAt, kernels)
 	if err != nil {
 		return 0, err
 	}

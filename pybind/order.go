@@ -18,19 +18,19 @@ func KeepOrder(worldHandle int64) (err error) {
 }
 
 // Touch says that an operation of a rank, on one of its streams or else (0) of its host itself, reads some tensors and
-// writes others; see ParseTensors. name is the operation, and site its place in the program. With waits the host waits for
+// writes others. name is the operation, and site its place in the program. With waits the host waits for
 // it. It is a RaceError that nothing orders it and another use of these tensors.
-func Touch(worldHandle int64, rank int, stream int64, name, site, reads, writes string, waits bool) (err error) {
+func Touch(worldHandle int64, rank int, stream int64, name, site string, readsAt int64, reads int, writesAt int64, writes int, waits bool) (err error) {
 	defer host.Guard(&err)
 	w, r, err := host.RankOf(worldHandle, rank)
 	if err != nil || w.Lanes == nil {
 		return err
 	}
 	var u torchemu.Uses
-	if u.Reads, err = host.ParseTensors(w, reads); err != nil {
+	if u.Reads, err = w.Tensors(readsAt, reads); err != nil {
 		return err
 	}
-	if u.Writes, err = host.ParseTensors(w, writes); err != nil {
+	if u.Writes, err = w.Tensors(writesAt, writes); err != nil {
 		return err
 	}
 	d := r.Deed(name, site)

@@ -37,14 +37,14 @@ func PrimOpenOn(worldHandle int64, ranks int, check, reorder bool, seed int64) (
 	return host.OpenMachineOn(w, ranks, prim.Options{Check: check, Reorder: reorder, Seed: uint64(seed)})
 }
 
-// PrimLost says which fault of its World keeps messages between ranks of a machine, "0,1", from arriving; "" for none.
-func PrimLost(machine int64, ranks string) (why string, err error) {
+// PrimLost says which fault of its World keeps messages between ranks of a machine from arriving; "" for none.
+func PrimLost(machine, ranksAt int64, ranks int) (why string, err error) {
 	defer host.Guard(&err)
 	m, err := host.MachineOf(machine)
 	if err != nil {
 		return "", err
 	}
-	list, err := host.ParseInts(ranks)
+	list, err := host.Ints(ranksAt, ranks)
 	if err != nil {
 		return "", err
 	}
@@ -84,14 +84,14 @@ func PrimLine(machine int64, text string) (line int, err error) {
 	return m.AddLine(text), nil
 }
 
-// PrimAllocate makes a zeroed window on some ranks, "0,1".
-func PrimAllocate(machine int64, name, ranks string, bytes int) (window int64, err error) {
+// PrimAllocate makes a zeroed window on some ranks.
+func PrimAllocate(machine int64, name string, ranksAt int64, ranks, bytes int) (window int64, err error) {
 	defer host.Guard(&err)
 	m, err := host.MachineOf(machine)
 	if err != nil {
 		return 0, err
 	}
-	list, err := host.ParseInts(ranks)
+	list, err := host.Ints(ranksAt, ranks)
 	if err != nil {
 		return 0, err
 	}
@@ -188,14 +188,14 @@ func PrimWrite(machine, to, from int64, bytes int) (err error) {
 	return m.Write(prim.Addr(to), src)
 }
 
-// PrimBarrier makes a barrier of some ranks, "0,1"; kind is phase, sense or credit.
-func PrimBarrier(machine int64, name, ranks, kind string) (barrier int64, err error) {
+// PrimBarrier makes a barrier of some ranks; kind is phase, sense or credit.
+func PrimBarrier(machine int64, name string, ranksAt int64, ranks int, kind string) (barrier int64, err error) {
 	defer host.Guard(&err)
 	m, err := host.MachineOf(machine)
 	if err != nil {
 		return 0, err
 	}
-	list, err := host.ParseInts(ranks)
+	list, err := host.Ints(ranksAt, ranks)
 	if err != nil {
 		return 0, err
 	}

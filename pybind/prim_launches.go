@@ -29,7 +29,7 @@ func PrimTurn(machine int64) (turn int64, err error) {
 
 // PrimLaunch puts a kernel, which Python drives, on a stream: so many programs on the stream's rank. tensors are what it
 // uses, windows those that were attached for it only. It returns the launch, which PrimAbout gives for its programs.
-func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, tensors, windows string) (handle int64, err error) {
+func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, tensorsAt int64, tensors int, windowsAt int64, windows int) (handle int64, err error) {
 	defer host.Guard(&err)
 	m, err := host.MachineOf(machine)
 	if err != nil {
@@ -39,11 +39,11 @@ func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, 
 	if err != nil {
 		return 0, err
 	}
-	uses, err := host.ParseTensors(s.World, tensors)
+	uses, err := s.World.Tensors(tensorsAt, tensors)
 	if err != nil {
 		return 0, err
 	}
-	own, err := host.ParseWindows(windows)
+	own, err := host.Windows(windowsAt, windows)
 	if err != nil {
 		return 0, err
 	}
@@ -73,13 +73,13 @@ func PrimLaunchEnded(launch int64) (ended bool, err error) {
 }
 
 // PrimWindowTensor makes a tensor of a window's memory on a rank. The host may write it: it counts as written.
-func PrimWindowTensor(window int64, rank int, dtypeName, shape string) (handle int64, err error) {
+func PrimWindowTensor(window int64, rank int, dtypeName string, shapeAt int64, shape int) (handle int64, err error) {
 	defer host.Guard(&err)
 	o, err := host.PartOf[*prim.Window](window, "window")
 	if err != nil {
 		return 0, err
 	}
-	d, dims, err := host.ParseType(dtypeName, shape)
+	d, dims, err := host.Type(dtypeName, shapeAt, shape)
 	if err != nil {
 		return 0, err
 	}

@@ -103,10 +103,10 @@ func PrimDot(program int64, line int, to, a, b int64, m, n, k int, accumulate bo
 }
 
 // PrimCompute gives a pipe, vector or matrix, an instruction whose result Python makes when it is its turn. It reads tiles,
-// "address:bytes,…", and writes one. ops and dtypeName are the work on the matrix pipe. It returns its number.
-func PrimCompute(program int64, line int, what, dtypeName string, ops, to int64, bytes int, from string) (number int64, err error) {
+// of which the address and the size are at an address, and writes one. ops and dtypeName are the work on the matrix pipe. It returns its number.
+func PrimCompute(program int64, line int, what, dtypeName string, ops, to int64, bytes int, fromAt int64, from int) (number int64, err error) {
 	_, err = host.Operate(program, line, func(p *host.Program) error {
-		tiles, err := host.ParseTiles(from)
+		tiles, err := host.Tiles(fromAt, from)
 		if err != nil {
 			return err
 		}

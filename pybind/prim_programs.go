@@ -2,57 +2,50 @@ package pybind
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/ccl/prim/kernels"
 	"github.com/torchemu/torchemu/pybind/internal/host"
 )
 
-// PrimSubmit puts a task for Python to drive into the queues of its workers, "0,1", with so many programs on each. It
-// starts after the tasks before it there and the jobs given as "12,13". interlock makes pipes wait for each other where
+// PrimSubmit puts a task for Python to drive into the queues of its workers, with so many programs on each. It
+// starts after the tasks before it there and the jobs after. interlock makes pipes wait for each other where
 // they share scratch memory.
-func PrimSubmit(machine int64, name, workers string, blocks int, interlock bool, after string) (job int64, err error) {
+func PrimSubmit(machine int64, name string, workersAt int64, workers, blocks int, interlock bool, afterAt int64, after int) (job int64, err error) {
 	defer host.Guard(&err)
 	m, err := host.MachineOf(machine)
 	if err != nil {
 		return 0, err
 	}
 	t := prim.Task{Name: name, Blocks: blocks, Interlock: interlock}
-	if t.Workers, err = host.ParseInts(workers); err != nil {
+	if t.Workers, err = host.Ints(workersAt, workers); err != nil {
 		return 0, err
 	}
-	before, err := host.ParseInts(after)
-	if err != nil {
+	if t.After, err = host.Jobs(afterAt, after); err != nil {
 		return 0, err
 	}
-	return m.SubmitAfter(t, before)
+	return m.SubmitTask(t)
 }
 
-// PrimSubmitExample is PrimSubmit for one of the Go examples. domains is a JSON list with an object for each worker:
-// members, rank, count, root, input, output, scratch; see kernels.Domain. What they may not be is a ValueError.
-func PrimSubmitExample(machine int64, name, example, workers, domains, after string) (job int64, err error) {
+// PrimSubmitExample is PrimSubmit for one of the Go examples. domains are, for each worker, the number of members, rank,
+// count, root, input, output, scratch, and the members; see kernels.Domain. What they may not be is a ValueError.
+func PrimSubmitExample(machine int64, name, example string, workersAt int64, workers int, domainsAt int64, domains int, afterAt int64, after int) (job int64, err error) {
 	defer host.Guard(&err)
 	m, err := host.MachineOf(machine)
 	if err != nil {
 		return 0, err
 	}
-	var list []host.Domain
-	if err := json.Unmarshal([]byte(domains), &list); err != nil {
-		return 0, fmt.Errorf("domains: %w", err)
-	}
 	t := prim.Task{Name: name}
-	if t.Workers, err = host.ParseInts(workers); err != nil {
+	if t.Workers, err = host.Ints(workersAt, workers); err != nil {
 		return 0, err
 	}
-	if t.Kernel, err = host.ExampleOn(example, t.Workers, list); err != nil {
+	if t.Kernel, err = host.ExampleOn(example, t.Workers, domainsAt, domains); err != nil {
 		return 0, err
 	}
-	before, err := host.ParseInts(after)
-	if err != nil {
+	if t.After, err = host.Jobs(afterAt, after); err != nil {
 		return 0, err
 	}
-	return m.SubmitAfter(t, before)
+	return m.SubmitTask(t)
 }
 
 // PrimExamples lists the Go examples as JSON.
@@ -118,30 +111,26 @@ func PrimComputed(machine int64) (err error) {
 	return m.Computed()
 }
 
-// PrimAbout describes a program: "rank block blocks task", where the task is that of PrimSubmit or the launch of PrimLaunch.
-func PrimAbout(program int64) (text string, err error) {
+// PrimAbout fills in a program's rank, block, number of blocks and task, which is that of PrimSubmit or the launch of
+// PrimLaunch, where there is room for them at an address.
+func PrimAbout(program, to int64, room int) (count int, err error) {
 	defer host.Guard(&err)
 	p, err := host.ProgramOf(program)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	return fmt.Sprintf("%d %d %d %d", p.Rank(), p.Block(), p.Blocks(), p.Task()), nil
+	return host.Fill(to, room, []int64{int64(p.Rank()), int64(p.Block()), int64(p.Blocks()), p.Task()})
 }
 
-// PrimPrograms lists the programs of a task that has started, worker by worker and block by block: "14,15".
-func PrimPrograms(job int64) (programs string, err error) {
+// PrimPrograms fills in the programs of a task that has started, worker by worker and block by block, as many as there is
+// room for at an address, and returns how many there are.
+func PrimPrograms(job, to int64, room int) (count int, err error) {
 	defer host.Guard(&err)
 	j, err := host.PartOf[*prim.Job](job, "task")
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	for i, h := range j.Machine.Handles(j.Object) {
-		if i > 0 {
-			programs += ","
-		}
-		programs += fmt.Sprint(h)
-	}
-	return programs, nil
+	return host.Fill(to, room, j.Machine.Handles(j.Object))
 }
 
 // PrimEnd says that a program has ended: with an error if the text is not empty.

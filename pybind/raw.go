@@ -22,39 +22,32 @@ func AdoptWorld(handle int64) (err error) {
 
 // IssueRegions is Issue for tensors in memory that Python owns, see host.ReadOperands: outs of them at the address, and
 // ins behind those. With fewer than 0 ins the operation is in place.
-func IssueRegions(group, stream int64, site int, asyncOp bool, call string, regions int64, outs, ins int) (work int64, err error) {
+func IssueRegions(group, stream int64, site int, asyncOp bool, call, regionsAt int64, regions, outs, ins int) (work int64, err error) {
 	defer host.Guard(&err)
 	g, err := host.GroupOf(group)
 	if err != nil {
 		return 0, err
 	}
-	c, err := host.CallerOf(stream, site, asyncOp)
+	out, in, err := host.ReadOperands(regionsAt, regions, outs, ins)
 	if err != nil {
 		return 0, err
 	}
-	o, err := host.ParseOperation(g.World, call, "", "")
-	if err != nil {
-		return 0, err
-	}
-	if err := host.ReadOperands(&o, regions, outs, ins); err != nil {
-		return 0, err
-	}
-	w, err := g.Object.Do(c, o)
-	return host.Issued(g.World, asyncOp, w, err)
+	return host.Issue(g, host.Caller{Stream: stream, Site: site, Async: asyncOp}, call, out, in)
 }
 
 // EstimateRegions is Estimate for tensors in memory that Python owns; see IssueRegions.
-func EstimateRegions(group int64, rank int, call string, regions int64, outs, ins int) (ps int64, err error) {
+func EstimateRegions(group int64, rank int, call, regionsAt int64, regions, outs, ins int) (ps int64, err error) {
 	defer host.Guard(&err)
 	g, err := host.GroupOf(group)
 	if err != nil {
 		return 0, err
 	}
-	o, err := host.ParseOperation(g.World, call, "", "")
+	out, in, err := host.ReadOperands(regionsAt, regions, outs, ins)
 	if err != nil {
 		return 0, err
 	}
-	if err := host.ReadOperands(&o, regions, outs, ins); err != nil {
+	o, err := host.CallOf(call, out, in)
+	if err != nil {
 		return 0, err
 	}
 	took, err := g.Object.Estimate(rank, o)
@@ -62,7 +55,7 @@ func EstimateRegions(group int64, rank int, call string, regions int64, outs, in
 }
 
 // PostRegion is Post for a tensor in memory that Python owns: one region at the address.
-func PostRegion(group, stream int64, site int, asyncOp, sending bool, peer, tag int, region int64) (work int64, err error) {
+func PostRegion(group, stream int64, site int, asyncOp, sending bool, peer, tag int, regionAt int64, region int) (work int64, err error) {
 	defer host.Guard(&err)
 	g, err := host.GroupOf(group)
 	if err != nil {
@@ -72,7 +65,7 @@ func PostRegion(group, stream int64, site int, asyncOp, sending bool, peer, tag 
 	if err != nil {
 		return 0, err
 	}
-	t, err := host.ReadRegion(region)
+	t, err := host.ReadRegion(regionAt, region)
 	if err != nil {
 		return 0, err
 	}

@@ -1,7 +1,6 @@
 package pybind
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/torchemu/torchemu/pybind/internal/host"
@@ -126,15 +125,14 @@ func Abandon(scheduler int64, nprocs int) (err error) {
 	return s.Abandon(nprocs)
 }
 
-// Parked returns the ranks that wait, as a JSON list.
-func Parked(scheduler int64) (ranks string, err error) {
+// Parked fills in the ranks that wait, as many as there is room for at an address, and returns how many there are.
+func Parked(scheduler, to int64, room int) (count int, err error) {
 	defer host.Guard(&err)
 	s, err := host.SpawnOf(scheduler)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	text, err := json.Marshal(append([]int{}, s.Parked()...))
-	return string(text), err
+	return host.Fill(to, room, s.Parked())
 }
 
 // Runnable reports whether some rank can run before simulated time moves.

@@ -5,15 +5,15 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 )
 
-// NewSignalOf is NewSignal where it is known which ranks, "0,2", could end the signal: a deadlock's likely cause is
+// NewSignalOf is NewSignal where it is known which ranks could end the signal: a deadlock's likely cause is
 // found through them.
-func NewSignalOf(worldHandle int64, text, ranks string) (event int64, err error) {
+func NewSignalOf(worldHandle int64, text string, ranksAt int64, ranks int) (event int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}
-	needs, err := host.ParseInts(ranks)
+	needs, err := host.Ints(ranksAt, ranks)
 	if err != nil {
 		return 0, err
 	}

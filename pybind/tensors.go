@@ -1,8 +1,6 @@
 package pybind
 
 import (
-	"fmt"
-	"strings"
 	"unsafe"
 
 	"github.com/torchemu/torchemu/pybind/internal/host"
@@ -10,13 +8,13 @@ import (
 )
 
 // NewTensor makes a zero-filled tensor.
-func NewTensor(worldHandle int64, dtypeName, shape string) (handle int64, err error) {
+func NewTensor(worldHandle int64, dtypeName string, shapeAt int64, shape int) (handle int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}
-	d, dims, err := host.ParseType(dtypeName, shape)
+	d, dims, err := host.Type(dtypeName, shapeAt, shape)
 	if err != nil {
 		return 0, err
 	}
@@ -29,13 +27,13 @@ func NewTensor(worldHandle int64, dtypeName, shape string) (handle int64, err er
 
 // WrapMemory makes a tensor of contiguous memory that Python owns: nbytes at the address. Python keeps it alive; see
 // Release.
-func WrapMemory(worldHandle int64, dtypeName, shape string, address int64, nbytes int) (handle int64, err error) {
+func WrapMemory(worldHandle int64, dtypeName string, shapeAt int64, shape int, address int64, nbytes int) (handle int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}
-	d, dims, err := host.ParseType(dtypeName, shape)
+	d, dims, err := host.Type(dtypeName, shapeAt, shape)
 	if err != nil {
 		return 0, err
 	}
@@ -50,17 +48,17 @@ func WrapMemory(worldHandle int64, dtypeName, shape string, address int64, nbyte
 }
 
 // ViewTensor makes a view of a tensor's storage; strides and offset count elements.
-func ViewTensor(base int64, shape, strides string, offset int) (handle int64, err error) {
+func ViewTensor(base, shapeAt int64, shape int, stridesAt int64, strides, offset int) (handle int64, err error) {
 	defer host.Guard(&err)
 	o, err := host.TensorOf(base)
 	if err != nil {
 		return 0, err
 	}
-	dims, err := host.ParseInts(shape)
+	dims, err := host.Ints(shapeAt, shape)
 	if err != nil {
 		return 0, err
 	}
-	steps, err := host.ParseInts(strides)
+	steps, err := host.Ints(stridesAt, strides)
 	if err != nil {
 		return 0, err
 	}
@@ -69,13 +67,13 @@ func ViewTensor(base int64, shape, strides string, offset int) (handle int64, er
 }
 
 // ReinterpretTensor makes a contiguous tensor of another dtype from the first byte of a tensor's storage on.
-func ReinterpretTensor(base int64, dtypeName, shape string) (handle int64, err error) {
+func ReinterpretTensor(base int64, dtypeName string, shapeAt int64, shape int) (handle int64, err error) {
 	defer host.Guard(&err)
 	o, err := host.TensorOf(base)
 	if err != nil {
 		return 0, err
 	}
-	d, dims, err := host.ParseType(dtypeName, shape)
+	d, dims, err := host.Type(dtypeName, shapeAt, shape)
 	if err != nil {
 		return 0, err
 	}
@@ -90,15 +88,16 @@ func Release(handle int64) (used bool, err error) {
 	return host.Release(handle), nil
 }
 
-// Returned lists the tensors ("12 13") whose memory Release said to be in use, and that no operation uses any more. Each is
-// told once. Memory that an operation used which has failed may be in use until the World is closed.
-func Returned(worldHandle int64) (tensors string, err error) {
+// Returned fills in the tensors whose memory Release said to be in use, and that no operation uses any more: as many as
+// there is room for at an address. Each is told once. Memory that an operation used which has failed may be in use until
+// the World is closed.
+func Returned(worldHandle, to int64, room int) (count int, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	return strings.Trim(fmt.Sprint(w.Returned()), "[]"), nil
+	return host.Fill(to, room, w.Returned(max(room, 0)))
 }
 
 // PlaceTensor gives a tensor its DPPolicy and checks it against the topology. 0 cubes or PEs are all of them.

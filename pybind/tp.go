@@ -40,17 +40,10 @@ func ParallelGroups(worldSize int, config string) (groups string, err error) {
 }
 
 // RankGroups lists, as JSON, the groups that ranks form which are arranged in an order, such as "tp-cp-ep-dp-pp": those of
-// the given kinds, "tp-dp". sizes are those of tp, cp, ep, dp and pp, "2,1,1,4,1".
-func RankGroups(sizes, order, kinds string) (groups string, err error) {
+// the given kinds, "tp-dp". The sizes are those of tp, cp, ep, dp and pp.
+func RankGroups(tensor, context, expert, data, pipeline int, order, kinds string) (groups string, err error) {
 	defer host.Guard(&err)
-	list, err := host.ParseInts(sizes)
-	if err != nil {
-		return "", err
-	}
-	if len(list) != 5 {
-		return "", host.Raise("ValueError", "%q is not five sizes", sizes)
-	}
-	s := tp.Sizes{TP: list[0], CP: list[1], EP: list[2], DP: list[3], PP: list[4]}
+	s := tp.Sizes{TP: tensor, CP: context, EP: expert, DP: data, PP: pipeline}
 	generator, err := tp.NewRankGenerator(s, order)
 	if err != nil {
 		return "", host.AsMegatron(err)

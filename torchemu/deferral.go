@@ -91,16 +91,18 @@ func (r *Rank) Defer(name string, uses Uses) uint64 {
 // off is to do it, and to say Computed, before time passes. The number is 0 when there is none.
 func (w *World) Due() (number uint64, lost bool) {
 	d := &w.deferrals
-	if len(d.due) == 0 {
-		return 0, false
+	for len(d.due) > 0 {
+		number, d.due = d.due[0], d.due[1:]
+		e := d.open[number]
+		if e == nil { // it was said to be computed before its time
+			continue
+		}
+		if e.done {
+			delete(d.open, number)
+		}
+		return number, e.done
 	}
-	number = d.due[0]
-	d.due = d.due[1:]
-	lost = d.open[number].done
-	if lost {
-		delete(d.open, number)
-	}
-	return number, lost
+	return 0, false
 }
 
 // Computed says that a computation that was put off has been done, or has failed. Its data is in place then, and it ends

@@ -104,3 +104,18 @@ func TestDefer(t *testing.T) {
 	}
 	w.Computed(both, nil) // nothing happens
 }
+
+// TestComputedTooEarly: who says that a computation is done before it is due is not asked for it again.
+func TestComputedTooEarly(t *testing.T) {
+	w, r := newHandy(t)
+	x, ofX := pendingTensor(t)
+	early, due := r.Defer("early", writing(x)), r.Defer("due", torchemu.Uses{})
+	w.Computed(early, nil)
+	ofX.Settle()
+	if n, lost := w.Due(); n != due || lost {
+		t.Errorf("computation %d is due, lost %v; want %d", n, lost, due)
+	}
+	if n, _ := w.Due(); n != 0 {
+		t.Errorf("computation %d is due, which was said to be done", n)
+	}
+}

@@ -16,29 +16,29 @@ from typing import Any
 import numpy as np
 
 from torchemu import errors
-from torchemu.bridge.binding import EXPORTED, go
+from torchemu.bridge.binding import EXPORTED, arguments, go
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 100, 1 << 31, (1 << 62) + 1, (1 << 63) - 1, -(1 << 63)]
-SHAPES = [
-    "",
-    ",",
-    "0",
-    "4",
-    "1,2",
-    "0,1",
-    "3,2,1,0",
-    "-1",
-    "2,-3",
-    "99999999999999999999",
-    "4611686018427387904,4",
-    "8,8",
+LISTS: list[list[int]] = [
+    [],
+    [0],
+    [4],
+    [1, 2],
+    [0, 1],
+    [3, 2, 1, 0],
+    [-1],
+    [2, -3],
+    [(1 << 63) - 1],
+    [1 << 62, 4],
+    [8, 8],
 ]
 TEXTS = ["f32", "float16", "bool", "i64", "f8e4m3", "sum", "avg", "band", "MAX", "column_wise", "row_wise", "replicate"]
-CALLS = ["x|all_reduce|sum|0", "x|broadcast||3", "x|all_to_all||0", "x|gather||1", "x|reduce|avg|9", "||", "x|y|z|0"]
+KINDS = ["all_reduce", "broadcast", "all_to_all", "gather", "reduce", "", "x"]
+OPS = ["sum", "avg", "", "x"]
 NAMES = ["default", "sips2", "no.yaml", ".", "/", "", "é\x1f%s", "x" * 5000]
 LIKELY = {
-    "call": CALLS,
-    **dict.fromkeys(("shape", "strides", "members"), SHAPES),
+    "kind": KINDS,
+    "op": OPS,
     **dict.fromkeys(("topologyName", "path"), NAMES),
 }
 TAKES = {
@@ -50,6 +50,7 @@ TAKES = {
     "stream": "stream",
     "signal": "event",
     "event": "event",
+    "call": "call",
     **dict.fromkeys(("t", "out", "in", "dst", "src", "base"), "tensor"),
 }
 MAKES = {
@@ -57,8 +58,9 @@ MAKES = {
     **dict.fromkeys(("NewTensor", "WrapMemory", "ViewTensor"), "tensor"),
     **dict.fromkeys(("NewGroup", "NewShardGroup"), "group"),
     "NewScheduler": "scheduler",
+    "DefineCall": "call",
     **dict.fromkeys(("DefaultStream", "NewStream"), "stream"),
-    **dict.fromkeys(("AllReduceShards", "AllGatherShards", "Issue", "Post"), "work"),
+    **dict.fromkeys(("AllReduceShards", "AllGatherShards", "Issue", "IssuePieces", "Post"), "work"),
     **dict.fromkeys(("NewSignal", "StreamRecord", "WithTimeout", "Settled", "Timer"), "event"),
 }
 RARE = ("CloseWorld", "OpenWorld", "Release", "Abandon")
@@ -68,10 +70,8 @@ ADDRESS = MEMORY.__array_interface__["data"][0]
 
 def parameters(name: str) -> list[list[str]]:
     """Type and name of each."""
-    inside = getattr(go, name).__doc__.split("(", 1)[1].split(")")[0]
-    split = [parameter.split() for parameter in inside.split(", ") if parameter]
     own = "t" if name in ("PlaceTensor", "ReadAddress", "ExportAddress") else "worldHandle"
-    return [[kind, own if called == "handle" else called] for kind, called in split]
+    return [[kind, own if called == "handle" else called] for kind, called in arguments(name)]
 
 
 class Caller:
@@ -92,13 +92,13 @@ class Caller:
         name = self.random.choice(EXPORTED)
         if name in RARE and self.random.random() < 0.95:
             return
-        arguments = [self.argument(*parameter) for parameter in parameters(name)]
+        given = [self.argument(*parameter) for parameter in parameters(name)]
         if name == "WrapMemory":  # an address is believed
-            arguments[3:] = self.random.choice([[ADDRESS, len(MEMORY)], [ADDRESS, 7], [0, 0], [0, 5], [ADDRESS, -1]])
-        os.write(2, f"{name}{tuple(arguments)!r:.200}\n".encode())
+            given[3:] = self.random.choice([[ADDRESS, len(MEMORY)], [ADDRESS, 7], [0, 0], [0, 5], [ADDRESS, -1]])
+        os.write(2, f"{name}{tuple(given)!r:.200}\n".encode())
         try:
-            result = getattr(go, name)(*arguments)
-        except (RuntimeError, ValueError, OSError, MemoryError) as error:
+            result = getattr(go, name)(*given)
+        except (RuntimeError, ValueError, OSError, MemoryError, AssertionError) as error:
             self.answers[type(error).__name__] += 1
             assert not isinstance(error, errors.InternalError), str(error)
             return
@@ -113,12 +113,24 @@ class Caller:
         if kind == "bool":
             return self.random.random() < 0.5
         if kind == "str":
-            if name in ("outs", "ins"):
-                return ",".join(str(self.handle("tensor")) for _ in range(self.random.randrange(4)))
-            return self.random.choice(LIKELY.get(name, TEXTS) if self.random.random() < 0.9 else SHAPES + TEXTS + NAMES)
+            return self.random.choice(LIKELY.get(name, TEXTS) if self.random.random() < 0.9 else TEXTS + NAMES)
+        if kind == "list":
+            return self.list(name)
+        if kind == "float":
+            return self.random.choice([0.0, 1.5, -1e300, float("nan"), float("inf")])
         if kind == "long" and self.random.random() < 0.95:
             return self.handle(TAKES.get(name) or self.random.choice(list(self.handles)))
         return self.random.randrange(5) if self.random.random() < 0.7 else self.random.choice(NUMBERS)
+
+    def list(self, name: str) -> list[int]:
+        """Integers: handles of tensors, or pieces of them, or any."""
+        handles = [self.handle("tensor") for _ in range(self.random.randrange(4))]
+        if name in ("out", "in") and self.random.random() < 0.9:
+            rows = [self.random.randrange(4) for _ in range(self.random.choice([0, 0, 2]))]
+            return [self.random.choice([1, 1, 2, 3, 0]), len(handles), *handles, *rows]
+        if name in ("reads", "writes", "tensors"):
+            return handles
+        return self.random.choice(LISTS)
 
     def handle(self, kind: str) -> int:
         """One of the kind, mostly."""
@@ -129,11 +141,11 @@ class Caller:
 
 def check_that_a_world_works() -> None:
     world = go.OpenWorld("sips2", "")
-    group = go.NewGroup(world, 0, "both", "0,1")
-    tensors = [go.NewTensor(world, "f32", "4") for _ in range(2)]
+    group = go.NewGroup(world, 0, "both", (0, 1))
+    tensors = [go.NewTensor(world, "f32", (4,)) for _ in range(2)]
     streams = [go.DefaultStream(world, rank) for rank in range(2)]
-    call = "all_reduce|all_reduce|sum|0"
-    works = [go.Issue(group, s, 0, True, call, str(t), str(t)) for s, t in zip(streams, tensors, strict=True)]
+    call = go.DefineCall("all_reduce", "all_reduce", "sum", False, 0.0, 0, "")
+    works = [go.Issue(group, s, 0, True, call, t, t) for s, t in zip(streams, tensors, strict=True)]
     for rank, work in enumerate(works):
         while not go.Await(world, rank, work):
             pass

@@ -47,7 +47,7 @@ def run(m: int, make: Callable[[int], Program], computations: dict[int, Callable
 
 def window(m: int, ranks: int, nbytes: int) -> list[int]:
     """The address of a window on each rank."""
-    w = go.PrimAllocate(m, "w", ",".join(map(str, range(ranks))), nbytes)
+    w = go.PrimAllocate(m, "w", range(ranks), nbytes)
     return [go.PrimAddress(w, r, 0) for r in range(ranks)]
 
 
@@ -69,7 +69,7 @@ def test_put_signal_and_wait() -> None:
         line = go.PrimLine(m, "here.py:3")
 
         def body(p: int) -> Program:
-            rank = int(go.PrimAbout(p).split()[0])
+            rank = go.PrimAbout(p)[0]
             if rank == 0:
                 yield go.PrimPut(p, line, w[1], w[0], 256, True, w[1] + 512, 8, 0, 1)
             else:
@@ -77,7 +77,7 @@ def test_put_signal_and_wait() -> None:
                 yield go.PrimPut(p, line, w[1] + 256, w[1], 256, True, 0, 0, 0, 0)
                 yield go.PrimOrder(p, line, "quiet")
 
-        job = go.PrimSubmit(m, "pass", "0,1", 1, False, "")
+        job = go.PrimSubmit(m, "pass", (0, 1), 1, False, ())
         run(m, body)
         go.PrimSettle(m, False)
         assert go.PrimEnded(job)
@@ -98,13 +98,13 @@ def test_results_are_made_when_instructions_are_due() -> None:
             at = go.PrimScratch(p, scratch.ctypes.data, scratch.nbytes)
             tiles = scratch[:256].view(np.float32)
             yield go.PrimLoad(p, 0, at, w[0], 128)
-            number = go.PrimCompute(p, 0, "exp", VECTOR, 0, at + 128, 128, f"{at}:128")
+            number = go.PrimCompute(p, 0, "exp", VECTOR, 0, at + 128, 128, (at, 128))
             computations[number] = lambda: tiles[32:].__setitem__(slice(None), np.exp(tiles[:32]))
             assert not tiles.any()  # nothing has run yet
             yield go.PrimStore(p, 0, w[0] + 512, at + 128, 128)
             yield go.PrimOrder(p, 0, "pipe_barrier")
 
-        go.PrimSubmit(m, "exp", "0", 1, True, "")
+        go.PrimSubmit(m, "exp", (0,), 1, True, ())
         run(m, body, computations)
         go.PrimSettle(m, False)
         assert np.array_equal(read(m, w[0] + 512, data), np.exp(data))
@@ -127,7 +127,7 @@ def test_without_interlock_the_pipes_race(interlock: bool) -> None:
             yield go.PrimStore(p, go.PrimLine(m, "k.py:2"), w[0] + 512, at, 256)
             yield go.PrimOrder(p, 0, "pipe_barrier")
 
-        go.PrimSubmit(m, "copy", "0", 1, interlock, "")
+        go.PrimSubmit(m, "copy", (0,), 1, interlock, ())
         run(m, body)
         if interlock:
             go.PrimSettle(m, False)
@@ -145,17 +145,17 @@ def test_barriers(kind: str, ranks: int) -> None:
     """Each rank counts to three; a barrier lets nobody be a round ahead."""
     counts = [0] * ranks
     with machine(ranks, check=True) as m:
-        barrier = go.PrimBarrier(m, "b", ",".join(map(str, range(ranks))), kind)
+        barrier = go.PrimBarrier(m, "b", range(ranks), kind)
 
         def body(p: int) -> Program:
-            rank = int(go.PrimAbout(p).split()[0])
+            rank = go.PrimAbout(p)[0]
             for _ in range(3):
                 counts[rank] += 1
                 while go.PrimSync(p, 0, barrier):
                     yield True
                 assert min(counts) == counts[rank] or max(counts) - min(counts) <= 1
 
-        go.PrimSubmit(m, "count", ",".join(map(str, range(ranks))), 1, False, "")
+        go.PrimSubmit(m, "count", range(ranks), 1, False, ())
         run(m, body)
         go.PrimSettle(m, False)
     assert counts == [3] * ranks
@@ -166,10 +166,10 @@ def test_a_deadlock_names_kernel_rank_line_and_word() -> None:
         w = window(m, 2, 512)
 
         def body(p: int) -> Program:
-            if int(go.PrimAbout(p).split()[0]) == 1:
+            if go.PrimAbout(p)[0] == 1:
                 yield go.PrimWait(p, go.PrimLine(m, "mine.py:7"), w[1], 4, EQ, 5, False)
 
-        go.PrimSubmit(m, "stuck", "0,1", 1, False, "")
+        go.PrimSubmit(m, "stuck", (0, 1), 1, False, ())
         with pytest.raises(
             DeadlockError, match=r'kernel "stuck" on rank 1 at mine\.py:7 waits for .* to be EQ 5; it is 0'
         ):
@@ -178,8 +178,8 @@ def test_a_deadlock_names_kernel_rank_line_and_word() -> None:
 
 def test_traffic_after_a_free_is_named() -> None:
     with machine(2, check=True) as m:
-        kept = go.PrimAllocate(m, "kept", "0,1", 512)
-        brief = go.PrimAllocate(m, "brief", "0,1", 512)
+        kept = go.PrimAllocate(m, "kept", (0, 1), 512)
+        brief = go.PrimAllocate(m, "brief", (0, 1), 512)
         write(m, go.PrimAddress(kept, 0, 0), np.ones(64, np.float32))
 
         def body(p: int) -> Program:
@@ -187,7 +187,7 @@ def test_traffic_after_a_free_is_named() -> None:
             yield go.PrimPut(p, put, go.PrimAddress(brief, 1, 64), go.PrimAddress(kept, 0, 0), 256, False, 0, 0, 0, 0)
             go.PrimFree(brief)
 
-        go.PrimSubmit(m, "late", "0", 1, False, "")
+        go.PrimSubmit(m, "late", (0,), 1, False, ())
         with pytest.raises(RaceError) as caught:
             run(m, body)
             go.PrimSettle(m, False)
@@ -207,7 +207,7 @@ def test_queues_and_atomics() -> None:
         got = []
 
         def body(p: int) -> Program:
-            if int(go.PrimAbout(p).split()[0]) == 0:
+            if go.PrimAbout(p)[0] == 0:
                 for i in range(5):
                     yield go.PrimSend(p, 0, q, w[0] + 8 * i, 8)
                 return
@@ -221,7 +221,7 @@ def test_queues_and_atomics() -> None:
             yield go.PrimAtomic(p, 0, "fetch", w[0] + 512, 8, 0, 0)
             got.append(go.PrimResult(p))
 
-        go.PrimSubmit(m, "k", "0,1", 1, False, "")
+        go.PrimSubmit(m, "k", (0, 1), 1, False, ())
         run(m, body)
         go.PrimSettle(m, False)
         assert got == [8] * 5 + [0, 40, 2]
@@ -253,15 +253,15 @@ def test_misuse_is_a_value_error(misuse: Callable[[int, int], object]) -> None:
                 misuse(p, w)
             yield False
 
-        go.PrimSubmit(m, "k", "0", 1, False, "")
+        go.PrimSubmit(m, "k", (0,), 1, False, ())
         run(m, body)
 
 
 def test_tasks_follow_each_other() -> None:
     order = []
     with machine(2) as m:
-        first = go.PrimSubmit(m, "first", "0", 1, False, "")
-        second = go.PrimSubmit(m, "second", "1", 1, False, str(first))
+        first = go.PrimSubmit(m, "first", (0,), 1, False, ())
+        second = go.PrimSubmit(m, "second", (1,), 1, False, (first,))
 
         def body(p: int) -> Program:
             order.append(go.PrimAbout(p))
@@ -269,7 +269,7 @@ def test_tasks_follow_each_other() -> None:
 
         run(m, body)
         assert go.PrimEnded(second)
-    assert order == [f"0 0 1 {first}", f"1 0 1 {second}"]
+    assert order == [[0, 0, 1, first], [1, 0, 1, second]]
 
 
 @pytest.mark.parametrize("n", [2, 4])
@@ -284,15 +284,8 @@ def test_examples_in_go(n: int) -> None:
         ins, outs = window(m, n, 4 * count), window(m, n, 4 * count)
         for r in range(n):
             write(m, ins[r], x[r])
-            about = {
-                "members": list(range(n)),
-                "rank": r,
-                "count": count,
-                "input": ins[r],
-                "output": outs[r],
-                "scratch": scratch[r],
-            }
-            go.PrimSubmitExample(m, "all_reduce", name, str(r), json.dumps([about]), "")
+            about = [n, r, count, 0, ins[r], outs[r], scratch[r], *range(n)]
+            go.PrimSubmitExample(m, "all_reduce", name, (r,), about, ())
         while turn := go.PrimNext(m):
             assert turn == -1  # a task in Go has ended
         go.PrimSettle(m, False)
@@ -306,11 +299,11 @@ def test_examples_in_go(n: int) -> None:
 def test_a_cancelled_task_lets_the_next_one_start() -> None:
     with machine(1) as m:
         w = window(m, 1, 512)[0]
-        job = go.PrimSubmit(m, "stuck", "0", 1, False, "")
+        job = go.PrimSubmit(m, "stuck", (0,), 1, False, ())
         p = go.PrimNext(m)
         assert go.PrimWait(p, 0, w, 8, GE, 1, False)
         go.PrimCancel(job)
-        after = go.PrimSubmit(m, "next", "0", 1, False, "")
+        after = go.PrimSubmit(m, "next", (0,), 1, False, ())
         run(m, lambda p: (go.PrimOrder(p, 0, k) for k in ("quiet", "pipe_barrier")))
         assert go.PrimEnded(after)
         with pytest.raises(RuntimeError, match="has ended"):

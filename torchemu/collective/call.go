@@ -25,7 +25,9 @@ type Call struct {
 	Traced   string `json:"traced"`   // what Kineto's files call "Collective name"
 
 	Compares Compared `json:"compares"`
-	Silent   bool     `json:"silent"` // what is moved is no business of the program
+	Whole    bool     `json:"whole"`   // blocks are in one tensor, not in a list
+	Several  bool     `json:"several"` // it is of several tensors in one go
+	Silent   bool     `json:"silent"`  // what is moved is no business of the program
 }
 
 // Calls lists the functions by which programs call collectives.

@@ -1,11 +1,7 @@
 package host
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/torchemu/torchemu/distributed"
-	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -14,73 +10,54 @@ func GroupOf(handle int64) (Owned[*distributed.ProcessGroup], error) {
 	return OwnedBy[*distributed.ProcessGroup](handle, "process group")
 }
 
-// ParseOperation reads the arguments of Issue. Programs make few calls many times: what has been read is kept, but for
-// factors, of which there may be a new one each time.
-func ParseOperation(w *World, call, outs, ins string) (o distributed.Operation, err error) {
-	o, known := w.calls[call]
-	if !known {
-		if o, err = parseCall(call); err != nil {
-			return o, err
-		}
-		if o.Factor == nil {
-			w.calls[call] = o
-		}
+// DefineCall makes a handle of a call of a collective, without tensors: it is of no World.
+func DefineCall(o distributed.Operation) int64 { return Register(&o) }
+
+// CallOf finds a call and gives it tensors.
+func CallOf(handle int64, out, in []*tensor.Tensor) (distributed.Operation, error) {
+	o, ok := Lookup(handle).(*distributed.Operation)
+	if !ok {
+		return distributed.Operation{}, Raise("ValueError", "%d is no call of a collective", handle)
 	}
-	if o.Out, err = ParseTensors(w, outs); err != nil {
-		return o, err
-	}
-	o.In, err = ParseTensors(w, ins)
-	return o, err
+	call := *o
+	call.Out, call.In = out, in
+	return call, nil
 }
 
-// CallerOf says who calls: the rank of the stream.
-func CallerOf(stream int64, site int, asyncOp bool) (distributed.Caller, error) {
-	s, err := StreamOf(stream)
+// Caller is who calls: the stream whose rank it is, a number of the place in the program, and whether it waits by itself.
+type Caller struct {
+	Stream int64
+	Site   int
+	Async  bool
+}
+
+func (c Caller) resolve() (distributed.Caller, error) {
+	s, err := StreamOf(c.Stream)
 	if err != nil {
 		return distributed.Caller{}, err
 	}
 	return distributed.Caller{
-		Rank: s.Object.Rank().ID, Site: distributed.Site(site), Stream: s.Object, Async: asyncOp,
+		Rank: s.Object.Rank().ID, Site: distributed.Site(c.Site), Stream: s.Object, Async: c.Async,
 	}, nil
 }
 
-// parseCall reads "name|collective|op|root".
-func parseCall(call string) (distributed.Operation, error) {
-	fields := strings.Split(call, "|")
-	if len(fields) != 4 {
-		return distributed.Operation{}, Raise("ValueError", "%q is not name|collective|op|root", call)
-	}
-	o := distributed.Operation{Name: fields[0]}
-	kind, algorithm, _ := strings.Cut(fields[1], "/")
-	o.Algorithm = algorithm
-	var err error
-	if o.Collective, err = collective.ParseKind(kind); err != nil {
-		return o, err
-	}
-	if fields[2] != "" {
-		if err := parseReduceOp(fields[2], &o); err != nil {
-			return o, err
-		}
-	}
-	if o.Root, err = strconv.Atoi(fields[3]); err != nil {
-		return o, Raise("ValueError", "%q is no rank", fields[3])
-	}
-	return o, nil
+// CallerOf says who calls: the rank of the stream.
+func CallerOf(stream int64, site int, asyncOp bool) (distributed.Caller, error) {
+	return Caller{stream, site, asyncOp}.resolve()
 }
 
-// parseReduceOp reads a reduce op's name, or "premul_sum:0.5".
-func parseReduceOp(text string, o *distributed.Operation) (err error) {
-	number, scaled := strings.CutPrefix(text, "premul_sum:")
-	if !scaled {
-		o.Reduce, err = tensor.ParseReduceOp(text)
-		return err
-	}
-	factor, err := strconv.ParseFloat(number, 64)
+// Issue issues a call by its handle and returns its work, if it is asynchronous, or else 0.
+func Issue(g Owned[*distributed.ProcessGroup], c Caller, call int64, out, in []*tensor.Tensor) (work int64, err error) {
+	caller, err := c.resolve()
 	if err != nil {
-		return Raise("ValueError", "%q is no factor", number)
+		return 0, err
 	}
-	o.Reduce, o.Factor = tensor.Sum, &factor
-	return nil
+	o, err := CallOf(call, out, in)
+	if err != nil {
+		return 0, err
+	}
+	w, err := g.Object.Do(caller, o)
+	return Issued(g.World, c.Async, w, err)
 }
 
 // TensorsOf resolves tensors and checks that they belong to the World.

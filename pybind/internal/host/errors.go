@@ -1,11 +1,11 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"runtime/debug"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -15,9 +15,6 @@ import (
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
-
-// separator stands between the exception's name, the message, and what else there is.
-const separator = "\x1f"
 
 // fault is an error for which Python is to raise the named exception.
 type fault struct{ exception, text string }
@@ -29,21 +26,33 @@ func Raise(exception, format string, args ...any) error {
 	return &fault{exception, fmt.Sprintf(format, args...)}
 }
 
+// failure is how an error crosses to Python: as JSON.
+type failure struct {
+	Exception string `json:"exception"`
+	Message   string `json:"message"`
+	Details   string `json:"details,omitempty"` // what else the exception is to know
+}
+
 // Guard is deferred by every exported function: it turns a panic into an error and names the exception to raise.
 func Guard(err *error) {
 	if v := recover(); v != nil {
 		*err = Raise("InternalError", "%v\n%s", v, debug.Stack())
 	}
-	if *err != nil {
-		*err = errors.New(exceptionOf(*err) + separator + strings.ToValidUTF8((*err).Error()+details(*err), "\uFFFD"))
+	if *err == nil {
+		return
 	}
+	text, broken := json.Marshal(failure{exceptionOf(*err), (*err).Error(), details(*err)})
+	if broken != nil {
+		panic(broken) // strings only
+	}
+	*err = errors.New(string(text))
 }
 
-// details are what else the exception is to know of the error, behind a separator; "" for nothing.
+// details are what else the exception is to know of the error.
 func details(err error) string {
 	var mismatch *distributed.MismatchError
 	if errors.As(err, &mismatch) && mismatch.Calls != nil {
-		return separator + mismatch.Details()
+		return mismatch.Details()
 	}
 	return ""
 }

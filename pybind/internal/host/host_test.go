@@ -1,8 +1,8 @@
 package host_test
 
 import (
+	"encoding/json"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -17,8 +17,11 @@ import (
 
 // exceptionOf is the exception that an error names.
 func exceptionOf(err error) string {
-	name, _, _ := strings.Cut(err.Error(), "\x1f")
-	return name
+	var crossed struct{ Exception string }
+	if json.Unmarshal([]byte(err.Error()), &crossed) != nil {
+		return "no JSON: " + err.Error()
+	}
+	return crossed.Exception
 }
 
 func ok[T any](t *testing.T) func(T, error) T {
@@ -154,14 +157,17 @@ func TestLentMemoryIsReturned(t *testing.T) {
 	if host.Release(idle) || !host.Release(busy) {
 		t.Fatal("only the tensor that an operation writes is in use")
 	}
-	if list := w.Returned(); len(list) > 0 {
+	if list := w.Returned(9); len(list) > 0 {
 		t.Fatalf("%v was returned while the operation goes on", list)
 	}
 	e.Finish(r.Now() + sim.Nanosecond)
-	if list := w.Returned(); len(list) != 1 || list[0] != busy {
+	if list := w.Returned(0); len(list) > 0 {
+		t.Errorf("%v was returned where there is no room", list)
+	}
+	if list := w.Returned(9); len(list) != 1 || list[0] != busy {
 		t.Errorf("returned %v, want [%d]", list, busy)
 	}
-	if list := w.Returned(); len(list) > 0 {
+	if list := w.Returned(9); len(list) > 0 {
 		t.Errorf("%v was returned twice", list)
 	}
 }

@@ -28,20 +28,26 @@ func (w *World) KernelKind(name, unit string) (int64, error) {
 	return number, nil
 }
 
-// ReadLaunches are kernels that Python has packed at an address; see pybind.LaunchKernels.
-func (w *World) ReadLaunches(address int64, count int) ([]torchemu.Launch, error) {
-	if count <= 0 {
-		return nil, Raise("ValueError", "%d is no number of kernels", count)
+// launchWords is how many integers a kernel crosses as: the number of its kind, bytes and operations.
+const launchWords = 3
+
+// ReadLaunches are the kernels that Python has packed into n integers at an address; see pybind.LaunchKernels.
+func (w *World) ReadLaunches(at int64, n int) ([]torchemu.Launch, error) {
+	list, err := words(at, n)
+	if err != nil {
+		return nil, err
 	}
-	r := &regionReader{next: pointer(address)}
-	list := make([]torchemu.Launch, count)
-	for i := range list {
-		kind, bytes, ops := r.word(), r.word(), r.word()
-		if kind < 0 || kind >= len(w.kernelKinds.kinds) {
+	if n == 0 || n%launchWords != 0 {
+		return nil, Raise("ValueError", "%d integers are no kernels: each has %d", n, launchWords)
+	}
+	launches := make([]torchemu.Launch, n/launchWords)
+	for i := range launches {
+		kind, bytes, ops := list[launchWords*i], list[launchWords*i+1], list[launchWords*i+2]
+		if kind < 0 || kind >= int64(len(w.kernelKinds.kinds)) {
 			return nil, Raise("ValueError", "%d is no kind of kernels", kind)
 		}
-		list[i] = w.kernelKinds.kinds[kind]
-		list[i].Kernel.Bytes, list[i].Kernel.Ops = int64(bytes), int64(ops)
+		launches[i] = w.kernelKinds.kinds[kind]
+		launches[i].Kernel.Bytes, launches[i].Kernel.Ops = bytes, ops
 	}
-	return list, nil
+	return launches, nil
 }

@@ -59,22 +59,8 @@ func (l *Launch) Done() bool { return l.event.Done() }
 
 func (l *Launch) belongsTo(w any) bool { return l.machine.belongsTo(w) || w == any(l.machine) }
 
-// ParseWindows resolves windows, "12,13".
-func ParseWindows(text string) ([]*prim.Window, error) {
-	handles, err := ParseInts(text)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]*prim.Window, len(handles))
-	for i, h := range handles {
-		w, err := PartOf[*prim.Window](int64(h), "window")
-		if err != nil {
-			return nil, err
-		}
-		list[i] = w.Object
-	}
-	return list, nil
-}
+// Windows resolves n handles at an address to windows.
+func Windows(at int64, n int) ([]*prim.Window, error) { return parts[*prim.Window](at, n, "window") }
 
 // seal says that all is known that will be when the launch is over.
 func (l *Launch) seal() {

@@ -72,6 +72,23 @@ func PartOf[T any](handle int64, what string) (Part[T], error) {
 	return o, o.Machine.checkThread()
 }
 
+// parts finds n objects of a machine by their handles at an address.
+func parts[T any](at int64, n int, what string) ([]T, error) {
+	handles, err := words(at, n)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]T, len(handles))
+	for i, h := range handles {
+		p, err := PartOf[T](h, what)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = p.Object
+	}
+	return list, nil
+}
+
 // MemoryAt is memory of Python's.
 func MemoryAt(address int64, bytes int) ([]byte, error) {
 	if bytes < 0 || address <= 0 && bytes > 0 {

@@ -1,9 +1,6 @@
 package host
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -91,21 +88,18 @@ func (p *Program) Instruct(what string, e prim.Effort, to prim.Tile, from []prim
 // Machine is the one that the program runs on.
 func (p *Program) Machine() *Machine { return p.of }
 
-// ParseTiles reads "address:bytes,address:bytes".
-func ParseTiles(text string) ([]prim.Tile, error) {
-	if text == "" {
-		return nil, nil
+// Tiles copies tiles, an address and a number of bytes each, from n integers at an address.
+func Tiles(at int64, n int) ([]prim.Tile, error) {
+	list, err := words(at, n)
+	if err != nil {
+		return nil, err
 	}
-	fields := strings.Split(text, ",")
-	tiles := make([]prim.Tile, len(fields))
-	for i, f := range fields {
-		at, bytes, ok := strings.Cut(f, ":")
-		a, err := strconv.ParseInt(at, 10, 64)
-		n, err2 := strconv.Atoi(bytes)
-		if !ok || err != nil || err2 != nil {
-			return nil, Raise("ValueError", "%q is not address:bytes", f)
-		}
-		tiles[i] = Tile(a, n)
+	if n%2 != 0 {
+		return nil, Raise("ValueError", "%d integers are no addresses and numbers of bytes", n)
+	}
+	tiles := make([]prim.Tile, n/2)
+	for i := range tiles {
+		tiles[i] = Tile(list[2*i], int(list[2*i+1]))
 	}
 	return tiles, nil
 }

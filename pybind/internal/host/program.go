@@ -38,15 +38,11 @@ func (m *Machine) program(c *prim.Context) int64 {
 	return p.handle
 }
 
-// SubmitAfter puts a task into the queues of its workers, behind jobs given by their handles, and returns its own.
-func (m *Machine) SubmitAfter(t prim.Task, after []int) (handle int64, err error) {
-	for _, h := range after {
-		j, err := PartOf[*prim.Job](int64(h), "task")
-		if err != nil {
-			return 0, err
-		}
-		t.After = append(t.After, j.Object)
-	}
+// Jobs resolves n handles at an address to jobs.
+func Jobs(at int64, n int) ([]*prim.Job, error) { return parts[*prim.Job](at, n, "task") }
+
+// SubmitTask puts a task into the queues of its workers and returns the handle of its job.
+func (m *Machine) SubmitTask(t prim.Task) (handle int64, err error) {
 	var j *prim.Job
 	submitted := m.Now()
 	if m.fabric != nil {
@@ -79,28 +75,48 @@ func (m *Machine) known(j *prim.Job) int64 {
 	return h
 }
 
-// Domain is a kernels.Domain as Python gives it.
-type Domain struct {
-	Members                []int
-	Rank, Count, Root      int
-	Input, Output, Scratch int64
+// domainWords is how many integers a kernels.Domain crosses as, besides its members: their number, rank, count, root, input,
+// output and scratch. The members follow.
+const domainWords = 7
+
+// domains copies kernels.Domains from n integers at an address.
+func domains(at int64, n int) ([]kernels.Domain, error) {
+	rest, err := Ints(at, n)
+	if err != nil {
+		return nil, err
+	}
+	var list []kernels.Domain
+	for len(rest) > 0 {
+		if len(rest) < domainWords || rest[0] < 0 || rest[0] > len(rest)-domainWords {
+			return nil, Raise("ValueError", "%d integers are no domains", n)
+		}
+		end := domainWords + rest[0]
+		list = append(list, kernels.Domain{
+			Members: rest[domainWords:end], Rank: rest[1], Count: rest[2], Root: rest[3],
+			Input: prim.Addr(rest[4]), Output: prim.Addr(rest[5]), Scratch: prim.Addr(rest[6]),
+		})
+		rest = rest[end:]
+	}
+	return list, nil
 }
 
-// ExampleOn is the kernel of one of the Go examples, whose i-th worker has the i-th domain.
-func ExampleOn(example string, workers []int, domains []Domain) (func(c *prim.Context) error, error) {
+// ExampleOn is the kernel of one of the Go examples, whose i-th worker has the i-th of the domains that cross as n integers
+// at an address.
+func ExampleOn(example string, workers []int, at int64, n int) (func(c *prim.Context) error, error) {
 	e, err := kernels.LookupExample(example)
 	if err != nil {
 		return nil, err
 	}
-	if len(domains) != len(workers) {
-		return nil, Raise("ValueError", "%d domains for %d workers", len(domains), len(workers))
+	list, err := domains(at, n)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != len(workers) {
+		return nil, Raise("ValueError", "%d domains for %d workers", len(list), len(workers))
 	}
 	byRank := map[int]kernels.Domain{}
-	for i, d := range domains {
-		byRank[workers[i]] = kernels.Domain{
-			Members: d.Members, Rank: d.Rank, Count: d.Count, Root: d.Root,
-			Input: prim.Addr(d.Input), Output: prim.Addr(d.Output), Scratch: prim.Addr(d.Scratch),
-		}
+	for i, d := range list {
+		byRank[workers[i]] = d
 	}
 	return func(c *prim.Context) error {
 		if err := e.Run(c, byRank[c.Rank()]); err != nil {

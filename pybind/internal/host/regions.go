@@ -2,9 +2,7 @@ package host
 
 import (
 	"fmt"
-	"unsafe"
 
-	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
@@ -17,49 +15,56 @@ import (
 // contiguousRegion takes the place of the number of dimensions.
 const contiguousRegion = -1
 
-// ReadOperands puts into an operation the tensors that it writes, and those that it reads: see Regions above. With fewer
-// than 0 ins it is in place.
-func ReadOperands(o *distributed.Operation, regions int64, outs, ins int) (err error) {
-	r := &regionReader{next: pointer(regions)}
-	if o.Out, err = r.list(outs); err != nil {
-		return err
+// ReadOperands returns the tensors that an operation writes, and those that it reads, of n integers at an address: see
+// Regions above. With fewer than 0 ins it is in place.
+func ReadOperands(at int64, n, outs, ins int) (out, in []*tensor.Tensor, err error) {
+	r, err := newRegionReader(at, n)
+	if err != nil {
+		return nil, nil, err
 	}
-	if ins < 0 {
-		o.In = o.Out
-		return nil
+	if out, err = r.list(outs); err != nil || ins < 0 {
+		return out, out, err
 	}
-	o.In, err = r.list(ins)
-	return err
+	in, err = r.list(ins)
+	return out, in, err
 }
 
-// ReadRegion is the tensor that Python has packed at an address.
-func ReadRegion(address int64) (*tensor.Tensor, error) {
-	return (&regionReader{next: pointer(address)}).read()
+// ReadRegion is the tensor that Python has packed into n integers at an address.
+func ReadRegion(at int64, n int) (*tensor.Tensor, error) {
+	r, err := newRegionReader(at, n)
+	if err != nil {
+		return nil, err
+	}
+	return r.read()
 }
 
 // regionReader goes along the words that Python has packed.
-type regionReader struct{ next unsafe.Pointer }
+type regionReader struct{ rest []int64 }
 
-func (r *regionReader) word() int {
-	v := *(*int64)(r.next)
-	r.next = unsafe.Add(r.next, 8)
-	return int(v)
+func newRegionReader(at int64, n int) (*regionReader, error) {
+	list, err := words(at, n)
+	return &regionReader{list}, err
 }
 
-func (r *regionReader) words(n int) []int {
+// take takes the next n words.
+func (r *regionReader) take(n int) ([]int, error) {
+	if n < 0 || n > len(r.rest) {
+		return nil, Raise("ValueError", "%d words of a region, of which %d are left", n, len(r.rest))
+	}
 	list := make([]int, n)
 	for i := range list {
-		list[i] = r.word()
+		list[i] = int(r.rest[i])
 	}
-	return list
+	r.rest = r.rest[n:]
+	return list, nil
 }
 
 func (r *regionReader) list(n int) ([]*tensor.Tensor, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	if n < 0 {
-		return nil, Raise("ValueError", "%d is no number of tensors", n)
+	if n < 0 || n > len(r.rest) {
+		return nil, Raise("ValueError", "%d is no number of tensors in %d words", n, len(r.rest))
 	}
 	list := make([]*tensor.Tensor, n)
 	var err error
@@ -72,21 +77,39 @@ func (r *regionReader) list(n int) ([]*tensor.Tensor, error) {
 }
 
 func (r *regionReader) read() (*tensor.Tensor, error) {
-	address, d, dims := r.word(), dtype.DType(r.word()), r.word()
+	head, err := r.take(3)
+	if err != nil {
+		return nil, err
+	}
+	address, d := head[0], dtype.DType(head[1])
 	if !d.Valid() {
 		return nil, fmt.Errorf("%d is no element type's number", d)
 	}
-	layout := tensor.Layout{}
-	if dims == contiguousRegion {
-		layout.Shape = r.words(1)
-	} else {
-		layout.Shape, layout.Strides = r.words(dims), r.words(dims)
+	layout, err := r.layout(head[2])
+	if err != nil {
+		return nil, err
 	}
 	bytes := span(layout) * d.Size()
+	if bytes < 0 {
+		return nil, Raise("ValueError", "shape %v with strides %v is no layout", layout.Shape, layout.Strides)
+	}
 	if address == 0 && bytes > 0 {
 		return tensor.Over(tensor.Phantom(bytes), d, layout)
 	}
 	return tensor.Over(tensor.External(uintptr(address), bytes), d, layout)
+}
+
+// layout takes the sizes and strides of so many dimensions, or the number of elements that are contiguous.
+func (r *regionReader) layout(dims int) (l tensor.Layout, err error) {
+	if dims == contiguousRegion {
+		l.Shape, err = r.take(1)
+		return l, err
+	}
+	if l.Shape, err = r.take(dims); err != nil {
+		return l, err
+	}
+	l.Strides, err = r.take(dims)
+	return l, err
 }
 
 // span is how many elements lie between the first of a layout and the end of the last.

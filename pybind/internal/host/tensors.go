@@ -1,9 +1,6 @@
 package host
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/torchemu/torchemu/distributed"
@@ -91,10 +88,11 @@ func Release(handle int64) (used bool) {
 	return false
 }
 
-// Returned lists the tensors whose memory Release said to be in use, and that no operation uses any more, each once.
-func (w *World) Returned() []int64 {
-	list := w.returned
-	w.returned = nil
+// Returned takes up to so many of the tensors whose memory Release said to be in use, and that no operation uses any more.
+func (w *World) Returned(most int) []int64 {
+	n := min(most, len(w.returned))
+	list := w.returned[:n:n]
+	w.returned = w.returned[n:]
 	return list
 }
 
@@ -109,33 +107,6 @@ func remainsOf(p *Placed) remains {
 // TensorOf finds a tensor whose World is open.
 func TensorOf(handle int64) (Owned[*Placed], error) {
 	return OwnedBy[*Placed](handle, "tensor")
-}
-
-// ParseInts reads "2,3"; "" is no numbers.
-func ParseInts(text string) ([]int, error) {
-	if text == "" {
-		return nil, nil
-	}
-	fields := strings.Split(text, ",")
-	list := make([]int, len(fields))
-	for i, f := range fields {
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a list of integers", text)
-		}
-		list[i] = n
-	}
-	return list, nil
-}
-
-// ParseType reads a dtype's name and a shape.
-func ParseType(dtypeName, shape string) (dtype.DType, []int, error) {
-	d, err := dtype.Parse(dtypeName)
-	if err != nil {
-		return d, nil, err
-	}
-	dims, err := ParseInts(shape)
-	return d, dims, err
 }
 
 // OffsetBytes is how many bytes of the storage are before the tensor's first element.

@@ -25,8 +25,7 @@ type World struct {
 	config *ccl.Config
 	thread int
 
-	calls    map[string]distributed.Operation // of collectives, by how Python writes them; see parseOperation
-	launches map[int]*launches                // by rank
+	launches map[int]*launches // by rank
 	kernelKinds
 	returned []int64 // tensors of memory that Python owns; see Returned
 
@@ -40,8 +39,7 @@ func OpenWorld(t *topology.Topology, c *ccl.Config) (handle int64, err error) {
 	collectSeldom()
 	w := &World{
 		World: torchemu.NewWorld(t), config: c, thread: unix.Gettid(),
-		calls: map[string]distributed.Operation{}, launches: map[int]*launches{},
-		symmetric: map[*tensor.Storage]part{},
+		launches: map[int]*launches{}, symmetric: map[*tensor.Storage]part{},
 	}
 	if err := w.furnish(); err != nil {
 		return 0, err

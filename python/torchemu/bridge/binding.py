@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import json
 import os
 import types
 from collections.abc import Callable
@@ -11,9 +12,10 @@ from typing import Any
 
 from torchemu import errors
 from torchemu._core import _pybind, pybind
+from torchemu.bridge.ints import Ints
 
-SEPARATOR = "\x1f"
-"""Between an exception's name, its message, and what else there is; see pybind/errors.go."""
+_ROOM = 64
+"""For how many integers there is room at first in what the core fills in."""
 
 
 Describe = Callable[[str, str], str]
@@ -28,16 +30,25 @@ def describe(name: str, by: Describe) -> None:
 
 
 def _translated(error: RuntimeError) -> BaseException:
-    name, separator, message = str(error).partition(SEPARATOR)
-    if not separator:
-        return error
+    try:
+        failure = json.loads(str(error))
+    except ValueError:
+        return error  # the binding's own
+    name = failure["exception"]
     kind: type[BaseException] = getattr(errors, name, getattr(builtins, name, RuntimeError))
-    text, _, details = message.partition(SEPARATOR)
+    text, details = failure["message"], failure.get("details")
     return kind(_described[name](text, details) if details and name in _described else text)
 
 
 def _bind(name: str) -> Callable[..., Any]:
+    """A function of the core. A list of integers, which crosses as its address and its length, is one argument: Ints,
+    or what Ints can be made of. A list that the core fills in is the result."""
     function = getattr(_pybind, f"pybind_{name}")  # what its namesake in pybind does nothing but call
+    parameters = _parameters(name)
+    if _fills(parameters):
+        function = _filling(function)
+    for place in _lists(parameters):
+        function = _listing(function, place)
 
     @functools.wraps(getattr(pybind, name))
     def call(*args: Any) -> Any:
@@ -48,6 +59,59 @@ def _bind(name: str) -> Callable[..., Any]:
         except OverflowError:
             failure = ValueError(f"a number is out of range: {args} must fit 64 bits")
         raise failure  # outside of the handlers: its context is what the program was handling, if anything
+
+    return call
+
+
+def _parameters(name: str) -> list[tuple[str, str]]:
+    """The types and names of a function's parameters in Go: long, int, float, bool, str."""
+    listed = (getattr(pybind, name).__doc__ or "").partition("(")[2].partition(")")[0]
+    return [(kind, own) for kind, own in (parameter.split() for parameter in listed.split(", ") if parameter)]
+
+
+def arguments(name: str) -> list[tuple[str, str]]:
+    """The types and names of what a function takes here: those of its parameters in Go, and "list"."""
+    parameters = _parameters(name)
+    if _fills(parameters):
+        del parameters[-2:]
+    for place in _lists(parameters):
+        parameters[place : place + 2] = [("list", parameters[place + 1][1])]
+    return parameters
+
+
+def _fills(parameters: list[tuple[str, str]]) -> bool:
+    """Whether the function fills a list in."""
+    return [own for _, own in parameters[-2:]] == ["to", "room"]
+
+
+def _lists(parameters: list[tuple[str, str]]) -> list[int]:
+    """The places of lists, each an address and a length; the last one first: what comes before keeps its place."""
+    names = [own for _, own in parameters]
+    return [place for place in reversed(range(len(names) - 1)) if names[place] == names[place + 1] + "At"]
+
+
+def _listing(function: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """A function that takes a list where the given one takes an address and a length."""
+
+    def call(*args: Any) -> Any:
+        ints = args[place]
+        if not isinstance(ints, Ints):
+            ints = Ints(ints)
+        return function(*args[:place], ints.address, ints.count, *args[place + 1 :])
+
+    return call
+
+
+def _filling(function: Callable[..., Any]) -> Callable[..., list[int]]:
+    """A function that returns the list which the given one fills in where it is told that there is room."""
+
+    def call(*args: Any) -> list[int]:
+        room = Ints.room(_ROOM)
+        count = function(*args, room.address, room.count)
+        if count > room.count:
+            room = Ints.room(count)
+            function(*args, room.address, room.count)
+        return room.first(count)
 
     return call
 

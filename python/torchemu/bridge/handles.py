@@ -107,8 +107,9 @@ class Lent:
         """Lets go of what no operation uses any more."""
         if self._gone:
             self._release()
-        for number in go.Returned(self._world).split() if self._used else ():
-            self._used.pop(int(number), None)
+        while self._used and (returned := go.Returned(self._world)):
+            for number in returned:
+                self._used.pop(number, None)
         self._bytes = sum(memory.nbytes + _EACH for memory in self._used.values())
         self._enough = 2 * self._bytes + _LITTLE
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.calls import Call
 from torchemu.bridge.handles import Handle
 from torchemu.c10d import backends
 from torchemu.c10d.group import Group
@@ -18,7 +19,7 @@ from torchemu.c10d.work import Work, wait_on_host
 from torchemu.runtime.buffer import buffer_of
 from torchemu.runtime.waiting import MICROSECOND, host_time, milliseconds, picoseconds
 
-_BARRIER = "barrier|all_reduce|max|0"
+_BARRIER = Call.of("barrier", "all_reduce", "max")
 """What the core is told of one."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from torchemu.bridge.calls import Side
+from torchemu.bridge.ints import Pieces
 from torchemu.c10d.checks import check_list, splits
 from torchemu.runtime.buffer import BUFFERS, Buffer, buffer_of, class_of
 
@@ -14,37 +16,45 @@ class Blocks(list[Any]):
 
     Attributes:
         different: the buffers that there are to look at: the one that they are, one after another, or else theirs.
+        equal: how many equal blocks the core cuts each of the tensors into.
+        rows: how many rows of the only tensor each rank has; () where they are equal.
     """
 
-    __slots__ = ("_text", "different")
+    __slots__ = ("different", "equal", "rows")
 
     def __init__(
-        self, tensors: Iterable[Any], different: Sequence[Buffer] | None = None, text: str | None = None
+        self,
+        tensors: Iterable[Any],
+        different: Sequence[Buffer] | None = None,
+        equal: int = 1,
+        rows: Sequence[int] = (),
     ) -> None:
         super().__init__(tensors)
         self.different = [buffer_of(tensor) for tensor in self] if different is None else different
-        self._text = text
+        self.equal, self.rows = equal, rows
 
     @property
-    def text(self) -> str:
-        """The text that the core is told; see pybind's parseTensors."""
-        return self._text if self._text is not None else _handles(self.different)
+    def side(self) -> Side:
+        """The tensors as the core is told of them."""
+        if self.equal == 1 and not self.rows:
+            return _side(self.different)
+        return Pieces([buffer.core_handle for buffer in self.different], self.equal, self.rows)
 
 
-def text_of(tensors: Sequence[Any]) -> str:
-    """Returns tensors as go.Issue takes them."""
+def side_of(tensors: Sequence[Any]) -> Side:
+    """Returns tensors that a rank gives or receives as the core is told of them."""
     if isinstance(tensors, Blocks):
-        return tensors.text
+        return tensors.side
     if len(tensors) == 1:
         only = tensors[0]
-        return str((only if type(only) in BUFFERS else buffer_of(only)).core_handle)
-    return _handles([buffer_of(tensor) for tensor in tensors])
+        return (only if type(only) in BUFFERS else buffer_of(only)).core_handle
+    return _side([buffer_of(tensor) for tensor in tensors])
 
 
-def _handles(buffers: Sequence[Buffer]) -> str:
+def _side(buffers: Sequence[Buffer]) -> Side:
     if len(buffers) == 1:
-        return str(buffers[0].core_handle)
-    return ",".join([str(buffer.core_handle) for buffer in buffers])
+        return buffers[0].core_handle
+    return Pieces([buffer.core_handle for buffer in buffers]) if buffers else 0
 
 
 def blocks(parameter: str, tensors: list[Any]) -> Blocks:
@@ -65,7 +75,7 @@ def _whole(parts: list[Any]) -> Buffer | None:
 
 def repeated(times: int, tensors: Sequence[Any]) -> Blocks:
     """Tensors each of which has a block for each of so many ranks."""
-    return Blocks(tensors, text=f"{times}*{text_of(tensors)}")
+    return Blocks(tensors, equal=times)
 
 
 def cut(tensor: Any, sizes: Sequence[int] | None, world: int) -> Sequence[Any]:
@@ -78,4 +88,4 @@ def cut(tensor: Any, sizes: Sequence[int] | None, world: int) -> Sequence[Any]:
     rows = splits(sizes, t, world)
     if rows.count(rows[0]) == world and t.is_contiguous():
         return [tensor]
-    return Blocks([tensor], (t,), f"{t.core_handle}/{'/'.join(map(str, rows))}")
+    return Blocks([tensor], (t,), rows=rows)

@@ -7,31 +7,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torchemu.bridge.calls import Call
 from torchemu.c10d.blocks import repeated
 from torchemu.c10d.checks import refuse_shards
 from torchemu.c10d.group import Group
 from torchemu.c10d.groups import resolved
 from torchemu.c10d.issue import issue
+from torchemu.c10d.ops import OPS
+from torchemu.c10d.reduce_op import Reduced
 from torchemu.c10d.work import IllegalWork, Work
 from torchemu.runtime.buffer import buffer_of
-
-_COLLECTIVES = {
-    "all_reduce": "all_reduce",
-    "all_gather_into_tensor": "all_gather",
-    "reduce_scatter_tensor": "reduce_scatter",
-}
 
 
 @dataclass(frozen=True)
 class _Call:
     name: str
-    op: str
+    reduction: Reduced
     output: Any
     given: Any
 
     def fits(self, other: _Call) -> bool:
         """Returns whether both can be one collective."""
-        return self.op == other.op and buffer_of(self.output).dtype is buffer_of(other.output).dtype
+        return self.reduction == other.reduction and buffer_of(self.output).dtype is buffer_of(other.output).dtype
 
     def is_simple(self) -> bool:
         """Returns whether the blocks of its tensors lie one after another in memory."""
@@ -45,9 +42,9 @@ class Collected:
         self._group = group
         self._calls: list[_Call] = []
 
-    def add(self, name: str, op: str, async_op: bool, output: Any, given: Any) -> Work | None:
+    def add(self, name: str, reduction: Reduced, async_op: bool, output: Any, given: Any) -> Work | None:
         """Notes a call. What it returns is no use before the manager ends."""
-        call = _Call(name, op, output, given)
+        call = _Call(name, reduction, output, given)
         if self._calls and self._calls[0].name != name:
             raise ValueError(
                 f"{name} inside a coalescing manager that began with {self._calls[0].name}: calls must be of one kind"
@@ -72,17 +69,17 @@ class Collected:
 
 
 def _issue(group: Group, calls: list[_Call], async_ops: bool) -> Work | None:
-    name, collective = calls[0].name, _COLLECTIVES[calls[0].name]
+    name, kind, (op, factor) = calls[0].name, OPS[calls[0].name].kind, calls[0].reduction
     outputs = [c.output for c in calls]
     outs: Sequence[Any] = outputs
     ins: Sequence[Any] = [c.given for c in calls]
     if len(calls) > 1:
         name += "_coalesced"
-        if collective == "all_gather":
+        if kind.gathers:
             outs = repeated(group.size(), outs)
-        elif collective == "reduce_scatter":
+        elif kind.scatters:
             ins = repeated(group.size(), ins)
-    return issue(group, f"{name}|{collective}|{calls[0].op}|0", (outs, ins), async_ops, outputs)
+    return issue(group, Call.of(name, kind.name, op, factor=factor), (outs, ins), async_ops, outputs)
 
 
 class CoalescingManager:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from torchemu.bridge.calls import Call
 from torchemu.c10d.blocks import Blocks
 from torchemu.c10d.checks import (
     check_dtypes,
@@ -18,6 +19,7 @@ from torchemu.c10d.checks import (
 from torchemu.c10d.group import Group
 from torchemu.c10d.groups import group_rank_of, member
 from torchemu.c10d.issue import issue
+from torchemu.c10d.ops import OPS
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import Buffer
 
@@ -30,16 +32,15 @@ class Collective:
     """A collective that programs call.
 
     Attributes:
-        name: of the function.
-        kind: what the core does.
+        name: of the function, as c10d.ops has it.
         mixed: its own checks look at the dtypes; otherwise all must be the same.
         takes_shards: a single worker's shards can call it.
     """
 
     name: str
-    kind: str
     mixed: bool = False
     takes_shards: bool = False
+    _calls: dict[tuple[str, int], Call] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def entered(self, group: Group | None, **given: Any) -> Group | None:
         """The group in which the rank calls it, with what it gives and receives, by the names of the parameters; None,
@@ -81,6 +82,7 @@ class Collective:
         async_op: bool,
         outputs: list[Any],
         op: str = "",
+        factor: float | None = None,
         root: int = 0,
     ) -> Work | None:
         """Issues it.
@@ -91,9 +93,17 @@ class Collective:
             async_op: return a work; without it the current stream waits for the collective, the host does not.
             outputs: what the work's result is.
             op: the core's name of the reduction.
+            factor: what the rank's elements are multiplied by before they are reduced; None for nothing.
             root: a group rank.
         """
-        return issue(ranks, f"{self.name}|{self.kind}|{op}|{root}", tensors, async_op, outputs)
+        call = self._calls.get((op, root)) if factor is None else None
+        return issue(ranks, call or self._call(op, factor, root), tensors, async_op, outputs)
+
+    def _call(self, op: str, factor: float | None, root: int) -> Call:
+        call = Call.of(self.name, OPS[self.name].kind.name, op, root, factor)
+        if factor is None:
+            self._calls[op, root] = call
+        return call
 
 
 def _different(value: Any, parameter: str) -> Sequence[Buffer]:

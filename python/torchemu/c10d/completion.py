@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchemu.bridge.binding import go
 from torchemu.c10d.hooks import Operation, Watcher
+from torchemu.c10d.ops import OPS
 from torchemu.c10d.work import Work
 from torchemu.runtime.waiting import host_time
 
@@ -45,25 +46,11 @@ class OpType(enum.Enum):
     UNKNOWN = 100
 
 
-_KINDS = {
-    "broadcast": OpType.BROADCAST,
-    "all_reduce": OpType.ALLREDUCE,
-    "all_reduce_coalesced": OpType.ALLREDUCE_COALESCED,
-    "reduce": OpType.REDUCE,
-    "all_gather": OpType.ALLGATHER,
-    "all_gather_into_tensor": OpType._ALLGATHER_BASE,
-    "all_gather_coalesced": OpType.ALLGATHER_COALESCED,
-    "gather": OpType.GATHER,
-    "gather_single": OpType.GATHER,
-    "scatter": OpType.SCATTER,
-    "reduce_scatter": OpType.REDUCE_SCATTER,
-    "reduce_scatter_tensor": OpType._REDUCE_SCATTER_BASE,
-    "all_to_all": OpType.ALLTOALL,
-    "all_to_all_single": OpType.ALLTOALL_BASE,
-    "send": OpType.SEND,
-    "recv": OpType.RECV,
-    "barrier": OpType.BARRIER,
-}
+def _kind(name: str) -> OpType:
+    """The kind of an operation of a name."""
+    if name in OPS:
+        name = OPS[name].op_type
+    return OpType.__members__.get(name.upper(), OpType.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -108,7 +95,7 @@ class Completion(Watcher):
 
     def after(self, operation: Operation, work: Work) -> None:
         """Remembers the operation."""
-        self._pending.append((_KINDS.get(operation.name, OpType.UNKNOWN), _now(), work))
+        self._pending.append((_kind(operation.name), _now(), work))
 
     def finish(self) -> None:
         """Waits for all, and tells of them."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.calls import Call, Side, as_ints
 from torchemu.c10d.checks import refuse_shards
 from torchemu.c10d.group import Group
 from torchemu.c10d.groups import resolved
@@ -26,9 +27,10 @@ class TimeEstimator:
         self.estimated_time: float | None = None
         self._total = 0
 
-    def collective(self, group: Group, call: str, outs: str, ins: str) -> None:
+    def collective(self, group: Group, call: Call, out: Side, given: Side) -> None:
         """Adds a collective, simulated on a fabric of its own."""
-        self._total += go.Estimate(group.handle, runtime.current().rank, call, outs, ins)
+        rank = runtime.current().rank
+        self._total += go.Estimate(group.handle, rank, call.number, as_ints(out), as_ints(given))
 
     def message(self, group: Group, sending: bool, peer: int, nbytes: int) -> None:
         """Adds a message. One from anybody is taken to come from the next rank."""

@@ -22,15 +22,15 @@ from torchemu.c10d.issue import warn_of_coalesced
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import buffer_of
 
-BROADCAST = Collective("broadcast", "broadcast")
-ALL_GATHER = Collective("all_gather", "all_gather")
-ALL_GATHER_INTO_TENSOR = Collective("all_gather_into_tensor", "all_gather", mixed=True, takes_shards=True)
-ALL_GATHER_COALESCED = Collective("all_gather_coalesced", "all_gather")
-GATHER = Collective("gather", "gather")
-GATHER_SINGLE = Collective("gather_single", "gather")
-SCATTER = Collective("scatter", "scatter")
-ALL_TO_ALL = Collective("all_to_all", "all_to_all")
-ALL_TO_ALL_SINGLE = Collective("all_to_all_single", "all_to_all")
+BROADCAST = Collective("broadcast")
+ALL_GATHER = Collective("all_gather")
+ALL_GATHER_INTO_TENSOR = Collective("all_gather_into_tensor", mixed=True, takes_shards=True)
+ALL_GATHER_COALESCED = Collective("all_gather_coalesced")
+GATHER = Collective("gather")
+GATHER_SINGLE = Collective("gather_single")
+SCATTER = Collective("scatter")
+ALL_TO_ALL = Collective("all_to_all")
+ALL_TO_ALL_SINGLE = Collective("all_to_all_single")
 
 
 def broadcast(
@@ -114,7 +114,7 @@ def all_gather_into_tensor(
         return _all_gather_shards(ranks, output_tensor, input_tensor, async_op)
     check_gathered_whole(ranks, buffer_of(output_tensor), buffer_of(input_tensor))
     if ranks.coalescing is not None:
-        return ranks.coalescing.add("all_gather_into_tensor", "", async_op, output_tensor, input_tensor)
+        return ranks.coalescing.add("all_gather_into_tensor", ("", None), async_op, output_tensor, input_tensor)
     outs = [output_tensor]
     return ALL_GATHER_INTO_TENSOR.issue(ranks, (outs, [input_tensor]), async_op, outs)
 

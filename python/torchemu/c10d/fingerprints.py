@@ -6,37 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 from torchemu import dtypes
-
-_OP_TYPES = {
-    "broadcast": "BROADCAST",
-    "all_reduce": "ALLREDUCE",
-    "all_reduce_coalesced": "ALLREDUCE_COALESCED",
-    "reduce": "REDUCE",
-    "all_gather": "ALLGATHER",
-    "all_gather_into_tensor": "_ALLGATHER_BASE",
-    "all_gather_coalesced": "ALLGATHER_COALESCED",
-    "gather": "GATHER",
-    "scatter": "SCATTER",
-    "reduce_scatter": "REDUCE_SCATTER",
-    "reduce_scatter_tensor": "_REDUCE_SCATTER_BASE",
-    "all_to_all": "ALLTOALL",
-    "all_to_all_single": "ALLTOALL_BASE",
-    "barrier": "BARRIER",
-    "all_gather_object": "ALLGATHER",
-    "gather_object": "ALLGATHER",
-    "broadcast_object_list": "BROADCAST",
-    "scatter_object_list": "BROADCAST",
-}
-"""PyTorch's names of the operations; collectives of objects begin with one of their sizes."""
-
-_WITHOUT_TENSORS = {
-    "ALLREDUCE_COALESCED",
-    "ALLGATHER_COALESCED",
-    "ALLTOALL",
-    "ALLTOALL_BASE",
-    "BARRIER",
-}
-"""Of these it compares no tensors."""
+from torchemu.c10d.ops import OPS
 
 _OPTIONS = (
     "TensorOptions(dtype=float (default), device={}, layout=Strided (default), requires_grad=false (default), "
@@ -101,13 +71,15 @@ def mismatch(details: str, rank: int, place: str) -> str:
 
 
 def _of(call: dict[str, Any], number: int, place: str) -> Fingerprint:
-    operation = _OP_TYPES.get(call["name"], call["name"].upper())
-    if operation in _WITHOUT_TENSORS:
+    op = OPS.get(call["name"])
+    operation = (op and op.op_type) or call["name"].upper()
+    compares = "given" if op is None else op.compares
+    if not compares:
         return Fingerprint(call["rank"], number, operation, (), (), place)
     if call["name"].endswith(("_object", "_object_list")):
         return Fingerprint(call["rank"], number, operation, _sizes(call), ("Long",), place)
     kind = dtypes.parse(call["dtype"])
-    shape = _shape(operation, call)
+    shape = _shape(call, compares)
     if kind.is_complex:  # PyTorch hands the parts on
         kind, shape = kind.to_real(), (*shape, 2)
     title = kind.title
@@ -115,10 +87,10 @@ def _of(call: dict[str, Any], number: int, place: str) -> Fingerprint:
     return Fingerprint(call["rank"], number, operation, shape, titles, place)
 
 
-def _shape(operation: str, call: dict[str, Any]) -> tuple[int, ...]:
+def _shape(call: dict[str, Any], compares: str) -> tuple[int, ...]:
     """Of the tensor that is compared: what a rank itself gives, or gets where all is given by one or comes in parts."""
     own, others = call["inputs"], call["outputs"]
-    if operation in ("BROADCAST", "SCATTER", "REDUCE_SCATTER"):
+    if compares == "received":
         own, others = others, own
     return tuple((own or others)[0])
 

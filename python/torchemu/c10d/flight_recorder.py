@@ -14,6 +14,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.backends import Backend
 from torchemu.c10d.hooks import Operation, Watcher, attach
+from torchemu.c10d.ops import OPS
 from torchemu.runtime.buffer import buffer_of
 from torchemu.runtime.waiting import host_time, milliseconds
 
@@ -27,17 +28,7 @@ VERSION = "2.10"
 _FRAMES = 64  # of a call that are kept, from the innermost one
 _NANOSECOND = 1000  # picoseconds
 
-_NAMES = {
-    "all_reduce_coalesced": "allreduce_coalesced",
-    "all_gather_coalesced": "allgather_coalesced",
-    "all_gather_into_tensor": "_all_gather_base",
-    "reduce_scatter_tensor": "_reduce_scatter_base",
-    "all_to_all_single": "all_to_all",
-    "gather_single": "gather",
-}
-"""What PyTorch's recorder calls operations, where it is not what programs call them."""
-
-_TOGETHER = {"all_gather": "ALLGATHER_coalesced", "reduce_scatter": "REDUCE_SCATTER_coalesced"}
+_APIECE = {op.apiece for op in OPS.values() if op.apiece}
 """What it calls those whose blocks may have several sizes, after its entries for the blocks."""
 
 _TYPES = {
@@ -81,10 +72,10 @@ class _Entry:
         """Notes how far the device is with it; whether there is nothing more to come."""
         if self.work is None:  # it has ended, or was never issued
             return True
-        begin, _, end = go.Progress(self.work._event.number).partition(",")
-        self.began = int(begin) // _NANOSECOND if begin else None
-        if end:
-            self.ended, self.work = int(end) // _NANOSECOND, None
+        begin, end = go.Began(self.work._event.number), go.Ended(self.work._event.number)
+        self.began = begin // _NANOSECOND if begin >= 0 else None
+        if end >= 0:
+            self.ended, self.work = end // _NANOSECOND, None
         return self.ended is not None
 
     def described(self, with_frames: bool) -> dict[str, Any]:
@@ -149,7 +140,7 @@ class FlightRecorder(Watcher):
         numbers.p2p += operation.is_message and not numbers.in_batch
         self._last = []
         for name, tensors in _recorded(group, operation):
-            numbers.operations += name not in _TOGETHER.values()
+            numbers.operations += name not in _APIECE
             self._last.append(_Entry(self._about(group, name, tensors, operation.is_message), frames))
         self._entries.extend(self._last)
         self._open.extend(self._last)
@@ -262,7 +253,7 @@ def _name(group: Group, operation: Operation) -> str:
         return f"send {group.rank()}->{peer}"
     if operation.name == "recv":
         return f"recv {group.rank()}<-{peer}"
-    return _NAMES.get(operation.name, operation.name)
+    return OPS[operation.name].recorded
 
 
 def _library(group: Group, tensors: Sequence[Any]) -> str:
@@ -276,9 +267,10 @@ def _library(group: Group, tensors: Sequence[Any]) -> str:
 def _recorded(group: Group, operation: Operation) -> list[tuple[str, _Sides]]:
     """The entries of an operation: one. With a list of blocks of several sizes, one for each block, as NCCL does it,
     and one for them together."""
-    if operation.name not in _TOGETHER or _library(group, operation.ins) == Backend.GLOO:
+    op = OPS.get(operation.name)
+    if op is None or not op.apiece or _library(group, operation.ins) == Backend.GLOO:
         return [(_name(group, operation), _sides(operation))]
-    gathers = operation.name == "all_gather"
+    gathers = op.kind.gathers
     many, own = (operation.outs, operation.ins[0]) if gathers else (operation.ins, operation.outs[0])
     if len({tuple(buffer_of(t).shape) for t in many}) < 2:
         return [(_name(group, operation), _sides(operation))]
@@ -286,12 +278,12 @@ def _recorded(group: Group, operation: Operation) -> list[tuple[str, _Sides]]:
     for rank, block in enumerate(many):
         other = own if rank == group.rank() else block
         each.append(("_broadcast_oop", ([other], [block])) if gathers else ("_reduce_oop", ([block], [other])))
-    return [*each, (_TOGETHER[operation.name], ([], []))]
+    return [*each, (op.apiece, ([], []))]
 
 
 def _sides(operation: Operation) -> _Sides:
     """Returns what the rank gives and receives: an operation in place has its tensors on both sides."""
-    if operation.name == "barrier":
+    if operation.is_silent:
         return [], []
     if operation.in_place:
         both = list(operation.ins or operation.outs)

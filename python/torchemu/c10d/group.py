@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.calls import Call
 from torchemu.c10d import backends, flight_files
 from torchemu.c10d.backends import Backend
 from torchemu.c10d.completion import Completion
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class Delegate(Protocol):
     """The operations of a group that is not on the fabric are done by one of these: a front end has it."""
 
-    def collective(self, call: str, outs: Sequence[Any], ins: Sequence[Any], async_op: bool) -> Any:
+    def collective(self, call: Call, outs: Sequence[Any], ins: Sequence[Any], async_op: bool) -> Any:
         """Does a collective, and returns its work; without async_op waits for it, and returns None."""
 
     def message(self, sending: bool, peer: int, tag: int, tensor: Any) -> Any:

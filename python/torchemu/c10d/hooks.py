@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from torchemu.c10d.ops import OPS
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import buffer_of, class_of
 
 if TYPE_CHECKING:
+    from torchemu.bridge.calls import Call, Side
     from torchemu.c10d.group import Delegate, Group
 
 
@@ -44,36 +46,11 @@ class HookOpName(enum.Enum):
     UNKNOWN = 20
 
 
-_NAMES = {
-    "send": HookOpName.SEND,
-    "recv": HookOpName.RECV,
-    "broadcast": HookOpName.BROADCAST,
-    "all_reduce": HookOpName.ALLREDUCE,
-    "all_reduce_coalesced": HookOpName.ALLREDUCE_COALESCED,
-    "reduce": HookOpName.REDUCE,
-    "all_gather": HookOpName.ALLGATHER,
-    "all_gather_coalesced": HookOpName.ALLGATHER_COALESCED,
-    "all_gather_into_tensor": HookOpName.ALLGATHER_BASE,
-    "all_gather_into_tensor_coalesced": HookOpName.ALLGATHER_INTO_TENSOR_COALESCED,
-    "reduce_scatter": HookOpName.REDUCE_SCATTER,
-    "reduce_scatter_tensor": HookOpName.REDUCE_SCATTER_BASE,
-    "reduce_scatter_tensor_coalesced": HookOpName.REDUCE_SCATTER_TENSOR_COALESCED,
-    "all_to_all": HookOpName.ALLTOALL,
-    "all_to_all_single": HookOpName.ALLTOALL_BASE,
-    "barrier": HookOpName.BARRIER,
-    "scatter": HookOpName.SCATTER,
-    "gather": HookOpName.GATHER,
-    "gather_single": HookOpName.GATHER,
-}
-
-
-def is_known(name: str) -> bool:
-    """Returns whether hooks know operations of the name."""
-    return name in _NAMES
-
-
-_ROOTED = ("broadcast", "reduce", "scatter", "gather", "gather_single")
-_IN_PLACE = ("all_reduce", "all_reduce_coalesced", "broadcast", "reduce")
+def _kind(name: str) -> HookOpName:
+    """Returns what hooks are told of an operation of a name."""
+    if name in OPS:
+        name = OPS[name].hook
+    return HookOpName.__members__.get(name.upper(), HookOpName.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -101,9 +78,19 @@ class Operation:
         return self.name in ("send", "recv")
 
     @property
+    def is_rooted(self) -> bool:
+        """Returns whether it has a root."""
+        return not self.is_message and OPS[self.name].kind.rooted
+
+    @property
+    def is_silent(self) -> bool:
+        """Returns whether its tensors are no business of the program, as a barrier's are not."""
+        return not self.is_message and OPS[self.name].silent
+
+    @property
     def in_place(self) -> bool:
         """Returns whether the tensors that it writes are those that it reads."""
-        return self.name in _IN_PLACE
+        return not self.is_message and OPS[self.name].kind.in_place
 
 
 class PreHookArgs:
@@ -118,11 +105,10 @@ class PreHookArgs:
     """
 
     def __init__(self, of: Operation) -> None:
-        self.name, self.async_op, self.op_id = _NAMES[of.name], of.async_op, of.number
-        self.root = of.peer if of.name in _ROOTED else -1
-        silent = of.name == "barrier"
-        self.input_tensors = [] if silent else list(of.ins or of.outs if of.in_place else of.ins)
-        self.output_tensors = [] if silent or of.in_place else list(of.outs)
+        self.name, self.async_op, self.op_id = _kind(of.name), of.async_op, of.number
+        self.root = of.peer if of.is_rooted else -1
+        self.input_tensors = [] if of.is_silent else list(of.ins or of.outs if of.in_place else of.ins)
+        self.output_tensors = [] if of.is_silent or of.in_place else list(of.outs)
 
 
 @dataclass(frozen=True)
@@ -156,8 +142,8 @@ class Watcher:
 class Estimator(Protocol):
     """One who works out how long operations would take."""
 
-    def collective(self, group: Group, call: str, outs: str, ins: str) -> None:
-        """Adds a collective; see go.Issue for the arguments."""
+    def collective(self, group: Group, call: Call, out: Side, given: Side) -> None:
+        """Adds a collective; see bridge.calls.issue for the arguments."""
 
     def message(self, group: Group, sending: bool, peer: int, nbytes: int) -> None:
         """Adds a message to, or from, a group rank."""
@@ -232,7 +218,7 @@ class _Called(Watcher):
 
     def after(self, operation: Operation, work: Work) -> None:
         if self._post is not None:
-            told = PostHookArgs(_NAMES[operation.name], operation.async_op, work, operation.number)
+            told = PostHookArgs(_kind(operation.name), operation.async_op, work, operation.number)
             self._post(told)
 
 
@@ -302,7 +288,7 @@ class NanCheckHook(Watcher):
 
     def before(self, group: Group, operation: Operation) -> None:
         """Raises RuntimeError when there is a NaN in what the rank gives."""
-        if operation.name != "barrier" and any(_has_nan(t) for t in operation.ins):
+        if not operation.is_silent and any(_has_nan(t) for t in operation.ins):
             raise RuntimeError("NaN found in input tensor.")
 
 

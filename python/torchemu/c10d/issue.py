@@ -7,23 +7,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchemu import runtime
+from torchemu.bridge import calls
 from torchemu.bridge.binding import go
+from torchemu.bridge.calls import Call
 from torchemu.bridge.handles import Handle
-from torchemu.c10d.blocks import text_of
+from torchemu.c10d.blocks import side_of
 from torchemu.c10d.group import Group
-from torchemu.c10d.hooks import is_known
+from torchemu.c10d.ops import TABLE
 from torchemu.c10d.work import Work
 
 
 def issue(
     group: Group,
-    call: str,
+    call: Call,
     tensors: tuple[Sequence[Any], Sequence[Any]],
     async_op: bool,
     outputs: list[Any],
     on_host: bool = False,
 ) -> Work | None:
-    """Issues a collective; see go.Issue for call.
+    """Issues a collective.
 
     Args:
         tensors: what the rank receives, and what it gives; empty where it does not.
@@ -35,10 +37,10 @@ def issue(
     if group.hooks is not None:
         return _issue_hooked(group, call, tensors, async_op, outputs, on_host)
     context = runtime.current()
-    outs = text_of(tensors[0])
-    ins = outs if tensors[1] is tensors[0] else text_of(tensors[1])
+    out = side_of(tensors[0])
+    given = out if tensors[1] is tensors[0] else side_of(tensors[1])
     held = on_host or group.holds_hosts
-    handle = go.Issue(group.handle, context.stream, context.world.site(), async_op or held, call, outs, ins)
+    handle = calls.issue(group.handle, context.stream, context.world.site(), async_op or held, call, out, given)
     if not held:
         return Work(handle, outputs, on_host) if async_op else None
     work = Work(handle, outputs, held)
@@ -50,7 +52,7 @@ def issue(
 
 def _issue_hooked(
     group: Group,
-    call: str,
+    call: Call,
     tensors: tuple[Sequence[Any], Sequence[Any]],
     async_op: bool,
     outputs: list[Any],
@@ -62,18 +64,17 @@ def _issue_hooked(
         return group.hooks.delegate.collective(call, *tensors, async_op)
     context = runtime.current()
     if group.hooks.estimator is not None:
-        group.hooks.estimator.collective(group, call, *map(text_of, tensors))
+        group.hooks.estimator.collective(group, call, *map(side_of, tensors))
         return NotIssued(outputs) if async_op else None
     site = context.world.site()
 
     def start() -> Work:
-        outs, ins = map(text_of, tensors)
-        handle = go.Issue(group.handle, context.stream, site, True, call, outs, ins)
+        out, given = map(side_of, tensors)
+        handle = calls.issue(group.handle, context.stream, site, True, call, out, given)
         return Work(handle, outputs, on_host or group.holds_hosts)
 
-    name, kind, _, root = call.split("|")
-    told = name if is_known(name) else kind  # collectives of objects are those that their bytes go through
-    work = group.hooks.around(group, start, told, int(root), tensors, async_op)
+    told = TABLE.told(call.name, call.kind)  # collectives of objects are those that their bytes go through
+    work = group.hooks.around(group, start, told, call.root, tensors, async_op)
     if not async_op:
         work.wait()
     return work if async_op else None
@@ -101,7 +102,7 @@ class NotIssued(Work):
         return 0
 
 
-def finish(group: Group, call: str, out: Any | None, given: Any | None) -> None:
+def finish(group: Group, call: Call, out: Any | None, given: Any | None) -> None:
     """Issues a collective of one tensor out and one in, where there are any, and blocks the host until it has ended."""
     outs, ins = ([] if t is None else [t] for t in (out, given))
     if group.delegate is not None:
@@ -114,7 +115,7 @@ def finish(group: Group, call: str, out: Any | None, given: Any | None) -> None:
         context.wait(hooked._event.number)
         return
     site = context.world.site()
-    work = Handle(go.Issue(group.handle, context.stream, site, True, call, text_of(outs), text_of(ins)))
+    work = Handle(calls.issue(group.handle, context.stream, site, True, call, side_of(outs), side_of(ins)))
     context.wait(work.number)
 
 

@@ -95,7 +95,7 @@ def common_membership(key: object, name: str, members: tuple[int, ...], label: s
     found = kept.get(key)
     if found is None:
         number = int(name) if name.isdecimal() else len(kept)
-        handle = go.NewGroup(context.world.handle, number, label, ",".join(map(str, members)))
+        handle = go.NewGroup(context.world.handle, number, label, members)
         site = runtime.call_site()
         found = kept[key] = Membership(context.world, handle, members, maker=context.rank, site=site)
     if found.members != members:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu.bridge.calls import Call
 from torchemu.c10d.backends import BackendConfig
 from torchemu.c10d.checks import refuse_shards
 from torchemu.c10d.exchanges import check_gather_list
@@ -40,7 +41,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = No
     sizes = _all_sizes(ranks, "all_gather_object", len(data))
     longest = max(sizes)
     out = _room(ranks, ranks.size() * longest)
-    finish(ranks, "all_gather_object|all_gather||0", out, _padded(ranks, data, longest))
+    finish(ranks, Call.of("all_gather_object", "all_gather"), out, _padded(ranks, data, longest))
     object_list[: ranks.size()] = _objects(ranks, out, [r * longest for r in range(ranks.size())], sizes)
 
 
@@ -73,7 +74,7 @@ def gather_object(
     sizes = _all_sizes(ranks, "gather_object", len(data))
     longest = max(sizes)
     out = _room(ranks, ranks.size() * longest) if ranks.rank() == root else None
-    call = f"gather_object|gather||{root}"
+    call = Call.of("gather_object", "gather", root=root)
     finish(ranks, call, out, _padded(ranks, data, longest))
     if out is not None and object_gather_list is not None:
         starts = [r * longest for r in range(ranks.size())]
@@ -118,7 +119,7 @@ def broadcast_object_list(
 
 
 def _broadcast(group: Group, root: int, t: Any) -> None:
-    finish(group, f"broadcast_object_list|broadcast||{root}", t, t if group.rank() == root else None)
+    finish(group, Call.of("broadcast_object_list", "broadcast", root=root), t, t if group.rank() == root else None)
 
 
 def scatter_object_list(
@@ -162,8 +163,8 @@ def scatter_object_list(
     scatter_object_output_list[0] = _objects(ranks, out, [0], [int(ranks.tensors.array(size)[0])])[0]
 
 
-def _scatter_step(group: Group, collective: str, root: int, out: Any, given: Any | None) -> None:
-    finish(group, f"scatter_object_list|{collective}||{root}", out, given)
+def _scatter_step(group: Group, kind: str, root: int, out: Any, given: Any | None) -> None:
+    finish(group, Call.of("scatter_object_list", kind, root=root), out, given)
 
 
 def send_object_list(
@@ -287,5 +288,5 @@ def _padded(group: Group, data: np.ndarray, size: int) -> Any:
 def _all_sizes(group: Group, operation: str, size: int) -> list[int]:
     """All ranks' sizes."""
     out = _room(group, group.size(), dtypes.int64)
-    finish(group, f"{operation}|all_gather||0", out, _numbers(group, [size]))
+    finish(group, Call.of(operation, "all_gather"), out, _numbers(group, [size]))
     return group.tensors.array(out).tolist()

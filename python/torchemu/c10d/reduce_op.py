@@ -101,12 +101,17 @@ _CORE_NAMES = {
     RedOpType.BOR: "bor",
     RedOpType.BXOR: "bxor",
 }
+_REDUCED: dict[RedOpType, tuple[str, float | None]] = {op: (name, None) for op, name in _CORE_NAMES.items()}
 _NAMED = {name: name for name in _CORE_NAMES.values()} | {"product": "prod", "mean": "avg"}
 _BITWISE = ("band", "bor", "bxor")
 
 
-def core_name(op: RedOpType | ReduceOp | str, kind: dtype, operation: str = "all_reduce") -> str:
-    """The Go core's name of a reduction of elements of that type, for a collective; see go.Issue.
+Reduced = tuple[str, float | None]
+"""The core's name of a reduction, and what every rank's elements are multiplied by first; None for nothing."""
+
+
+def reduced(op: RedOpType | ReduceOp | str, kind: dtype, operation: str = "all_reduce") -> Reduced:
+    """The reduction of elements of that type, for a collective.
 
     Raises:
         TypeError: not a reduction. A name such as "sum" is one here, though not in PyTorch.
@@ -115,31 +120,31 @@ def core_name(op: RedOpType | ReduceOp | str, kind: dtype, operation: str = "all
     """
     if isinstance(op, ReduceOp) and op.factor is None:
         op = op.op
-    name = _CORE_NAMES.get(op) if isinstance(op, RedOpType) else None
-    if name is None:
-        name = _unusual(op, kind)
+    known = _REDUCED.get(op) if isinstance(op, RedOpType) else None
+    if known is None:
+        known = _unusual(op, kind)
+    name = known[0]
     if kind.is_complex and not supports_complex(reduction_of(name)):
         error = ValueError if operation == "all_reduce" else RuntimeError
         raise error(f"{operation} does not support {reduction_of(name)} on complex tensors")
     if name in _BITWISE and kind.is_floating_point:
         raise RuntimeError(f"Cannot use ReduceOp.{name.upper()} with non-integral dtype")
-    return name
+    return known
 
 
-def reduction_of(name: str) -> RedOpType | ReduceOp:
+def reduction_of(name: str, factor: float | None = None) -> RedOpType | ReduceOp:
     """The reduction of the Go core's name."""
-    kind, _, factor = name.partition(":")
-    if factor:
-        return ReduceOp(RedOpType.PREMUL_SUM, float(factor))
-    return next(op for op, known in _CORE_NAMES.items() if known == _NAMED[kind])
+    if factor is not None:
+        return ReduceOp(RedOpType.PREMUL_SUM, factor)
+    return next(op for op, known in _CORE_NAMES.items() if known == _NAMED[name])
 
 
-def _unusual(op: Any, kind: dtype) -> str:
+def _unusual(op: Any, kind: dtype) -> Reduced:
     if isinstance(op, ReduceOp):
         assert op.factor is not None
         return _with_factor(op.factor, kind)
     if isinstance(op, str) and op.lower() in _NAMED:
-        return _NAMED[op.lower()]
+        return _NAMED[op.lower()], None
     if op is RedOpType.PREMUL_SUM:
         raise ValueError("PREMUL_SUM needs a factor: use torch.distributed._make_nccl_premul_sum(factor)")
     raise TypeError(
@@ -148,7 +153,7 @@ def _unusual(op: Any, kind: dtype) -> str:
     )
 
 
-def _with_factor(factor: float, kind: dtype) -> str:
+def _with_factor(factor: float, kind: dtype) -> Reduced:
     if not kind.is_inexact:
         raise RuntimeError(f"PreMulSum Data type must be half, float, bfloat16 or double, not {kind.name}")
-    return f"premul_sum:{factor!r}"
+    return "sum", factor

@@ -11,15 +11,15 @@ from torchemu.c10d.checks import check_blocks, check_list, check_scattered_whole
 from torchemu.c10d.collective import Collective
 from torchemu.c10d.group import Group
 from torchemu.c10d.issue import warn_of_coalesced
-from torchemu.c10d.reduce_op import RedOpType, ReduceOp, core_name
+from torchemu.c10d.reduce_op import RedOpType, Reduced, ReduceOp, reduced
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import buffer_of
 
-ALL_REDUCE = Collective("all_reduce", "all_reduce", takes_shards=True)
-ALL_REDUCE_COALESCED = Collective("all_reduce_coalesced", "all_reduce")
-REDUCE = Collective("reduce", "reduce")
-REDUCE_SCATTER = Collective("reduce_scatter", "reduce_scatter")
-REDUCE_SCATTER_TENSOR = Collective("reduce_scatter_tensor", "reduce_scatter", mixed=True)
+ALL_REDUCE = Collective("all_reduce", takes_shards=True)
+ALL_REDUCE_COALESCED = Collective("all_reduce_coalesced")
+REDUCE = Collective("reduce")
+REDUCE_SCATTER = Collective("reduce_scatter")
+REDUCE_SCATTER_TENSOR = Collective("reduce_scatter_tensor", mixed=True)
 
 Reduction = ReduceOp | RedOpType | str
 """ReduceOp.SUM and its kin, or a name such as "sum"."""
@@ -49,18 +49,20 @@ def all_reduce(
     ranks = ALL_REDUCE.entered(group, tensor=tensor)
     if ranks is None:
         return None
-    name = core_name(op, buffer_of(tensor).dtype)
+    reduction = reduced(op, buffer_of(tensor).dtype)
     if ranks.coalescing is not None:
-        return ranks.coalescing.add("all_reduce", name, async_op, tensor, tensor)
+        return ranks.coalescing.add("all_reduce", reduction, async_op, tensor, tensor)
     if ranks.sharded:
-        return _all_reduce_shards(ranks, tensor, name, async_op)
+        return _all_reduce_shards(ranks, tensor, reduction, async_op)
     one = [tensor]
-    return ALL_REDUCE.issue(ranks, (one, one), async_op, one, name)
+    return ALL_REDUCE.issue(ranks, (one, one), async_op, one, *reduction)
 
 
-def _all_reduce_shards(group: Group, tensor: Any, name: str, async_op: bool) -> Work | None:
+def _all_reduce_shards(group: Group, tensor: Any, reduction: Reduced, async_op: bool) -> Work | None:
     context = runtime.current()
-    site = context.world.site()
+    site, (name, factor) = context.world.site(), reduction
+    if factor is not None:
+        raise ValueError("all_reduce over a single worker's shards does not support PREMUL_SUM")
     handle = go.AllReduceShards(group.handle, context.stream, site, async_op, buffer_of(tensor).core_handle, name)
     return Work(handle, [tensor]) if async_op else None
 
@@ -86,8 +88,8 @@ def coalesced_all_reduce(tensors: list[Any], op: Reduction, group: Group | None,
         return None
     if not tensors:
         raise ValueError("all_reduce_coalesced requires non-empty tensor list")
-    name = core_name(op, together.different[0].dtype)
-    return ALL_REDUCE_COALESCED.issue(ranks, (together, together), async_op, tensors, name)
+    reduction = reduced(op, together.different[0].dtype)
+    return ALL_REDUCE_COALESCED.issue(ranks, (together, together), async_op, tensors, *reduction)
 
 
 def reduce(
@@ -112,8 +114,8 @@ def reduce(
     if ranks is None:
         return None
     root = REDUCE.root(ranks, dst, group_dst)
-    name, one = core_name(op, buffer_of(tensor).dtype, "reduce"), [tensor]
-    return REDUCE.issue(ranks, (one if ranks.rank() == root else [], one), async_op, one, name, root)
+    reduction, one = reduced(op, buffer_of(tensor).dtype, "reduce"), [tensor]
+    return REDUCE.issue(ranks, (one if ranks.rank() == root else [], one), async_op, one, *reduction, root)
 
 
 def reduce_scatter(
@@ -140,8 +142,8 @@ def reduce_scatter(
     if len(input_list) != ranks.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
     check_blocks("reduce_scatter", input_list, output, ranks.rank())
-    name, outs = core_name(op, buffer_of(output).dtype, "reduce_scatter"), [output]
-    return REDUCE_SCATTER.issue(ranks, (outs, given), async_op, outs, name)
+    reduction, outs = reduced(op, buffer_of(output).dtype, "reduce_scatter"), [output]
+    return REDUCE_SCATTER.issue(ranks, (outs, given), async_op, outs, *reduction)
 
 
 def reduce_scatter_tensor(
@@ -166,10 +168,10 @@ def reduce_scatter_tensor(
     if ranks is None:
         return None
     check_scattered_whole(ranks, buffer_of(output), buffer_of(input))
-    name, outs = core_name(op, buffer_of(output).dtype, "reduce_scatter"), [output]
+    reduction, outs = reduced(op, buffer_of(output).dtype, "reduce_scatter"), [output]
     if ranks.coalescing is not None:
-        return ranks.coalescing.add("reduce_scatter_tensor", name, async_op, output, input)
-    return REDUCE_SCATTER_TENSOR.issue(ranks, (outs, [input]), async_op, outs, name)
+        return ranks.coalescing.add("reduce_scatter_tensor", reduction, async_op, output, input)
+    return REDUCE_SCATTER_TENSOR.issue(ranks, (outs, [input]), async_op, outs, *reduction)
 
 
 reduce_scatter_single = reduce_scatter_tensor

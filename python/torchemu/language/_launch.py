@@ -191,8 +191,8 @@ class Launch(Launched):
         try:
             for name, value in arguments.items():
                 arguments[name] = self._converted(name, value)
-            handles = ",".join([str(buffer.core_handle) for buffer in self._buffers])
-            windows = ",".join(map(str, self._windows.values()))
+            handles = [buffer.core_handle for buffer in self._buffers]
+            windows = self._windows.values()
             stream = self.context.stream
             self.handle = go.PrimLaunch(
                 self.machine.handle, stream, self.kernel.name, blocks, self.kernel.interlock, handles, windows

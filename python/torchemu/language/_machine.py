@@ -74,14 +74,12 @@ class Machine:
 
     def barrier(self, kernel: Kernel, ranks: tuple[int, ...], block: int) -> int:
         """The core's barrier of a kernel's programs of one number on some ranks."""
-        members = ",".join(map(str, ranks))
         name = f"of kernel {kernel.name}"
-        return self._once((kernel.place, ranks, block), lambda: go.PrimBarrier(self.handle, name, members, "phase"))
+        return self._once((kernel.place, ranks, block), lambda: go.PrimBarrier(self.handle, name, ranks, "phase"))
 
     def workspace(self, key: tuple[Any, ...], name: str, nbytes: int) -> int:
         """A window on the ranks that are second in the key, after the kernel's place."""
-        members = ",".join(map(str, key[1]))
-        return self._once(key, lambda: go.PrimAllocate(self.handle, name, members, nbytes))
+        return self._once(key, lambda: go.PrimAllocate(self.handle, name, key[1], nbytes))
 
     def queue(self, key: tuple[Any, ...], name: str, ends: tuple[int, int], slots: int, nbytes: int) -> int:
         """A queue from one rank to another, for a key that begins with the kernel's place."""
@@ -153,7 +151,7 @@ class Machine:
     def _program(self, handle: int) -> Program:
         program = self._programs.get(handle)
         if program is None:
-            _, block, blocks, launch = map(int, go.PrimAbout(handle).split())
+            _, block, blocks, launch = go.PrimAbout(handle)
             program = self._programs[handle] = Program(self, self._launch(launch), handle, block, blocks)
         return program
 

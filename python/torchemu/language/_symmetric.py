@@ -69,7 +69,7 @@ def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = 
     context = runtime.current()
     machine, ranks = machine_of(context.world), ranks_of(context, group)
     window = _joined(machine.heap, machine.handle, ranks, context.rank, (kind.name, shape), kind.itemsize)
-    number = go.PrimWindowTensor(window, context.rank, kind.name, ",".join(map(str, shape)))
+    number = go.PrimWindowTensor(window, context.rank, kind.name, shape)
     tensor = tensors.of_core(context.world, Handle(number), kind, shape)
     machine.heap.windows[tensors.buffer(tensor).memory] = window
     return tensor
@@ -84,7 +84,7 @@ def _joined(
     if shared is None:
         name = f"symmetric {what[0]}{list(what[1])}"
         nbytes = math.prod(what[1]) * itemsize
-        window = go.PrimAllocate(machine, name, ",".join(map(str, ranks)), nbytes)
+        window = go.PrimAllocate(machine, name, ranks, nbytes)
         shared = heap.open[ranks, number] = Shared(window, what, runtime.call_site(), len(ranks))
     elif shared.what != what:
         raise MismatchError(

@@ -151,7 +151,7 @@ def computed(
         return out
     program = out._program
     tiles = [t for t in operands if isinstance(t, Tile) and t.numel]
-    read = ",".join([f"{t.address}:{t.nbytes}" for t in tiles])
+    read = [number for t in tiles for number in (t.address, t.nbytes)]
     number = go.PrimCompute(program.handle, program.line(), what, unit, ops, out.address, out.nbytes, read)
     arrays = [t._array if isinstance(t, Tile) else t for t in operands]
     target = out._array

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from torchemu.c10d.ops import KINDS
 from torchemu.report import _units as units
 from torchemu.report._load import Annotation, Bar, Rank, Run
 from torchemu.report._svg import element, escaped, fine, number, picture, tip
@@ -18,11 +19,7 @@ _THIN = 0.7  # what is narrower has a border, whose width does not depend on the
 _MOST_LANES = 3  # of communication
 _ROUNDING = 1e-5  # what floating point makes of times that meet, in microseconds
 
-COLOURS = {
-    "compute": "compute", "copy": "copy", "message": "message", "all_reduce": "all-reduce", "all_gather": "all-gather",
-    "reduce_scatter": "reduce-scatter", "broadcast": "broadcast", "reduce": "reduce", "gather": "gather",
-    "scatter": "scatter", "all_to_all": "all-to-all", "barrier": "barrier",
-}  # fmt: skip
+COLOURS = {name: name.replace("_", "-") for name in ("compute", "copy", "message", "barrier", *KINDS)}
 """The classes of bars, which the style sheet gives colours to, by what begins the operation's name."""
 
 

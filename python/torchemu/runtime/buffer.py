@@ -248,9 +248,9 @@ class Region:
         world, kind, lent = self.world, self.dtype, self.memory.array()
         address, nbytes = self.memory.data_ptr(), self.memory.nbytes
         whole = Handle(
-            go.WrapMemory(world.handle, kind.name, _text((nbytes // kind.itemsize,)), address, nbytes), world.lent, lent
+            go.WrapMemory(world.handle, kind.name, (nbytes // kind.itemsize,), address, nbytes), world.lent, lent
         )
-        view = go.ViewTensor(whole.number, _text(self.shape), _text(self._strides), self._offset)
+        view = go.ViewTensor(whole.number, self.shape, self._strides, self._offset)
         return Handle(view, world.lent, lent)
 
     def numel(self) -> int:
@@ -304,10 +304,6 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * max(shape[i + 1], 1)
     return tuple(strides)
-
-
-def _text(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
 
 
 # -- classes of tensors

@@ -4,7 +4,6 @@ switches."""
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -374,7 +373,7 @@ class Tasks:
 
     def _throw_into_parked(self, deadlock: DeadlockError) -> None:
         """Makes every parked rank fail where it waits, so that its traceback shows the place."""
-        for rank in json.loads(go.Parked(self.scheduler)):
+        for rank in go.Parked(self.scheduler):
             self.contexts[rank].deadlock = own = DeadlockError(str(deadlock))
             self._resume(rank, own)
 

@@ -152,7 +152,7 @@ class Line:
         """
         context = runtime.current()
         text = f"{what} at {runtime.call_site()}"
-        signal = go.NewSignalOf(context.world.handle, text, ",".join(map(str, needs)))
+        signal = go.NewSignalOf(context.world.handle, text, needs)
         waiter = Waiter(signal, offer)
         self._waiters.append(waiter)
         try:

@@ -31,6 +31,5 @@ class RankGenerator:
 
     def get_ranks(self, token: str) -> list[list[int]]:
         """The groups of ranks that differ in the kinds which are named, "tp-dp", alone."""
-        sizes = ",".join(map(str, (self.tp, self.cp, self.ep, self.dp, self.pp)))
-        groups = json.loads(go.RankGroups(sizes, self.order, token))
+        groups = json.loads(go.RankGroups(self.tp, self.cp, self.ep, self.dp, self.pp, self.order, token))
         return [[self.rank_offset + rank for rank in ranks] for ranks in groups]

@@ -42,11 +42,6 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
-def as_text(numbers: Sequence[int]) -> str:
-    """Numbers as the core reads them."""
-    return ",".join(map(str, numbers))
-
-
 def dims(size: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape that a call gives, as f(2, 3) or f((2, 3))."""
     if len(size) == 1 and isinstance(size[0], tuple | list):

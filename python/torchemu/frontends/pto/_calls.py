@@ -144,7 +144,7 @@ class Calls:
     def compute(self, what: str, unit: str, ops: int, to: TileOperand, sources: list[TileOperand], run: Any) -> None:
         """Gives a pipe an instruction whose result run makes."""
         self._tell_stores()
-        read = ",".join(f"{self.tile_at(t) + lo}:{n}" for t in sources for lo, n in t.runs())
+        read = [number for t in sources for lo, n in t.runs() for number in (self.tile_at(t) + lo, n)]
         start, last = to.runs()[0][0], to.runs()[-1]
         line = self._program.line(self._at)
         span = last[0] + last[1] - start

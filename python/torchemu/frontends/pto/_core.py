@@ -64,7 +64,7 @@ class Core:
 
     def allocate(self, nbytes: int) -> int:
         """The machine's address of so many zeroed bytes, until free."""
-        window = go.PrimAllocate(self.machine, "made by an orchestration", str(self.rank), nbytes)
+        window = go.PrimAllocate(self.machine, "made by an orchestration", (self.rank,), nbytes)
         self._made.append(window)
         return int(go.PrimAddress(window, self.rank, 0))
 

@@ -83,8 +83,7 @@ class Chips:
 
     def begin(self, place: _Place, entry: Callable[..., None], arguments: Sequence[Any]) -> int:
         """Submits a kernel in Python, with what it is called with on each of its ranks; returns the job."""
-        ranks = ",".join(map(str, place.ranks))
-        job: int = go.PrimSubmit(self.machine, place.name, ranks, 1, False, place.after)
+        job: int = go.PrimSubmit(self.machine, place.name, place.ranks, 1, False, place.after)
         for rank, given in zip(place.ranks, arguments, strict=True):
             self._begin[job, rank] = (f'"{place.name}" on rank {rank}', functools.partial(entry, given))
         return job
@@ -120,7 +119,7 @@ class Chips:
         return program.dead and self._ended(program)
 
     def _begun(self, handle: int) -> Program:
-        rank, _, _, job = map(int, go.PrimAbout(handle).split())
+        rank, _, _, job = go.PrimAbout(handle)
         name, body = self._begin.pop((job, rank))
         return Program(name, self.machine, handle, self._lines, body, self._cores[rank])
 
@@ -139,7 +138,7 @@ class Chips:
 
     def lost(self) -> str:
         """The fault that keeps messages between chips from arriving; "" for none."""
-        return str(go.PrimLost(self.machine, ",".join(map(str, self.ranks))))
+        return str(go.PrimLost(self.machine, self.ranks))
 
     def finish(self) -> None:
         """Lets what is under way arrive, when all tasks have ended."""
@@ -191,7 +190,7 @@ class _Place:
         self._chips = chips
         self.ranks = tuple(chips.ranks[worker] for worker in task.workers)
         self.machine, self.name, self.arguments = chips.machine, task.name, task.arguments
-        self.after = ",".join(str(before.job) for before in task.after if before.job)
+        self.after = [before.job for before in task.after if before.job]
 
     def address(self, i: int, tensor: int) -> int:
         """Where a tensor of the i-th rank is for its kernel."""

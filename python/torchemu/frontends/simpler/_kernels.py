@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from torchemu.bridge.binding import go
+from torchemu.c10d.ops import KINDS
 from torchemu.frontends.pto import _compiler
 from torchemu.frontends.pto._compiled import CompiledKernel
 from torchemu.frontends.simpler._arguments import DataType, TaskArgs
@@ -59,7 +60,7 @@ class Place(Protocol):
     machine: int
     name: str
     ranks: tuple[int, ...]
-    after: str
+    after: list[int]
     arguments: tuple[TaskArgs, ...]
 
     def address(self, i: int, tensor: int) -> int:
@@ -251,20 +252,20 @@ class ExampleKernel:
         Raises:
             ValueError: the arguments are not what the kernel wants.
         """
-        domains = [_domain(self.example, place, i) for i in range(len(place.ranks))]
-        ranks = ",".join(map(str, place.ranks))
-        job: int = go.PrimSubmitExample(
-            place.machine, place.name, self.example, ranks, json.dumps(domains), place.after
-        )
+        domains = [number for i in range(len(place.ranks)) for number in _domain(self.example, place, i)]
+        job: int = go.PrimSubmitExample(place.machine, place.name, self.example, place.ranks, domains, place.after)
         return job
 
 
-_BLOCKS = {"allgather": (False, True), "reduce_scatter": (True, False), "all_to_all": (True, True)}
-"""Whether input and output have a block for each member. Without an entry neither has."""
+def _blocks(example: str) -> tuple[bool, bool]:
+    """Whether input and output have a block for each member."""
+    kind = KINDS.get(example.replace("allgather", "all_gather"))
+    return kind.blocks if kind is not None else (False, False)
 
 
-def _domain(example: str, place: Place, i: int) -> dict[str, Any]:
-    """The arguments of one rank as the core wants them."""
+def _domain(example: str, place: Place, i: int) -> list[int]:
+    """The arguments of one rank as the core wants them: how many members there are, rank, count, root, the addresses of
+    input, output and scratch, and the members."""
     args = place.arguments[i]
     rooted = example == "broadcast"
     if (args.tensor_count(), args.scalar_count()) != (3, 3 if rooted else 2):
@@ -284,20 +285,13 @@ def _domain(example: str, place: Place, i: int) -> dict[str, Any]:
             f"{example} of {count} elements on {n} ranks needs {needed} bytes of scratch in the window of device_ctx, "
             f"where {seat.nbytes} bytes begin at {seat.base:#x}; scratch begins at {scratch:#x}"
         )
-    return {
-        "members": seat.ranks,
-        "rank": seat.place,
-        "count": count,
-        "root": args.scalar(1) if rooted else 0,
-        "input": place.address(i, 0),
-        "output": place.address(i, 1),
-        "scratch": scratch,
-    }
+    root = args.scalar(1) if rooted else 0
+    return [n, seat.place, count, root, place.address(i, 0), place.address(i, 1), scratch, *seat.ranks]
 
 
 def _count(example: str, tensors: Sequence[Any], n: int) -> int:
     """The elements of the vector, or of a block."""
-    many = _BLOCKS.get(example, (False, False))
+    many = _blocks(example)
     sizes = [math.prod(t.shapes) for t in tensors]
     count = sizes[0] // n if many[0] else sizes[0]
     wanted = [count * n if m else count for m in many]

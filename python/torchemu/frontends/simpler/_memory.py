@@ -81,7 +81,7 @@ class ChipMemory:
     def _allocate(self, name: str, workers: Sequence[int], nbytes: int) -> int:
         """A zeroed window."""
         ranks = [self._ranks[worker] for worker in workers]
-        number: int = go.PrimAllocate(self._machine, name, ",".join(map(str, ranks)), nbytes)
+        number: int = go.PrimAllocate(self._machine, name, ranks, nbytes)
         self._windows[number] = _Window({rank: go.PrimAddress(number, rank, 0) for rank in ranks}, nbytes)
         return number
 

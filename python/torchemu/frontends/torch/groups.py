@@ -11,10 +11,12 @@ import torch.distributed as dist
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.calls import Call
+from torchemu.c10d.ops import OPS
 from torchemu.frontends.torch import checks, monitored, profiles, session, sparse, works
 from torchemu.frontends.torch.membership import Membership, shared
-from torchemu.frontends.torch.memory import words
-from torchemu.frontends.torch.reductions import name_of
+from torchemu.frontends.torch.memory import regions
+from torchemu.frontends.torch.reductions import reduced
 from torchemu.frontends.torch.works import AhbmWork, Several
 from torchemu.runtime.waiting import picoseconds
 
@@ -58,35 +60,33 @@ class AhbmGroup(dist.ProcessGroup):
 
     # What operations have in common
 
-    def _issue(self, call: str, outs: Tensors, ins: Tensors | None, result: Any, on_host: bool = False) -> AhbmWork:
+    def _issue(self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, on_host: bool = False) -> AhbmWork:
         """Issues a collective; see go.IssueRegions. ins is None for what is in place."""
         context, run = runtime.current(), session.current()
         used = [*outs, *ins] if ins else list(outs)
         if run.before_use is not None:
             run.before_use(used)
-        told = words(used)
         count = _IN_PLACE if ins is None else len(ins)
-        address = told.buffer_info()[0]
+        site = context.world.site()
         try:
             handle = go.IssueRegions(
-                self._core, context.stream, context.world.site(), True, call, address, len(outs), count
+                self._core, context.stream, site, True, call.number, regions(used), len(outs), count
             )
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, result, used, on_host)
-        profiles.note(self.backend, call[: call.index("|")], outs if ins is None else ins, work)
+        profiles.note(self.backend, call.name, outs if ins is None else ins, work)
         return work
 
     def _post(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
         context, run = runtime.current(), session.current()
         if run.before_use is not None:
             run.before_use([tensor])
-        address = (told := words([tensor])).buffer_info()[0]
+        site, told = context.world.site(), regions([tensor])
         try:
-            handle = go.PostRegion(self._core, context.stream, context.world.site(), True, sending, peer, tag, address)
+            handle = go.PostRegion(self._core, context.stream, site, True, sending, peer, tag, told)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        del told
         work = self._issued(handle, [tensor], [tensor], False)
         name = "send" if sending else "recvAnySource" if peer == _ANY_SOURCE else "recv"
         profiles.note(self.backend, name, [tensor], work)
@@ -114,12 +114,12 @@ class AhbmGroup(dist.ProcessGroup):
         op = _op(opts)
         if tensors[0].layout is not torch.strided:
             return sparse.all_reduce(self, tensors, op)
-        return self._issue(f"all_reduce|all_reduce|{name_of(op)}|0", tensors, None, tensors)
+        return self._issue(_reducing("all_reduce", op), tensors, None, tensors)
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """allreduce of several tensors as one operation."""
         checks.not_empty("allreduce", tensors)
-        call = f"all_reduce_coalesced|all_reduce|{name_of(_op(opts))}|0"
+        call = _reducing("all_reduce_coalesced", _op(opts))
         return self._issue(call, tensors, None, tensors)
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
@@ -128,14 +128,14 @@ class AhbmGroup(dist.ProcessGroup):
         root = opts if isinstance(opts, int) else (0 if opts is None else opts.rootRank)
         checks.root("broadcast", root, self._size)
         ins: Tensors | None = None if self._rank == root else []
-        return self._issue(f"broadcast|broadcast||{root}", tensors, ins, tensors)
+        return self._issue(_call("broadcast", root), tensors, ins, tensors)
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> Any:
         """Replaces the root's tensor by the reduction."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         root = opts if isinstance(opts, int) else opts.rootRank
         checks.root("reduce", root, self._size)
-        call = f"reduce|reduce|{name_of(_op(op if isinstance(opts, int) else opts))}|{root}"
+        call = _reducing("reduce", _op(op if isinstance(opts, int) else opts), root)
         if self._rank == root:
             return self._issue(call, tensors, None, tensors)
         return self._issue(call, [], tensors, tensors)
@@ -153,7 +153,7 @@ class AhbmGroup(dist.ProcessGroup):
     def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor) -> AhbmWork:
         checks.as_many("allgather", "output", index, outs, self._size)
         checks.alike("allgather", outs[self._rank : self._rank + 1], given)
-        return self._issue("all_gather|all_gather||0", outs, [given], [outs])
+        return self._issue(_call("all_gather"), outs, [given], [outs])
 
     def allgather_coalesced(self, outs: list[list[torch.Tensor]], ins: list[torch.Tensor], opts: Any = None) -> Any:
         """allgather of several tensors: outs has a list for each rank."""
@@ -161,7 +161,7 @@ class AhbmGroup(dist.ProcessGroup):
         if len(outs) != self._size:
             checks.refuse("allgather_coalesced", "output lists should be equal to world size")
         blocks = [tensor for row in outs for tensor in row]
-        return self._issue("all_gather_coalesced|all_gather||0", blocks, ins, outs)
+        return self._issue(_call("all_gather_coalesced"), blocks, ins, outs)
 
     def _allgather_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         if out.numel() != given.numel() * self._size:
@@ -171,7 +171,7 @@ class AhbmGroup(dist.ProcessGroup):
                 f"(expected {expected} elements, got {has})"
             )
         checks.alike("allgather", [out], given, sizes=False)
-        return self._issue("all_gather_into_tensor|all_gather||0", [out], [given], [out])
+        return self._issue(_call("all_gather_into_tensor"), [out], [given], [out])
 
     all_gather_single = _allgather_base
 
@@ -185,7 +185,7 @@ class AhbmGroup(dist.ProcessGroup):
             outs, ins = [outs], [ins]
         if any(len(given) != self._size for given in ins):
             raise RuntimeError("invalid input tensor list size, must be world size")
-        call = f"reduce_scatter|reduce_scatter|{name_of(_op(opts))}|0"
+        call = _reducing("reduce_scatter", _op(opts))
         works = [self._issue(call, [out], given, [out]) for out, given in zip(outs, ins, strict=True)]
         return works[0] if len(works) == 1 else Several(works, outs)
 
@@ -195,7 +195,7 @@ class AhbmGroup(dist.ProcessGroup):
                 "input tensor must be the same size as output size times world size: "
                 f"{out.numel()} × {self._size} elements, and not {given.numel()}"
             )
-        call = f"reduce_scatter_tensor|reduce_scatter|{name_of(_op(opts))}|0"
+        call = _reducing("reduce_scatter_tensor", _op(opts))
         return self._issue(call, [out], [given], [out])
 
     reduce_scatter_single = _reduce_scatter_base
@@ -220,7 +220,7 @@ class AhbmGroup(dist.ProcessGroup):
                     "same as size of the process group.",
                 )
             checks.alike("gather", outs[0], ins[0])
-        return self._issue(f"gather|gather||{root}", outs[0] if self._rank == root else [], ins, outs)
+        return self._issue(_call("gather", root), outs[0] if self._rank == root else [], ins, outs)
 
     def scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Gives each rank one of the root's tensors."""
@@ -238,11 +238,11 @@ class AhbmGroup(dist.ProcessGroup):
                     "same as size of the process group.",
                 )
             checks.alike("scatter", ins[0], outs[0])
-        return self._issue(f"scatter|scatter||{root}", outs, ins[0] if self._rank == root else [], outs)
+        return self._issue(_call("scatter", root), outs, ins[0] if self._rank == root else [], outs)
 
     def alltoall(self, outs: Tensors, ins: Tensors, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Gives rank r the tensor that each has at index r."""
-        return self._issue("all_to_all|all_to_all||0", outs, ins, outs)
+        return self._issue(_call("all_to_all"), outs, ins, outs)
 
     def alltoall_base(
         self,
@@ -256,7 +256,7 @@ class AhbmGroup(dist.ProcessGroup):
         """As alltoall, of the rows of one tensor."""
         checks.splits(out_splits, out, self._size)
         checks.splits(in_splits, given, self._size)
-        call = "all_to_all_single|all_to_all||0"
+        call = _call("all_to_all_single")
         if not out_splits and not in_splits:
             return self._issue(call, [out], [given], [out])
         work = self._issue(call, self._blocks(out, out_splits), self._blocks(given, in_splits), [out])
@@ -266,7 +266,7 @@ class AhbmGroup(dist.ProcessGroup):
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Ends for each rank after it has begun for all."""
         token = [torch.zeros(1, dtype=torch.uint8, device="cpu")]
-        return self._issue("barrier|all_reduce|max|0", token, None, [], on_host=True)
+        return self._issue(Call.of("barrier", "all_reduce", "max"), token, None, [], on_host=True)
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """A barrier of which rank 0 says who did not come."""
@@ -465,3 +465,14 @@ def _op(options: Any) -> Any:
     if options is None:
         return dist.ReduceOp.SUM
     return getattr(options, "reduceOp", options)
+
+
+def _call(name: str, root: int = 0) -> Call:
+    """The call of a function that does not reduce."""
+    return Call.of(name, OPS[name].kind.name, "", root)
+
+
+def _reducing(name: str, op: Any, root: int = 0) -> Call:
+    """The call of a function that reduces."""
+    reduction, factor = reduced(op)
+    return Call.of(name, OPS[name].kind.name, reduction, root, factor)

@@ -57,7 +57,7 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False) -> Me
     key = (Membership, name, made[name], context.rank if len(members) == 1 else min(members))
     found = kept.get(key)
     if found is None:
-        handle = go.NewGroup(context.world.handle, len(kept), name, ",".join(map(str, members)))
+        handle = go.NewGroup(context.world.handle, len(kept), name, members)
         found = kept[key] = Membership(handle, name, members, context.rank, runtime.call_site())
     if found.members != members:
         raise MismatchError(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
 import torch
 
 from torchemu.bridge.binding import go
+from torchemu.bridge.ints import Ints
 
 _CONTIGUOUS = -1  # in the place of the number of dimensions; see pybind/raw.go
 
@@ -21,13 +21,13 @@ _NUMBERS: dict[torch.dtype, int] = {getattr(torch, name): go.DTypeNumber(name) f
 _AS_BYTES = go.DTypeNumber("uint8")
 
 
-def words(tensors: Sequence[torch.Tensor]) -> array[int]:
-    """What the core is told of tensors. They are to be kept until it needs their memory no more.
+def regions(tensors: Sequence[torch.Tensor]) -> Ints:
+    """What the core is told of tensors. Their memory is to be kept until it needs it no more.
 
     Raises:
         RuntimeError: a tensor is not strided, or its elements have a type that nothing can be done with.
     """
-    told = array("q")
+    told: list[int] = []
     for tensor in tensors:
         number = _NUMBERS.get(tensor.dtype)
         if number is None:
@@ -38,7 +38,7 @@ def words(tensors: Sequence[torch.Tensor]) -> array[int]:
             told.extend((_address(tensor), number, _CONTIGUOUS, tensor.numel()))
         else:
             told.extend((_address(tensor), number, tensor.dim(), *tensor.shape, *tensor.stride()))
-    return told
+    return Ints(told)
 
 
 def _address(tensor: torch.Tensor) -> int:

@@ -15,17 +15,9 @@ from torch.autograd.profiler_util import FunctionEvent
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d.ops import OPS
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime.rank_local import RankLocal
-
-_NAMES = {
-    "all_reduce_coalesced": "all_reduce",
-    "all_gather_coalesced": "all_gather",
-    "all_gather_into_tensor": "all_gather",
-    "reduce_scatter_tensor": "reduce_scatter",
-    "all_to_all_single": "all_to_all",
-}
-"""What PyTorch's backends call operations, where that is not what programs call."""
 
 _open: RankLocal[list[Any]] = RankLocal(list)  # profiles that go on
 
@@ -41,7 +33,13 @@ def note(backend: str, operation: str, tensors: Sequence[torch.Tensor], work: An
     """
     for profile in _open.get():
         shapes = [list(t.shape) for t in tensors] if profile.record_shapes else []
-        profile.noted.append((f"{backend}:{_NAMES.get(operation, operation)}", shapes, work))
+        profile.noted.append((f"{backend}:{_name(operation)}", shapes, work))
+
+
+def _name(operation: str) -> str:
+    """What PyTorch's backends call an operation."""
+    op = OPS.get(operation)
+    return operation if op is None or op.silent else op.kind.name
 
 
 class RankProfile(profiler_legacy.profile):

@@ -18,15 +18,15 @@ _NAMES = {
 }
 
 
-def name_of(op: Any) -> str:
-    """The core's name of a ReduceOp or RedOpType; that of premul_sum has the factor.
+def reduced(op: Any) -> tuple[str, float | None]:
+    """The core's name of a ReduceOp or RedOpType, and the factor of a premul_sum; None for the others.
 
     Raises:
         RuntimeError: a factor that is a tensor of several elements.
     """
     kind = getattr(op, "op", op)
     found = _NAMES.get(kind)
-    return found if found is not None else f"premul_sum:{_factor(op)!r}"
+    return (found, None) if found is not None else ("sum", _factor(op))
 
 
 def _factor(op: Any) -> float:

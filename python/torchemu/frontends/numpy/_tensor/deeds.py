@@ -56,5 +56,5 @@ def _known(tensors: Iterable[Any], context: runtime.Context) -> list[Tensor]:
     ]
 
 
-def _numbers(tensors: list[Tensor]) -> str:
-    return ",".join([str(t._number) for t in tensors])
+def _numbers(tensors: list[Tensor]) -> list[int]:
+    return [t._number for t in tensors]

@@ -76,7 +76,7 @@ class Deferrals:
                 else:
                     reads.append(t._number)
         rank = runtime.current().rank
-        number = go.Defer(self._world.handle, rank, name, ",".join(map(str, reads)), ",".join(map(str, writes)))
+        number = go.Defer(self._world.handle, rank, name, reads, writes)
         self._computations[number] = rank, compute, given
         self._counts[rank] += 1
 

@@ -11,8 +11,9 @@ import numpy as np
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.bridge.ints import kept
 from torchemu.frontends.numpy._attributes import foresee_attributes
-from torchemu.frontends.numpy._shape import as_text, row_major
+from torchemu.frontends.numpy._shape import row_major
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy._tensor.core import Tensor
@@ -88,7 +89,7 @@ class Storage:
         if nbytes <= SMALL:
             return cls(world, np.zeros(numel, kind.numpy), nbytes)
         storage = cls(world, None, nbytes)
-        storage._handles = {kind: Handle(go.NewTensor(world.handle, kind.name, str(numel)))}
+        storage._handles = {kind: Handle(go.NewTensor(world.handle, kind.name, (numel,)))}
         return storage
 
     @property
@@ -240,7 +241,7 @@ class Storage:
             if whole:
                 return root
         steps = row_major(shape) if strides is None else strides
-        number = go.ViewTensor(root.number, as_text(shape), as_text(steps), offset)
+        number = go.ViewTensor(root.number, kept(tuple(shape)), kept(tuple(steps)), offset)
         return Handle(number, self.world.lent, root.memory)
 
     def _wrapped(self, kind: dtypes.dtype, shape: Sequence[int]) -> Handle:
@@ -248,12 +249,12 @@ class Storage:
         assert self._handles is not None
         first = self._root
         if first is not None:
-            number = go.ReinterpretTensor(first.number, kind.name, as_text(shape))
+            number = go.ReinterpretTensor(first.number, kind.name, kept(tuple(shape)))
             root = Handle(number, self.world.lent, first.memory)
         else:
             owner = self._owner if self._owner is not None and self._owner.flags.c_contiguous else self._fixed()
             address = owner.__array_interface__["data"][0]
-            number = go.WrapMemory(self.world.handle, kind.name, as_text(shape), address, self.nbytes)
+            number = go.WrapMemory(self.world.handle, kind.name, kept(tuple(shape)), address, self.nbytes)
             root = Handle(number, self.world.lent, owner)
         self._handles[kind] = root
         return root

@@ -3,11 +3,13 @@ registered for types of devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from torchemu.bridge.calls import Call
 from torchemu.c10d.backend_registry import BackendType
+from torchemu.c10d.ops import TABLE, Op
 from torchemu.c10d.reduce_op import reduction_of
 from torchemu.frontends.numpy._device import ACCELERATORS, CPU
 from torchemu.frontends.numpy._tensor import Tensor
@@ -29,43 +31,85 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Call:
-    """A collective, as _issue.issue is told of it.
+class _Given:
+    """A collective and its tensors, as the methods of process groups take them.
 
     Attributes:
-        name, kind, op, root: the parts of go.Issue's call.
+        op: the function that has the method.
+        call: what the program called.
         outs, ins: what the rank receives and gives.
         async_op: the program waits by itself.
         size: how many ranks the group has.
     """
 
-    name: str
-    kind: str
-    op: str
-    root: int
+    op: Op
+    call: Call
     outs: Sequence[Tensor]
     ins: Sequence[Tensor]
     async_op: bool
     size: int
 
-    def reducing(self, options: type[AllreduceOptions]) -> AllreduceOptions:
-        """Options with the reduction."""
-        return options(asyncOp=self.async_op, reduceOp=reduction_of(self.op))
+    def arguments(self) -> tuple[Any, ...]:
+        """What the method is called with."""
+        if self.op.silent:
+            return (self._options(),)
+        if self.op.several:
+            return self._several()
+        if self.op.whole:
+            rows = (_rows(self.outs), _rows(self.ins)) if self.op.kind.exchanges else ()
+            return self.outs[0], self.ins[0], *rows, self._options()
+        if self.op.kind.in_place:
+            return list(self.outs if self.op.kind.from_root else self.ins), self._options()
+        return self._lists()
 
-    def rooted(self, options: Callable[..., Any], **others: Any) -> Any:
-        """Options with the root."""
-        return options(asyncOp=self.async_op, rootRank=self.root, **others)
+    def _several(self) -> tuple[Any, ...]:
+        """Several tensors, and where each rank has a list of them, a list of lists."""
+        if self.op.kind.in_place:
+            return list(self.ins), self._options()
+        if self.op.whole:
+            return list(self.outs), list(self.ins), self._options()
+        each = len(self.ins)
+        blocks = [list(self.outs[i : i + each]) for i in range(0, len(self.outs), each)]
+        return blocks, list(self.ins), self._options()
 
-    def gathered(self) -> list[Tensor]:
-        """A tensor for each rank to receive into; none on a rank that does not."""
-        return _parts(self.outs, self.size)
+    def _lists(self) -> tuple[Any, ...]:
+        """A tensor for each rank where there are blocks, and lists of such lists, for a process might have several
+        devices."""
+        outs, ins = list(self.outs), list(self.ins)
+        if self.op.kind.gathers:
+            outs = _parts(self.outs, self.size)
+            return [outs] if outs else [], ins, self._options()
+        if self.op.kind.scatters:
+            ins = _parts(self.ins, self.size)
+            return outs, [ins] if ins else [], self._options()
+        return outs, ins, self._options()
 
-    def scattered(self) -> list[Tensor]:
-        """A tensor for each rank to give; none on a rank that does not."""
-        return _parts(self.ins, self.size)
+    def _options(self) -> Any:
+        options = (_OPTIONS.get(self.op.name) or _OPTIONS[self.op.kind.name])(asyncOp=self.async_op)
+        if self.op.kind.reduces and not self.op.silent:
+            options.reduceOp = reduction_of(self.call.op, self.call.factor)
+        if self.op.kind.rooted:
+            options.rootRank = self.call.root
+        return options
+
+
+_OPTIONS: dict[str, Any] = {
+    "all_reduce": AllreduceOptions,
+    "all_reduce_coalesced": AllreduceCoalescedOptions,
+    "barrier": BarrierOptions,
+    "all_gather": AllgatherOptions,
+    "reduce_scatter": ReduceScatterOptions,
+    "broadcast": BroadcastOptions,
+    "reduce": ReduceOptions,
+    "gather": GatherOptions,
+    "scatter": ScatterOptions,
+    "all_to_all": AllToAllOptions,
+}
+"""PyTorch's classes of options, by the kind; those of a function that has its own by its name."""
 
 
 def _parts(tensors: Sequence[Tensor], size: int) -> list[Tensor]:
+    """A tensor for each rank; none on a rank that has none."""
     if len(tensors) != 1 or size == 1:
         return list(tensors)
     flat = tensors[0].view(-1)
@@ -74,55 +118,7 @@ def _parts(tensors: Sequence[Tensor], size: int) -> list[Tensor]:
 
 def _rows(tensors: Sequence[Tensor]) -> list[int]:
     """The numbers of rows for each rank; none where they are equal."""
-    return [int(rows) for rows in getattr(tensors, "text", "").split("/")[1:]]
-
-
-def _all_gather_coalesced(c: Call) -> tuple[Any, ...]:
-    each = len(c.ins)
-    blocks = [list(c.outs[i : i + each]) for i in range(0, len(c.outs), each)]
-    return blocks, list(c.ins), AllgatherOptions(asyncOp=c.async_op)
-
-
-def _all_to_all_single(c: Call) -> tuple[Any, ...]:
-    return c.outs[0], c.ins[0], _rows(c.outs), _rows(c.ins), AllToAllOptions(asyncOp=c.async_op)
-
-
-def _several(options: Callable[[Call], Any]) -> Callable[[Call], tuple[Any, ...]]:
-    return lambda c: (list(c.outs), list(c.ins), options(c))
-
-
-def _gathering(c: Call) -> AllgatherOptions:
-    return AllgatherOptions(asyncOp=c.async_op)
-
-
-def _scattering(c: Call) -> Any:
-    return c.reducing(ReduceScatterOptions)
-
-
-def _rows_of_lists(lists: list[Tensor]) -> list[list[Tensor]]:
-    return [lists] if lists else []
-
-
-_METHODS: dict[str, tuple[str, Callable[[Call], tuple[Any, ...]]]] = {
-    "all_reduce": ("allreduce", lambda c: (list(c.ins), c.reducing(AllreduceOptions))),
-    "all_reduce_coalesced": ("allreduce_coalesced", lambda c: (list(c.ins), c.reducing(AllreduceCoalescedOptions))),
-    "reduce": ("reduce", lambda c: (list(c.ins), c.rooted(ReduceOptions, reduceOp=reduction_of(c.op)))),
-    "broadcast": ("broadcast", lambda c: (list(c.outs), c.rooted(BroadcastOptions))),
-    "all_gather": ("allgather", lambda c: ([c.gathered()], list(c.ins), _gathering(c))),
-    "all_gather_into_tensor": ("_allgather_base", lambda c: (c.outs[0], c.ins[0], _gathering(c))),
-    "all_gather_into_tensor_coalesced": ("allgather_into_tensor_coalesced", _several(_gathering)),
-    "all_gather_coalesced": ("allgather_coalesced", _all_gather_coalesced),
-    "gather": ("gather", lambda c: (_rows_of_lists(c.gathered()), list(c.ins), c.rooted(GatherOptions))),
-    "scatter": ("scatter", lambda c: (list(c.outs), _rows_of_lists(c.scattered()), c.rooted(ScatterOptions))),
-    "reduce_scatter": ("reduce_scatter", lambda c: (list(c.outs), [c.scattered()], _scattering(c))),
-    "reduce_scatter_tensor": ("_reduce_scatter_base", lambda c: (c.outs[0], c.ins[0], _scattering(c))),
-    "reduce_scatter_tensor_coalesced": ("reduce_scatter_tensor_coalesced", _several(_scattering)),
-    "all_to_all": ("alltoall", _several(lambda c: AllToAllOptions(asyncOp=c.async_op))),
-    "all_to_all_single": ("alltoall_base", _all_to_all_single),
-    "barrier": ("barrier", lambda c: (BarrierOptions(asyncOp=c.async_op),)),
-}
-"""The method of process groups that does each operation, and what it is called with. Collectives of objects are not
-here: they are those that their bytes go through."""
+    return list(getattr(tensors, "rows", ()))
 
 
 class Dispatch:
@@ -138,12 +134,11 @@ class Dispatch:
         self._default = BackendType.UNDEFINED
         self._running: list[str] = []  # the group's own methods under way
 
-    def collective(self, call: str, outs: Sequence[Tensor], ins: Sequence[Tensor], async_op: bool) -> Any:
+    def collective(self, call: Call, outs: Sequence[Tensor], ins: Sequence[Tensor], async_op: bool) -> Any:
         """Does a collective, and returns its work; without async_op waits for it, and returns None."""
-        name, kind, op, root = call.split("|")
-        about = Call(name, kind, op, int(root), outs, ins, async_op, self._group.size())
-        method, arguments = _METHODS.get(name) or _METHODS[kind]
-        work = self._called(method, [*outs, *ins], *arguments(about))
+        op = TABLE.op(call.name, call.kind)
+        given = _Given(op, call, outs, ins, async_op, self._group.size())
+        work = self._called(op.method, [*outs, *ins], *given.arguments())
         if async_op:
             return work
         if work is not None:

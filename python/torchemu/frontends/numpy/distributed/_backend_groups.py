@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from torchemu import runtime
 from torchemu.c10d.membership import Membership, common_membership
+from torchemu.c10d.ops import TABLE
 from torchemu.c10d.stores import Store
 from torchemu.frontends.numpy.distributed._backend_dispatch import checked_place
 from torchemu.frontends.numpy.distributed._options import BackendOptions
@@ -103,12 +104,7 @@ class Backend:
         raise RuntimeError(f"Backend {self._get_backend_name()} does not implement endCoalescing")
 
 
-_OPERATIONS = """
-    broadcast allreduce allreduce_coalesced reduce
-    allgather _allgather_base allgather_coalesced allgather_into_tensor_coalesced gather scatter
-    reduce_scatter _reduce_scatter_base reduce_scatter_tensor_coalesced alltoall alltoall_base
-    send recv recv_anysource barrier shrink
-"""
+_OPERATIONS = (*TABLE.methods(), "send", "recv", "recv_anysource", "shrink")
 """What a backend can do."""
 
 
@@ -120,7 +116,7 @@ def _without(text: str) -> Callable[..., NoReturn]:
     return operation
 
 
-for _name in _OPERATIONS.split():
+for _name in _OPERATIONS:
     setattr(Backend, _name, _without({"recv_anysource": "recvAnysource"}.get(_name, _name)))
 
 

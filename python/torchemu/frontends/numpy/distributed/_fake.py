@@ -9,6 +9,7 @@ from typing import Any
 
 from torchemu.c10d import futures
 from torchemu.c10d.backend_registry import BUILT_IN, Plugin
+from torchemu.c10d.ops import TABLE
 from torchemu.c10d.store_base import Store
 from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
@@ -72,9 +73,10 @@ class FakeProcessGroup(Backend):
         """Leaves the tensors as they are."""
         return FakeWork()
 
-    allreduce = allreduce_coalesced = reduce = broadcast = gather = scatter = barrier = _nothing
-    reduce_scatter = _reduce_scatter_base = reduce_scatter_tensor_coalesced = alltoall = alltoall_base = _nothing
-    allgather_coalesced = send = recv = recv_anysource = _nothing
+
+for _name in (*TABLE.methods(), "send", "recv", "recv_anysource"):
+    if _name not in vars(FakeProcessGroup):
+        setattr(FakeProcessGroup, _name, FakeProcessGroup._nothing)
 
 
 def _created(about: Any, options: Any) -> FakeProcessGroup:

@@ -48,7 +48,7 @@ class Launches:
         if not words:
             return
         self._words = array("q")
-        number = go.LaunchKernels(self._rank._stream, words.buffer_info()[0], len(words) // 3)
+        number = go.LaunchKernels(self._rank._stream, words)
         if number & 63 == 0 and number > _AHEAD:
             self._rank.wait_for_launch(number - _AHEAD + 63)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.calls import Call, issue
 from torchemu.bridge.handles import Handle
 from torchemu.c10d.checks import refuse_shards
 from torchemu.c10d.membership import shared_membership
@@ -42,6 +43,8 @@ BACKENDS = ("CUDA", "NCCL", "NVSHMEM")
 """Names of allocators. All of them are the emulated fabric's."""
 
 _SLOT = 4  # bytes of a signal
+
+_BARRIER = Call.of("barrier", "all_reduce", "max")
 
 
 @dataclass
@@ -181,9 +184,9 @@ class _SymmetricMemory:
         """
         self._check_channel(channel)
         token = self._token(channel)
-        meeting, text = self._meeting(f"barriers, channel {channel}"), str(token._handle)
+        meeting, number = self._meeting(f"barriers, channel {channel}"), token._handle
         self._ordered(
-            lambda stream, site, waits: go.Issue(meeting, stream, site, waits, "barrier|all_reduce|max|0", text, text),
+            lambda stream, site, waits: issue(meeting, stream, site, waits, _BARRIER, number, number),
             token,
             timeout_ms,
             f"barrier (channel {channel})",
@@ -265,19 +268,18 @@ class _SymmetricMemory:
 
     # -- collectives
 
-    def collective(self, call: str, output: Tensor, given: Tensor | None) -> None:
-        """Puts a collective of the ranks on the current stream; see go.Issue for call."""
+    def collective(self, call: Call, output: Tensor, given: Tensor | None) -> None:
+        """Puts a collective of the ranks on the current stream."""
         context = runtime.current()
         meeting, site = self._meeting("collectives"), context.world.site()
-        ins = "" if given is None else str(given._handle)
-        go.Issue(meeting, context.stream, site, False, call, str(output._handle), ins)
+        issue(meeting, context.stream, site, False, call, output._handle, 0 if given is None else given._handle)
 
     def reduce_to(self, root: int, output: Tensor, given: Tensor, op: str) -> None:
         """Puts the reduction of all ranks' tensors, into one rank's output, on the current stream."""
         context = runtime.current()
         meeting, site = self._meeting("collectives"), context.world.site()
-        outs = str(output._handle) if self.rank == root else ""
-        go.Issue(meeting, context.stream, site, False, f"tile_reduce|reduce|{op}|{root}", outs, str(given._handle))
+        out = output._handle if self.rank == root else 0
+        issue(meeting, context.stream, site, False, Call.of("tile_reduce", "reduce", op, root), out, given._handle)
 
 
 # -- how ranks come by it
@@ -340,9 +342,9 @@ def _table(name: str, size: int) -> _Table:
 
 def _wait_for_all(meeting: int, where: device) -> None:
     context = runtime.current()
-    token = str(empty(1, dtype="uint8", device=where)._handle)
-    call = "rendezvous|all_reduce|max|0"
-    work = Handle(go.Issue(meeting, context.stream, context.world.site(), True, call, token, token))
+    token = empty(1, dtype="uint8", device=where)._handle
+    call = Call.of("rendezvous", "all_reduce", "max")
+    work = Handle(issue(meeting, context.stream, context.world.site(), True, call, token, token))
     context.wait(work.number)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torchemu.frontends.numpy as torch
+from torchemu.bridge.calls import Call
 from torchemu.frontends.numpy._tensor import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import not_implemented
 from torchemu.frontends.numpy.distributed import _functional_collectives as functional
@@ -51,6 +52,10 @@ def _check_output(operation: str, given: Tensor, out: Tensor) -> None:
         )
 
 
+def _all_reduce_by(algorithm: str) -> Call:
+    return Call.of(f"{algorithm}_all_reduce", "all_reduce", "sum", algorithm=algorithm)
+
+
 def one_shot_all_reduce(input: Tensor, reduce_op: str, group_name: str) -> Tensor:  # noqa: A002 (PyTorch's names)
     """The sum of all ranks' tensors, each of which every rank reads."""
     return one_shot_all_reduce_out(input, reduce_op, group_name, torch.empty_like(input))
@@ -60,7 +65,7 @@ def one_shot_all_reduce_out(input: Tensor, reduce_op: str, group_name: str, out:
     """The same, into a tensor."""
     hdl = _checked("one_shot_all_reduce", input, reduce_op, group_name)
     _check_output("one_shot_all_reduce", input, out)
-    hdl.collective("one_shot_all_reduce|all_reduce/one_shot|sum|0", out, input)
+    hdl.collective(_all_reduce_by("one_shot"), out, input)
     return out
 
 
@@ -82,7 +87,7 @@ def one_shot_all_reduce_copy_out(
     _check_output(operation, local_input, out)
     given = symm_buffer.view(-1)[: local_input.numel()].view(local_input.shape)
     given.copy_(local_input)
-    hdl.collective(f"{operation}|all_reduce/one_shot|sum|0", out, given)
+    hdl.collective(_all_reduce_by("one_shot"), out, given)
     return out
 
 
@@ -95,7 +100,7 @@ def two_shot_all_reduce_out(input: Tensor, reduce_op: str, group_name: str, outp
     """The same, into a tensor."""
     hdl = _checked("two_shot_all_reduce", input, reduce_op, group_name)
     _check_output("two_shot_all_reduce", input, output)
-    hdl.collective("two_shot_all_reduce|all_reduce/two_shot|sum|0", output, input)
+    hdl.collective(_all_reduce_by("two_shot"), output, input)
     return output
 
 
@@ -107,7 +112,7 @@ def reduce_scatter_out(input: Tensor, group_name: str, split_last_dim: bool, out
             "Expected output.numel() == input.numel() / symm_mem->get_world_size() to be true, but got false."
         )
     given = functional._for_scatter(input, input.ndim - 1, hdl.world_size) if split_last_dim else input
-    hdl.collective("reduce_scatter_out|reduce_scatter/direct|sum|0", output, given)
+    hdl.collective(Call.of("reduce_scatter_out", "reduce_scatter", "sum", algorithm="direct"), output, given)
     return output
 
 
@@ -153,7 +158,7 @@ def low_contention_all_gather(tensor: Tensor, group_name: str) -> Tensor:
     output = torch.empty(
         (tensor.shape[0] * hdl.world_size, *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device
     )
-    hdl.collective("_low_contention_all_gather|all_gather/direct||0", output, tensor)
+    hdl.collective(Call.of("_low_contention_all_gather", "all_gather", algorithm="direct"), output, tensor)
     return output
 
 
@@ -165,7 +170,7 @@ def low_contention_reduce_scatter(tensor: Tensor, reduce_op: str, group_name: st
         raise ValueError(f"reduce_op ({reduce_op}) is not supported")
     rows = tensor.shape[0] // hdl.world_size
     output = torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype, device=tensor.device)
-    hdl.collective(f"{operation}|reduce_scatter/direct|{reduce_op}|0", output, tensor)
+    hdl.collective(Call.of(operation, "reduce_scatter", reduce_op, algorithm="direct"), output, tensor)
     return output
 
 

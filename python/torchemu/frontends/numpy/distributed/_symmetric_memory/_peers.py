@@ -111,7 +111,7 @@ def _access(t: Tensor, outputs: tuple[Tensor, ...], writes: bool) -> None:
     """Puts the message of an access on the rank's current stream. With it ends what fills the outputs."""
     storage, context = t._storage, runtime.current()
     assert isinstance(storage, PeerStorage)
-    launch = go.Access(context.stream, context.world.site(), str(storage.home), t.nbytes, writes)
+    launch = go.Access(context.stream, context.world.site(), (storage.home,), t.nbytes, writes)
     kernels.launched(context, launch, outputs)
 
 
