@@ -64,7 +64,8 @@ class Deferred:
             return args[0] if op.func._schema.returns else None
         shapes = honestly(op.compute, *_bare(args), **{name: _bare(value) for name, value in kwargs.items()})
         made = [_like(t) for t in _listed(shapes)]
-        self._queue.append(lambda: _fill(made, op.compute(*kept, **named)))
+        targets = _kept(made)
+        self._queue.append(lambda: _fill(targets, op.compute(*kept, **named)))
         for tensor in _tensors(made):
             self._flag(tensor, True)
         return made[0] if isinstance(shapes, torch.Tensor) else type(shapes)(made)
@@ -153,9 +154,10 @@ def _tensors(values: Any) -> Iterator[torch.Tensor]:
 
 
 def _kept(value: Any) -> Any:
-    """Arguments that stay what they are, whatever the program does with its tensors."""
+    """Arguments that stay what they are, whatever the program does with its tensors, and whose versions autograd does
+    not count: that an operation writes has been counted when it was issued."""
     if isinstance(value, torch.Tensor):
-        return value.detach()
+        return value.data
     if isinstance(value, (list, tuple)):
         return [_kept(v) for v in value]
     return value

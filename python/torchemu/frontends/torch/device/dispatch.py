@@ -82,10 +82,14 @@ class RankMode(TorchDispatchMode):
             with self, places.made_at(at):
                 return op.func._op_dk(_CPU_KEY, *args, **kwargs)
         with places.made_at(at):
-            out = op.func(*args, **kwargs)
+            out = self.communicated(op, args, kwargs)
         if at is not None:
             self.settle(out, at)
         return out
+
+    def communicated(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Calls a collective that returns its result."""
+        return op.func(*args, **kwargs)
 
     def view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what looks at no element: the result is in the same memory."""

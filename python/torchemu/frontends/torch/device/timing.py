@@ -71,6 +71,10 @@ class TimingMode(RankMode):
             kwargs = {name: value for name, value in kwargs.items() if name != "generator" or value is None}
         return self.made(op, args, kwargs, self.shaped(op, args, kwargs), at, nbytes)
 
+    def communicated(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Refuses: PyTorch's kernel for tensors without elements does not communicate."""
+        raise RuntimeError(f"{op.space}.{op.name}: a run without data has no collectives that return their result (DTensor)")
+
     def timed_view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what looks at no element."""
         return honestly(op.compute, *args, **kwargs)
