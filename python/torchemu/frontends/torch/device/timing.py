@@ -73,7 +73,9 @@ class TimingMode(RankMode):
 
     def communicated(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Refuses: PyTorch's kernel for tensors without elements does not communicate."""
-        raise RuntimeError(f"{op.space}.{op.name}: a run without data has no collectives that return their result (DTensor)")
+        raise RuntimeError(
+            f"{op.space}.{op.name}: a run without data has no collectives that return their result (DTensor)"
+        )
 
     def timed_view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what looks at no element."""
