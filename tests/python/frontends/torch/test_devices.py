@@ -263,3 +263,16 @@ def test_a_cast_parameter_is_kept_while_autocast_is_on(mode):
     full = model.weight.grad
     half = x.half().sum(0).expand(4, 4) * 2
     assert torch.allclose(full, half.float(), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("kind", [None, "cpu"])
+def test_operations_of_programs(mode, kind):
+    """Such are on the device of their operands, whatever their kernels are for."""
+
+    @torch.library.custom_op(f"torchemu_test::twice_{kind}", mutates_args=(), device_types=kind)
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x.clone() + x
+
+    x = torch.arange(3.0, device="cuda")
+    assert twice(x).device.type == "cuda" and twice(x).tolist() == [0, 2, 4]
+    assert twice(x.cpu()).device.type == "cpu"

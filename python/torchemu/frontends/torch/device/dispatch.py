@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchemu.frontends.torch.device import deferral, generators, launches, mixing, places, products
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
-from torchemu.frontends.torch.device.operations import KNOWN, PLAIN, RUN, Operation, learned, result_place
+from torchemu.frontends.torch.device.operations import BELOW, KNOWN, PLAIN, RUN, Operation, learned, result_place
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 _NOTHING: dict[str, Any] = {}
@@ -75,14 +75,14 @@ class RankMode(TorchDispatchMode):
 
     def foreign(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what is no operation of a device. What it is made of is seen, unless it is a collective's own."""
-        if not op.is_made_of_others:
+        if op.space in BELOW:
             return op.func(*args, **kwargs)
         at = op.survey(args, kwargs, checks=False)[0]
-        if op.space not in _FUNCTIONAL:
+        if op.is_made_of_others:
             with self, places.made_at(at):
                 return op.func._op_dk(_CPU_KEY, *args, **kwargs)
         with places.made_at(at):
-            out = self.communicated(op, args, kwargs)
+            out = self.communicated(op, args, kwargs) if op.space in _FUNCTIONAL else op.func(*args, **kwargs)
         if at is not None:
             self.settle(out, at)
         return out

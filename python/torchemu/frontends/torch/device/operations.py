@@ -31,14 +31,14 @@ _NO_WORK = {
 
 _MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
 
-_BELOW = {"c10d", "symm_mem", "profiler", "aten", "prims", "inductor", "torchbind"}
+BELOW = {"c10d", "symm_mem", "profiler", "aten", "prims", "inductor", "torchbind"}
 """Namespaces of operations that are not made of others, or whose others are nobody's business."""
 
 
 def _has_kernel(func: Any) -> bool:
-    """Whether an operation has a kernel for tensors of the CPU, and not only one for autograd."""
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
-    return has(func.name(), "CPU") or has(func.name(), "CompositeExplicitAutograd")
+    """Whether an operation has a kernel of the CPU. PyTorch dies of a direct call of one that is for any device."""
+    found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CPU")
+    return found
 
 
 _REDUCTIONS = {
@@ -88,7 +88,7 @@ class Operation:
         self.in_place = (first is not None and first.is_write) or (not schema.returns and self.name.endswith("_"))
         self.space = schema.name.partition("::")[0]
         self.aliases = any(r.alias_info is not None for r in schema.returns)
-        self.is_made_of_others = self.space not in _BELOW and _has_kernel(func)
+        self.is_made_of_others = self.space not in BELOW and _has_kernel(func)
         self.is_odd = self.aliases and not self.in_place
         self.reduces = self.name in _REDUCTIONS
         self.random = torch.Tag.nondeterministic_seeded in func.tags
