@@ -169,6 +169,7 @@ def _mixed(rank: int, torch, calls: int) -> None:
 
 def kernel_calls(check: str = "", calls: int = 9) -> None:
     """Milliseconds of a two-shot all_reduce as a kernel in Python, 16 ranks × 1 MiB float32."""
+    import torchemu
     import torchemu.language as tl
     from torchemu import multiprocessing as mp
     from torchemu import runtime
@@ -189,7 +190,7 @@ def kernel_calls(check: str = "", calls: int = 9) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sips16.yaml"
         file.write_text("system: {sips: {count: 16}}\n")
-        with runtime.opened(file, "", runtime.Strictness(check=bool(check))):
+        with torchemu.open_world(file, "", runtime.Strictness(check=bool(check))):
             mp.spawn(worker, nprocs=16)
     print(statistics.median(b - a for a, b in itertools.pairwise(times[1:])) * 1e3)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -120,7 +121,7 @@ def test_flags_that_would_do_nothing(tmp_path: Path, flags: list[str], text: str
 def test_help_has_each_flag_once(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["run", "--help"])
-    assert "_" not in capsys.readouterr().out
+    assert not re.search(r"--[\w-]*_", capsys.readouterr().out)
 
 
 def test_arguments_are_the_programs(tmp_path: Path) -> None:
