@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import itertools
 import signal
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ from torchemu import World, runtime
 from torchemu.runtime import world
 
 ROOT = Path(__file__).resolve().parents[2]
+OF_PYTORCH = ROOT / "tests" / "python" / "frontends" / "torch"
+HAS_PYTORCH = importlib.util.find_spec("torch") is not None
 
 OpenWorld = Callable[..., World]
 YamlFile = Callable[[str], str]
@@ -26,6 +29,18 @@ def pytest_configure() -> None:
     """A shell starts what it runs in the background with Ctrl-C ignored, which programs under test would inherit."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leaves out the tests of the installed PyTorch where there is none; see the line in the report's header."""
+    return True if collection_path == OF_PYTORCH and not HAS_PYTORCH else None
+
+
+def pytest_report_header() -> str:
+    """Names what is left out."""
+    return (
+        "" if HAS_PYTORCH else f"PyTorch is not installed: {OF_PYTORCH.relative_to(ROOT)} is left out (make test-torch)"
+    )
 
 
 NUMPY = {
@@ -91,6 +106,15 @@ def _no_world_is_left_open() -> Iterator[None]:
     context = runtime.switch_to(None)
     assert left is None, "a test used the default World instead of opening one"
     assert context is None, "a test left a rank's context behind"
+
+
+@pytest.fixture
+def mode() -> Iterator[Any]:
+    """A World of its own, with the installed PyTorch's devices, which the test's operations are charged to."""
+    from torchemu.frontends.torch import device
+
+    with runtime.opened(), device.running() as running:
+        yield running
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

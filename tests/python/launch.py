@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
 from torchemu.launch import cli
+
+TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
+"""A time as reports print it."""
 
 
 @dataclass(frozen=True)

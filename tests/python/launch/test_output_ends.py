@@ -11,7 +11,7 @@ from launch import written
 
 from torchemu.launch import cli
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 NOISY = """
     import torch.distributed as dist

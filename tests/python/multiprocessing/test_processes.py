@@ -119,7 +119,7 @@ if __name__ == "__main__":
     process.join()
     assert process.exitcode == 0
 """
-    assert python(text, PYTHONPATH=str(Path(__file__).parent)) == ""
+    assert python(text, PYTHONPATH=os.pathsep.join(map(str, Path(__file__).parents[:2]))) == ""
 
 
 def child_of_spawn() -> None:

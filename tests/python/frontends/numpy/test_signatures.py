@@ -13,7 +13,7 @@ import pytest
 
 from torchemu.c10d.reduce_op import RedOpType
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 SIGNATURES = DATA / "torch_distributed_signatures_2_11.txt"
 OF_TENSORS = DATA / "torch_nn_signatures_2_11.txt"
 """torch.nn, torch.optim, torch.autograd and others: what can be found by its name right away."""

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from launch import launch
+from launch import TIME, launch
 
 GOLDEN = ROOT / "tests" / "golden" / "diagnosis"
 PROGRAMS = sorted(GOLDEN.glob("*.py"))
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 PROGRAM = re.compile(r"<!-- (\w+)\.py -->\n```python\n(.*?)```\n", re.DOTALL)
-TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
 OUTPUT = re.compile(r"```console\n\$ (torchemu run [^\n]*)\n(.*?)```\n", re.DOTALL)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from torchemu.frontends.numpy.nn import _missing
 
-NAMES = Path(__file__).parent / "data" / "torch_nn_names_2_11.txt"
+NAMES = Path(__file__).parents[2] / "data" / "torch_nn_names_2_11.txt"
 MISSING = {
     "torch.nn": _missing.MODULES,
     "torch.nn.functional": _missing.FUNCTIONS,

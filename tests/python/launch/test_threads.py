@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from launch import launch, lines, written
 
-PROGRAMS = sorted((Path(__file__).parent / "data" / "threads").glob("*.py"))
+PROGRAMS = sorted((Path(__file__).parents[1] / "data" / "threads").glob("*.py"))
 WAYS = [
     [],
     ["--virtual-clock"],

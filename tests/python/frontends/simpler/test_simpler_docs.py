@@ -11,8 +11,7 @@ import shlex
 import pytest
 from compiled_cases import needs_compiler
 from conftest import ROOT
-from launch import launch
-from test_diagnosis import TIME
+from launch import TIME, launch
 
 PAGE = ROOT / "docs" / "simpler.md"
 KERNEL = re.compile(r"<!-- (benches/[\w./]+\.py) -->\n```python\n(.*?)```\n", re.DOTALL)
