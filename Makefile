@@ -117,6 +117,10 @@ lint-python: setup
 test-go: prerequisites
 	@$(STEP) "go test" go test -vet=off ./...
 
+.PHONY: race
+race: prerequisites ## the packages whose goroutines meet, with Go's race detector
+	@$(STEP) "go test -race" go test -race -vet=off ./multiprocessing ./distributed ./pybind/...
+
 .PHONY: test-python
 test-python: setup
 	@$(STEP) "pytest" $(PY) -m pytest

@@ -65,8 +65,8 @@ def test_a_vector_is_not_orthogonal() -> None:
     ("module", "name", "instead"),
     [
         ("fsdp", "fully_shard", "its parameters are DTensors"),
-        ("tensor", "distribute_tensor", "torchemu run --torch real"),
-        ("tensor.parallel", "parallelize_module", "torchemu run --torch real"),
+        ("tensor", "distribute_tensor", "run it with torchemu run --torch real"),
+        ("tensor.parallel", "parallelize_module", "run it with torchemu run --torch real"),
         ("checkpoint", "save_state_dict", "use save and load"),
         ("pipelining", "ScheduleZBVZeroBubble", "make each stage's module"),
     ],
