@@ -28,8 +28,8 @@ import torchemu
 
 FRONT_END = "torchemu.frontends.numpy"
 METHODS = f"{FRONT_END}._tensor.operators"
-_OWN = ("front_end", "namespace", "plan_operations")
-"""Modules of the front end that are not for programs."""
+_OWN = ("front_end", "namespace", "plan_operations", "pytorch")
+"""Modules that are not for programs, and one that cannot be loaded without PyTorch."""
 
 _SOURCES = Path(__file__).resolve().parents[1]
 _PLAIN = {"Tensor", "None", "bool", "int", "float", "str", "bytes", "complex", "tuple[Tensor, ...]", "list[Tensor]"}
