@@ -59,11 +59,17 @@ class Threads:
 
     Args:
         enter: is called by each that goes on, on its thread, before anything else.
+        leave: is called by each that ends, on its thread, after everything else.
         stack: bytes of each thread's stack.
     """
 
-    def __init__(self, enter: Callable[[], None] = lambda: None, stack: int = 16 << 20) -> None:
-        self.enter, self.stack = enter, stack
+    def __init__(
+        self,
+        enter: Callable[[], None] = lambda: None,
+        leave: Callable[[], None] = lambda: None,
+        stack: int = 16 << 20,
+    ) -> None:
+        self.enter, self.leave, self.stack = enter, leave, stack
         self.running: dict[int, ThreadFiber] = {}  # by the number of the thread
         self.active = 0  # the number of the thread whose turn it is
 
@@ -170,4 +176,7 @@ class ThreadFiber:
         finally:
             self.dead = True
             del self._kind.running[self.ident]
-            self.parent._go_on()
+            try:
+                self._kind.leave()
+            finally:
+                self.parent._go_on()

@@ -3,7 +3,9 @@ methods: here whoever waits for a future first brings about what this rank has f
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,7 +15,20 @@ from torchemu.runtime.rank_local import RankLocal
 
 _unresolved: RankLocal[deque[tuple[torch.futures.Future, Any, Any]]] = RankLocal(deque)
 
+_at_once: RankLocal[list[bool]] = RankLocal(list)  # holds something while C++ waits right after it has issued works
+
 _OUTPUTS = object()
+
+
+@contextlib.contextmanager
+def resolved_at_once() -> Iterator[None]:
+    """Gives the futures that the running rank asks for meanwhile their results before it goes on."""
+    waiting = _at_once.get()
+    waiting.append(True)
+    try:
+        yield
+    finally:
+        waiting.pop()
 
 
 def of_work(work: Any, result: Any = _OUTPUTS) -> torch.futures.Future:
@@ -27,7 +42,9 @@ def of_work(work: Any, result: Any = _OUTPUTS) -> torch.futures.Future:
     value = work.outputs if result is _OUTPUTS else result
     waiting = _unresolved.get()
     waiting.append((future, work, value))
-    if torch._C._current_graph_task_id() != -1:  # whoever waits in C++ does so when the backward pass ends
+    if _at_once.get():
+        resolve(future)
+    elif torch._C._current_graph_task_id() != -1:  # whoever waits in C++ does so when the backward pass ends
         torch.autograd.Variable._execution_engine.queue_callback(resolve)
     return future
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
 from torch.jit import _state
 
@@ -61,10 +62,12 @@ def _install_devices(run: Session) -> None:
     normalizing.install()
     run.stack.callback(device.uninstall)
     run.on_begin.append(functools.partial(device.begin, data=run.data))
+    run.on_end.append(device.end)
     run.put_off = device.goes_on if run.data else lambda work: True
     run.before_use = device.before_use if run.data else None
     if not run.data:  # ranks would compare shapes that they have sent each other
         run.replace(dist, "_verify_params_across_processes", lambda *_: None)
+    run.replace(fake_tensor, "init_gpu_context", lambda device: None)  # which looks for CUDA's driver
     accelerator = torch._C._get_accelerator
 
     def get_accelerator(*args: Any) -> torch.device:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import dis
 import importlib.machinery
+import operator
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -21,8 +22,12 @@ from torchemu.frontends.torch.session import Session
 PACKAGES = ("megatron", "megatron_core", "transformer_engine", "deepspeed", "accelerate")
 """Packages whose modules' variables are exchanged."""
 
-ATTRIBUTES = {"torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),)}
-"""Attributes of classes that are, by module."""
+ATTRIBUTES = {
+    "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
+    "torch.distributed.fsdp._debug_utils": (("SimpleProfiler", "profiling"), ("SimpleProfiler", "results")),
+    "torch.distributed.tensor._api": (("DTensor._op_dispatcher", "_custom_op_handlers"),),
+}
+"""Attributes of classes that are, and of objects that classes have, by module."""
 
 _MISSING = object()
 _SETTING = ("STORE_GLOBAL", "DELETE_GLOBAL")
@@ -80,7 +85,7 @@ class Variables:
     def note_attributes(self, module: types.ModuleType) -> None:
         """Notes attributes of its classes."""
         for kind, name in ATTRIBUTES.get(module.__name__, ()):
-            self._all.append(Variable(getattr(module, kind), name))
+            self._all.append(Variable(operator.attrgetter(kind)(module), name))
 
     def exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
         """Puts a rank's values in place of another one's."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from torchemu.frontends.torch import device
+from torchemu.frontends.torch import device, futures
 from torchemu.frontends.torch.session import Session
 
 _MAKING = ("_rebuild_buckets", "prepare_for_forward", "prepare_for_backward", "_set_static_graph")
@@ -32,6 +32,7 @@ def install(run: Session) -> None:
     run.replace(kind, "__init__", _beginning(kind.__init__))
     for name in _MAKING:
         run.replace(kind, name, _made_like_parameters(getattr(kind, name)))
+    run.replace(kind, "_delay_all_reduce", _waiting(kind._delay_all_reduce))
     ddp = torch.nn.parallel.DistributedDataParallel
     run.replace(ddp, "_get_ddp_logging_data", _logged(ddp._get_ddp_logging_data))
 
@@ -55,6 +56,17 @@ def _made_like_parameters(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any) -> Any:
         place = _places.get(self)
         with contextlib.nullcontext() if place is None else device.made_on(place):
+            return method(self, *args)
+
+    return call
+
+
+def _waiting(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that waits in C++ for the futures of the works that it issues."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any) -> Any:
+        with futures.resolved_at_once():
             return method(self, *args)
 
     return call

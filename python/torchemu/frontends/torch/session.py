@@ -29,6 +29,7 @@ class Session:
     Attributes:
         on_switch: is called whenever another rank goes on.
         on_begin: is called on each thread of a rank that begins, with the rank's context.
+        on_end: is called on each thread of a rank that ends.
         before_use: is called with tensors that an operation is about to read or write; None for nothing.
         put_off: is called with a work that the host need not wait for; it answers whether the host goes on although
             the work's data is not in place. None: hosts wait for data.
@@ -39,6 +40,7 @@ class Session:
         self.world, self.stack, self.data = world, stack, data
         self.on_switch: list[Switch] = []
         self.on_begin: list[Callable[[runtime.Context], object]] = []
+        self.on_end: list[Callable[[], object]] = []
         self.before_use: Callable[[list[torch.Tensor]], None] | None = None
         self.put_off: Callable[[Any], bool] | None = None
         self.is_on_host: Callable[[torch.Tensor], bool] = lambda tensor: True
@@ -69,6 +71,12 @@ class Session:
             self._last = context
             for switch in self.on_switch:
                 switch(before, context)
+
+    def end(self) -> None:
+        """Takes away what on_begin has put on the running thread, which ends."""
+        self._begun.discard(_thread.get_ident())  # the next thread may have its number
+        for end in self.on_end:
+            end()
 
     def leave(self) -> None:
         """Puts in place what is nobody's."""
@@ -117,7 +125,7 @@ def opened(world: runtime.World, seed: int = 0, data: bool = True) -> Iterator[S
 
     with contextlib.ExitStack() as stack:
         session = Session(world, stack, data)
-        world.fibers = fibers.Threads(session.enter)
+        world.fibers = fibers.Threads(session.enter, session.end)
         worlds.look_past(_between())
         stack.callback(worlds.look_past, ())
         before, _open = _open, session

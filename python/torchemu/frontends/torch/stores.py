@@ -14,6 +14,9 @@ from torchemu import errors
 from torchemu.c10d import stores as emulated
 from torchemu.runtime.rank_local import RankLocal
 
+_OURS = errors.DistError
+"""The base of what our stores raise; while a run goes on errors.DistError is PyTorch's."""
+
 _KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (errors.QueueEmptyError, getattr(dist, "QueueEmptyError", dist.DistStoreError)),
     (errors.DistStoreError, dist.DistStoreError),
@@ -26,7 +29,7 @@ def _told() -> Iterator[None]:
     """Raises PyTorch's exceptions for ours."""
     try:
         yield
-    except errors.DistError as error:
+    except _OURS as error:
         kind = next((theirs for ours, theirs in _KINDS if isinstance(error, ours)), dist.DistError)
         raise kind(str(error)) from None
 

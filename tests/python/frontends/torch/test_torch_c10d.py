@@ -1,5 +1,7 @@
 """Collectives of the installed PyTorch on a simulated cluster, against closed forms."""
 
+from datetime import timedelta
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -143,6 +145,8 @@ def test_groups_stores_and_futures():
     assert store.add("key", 1) in range(1, WORLD + 1)
     store.set(f"rank{rank}", str(rank))
     assert [store.get(f"rank{r}") for r in range(WORLD)] == [b"0", b"1", b"2", b"3"]
+    with pytest.raises(dist.DistStoreError):
+        store.wait(["never"], timedelta(seconds=1))
     dist.destroy_process_group()
     assert not dist.is_initialized()
     assert joined() == rank

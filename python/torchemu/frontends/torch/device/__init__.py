@@ -9,6 +9,9 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+import torch
+from torch.utils import _python_dispatch
+
 from torchemu.frontends.torch.device import attention, casts, cuda, deferral, foreach, networks, storages, tensors
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import Context
@@ -64,6 +67,13 @@ def begin(rank: Context, data: bool = True) -> None:
         return
     casts.ask()
     (RankMode(rank) if data else TimingMode(rank)).__enter__()
+
+
+def end() -> None:
+    """Takes the modes from the calling thread, which ends: were they there until the system ended it, PyTorch would ask
+    for Python's lock then, and end the process where Python is gone already."""
+    while torch._C._len_torch_dispatch_stack():
+        _python_dispatch._pop_mode()
 
 
 goes_on, before_use = deferral.goes_on, deferral.before_use
