@@ -57,7 +57,7 @@ def test_one_rank_raises() -> None:
     assert 'raise KeyError("the cause")' in text and "in rank\n" in text
     assert text.endswith("KeyError: 'the cause'\n")
     assert text.count("-- Process") == 1
-    assert "torchemu/" not in text and "Unwound" not in text
+    assert "python/torchemu/" not in text and "Unwound" not in text
 
 
 def test_several_ranks_raise() -> None:
