@@ -8,7 +8,7 @@ run of it, for the sake of ``torchemu.pytest_plugin``, and most of those runs ha
 from __future__ import annotations
 
 import importlib
-import importlib.machinery
+import pkgutil
 import sys
 from typing import Any
 
@@ -22,6 +22,9 @@ _ELSEWHERE = {
 }
 """Modules that programs import from torchemu and that lie deeper. What lies nowhere else is of the front end."""
 
+_HERE = frozenset(module.name for module in pkgutil.iter_modules(sys.modules[__name__].__path__))
+"""The modules that lie in this folder."""
+
 
 def _meant(name: str) -> str | None:
     """The module that a name below torchemu stands for; None where it is that of a file here."""
@@ -29,7 +32,7 @@ def _meant(name: str) -> str | None:
     if package != __name__ or not rest:
         return None
     first, dot, deeper = rest.partition(".")
-    if _is_here(first):
+    if first in _HERE:
         return None
     return _ELSEWHERE.get(first, f"{_NAMES}.{first}") + dot + deeper
 
@@ -41,21 +44,21 @@ def _mark(*args: Any, **options: Any) -> Any:
 mark_by(_mark)
 
 
-def _is_here(name: str) -> bool:
-    folder = sys.modules[__name__].__path__
-    return name == "_core" or importlib.machinery.PathFinder.find_spec(f"{__name__}.{name}", folder) is not None
-
-
 sys.meta_path.insert(0, AliasFinder(_meant))
 
 
 def __getattr__(name: str) -> Any:
-    """A module here that is not loaded yet, or a name of the front end."""
+    """A module here that is not loaded yet, or a name of the front end: kept from its first use on where it is kept
+    there, since some change, such as spec."""
     if name.startswith("_") and name not in ("__version__", "__all__") and not name.startswith("_foreach_"):
         raise AttributeError(f"torchemu has no {name!r}")
-    if _is_here(name) or name in _ELSEWHERE:
+    if name in _HERE or name in _ELSEWHERE:
         return importlib.import_module(f"{__name__}.{name}")
-    return getattr(importlib.import_module(_NAMES), name)
+    front_end = importlib.import_module(_NAMES)
+    value = getattr(front_end, name)
+    if name in vars(front_end):
+        globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
