@@ -80,7 +80,7 @@ def arguments(name: str) -> list[tuple[str, str]]:
 
 
 def _fills(parameters: list[tuple[str, str]]) -> bool:
-    """Whether the function fills a list in."""
+    """Says whether the function fills a list in."""
     return [own for _, own in parameters[-2:]] == ["to", "room"]
 
 

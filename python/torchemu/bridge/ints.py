@@ -47,7 +47,8 @@ def kept(values: tuple[int, ...]) -> Ints:
 
 
 class Pieces(Ints):
-    """What a rank gives to a collective or receives from it, where that is not all of one tensor.
+    """Tensors, or parts of tensors, that a rank gives to a collective or receives from it, where that is not all of one
+    tensor.
 
     Args:
         handles: of tensors.

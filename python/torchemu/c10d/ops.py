@@ -12,7 +12,7 @@ from torchemu.bridge.binding import go
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What the ranks of a group compute together.
+    """A row of the table of collectives.
 
     Attributes:
         name: in torch.distributed and in ccl.yaml.

@@ -45,7 +45,7 @@ class _Finder(AliasFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Where a module is, if it is a stand-in or torchemu's."""
+        """Returns the spec of a stand-in, or of a module of torchemu."""
         if fullname.startswith("torchemu."):
             return self._named(_own(fullname, path, target))
         return super().find_spec(fullname, path, target)
@@ -66,7 +66,7 @@ def _own(name: str, path: Sequence[str] | None, target: ModuleType | None) -> im
 
 
 def are_installed() -> bool:
-    """Whether programs get the stand-ins now."""
+    """Says whether programs get the stand-ins now."""
     return any(isinstance(finder, _Finder) for finder in sys.meta_path)
 
 

@@ -268,7 +268,8 @@ class Launch(Launched):
 
 
 def ranks_of(context: runtime.Context, group: Any = None) -> tuple[int, ...]:
-    """Those that a launch of a rank is among: the group's; or the default group's, or else all that were spawned.
+    """Returns the ranks that a launch of a rank is among: the group's; or the default group's, or else all that were
+    spawned.
 
     Raises:
         TypeError, ValueError: it is no process group, or the rank is no member.

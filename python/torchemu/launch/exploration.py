@@ -21,7 +21,7 @@ _BETWEEN = ";"
 
 
 class Choices:
-    """How one run chooses, and what it has chosen.
+    """The choices of one run: how it makes them, and those it has made.
 
     Args:
         schedule: as the core's NewPolicy has it.
@@ -53,11 +53,11 @@ def _pair(text: str) -> tuple[int, int]:
 
 
 class Runs(Protocol):
-    """What runs a program again and again."""
+    """A program that is run again and again."""
 
     @property
     def depth(self) -> int:
-        """How many ordering constraints pct looks for; 0 for as many as usual."""
+        """The number of ordering constraints that pct looks for; 0 for as many as usual."""
 
     def failures(self, choices: Choices, silent: bool = False) -> list[Failure]:
         """Runs it once; returns the ranks that failed, the cause first."""

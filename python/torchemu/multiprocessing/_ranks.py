@@ -48,7 +48,7 @@ class Ranks:
         return self.tasks is not None and self.tasks.ended
 
     def context_of(self, pid: int) -> runtime.Context | None:
-        """That of the rank whose process has this number; None where there is no such one."""
+        """Returns the context of the rank whose process has this number; None where there is no such one."""
         rank = next((rank for rank, process in enumerate(self.processes) if process.number == pid), None)
         return None if rank is None else self.begun().contexts[rank]
 
@@ -149,7 +149,7 @@ def tasks_of(
 
 
 def birth_of(parent: runtime.Context, method: str) -> Any:
-    """What a process that the rank starts now begins with; None where it has none itself.
+    """Returns what a process that the rank starts now begins with; None where it has none itself.
 
     Args:
         method: the way of starting processes.

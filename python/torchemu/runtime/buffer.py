@@ -27,7 +27,7 @@ ACCELERATORS = ("ahbm", "cuda")
 
 
 class Device(Protocol):
-    """Where a buffer is, as programs name it.
+    """The place of a buffer, as programs name it.
 
     Attributes:
         type: "cpu", or one of ACCELERATORS.
@@ -55,12 +55,12 @@ class Place:
 
     @property
     def is_host(self) -> bool:
-        """Whether it is the memory of the host."""
+        """Says whether it is the memory of the host."""
         return self.type == HOST
 
     @property
     def is_sip(self) -> bool:
-        """Whether it is a SIP."""
+        """Says whether it is a SIP."""
         return self.type in ACCELERATORS
 
     def __str__(self) -> str:

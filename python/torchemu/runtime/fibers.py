@@ -78,7 +78,7 @@ class Threads:
         return ThreadFiber(self, body, parent)
 
     def current(self) -> Fiber:
-        """That of the running thread."""
+        """Returns the fiber of the running thread."""
         ident = _thread.get_ident()
         found = self.running.get(ident)
         if found is None:

@@ -34,7 +34,7 @@ _PIPES = {_SCALAR: 0, 1: 2, 2: 3, 3: 2, 4: 1, 5: 4, 10: 4}
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a running function is part of.
+    """The task and the library that a running function is part of.
 
     Attributes:
         lines: of its library.

@@ -39,7 +39,7 @@ _FIRST_ADDRESS = 1 << 44
 
 
 class Library:
-    """What the compiler has made of a source.
+    """A shared library that the compiler has made of a source.
 
     Args:
         file: the shared library.
@@ -56,7 +56,7 @@ class Library:
         self.lines = Lines(file)
 
     def symbol(self, name: str) -> int | None:
-        """Where a function is; None where there is none of the name."""
+        """Returns the address of a function; None where there is none of the name."""
         try:
             return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value
         except AttributeError:
@@ -154,7 +154,8 @@ def _in_process(address: int, core: Core) -> int:
 
 
 def _scalar(value: int, core: Core) -> np.ndarray | int:
-    """What a kernel gets for a scalar: for the machine's addresses those in the process, and a CommContext of such."""
+    """Returns the value that a kernel gets for a scalar: for the machine's addresses those in the process, and a
+    CommContext of such."""
     if value < _FIRST_ADDRESS:
         return value
     try:

@@ -53,7 +53,7 @@ _LINKED = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-lm")
 
 
 def available() -> bool:
-    """Whether there is a g++."""
+    """Says whether there is a g++."""
     return shutil.which("g++") is not None
 
 
@@ -107,7 +107,8 @@ def _version() -> str:
 
 
 def _folder() -> Path:
-    """Where libraries are kept: in the user's cache, or where that cannot be written a folder of this process."""
+    """Returns the folder of the kept libraries: in the user's cache, or where that cannot be written a folder of this
+    process."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return _writable(base)
 

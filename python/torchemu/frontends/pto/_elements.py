@@ -25,7 +25,7 @@ _NAMES = (
 
 
 class RoundMode(enum.IntEnum):
-    """How TCVT rounds what its destination cannot represent."""
+    """The ways in which TCVT rounds what its destination cannot represent."""
 
     CAST_NONE = 0
     CAST_RINT = 1

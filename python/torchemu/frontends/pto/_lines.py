@@ -18,7 +18,7 @@ _ROW = re.compile(r"^(\S+)\s+(\d+)\s+(0x[0-9a-f]+|0)\b")
 
 
 class Lines:
-    """Those of a library, from what the compiler has noted in it.
+    """The source lines of a library, from what the compiler has noted in it.
 
     Args:
         file: the library.

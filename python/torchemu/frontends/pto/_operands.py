@@ -87,7 +87,7 @@ class TileOperand:
         return np.ndarray((self.rows, self.columns), self.dtype.numpy, scratch.data, self.start, strides)
 
     def runs(self) -> list[tuple[int, int]]:
-        """Where its valid bytes are, in bytes from its beginning: runs of (first, number)."""
+        """Returns the valid bytes, in bytes from the beginning: runs of (first, number)."""
         return _runs(self.rows, self.columns, self.pitch, self.dtype.itemsize)
 
 
@@ -138,7 +138,7 @@ class TensorOperand:
         return int(np.prod(self.shape[:3])) * self.shape[4] if self._stacks_columns else self.shape[4]
 
     def pieces_in(self, tile: TileOperand) -> list[Piece]:
-        """Where its elements are in a tile.
+        """Returns the positions of the elements in a tile.
 
         Raises:
             ValueError: the tile's valid elements are of another number or type.
@@ -151,7 +151,7 @@ class TensorOperand:
         return _pieces_in(self.shape, self.strides, self._stacks_columns, tile.pitch, self.dtype.itemsize)
 
     def pieces_with(self, other: TensorOperand) -> list[Piece]:
-        """Where its elements are, and those of another tensor of the same shape.
+        """Returns the positions of the elements, and of those of another tensor of the same shape.
 
         Raises:
             ValueError: it has another shape or type.
@@ -169,7 +169,7 @@ class TensorOperand:
 
 
 def _places(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
-    """Where the elements of a tensor are, in elements from the first."""
+    """Returns the positions of a tensor's elements, in elements from the first."""
     places = np.zeros((1,) * 5, np.int64)
     for axis, (size, step) in enumerate(zip(shape, strides, strict=True)):
         form = [1] * 5

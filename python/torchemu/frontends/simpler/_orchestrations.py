@@ -42,7 +42,7 @@ class Orchestrated:
 
 
 def kernel_of(chip: ChipCallable) -> Kernel:
-    """What runs when a chip is told to do it.
+    """Returns the kernel that runs when a chip is told to do it.
 
     Raises:
         ValueError: one of its kernels was not compiled; there are several, and there is no orchestration that says what

@@ -76,7 +76,7 @@ _wait = torch._C.Future.wait
 
 
 def done(self: Any) -> bool:
-    """Whether it has a result, or an error."""
+    """Says whether the future has a result, or an error."""
     if not _is_done(self) and runtime.running() is not None:
         _resolve_settled()
     return bool(_is_done(self))

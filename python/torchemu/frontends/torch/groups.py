@@ -102,7 +102,7 @@ class AhbmGroup(dist.ProcessGroup):
         return work
 
     def _blocks(self, whole: torch.Tensor, sizes: Sequence[int]) -> list[torch.Tensor]:
-        """What belongs to each rank of a tensor for all."""
+        """Splits a tensor for all ranks into the part of each."""
         return list(whole.split(list(sizes)) if sizes else whole.chunk(self._size))
 
     # Collectives
@@ -408,7 +408,7 @@ class AhbmGroup(dist.ProcessGroup):
         return cls(*about)
 
     def comm_split_count(self) -> int:
-        """How often groups have been split off."""
+        """Counts the groups that have been split off."""
         return self._splits
 
     def perform_nocolor_split(self, device: Any) -> None:

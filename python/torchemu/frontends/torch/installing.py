@@ -100,7 +100,7 @@ def _install_numbers(run: Session) -> None:
 
 
 def _install_errors(run: Session) -> None:
-    """What the core raises is PyTorch's."""
+    """Makes the exceptions that the core raises PyTorch's."""
     for name in ("DistError", "DistBackendError", "DistNetworkError", "DistStoreError"):
         run.replace(errors, name, getattr(dist, name))
 

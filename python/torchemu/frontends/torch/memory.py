@@ -22,7 +22,7 @@ _AS_BYTES = go.DTypeNumber("uint8")
 
 
 def regions(tensors: Sequence[torch.Tensor]) -> Ints:
-    """What the core is told of tensors. Their memory is to be kept until it needs it no more.
+    """Packs what the core is told of tensors. Their memory is to be kept until it needs it no more.
 
     Raises:
         RuntimeError: a tensor is not strided, or its elements have a type that nothing can be done with.
@@ -42,7 +42,7 @@ def regions(tensors: Sequence[torch.Tensor]) -> Ints:
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """Where the first element is; 0 where tensors have no memory."""
+    """Returns the address of the first element; 0 where tensors have no memory."""
     return 0 if tensor.is_meta or type(tensor).__name__ == "FakeTensor" else tensor.data_ptr()
 
 

@@ -49,11 +49,11 @@ class Variable:
         self._first = _copied(self.value())
 
     def value(self) -> Any:
-        """What it holds now."""
+        """Returns the present value."""
         return vars(self.owner).get(self.name, _MISSING)
 
     def first(self) -> Any:
-        """What a rank begins with."""
+        """Returns the value that a rank begins with."""
         return _copied(self._first)
 
     def set(self, value: Any) -> None:
@@ -69,7 +69,7 @@ def _copied(value: Any) -> Any:
 
 
 class Variables:
-    """Those of one run. They are exchanged when ranks change."""
+    """The variables of one run. They are exchanged when ranks change."""
 
     def __init__(self) -> None:
         self._all: list[Variable] = []
@@ -98,7 +98,7 @@ class Variables:
 
 
 def _classes(module: types.ModuleType) -> list[type]:
-    """Those that a module defines."""
+    """Returns the classes that a module defines."""
     found = [value for value in vars(module).values() if isinstance(value, type)]
     return [kind for kind in found if kind.__module__ == module.__name__]
 
@@ -151,7 +151,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Where a module is; None where it is not for this."""
+        """Returns the spec of a module; None where it is of no such package."""
         if name.partition(".")[0] not in PACKAGES and name not in ATTRIBUTES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)

@@ -37,7 +37,7 @@ def note(backend: str, operation: str, tensors: Sequence[torch.Tensor], work: An
 
 
 def _name(operation: str) -> str:
-    """What PyTorch's backends call an operation."""
+    """Returns the name that PyTorch's backends give an operation."""
     op = OPS.get(operation)
     return operation if op is None or op.silent else op.kind.name
 
@@ -74,7 +74,7 @@ class RankProfile(profiler_legacy.profile):
         self.function_events.extend(_event(number, *noted) for number, noted in enumerate(self.noted))
 
     def events(self) -> Any:
-        """What has been recorded."""
+        """Returns the recorded events."""
         self._check_finish()
         return self.function_events
 

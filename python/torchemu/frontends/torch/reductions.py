@@ -30,7 +30,7 @@ def reduced(op: Any) -> tuple[str, float | None]:
 
 
 def _factor(op: Any) -> float:
-    """That of a premul_sum: PyTorch shows it only where it is pickled."""
+    """Returns the factor of a premul_sum: PyTorch shows it only where it is pickled."""
     state = op.__getstate__() if hasattr(op, "__getstate__") else None
     factor = state[1] if isinstance(state, tuple) and len(state) > 1 else None
     if factor is None:

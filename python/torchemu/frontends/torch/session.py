@@ -107,7 +107,7 @@ def current() -> Session:
 
 
 def is_open() -> bool:
-    """Whether a run goes on."""
+    """Says whether a run goes on."""
     return _open is not None
 
 

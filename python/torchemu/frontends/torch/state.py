@@ -31,7 +31,7 @@ class RankWorld:
 
 
 class _Own:
-    """What one rank has of PyTorch's state while others run; at first, what it begins with."""
+    """One rank's part of PyTorch's state while others run; at first, what it begins with."""
 
     def __init__(self, seed: int) -> None:
         self.world = vars(RankWorld())
@@ -57,7 +57,7 @@ class State:
         run.on_switch.append(self.exchange)
 
     def of(self, context: runtime.Context | None) -> _Own:
-        """What a rank has; outside of ranks, what is nobody's."""
+        """Returns a rank's part; outside of ranks, nobody's."""
         if context is None:
             return self._outside
         own = self._own.get(context)

@@ -51,7 +51,7 @@ class AhbmStore(dist.Store):
 
     @property
     def timeout(self) -> timedelta:
-        """How long waits last."""
+        """The longest time that a wait lasts."""
         return self._client.timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -83,7 +83,7 @@ class AhbmStore(dist.Store):
     compareSet = compare_set  # noqa: N815
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all keys are there."""
+        """Says whether all keys are there."""
         with _told():
             return self._client.check(list(keys))
 
@@ -136,7 +136,7 @@ class AhbmStore(dist.Store):
             return self._client.queue_pop(key, block)
 
     def queue_len(self, key: str) -> int:
-        """How many are in a queue."""
+        """Counts the values in a queue."""
         with _told():
             return self._client.queue_len(key)
 
@@ -150,7 +150,7 @@ class AhbmStore(dist.Store):
     listKeys = list_keys  # noqa: N815
 
     def has_extended_api(self) -> bool:
-        """Whether append, multi_get and multi_set work."""
+        """Says whether append, multi_get and multi_set work."""
         return self._client.has_extended_api()
 
     hasExtendedApi = has_extended_api  # noqa: N815
@@ -171,7 +171,7 @@ class AhbmStore(dist.Store):
 
 
 def _data(value: Any) -> str | bytes:
-    """What a program, or C++, gives as a value."""
+    """Returns the bytes of a value that a program, or C++, gives."""
     return value if isinstance(value, str | bytes) else bytes(value)
 
 
@@ -236,7 +236,7 @@ class TCPStore(AhbmStore):
 
     @property
     def libuvBackend(self) -> bool:  # noqa: N802 (PyTorch's name)
-        """What the program has asked for."""
+        """Says whether the program has asked for libuv."""
         return bool(getattr(self._client, "libuvBackend", True))
 
 
@@ -245,6 +245,6 @@ _DEFAULTS = (300.0, 600.0, 1800.0)
 
 
 def _is_agents(host: str, port: int) -> bool:
-    """Whether it is the store that torchrun's agent keeps for its workers."""
+    """Says whether it is the store that torchrun's agent keeps for its workers."""
     address = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and (host, str(port)) == address

@@ -47,7 +47,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Where one of them is; None for others."""
+        """Returns the spec of one of them; None for others."""
         if name not in _STARTING:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)

@@ -100,14 +100,14 @@ class AhbmWork(Work):
         go.StreamWait(runtime.current().stream, self.handle)
 
     def is_completed(self) -> bool:
-        """Whether the operation has ended by now. To ask in vain takes simulated time, in which others run."""
+        """Says whether the operation has ended by now. To ask in vain takes simulated time, in which others run."""
         if self._waited:
             self.exception()
         self._looks = self._looks or Looks()
         return self._looks.at(self.handle)
 
     def is_success(self) -> bool:
-        """Whether the operation has ended, and not with an error."""
+        """Says whether the operation has ended, and not with an error."""
         return self.exception() is None and bool(go.IsDone(self.handle))
 
     def exception(self) -> Exception | None:
@@ -120,7 +120,7 @@ class AhbmWork(Work):
         return None
 
     def result(self) -> Any:
-        """What the operation writes."""
+        """Returns the tensors that the operation writes."""
         return self.outputs
 
     def source_rank(self) -> int:
@@ -144,7 +144,7 @@ class AhbmWork(Work):
         return futures.of_work(self, 0)
 
     def _get_duration(self) -> float:
-        """How long this rank's device was in the operation, in milliseconds."""
+        """Returns the milliseconds that this rank's device was in the operation."""
         self.exception()
         return float(go.Duration(self.handle)) / 1e9
 
@@ -152,7 +152,7 @@ class AhbmWork(Work):
         return int(go.SequenceNumber(self.handle))
 
     def is_settled(self) -> bool:
-        """Whether the data is in place."""
+        """Says whether the data is in place."""
         event = go.WorkSettled(self.handle)
         if event:
             go.Release(event)
@@ -201,7 +201,7 @@ class Several(Work):
 
     @property
     def on_host(self) -> bool:
-        """Whether wait() blocks the host."""
+        """Says whether wait() blocks the host."""
         return any(work.on_host for work in self.works)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -216,7 +216,7 @@ class Several(Work):
             work.settle()
 
     def is_settled(self) -> bool:
-        """Whether the data of all is in place."""
+        """Says whether the data of all is in place."""
         return all(work.is_settled() for work in self.works)
 
     def synchronize(self) -> None:
@@ -229,11 +229,11 @@ class Several(Work):
             work.block_current_stream()
 
     def is_completed(self) -> bool:
-        """Whether all have ended."""
+        """Says whether all have ended."""
         return all(work.is_completed() for work in self.works)
 
     def is_success(self) -> bool:
-        """Whether all have ended without an error."""
+        """Says whether all have ended without an error."""
         return all(work.is_success() for work in self.works)
 
     def exception(self) -> Exception | None:
@@ -241,7 +241,7 @@ class Several(Work):
         return next((error for work in self.works if (error := work.exception()) is not None), None)
 
     def result(self) -> Any:
-        """What they write."""
+        """Returns the tensors that they write."""
         return self.outputs
 
     def get_future(self) -> torch.futures.Future:

@@ -45,7 +45,7 @@ def touch(name: str, reads: Iterable[Any], writes: Iterable[Any], waits: bool = 
 
 
 def _known(tensors: Iterable[Any], context: runtime.Context) -> list[Tensor]:
-    """Those in memory that the core is to look after."""
+    """Returns the tensors in memory that the core is to look after."""
     return [
         t
         for t in tensors

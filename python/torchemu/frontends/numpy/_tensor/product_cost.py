@@ -28,7 +28,8 @@ def _work(result: Tensor, products: Products) -> int:
 
 
 def _products(outputs: Outputs, inputs: Inputs) -> Products:
-    """Those of matmul: a stack of matrices, or of vectors, times one of matrices, or one matrix, or a vector."""
+    """Returns the products of matmul: a stack of matrices, or of vectors, times one of matrices, or one matrix, or a
+    vector."""
     a, b = inputs[:2]
     k = a._shape[-1] if a._shape else 1
     n = b._shape[-1] if len(b._shape) > 1 else 1
@@ -39,13 +40,13 @@ def _products(outputs: Outputs, inputs: Inputs) -> Products:
 
 
 def _summed(inputs: Inputs) -> Products:
-    """Those of addbmm: each product of the stack is added to the same matrix."""
+    """Returns the products of addbmm: each product of the stack is added to the same matrix."""
     stack, m, k = inputs[1]._shape
     return stack, m, inputs[2]._shape[-1], k
 
 
 def _of_weight(inputs: Inputs) -> Products:
-    """Those of input @ weightᵀ."""
+    """Returns the products of input @ weightᵀ."""
     x, weight = inputs[:2]
     return 1, math.prod(x._shape[:-1]), math.prod(weight._shape[:-1]), x._shape[-1]
 

@@ -21,7 +21,8 @@ __all__ = [
 
 
 def key(operand: Any) -> Any:
-    """What of an operand decides: the dtype of a tensor (marked if it has no dimensions), the type of a number.
+    """Returns what promotion looks at of an operand: the dtype of a tensor (marked if it has no dimensions), the type
+    of a number.
 
     Raises:
         TypeError: neither a tensor nor a number.

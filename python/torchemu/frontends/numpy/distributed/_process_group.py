@@ -88,7 +88,7 @@ class GroupMember(metaclass=_HasWorld):
 
 
 def get_backend_impl(group: str | ProcessGroup | None = None, device: Any = None) -> Any:
-    """What does the operations of a group on a device: the group itself on the fabric.
+    """Returns the backend that does the operations on a device: the group itself on the fabric.
 
     Args:
         group: or its name; None is the default group.

@@ -67,7 +67,7 @@ def _added(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | Non
 
 
 def _chosen(*args: Any) -> int:
-    """How the CPU does it with tensors such as these."""
+    """Returns the way in which the CPU does it with tensors such as these."""
     key = tuple([(a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args])
     found = _choices.get((key, torch.is_grad_enabled()))
     if found is None:

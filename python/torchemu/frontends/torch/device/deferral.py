@@ -26,7 +26,7 @@ _strided = torch.empty_strided
 
 
 class Deferred:
-    """What one rank has put off.
+    """The operations that one rank has put off.
 
     Attributes:
         works: collectives whose data is not in place, and whose results the rank's stream waits for.

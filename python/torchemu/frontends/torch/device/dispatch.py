@@ -26,7 +26,7 @@ _CPU_KEY = torch._C.DispatchKey.CPU
 
 
 class RankMode(TorchDispatchMode):
-    """What sees the operations of a rank's thread.
+    """A dispatch mode that sees the operations of a rank's thread.
 
     Args:
         rank: whose they are; None is whoever runs.
@@ -256,7 +256,7 @@ class RankMode(TorchDispatchMode):
 
 
 def _leaves(args: Sequence[Any], kwargs: dict[str, Any], target: Any) -> bool:
-    """Whether a copy is to the host or from it, or from one device to another."""
+    """Says whether a copy is to the host or from it, or from one device to another."""
     device = kwargs.get("device")
     if target is not None:
         return places.of(target) is not places.of(args[1])

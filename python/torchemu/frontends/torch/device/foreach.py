@@ -32,7 +32,7 @@ def put(replaced: Replacements) -> None:
 
 
 def _device(tensors: list[Any], raw: torch.device) -> torch.device:
-    """Where the first of a row's tensors is."""
+    """Returns the device of the first of a row's tensors."""
     for t in tensors:
         if t is not None:
             where = places.of(t)

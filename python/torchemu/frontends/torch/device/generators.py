@@ -191,7 +191,7 @@ def passed(args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 
 
 def _drawn(args: Sequence[Any], like: torch.Tensor | None) -> int:
-    """How many numbers a call draws."""
+    """Counts the numbers that a call draws."""
     if like is not None:
         return like.numel()
     sizes = next((a for a in args if isinstance(a, (list, tuple))), ())

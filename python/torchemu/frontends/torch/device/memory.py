@@ -20,7 +20,7 @@ _PIECES = ("allocation", "segment", "active")
 
 
 def _use(device: int | None) -> memory_use.Use | None:
-    """That of the rank's device; None for another one, on which it has nothing."""
+    """Returns the memory use of the rank's device; None for another one, on which it has nothing."""
     if device is not None and device != places.here().number:
         return None
     use = memory_use.current()

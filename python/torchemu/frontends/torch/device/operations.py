@@ -36,7 +36,8 @@ BELOW = {"c10d", "symm_mem", "profiler", "aten", "prims", "inductor", "torchbind
 
 
 def _has_kernel(func: Any) -> bool:
-    """Whether an operation has a kernel of the CPU. PyTorch dies of a direct call of one that is for any device."""
+    """Says whether an operation has a kernel of the CPU. PyTorch dies of a direct call of one that is for any
+    device."""
     found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CPU")
     return found
 
@@ -54,7 +55,7 @@ _NAMESPACES = ("aten", "prims", "torchvision", "quantized", "mkldnn", "xnnpack")
 
 
 class Operation:
-    """What is known of one overload of an operation.
+    """One overload of an operation, and what is known of it.
 
     Attributes:
         func: the overload.

@@ -8,7 +8,7 @@ _MISSING = object()
 
 
 class Replacements:
-    """What has been put in place of PyTorch's own."""
+    """Attributes that have been put in place of PyTorch's own."""
 
     def __init__(self) -> None:
         self._before: list[tuple[Any, str, Any]] = []

@@ -40,7 +40,7 @@ def without_elements(tensor: torch.Tensor, at: Place | None = None) -> torch.Ten
 
 
 def _key(value: Any) -> Any:
-    """What of an argument decides on the result's shape."""
+    """Returns what an argument contributes to the result's shape."""
     if isinstance(value, torch.Tensor):
         return value.shape, value.stride(), value.dtype
     if value.__class__ is list or value.__class__ is tuple:
@@ -51,7 +51,7 @@ def _key(value: Any) -> Any:
 
 
 class TimingMode(RankMode):
-    """What sees the operations of a rank's thread, and computes nothing on devices."""
+    """A dispatch mode that sees the operations of a rank's thread, and computes nothing on devices."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         op = KNOWN.get(func) or learned(func)
@@ -182,7 +182,7 @@ class _List(list[Any]):
 
 
 def _layout(out: Any) -> Any:
-    """What is to be made in place of a result; False where it is no tensors without elements."""
+    """Returns the layout of a tensor in place of a result; False where it is no tensors without elements."""
     if isinstance(out, torch.Tensor):
         return (out.shape, out.stride(), out.dtype) if _is_meta(out) else False
     if isinstance(out, (tuple, list)) and all(o is None or (isinstance(o, torch.Tensor) and _is_meta(o)) for o in out):
