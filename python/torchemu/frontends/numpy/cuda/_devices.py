@@ -2,53 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from torchemu import runtime
 from torchemu.frontends.numpy import ahbm
-from torchemu.runtime import memory_use
-
-_CAPABILITY = (9, 0)
-"""What programs ask for: from 8.0 on a device has bfloat16, from 8.9 on eight-bit floats. These have both."""
+from torchemu.runtime.device_properties import CAPABILITY, DeviceProperties, of_running_rank
 
 
-@dataclass(frozen=True)
-class _DeviceProperties:
-    """A device.
-
-    Attributes:
-        name: with the topology's.
-        major, minor: the capability.
-        total_memory: bytes of all of its cubes' memories.
-        multi_processor_count: its PEs.
-        shared_memory_per_block: bytes of a PE's scratch memory.
-        warp_size: 1: PEs have no threads that run in step.
-    """
-
-    name: str
-    total_memory: int
-    multi_processor_count: int
-    shared_memory_per_block: int
-    major: int = _CAPABILITY[0]
-    minor: int = _CAPABILITY[1]
-    warp_size: int = 1
-    is_integrated: bool = False
-    is_multi_gpu_board: bool = False
+class _DeviceProperties(DeviceProperties):
+    """A device, under PyTorch's name of the class."""
 
 
 def get_device_properties(device: Any = None) -> _DeviceProperties:
-    """What a device is; all of a topology are alike. Raises as set_device."""
+    """Returns what a device is; all of a topology are alike. Raises as set_device."""
     ahbm.index_of(device)
-    spec = runtime.current().world.spec
-    mesh, layout = spec["sip"]["cube_mesh"], spec["cube"]["pe_layout"]
-    return _DeviceProperties(
-        name=f"AHBM SIP ({spec['name']})",
-        total_memory=memory_use.current().capacity,
-        multi_processor_count=mesh["w"] * mesh["h"] * layout["pe_per_corner"] * len(layout["corners"]),
-        shared_memory_per_block=int(spec["pe"]["scratch_kib"] * 1024),
-    )
+    return _DeviceProperties(**of_running_rank())
 
 
 def get_device_name(device: Any = None) -> str:
@@ -59,7 +27,7 @@ def get_device_name(device: Any = None) -> str:
 def get_device_capability(device: Any = None) -> tuple[int, int]:
     """(9, 0): bfloat16 and eight-bit floats are there."""
     ahbm.index_of(device)
-    return _CAPABILITY
+    return CAPABILITY
 
 
 def get_arch_list() -> list[str]:

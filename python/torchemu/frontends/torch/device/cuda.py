@@ -9,35 +9,15 @@ from typing import Any, NoReturn
 import torch
 
 from torchemu.frontends.torch.device import generators, memory, places, streams
-from torchemu.frontends.torch.device.ground import context, memory_use
+from torchemu.frontends.torch.device.ground import context
 from torchemu.frontends.torch.device.patches import Replacements
-
-_CAPABILITY = (9, 0)
-"""What programs ask for: from 8.0 on a device has bfloat16, from 8.9 on eight-bit floats. These have both."""
+from torchemu.runtime.device_properties import CAPABILITY, DeviceProperties, of_running_rank
 
 
 @dataclass(frozen=True)
-class Properties:
-    """A device.
+class Properties(DeviceProperties):
+    """A device, with what else newer programs ask for."""
 
-    Attributes:
-        name: with the topology's.
-        major, minor: the capability.
-        total_memory: bytes of all of its cubes' memories.
-        multi_processor_count: its PEs.
-        shared_memory_per_block: bytes of a PE's scratch memory.
-        warp_size: 1: PEs have no threads that run in step.
-    """
-
-    name: str
-    total_memory: int
-    multi_processor_count: int
-    shared_memory_per_block: int
-    major: int = _CAPABILITY[0]
-    minor: int = _CAPABILITY[1]
-    warp_size: int = 1
-    is_integrated: bool = False
-    is_multi_gpu_board: bool = False
     max_threads_per_multi_processor: int = 1
     regs_per_multiprocessor: int = 0
     L2_cache_size: int = 0
@@ -47,15 +27,7 @@ class Properties:
 def properties(device: Any = None) -> Properties:
     """Returns what a device is; all of a topology are alike."""
     places.meant(device)
-    spec = context().world.spec
-    mesh, layout = spec["sip"]["cube_mesh"], spec["cube"]["pe_layout"]
-    scratch = int(spec["pe"]["scratch_kib"] * 1024)
-    return Properties(
-        name=f"AHBM SIP ({spec['name']})",
-        total_memory=memory_use.current().capacity,
-        multi_processor_count=mesh["w"] * mesh["h"] * layout["pe_per_corner"] * len(layout["corners"]),
-        shared_memory_per_block=scratch,
-    )
+    return Properties(**of_running_rank())
 
 
 def set_device(device: Any) -> None:
@@ -205,7 +177,7 @@ def put(replaced: Replacements) -> None:
             "_maybe_exchange_device": _exchange,
             "get_device_properties": properties,
             "get_device_name": lambda device=None: properties(device).name,
-            "get_device_capability": lambda device=None: _CAPABILITY,
+            "get_device_capability": lambda device=None: CAPABILITY,
             "get_arch_list": list,
             "is_bf16_supported": yes,
             "is_tf32_supported": no,
