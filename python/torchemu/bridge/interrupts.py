@@ -127,9 +127,10 @@ def ends_the_process() -> Iterator[None]:
 
     def interrupt(number: int, frame: object) -> None:
         error = CtrlC(noticed.set)
-        if not _is_for_another(error):
-            noticed.set()
-            raise error
+        if unbroken.depth:
+            unbroken.came = error
+        else:
+            _delivered(error)
 
     signal.signal(signal.SIGINT, interrupt)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -151,6 +152,38 @@ _takers: list[Callable[[CtrlC], bool]] = []
 def given_to(taker: Callable[[CtrlC], bool]) -> None:
     """Registers who may take an interrupt in order to raise it elsewhere, and then returns true."""
     _takers.append(taker)
+
+
+class _Unbroken:
+    """A few instructions that Ctrl-C must not leave half done: it waits for their end. They may be nested.
+
+    Attributes:
+        depth: how many of them are under way.
+        came: what came meanwhile.
+    """
+
+    depth = 0
+    came: CtrlC | None = None
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+        if self.depth == 0 and self.came is not None:
+            came, self.came = self.came, None
+            _delivered(came)
+
+
+unbroken = _Unbroken()
+"""``with unbroken:`` keeps Ctrl-C out of what is to be done whole or not at all."""
+
+
+def _delivered(interrupt: CtrlC) -> None:
+    """Raises it, or leaves it to another task that it is for."""
+    if not _is_for_another(interrupt):
+        interrupt.notice()
+        raise interrupt
 
 
 def _is_for_another(interrupt: CtrlC) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchemu import runtime
+from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
 from torchemu.runtime import fibers, waiting
 from torchemu.runtime.thread_state import KEPT
@@ -155,11 +156,12 @@ class Threads:
         if thread is before:
             return
         context = self.context
-        if before is None or not before.has_ended:
-            self._own[before] = _Own(context)
-        self._own.pop(thread).restore(context)
-        self.running = thread
-        context.task = context.rank if thread is None else thread.task
+        with interrupts.unbroken:
+            if before is None or not before.has_ended:
+                self._own[before] = _Own(context)
+            self._own.pop(thread).restore(context)
+            self.running = thread
+            context.task = context.rank if thread is None else thread.task
 
 
 def of_rank() -> Threads:

@@ -117,6 +117,54 @@ def test_ctrl_c_is_for_the_main_program(tmp_path: Path, busy: str, printed: str)
     assert re.fullmatch(f"interrupted({place})?\n", err), err
 
 
+INTERRUPTED_EXCHANGE = """
+import os, signal, sys
+from torchemu.launch import cli
+from torchemu.runtime import thread_state
+
+class Interrupted:
+    calls = 0
+
+    def first(self):
+        return None
+
+    save = first
+
+    def restore(self, value):
+        self.calls += 1
+        if self.calls == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(100):  # Python handles the signal here
+                pass
+
+thread_state.KEPT.append(Interrupted())
+sys.exit(cli.main(["run", "--nproc-per-node", "1", sys.argv[1]]))
+"""
+
+
+def test_ctrl_c_waits_for_the_exchange_of_two_threads(tmp_path: Path) -> None:
+    """What a thread has of its own is exchanged whole, or else its end could not find it."""
+    program = written(
+        tmp_path,
+        """
+        import threading, time
+        def work():
+            while True:
+                time.sleep(1e-3)
+        try:
+            threading.Thread(target=work).start()
+            while True:
+                time.sleep(1e-3)
+        finally:
+            print("stop")
+        """,
+    )
+    command = [sys.executable, "-c", INTERRUPTED_EXCHANGE, program]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (run.stdout, run.returncode) == ("stop\n", 130), run.stderr
+    assert run.stderr.startswith("interrupted"), run.stderr
+
+
 def test_a_killed_ranks_threads_are_killed(tmp_path: Path) -> None:
     (tmp_path / "faults.yaml").write_text("faults: [{kill: 1, at: 3e6}]\n")
     text = """
