@@ -51,9 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
     stand_ins = sys.modules.get("torchemu.frontends.stand_ins")
     if stand_ins is None or not stand_ins.are_installed():
         return
-    from torchemu.frontends.base import front_ends
+    from torchemu.frontends.base import enabled
 
-    for front_end in front_ends():
+    for front_end in enabled():
         if front_end.fixtures:
             config.pluginmanager.import_plugin(front_end.fixtures)
 
@@ -71,7 +71,7 @@ def distributed(
     check: bool = True,
     reorder: int | None = None,
     faults: str | Sequence[Mapping[str, Any]] = (),
-    torch: str = "numpy",
+    torch: str | None = None,
 ) -> Callable[..., Any]:
     """A decorator: the test runs once a rank, each time as in a process of its own that torchrun has started.
 
@@ -92,12 +92,13 @@ def distributed(
         check: let the test fail when device programs access memory in no order.
         reorder: the seed by which what device programs do is moved where no rule orders it; None moves nothing.
         faults: what goes wrong, and when: a YAML file, or its entries, such as ``{"kill": 2, "at": 3e6}``.
-        torch: "real" lets ``import torch`` give the installed PyTorch, whose default process group the test makes
-            itself; the test's module is to import it inside of the test, or be loaded with it.
+        torch: what ``import torch`` gives, as for ``torchemu run --torch``; None for its default. With "real", the
+            installed PyTorch, the test makes the default process group itself, and its module imports torch inside of
+            the test, or is loaded with it.
 
     Raises:
         TypeError: the test is a coroutine, a generator or a class.
-        ValueError: world_size is not positive.
+        ValueError: world_size is not positive. When the test runs: there is no such torch.
     """
     if world_size is not None and world_size < 1:
         raise ValueError(f"world_size must be at least 1, not {world_size}")

@@ -6,12 +6,42 @@ import importlib
 import importlib.machinery
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torchemu import runtime
 
 
 def _keeps_its_name(module: str, name: str) -> str:
     return module
+
+
+@dataclass(frozen=True)
+class Torch:
+    """A value of the flag ``--torch``: one of the packages that programs can get as torch.
+
+    Attributes:
+        name: the value.
+        help: a line on it, for those who ask for help with the command.
+        opened: called with the World of a run, whose ranks are not made yet, the seed of their random numbers and
+            whether tensors of devices have elements, gives a context manager: while it is open, programs get this
+            torch, and the World makes ranks (`World.fibers`) in the way that this torch needs. It raises ImportError
+            if this torch cannot run here. None: programs get the front end's packages, and ranks are greenlets.
+        can_omit_data: it can run programs whose tensors of devices have no elements.
+        groups_in_tests: ranks of a test have a default group of c10d before they make one.
+        is_default: it is the one that programs get without the flag. One front end says so; those that are no torch
+            are for programs with this one.
+    """
+
+    name: str
+    help: str
+    opened: Callable[[runtime.World, int, bool], AbstractContextManager[object]] | None = None
+    can_omit_data: bool = False
+    groups_in_tests: bool = True
+    is_default: bool = False
 
 
 @dataclass(frozen=True)
@@ -26,6 +56,7 @@ class FrontEnd:
         isolates: installed packages of which each rank has modules of its own, by default.
         fixtures: the module with what pytest's tests of its programs use; "" for none.
         home: gives the module in which a run's program sees a class or function, by its own module and its name.
+        torch: the value of ``--torch`` for which it is there; None for what is there beside the default one.
     """
 
     packages: Mapping[str, str]
@@ -34,6 +65,7 @@ class FrontEnd:
     isolates: tuple[str, ...] = ()
     fixtures: str = ""
     home: Callable[[str, str], str] = _keeps_its_name
+    torch: Torch | None = None
 
     def module(self, name: str) -> str | None:
         """The module that a program's name stands for, whether or not there is one; None for other packages."""
@@ -63,7 +95,7 @@ def _prefixes(name: str) -> list[str]:
 
 @cache
 def front_ends() -> tuple[FrontEnd, ...]:
-    """The front ends that are enabled by default: FRONT_END of each folder here that has a module front_end."""
+    """The front ends that there are: FRONT_END of each folder here that has a module front_end."""
     folder = importlib.import_module("torchemu.frontends").__path__
     names = sorted(entry.name for entry in pkgutil.iter_modules(folder) if entry.ispkg)
     found = (f"torchemu.frontends.{name}.front_end" for name in names if _declares(name, folder))
@@ -75,6 +107,31 @@ def _declares(name: str, folder: Iterable[str]) -> bool:
     return importlib.machinery.PathFinder.find_spec("front_end", inside) is not None
 
 
-def isolated() -> tuple[str, ...]:
-    """The installed packages of which each rank has modules of its own, by default."""
-    return tuple(sorted({package for front_end in front_ends() for package in front_end.isolates}))
+def torches() -> dict[str, Torch]:
+    """The values of ``--torch`` by their names, the default one first."""
+    found = [front_end.torch for front_end in front_ends() if front_end.torch is not None]
+    return {torch.name: torch for torch in sorted(found, key=lambda torch: not torch.is_default)}
+
+
+def torch_named(name: str | None) -> Torch:
+    """A value of ``--torch``, by its name; None stands for the default one.
+
+    Raises:
+        ValueError: there is no such front end; the text has those that there are.
+    """
+    known = torches()
+    if name is not None and name not in known:
+        raise ValueError(f"there is no front end {name!r} to be torch: use {' or '.join(map(repr, known))}")
+    return next(iter(known.values())) if name is None else known[name]
+
+
+def enabled(torch: str | None = None) -> tuple[FrontEnd, ...]:
+    """The front ends of programs that get a torch, by its name; None stands for the default one."""
+    chosen = torch_named(torch)
+    beside = None if chosen.is_default else chosen
+    return tuple(front_end for front_end in front_ends() if front_end.torch in (chosen, beside))
+
+
+def isolated(torch: str | None = None) -> tuple[str, ...]:
+    """The installed packages of which each rank has modules of its own, by default, with a torch."""
+    return tuple(sorted({package for front_end in enabled(torch) for package in front_end.isolates}))

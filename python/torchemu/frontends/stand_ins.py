@@ -11,24 +11,41 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from types import ModuleType
 
+from torchemu import runtime
 from torchemu.aliases import AliasFinder
-from torchemu.frontends import names
-from torchemu.frontends.base import front_ends
+from torchemu.frontends import base, names
+from torchemu.frontends.base import FrontEnd
 from torchemu.frontends.names import given as names_given
 
-__all__ = ["installed", "module_of", "names_given", "packages"]
+__all__ = ["installed", "names_given", "opened"]
 
 
-def packages() -> tuple[str, ...]:
-    """The top-level packages that front ends stand for."""
-    return tuple(package for front_end in front_ends() for package in front_end.packages)
+def opened(
+    torch: base.Torch, world: runtime.World, seed: int = 0, data: bool = True
+) -> contextlib.AbstractContextManager[object]:
+    """Gives a World's programs a torch for the duration of a with block, before its ranks are made.
+
+    Args:
+        torch: the value of ``--torch``.
+        world: the World.
+        seed: of the ranks' random numbers.
+        data: tensors of devices have elements.
+
+    Raises:
+        ImportError: it cannot run here. ValueError: it cannot do without data.
+    """
+    if not data and not torch.can_omit_data:
+        able = [f"--torch {other.name}" for other in base.torches().values() if other.can_omit_data]
+        raise ValueError(f"--no-data does nothing with --torch {torch.name}, but with {' or '.join(able) or 'none'}")
+    return installed(torch.name) if torch.opened is None else torch.opened(world, seed, data)
 
 
-def module_of(name: str) -> str | None:
+def _module_of(front_ends: Sequence[FrontEnd], name: str) -> str | None:
     """The module that a program's name stands for; None where no front end has it."""
-    for front_end in front_ends():
+    for front_end in front_ends:
         meant = front_end.module(name)
         if meant is not None and importlib.util.find_spec(meant) is not None:
             return meant
@@ -38,8 +55,8 @@ def module_of(name: str) -> str | None:
 class _Finder(AliasFinder):
     """Finds the stand-ins, and gives what is in torchemu's modules the names that programs know."""
 
-    def __init__(self, given: names.Names) -> None:
-        super().__init__(module_of)
+    def __init__(self, front_ends: Sequence[FrontEnd], given: names.Names) -> None:
+        super().__init__(partial(_module_of, front_ends))
         self._given = given
 
     def find_spec(
@@ -71,21 +88,26 @@ def are_installed() -> bool:
 
 
 @contextlib.contextmanager
-def installed() -> Iterator[None]:
-    """Makes the stand-ins importable for the duration of a with block; real packages of those names are hidden."""
-    hidden = _taken_out()
+def installed(torch: str | None = None) -> Iterator[None]:
+    """Makes the stand-ins importable for the duration of a with block; real packages of those names are hidden.
+
+    Args:
+        torch: the name of the torch that programs are to get; None for the default one.
+    """
+    front_ends = base.enabled(torch)
+    hidden = _taken_out(front_ends)
     with names.given() as given:
-        finder = _Finder(given)
+        finder = _Finder(front_ends, given)
         sys.meta_path.insert(0, finder)
         try:
             yield
         finally:
             sys.meta_path.remove(finder)
-            _taken_out()
+            _taken_out(front_ends)
             sys.modules.update(hidden)
 
 
-def _taken_out() -> dict[str, ModuleType]:
-    """Removes the modules of those packages from the loaded ones, and returns them."""
-    stood_for = packages()
+def _taken_out(front_ends: Sequence[FrontEnd]) -> dict[str, ModuleType]:
+    """Removes the modules of the front ends' packages from the loaded ones, and returns them."""
+    stood_for = {package for front_end in front_ends for package in front_end.packages}
     return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in stood_for}

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
@@ -122,7 +121,8 @@ class _Run:
             if fabric.is_preset(self._options.topology):
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)
             with _told():
-                stack.enter_context(self._front_end(world))
+                torch = base.torch_named(options.torch)
+                stack.enter_context(stand_ins.opened(torch, world, options.seed, not options.no_data))
             isolation = stack.enter_context(self._isolation(silent))
             if self._launch.world_size == 1:
                 host_processes.install(stack)
@@ -137,21 +137,11 @@ class _Run:
             raise tasks.interrupt
         return failed
 
-    def _front_end(self, world: runtime.World) -> contextlib.AbstractContextManager[Any]:
-        """What gives programs their framework while they run."""
-        if self._options.torch == "numpy":
-            if self._options.no_data:
-                raise ValueError("--no-data is for the installed PyTorch: --torch real")
-            return stand_ins.installed()
-        from torchemu.frontends.torch import opened
-
-        return opened(world, self._options.seed, not self._options.no_data)
-
     def _isolation(self, silent: bool) -> Isolation:
         some = self._options.local_ranks_filter
         return Isolation(
             seed=self._options.seed,
-            isolate=(*(base.isolated() if self._options.torch == "numpy" else ()), *(self._options.isolate or ())),
+            isolate=(*base.isolated(self._options.torch), *(self._options.isolate or ())),
             prefix=self._options.prefix,
             shown=lambda rank: not silent and (some is None or rank % self._launch.nproc in some),
             virtual_clock=self._options.virtual_clock,

@@ -10,6 +10,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.frontends import base
 from torchemu.profile.recording import LEVELS
 
 _ALL = ("auto", "cpu", "gpu")  # what torchrun takes for --nproc-per-node besides a number
@@ -82,18 +83,20 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
 
 def _add_front_end(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("front end")
+    torches = base.torches()
     _flag(
         group,
         "--torch",
-        choices=("numpy", "real"),
-        default="numpy",
-        help="what programs import as torch: torchemu's own, on NumPy, or the PyTorch that is installed",
+        choices=tuple(torches),
+        default=base.torch_named(None).name,
+        help="what programs import as torch: " + "; ".join(f"{torch.name}, {torch.help}" for torch in torches.values()),
     )
+    able = " or ".join(f"--torch {torch.name}" for torch in torches.values() if torch.can_omit_data)
     _flag(
         group,
         "--no-data",
         action="store_true",
-        help="take the time of operations on devices without computing them; with --torch real",
+        help=f"take the time of operations on devices without computing them; with {able}",
     )
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torchemu.frontends.base import isolated
 from torchemu.launch import clock, exits, random_state, signals, surroundings
 from torchemu.launch.importing import Finder
 from torchemu.launch.interpreter import Interpreter
@@ -43,8 +41,7 @@ class Isolation:
 
     Args:
         seed: of the ranks' random numbers.
-        isolate: names of installed packages of which each rank has its own modules, as of the program's files; None
-            for those that front ends name.
+        isolate: names of installed packages of which each rank has its own modules, as of the program's files.
         prefix: whether each line that a rank prints names the rank.
         shown: which ranks' output is to be seen.
         virtual_clock: whether the module time tells simulated time.
@@ -58,14 +55,14 @@ class Isolation:
     def __init__(
         self,
         seed: int = 0,
-        isolate: Collection[str] | None = None,
+        isolate: Collection[str] = (),
         prefix: bool = False,
         shown: Callable[[int], bool] = lambda _: True,
         virtual_clock: bool = False,
         main_again: Callable[[], None] = lambda: None,
     ) -> None:
         self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
-        self._rules = Rules(isolated() if isolate is None else isolate)
+        self._rules = Rules(isolate)
         self._parts = [random_state, exits, signals, surroundings, *([clock] if virtual_clock else [])]
         self.go_to = os.chdir
 
@@ -77,7 +74,6 @@ class Isolation:
         return Sources()
 
     def __enter__(self) -> Isolation:
-        importlib.import_module("torchemu.frontends.numpy.namespace")  # on nobody's sys.path but our own
         modules = Table(self._rules, self._rules.own(started=False))
         self._outside = self.in_place = Process(self, str(self._seed), Interpreter(), modules)
         with contextlib.ExitStack() as stack:

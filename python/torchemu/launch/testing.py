@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchemu import runtime
-from torchemu.frontends import stand_ins
-from torchemu.frontends.numpy import distributed as dist
+from torchemu.c10d import lifecycle
+from torchemu.frontends import base, stand_ins
 from torchemu.launch import failures
 from torchemu.launch.isolation import Isolation
 from torchemu.launch.transfer import Parcel
@@ -38,7 +38,7 @@ class Setting:
     check: bool
     reorder: int | None
     faults: str | Sequence[Mapping[str, Any]]
-    torch: str = "numpy"
+    torch: str | None = None
 
 
 def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -46,18 +46,20 @@ def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], k
 
     Raises:
         What the first rank to fail raised, with a note that says which one it was. OSError or ValueError: the topology,
-        the ccl.yaml or the faults are wrong, or do not fit.
+        the ccl.yaml or the faults are wrong, or do not fit. ImportError: the torch that is named cannot run here.
     """
     __tracebackhide__ = True
+    torch = base.torch_named(setting.torch)
     with contextlib.ExitStack() as stack:
         try:
             launch, world = _opened(stack, setting)
         except (OSError, ValueError) as error:
             raise error.with_traceback(None) from None  # the mistake is in a file, and not in frames of ours
-        stack.enter_context(_front_end(setting, world))
-        isolation = stack.enter_context(Isolation(setting.seed, setting.isolate, virtual_clock=setting.virtual_clock))
+        stack.enter_context(stand_ins.opened(torch, world, setting.seed))
+        isolate = base.isolated(torch.name) if setting.isolate is None else setting.isolate
+        isolation = stack.enter_context(Isolation(setting.seed, isolate, virtual_clock=setting.virtual_clock))
         processes = [isolation.process(rank, launch.variables(rank)) for rank in range(launch.world_size)]
-        call = _Call(function, args, kwargs, isolation.own_names(), setting.torch == "numpy")
+        call = _Call(function, args, kwargs, isolation.own_names(), torch.groups_in_tests)
         tasks = Tasks(world.main, call, (), len(processes), processes)
         launch.place(tasks.contexts)
         tasks.run()
@@ -65,14 +67,6 @@ def run(function: Callable[..., Any], setting: Setting, args: tuple[Any, ...], k
         raise tasks.interrupt
     if tasks.failures:
         raise _cause(failures.ordered(tasks.failures))
-
-
-def _front_end(setting: Setting, world: runtime.World) -> contextlib.AbstractContextManager[Any]:
-    if setting.torch == "numpy":
-        return stand_ins.installed()
-    from torchemu.frontends.torch import opened
-
-    return opened(world, setting.seed)
 
 
 def _opened(stack: contextlib.ExitStack, setting: Setting) -> tuple[Launch, runtime.World]:
@@ -122,7 +116,7 @@ class _Call:
 def _hand_down_group() -> None:
     """Gives the rank a default group as if its parent had made it: it may also make its own."""
     context = runtime.current()
-    dist.init_process_group()
+    lifecycle.init_process_group()
     context.inherited, context.group = context.group, None
 
 

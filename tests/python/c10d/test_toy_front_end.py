@@ -254,6 +254,34 @@ else:
 """
 
 
+_TORCH = """
+import contextlib
+from torchemu.frontends import stand_ins
+from torchemu.frontends.base import FrontEnd, Torch
+
+
+@contextlib.contextmanager
+def opened(world, seed, data):
+    with stand_ins.installed("toy"):
+        print("opened with the seed", seed)
+        yield
+
+
+FRONT_END = FrontEnd(
+    packages={"torch": "torchemu.frontends.toy"},
+    torch=Torch("toy", "arrays that have no name in common with a Tensor", opened),
+)
+"""
+
+
+_NEIGHBOUR = """
+try:
+    import megatron.core
+except ImportError as error:
+    print(error)
+"""
+
+
 def package_with(folder: Path, name: str, files: dict[str, str]) -> Path:
     """A package like ours, with one more front end."""
     ours, made = ROOT / "python" / "torchemu", folder / "torchemu"
@@ -276,13 +304,43 @@ def test_a_front_end_is_a_folder(tmp_path: Path, spawns: bool) -> None:
     script = tmp_path / "program.py"
     script.write_text(_PROGRAM.format(toys="torchemu.frontends.toy" if spawns else "toytorch", spawns=spawns))
     command = [] if spawns else ["-m", "torchemu", "run", "--nproc-per-node", "3"]
-    ran = subprocess.run(
-        [sys.executable, *command, str(script)],
+    ran = python_with(path, *command, str(script))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count("[0.0, 6.0, 12.0, 18.0, 24.0]") == 3
+    assert ("ours: []" in ran.stdout) == spawns, ran.stdout
+
+
+def test_a_torch_is_a_folder(tmp_path: Path) -> None:
+    """The launcher has another value of --torch by it, and programs get it as torch and nothing of another torch."""
+    toys = (ROOT / "tests" / "python" / "toy_front_end.py").read_text()
+    path = package_with(tmp_path / "here", "toy", {"__init__.py": toys, "front_end.py": _TORCH})
+    script = tmp_path / "program.py"
+    script.write_text(_PROGRAM.format(toys="torch", spawns=False) + _NEIGHBOUR)
+    run = ["-m", "torchemu", "run", "--nproc-per-node", "3"]
+
+    ran = python_with(path, *run, "--torch", "toy", "--seed", "5", str(script))
+    assert ran.stdout.count("opened with the seed 5") == 1, ran.stderr
+    assert ran.stdout.count("[0.0, 6.0, 12.0, 18.0, 24.0]") == 3, ran.stderr
+    assert ran.stdout.count("No module named 'megatron'") == 3  # which is there beside the default torch
+
+    assert "toy, arrays that have no name in common with a Tensor" in " ".join(
+        python_with(path, *run, "-h").stdout.split()
+    )
+    for arguments, message in (
+        (["--torch", "toys"], "argument --torch: invalid choice: 'toys' (choose from"),
+        (["--torch", "toy", "--no-data"], "--no-data does nothing with --torch toy, but with --torch real"),
+    ):
+        refused = python_with(path, *run, *arguments, str(script))
+        assert refused.returncode != 0
+        assert message in refused.stderr
+
+
+def python_with(path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python with a folder that has the package."""
+    return subprocess.run(
+        [sys.executable, *command],
         env={**os.environ, "PYTHONPATH": str(path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert ran.stdout.count("[0.0, 6.0, 12.0, 18.0, 24.0]") == 3
-    assert ("ours: []" in ran.stdout) == spawns, ran.stdout

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from torchemu.frontends.base import FrontEnd
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchemu.frontends.base import FrontEnd, Torch
+
+if TYPE_CHECKING:
+    from torchemu import runtime
 
 _PACKAGE = "torchemu.frontends.numpy"
 
@@ -111,7 +119,19 @@ def _home(module: str, name: str) -> str:
     return module if private or parts[0] in _ONLY_HERE else f"torch.{inside}"
 
 
+@contextlib.contextmanager
+def _opened(world: runtime.World, seed: int, data: bool) -> Iterator[None]:
+    from torchemu.frontends import stand_ins
+
+    with stand_ins.installed(_TORCH.name):
+        importlib.import_module(f"{_PACKAGE}.namespace")  # while sys.path is nobody's but our own
+        yield
+
+
+_TORCH = Torch("numpy", "torchemu's own, on NumPy", opened=_opened, is_default=True)
+
 FRONT_END = FrontEnd(
+    torch=_TORCH,
     packages={"torch": _PACKAGE},
     modules={name: _placed(place) for name, place in _MODULES.items()},
     home=_home,
