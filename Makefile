@@ -23,6 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 GO_DIRS := $(filter-out build/ python/ benches/,$(wildcard */))
 PY_PATHS := python tests benches
+IN_PARALLEL := --numprocesses auto --maxprocesses 8 --dist worksteal
 
 .PHONY: help
 help: ## list the targets
@@ -118,16 +119,16 @@ test-go: prerequisites
 	@$(STEP) "go test" go test -vet=off ./...
 
 .PHONY: race
-race: prerequisites ## the packages whose goroutines meet, with Go's race detector
-	@$(STEP) "go test -race" go test -race -vet=off ./multiprocessing ./distributed ./pybind/...
+race: prerequisites ## the Go tests with Go's race detector, but for what takes it minutes
+	@$(STEP) "go test -race" go test -race -short -vet=off ./...
 
 .PHONY: test-python
 test-python: setup
-	@$(STEP) "pytest" $(PY) -m pytest
+	@$(STEP) "pytest" $(PY) -m pytest $(IN_PARALLEL)
 
 .PHONY: test-torch
 test-torch: torch ## the tests of the front end for the installed PyTorch
-	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest tests/python/frontends/torch
+	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) tests/python/frontends/torch
 
 .PHONY: torch-conformance
 torch-conformance: torch ## PyTorch's own tests of torch.distributed on 4 ranks, with counts

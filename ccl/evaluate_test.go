@@ -408,6 +408,9 @@ func wideSchedule() *ccl.Schedule {
 }
 
 func TestEvaluateManyBatches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred thousand elements of 64 ranks take minutes under the race detector")
+	}
 	const seed = 9
 	cases := newCaseSource(seed)
 	s := wideSchedule()

@@ -98,6 +98,9 @@ func TestTunerChoosesWithReason(t *testing.T) {
 
 // A world of thousands has algorithms with more steps than fit into memory. The Tuner must not build them.
 func TestTunerLeavesHugeSchedulesAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("4,096 ranks take minutes under the race detector")
+	}
 	topo := ringOfSIPs(t, 4096)
 	got, err := ccl.NewTuner(topo).Select(collective.AllReduce, layoutOf(topo), firstPEs(topo), 1<<10, 4)
 	if err != nil {

@@ -124,6 +124,10 @@ type tally struct {
 // Which pairs are races says a graph of the program's moments, which knows nothing of clocks.
 func TestRandomProgramsAgainstTheirGraphs(t *testing.T) {
 	var sum tally
+	programs := *fuzzed
+	if testing.Short() {
+		programs = min(programs, 50)
+	}
 	seeds := make(chan uint64)
 	var done sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -138,7 +142,7 @@ func TestRandomProgramsAgainstTheirGraphs(t *testing.T) {
 	last := uint64(0)
 	for seed := last; ; seed++ {
 		sum.Lock()
-		enough := sum.right >= *fuzzed && sum.wrong >= *fuzzed
+		enough := sum.right >= programs && sum.wrong >= programs
 		sum.Unlock()
 		if enough || t.Failed() {
 			break

@@ -96,8 +96,12 @@ func TestRoutesAreShortestBetweenAllPEs(t *testing.T) {
 		top := parse(t, s.yaml())
 		pes := pesOf(top)
 		g := graphOf(top)
-		for _, from := range pes {
-			checkRoutes(t, top, g, from, pes)
+		step := 1
+		if testing.Short() {
+			step = max(1, len(pes)/4)
+		}
+		for i := 0; i < len(pes); i += step {
+			checkRoutes(t, top, g, pes[i], pes)
 		}
 	}
 }

@@ -130,6 +130,9 @@ func TestKernelsAgreeWithSchedules(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for _, k := range all {
 		for _, ranks := range []int{1, 2, 3, 4, 7} {
+			if testing.Short() && ranks > 3 {
+				continue
+			}
 			for _, c := range []struct {
 				elems int
 				dt    dtype.DType
