@@ -1,7 +1,9 @@
 package pybind
 
 import (
+	"fmt"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/pybind/internal/host"
@@ -22,15 +24,17 @@ func ShowTopology(nameOrFile string, svg bool) (picture string, err error) {
 	return t.Text(), nil
 }
 
-// CollectiveAlgorithms lists the algorithms, a line for each collective: its name, and the algorithms'.
+// CollectiveAlgorithms lists the algorithms for people, a line for each collective: its name, and the algorithms'.
 func CollectiveAlgorithms() string {
 	var text strings.Builder
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for k := range collective.NumKinds {
-		text.WriteString(k.String())
+		var names []string
 		for _, a := range ccl.Algorithms(k) {
-			text.WriteString(" " + a.Name())
+			names = append(names, a.Name())
 		}
-		text.WriteByte('\n')
+		fmt.Fprintf(columns, "%v\t%s\n", k, strings.Join(names, ", "))
 	}
+	columns.Flush()
 	return text.String()
 }

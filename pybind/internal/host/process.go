@@ -1,15 +1,14 @@
 package host
 
 import (
-	"fmt"
 	"unsafe"
 
 	"github.com/torchemu/torchemu/ccl/prim"
 )
 
-// Describe says where memory is, as PrimInProcess does.
-func Describe(b prim.Bytes) string {
-	return fmt.Sprintf("%d %d %d", uint64(b.Addr), start(b.Data), len(b.Data))
+// Whereabouts says where memory is, as PrimInProcess does.
+func Whereabouts(b prim.Bytes) []int64 {
+	return []int64{int64(b.Addr), int64(start(b.Data)), int64(len(b.Data))}
 }
 
 // Inside says of bytes whether a place in the process is one of them.

@@ -58,8 +58,5 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _algorithms(_: argparse.Namespace) -> int:
-    lines = [line.split() for line in go.CollectiveAlgorithms().splitlines()]
-    width = max(len(kind) for kind, *_ in lines)
-    for kind, *names in lines:
-        print(f"{kind:{width}}  {', '.join(names)}")
+    print(go.CollectiveAlgorithms(), end="")
     return 0

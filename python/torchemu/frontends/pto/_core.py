@@ -55,12 +55,12 @@ class Core:
         Raises:
             RuntimeError: there is none.
         """
-        return Region(*map(int, go.PrimInProcess(self.machine, address).split()))
+        return Region(*go.PrimInProcess(self.machine, address))
 
     def holding(self, place: int) -> Region | None:
         """The memory in which a place in the process is; None where it is in none."""
-        text = go.PrimHolding(self.machine, place, self.rank)
-        return Region(*map(int, text.split())) if text else None
+        found = go.PrimHolding(self.machine, place, self.rank)
+        return Region(*found) if found else None
 
     def allocate(self, nbytes: int) -> int:
         """The machine's address of so many zeroed bytes, until free."""
