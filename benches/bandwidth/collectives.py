@@ -10,6 +10,7 @@ import numpy as np
 
 from bandwidth.options import Options
 from bandwidth.values import DTYPES, block, reduced, term
+from torchemu.c10d.ops import KINDS, OPS, Kind
 
 
 @dataclass
@@ -55,30 +56,45 @@ class Call:
 
 
 Sizes = tuple[bool, bool]
-"""Whether a rank's input and output have a block for each rank."""
+"""Says whether a rank's input and output have a block for each rank."""
 
 
 @dataclass(frozen=True)
 class Collective:
-    """How a collective is called and what comes out.
+    """A collective as nccl-tests measure it.
 
     Attributes:
-        blocks: see Sizes.
-        bus: the bus bandwidth, as a multiple of the algorithm bandwidth.
+        name: nccl-tests'.
+        kind: the row of torchemu's table of collectives; None: it is made of messages.
         issue: calls it.
-        expected: a rank's result; None where it has none.
-        reduces, rooted: whether it has a reduce op, and a root.
-        overlaps: whether its input can be a part of its output, or the other way round.
+        expected: gives a rank's result; None where it has none.
+        overlaps: its input can be a part of its output, or the other way round.
     """
 
     name: str
-    blocks: Sizes
-    bus: Callable[[int], float]
+    kind: Kind | None
     issue: Callable[[Call], None]
     expected: Callable[[Call], np.ndarray | None]
-    reduces: bool = False
-    rooted: bool = False
     overlaps: bool = True
+
+    @property
+    def blocks(self) -> Sizes:
+        """What has a block for each rank."""
+        return (False, False) if self.kind is None else self.kind.blocks
+
+    @property
+    def reduces(self) -> bool:
+        """It has a reduce op."""
+        return self.kind is not None and self.kind.reduces
+
+    @property
+    def rooted(self) -> bool:
+        """It has a root."""
+        return self.kind is not None and self.kind.rooted
+
+    def bus(self, ranks: int) -> float:
+        """The bus bandwidth, as a multiple of the algorithm bandwidth."""
+        return 1.0 if self.kind is None else self.kind.bus_bandwidth(ranks)
 
     @property
     def cut(self) -> bool:
@@ -110,14 +126,50 @@ def _op(c: Call) -> Any:
     return getattr(c.torch.distributed.ReduceOp, {"prod": "PRODUCT"}.get(c.options.op, c.options.op.upper()))
 
 
-def _gather(c: Call) -> None:
-    root = c.options.root
-    c.torch.distributed.gather(c.give, c.parts(c.take) if c.rank == root else None, dst=root)
+def _issue(kind: Kind) -> Callable[[Call], None]:
+    """Makes the call of a kind."""
+    whole = [op.name for op in OPS.values() if op.kind is kind and op.whole and op.method and not op.several]
+    function, tensors = (whole[0], _flat) if whole else (kind.name, _listed)
+
+    def issue(c: Call) -> None:
+        options = {"op": _op(c)} if kind.reduces else {}
+        if kind.rooted:
+            options["src" if kind.from_root else "dst"] = c.options.root
+        getattr(c.torch.distributed, function)(*tensors(kind, c), **options)
+
+    return issue
 
 
-def _scatter(c: Call) -> None:
-    root = c.options.root
-    c.torch.distributed.scatter(c.take, c.parts(c.give) if c.rank == root else None, src=root)
+def _flat(_: Kind, c: Call) -> list[Any]:
+    """The output and the input of a function that takes blocks in one tensor."""
+    return [c.take, c.give]
+
+
+def _listed(kind: Kind, c: Call) -> list[Any]:
+    """What a function takes that has blocks in a list, which only a root has, if there is one."""
+    own, whole = (c.give, c.take) if kind.gathers else (c.take, c.give)
+    return [own] if kind.in_place else [own, c.parts(whole) if c.rank == c.options.root else None]
+
+
+def _expected(kind: Kind) -> Callable[[Call], np.ndarray | None]:
+    """Makes what gives a rank's result of a kind."""
+
+    def expected(c: Call) -> np.ndarray | None:
+        if kind.to_root and c.rank != c.options.root:
+            return None
+        if kind.exchanges:
+            return np.concatenate([block(r, c.rank * c.count, c.count, c.kind) for r in range(c.world)])
+        if kind.gathers:
+            return np.concatenate([block(r, 0, c.count, c.kind) for r in range(c.world)])
+        count = c.count * (c.world if kind.scatters else 1)
+        whole = reduced(c.world, count, c.options.op, c.kind) if kind.reduces else _roots(c, count)
+        return whole[c.rank * c.count : (c.rank + 1) * c.count] if kind.scatters else whole
+
+    return expected
+
+
+def _roots(c: Call, count: int) -> np.ndarray:
+    return block(c.options.root, 0, count, c.kind)
 
 
 def _sendrecv(c: Call) -> None:
@@ -127,65 +179,17 @@ def _sendrecv(c: Call) -> None:
         work.wait()
 
 
-def _all_blocks(c: Call) -> np.ndarray:
-    return np.concatenate([block(r, 0, c.count, c.kind) for r in range(c.world)])
+_NAMES = {"all_to_all": "alltoall"}
+"""The names of nccl-tests, where they are not torch.distributed's."""
 
+_MEASURED = [
+    *(
+        Collective(_NAMES.get(kind.name, kind.name), kind, _issue(kind), _expected(kind), overlaps=not kind.exchanges)
+        for kind in KINDS.values()
+    ),
+    Collective(
+        "sendrecv", None, _sendrecv, lambda c: block((c.rank - 1) % c.world, 0, c.count, c.kind), overlaps=False
+    ),
+]
 
-def _own_part(c: Call, whole: np.ndarray) -> np.ndarray:
-    return whole[c.rank * c.count : (c.rank + 1) * c.count]
-
-
-def _reduction(c: Call, blocks: int = 1) -> np.ndarray:
-    return reduced(c.world, blocks * c.count, c.options.op, c.kind)
-
-
-def _at_root(c: Call, values: Callable[[Call], np.ndarray]) -> np.ndarray | None:
-    return values(c) if c.rank == c.options.root else None
-
-
-def _share(n: int) -> float:
-    return (n - 1) / n
-
-
-COLLECTIVES = {
-    c.name: c
-    for c in (
-        Collective(
-            "all_reduce", (False, False), lambda n: 2 * _share(n),
-            lambda c: c.torch.distributed.all_reduce(c.take, op=_op(c)), _reduction, reduces=True,
-        ),
-        Collective(
-            "all_gather", (False, True), _share,
-            lambda c: c.torch.distributed.all_gather_into_tensor(c.take, c.give), _all_blocks,
-        ),
-        Collective(
-            "reduce_scatter", (True, False), _share,
-            lambda c: c.torch.distributed.reduce_scatter_tensor(c.take, c.give, op=_op(c)),
-            lambda c: _own_part(c, _reduction(c, c.world)), reduces=True,
-        ),
-        Collective(
-            "broadcast", (False, False), lambda n: 1.0,
-            lambda c: c.torch.distributed.broadcast(c.take, src=c.options.root),
-            lambda c: block(c.options.root, 0, c.count, c.kind), rooted=True,
-        ),
-        Collective(
-            "reduce", (False, False), lambda n: 1.0,
-            lambda c: c.torch.distributed.reduce(c.take, dst=c.options.root, op=_op(c)),
-            lambda c: _at_root(c, _reduction), reduces=True, rooted=True,
-        ),
-        Collective("gather", (False, True), _share, _gather, lambda c: _at_root(c, _all_blocks), rooted=True),
-        Collective(
-            "scatter", (True, False), _share, _scatter,
-            lambda c: _own_part(c, block(c.options.root, 0, c.world * c.count, c.kind)), rooted=True,
-        ),
-        Collective(
-            "alltoall", (True, True), _share, lambda c: c.torch.distributed.all_to_all_single(c.take, c.give),
-            lambda c: np.concatenate([block(r, c.rank * c.count, c.count, c.kind) for r in range(c.world)]),
-            overlaps=False,
-        ),
-        Collective(
-            "sendrecv", (False, False), lambda n: 1.0, _sendrecv,
-            lambda c: block((c.rank - 1) % c.world, 0, c.count, c.kind), overlaps=False,
-        ),
-    )
-}  # fmt: skip
+COLLECTIVES = {collective.name: collective for collective in _MEASURED}

@@ -22,6 +22,7 @@ class Kind:
         from_root, to_root: only the root gives, or receives.
         reduces: elements are combined.
         rooted: a call names a root.
+        kernel: a device program can do it.
         passes: how often the share of the data that all ranks but one have passes through each rank's link; 0 where all
             of the data passes once.
     """
@@ -35,6 +36,7 @@ class Kind:
     reduces: bool
     rooted: bool
     passes: int
+    kernel: bool
 
     @property
     def in_place(self) -> bool:
@@ -124,6 +126,7 @@ def _kind(row: dict[str, Any]) -> Kind:
         reduces=row["reduces"],
         rooted=row["rooted"],
         passes=row["passes"],
+        kernel=row["kernel"],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
 import traceback
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from torchemu.runtime.buffer import Buffer, Memory, buffer_of
 if TYPE_CHECKING:
     from torchemu.language._program import Program
 
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
+COLLECTIVES = tuple(row["name"] for row in json.loads(go.CollectiveTable())["kinds"] if row["kernel"])
 """What a kernel can say that it is."""
 
 

@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from torchemu.c10d.ops import OPS
 from torchemu.report._load import Bar, Rank, Run
 
 Interval = tuple[float, float]
-
-_BUS = {"all_reduce": 2.0, "broadcast": 0.0, "reduce": 0.0}  # shares of (n - 1) / n; 0 stands for 1
 
 
 @dataclass(frozen=True)
@@ -183,8 +182,8 @@ def _collective(bars: Sequence[Bar]) -> Collective:
 
 
 def _bus(name: str, ranks: int) -> float:
-    factor = _BUS.get(name.removesuffix("_coalesced"), 1.0)
-    return factor * (ranks - 1) / ranks if factor else 1.0
+    op = OPS.get(name) or OPS.get(name.removesuffix("_coalesced"))
+    return (ranks - 1) / ranks if op is None else op.kind.bus_bandwidth(ranks)
 
 
 def operations(found: Iterable[Collective]) -> list[Operation]:

@@ -12,7 +12,7 @@ from torchemu.report._columns import columns
 from torchemu.report._fabric import Fabric, scale
 from torchemu.report._load import Run
 from torchemu.report._svg import element, escaped, heat
-from torchemu.report._timeline import Timeline, colour_of
+from torchemu.report._timeline import Timeline, colour_of, style_sheet
 
 _WIDE = 700  # a drawing that is wider has nothing beside it
 _NAMES = {"compute": "kernels", "copy": "copies from and to the host", "message": "messages", "other": "others"}
@@ -41,7 +41,7 @@ def page(
     about = json.dumps([_said(c) for c in collectives]).replace("<", "\\u003c")
     return _DOCUMENT.format(
         title=escaped(f"{run.name}: torchemu report"),
-        style=_resource("page.css"),
+        style=_resource("page.css") + style_sheet(),
         body="\n".join(s for s in sections if s),
         about=about,
         script=_resource("page.js"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 
 from torchemu.c10d.ops import KINDS
 from torchemu.report import _units as units
@@ -20,7 +21,22 @@ _MOST_LANES = 3  # of communication
 _ROUNDING = 1e-5  # what floating point makes of times that meet, in microseconds
 
 COLOURS = {name: name.replace("_", "-") for name in ("compute", "copy", "message", "barrier", *KINDS)}
-"""The classes of bars, which the style sheet gives colours to, by what begins the operation's name."""
+"""The classes of bars, by what begins the operation's name. Those of collectives are style_sheet()'s."""
+
+_PALETTE = ("#e4572e", "#8e5bd0", "#1b998b", "#d81e82", "#a8471c", "#5a6acf", "#3c8f4f", "#c28b00")
+"""Colours of the kinds of collectives, in the order of their table; others go round the circle of hues."""
+
+_GOLDEN_ANGLE = 137.5
+
+
+def style_sheet() -> str:
+    """The colours of bars, as CSS."""
+    hues = (f"hsl({_GOLDEN_ANGLE * i % 360:g} 55% 45%)" for i in count())
+    variables = "".join(
+        f"  --{COLOURS[kind]}: {hue};\n" for kind, hue in zip(KINDS, chain(_PALETTE, hues), strict=False)
+    )
+    classes = (f".{name} {{ fill: var(--{name}); stroke: var(--{name}); }}\n" for name in (*COLOURS.values(), "other"))
+    return f":root {{\n{variables}}}\n{''.join(classes)}"
 
 
 def colour(bar: Bar) -> str:
