@@ -15,6 +15,10 @@ from torchemu.c10d.blocks import side_of
 from torchemu.c10d.group import Group
 from torchemu.c10d.ops import TABLE
 from torchemu.c10d.work import Work
+from torchemu.runtime.buffer import elements
+
+_COLLECTIVE = -2
+"""The peer of what is no message."""
 
 
 def issue(
@@ -37,17 +41,27 @@ def issue(
     if group.hooks is not None:
         return _issue_hooked(group, call, tensors, async_op, outputs, on_host)
     context = runtime.current()
+    if context.world.watches:
+        _look(context, group, call, tensors)
     out = side_of(tensors[0])
     given = out if tensors[1] is tensors[0] else side_of(tensors[1])
     held = on_host or group.holds_hosts
-    handle = calls.issue(group.handle, context.stream, context.world.site(), async_op or held, call, out, given)
-    if not held:
-        return Work(handle, outputs, on_host) if async_op else None
-    work = Work(handle, outputs, held)
+    site = context.world.site()
+    handle = calls.issue(group.handle, context.stream, site, async_op or held, call, out, given)
     if async_op:
-        return work
-    work.wait()
+        return Work(handle, outputs, held).noted(call.name, site, group, tensors, _COLLECTIVE)
+    if held:
+        Work(handle, outputs, held).wait()
+    if context.outstanding is not None:
+        context.outstanding.end_group(group.shared, sends_only=group.holds_hosts and call.name != "barrier")
     return None
+
+
+def _look(context: runtime.Context, group: Group, call: Call, tensors: tuple[Sequence[Any], Sequence[Any]]) -> None:
+    """Reports a collective that uses tensors of operations that the rank has not waited for. What is issued to the same
+    group comes after them."""
+    if context.outstanding is not None and context.outstanding.issued:
+        context.outstanding.look(call.name, tensors[1], tensors[0], elements, spared=group.shared)
 
 
 def _issue_hooked(
@@ -75,9 +89,10 @@ def _issue_hooked(
 
     told = TABLE.told(call.name, call.kind)  # collectives of objects are those that their bytes go through
     work = group.hooks.around(group, start, told, call.root, tensors, async_op)
-    if not async_op:
-        work.wait()
-    return work if async_op else None
+    if async_op:
+        return work.noted(call.name, site, group, tensors, _COLLECTIVE)
+    work.wait()
+    return None
 
 
 class NotIssued(Work):

@@ -20,7 +20,7 @@ from torchemu.c10d.groups import (
 from torchemu.c10d.hooks import batched
 from torchemu.c10d.issue import NotIssued
 from torchemu.c10d.work import Work
-from torchemu.runtime.buffer import BUFFERS, Buffer, buffer_of
+from torchemu.runtime.buffer import BUFFERS, Buffer, buffer_of, elements
 
 _ANY_SOURCE = -1
 
@@ -97,6 +97,7 @@ def _wait_for(group: Group, message: Work) -> None:
     """Blocks the host until the message has arrived, or as long as the work of a program's own backend does."""
     if group.delegate is None:
         runtime.current().wait(message._event.number)
+        message._is_over()
     else:
         message.wait()
 
@@ -155,21 +156,28 @@ def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any)
         raise RuntimeError(f"Tag must be nonnegative, not {tag}")
     buffer = tensor if type(tensor) in BUFFERS else buffer_of(tensor)
     check_place(group, "tensor", (buffer,))
+    context, name = runtime.current(), "send" if sending else "recv"
+    tensors: tuple[list[Any], list[Any]] = ([], [tensor]) if sending else ([tensor], [])
+    if context.outstanding is not None and context.outstanding.issued:
+        context.outstanding.look(name, tensors[1], tensors[0], elements)
+    site = context.world.site()
     if group.hooks is None:
-        return Work(post(group, sending, peer, tag, buffer), [tensor], group.holds_hosts)
+        work = Work(post(group, sending, peer, tag, buffer), [tensor], group.holds_hosts)
+        return work.noted(name, site, group, tensors, peer)
     if group.hooks.delegate is not None:
         return group.hooks.delegate.message(sending, peer, tag, tensor)
     if group.hooks.estimator is not None:
         group.hooks.estimator.message(group, sending, peer, buffer.nbytes)
         return NotIssued([tensor], peer if peer >= 0 else group.rank())
-    return group.hooks.around(
+    work = group.hooks.around(
         group,
         lambda: Work(post(group, sending, peer, tag, buffer), [tensor], group.holds_hosts),
-        "send" if sending else "recv",
+        name,
         peer,
-        ([], [tensor]) if sending else ([tensor], []),
+        tensors,
         async_op=True,
     )
+    return work.noted(name, site, group, tensors, peer)
 
 
 def _check_exists(group: Group, peer: int, kind: str) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.c10d import futures
+from torchemu.runtime.outstanding import Issued, note, of
 from torchemu.runtime.waiting import Looks, milliseconds, picoseconds, saw
+
+if TYPE_CHECKING:
+    from torchemu.c10d.group import Group
+
+_NO_PEER = -2
 
 FOR_EVER = 1 << 61
 """Picoseconds of simulated time that no program lasts."""
@@ -23,7 +30,7 @@ class Work:
         limit: how long wait() waits; None is for ever.
     """
 
-    __slots__ = ("__weakref__", "_event", "_future", "_looks", "_on_host", "_outputs", "_waited", "limit")
+    __slots__ = ("__weakref__", "_event", "_future", "_issued", "_looks", "_on_host", "_outputs", "_waited", "limit")
 
     def __init__(self, handle: int = 0, outputs: list[Any] | None = None, on_host: bool = False) -> None:
         """Takes over a handle. Programs get works from collectives that they call with async_op=True.
@@ -39,6 +46,33 @@ class Work:
         self._waited = False
         self._future: futures.Future[list[Any]] | None = None  # the last that was asked for
         self.limit: timedelta | None = None
+        self._issued: Issued | None = None  # what is known of it until the program has waited
+
+    def noted(
+        self, name: str, site: int, group: Group, tensors: tuple[Sequence[Any], Sequence[Any]], peer: int
+    ) -> Work:
+        """Notes, for those who look for uses of its tensors before a wait(), what the operation uses. Returns itself.
+
+        Args:
+            name: what reports call it.
+            site: the number of its place in the program.
+            group: the group.
+            tensors: what the rank receives, and what it gives.
+            peer: of a message: the group rank of the other side; -2 of a collective.
+        """
+        context = runtime.current()
+        if context.world.ordered:
+            return self  # who keeps an order knows more
+        key, number = group.shared, self._event
+        other = peer if peer > _NO_PEER else None
+        self._issued = note(context, Issued(name, site, key, tensors[1], tensors[0], number, self._on_host, other))
+        return self
+
+    def _is_over(self) -> None:
+        """Notes that the program knows that the operation has ended."""
+        issued, self._issued = self._issued, None
+        if issued is not None:
+            of(runtime.current()).end(issued)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Makes the current stream wait for the operation, and returns True. The host goes on: what reads a tensor
@@ -57,10 +91,12 @@ class Work:
             runtime.current().wait(self._event.number)
         else:
             go.StreamWait(runtime.current().stream, self._event.number)
+        self._is_over()
         return True
 
     def synchronize(self) -> None:
         """Makes the current stream wait for the operation."""
+        self._is_over()
         go.StreamWait(runtime.current().stream, self._event.number)
 
     def block_current_stream(self) -> None:
@@ -73,13 +109,17 @@ class Work:
         the answer is yes."""
         if self._was_waited_for():
             self.exception()
-        return self._looks.at(self._event.number)
+        done = self._looks.at(self._event.number)
+        if done:
+            self._is_over()
+        return done
 
     def is_success(self) -> bool:
         """Returns whether the operation has ended, and not with an error. After wait() the host waits for it."""
         success = self.exception() is None and go.IsDone(self._event.number)
         if success:
             saw(self._event.number)
+            self._is_over()
         return success
 
     def exception(self) -> Exception | None:
@@ -90,6 +130,7 @@ class Work:
                 runtime.current().wait(self._event.number)
             except Exception as error:
                 return error
+            self._is_over()
         return None
 
     def _was_waited_for(self) -> bool:
@@ -114,6 +155,7 @@ class Work:
         """
         if self._outputs is None:
             raise RuntimeError("Work::getFuture not implemented.")
+        self._is_over()  # who asks for a future waits for that
         self._future = futures.issued(self._outputs, self._event)
         return self._future
 
@@ -125,6 +167,7 @@ class Work:
         """
         if self._outputs is None:
             raise RuntimeError("Work::getFutureResult not implemented.")
+        self._is_over()
         return futures.issued(0, self._event)
 
     def boxed(self) -> Work:

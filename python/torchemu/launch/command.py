@@ -118,6 +118,7 @@ class _Run:
                 if self._options.faults:
                     world.add_faults(self._options.faults)
             world.schedule, world.seed = choices.schedule, choices.seed
+            world.unwaited = flags.unwaited(options)
             if fabric.is_preset(self._options.topology):
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)
             with _told():

@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_fabric(parser)
     _add_schedule(parser)
     add_strictness(parser)
+    _add_hosts(parser)
     _add_output(parser)
     _add_ignored(parser)
     _flag(parser, "--module", "-m", action="store_true", help="SCRIPT is the name of a module, as for python -m")
@@ -154,6 +155,25 @@ def add_strictness(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("device programs")
     _flag(group, "--check", action="store_true", help="find memory accesses that nothing orders: an error with both")
     _flag(group, "--reorder", type=int, metavar="SEED", help="let everything move that no rule orders, by a seed")
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("programs of ranks")
+    _flag(
+        group,
+        "--allow-unwaited",
+        action="store_true",
+        help="say nothing of tensors that are used before the wait() of an operation on them; otherwise that is a "
+        "warning, and with --check and --explore an error",
+    )
+
+
+def unwaited(options: argparse.Namespace) -> str:
+    """Returns what becomes of uses of tensors before the wait() of an operation on them: "off", "error" or "warn"."""
+    if options.allow_unwaited:
+        return "off"
+    strict = options.check or options.explore or options.exhaustive or options.replay is not None
+    return "error" if strict else "warn"
 
 
 def strictness(options: argparse.Namespace) -> runtime.Strictness:

@@ -18,6 +18,7 @@ import numpy as np
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.runtime.outstanding import Elements
 
 HOST = "cpu"
 """The type of device that is the memory of the rank's host."""
@@ -304,6 +305,16 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * max(shape[i + 1], 1)
     return tuple(strides)
+
+
+def elements(tensor: Any) -> Elements | None:
+    """Returns where a tensor's elements are; None for what is no tensor of a registered class."""
+    buffer = buffer_of(tensor)
+    if buffer is None:
+        return None
+    size = buffer.dtype.itemsize
+    steps = tuple([step * size for step in buffer.stride()])
+    return Elements(buffer.memory, buffer.storage_offset() * size, tuple(buffer.shape), steps, size)
 
 
 # -- classes of tensors

@@ -21,6 +21,7 @@ from torchemu.runtime import fibers
 if TYPE_CHECKING:
     from torchemu.errors import DeadlockError
     from torchemu.runtime.buffer import TensorClass
+    from torchemu.runtime.outstanding import Outstanding
     from torchemu.runtime.tasks import Tasks
     from torchemu.runtime.threads import Threads
 
@@ -82,6 +83,9 @@ class World:
         self.seed = 0  # of the schedule
         self.strictness = strictness or Strictness()
         self.ordered = self.strictness.check  # who looks for what nothing orders is to know what ranks do
+        self.unwaited = "error" if self.ordered else "warn"  # or "off": what becomes of uses before a wait()
+        self.watches = self.ordered  # somebody is to be told what operations use
+        self.reported: set[tuple[int, str, int]] = set()  # uses before a wait() that were warned of
         if self.ordered:
             go.KeepOrder(self.handle)
         self.programs: DevicePrograms | None = None  # None before the first
@@ -180,6 +184,15 @@ class World:
             known = self._sites[place] = go.AddSite(self.handle, call_site()), code  # kept: no other gets its id
         return known[0]
 
+    def site_text(self, number: int) -> str:
+        """Returns the place in the program that has a number; see site."""
+        return next((_told(code, at) for (_, at), (n, code) in self._sites.items() if n == number), "")
+
+    def place(self) -> tuple[str, int, str]:
+        """Returns the file, the line and the function of the program that called into torchemu."""
+        frame = _frame_of_program()
+        return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+
     def take_turns(self) -> None:
         """Does what ranks have put off and can be done, and lets device programs go on that can."""
         if self.deferrals is not None:
@@ -217,6 +230,12 @@ def call_site() -> str:
     """The place in the program that called into torchemu."""
     frame = _frame_of_program()
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def _told(code: types.CodeType, at: int) -> str:
+    """Returns an instruction's place as call_site does."""
+    lines = [line for begin, end, line in code.co_lines() if begin <= at < end]
+    return f"{code.co_filename}:{lines[0] if lines else code.co_firstlineno} in {code.co_name}"
 
 
 def _frame_of_program() -> types.FrameType:
@@ -324,6 +343,7 @@ class Context:
         self.process = process
         self.children: list[Children] = []
         self.casts = False  # whether operations convert their operands; see _tensor.autocasting
+        self.outstanding: Outstanding | None = None  # what it has not waited for; None before the first
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu.runtime.rank_local
         self.of_thread: dict[object, Any] = {}  # as own, but the running thread's
         self.task = rank
@@ -391,6 +411,8 @@ class Context:
 
     def synchronize(self) -> None:
         """Blocks the host until all operations have ended that this rank has issued, on whichever stream."""
+        if self.outstanding is not None:
+            self.outstanding.end_devices()
         while event := go.Outstanding(self.world.handle, self.rank):
             self.wait(Handle(event).number)
 

@@ -13,7 +13,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.calls import Call
 from torchemu.c10d.ops import OPS
-from torchemu.frontends.torch import checks, monitored, profiles, session, sparse, works
+from torchemu.frontends.torch import checks, looking, monitored, profiles, session, sparse, works
 from torchemu.frontends.torch.membership import Membership, shared
 from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.reductions import reduced
@@ -66,6 +66,8 @@ class AhbmGroup(dist.ProcessGroup):
         used = [*outs, *ins] if ins else list(outs)
         if run.before_use is not None:
             run.before_use(used)
+        given = outs if ins is None else ins
+        looking.look(call.name, given, outs, spared=self.membership)
         count = _IN_PLACE if ins is None else len(ins)
         site = context.world.site()
         try:
@@ -75,6 +77,7 @@ class AhbmGroup(dist.ProcessGroup):
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, result, used, on_host)
+        work.noted(call.name, site, self.membership, (outs, given))
         profiles.note(self.backend, call.name, outs if ins is None else ins, work)
         return work
 
@@ -82,12 +85,16 @@ class AhbmGroup(dist.ProcessGroup):
         context, run = runtime.current(), session.current()
         if run.before_use is not None:
             run.before_use([tensor])
+        looking.look("send" if sending else "recv", [tensor] if sending else [], [] if sending else [tensor])
         site, told = context.world.site(), regions([tensor])
         try:
             handle = go.PostRegion(self._core, context.stream, site, True, sending, peer, tag, told)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, [tensor], [tensor], False)
+        work.noted(
+            "send" if sending else "recv", site, self.membership, ([], [tensor]) if sending else ([tensor], []), peer
+        )
         name = "send" if sending else "recvAnySource" if peer == _ANY_SOURCE else "recv"
         profiles.note(self.backend, name, [tensor], work)
         return work

@@ -13,6 +13,7 @@ from torch._C._distributed_c10d import Work
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.torch import futures, session
+from torchemu.runtime import outstanding
 from torchemu.runtime.waiting import Looks, milliseconds, picoseconds
 
 _MOST = 1 << 61
@@ -39,6 +40,28 @@ class AhbmWork(Work):
         self.handle, self.outputs, self.memory, self.on_host, self.limit = handle, outputs, memory, on_host, limit
         self._waited = False
         self._looks: Looks | None = None
+        self._issued: outstanding.Issued | None = None  # what is known of it until the program has waited
+
+    def noted(
+        self, name: str, site: int, group: Any, tensors: tuple[Sequence[Any], Sequence[Any]], peer: int | None = None
+    ) -> None:
+        """Notes, for those who look for uses of its tensors before a wait(), what the operation uses.
+
+        Args:
+            name: what reports call it.
+            site: the number of its place in the program.
+            group: the group.
+            tensors: what the rank receives, and what it gives.
+            peer: of a message: the group rank of the other side.
+        """
+        issued = outstanding.Issued(name, site, group, tensors[1], tensors[0], self.handle, self.on_host, peer)
+        self._issued = outstanding.note(runtime.current(), issued)
+
+    def is_over(self) -> None:
+        """Notes that the program knows that the operation has ended."""
+        issued, self._issued = self._issued, None
+        if issued is not None:
+            outstanding.of(runtime.current()).end(issued)
 
     def __del__(self) -> None:
         handle = self.__dict__.get("handle", 0)
@@ -64,6 +87,8 @@ class AhbmWork(Work):
                 self.settle()
             go.StreamWait(context.stream, self.handle)
         self._waited = True
+        if self._issued is not None:
+            self.is_over()
         return True
 
     def _wait_within(self, context: runtime.Context, limit: timedelta) -> None:
@@ -96,6 +121,7 @@ class AhbmWork(Work):
 
     def block_current_stream(self) -> None:
         """Makes the current stream wait for the operation."""
+        self.is_over()
         self.settle()
         go.StreamWait(runtime.current().stream, self.handle)
 
@@ -104,7 +130,10 @@ class AhbmWork(Work):
         if self._waited:
             self.exception()
         self._looks = self._looks or Looks()
-        return self._looks.at(self.handle)
+        done = self._looks.at(self.handle)
+        if done:
+            self.is_over()
+        return done
 
     def is_success(self) -> bool:
         """Says whether the operation has ended, and not with an error."""
@@ -117,6 +146,7 @@ class AhbmWork(Work):
                 runtime.current().wait(self.handle)
             except Exception as error:
                 return error
+            self.is_over()
         return None
 
     def result(self) -> Any:
@@ -137,10 +167,12 @@ class AhbmWork(Work):
 
     def get_future(self) -> torch.futures.Future:
         """A future of what the operation writes."""
+        self.is_over()  # who asks for a future waits for that
         return futures.of_work(self)
 
     def get_future_result(self) -> torch.futures.Future:
         """A future of how the operation ends: 0, which is success."""
+        self.is_over()
         return futures.of_work(self, 0)
 
     def _get_duration(self) -> float:
@@ -210,6 +242,11 @@ class Several(Work):
             work.wait() if timeout is None else work.wait(timeout)
         return True
 
+    def is_over(self) -> None:
+        """Notes that the program knows that all have ended."""
+        for work in self.works:
+            work.is_over()
+
     def settle(self) -> None:
         """Waits until the data of all is in place."""
         for work in self.works:
@@ -246,10 +283,12 @@ class Several(Work):
 
     def get_future(self) -> torch.futures.Future:
         """A future of what they write."""
+        self.is_over()
         return futures.of_work(self)
 
     def get_future_result(self) -> torch.futures.Future:
         """A future of how they end: 0, which is success."""
+        self.is_over()
         return futures.of_work(self, 0)
 
     def _get_duration(self) -> float:

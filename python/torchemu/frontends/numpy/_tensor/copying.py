@@ -89,7 +89,7 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     """The tensor on a device; itself if it is there already. The host waits for what comes to its memory."""
     if t.device == where:
         return t
-    if t.world.ordered:
+    if t.world.watches:
         deeds.touch(TO.name, (t,), (), waits=where.is_host and not non_blocking)
     if where.is_host and not non_blocking:
         t.wait()
@@ -170,7 +170,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 def _copied(input: Tensor, src: Tensor) -> None:
     if not input._storage.has_settled(input, writes=True):
-        if input.world.ordered:
+        if input.world.watches:
             deeds.touch(COPY.name, (src,), (input,))
         go.CopyTensor(runtime.current().rank, input._handle, src._number)
         return

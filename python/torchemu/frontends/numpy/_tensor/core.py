@@ -70,7 +70,7 @@ def waits(method: Callable[..., Any]) -> Callable[..., Any]:
     def read(*args: Any, **kwargs: Any) -> Any:
         for t in (*args, *kwargs.values()):
             if isinstance(t, Tensor):
-                if t._storage.world.ordered:
+                if t._storage.world.watches:
                     _looked(method.__name__, t)
                 t.wait()
         return method(*args, **kwargs)

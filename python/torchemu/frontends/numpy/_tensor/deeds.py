@@ -1,7 +1,8 @@
 """What operations on tensors tell the core where it looks for uses of the same bytes that nothing orders.
 
 That is where a World is checked, and of memory that the core knows of: some operation between ranks or some kernel has
-used it, or the rank has several streams.
+used it, or the rank has several streams. Uses of tensors of operations between ranks that nobody has waited for are
+reported in any World.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.runtime.buffer import elements
 
 
 def touch(name: str, reads: Iterable[Any], writes: Iterable[Any], waits: bool = False) -> None:
@@ -27,6 +29,10 @@ def touch(name: str, reads: Iterable[Any], writes: Iterable[Any], waits: bool = 
     """
     context = runtime.present()
     if context is None:
+        return
+    if context.outstanding is not None and context.outstanding.issued:
+        context.outstanding.look(name, reads, writes, elements)
+    if not context.world.ordered:
         return
     taken, given = _known(reads, context), _known(writes, context)
     if not taken and not given:

@@ -118,7 +118,7 @@ def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> 
 
     Operations among tensors of the host cost nothing.
     """
-    if outputs[0]._storage.world.ordered:
+    if outputs[0]._storage.world.watches:
         deeds.touch(op.name, inputs, outputs)
     if outputs[0].device.is_sip:
         peers = outputs[0]._storage.world.peers

@@ -14,6 +14,7 @@ from torchemu.bridge.handles import Handle
 from torchemu.bridge.ints import kept
 from torchemu.frontends.numpy._attributes import foresee_attributes
 from torchemu.frontends.numpy._shape import row_major
+from torchemu.runtime.buffer import elements
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy._tensor.core import Tensor
@@ -140,6 +141,8 @@ class Storage:
             self.world.check()
         if not self.pending:
             return
+        if self.world.watches:
+            self._is_over(t)
         at_rest = False
         if t._core is not None:
             at_rest = runtime.current().wait(t._core.number)
@@ -150,6 +153,12 @@ class Storage:
             self.launcher, at_rest = None, False
         if at_rest or not self._under_way():  # other ranks may have used it meanwhile
             self.unsettled, self.pending = self.lends, False
+
+    def _is_over(self, t: Tensor) -> None:
+        """Notes that the program has waited for what is under way on a tensor in it."""
+        outstanding = runtime.current().outstanding
+        if outstanding is not None and outstanding.issued:
+            outstanding.end_on(elements(t), elements)
 
     def _under_way(self) -> int:
         root = self._root

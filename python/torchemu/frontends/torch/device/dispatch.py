@@ -12,12 +12,16 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchemu.frontends.torch import looking
 from torchemu.frontends.torch.device import deferral, generators, launches, mixing, places, products
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
 from torchemu.frontends.torch.device.operations import BELOW, KNOWN, PLAIN, RUN, Operation, learned, result_place
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 _NOTHING: dict[str, Any] = {}
+
+_TOUCHING = ("kernel", "read", "move")
+"""Kinds of operations that read and write elements; those of other kinds are made of such, or look at none."""
 
 _FUNCTIONAL = {"_c10d_functional", "_c10d_functional_autograd", "_dtensor"}
 """Namespaces of collectives that return their results, in tensors that C++ makes where no mode sees it."""
@@ -48,6 +52,9 @@ class RankMode(TorchDispatchMode):
         op = KNOWN.get(func) or learned(func)
         if types and not all(map(is_plain, types)):
             return func(*args, **(kwargs or {})) if FakeTensor in types else NotImplemented
+        outstanding = self.rank.outstanding
+        if outstanding is not None and outstanding.issued and op.kind in _TOUCHING and op.works:
+            looking.look_at_call(func, args, kwargs or _NOTHING)
         if self.deferred.works:
             return self.behind(op, args, kwargs or _NOTHING)
         return op.run(self, op, args, kwargs or _NOTHING)

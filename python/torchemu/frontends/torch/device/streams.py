@@ -240,5 +240,7 @@ def synchronize(device: Any = None) -> None:
     places.meant(device)
     rank = context()
     rank.issue()
+    if rank.outstanding is not None:
+        rank.outstanding.end_devices()
     while event := go.Outstanding(rank.world.handle, rank.rank):
         rank.wait(Handle(event).number)

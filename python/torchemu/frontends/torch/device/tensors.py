@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch.utils._device import DeviceContext
 
+from torchemu import runtime
+from torchemu.frontends.torch import looking
 from torchemu.frontends.torch.device import moves, places, reading
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
@@ -59,8 +61,8 @@ def put(replaced: Replacements) -> None:
             "is_pinned": _is_pinned,
             "record_stream": lambda self, stream: None,
             "new_tensor": _new_tensor,
-            "numpy": _numpy,
-            "tolist": _tolist,
+            "numpy": _looking(_numpy),
+            "tolist": _looking(_tolist),
             "_make_wrapper_subclass": staticmethod(_wrapper_subclass),
         },
     )
@@ -190,6 +192,18 @@ def _numpy(self: torch.Tensor, *, force: bool = False) -> Any:
             )
         return _base.numpy(self.detach().cpu().resolve_conj().resolve_neg())
     return _base.numpy(self, force=force)
+
+
+def _looking(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a method that reads elements past the dispatcher report what the rank has not waited for."""
+
+    @functools.wraps(read)
+    def call(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if runtime.running() is not None:
+            looking.look(read.__name__.strip("_"), [self], [])
+        return read(self, *args, **kwargs)
+
+    return call
 
 
 def _tolist(self: torch.Tensor) -> Any:

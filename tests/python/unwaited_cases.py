@@ -1,0 +1,68 @@
+"""Programs that use a tensor of an operation before they have waited for it, and programs that only look as if."""
+
+from __future__ import annotations
+
+START = """
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("{backend}")
+rank, world = dist.get_rank(), dist.get_world_size()
+device = torch.device("cuda", rank) if "{backend}" == "nccl" else torch.device("cpu")
+x, y = torch.ones(8, device=device), torch.ones(4, device=device)
+big = torch.zeros(4 * world, device=device)
+"""
+
+WRONG = {
+    "reads a result": "w = dist.all_reduce(x, async_op=True); z = x * 2; w.wait()",
+    "overwrites a result": "w = dist.all_reduce(x, async_op=True); x.zero_(); w.wait()",
+    "overwrites what is read": "w = dist.all_gather_into_tensor(big, y, async_op=True); y.zero_(); w.wait()",
+    "reads a part": "w = dist.all_reduce(x, async_op=True); z = x[2:3] + 1; w.wait()",
+    "reads a view of a part": "w = dist.all_reduce(x[:4], async_op=True); z = x.view(2, 4)[0] + 1; w.wait()",
+    "looks at it": "w = dist.all_reduce(x, async_op=True); z = x.tolist(); w.wait()",
+    "never waits": "dist.all_reduce(x, async_op=True); z = x.sum()",
+    "waits for another": "w = dist.all_reduce(x, async_op=True); v = dist.broadcast(y, 0, group=dist.new_group(), "
+    "async_op=True); v.wait(); z = x + 1; w.wait()",
+    "overwrites what is sent": "w = dist.isend(y, (rank + 1) % world); y.fill_(3); "
+    "dist.recv(x[:4], (rank - 1) % world); w.wait()",
+    "reads what is received": "w = dist.irecv(y, (rank - 1) % world); dist.send(x[:4], (rank + 1) % world); "
+    "z = y + 1; w.wait()",
+}
+"""By what a program does, its text. It does so in its last line."""
+
+RIGHT = {
+    "waits": "w = dist.all_reduce(x, async_op=True); w.wait(); z = x * 2",
+    "reads what is read": "w = dist.all_gather_into_tensor(big, y, async_op=True); z = y * 2; w.wait(); z += big[0]",
+    "uses another part": "w = dist.all_reduce(x[:4], async_op=True); z = x[4:] * 2; x[4:].zero_(); w.wait()",
+    "uses every other element": "w = dist.all_reduce(x[::2].contiguous(), async_op=True); x[1::2].zero_(); w.wait()",
+    "asks until it has ended": "w = dist.all_reduce(x, async_op=True)\nwhile not w.is_completed(): pass\nz = x * 2",
+    "waits for a future": "w = dist.all_reduce(x, async_op=True); w.get_future().wait(); z = x * 2",
+    "reads in a callback": "f = dist.all_reduce(x, async_op=True).get_future()\n"
+    "f.then(lambda f: f.value()[0] * 2).wait()",
+    "meets at a barrier": "dist.all_reduce(x, async_op=True); dist.barrier(); z = x * 2",
+    "sends the same twice": "ws = [dist.isend(y, (rank + 1) % world, tag=i) for i in range(2)]\n"
+    "for i in range(2): dist.recv(x[:4], (rank - 1) % world, tag=i)\nfor w in ws: w.wait()",
+    "hears from whom it has sent to": "dist.isend(y, 1 - rank) if rank < 2 else None\n"
+    "if rank < 2: dist.recv(x[:4], 1 - rank); y.zero_()",
+    "reduces again": "ws = [dist.all_reduce(x, async_op=True) for _ in range(2)]\nfor w in ws: w.wait()\nz = x * 2",
+    "batches": "to, source = (rank + 1) % world, (rank - 1) % world\n"
+    "ops = [dist.P2POp(dist.isend, y, to), dist.P2POp(dist.irecv, big[:4], source)]\n"
+    "for w in dist.batch_isend_irecv(ops): w.wait()\nz = big + 1; y.zero_()",
+}
+"""The same of programs in which nothing is wrong with either backend."""
+
+RIGHT_ON_DEVICES = {
+    "synchronizes": "dist.all_reduce(x, async_op=True); torch.cuda.synchronize(); z = x * 2",
+    "waits for a later one": "dist.all_reduce(x, async_op=True); dist.all_reduce(y, async_op=True).wait(); z = x * 2",
+}
+"""The same with nccl, whose operations follow each other on a stream."""
+
+
+def program(backend: str, text: str) -> str:
+    """Returns the program."""
+    return START.format(backend=backend) + text + "\n"
+
+
+def right(backend: str) -> dict[str, str]:
+    """Returns what is right with a backend."""
+    return RIGHT | (RIGHT_ON_DEVICES if backend == "nccl" else {})
