@@ -11,6 +11,7 @@ from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
 from torchemu.launch import calibrate, failures, flags, topologies
 from torchemu.launch import command as run
+from torchemu.launch.parsing import Parser
 from torchemu.multiprocessing import ProcessException
 from torchemu.report import _command as report
 from torchemu.report._load import ReportError
@@ -35,8 +36,8 @@ def status(argv: list[str] | None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="torchemu", description="A cluster of accelerators in one process.")
+def _parser() -> Parser:
+    parser = Parser(prog="torchemu", description="A cluster of accelerators in one process.")
     parser.add_argument("--version", action="version", version=go.Version())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_bench(commands.add_parser("bench", help="run a bench: a Python file with run(torch)"))
@@ -45,7 +46,15 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_arguments(commands.add_parser("calibrate", help="fit a topology.yaml to times measured on a machine"))
     topologies.add_arguments(commands.add_parser("topology", help="show a topology, or say what is wrong in its file"))
     topologies.add_algorithms(commands.add_parser("algorithms", help="list the collectives and their algorithms"))
+    _add_help(parser, commands)
     return parser
+
+
+def _add_help(parser: Parser, commands: argparse._SubParsersAction[Parser]) -> None:
+    """Adds the command help, which tells of another one, or of all."""
+    told = commands.add_parser("help", help="show this, or the help of a command")
+    told.add_argument("command", nargs="?", choices=list(commands.choices), metavar="COMMAND", help="the command")
+    told.set_defaults(action=lambda options: commands.choices.get(options.command, parser).print_help())
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,40 @@
+"""Command lines whose errors name what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+_MOST = 2  # suggestions
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of argparse's that has suggestions for misspelt flags, choices and commands. Those of its commands are
+    of the same kind."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parses as argparse does, but flags that are not there are errors here, where those that are are known."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            unknown = [word for word in left if word.startswith("-")]
+            self.error(f"unrecognized arguments: {' '.join(left)}{_meant(unknown, self._option_string_actions)}")
+        return found, left
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse's, whose message goes on."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            meant = _meant([str(value)], map(str, action.choices or ()))
+            raise argparse.ArgumentError(action, f"{error.message}{meant}") from None
+
+
+def _meant(words: Iterable[str], known: Iterable[str]) -> str:
+    """Returns the end of a message: what may have been meant; empty where nothing is near."""
+    known = sorted({name for name in known if "_" not in name})
+    near = [found for word in words for found in difflib.get_close_matches(word.partition("=")[0], known, _MOST)]
+    return f"; did you mean {' or '.join(dict.fromkeys(near))}?" if near else ""
