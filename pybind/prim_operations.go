@@ -228,7 +228,8 @@ func PrimAtomic(program int64, line int, kind string, wordAt int64, wordBytes in
 	})
 }
 
-// PrimOrder is one of fence, quiet and pipe_barrier: prim.Context.Fence, Quiet and PipeBarrier(AllPipes).
+// PrimOrder is one of fence, quiet, quiet_all, pipe_barrier and meet: prim.Context.Fence, Quiet, QuietAll,
+// PipeBarrier(AllPipes) and Meet.
 func PrimOrder(program int64, line int, kind string) (blocked bool, err error) {
 	return host.Operate(program, line, func(p *host.Program) error {
 		switch kind {
@@ -236,10 +237,14 @@ func PrimOrder(program int64, line int, kind string) (blocked bool, err error) {
 			p.Fence()
 		case "quiet":
 			p.Quiet()
+		case "quiet_all":
+			p.QuietAll()
 		case "pipe_barrier":
 			p.PipeBarrier(prim.AllPipes)
+		case "meet":
+			p.Meet()
 		default:
-			return host.Raise("ValueError", "%q orders nothing; there are fence, quiet and pipe_barrier", kind)
+			return host.Raise("ValueError", "%q orders nothing; there are fence, quiet, quiet_all, pipe_barrier and meet", kind)
 		}
 		return nil
 	})

@@ -12,7 +12,7 @@ type Addr uint64
 const (
 	rankShift  = 44               // bits of an offset
 	scratchBit = 1 << 43          // of an offset: in the scratch memory of a PE
-	blockShift = 32               // in a scratch offset: where the block's number is
+	blockShift = 32               // in a scratch offset: where the slot's number is
 	offsetMask = 1<<rankShift - 1 // all of an offset
 )
 

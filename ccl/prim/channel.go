@@ -22,9 +22,10 @@ type message struct {
 	clock   clock  // what it knows: first what its pipe knew, and once landed all that is before its landing
 	lane    moment // of its landing
 
-	src    place  // read when it is posted, if data is not there yet
-	dst    place  // the memory, or the word
-	data   []byte // nil: none
+	src    place   // read when it is posted, if data is not there yet
+	dst    place   // the memory, or the word
+	rest   []place // more memory, for what of the data does not go to dst
+	data   []byte  // nil: none
 	reduce *reduction
 	signal *signalling // nil: none. Comes after the data
 	then   func()      // after it landed; may be nil
@@ -96,8 +97,7 @@ func (s *message) land() {
 	m := s.pe.machine
 	m.check.landing(s)
 	if s.data != nil {
-		m.put(s.dst, s.data, s.origin, s.reduce, s.lane, s.clock)
-		s.data = nil
+		s.deposit()
 	}
 	if s.signal != nil {
 		m.apply(s.signal, s.origin, s.lane, s.clock)
@@ -106,6 +106,24 @@ func (s *message) land() {
 		s.then()
 	}
 	s.pe.landed(m.PEs[s.channel.to], landing{s.posted, s.clock})
+}
+
+// deposit writes the message's data.
+func (s *message) deposit() {
+	m := s.pe.machine
+	if s.rest == nil {
+		m.put(s.dst, s.data, s.origin, s.reduce, s.lane, s.clock)
+		s.data = nil
+		return
+	}
+	left := s.data
+	for _, p := range append([]place{s.dst}, s.rest...) {
+		n := p.hi - p.lo
+		m.put(p, m.buffers.take(left[:n]), s.origin, nil, s.lane, s.clock)
+		left = left[n:]
+	}
+	m.buffers.give(s.data)
+	s.data = nil
 }
 
 // flight is what a PE has sent or asked for, and has not landed.

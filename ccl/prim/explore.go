@@ -142,7 +142,7 @@ func (x *orders) start(e effect) {
 	b := begun{effect: e}
 	if o := e.by; o != nil {
 		o.stages++
-		b.key = mix(mix(mix(mix(1, uint64(o.pe.rank)), uint64(o.pe.block)), uint64(o.number)), uint64(o.stages))
+		b.key = mix(mix(mix(mix(1, uint64(o.pe.rank)), uint64(o.pe.slot)), uint64(o.number)), uint64(o.stages))
 	}
 	for _, v := range e.data {
 		b.key = mix(b.key, uint64(v))

@@ -60,13 +60,15 @@ type rank struct {
 	id    int
 	pes   []*pe
 	queue []*Job
+	room  residency
 }
 
 // pe is a processing element: the pipes, the scratch memory, and what it has under way.
 type pe struct {
 	machine  *Machine
 	rank     int
-	block    int
+	slot     int      // among those of its rank
+	program  *Context // that runs on it; nil when it is free
 	device   topology.DeviceID
 	scratch  *region
 	pipes    [pipes]pipe
@@ -121,17 +123,20 @@ func (m *Machine) World() int { return len(m.ranks) }
 // Now is the simulated time.
 func (m *Machine) Now() sim.Time { return m.Engine.Now() }
 
-// pe returns a PE of a rank, which is made at its first use.
-func (m *Machine) pe(r, block int) *pe {
+// freePE returns the first PE of a rank that runs nothing. What is beyond the PEs of the topology shares those.
+func (m *Machine) freePE(r int) *pe {
 	k := m.ranks[r]
-	for len(k.pes) <= block {
+	for k.room.first < len(k.pes) && k.pes[k.room.first].program != nil {
+		k.room.first++
+	}
+	if k.room.first == len(k.pes) {
 		k.pes = append(k.pes, m.newPE(r, len(k.pes)))
 	}
-	return k.pes[block]
+	return k.pes[k.room.first]
 }
 
-func (m *Machine) newPE(r, block int) *pe {
-	p := &pe{machine: m, rank: r, block: block, device: m.deviceOf(r, block), lock: newInterlock(), flags: map[flagName]*flag{}, heard: map[int]*origin{}, channels: make([]*channel, len(m.ranks))}
+func (m *Machine) newPE(r, slot int) *pe {
+	p := &pe{machine: m, rank: r, slot: slot, device: m.deviceOf(r, slot), lock: newInterlock(), flags: map[flagName]*flag{}, heard: map[int]*origin{}, channels: make([]*channel, len(m.ranks))}
 	p.chains.check = m.check
 	for i := range p.pipes {
 		p.pipes[i].pe, p.pipes[i].id = p, Pipe(i)
@@ -140,19 +145,19 @@ func (m *Machine) newPE(r, block int) *pe {
 	return p
 }
 
-// deviceOf is the PE that runs a block: the PEs of a SIP in their order, from the rank's own on and round again.
-func (m *Machine) deviceOf(r, block int) topology.DeviceID {
+// deviceOf is the PE of a slot: the PEs of a SIP in their order, from the rank's own on and round again.
+func (m *Machine) deviceOf(r, slot int) topology.DeviceID {
 	d, perCube := m.Topology.Device(m.PEs[r]), m.Topology.PEsPerCube()
-	i := (d.Cube*perCube + d.PE + block) % (m.Topology.CubesPerSIP() * perCube)
+	i := (d.Cube*perCube + d.PE + slot) % (m.Topology.CubesPerSIP() * perCube)
 	return m.Topology.PE(d.SIP, i/perCube, i%perCube)
 }
 
-// scratchOf is the scratch memory of a block; nil when no program has run there.
-func (k *rank) scratchOf(block int) *region {
-	if block >= len(k.pes) {
+// scratchOf is the scratch memory of a slot; nil when no program has run there.
+func (k *rank) scratchOf(slot int) *region {
+	if slot >= len(k.pes) {
 		return nil
 	}
-	return k.pes[block].scratchMemory()
+	return k.pes[slot].scratchMemory()
 }
 
 // scratchMemory is the PE's scratch memory, which is made at its first use.
@@ -160,7 +165,7 @@ func (p *pe) scratchMemory() *region {
 	if p.scratch == nil {
 		p.scratch = &region{
 			name: "the scratch memory", rank: p.rank,
-			start: address(p.rank, scratchBit|uint64(p.block)<<blockShift),
+			start: address(p.rank, scratchBit|uint64(p.slot)<<blockShift),
 			limit: int(p.machine.Topology.Compute().Scratch), shadow: newShadow(),
 		}
 	}

@@ -16,9 +16,10 @@ type Kernel func(c *Context) error
 // Context is what one running program uses the hardware with. Its methods panic, which ends the run with an error that
 // names the line, when they are given an address that is not theirs.
 type Context struct {
-	pe   *pe
-	job  *Job
-	line string // instead of the Go line; see SetLine
+	pe    *pe
+	job   *Job
+	block int
+	line  string // instead of the Go line; see SetLine
 
 	resume  func() (struct{}, bool)
 	stop    func()
@@ -36,6 +37,7 @@ type Event struct {
 	clock   clock
 	value   int64
 	waiters []*Context
+	then    func(knows clock) // instead of waiters; may be nil
 }
 
 // Done says whether the operation is complete. It orders nothing: see [Context.WaitEvent].
@@ -68,7 +70,10 @@ func (c *Context) Rank() int { return c.pe.rank }
 func (c *Context) World() int { return len(c.pe.machine.ranks) }
 
 // Block is which of the rank's programs of this task this is, and Blocks how many there are.
-func (c *Context) Block() int { return c.pe.block }
+func (c *Context) Block() int { return c.block }
+
+// Slot is the PE that the program is on, among those of its rank: no other that runs has it.
+func (c *Context) Slot() int { return c.pe.slot }
 
 // Blocks is how many programs the task has on each rank.
 func (c *Context) Blocks() int { return c.job.Blocks }
@@ -147,6 +152,9 @@ func (m *Machine) finish(e *Event) {
 		return
 	}
 	e.done = true
+	if e.then != nil {
+		e.then(e.clock)
+	}
 	for _, c := range e.waiters {
 		if !c.job.ended { // or it was cancelled
 			m.ready = append(m.ready, c)
@@ -156,8 +164,9 @@ func (m *Machine) finish(e *Event) {
 }
 
 // start makes the program of a block.
-func (j *Job) start(p *pe) *Context {
-	c := &Context{pe: p, job: j}
+func (j *Job) start(p *pe, block int) *Context {
+	c := &Context{pe: p, job: j, block: block}
+	p.program = c
 	if j.Kernel != nil {
 		c.resume, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 			c.yield = yield
@@ -270,6 +279,7 @@ func (m *Machine) settle(err error) {
 func (c *Context) End(err error) {
 	m := c.machine()
 	m.live = slices.DeleteFunc(m.live, func(o *Context) bool { return o == c })
+	c.vacate()
 	switch {
 	case err != nil && c.job.Failed != nil:
 		c.job.Failed(c, err)
@@ -279,6 +289,7 @@ func (c *Context) End(err error) {
 		return
 	}
 	c.job.programEnded()
+	m.fill(c.Rank())
 }
 
 // mix adds a value to a hash.

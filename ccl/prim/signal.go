@@ -67,6 +67,9 @@ type waiter struct {
 	value int64
 	event *Event
 	by    *origin
+	seen  []byte // instead of a value: bytes that are to change
+	why   string // they are looked at; "" where seen is nil
+	over  bool   // the answer, of another rank's word, is under way
 }
 
 // wordAt returns the bytes of a word. It fails when it is not aligned.
@@ -148,6 +151,14 @@ func (c *Context) Wait(w Word, cmp Cmp, value int64) {
 	if w.Addr.Rank() != c.Rank() {
 		c.fail("a wait for a word on rank %d: a program can wait only for words of its own rank", w.Addr.Rank())
 	}
+	c.waitFor(p, cmp, value)
+}
+
+// WaitAnywhere is Wait for a word of any rank, which the program looks at again and again: the answer of another rank's
+// memory takes its time.
+func (c *Context) WaitAnywhere(w Word, cmp Cmp, value int64) { c.waitFor(c.wordAt(w), cmp, value) }
+
+func (c *Context) waitFor(p place, cmp Cmp, value int64) {
 	c.glance()
 	o := c.origin("wait", Scalar)
 	x := &waiter{place: p, cmp: cmp, value: value, event: &Event{}, by: o}
@@ -155,7 +166,7 @@ func (c *Context) Wait(w Word, cmp Cmp, value int64) {
 		m.check.waiting(x)
 		x.try()
 	}
-	if !x.event.done {
+	if !x.event.done && !x.over {
 		p.waiters = append(p.waiters, x)
 	}
 	c.await(x.event, blockage{site: o.site, word: x, what: x.String})
@@ -172,9 +183,20 @@ func (c *Context) glance() {
 
 // try completes the wait if its condition holds.
 func (x *waiter) try() {
-	if m := x.by.pe.machine; x.cmp.Holds(x.load(), x.value) {
+	m := x.by.pe.machine
+	switch {
+	case x.event.done:
+	case x.seen != nil:
+		if x.changed() {
+			m.finish(x.event)
+		}
+	case !x.cmp.Holds(x.load(), x.value):
+	case x.rank == x.by.pe.rank:
 		x.event.clock = m.check.satisfied(x)
 		m.finish(x.event)
+	case !x.over:
+		x.over, x.event.clock = true, m.check.satisfied(x)
+		m.carrier.after(m.latency(m.PEs[x.rank], x.by.pe.device), m.effect(x.by, func() { m.finish(x.event) }))
 	}
 }
 
@@ -185,7 +207,7 @@ func (m *Machine) wake(p place) {
 		if x.lo < p.hi && p.lo < x.hi {
 			x.try()
 		}
-		if !x.event.done {
+		if !x.event.done && !x.over {
 			left = append(left, x)
 		}
 	}
@@ -196,11 +218,22 @@ func (m *Machine) wake(p place) {
 	}
 }
 
+// present is what is there, as a number where it is a word.
+func (x *waiter) present() string {
+	if n := x.hi - x.lo; n == 4 || n == 8 {
+		return fmt.Sprint(x.load())
+	}
+	return fmt.Sprintf("%x", x.data())
+}
+
 // String is what is waited for.
 func (x *waiter) String() string {
 	now := "it was freed"
 	if x.bytes != nil {
-		now = fmt.Sprintf("it is %d", x.load())
+		now = "it is " + x.present()
+	}
+	if x.seen != nil {
+		return fmt.Sprintf("the word at %v (%s +%d) to change: %s; %s", x.start+Addr(x.lo), x.name, x.lo, x.why, now)
 	}
 	return fmt.Sprintf("the word at %v (%s +%d) to be %v %d; %s", x.start+Addr(x.lo), x.name, x.lo, x.cmp, x.value, now)
 }

@@ -24,6 +24,11 @@ type Task struct {
 	Interlock bool
 	// Failed is called when a program ends with an error, instead of ending the run; it cancels the job.
 	Failed func(c *Context, err error)
+	// Beside says that the task needs not wait for others of its worker: as kernels do that are on different streams.
+	Beside bool
+	// Threads are those of each program. Where they are given, a PE holds as many programs as [Resident] says, and the
+	// others start when one has ended, in their order.
+	Threads int
 	// Known is what is over for the task; nil for all that its workers did before, in other tasks.
 	Known *order.Point
 }
@@ -37,6 +42,7 @@ type Job struct {
 	began    sim.Time
 	ended    bool
 	programs []*Context
+	asleep   int // programs that have not started
 }
 
 // Ended says whether all programs of the job have ended.
@@ -68,14 +74,19 @@ func (m *Machine) Submit(t Task) (*Job, error) {
 			return nil, fmt.Errorf("task %q: worker %d is not one of 0 to %d, or occurs twice", t.Name, w, len(m.ranks)-1)
 		}
 	}
-	if pes := m.Topology.CubesPerSIP() * m.Topology.PEsPerCube(); t.Blocks < 0 || t.Blocks > pes {
+	if pes := m.pesOfRank(); t.Blocks < 0 || t.Threads == 0 && t.Blocks > pes {
 		return nil, fmt.Errorf("task %q: %d blocks; a SIP has %d PEs", t.Name, t.Blocks, pes)
+	}
+	if t.Threads < 0 || t.Threads > mostThreads {
+		return nil, fmt.Errorf("task %q: %d threads in a program; a PE has %d", t.Name, t.Threads, mostThreads)
 	}
 	j := &Job{Task: t, machine: m}
 	j.Blocks = max(1, j.Blocks)
 	m.jobs = append(m.jobs, j)
 	for _, w := range t.Workers {
-		m.ranks[w].queue = append(m.ranks[w].queue, j)
+		if !t.Beside {
+			m.ranks[w].queue = append(m.ranks[w].queue, j)
+		}
 	}
 	m.dispatch()
 	return j, nil
@@ -101,27 +112,23 @@ func (m *Machine) dispatch() {
 
 func (j *Job) canStart() bool {
 	for _, w := range j.Workers {
-		if j.machine.ranks[w].queue[0] != j {
+		if !j.Beside && j.machine.ranks[w].queue[0] != j {
 			return false
 		}
 	}
 	return !slices.ContainsFunc(j.After, func(o *Job) bool { return !o.ended })
 }
 
-// begin starts the job's programs.
+// begin starts the job's programs, as far as there is room for them.
 func (j *Job) begin() {
 	m := j.machine
 	j.started, j.began = true, m.Now()
+	j.running = len(j.Workers) * j.Blocks
+	j.asleep = j.running
 	for _, w := range j.Workers {
-		for b := range j.Blocks {
-			p := m.pe(w, b)
-			m.check.order(p, j)
-			j.programs = append(j.programs, j.start(p))
-		}
+		m.ranks[w].room.sleeping = append(m.ranks[w].room.sleeping, sleeper{j, 0})
+		m.fill(w)
 	}
-	j.running = len(j.programs)
-	m.live = append(m.live, j.programs...)
-	m.ready = append(m.ready, j.programs...)
 }
 
 // programEnded notes that one of the job's programs has ended.
@@ -144,6 +151,7 @@ func (j *Job) leave() {
 	is := func(o *Job) bool { return o == j }
 	m.jobs = slices.DeleteFunc(m.jobs, is)
 	for _, w := range j.Workers {
+		m.ranks[w].room.forget(j)
 		m.ranks[w].queue = slices.DeleteFunc(m.ranks[w].queue, is)
 	}
 }
@@ -163,8 +171,15 @@ func (j *Job) Cancel() {
 		if c.stop != nil {
 			c.stop()
 		}
+		if c.pe.program != c {
+			continue // it had ended
+		}
+		c.vacate()
 		c.pe.gone = true
-		m.ranks[c.Rank()].pes[c.Block()] = m.newPE(c.Rank(), c.Block()) // its pipes may never run empty
+		m.ranks[c.Rank()].pes[c.pe.slot] = m.newPE(c.Rank(), c.pe.slot) // its pipes may never run empty
+	}
+	for _, w := range j.Workers {
+		m.fill(w)
 	}
 	m.dispatch()
 }

@@ -27,7 +27,7 @@ type Launch struct {
 // LaunchOn puts a kernel, which Python drives, on a stream, and returns the handle of the launch. The windows exist only for
 // it.
 func (m *Machine) LaunchOn(s *torchemu.Stream, t prim.Task, uses []*tensor.Tensor, windows []*prim.Window) (handle int64, err error) {
-	if most := m.Topology.CubesPerSIP() * m.Topology.PEsPerCube(); t.Blocks < 1 || t.Blocks > most {
+	if most := m.Topology.CubesPerSIP() * m.Topology.PEsPerCube(); t.Blocks < 1 || t.Threads == 0 && t.Blocks > most {
 		return 0, Raise("ValueError", "a grid of %d programs: a rank has 1 to %d PEs, one for each program", t.Blocks, most)
 	}
 	l := &Launch{machine: m, stream: s, task: t, windows: windows}
