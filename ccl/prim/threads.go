@@ -1,0 +1,218 @@
+package prim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// What follows is for programs whose driver looks at memory where it is and does arithmetic itself, as those of a GPU's
+// block of threads. What all threads do together is one agent, that of the store pipe, and what one thread does for
+// the others is the scalar pipe: [Context.Meet] is their barrier.
+
+// Run is bytes one after another.
+type Run struct {
+	Addr  Addr
+	Bytes int
+}
+
+// Use is how a program touches memory.
+type Use uint8
+
+// The uses. An atomic one conflicts with no other atomic one, and comes after those before it at the same bytes.
+const (
+	Reads Use = iota
+	Writes
+	Atomic
+)
+
+// Pass lets time pass for the program.
+func (c *Context) Pass(d sim.Time) {
+	e, o := &Event{}, c.origin("pass", Scalar)
+	m := c.machine()
+	m.carrier.after(d, m.effect(o, func() { m.finish(e) }))
+	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("%v of its own work to be over", d) }})
+}
+
+// Touch notes that the program uses memory of its own rank in place, which it does at once: with what it writes those go
+// on who have waited for it. threads says that all its threads do.
+func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
+	o, m := c.origin(what, pipeOf(threads)), c.machine()
+	at, knows := c.acts(o)
+	for _, r := range runs {
+		p := c.reach(r.Addr, r.Bytes)
+		if m.lost(p, o) {
+			continue
+		}
+		m.check.touch(p, o, use, at, knows)
+		if use != Reads {
+			p.signalledBy(c.Rank())
+			m.wake(p)
+		}
+	}
+	c.knows(o, knows)
+}
+
+func pipeOf(threads bool) Pipe {
+	if threads {
+		return Store
+	}
+	return Scalar
+}
+
+// acts begins an operation of the agent that it is of, and says what that knows.
+func (c *Context) acts(o *origin) (moment, clock) {
+	if o.pipe != Store {
+		return o.issue, o.known
+	}
+	k, a := c.machine().check, &c.pe.pipes[Store].agent
+	k.learn(a, o.known)
+	at := k.advance(a)
+	return at, k.release(a)
+}
+
+// knows tells the agent of an operation what it has learned.
+func (c *Context) knows(o *origin, knows clock) {
+	c.machine().check.learn(&c.pe.pipes[o.pipe].agent, knows)
+}
+
+// touch notes an access in place. The clock of who touches atomically learns what those know who have done so before.
+func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock) {
+	switch {
+	case k == nil || p.lo == p.hi:
+	case use == Reads:
+		k.access(p, o, reads, at, knows)
+	case use == Writes:
+		k.access(p, o, writes, at, knows)
+	default:
+		c := p.cell()
+		knows.Join(c.clock)
+		k.note(p, &access{origin: o, moment: at, kind: swaps, lo: p.lo, hi: p.hi}, knows)
+		c.clock.Join(knows)
+		c.fell, c.version = true, c.version+1
+	}
+}
+
+// Meet is a barrier of the program's threads: what all have done is known to each.
+func (c *Context) Meet() {
+	k, threads := c.machine().check, &c.pe.pipes[Store].agent
+	k.learn(&c.scalar().agent, threads.now)
+	k.learn(threads, c.scalar().now)
+}
+
+// Scatter sends bytes to memory of another rank, where the runs take them one after another: a store, which lands later
+// in order with what else the program sends there.
+func (c *Context) Scatter(what string, to []Run, data []byte, threads bool) {
+	if len(to) == 0 {
+		return
+	}
+	o, m := c.origin(what, pipeOf(threads)), c.machine()
+	at, knows := c.acts(o)
+	s := &message{origin: o, to: to[0].Addr.Rank(), posted: at, clock: knows.Clone(), dst: c.reach(to[0].Addr, to[0].Bytes)}
+	for _, r := range to[1:] {
+		s.rest = append(s.rest, c.reach(r.Addr, r.Bytes))
+	}
+	s.data = m.buffers.take(data)
+	c.pe.post(s)
+}
+
+// Gather is a load from memory of any rank: whoever drives the program looks at the bytes when it is no longer
+// blocked. With fresh it comes after the signals and atomic operations that made the bytes what they are.
+func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
+	if len(from) == 0 {
+		return
+	}
+	o, m, e, n := c.origin(what, pipeOf(threads)), c.machine(), &Event{}, 0
+	places := make([]place, len(from))
+	for i, r := range from {
+		places[i] = c.reach(r.Addr, r.Bytes)
+		n += r.Bytes
+	}
+	owner := m.PEs[places[0].rank]
+	away := sim.Time(0)
+	if places[0].rank != c.Rank() {
+		away = m.latency(c.pe.device, owner)
+	}
+	m.carrier.after(away, m.effect(o, func() {
+		at, knows := c.acts(o)
+		for _, p := range places {
+			if !m.lost(p, o) {
+				m.check.look(p, o, fresh, at, knows)
+			}
+		}
+		c.knows(o, knows)
+		m.carrier.send(owner, c.pe.device, n, m.effect(o, func() { e.clock = knows; m.finish(e) }))
+	}))
+	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("%d bytes from %v", n, from[0].Addr) }})
+}
+
+// look notes a load; a fresh one learns what signals and atomic operations know.
+func (k *checker) look(p place, o *origin, fresh bool, at moment, knows clock) {
+	switch {
+	case k == nil:
+	case fresh:
+		k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, knows)
+		knows.Join(p.cell().clock)
+	default:
+		k.access(p, o, reads, at, knows)
+	}
+}
+
+// Watch waits until bytes of any rank are not what was seen there, one run after another: for programs that look at words
+// again and again. why says what for.
+func (c *Context) Watch(runs []Run, seen []byte, why string) {
+	o, m, e := c.origin("look", Scalar), c.machine(), &Event{}
+	var first *waiter
+	for _, r := range runs {
+		p := c.reach(r.Addr, r.Bytes)
+		x := &waiter{place: p, cmp: NE, event: e, by: o, seen: slices.Clone(seen[:r.Bytes]), why: why}
+		seen = seen[r.Bytes:]
+		if first == nil {
+			first = x
+		}
+		if m.lost(p, o) {
+			continue
+		}
+		x.try()
+		if e.done {
+			break
+		}
+		p.waiters = append(p.waiters, x)
+	}
+	if first == nil {
+		return
+	}
+	c.await(e, blockage{site: o.site, word: first, what: first.String})
+}
+
+// changed says whether the bytes are no longer those that were seen.
+func (x *waiter) changed() bool { return !bytes.Equal(x.data(), x.seen) }
+
+// QuietAll waits until all that the rank's programs have sent, put, got or copied has landed.
+func (c *Context) QuietAll() {
+	o, m, all := c.origin("quiet", Scalar), c.machine(), &Event{}
+	left := 1
+	one := func(knows clock) {
+		all.clock = m.check.union(all.clock, knows)
+		if left--; left == 0 {
+			m.finish(all)
+		}
+	}
+	for _, p := range m.ranks[c.Rank()].pes {
+		if p.flight.took == 0 && len(p.flight.over) == 0 {
+			continue
+		}
+		left++
+		e := &Event{then: one}
+		q := quiet{o, e}
+		if p.flight.took == 0 {
+			p.acknowledge(q)
+		} else {
+			p.flight.waiting = append(p.flight.waiting, q)
+		}
+	}
+	one(nil)
+	c.await(all, blockage{site: o.site, what: func() string { return "transfers of its rank to land" }})
+}

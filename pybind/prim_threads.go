@@ -1,0 +1,120 @@
+package pybind
+
+import (
+	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/pybind/internal/host"
+	"github.com/torchemu/torchemu/torchemu/sim"
+)
+
+// PrimLaunchThreads is PrimLaunch for programs of so many threads, beside others of the rank: where there is room for no
+// more programs, they start when others have ended.
+func PrimLaunchThreads(machine, stream int64, name string, blocks, threads int, tensorsAt int64, tensors int, windowsAt int64, windows int) (handle int64, err error) {
+	defer host.Guard(&err)
+	m, err := host.MachineOf(machine)
+	if err != nil {
+		return 0, err
+	}
+	s, err := host.StreamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	uses, err := s.World.Tensors(tensorsAt, tensors)
+	if err != nil {
+		return 0, err
+	}
+	own, err := host.Windows(windowsAt, windows)
+	if err != nil {
+		return 0, err
+	}
+	return m.LaunchOn(s.Object, prim.Task{Name: name, Blocks: blocks, Threads: threads, Beside: true}, uses, own)
+}
+
+// PrimResident is prim.Machine.Resident.
+func PrimResident(machine int64, threads int) (programs int, err error) {
+	defer host.Guard(&err)
+	m, err := host.MachineOf(machine)
+	if err != nil {
+		return 0, err
+	}
+	return m.Resident(threads), nil
+}
+
+// PrimSlot is prim.Context.Slot.
+func PrimSlot(program int64) (slot int, err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err != nil {
+		return 0, err
+	}
+	return p.Slot(), nil
+}
+
+// PrimPass lets so many picoseconds pass for the program.
+func PrimPass(program int64, line int, ps int64) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		if ps < 0 {
+			return host.Raise("ValueError", "time cannot pass backwards: %d ps", ps)
+		}
+		p.Pass(sim.Time(ps))
+		return nil
+	})
+}
+
+// PrimTouch is prim.Context.Touch. A run is an address and a number of bytes; uses are 0 to 2: reads, writes, atomic.
+func PrimTouch(program int64, line int, what string, runsAt int64, runs, use int, threads bool) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		list, err := host.Runs(runsAt, runs)
+		if err != nil {
+			return err
+		}
+		if use < 0 || use > int(prim.Atomic) {
+			return host.Raise("ValueError", "use %d of memory; there are 0 to %d", use, prim.Atomic)
+		}
+		p.Touch(what, list, prim.Use(use), threads)
+		return nil
+	})
+}
+
+// PrimGather is prim.Context.Gather, of runs as in PrimTouch.
+func PrimGather(program int64, line int, what string, runsAt int64, runs int, fresh, threads bool) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		list, err := host.Runs(runsAt, runs)
+		if err == nil {
+			p.Gather(what, list, fresh, threads)
+		}
+		return err
+	})
+}
+
+// PrimScatter is prim.Context.Scatter of bytes at an address of the process, to runs as in PrimTouch.
+func PrimScatter(program int64, line int, what string, runsAt int64, runs int, from int64, bytes int, threads bool) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		list, data, err := host.RunsOf(runsAt, runs, from, bytes)
+		if err == nil {
+			p.Scatter(what, list, data, threads)
+		}
+		return err
+	})
+}
+
+// PrimWatch is prim.Context.Watch, of runs as in PrimTouch, where bytes at an address of the process were seen.
+func PrimWatch(program int64, line int, runsAt int64, runs int, seen int64, bytes int, why string) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		list, data, err := host.RunsOf(runsAt, runs, seen, bytes)
+		if err == nil {
+			p.Watch(list, data, why)
+		}
+		return err
+	})
+}
+
+// PrimAwait is prim.Context.WaitAnywhere.
+func PrimAwait(program int64, line int, wordAt int64, wordBytes, cmp int, value int64) (blocked bool, err error) {
+	return host.Operate(program, line, func(p *host.Program) error {
+		if cmp < 0 || cmp > int(prim.LE) {
+			return host.Raise("ValueError", "comparison %d; there are 0 to %d", cmp, prim.LE)
+		}
+		p.WaitAnywhere(host.Word(wordAt, wordBytes), prim.Cmp(cmp), value)
+		return nil
+	})
+}
