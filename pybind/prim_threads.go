@@ -118,3 +118,15 @@ func PrimAwait(program int64, line int, wordAt int64, wordBytes, cmp int, value 
 		return nil
 	})
 }
+
+// PrimRates fills in what a PE does: operations a second of its matrix unit on elements of 8, 16 and 32 bits and of its
+// vector unit on those of 32, the bytes a second and the latency, in picoseconds, of a cube's memory, and the numbers of
+// PEs of a cube and of cubes of a SIP.
+func PrimRates(machine, to int64, room int) (count int, err error) {
+	defer host.Guard(&err)
+	m, err := host.MachineOf(machine)
+	if err != nil {
+		return 0, err
+	}
+	return host.Fill(to, room, m.Rates())
+}

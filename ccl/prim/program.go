@@ -279,12 +279,12 @@ func (m *Machine) settle(err error) {
 func (c *Context) End(err error) {
 	m := c.machine()
 	m.live = slices.DeleteFunc(m.live, func(o *Context) bool { return o == c })
-	c.vacate()
-	switch {
-	case err != nil && c.job.Failed != nil:
+	if err != nil && c.job.Failed != nil {
 		c.job.Failed(c, err)
 		return
-	case err != nil:
+	}
+	c.vacate()
+	if err != nil {
 		m.failed = append(m.failed, fmt.Errorf("kernel %q on rank %d: %w", c.job.Name, c.Rank(), err))
 		return
 	}

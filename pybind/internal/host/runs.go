@@ -34,3 +34,13 @@ func RunsOf(at int64, n int, from int64, bytes int) ([]prim.Run, []byte, error) 
 	data, err := MemoryAt(from, bytes)
 	return runs, data, err
 }
+
+// Rates are what PrimRates fills in.
+func (m *Machine) Rates() []int64 {
+	t := m.Topology
+	k, memory := t.Compute(), t.Memory()
+	return []int64{
+		k.MatrixF8, k.MatrixF16, k.MatrixF32, k.VectorF32, memory.Bandwidth, int64(memory.Latency),
+		int64(t.PEsPerCube()), int64(t.CubesPerSIP()),
+	}
+}

@@ -8,19 +8,17 @@ import json
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.language import _program
 from torchemu.language._machine import Machine, machine_of
 from torchemu.language._pointer import Pointer
+from torchemu.language._program import Program
 from torchemu.language.inside import Inside
 from torchemu.runtime import frames
 from torchemu.runtime.buffer import Buffer, Memory, buffer_of
-
-if TYPE_CHECKING:
-    from torchemu.language._program import Program
 
 COLLECTIVES = tuple(row["name"] for row in json.loads(go.CollectiveTable())["kinds"] if row["kernel"])
 """What a kernel can say that it is."""
@@ -146,6 +144,10 @@ class Launched:
     def look(self) -> None:
         """Lets go of what it has if all its programs have ended; called when one has."""
         raise NotImplementedError
+
+    def program(self, handle: int, block: int, blocks: int) -> Program:
+        """Makes one of its programs, of the core's handle."""
+        return Program(self.machine, self, handle, block, blocks)
 
     def barrier(self, block: int) -> int:
         """The barrier of the programs of one number on all ranks."""

@@ -50,11 +50,11 @@ class Machine:
         self.end_line: int = go.PrimLine(self.handle, "the end of its function")
         self._scratch_bytes: int = go.PrimScratchBytes(self.handle)
 
-    def scratch_of(self, rank: int, block: int) -> np.ndarray:
+    def scratch_of(self, rank: int, slot: int) -> np.ndarray:
         """The scratch memory of a PE."""
-        memory = self._scratch.get((rank, block))
+        memory = self._scratch.get((rank, slot))
         if memory is None:
-            memory = self._scratch[rank, block] = np.zeros(self._scratch_bytes, np.uint8)
+            memory = self._scratch[rank, slot] = np.zeros(self._scratch_bytes, np.uint8)
         return memory
 
     def line(self, code: types.CodeType, number: int) -> int:
@@ -152,7 +152,7 @@ class Machine:
         program = self._programs.get(handle)
         if program is None:
             _, block, blocks, launch = go.PrimAbout(handle)
-            program = self._programs[handle] = Program(self, self._launch(launch), handle, block, blocks)
+            program = self._programs[handle] = self._launch(launch).program(handle, block, blocks)
         return program
 
     def _launch(self, handle: int) -> Launched:

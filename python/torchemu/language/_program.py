@@ -42,7 +42,7 @@ class Program(greenlet.greenlet):
         self.machine, self.launch, self.handle = machine, launch, handle
         self.block, self.blocks = block, blocks
         self._agreed: set[str] = set()
-        self.scratch = Scratch(machine.scratch_of(launch.rank, block), handle)
+        self.scratch = Scratch(machine.scratch_of(launch.rank, go.PrimSlot(handle)), handle)
 
     def call(self, function: Callable[..., bool], *args: Any) -> None:
         """Calls an operation, and returns when it is over."""

@@ -48,11 +48,14 @@ class Tensors(buffer.TensorClass):
         return tensor(array, device=_where(on_host))
 
     def of_core(self, world: runtime.World, core: Handle, kind: dtypes.dtype, shape: Sequence[int]) -> Tensor:
-        """Returns a tensor, on the default device, of memory that the core's tensor owns."""
+        """Returns a tensor, on this rank's device, of memory that the core's tensor owns."""
         storage = Storage(world, None, math.prod(shape) * kind.itemsize)
         storage._handles = {kind: core}
         t = object.__new__(Tensor)
-        t.dtype, t.device, t._storage = kind, _settings.resolved(None), storage
+        where = _settings.resolved(None)
+        if where.is_host:
+            where = _settings.resolved(_settings.current().accelerator)
+        t.dtype, t.device, t._storage = kind, where, storage
         t._shape, t._core = tuple(shape), core
         return t
 

@@ -1,0 +1,1 @@
+"""The stand-in for Triton; what programs import is in face."""

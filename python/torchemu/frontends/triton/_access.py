@@ -1,0 +1,213 @@
+"""Loads and stores of a program: addresses become runs of bytes, which the checker and the fabric see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from torchemu.bridge.binding import go
+from torchemu.frontends.triton._program import Block, Part, rank_of
+
+_SECTOR = 32
+"""Bytes that memory moves at least."""
+
+READS, WRITES, ATOMIC = range(3)
+"""How memory is used, as the core has it."""
+
+
+def _hull(flat: np.ndarray, size: int) -> tuple[int, int, int]:
+    """The first address, the end, and how many gaps there are; -1 where addresses do not rise."""
+    first, last = int(flat[0]), int(flat[-1])
+    if flat.size == 1:
+        return first, first + size, 0
+    steps = np.diff(flat)
+    gaps = int(np.count_nonzero(steps != size))
+    if gaps and (steps < 0).any():
+        return int(flat.min()), int(flat.max()) + size, gaps
+    return first, last + size, gaps
+
+
+def runs(flat: np.ndarray, size: int) -> list[int]:
+    """Returns the runs of elements at addresses, in their order: address and bytes of each."""
+    if flat.size == 1:
+        return [int(flat[0]), size]
+    breaks = np.flatnonzero(np.diff(flat) != size) + 1
+    starts = np.concatenate(([0], breaks))
+    counts = np.diff(np.concatenate((starts, [flat.size])))
+    return np.stack((flat[starts], counts * size), 1).ravel().tolist()
+
+
+def _parts(program: Block, flat: np.ndarray, size: int, what: str) -> Part | None:
+    """The part that all addresses are in; None where they are in several."""
+    lo, hi = int(flat.min()), int(flat.max()) + size
+    part = program.part(lo)
+    if part is not None and hi <= part.end:
+        return part
+    for i, address in enumerate(flat.tolist()):
+        own = program.part(address)
+        if own is None or address + size > own.end:
+            _fault(program, address, size, what, i, flat.size)
+    return None
+
+
+def _fault(program: Block, address: int, size: int, what: str, i: int, n: int) -> None:
+    which = f"element {i} of {n}: " if n > 1 else ""
+    try:
+        go.PrimTouch(program.handle, program.line(), what, (address, size), READS, False)
+    except (RuntimeError, ValueError) as error:
+        raise type(error)(f"{what}, {which}{error}") from None
+    raise ValueError(f"{what}, {which}{address:#x} is in no window")
+
+
+def reachable(program: Block, rank: int, what: str) -> None:
+    """Makes sure that threads can get at a rank's memory.
+
+    Raises:
+        ValueError: it is on another node.
+    """
+    if rank not in program.launch.node:
+        raise ValueError(
+            f"{what}: memory of rank {rank} is not mapped on rank {program.launch.rank}: they are on different nodes; "
+            "what reaches another node are put, get and signals of libshmem_device"
+        )
+
+
+def _aligned(program: Block, part: Part, flat: np.ndarray, size: int, what: str) -> None:
+    off = (flat - part.start) % size
+    if off.any():
+        i = int(np.flatnonzero(off)[0])
+        raise ValueError(
+            f"{what}: misaligned address: {int(flat[i]):#x} is no multiple of {size} bytes, the size of an element"
+        )
+
+
+def read(
+    program: Block, flat: np.ndarray, kind: np.dtype, what: str, fresh: bool = False, threads: bool = True
+) -> np.ndarray:
+    """Returns the elements at addresses, of which there is at least one.
+
+    Args:
+        fresh: it is a load of words that are signalled.
+        threads: all threads load.
+    """
+    size = kind.itemsize
+    part = _parts(program, flat, size, what)
+    if part is None:
+        return _by_part(program, flat, kind, what, fresh, threads)
+    _charge(program, part, flat, size, what, fresh, threads)
+    result = _elements(program, part, flat, kind, what)
+    if program.loops:
+        program.looks.extend(zip(flat.tolist(), _pieces(result, size), strict=True))
+    return result
+
+
+def _pieces(array: np.ndarray, size: int) -> list[bytes]:
+    data = array.tobytes()
+    return [data[i : i + size] for i in range(0, len(data), size)]
+
+
+def _charge(program: Block, part: Part, flat: np.ndarray, size: int, what: str, fresh: bool, threads: bool) -> None:
+    if part.rank != program.launch.rank:
+        reachable(program, part.rank, what)
+    elif not fresh:
+        _, _, gaps = _hull(flat, size)
+        account = program.account
+        account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + gaps * _SECTOR // 2
+        account.loads = True
+        if program.checks:
+            go.PrimTouch(program.handle, program.line(), what, runs(flat, size), READS, threads)
+        return
+    program.pay()
+    program.call(go.PrimGather, what, runs(flat, size), fresh, threads)
+
+
+def _elements(program: Block, part: Part, flat: np.ndarray, kind: np.dtype, what: str) -> np.ndarray:
+    size, first = kind.itemsize, int(flat[0]) - part.start
+    if first % size == 0:
+        typed, at = part.typed(kind), first // size
+        if flat.size == 1:
+            return typed[at : at + 1].copy()
+        if int(flat[-1]) - int(flat[0]) == (flat.size - 1) * size and _hull(flat, size)[2] == 0:
+            return typed[at : at + flat.size].copy()
+    _aligned(program, part, flat, size, what)
+    return part.typed(kind)[(flat - part.start) // size]
+
+
+def _by_part(program: Block, flat: np.ndarray, kind: np.dtype, what: str, fresh: bool, threads: bool) -> np.ndarray:
+    out = np.empty(flat.shape, kind)
+    for chosen in _groups(program, flat):
+        out[chosen] = read(program, flat[chosen], kind, what, fresh, threads)
+    return out
+
+
+def _groups(program: Block, flat: np.ndarray) -> list[np.ndarray]:
+    of = np.array([program.part(a).start for a in flat.tolist()])  # type: ignore[union-attr]
+    return [np.flatnonzero(of == start) for start in dict.fromkeys(of.tolist())]
+
+
+def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threads: bool = True) -> None:
+    """Stores elements at addresses, of which there is at least one; where one occurs again the last element wins."""
+    size = values.dtype.itemsize
+    part = _parts(program, flat, size, what)
+    program.effects += 1
+    if part is None:
+        for chosen in _groups(program, flat):
+            write(program, flat[chosen], values[chosen], what, threads)
+        return
+    _aligned(program, part, flat, size, what)
+    if part.rank != program.launch.rank:
+        reachable(program, part.rank, what)
+        program.pay()
+        scatter(program, flat, values, what, threads)
+        return
+    lo, hi, gaps = _hull(flat, size)
+    program.account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + gaps * _SECTOR // 2
+    if not threads or program.account.spent:
+        program.pay()
+    typed = part.typed(values.dtype)
+    if gaps:
+        typed[(flat - part.start) // size] = values
+    else:
+        at = (lo - part.start) // size
+        typed[at : at + flat.size] = values
+    where = runs(flat, size) if gaps and program.checks else (lo, hi - lo)
+    go.PrimTouch(program.handle, program.line(), what, where, WRITES, threads)
+
+
+def scatter(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threads: bool) -> None:
+    """Sends elements to addresses of another rank."""
+    data = np.ascontiguousarray(values)
+    place = data.__array_interface__["data"][0]
+    program.call(go.PrimScatter, what, runs(flat, data.itemsize), place, data.nbytes, threads)
+
+
+def update(program: Block, flat: np.ndarray, operate: Any, kind: np.dtype, what: str, threads: bool) -> np.ndarray:
+    """Changes elements atomically, one after another, and returns the old ones.
+
+    Args:
+        operate: gives the new element, by the number of the element and the old one.
+    """
+    size = kind.itemsize
+    program.account.spent += program.rates.latency
+    program.pay()
+    old = np.empty(flat.shape, kind)
+    for i, address in enumerate(flat.tolist()):
+        part = _parts(program, flat[i : i + 1], size, what)
+        assert part is not None
+        _aligned(program, part, flat[i : i + 1], size, what)
+        if part.rank != program.launch.rank:
+            reachable(program, part.rank, what)
+        typed, at = part.typed(kind), (address - part.start) // size
+        old[i] = typed[at]
+        new = operate(i, typed[at])
+        if new.tobytes() != typed[at].tobytes():
+            typed[at] = new
+            program.effects += 1
+        elif program.loops:
+            program.looks.append((address, typed[at].tobytes()))
+    go.PrimTouch(program.handle, program.line(), what, runs(flat, size), ATOMIC, threads)
+    return old
+
+
+__all__ = ["ATOMIC", "READS", "WRITES", "rank_of", "reachable", "read", "runs", "scatter", "update", "write"]

@@ -1,0 +1,335 @@
+"""Branches and loops of kernels, whose conditions may differ between threads.
+
+A branch on such a condition runs both sides under masks, and what names have got is blended. A loop that looks at the
+same words again and again, and does nothing else, parks until one of them changes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from torchemu.bridge.binding import go
+from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._program import Block, current
+from torchemu.frontends.triton._values import bits, let, plain, tensor, truth, value_of
+
+
+class Unbound:
+    """A name's value where no thread has assigned it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        raise UnboundLocalError(f"{self._name} is used, and no thread of the block has assigned it")
+
+
+def _blended(names: Sequence[str], old: Mapping[str, Any], new: Mapping[str, Any], mask: np.ndarray) -> Any:
+    values = []
+    for name in names:
+        if name not in new:
+            values.append(Unbound(name))
+        elif name not in old or old[name] is new[name]:
+            values.append(new[name])
+        else:
+            values.append(_merged(name, old[name], new[name], mask))
+    return values if len(values) > 1 else values[0]
+
+
+def _merged(name: str, old: Any, new: Any, mask: np.ndarray) -> Any:
+    if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
+        return tuple(_merged(name, a, b, mask) for a, b in zip(old, new, strict=True))
+    try:
+        a, b = value_of(old), value_of(new)
+    except TypeError:
+        return new
+    if a.shape or b.shape:
+        return new if mask.all() else _refused(name)
+    kind = b.dtype if b.dtype.is_ptr() or a.dtype is b.dtype else a.dtype
+    data = np.where(mask, np.broadcast_to(b.data, mask.shape), np.broadcast_to(a.data, mask.shape))
+    return tensor(data.astype(kind.numpy), kind, True)
+
+
+def _refused(name: str) -> Any:
+    raise TypeError(f"{name} is a block, and is assigned under a condition that differs between threads")
+
+
+class Branch:
+    """An ``if``.
+
+    Attributes:
+        then, other: whether its sides are to run.
+        lanes: the condition differs between threads.
+    """
+
+    __slots__ = ("_mask", "_outer", "_program", "_saved", "lanes", "other", "then")
+
+    _program: Block
+    _mask: np.ndarray
+    _outer: np.ndarray
+
+    def __init__(self, then: bool) -> None:
+        self.then, self.other, self.lanes = then, not then, False
+
+    def enter(self, names: Mapping[str, Any]) -> None:
+        """Begins the first side under its mask."""
+        self._saved = dict(names)
+        self._program.mask = self._mask
+
+    def turn(self, names: Mapping[str, Any]) -> None:
+        """Begins the second side under its mask."""
+        self._saved = dict(names)
+        self._mask = self._outer & ~self._mask
+        self._program.mask = self._mask
+
+    def leave(self, names: Mapping[str, Any], assigned: Sequence[str]) -> Any:
+        """Ends a side, and returns what the assigned names have now."""
+        self._program.mask = None if self._outer is self._program.all else self._outer
+        return _blended(assigned, self._saved, names, self._mask) if assigned else None
+
+
+_YES, _NO = Branch(True), Branch(False)
+
+
+def branch(condition: Any) -> Branch:
+    """Decides an ``if``.
+
+    Raises:
+        TypeError: the condition is a block.
+    """
+    if type(condition) is not tensor:
+        return _YES if condition else _NO
+    if not condition.lanes:
+        if condition.shape:
+            raise TypeError(
+                f"the condition of an if is a block of shape {list(condition.shape)}: it has to be a scalar; use "
+                "tl.where, or masks"
+            )
+        return _YES if condition.data else _NO
+    made = Branch(True)
+    program = made._program = current()
+    made._outer = program.active()
+    made._mask = truth(condition).data & made._outer
+    made.lanes = True
+    made.then, made.other = bool(made._mask.any()), bool((made._outer & ~made._mask).any())
+    return made
+
+
+class Loop:
+    """A ``while``.
+
+    Args:
+        names: what is assigned in it.
+        text: its condition.
+    """
+
+    def __init__(self, names: Sequence[str], text: str) -> None:
+        self._names, self._text = names, text
+        self._program = current()
+        self._outer = self._program.mask
+        self.lanes = False
+        self._before: Any = None
+        self._effects = self._program.effects
+        self._program.loops += 1
+        self._from = len(self._program.looks)
+        self._saved: dict[str, Any] = {}
+
+    def goes(self, condition: Any) -> bool:
+        """Says whether there is another iteration, once something can have changed."""
+        if type(condition) is tensor and condition.shape:
+            raise TypeError(f"the condition of a while is a block of shape {list(condition.shape)}")
+        if type(condition) is tensor and condition.lanes:
+            self.lanes = True
+            active = self._program.active() & truth(condition).data
+            self._program.mask = active
+            again = bool(active.any())
+        else:
+            again = bool(condition)
+        if again:
+            self._watch()
+        return again
+
+    def _watch(self) -> None:
+        program = self._program
+        looks = program.looks[self._from :]
+        del program.looks[self._from :]
+        quiet, self._effects = program.effects == self._effects, program.effects
+        if not looks or not quiet:
+            self._before = None
+            return
+        frame = sys._getframe(2)
+        local = frame.f_locals if self._names else {}
+        now = looks, [_snapshot(local.get(name)) for name in self._names]
+        if self._before == now:
+            program.account.settle(program.rates)  # of the looks: they are over long ago
+            runs: list[int] = []
+            seen = bytearray()
+            for address, data in dict(looks).items():
+                runs += (address, len(data))
+                seen += data
+            held = np.frombuffer(bytes(seen), np.uint8)
+            place = held.__array_interface__["data"][0]
+            program.call(go.PrimWatch, runs, place, len(seen), f"while {self._text}")
+            self._before = None
+            return
+        self._before = now
+
+    def begin(self, names: Mapping[str, Any]) -> None:
+        """Begins an iteration of some of the threads."""
+        self._saved = dict(names)
+
+    def blend(self, names: Mapping[str, Any]) -> Any:
+        """Returns what the assigned names have after an iteration of some of the threads."""
+        return _blended(self._names, self._saved, names, self._program.active()) if self._names else None
+
+    def end(self) -> None:
+        """Ends the loop."""
+        self._program.loops -= 1
+        if not self._program.loops:
+            self._program.looks.clear()
+        self._program.mask = self._outer
+
+
+def _snapshot(value: Any) -> Any:
+    if isinstance(value, tensor):
+        return np.asarray(value.data).tobytes()
+    if isinstance(value, tuple):
+        return [_snapshot(v) for v in value]
+    return value
+
+
+class Range:
+    """A range of a kernel's loop.
+
+    Attributes:
+        start, stop, step: numbers, or values.
+    """
+
+    def __init__(self, start: Any, stop: Any = None, step: Any = 1, **_: Any) -> None:
+        if stop is None:
+            start, stop = 0, start
+        self.start, self.stop, self.step = plain(start), plain(stop), plain(step)
+
+    def bounds(self) -> tuple[tensor, tensor, tensor]:
+        """Returns the bounds as values of one type."""
+        values = [value_of(x) for x in (self.start, self.stop, self.step)]
+        kind = max((v.dtype for v in values), key=lambda k: k.primitive_bitwidth)
+        if not kind.is_integer:
+            raise TypeError(f"a range of {kind}: bounds are whole numbers")
+        return tuple(tensor(v.data.astype(kind.numpy), kind, v.lanes) for v in values)  # type: ignore[return-value]
+
+
+class Each:
+    """A ``for``."""
+
+    def __init__(self, over: Any, names: Sequence[str]) -> None:
+        self._over, self._names = over, names
+        self.lanes = False
+        self._saved: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[Any]:
+        if not isinstance(self._over, Range):
+            yield from plain(self._over)
+            return
+        start, stop, step = self._over.bounds()
+        self.lanes = any(v.lanes for v in (start, stop, step))
+        if self.lanes:
+            yield from self._by_lane(start, stop, step)
+            return
+        kind, number = start.dtype, start.dtype.numpy.type
+        for i in range(int(start.data), int(stop.data), int(step.data)):
+            yield tensor(number(i), kind)
+
+    def _by_lane(self, start: tensor, stop: tensor, step: tensor) -> Iterator[tensor]:
+        program = current()
+        outer = program.mask
+        at = np.broadcast_to(start.data, program.all.shape).copy()
+        try:
+            while True:
+                ahead = np.where(step.data > 0, at < stop.data, at > stop.data)
+                mask = program.active() & ahead
+                if not mask.any():
+                    return
+                program.mask = mask
+                yield tensor(at.copy(), start.dtype, True)
+                at = (at + step.data).astype(start.dtype.numpy)
+                program.mask = outer
+        finally:
+            program.mask = outer
+
+    def begin(self, names: Mapping[str, Any]) -> None:
+        """Begins an iteration of some of the threads."""
+        self._saved = dict(names)
+
+    def blend(self, names: Mapping[str, Any]) -> Any:
+        """Returns what the assigned names have after an iteration of some of the threads."""
+        return _blended(self._names, self._saved, names, current().active()) if self._names else None
+
+
+def decides(value: Any, stop: bool) -> bool:
+    """Says whether a part of ``and`` or ``or`` that is known when the kernel is compiled decides the whole."""
+    return type(value) is not tensor and bool(value) is stop
+
+
+def both(a: Any, b: Any) -> Any:
+    """``and``."""
+    return _logical("and", a, b)
+
+
+def either(a: Any, b: Any) -> Any:
+    """``or``."""
+    return _logical("or", a, b)
+
+
+def _logical(name: str, a: Any, b: Any) -> Any:
+    if type(a) is not tensor:
+        return b
+    if type(b) is not tensor:
+        return a
+    return bits(name, truth(a), truth(b))
+
+
+def no(value: Any) -> Any:
+    """``not``."""
+    if type(value) is not tensor:
+        return not value
+    held = truth(value)
+    return tensor(~held.data if held.shape or held.lanes else np.bool_(not held.data), t.int1, held.lanes)
+
+
+def is_lanes(value: Any) -> bool:
+    """Says whether a condition differs between threads."""
+    return type(value) is tensor and (value.lanes or bool(value.shape))
+
+
+def pick(condition: tensor, a: Any, b: Any) -> tensor:
+    """Returns a where a condition holds, else b."""
+    if condition.shape:
+        raise TypeError("the condition of an if expression is a block: it has to be a scalar; use tl.where")
+    from torchemu.frontends.triton.face.language import where
+
+    return where(condition, a, b)
+
+
+def check(condition: Any, text: Any = "") -> None:
+    """``assert``.
+
+    Raises:
+        AssertionError: it does not hold.
+    """
+    value = plain(condition)
+    held = bool(np.all(value.data)) if isinstance(value, tensor) else bool(value)
+    if not held:
+        raise AssertionError(text)
+
+
+def active_program() -> Block:
+    """Returns the program that runs."""
+    return current()
+
+
+__all__ = ["Each", "Loop", "Range", "both", "branch", "check", "decides", "either", "is_lanes", "let", "no", "pick"]

@@ -1,0 +1,209 @@
+"""A program of a grid: a block of threads, and the memory that it reaches."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+import greenlet
+import numpy as np
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.frontends.triton import _clock
+from torchemu.language._program import Killed, Program
+
+if TYPE_CHECKING:
+    from torchemu.frontends.triton._launching import GridLaunch
+    from torchemu.language._machine import Machine
+
+_OWN = tuple(f"{runtime.PACKAGE}frontends/{name}/" for name in ("triton", "triton_dist"))
+_RANK_SHIFT = 44  # bits of an offset in an address
+
+
+def rank_of(address: int) -> int:
+    """Returns whose memory an address is in."""
+    return (address >> _RANK_SHIFT) - 1
+
+
+class Part:
+    """A rank's part of a window, in place.
+
+    Attributes:
+        start, end: its addresses.
+        rank: whose it is.
+        data: its bytes.
+    """
+
+    __slots__ = ("_typed", "data", "end", "rank", "start")
+
+    def __init__(self, start: int, place: int, nbytes: int) -> None:
+        self.start, self.end, self.rank = start, start + nbytes, rank_of(start)
+        self.data = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(place))
+        self._typed: dict[np.dtype, np.ndarray] = {}
+
+    def typed(self, kind: np.dtype) -> np.ndarray:
+        """Returns the elements of a type from the beginning on."""
+        found = self._typed.get(kind)
+        if found is None:
+            whole = len(self.data) // kind.itemsize * kind.itemsize
+            found = self._typed[kind] = self.data[:whole].view(kind)
+        return found
+
+
+class Parts:
+    """The windows of a machine, as far as they are known.
+
+    Args:
+        machine: its handle.
+    """
+
+    def __init__(self, machine: int) -> None:
+        self._machine = machine
+        self._starts: list[int] = []
+        self._parts: list[Part] = []
+
+    def at(self, address: int) -> Part | None:
+        """Returns the part of a window that an address is in; None where there is none."""
+        i = bisect_right(self._starts, address) - 1
+        if i >= 0 and address < self._parts[i].end:
+            return self._parts[i]
+        try:
+            text = go.PrimInProcess(self._machine, address)
+        except (ValueError, RuntimeError):
+            return None
+        start, place, nbytes = map(int, text.split())
+        if not start <= address < start + nbytes:
+            return None
+        part = Part(start, place, nbytes)
+        i = bisect_right(self._starts, start)
+        self._starts.insert(i, start)
+        self._parts.insert(i, part)
+        return part
+
+    def forget(self, start: int) -> None:
+        """Forgets the part that begins at an address, which is freed."""
+        i = bisect_right(self._starts, start) - 1
+        if i >= 0 and self._starts[i] == start:
+            del self._starts[i], self._parts[i]
+
+
+class Block(Program):
+    """One program of a grid.
+
+    Attributes:
+        place: where it is in the grid, by axis.
+        threads: how many it has.
+        account: what it has done since time was last charged.
+        mask: the threads that are active; None for all.
+        effects: how often it has changed anything outside of it.
+        looks: what it has seen, inside of loops: address, bytes.
+        loops: in how many loops it is.
+    """
+
+    launch: GridLaunch
+
+    def __init__(self, machine: Machine, launch: GridLaunch, handle: int, block: int, blocks: int) -> None:
+        greenlet.greenlet.__init__(self, self._body)
+        self.machine, self.launch, self.handle = machine, launch, handle
+        self.block, self.blocks = block, blocks
+        self._agreed: set[str] = set()
+        self.place = launch.grid.place(block)
+        self.threads = launch.threads
+        self.parts = launch.parts
+        self.rates = launch.rates
+        self.checks = launch.checks
+        self.account = _clock.Account()
+        self.mask: np.ndarray | None = None
+        self.effects = 0
+        self.looks: list[tuple[int, bytes]] = []
+        self.loops = 0
+        self.landing = False  # something that it has put is to be read later
+        self.all = np.ones(self.threads, bool)
+        self.last: Part | None = None
+
+    def park(self) -> None:
+        """Lets others go on until it is the program's turn again."""
+        self.parent.switch()
+        _clock.use(self.account)
+
+    def line(self) -> int:
+        """Returns the number of the line of the kernel that called into this package."""
+        if self.launch.site is not None:
+            return self.launch.site
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+            frame = frame.f_back
+        return self.machine.line(frame.f_code, frame.f_lineno)
+
+    def pay(self) -> None:
+        """Lets the time pass that its own work has taken."""
+        time = self.account.settle(self.rates)
+        if time and go.PrimPass(self.handle, self.line(), time):
+            self.park()
+
+    def finish(self) -> None:
+        """Lets its own work come to an end; what it has sent may be under way."""
+        time = self.account.settle(self.rates)
+        if time and go.PrimPass(self.handle, self.machine.end_line, time):
+            self.park()
+        for kind in ("meet", "quiet") if self.landing else ("meet",):
+            if go.PrimOrder(self.handle, self.machine.end_line, kind):
+                self.park()
+
+    def active(self) -> np.ndarray:
+        """Returns which threads are active."""
+        return self.all if self.mask is None else self.mask
+
+    def warps(self) -> np.ndarray:
+        """Returns the numbers of the warps that have an active thread."""
+        return np.flatnonzero(self.active().reshape(-1, 32).any(1)) if self.threads % 32 == 0 else np.zeros(1, int)
+
+    def one(self) -> bool:
+        """Says whether thread 0 is active."""
+        return self.mask is None or bool(self.mask[0])
+
+    def part(self, address: int) -> Part | None:
+        """Returns the part of a window that an address is in."""
+        last = self.last
+        if last is not None and last.start <= address < last.end:
+            return last
+        found = self.parts.at(address)
+        if found is not None:
+            self.last = found
+        return found
+
+    def _body(self) -> None:
+        _clock.use(self.account)
+        try:
+            with np.errstate(all="ignore"):
+                self.launch.call()
+            self.finish()
+        except (Killed, greenlet.GreenletExit):
+            return
+        except BaseException as error:
+            self.launch.failed(self, error)
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            return
+        go.PrimEnd(self.handle, "")
+
+
+def current() -> Block:
+    """Returns the program that runs.
+
+    Raises:
+        RuntimeError: none does: this is no kernel.
+    """
+    program = greenlet.getcurrent()
+    if isinstance(program, Block):
+        return program
+    raise RuntimeError("this can be used only inside of a kernel: a launched function with @triton.jit")
+
+
+def running() -> Any:
+    """Returns the program that runs; None outside of kernels."""
+    program = greenlet.getcurrent()
+    return program if isinstance(program, Block) else None

@@ -1,0 +1,178 @@
+"""What threads of a block do by themselves, and between each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from torchemu.bridge.binding import go
+from torchemu.frontends.triton import _access
+from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._memory import _pointer, atomic, loaded
+from torchemu.frontends.triton._program import current, rank_of
+from torchemu.frontends.triton._values import cast, plain, tensor, value_of
+
+_WARP = 32
+
+
+def _number(n: int, kind: t.dtype = t.int32) -> tensor:
+    return tensor(kind.numpy.type(n), kind)
+
+
+def tid(axis: Any = 0) -> tensor:
+    """The number of the thread in its block: another one in each thread."""
+    program = current()
+    if int(plain(axis)) != 0:
+        return _number(0)
+    return tensor(np.arange(program.threads, dtype=np.int32), t.int32, True)
+
+
+def ntid(axis: Any = 0) -> tensor:
+    """How many threads a block has."""
+    return _number(current().threads if int(plain(axis)) == 0 else 1)
+
+
+def laneid() -> tensor:
+    """The number of the thread in its warp."""
+    return tensor(np.arange(current().threads, dtype=np.int32) % _WARP, t.int32, True)
+
+
+def warp_id() -> tensor:
+    """The number of the thread's warp."""
+    return tensor(np.arange(current().threads, dtype=np.int32) // _WARP, t.int32, True)
+
+
+def num_warps() -> int:
+    """How many warps a block has."""
+    return current().threads // _WARP
+
+
+def num_threads() -> int:
+    """How many threads a block has."""
+    return current().threads
+
+
+def threads_per_warp() -> int:
+    """32."""
+    return _WARP
+
+
+def smid() -> tensor:
+    """The multiprocessor that the block is on."""
+    return _number(go.PrimSlot(current().handle))
+
+
+def globaltimer() -> tensor:
+    """The simulated time in nanoseconds, as int64."""
+    program = current()
+    program.pay()
+    return _number(go.PrimNow(program.machine.handle) // 1000, t.int64)
+
+
+def clock() -> tensor:
+    """As globaltimer."""
+    return globaltimer()
+
+
+def syncthreads() -> None:
+    """A barrier of the block's threads."""
+    program = current()
+    program.account.spent += program.rates.barrier
+    if program.checks:
+        program.call(go.PrimOrder, "meet")
+
+
+def fence(semantic: Any = None, scope: Any = None) -> None:
+    """Makes what the thread has stored before land before what it stores after."""
+    program = current()
+    program.pay()
+    program.call(go.PrimOrder, "fence")
+
+
+def ld(ptr: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
+    """The word at a place, as it is now: each thread's."""
+    return _each(loaded(_pointer(ptr, "ld"), None, None, "ld", True))
+
+
+def ld_acquire(ptr: Any, scope: Any = "gpu") -> tensor:
+    """As ld, after what was before the signals that made the word what it is."""
+    return ld(ptr, scope, "acquire")
+
+
+def _each(x: tensor) -> tensor:
+    if x.lanes or current().mask is None:
+        return x
+    return tensor(np.full(current().threads, x.data), x.dtype, True)
+
+
+def st(ptr: Any, val: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> None:
+    """Stores a word, which others may look at: each active thread."""
+    p, program = _pointer(ptr, "st"), current()
+    kind = p.dtype.element_ty
+    value = cast(val, kind)
+    active = program.active()
+    if not active.any():
+        return
+    if not p.lanes:
+        last = value.data[active][-1:] if value.lanes else np.array([value.data])
+        _signal(np.array([p.data], np.int64), last.astype(kind.numpy), "st")
+        return
+    data = np.broadcast_to(value.data, active.shape)[active]
+    _signal(p.data[active].astype(np.int64), data.astype(kind.numpy), "st")
+
+
+def _signal(flat: np.ndarray, data: np.ndarray, what: str) -> None:
+    """Stores words one by one, so that whoever sees one knows what was before."""
+    program, size = current(), data.dtype.itemsize
+    program.pay()
+    program.effects += 1
+    for address, value in zip(flat.tolist(), data, strict=True):
+        if rank_of(address) != program.launch.rank:
+            _access.reachable(program, rank_of(address), what)
+        if size in (4, 8) and rank_of(address) != program.launch.rank:
+            bits = int(value.view(f"i{size}"))
+            program.call(go.PrimSignal, address, size, 1, bits)
+        elif rank_of(address) != program.launch.rank:
+            _access.write(program, np.array([address]), np.array([value]), what, False)
+        else:
+            _put_here(address, np.array([value]), what)
+
+
+def _put_here(address: int, value: np.ndarray, what: str) -> None:
+    program, size = current(), value.dtype.itemsize
+    part = program.part(address)
+    if part is None or address + size > part.end:
+        _access.read(program, np.array([address]), value.dtype, what)
+        return
+    part.typed(value.dtype)[(address - part.start) // size] = value[0]
+    go.PrimTouch(program.handle, program.line(), what, (address, size), _access.ATOMIC, False)
+
+
+def atomic_add(ptr: Any, val: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
+    """Adds to a word and returns the old one: once for each active thread."""
+    return _by_thread("add", ptr, [val], semantic, scope)
+
+
+def atomic_cas(ptr: Any, cmp: Any, val: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
+    """Sets a word that is equal to a value and returns the old one: once for each active thread."""
+    return _by_thread("cas", ptr, [cmp, val], semantic, scope)
+
+
+_SCOPES = {"gpu": "gpu", "sys": "sys", "cta": "cta", "system": "sys", "agent": "gpu"}
+
+
+def _by_thread(name: str, ptr: Any, values: Sequence[Any], semantic: Any, scope: Any) -> tensor:
+    p, program = _pointer(ptr, f"atomic_{name}"), current()
+    if not p.lanes:
+        p = tensor(np.full(program.threads, p.data), p.dtype, True)
+    return atomic(name, p, values, None, plain(semantic), _SCOPES.get(plain(scope), plain(scope)))
+
+
+def shuffled(value: Any, lanes: np.ndarray) -> tensor:
+    """The values of other threads of the warp."""
+    v, program = value_of(value), current()
+    data = np.broadcast_to(v.data, program.all.shape)
+    base = np.arange(program.threads) // _WARP * _WARP
+    return tensor(data[base + lanes], v.dtype, True)

@@ -1,0 +1,6 @@
+"""Functions of particular devices."""
+
+from torchemu.frontends.triton.face.language import math as libdevice
+from torchemu.frontends.triton.face.language.extra import cuda
+
+__all__ = ["cuda", "libdevice"]

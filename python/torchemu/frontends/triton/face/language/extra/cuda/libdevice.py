@@ -1,0 +1,6 @@
+"""Functions of elements, as ``triton.language.extra.cuda.libdevice``."""
+
+from torchemu.frontends.triton._placeholders import placeholders
+from torchemu.frontends.triton.face.language.math import *  # noqa: F403
+
+__getattr__ = placeholders("triton.language.extra.cuda.libdevice")

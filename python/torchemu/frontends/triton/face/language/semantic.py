@@ -1,0 +1,4 @@
+"""The language's names, as ``triton.language.semantic``."""
+
+from torchemu.frontends.triton.face.language import *  # noqa: F403
+from torchemu.frontends.triton.face.language import __getattr__ as __getattr__

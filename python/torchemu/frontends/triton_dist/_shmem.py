@@ -1,0 +1,314 @@
+"""What a block, a warp or a thread does with other ranks' memory: puts, gets, signals, waits, barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from torchemu.bridge.binding import go
+from torchemu.frontends.triton import _access, _threads
+from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._program import Block, current, rank_of
+from torchemu.frontends.triton._values import plain, tensor, value_of
+from torchemu.frontends.triton_dist import _symmetric
+
+_OFFSETS = (1 << 44) - 1
+_ADD, _SET = 0, 1
+THREAD, WARP, BLOCK = "thread", "warp", "block"
+
+EQ, NE, GT, GE, LT, LE = range(6)
+"""Comparisons, as the core has them."""
+
+
+class Rocm(int):
+    """A constant of rocSHMEM's: some of its numbers mean something else than NVSHMEM's."""
+
+
+_CMP = {0: EQ, 1: NE, 2: GT, 3: LE, 4: LT, 5: GE}
+_OPS = {9: _SET, 10: _ADD}
+
+
+def comparison(code: Any) -> int:
+    """Returns the core's comparison for a constant.
+
+    Raises:
+        ValueError: there is none.
+    """
+    code = plain(code)
+    if isinstance(code, Rocm):
+        return int(code)
+    if int(code) not in _CMP:
+        raise ValueError(f"comparison {int(code)}: there are EQ 0, NE 1, GT 2, LE 3, LT 4 and GE 5")
+    return _CMP[int(code)]
+
+
+def operation(code: Any) -> int:
+    """Returns the core's signal operation for a constant.
+
+    Raises:
+        ValueError: there is none.
+    """
+    code = plain(code)
+    if isinstance(code, Rocm):
+        return _SET if code == 0 else _ADD
+    if int(code) not in _OPS:
+        raise ValueError(f"signal operation {int(code)}: there are NVSHMEM_SIGNAL_SET 9 and NVSHMEM_SIGNAL_ADD 10")
+    return _OPS[int(code)]
+
+
+def pointer(x: Any, what: str) -> tensor:
+    """Returns an address that a program gives.
+
+    Raises:
+        TypeError: it is no pointer, or a block of them.
+    """
+    x = plain(x)
+    if not isinstance(x, tensor) or not x.dtype.is_ptr() or x.shape:
+        kind = x.type if isinstance(x, tensor) else type(x).__name__
+        raise TypeError(f"{what} is the pointer of a scalar, not {kind}")
+    return x
+
+
+def word_of(x: Any, what: str, sizes: tuple[int, ...] = (8,)) -> tensor:
+    """Returns the address of a word.
+
+    Raises:
+        TypeError: it is of another type.
+    """
+    p = pointer(x, what)
+    kind = p.dtype.element_ty
+    if not kind.is_integer or kind.itemsize not in sizes:
+        allowed = " or ".join(f"{8 * n}" for n in sizes)
+        raise TypeError(f"{what} is a word of {kind}: it has to be an integer of {allowed} bits")
+    return p
+
+
+def _lanes(program: Block, group: str) -> np.ndarray:
+    """The threads that do something for their group."""
+    active = np.flatnonzero(program.active())
+    if group == BLOCK:
+        return active[:1]
+    if group == WARP:
+        return active[np.unique(active // 32, return_index=True)[1]]
+    return active
+
+
+def each(group: str, *values: Any) -> Iterator[list[int]]:
+    """Returns what the values are for each that does something: all active threads, a warp or the block."""
+    program = current()
+    given = [value_of(v) for v in values]
+    for lane in _lanes(program, group).tolist():
+        yield [int(v.data[lane]) if v.lanes else int(v.data) for v in given]
+
+
+def meet(group: str) -> None:
+    """Makes what the group has done known to who acts for it."""
+    if group == BLOCK:
+        _threads.syncthreads()
+
+
+def on(program: Block, address: int, pe: int) -> int:
+    """Returns the address of the same place on another rank.
+
+    Raises:
+        ValueError: there is no such rank.
+    """
+    ranks = program.launch.ranks
+    if not 0 <= pe < len(ranks):
+        raise ValueError(f"PE {pe} is not one of 0 to {len(ranks) - 1}")
+    return (ranks[pe] + 1) << 44 | address & _OFFSETS
+
+
+def _near(program: Block, pe: int) -> bool:
+    return program.launch.ranks[pe] in program.launch.node
+
+
+def put(
+    what: str, group: str, later: bool, dest: Any, source: Any, nbytes: Any, pe: Any, signal: tuple[Any, ...] = ()
+) -> None:
+    """Writes bytes to another rank's memory, with a signal after them if one is given: word, value, operation."""
+    program = current()
+    to, source = pointer(dest, "dest"), pointer(source, "source")
+    word = word_of(signal[0], "sig_addr") if signal else None
+    op = operation(signal[2]) if signal else _ADD
+    meet(group)
+    program.pay()
+    program.effects += 1
+    values = (to, source, nbytes, pe, word if word is not None else 0, signal[1] if signal else 0)
+    for a, b, n, peer, at, value in each(group, *values):
+        _put_one(
+            program, what, later, (on(program, a, peer), b, n), (on(program, at, peer) if signal else 0, op, value)
+        )
+        if not later and not _near(program, peer):
+            program.call(go.PrimOrder, "quiet")
+    meet(group)
+
+
+def _put_one(program: Block, what: str, later: bool, move: tuple[int, int, int], signal: tuple[int, int, int]) -> None:
+    to, source, n = move
+    word, op, value = signal
+    if n < 0:
+        raise ValueError(f"{what} of {n} bytes")
+    if word:
+        _warn(program, word, 8)
+    if n == 0:
+        if word:
+            program.call(go.PrimSignal, word, 8, op, value)
+        return
+    if later and not _symmetric.is_symmetric(program, source):
+        program.landing = True
+    program.call(go.PrimPut, to, source, n, not later, word, 8 if word else 0, op, value)
+
+
+def _warn(program: Block, address: int, nbytes: int) -> None:
+    part = program.part(address)
+    if part is not None:
+        _symmetric.inside(part, address, nbytes)
+
+
+def get(what: str, group: str, later: bool, dest: Any, source: Any, nbytes: Any, pe: Any) -> None:
+    """Brings bytes from another rank's memory."""
+    program = current()
+    to, source = pointer(dest, "dest"), pointer(source, "source")
+    meet(group)
+    program.pay()
+    program.effects += 1
+    for a, b, n, peer in each(group, to, source, nbytes, pe):
+        if n < 0:
+            raise ValueError(f"{what} of {n} bytes")
+        if n:
+            program.call(go.PrimGet, a, on(program, b, peer), n, not later)
+            program.landing = program.landing or later
+    meet(group)
+
+
+def signal_op(sig_addr: Any, signal: Any, sig_op: Any, pe: Any) -> None:
+    """Sets or adds to a word of another rank: each active thread."""
+    program, word, op = current(), word_of(sig_addr, "sig_addr"), operation(sig_op)
+    program.pay()
+    program.effects += 1
+    for at, value, peer in each(THREAD, word, signal, pe):
+        _warn(program, on(program, at, peer), 8)
+        program.call(go.PrimSignal, on(program, at, peer), 8, op, value)
+
+
+def wait_until(sig_addr: Any, cmp: Any, value: Any) -> tensor:
+    """Waits until words of the own rank compare so with a value: each active thread for its own. Returns the words."""
+    program, word = current(), word_of(sig_addr, "sig_addr")
+    how = comparison(cmp)
+    program.pay()
+    waits = dict.fromkeys((at, wanted) for at, wanted in each(THREAD, word, value))
+    for at, wanted in waits:
+        _warn(program, at, 8)
+        program.call(go.PrimAwait, at, 8, how, wanted)
+    kind = word.dtype.element_ty
+    seen = [_word(program, at, kind) for at, _ in waits]
+    if not word.lanes or not seen:
+        return tensor(seen[0] if seen else kind.numpy.type(0), kind)
+    found = {at: v for (at, _), v in zip(waits, seen, strict=True)}
+    addresses = word.data.tolist()
+    return tensor(np.array([found.get(a, 0) for a in addresses], kind.numpy), kind, True)
+
+
+def _word(program: Block, address: int, kind: t.dtype) -> Any:
+    part = program.part(address)
+    assert part is not None
+    return part.typed(kind.numpy)[(address - part.start) // kind.itemsize]
+
+
+def wait_equal(words: Any, n: Any, value: Any) -> None:
+    """Waits until each of n words, of any rank in the node, is equal to a value."""
+    program, p = current(), word_of(words, "barrierPtrs", (4, 8))
+    size = p.dtype.element_ty.itemsize
+    program.pay()
+    first, wanted = int(p.data if not p.lanes else p.data[0]), int(value_of(value).data)
+    rank = rank_of(first)
+    if rank != program.launch.rank:
+        _access.reachable(program, rank, "wait")
+    for i in range(int(plain(n))):
+        program.call(go.PrimAwait, first + i * size, size, EQ, wanted)
+
+
+def notify(ptr: Any, rank: Any, value: Any, op: int) -> None:
+    """Sets or adds to a word of a rank: thread 0."""
+    program, word = current(), word_of(ptr, "ptr")
+    if not program.one():
+        return
+    program.pay()
+    program.effects += 1
+    at = int(word.data[0] if word.lanes else word.data)
+    peer, number = int(value_of(rank).data), int(value_of(value).data)
+    target = on(program, at, peer)
+    _warn(program, target, 8)
+    program.call(go.PrimSignal, target, 8, op, number)
+
+
+def order(kind: str) -> None:
+    """Waits for, or fences, what the program has sent."""
+    program = current()
+    program.pay()
+    program.call(go.PrimOrder, kind)
+
+
+# -- teams
+
+WORLD, SHARED, NODE, SAME_MYPE_NODE = range(4)
+
+
+def team(program: Block, number: Any) -> tuple[int, ...]:
+    """Returns the PEs of a team.
+
+    Raises:
+        ValueError: there is no such team.
+    """
+    number, launch = int(value_of(number).data), program.launch
+    every = range(len(launch.ranks))
+    if number == WORLD:
+        return tuple(every)
+    near = tuple(pe for pe in every if launch.ranks[pe] in launch.node)
+    if number in (SHARED, NODE):
+        return near
+    if number == SAME_MYPE_NODE:
+        size = len(near)
+        return tuple(pe for pe in every if pe % size == launch.index % size)
+    raise ValueError(f"team {number}: there are WORLD 0, SHARED 1, NODE 2 and SAME_MYPE_NODE 3")
+
+
+def barrier(group: str, number: Any, quiet: bool) -> None:
+    """Waits until all PEs of a team have come here; with quiet, until what they have sent before has landed."""
+    program = current()
+    members = tuple(program.launch.ranks[pe] for pe in team(program, number))
+    meet(group)
+    program.pay()
+    program.effects += 1
+    if quiet:
+        program.call(go.PrimOrder, "quiet")
+    _symmetric.sync_with(_symmetric.team_barrier(program, members))
+    meet(group)
+
+
+def collect(group: str, number: Any, dest: Any, source: Any, nbytes: int, root: int | None) -> None:
+    """Puts a PE's bytes to all of a team: each PE's one after another, or those of the root."""
+    program = current()
+    pes = team(program, number)
+    to, source = pointer(dest, "dest"), pointer(source, "source")
+    own = pes.index(program.launch.index)
+    if root is None or pes[root] == program.launch.index:
+        for pe in pes:
+            shifted = tensor(to.data + (own * nbytes if root is None else 0), to.dtype, to.lanes)
+            put("fcollect", group, False, shifted, source, nbytes, pe)
+    barrier(group, number, True)
+
+
+def variants(make: Callable[[str], Callable[..., Any]], name: str, doc: str) -> dict[str, Callable[..., Any]]:
+    """Returns a function for a thread, a warp and a block, by their names."""
+    made = {}
+    for group, suffixes in ((THREAD, ("",)), (WARP, ("_warp", "_wave")), (BLOCK, ("_block", "_wg"))):
+        for suffix in suffixes:
+            function = make(group)
+            function.__name__ = name + suffix
+            function.__doc__ = f"{doc}, by each active thread." if group == THREAD else f"{doc}, by the {group}."
+            made[name + suffix] = function
+    return made

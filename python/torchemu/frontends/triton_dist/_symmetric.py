@@ -1,0 +1,165 @@
+"""Symmetric memory and operations of the host's on streams: programs of one block that a call puts there."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from torchemu import dtypes, runtime
+from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
+from torchemu.frontends.triton import _launching
+from torchemu.frontends.triton._launching import Grid, GridLaunch
+from torchemu.frontends.triton._program import Block, Part, current
+from torchemu.language._machine import machine_of
+from torchemu.language._symmetric import symmetric_empty
+from torchemu.runtime.buffer import buffer_of, chosen
+from torchemu.runtime.rank_local import RankLocal
+
+GRANULE = 512
+"""Bytes of which an allocation has a multiple."""
+
+_UNSET = 0xCD
+
+
+class HostOperation:
+    """An operation on a stream, as kernels have a name and a place.
+
+    Args:
+        name: in reports.
+    """
+
+    collective, interlock = None, False
+
+    def __init__(self, name: str) -> None:
+        self.name, self.place = name, ("", 0, name)
+
+
+class _OnStream(GridLaunch):
+    """Its launch."""
+
+    def barrier(self, block: int) -> int:
+        """The barrier of the operation on all ranks."""
+        return self.machine.barrier(self.kernel, self.ranks, block)
+
+
+def on_stream(operation: HostOperation, body: Callable[[], None]) -> None:
+    """Puts an operation on the current stream: a program of one warp."""
+    launch = _OnStream(operation, Grid(1), 1, body)
+    launch.site = _site(launch)
+    launch.start({})
+
+
+def _site(launch: GridLaunch) -> int:
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(runtime.PACKAGE):
+        frame = frame.f_back
+    return launch.machine.line(frame.f_code, frame.f_lineno)
+
+
+_asked: RankLocal[dict[int, int]] = RankLocal(dict)
+"""The bytes that a program has asked for, by the first address of what it has got."""
+
+
+def allocate(shape: Any, dtype: Any) -> Any:
+    """Makes a tensor in symmetric memory, in granules of 512 bytes. All ranks call it alike, and wait for each other.
+
+    Raises:
+        MismatchError: another rank asks for something else.
+        ValueError: memory has run out.
+    """
+    shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    kind = dtypes.parse(str(dtype))
+    n = math.prod(shape)
+    room = max(1, -(-n * kind.itemsize // GRANULE)) * GRANULE // kind.itemsize
+    whole = symmetric_empty(room, dtype=kind)
+    machine = machine_of(runtime.current().world)
+    window = machine.heap.windows[chosen().buffer(whole).memory]
+    address = go.PrimAddress(window, runtime.current().rank, 0)
+    _asked.get()[address] = n * kind.itemsize
+    if runtime.current().world.strictness.check:
+        _, place, nbytes = map(int, go.PrimInProcess(machine.handle, address).split())
+        Part(address, place, nbytes).data[:] = _UNSET
+    return whole[:n].view(shape) if shape else whole[0]
+
+
+_warned: weakref.WeakKeyDictionary[runtime.World, set[tuple[str, int]]] = weakref.WeakKeyDictionary()
+
+
+def inside(part: Part, address: int, nbytes: int) -> None:
+    """Warns once a line of what is beyond the end of an allocation and still in its granule."""
+    asked = _asked.get().get(part.start)
+    if asked is None or address + nbytes <= part.start + asked:
+        return
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(runtime.PACKAGE):
+        frame = frame.f_back
+    site = (frame.f_code.co_filename, frame.f_lineno)
+    known = _warned.setdefault(runtime.current_world(), set())
+    if site in known:
+        return
+    known.add(site)
+    warnings.warn_explicit(
+        f"bytes {address - part.start} to {address - part.start + nbytes} of an allocation of {asked} bytes are used; "
+        f"they exist because memory comes in pieces of {GRANULE}",
+        RuntimeWarning,
+        *site,
+    )
+
+
+def peer(tensor: Any, rank: int) -> Any:
+    """Returns a tensor of another rank's part of symmetric memory, as this rank's threads reach it.
+
+    Raises:
+        ValueError: the tensor is not in symmetric memory; the rank is on another node.
+    """
+    context = runtime.current()
+    machine = machine_of(context.world)
+    buffer = buffer_of(tensor)
+    window = machine.heap.windows.get(buffer.memory)
+    if window is None:
+        raise ValueError("peers have tensors of symmetric memory only: make it with nvshmem_create_tensor")
+    if rank == context.rank:
+        return tensor
+    if context.node is not None and rank not in context.node:
+        raise ValueError(f"memory of rank {rank} is not mapped on rank {context.rank}: they are on different nodes")
+    tensors = chosen()
+    nbytes = buffer.memory.nbytes
+    number = go.PrimWindowTensor(window, rank, buffer.dtype.name, (nbytes // buffer.dtype.itemsize,))
+    whole = tensors.of_core(context.world, Handle(number), buffer.dtype, (nbytes // buffer.dtype.itemsize,))
+    _launching.show(tensors.buffer(whole).memory, window, rank)
+    start = buffer.storage_offset()
+    return whole[start : start + buffer.numel()].view(buffer.shape)
+
+
+def quiet_and_sync() -> None:
+    """Waits until all that the rank has sent has landed, and all ranks have come here."""
+    program = current()
+    program.call(go.PrimOrder, "quiet_all")
+    sync_with(program.launch.barrier(0))
+
+
+def sync_with(barrier: int) -> None:
+    """Waits until all ranks of a barrier have come here."""
+    program = current()
+    line = program.line()
+    while go.PrimSync(program.handle, line, barrier):
+        program.park()
+
+
+def team_barrier(program: Block, ranks: tuple[int, ...]) -> int:
+    """Returns the barrier of a team."""
+    machine = program.machine
+    return machine._once(
+        ("a team of shmem", ranks), lambda: go.PrimBarrier(machine.handle, "of a team of PEs", ranks, "phase")
+    )
+
+
+def is_symmetric(program: Block, address: int) -> bool:
+    """Says whether an address is in memory that does not go away at the end of a launch."""
+    part = program.part(address)
+    return part is not None and part.start in _asked.get()

@@ -1,0 +1,5 @@
+"""NVSHMEM's Python interface."""
+
+from torchemu.frontends.triton._placeholders import placeholders
+
+__getattr__ = placeholders("nvshmem")

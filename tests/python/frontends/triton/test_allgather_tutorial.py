@@ -1,0 +1,71 @@
+"""The tutorial that gathers between nodes, as a user has it: every line of its text, on one node and on two."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+TEXT = ROOT / "tests" / "python" / "data" / "triton" / "03-inter-node-allgather.txt"
+
+ONE, TWO = "push 1d", "push 2d"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """The tutorial as a script."""
+    path = tmp_path / "03-inter-node-allgather.py"
+    path.write_bytes(TEXT.read_bytes())
+    return path
+
+
+def run(script: Path, *flags: str) -> list[str]:
+    """What the script prints, line by line."""
+    command = [sys.executable, "-m", "torchemu", "run", *flags, script.name]
+    done = subprocess.run(command, cwd=script.parent, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout.splitlines()
+
+
+def check(lines: list[str], world: int) -> None:
+    """Each rank prints each of its lines after both headings, and bandwidths are those of the latencies."""
+    for r in range(world):
+        assert lines.count(f"✅ RANK[{r}] check passed") == 2
+        for name in ("NCCL", "Triton"):
+            form = rf"\[{name}\] RANK = {r}, 8 KB, Latency ([0-9.]+) us, Bus bandwith = ([0-9.]+) GB/S"
+            found = [m for line in lines if (m := re.fullmatch(form, line))]
+            assert len(found) == 2
+            for m in found:
+                latency, bandwidth = map(float, m.groups())
+                assert latency > 1
+                assert bandwidth == pytest.approx(8192e-3 / latency * (world - 1) / world, abs=0.011)
+    for heading in (ONE, TWO):
+        assert lines.count(f"using {heading}...") == world
+    assert len(lines) == world * 8
+
+
+@pytest.mark.parametrize("world", [1, 4, 8])
+def test_one_node(script: Path, world: int) -> None:
+    check(run(script, "--nproc-per-node", str(world)), world)
+
+
+@pytest.mark.parametrize("per_node", [4, 8])
+def test_two_nodes(script: Path, per_node: int) -> None:
+    flags = ["--nproc-per-node", str(per_node), "--nnodes", "2"]
+    check(run(script, *flags, *(["--topology", "h800_2x8"] if per_node == 8 else [])), 2 * per_node)
+
+
+@pytest.mark.parametrize("flags", ["--check", "--reorder 5", "--check --reorder 7", "--explore 20"])
+def test_nothing_relies_on_luck(script: Path, flags: str) -> None:
+    lines = run(script, "--nproc-per-node", "4", *flags.split())
+    if "explore" not in flags:
+        check(lines, 4)
+
+
+def test_two_nodes_checked(script: Path) -> None:
+    lines = run(script, "--nproc-per-node", "4", "--nnodes", "2", "--check", "--reorder", "3")
+    check(lines, 8)
