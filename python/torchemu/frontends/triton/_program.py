@@ -71,10 +71,9 @@ class Parts:
         if i >= 0 and address < self._parts[i].end:
             return self._parts[i]
         try:
-            text = go.PrimInProcess(self._machine, address)
+            start, place, nbytes = go.PrimInProcess(self._machine, address)
         except (ValueError, RuntimeError):
             return None
-        start, place, nbytes = map(int, text.split())
         if not start <= address < start + nbytes:
             return None
         part = Part(start, place, nbytes)

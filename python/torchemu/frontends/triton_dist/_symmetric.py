@@ -82,7 +82,7 @@ def allocate(shape: Any, dtype: Any) -> Any:
     address = go.PrimAddress(window, runtime.current().rank, 0)
     _asked.get()[address] = n * kind.itemsize
     if runtime.current().world.strictness.check:
-        _, place, nbytes = map(int, go.PrimInProcess(machine.handle, address).split())
+        _, place, nbytes = go.PrimInProcess(machine.handle, address)
         Part(address, place, nbytes).data[:] = _UNSET
     return whole[:n].view(shape) if shape else whole[0]
 
