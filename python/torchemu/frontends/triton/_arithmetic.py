@@ -42,12 +42,18 @@ log2 = _unary("log2", np.log2, "The logarithm to base 2")
 sin = _unary("sin", np.sin, "The sine")
 cos = _unary("cos", np.cos, "The cosine")
 sqrt = _unary("sqrt", np.sqrt, "√x")
-sqrt_rn = _unary("sqrt_rn", np.sqrt, "√x, rounded to the nearest")
 rsqrt = _unary("rsqrt", lambda a: 1 / np.sqrt(a), "1/√x")
 erf = _unary("erf", _erf, "The error function")
 floor = _unary("floor", np.floor, "The largest whole number that is not larger")
 ceil = _unary("ceil", np.ceil, "The smallest whole number that is not smaller")
 tanh = _unary("tanh", np.tanh, "The hyperbolic tangent")
+
+
+def sqrt_rn(x: Any) -> tensor:
+    """√x of float32, rounded to the nearest."""
+    if value_of(x).dtype is not t.float32:
+        raise ValueError(f"Expected dtype ['fp32'] but got {value_of(x).dtype}")
+    return sqrt(x)
 
 
 def sigmoid(x: Any) -> tensor:
@@ -95,8 +101,11 @@ def fdiv(x: Any, y: Any, ieee_rounding: bool = False) -> tensor:
 
 
 def div_rn(x: Any, y: Any) -> tensor:
-    """x / y, rounded to the nearest."""
-    return fdiv(x, y)
+    """x / y of float32, rounded to the nearest."""
+    a, b = together(x, y)
+    if a.dtype is not t.float32:
+        raise ValueError(f"Expected dtype ['fp32'] but got {a.dtype}")
+    return fdiv(a, b)
 
 
 def umulhi(x: Any, y: Any) -> tensor:
@@ -115,6 +124,8 @@ def umulhi(x: Any, y: Any) -> tensor:
 
 def _extreme(x: Any, y: Any, propagate_nan: Any, ignoring: Any, keeping: Any) -> tensor:
     a, b = together(x, y)
+    if a.dtype is t.bfloat16:
+        a, b = cast(a, t.float32), cast(b, t.float32)
     every = plain(propagate_nan) in ("ALL", PropagateNan.ALL)
     function = keeping if every and a.dtype.is_float else ignoring
     data = function(a.data, b.data)

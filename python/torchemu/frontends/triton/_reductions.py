@@ -121,8 +121,10 @@ def _extreme(input: Any, axis: Any, indices: Any, keep_dims: Any, function: Any,
 
 def _index(x: tensor, axis: Any, keep_dims: Any, largest: bool) -> tensor:
     along = _axis(x, axis)
-    find = np.argmax if largest else np.argmin
-    data = np.asarray(find(x.data, along)).astype(np.int32)
+    find, data = (np.argmax, x.data) if largest else (np.argmin, x.data)
+    if x.dtype.is_float:
+        data = np.where(np.isnan(data), np.float64(-np.inf if largest else np.inf), data.astype(np.float64))
+    data = np.asarray(find(data, along)).astype(np.int32)
     return made(_shaped(data, x, along, keep_dims)[()], t.int32)
 
 

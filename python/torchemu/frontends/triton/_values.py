@@ -5,7 +5,9 @@ A value has NumPy's elements. What a kernel writes as a number is a Python numbe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -519,27 +521,10 @@ def mul(a: Any, b: Any) -> tensor:
 
 def truediv(a: Any, b: Any) -> tensor:
     """a / b, of floats; integers become float32."""
-    a, b = value_of(a) if not _is_number(a) else a, value_of(b) if not _is_number(b) else b
-    x, y = together(*_fractional(plain(a), plain(b)), divides=True)
+    x, y = together(a, b, True)
+    if x.dtype.is_integer:
+        x, y = cast(x, t.float32), cast(y, t.float32)
     return _operate(np.divide, x, y, x.dtype)
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(plain(x), int | float)
-
-
-def _fractional(a: Any, b: Any) -> tuple[Any, Any]:
-    """The operands of a division, integers as float32; a float beside one is taken as it is."""
-    floats = [x.dtype for x in (a, b) if isinstance(x, tensor) and x.dtype.is_float]
-    kind = floats[0] if floats else t.float32
-    pair = []
-    for x in (a, b):
-        if isinstance(x, tensor) and x.dtype.is_integer:
-            x = cast(x, kind)
-        elif isinstance(x, int):
-            x = float(x)
-        pair.append(x)
-    return pair[0], pair[1]
 
 
 def _whole(a: Any, b: Any) -> tuple[tensor, tensor]:
@@ -565,7 +550,27 @@ def floordiv(a: Any, b: Any) -> tensor:
 def mod(a: Any, b: Any) -> tensor:
     """a % b with the sign of a."""
     x, y = together(a, b, True)
-    return _operate(np.fmod, x, y, x.dtype)
+    return _operate(np.fmod if x.dtype.is_integer else _remainder, x, y, x.dtype)
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    """Floats: what is left of a after as many times b as its rounded quotient says, rounded once."""
+    times = np.trunc(a / b)
+    if a.dtype == np.float64:
+        left = _without(a, times, b)
+    else:
+        left = a.astype(np.float64) - times.astype(np.float64) * b.astype(np.float64)
+    return np.where(np.isinf(b) & np.isfinite(a), a, left.astype(a.dtype))[()]
+
+
+def _exactly(a: float, times: float, b: float) -> float:
+    if not all(map(math.isfinite, (a, times, b))):
+        return a - times * b
+    return float(Fraction(a) - Fraction(times) * Fraction(b))
+
+
+_without = np.vectorize(_exactly, otypes=[np.float64])
+"""a - times·b of float64, rounded once."""
 
 
 _BITS = {
@@ -582,7 +587,15 @@ def bits(name: str, a: Any, b: Any) -> tensor:
     x, y = together(a, b)
     if not x.dtype.is_integer:
         raise TypeError(f"invalid operands of type {x.dtype} for bits: they are of integers")
+    own = plain(a)
+    if name == "shr" and isinstance(own, tensor) and own.dtype.signed and not x.dtype.signed:
+        return _operate(_shifted, x, y, x.dtype)
     return _operate(_BITS[name], x, y, x.dtype)
+
+
+def _shifted(a: Any, b: Any) -> Any:
+    """Bits of what was a signed number, shifted to the right with its sign."""
+    return np.right_shift(a.view(f"i{a.itemsize}"), b.astype(f"i{b.itemsize}")).view(a.dtype)
 
 
 _COMPARED = {
@@ -650,6 +663,8 @@ def cast(x: Any, kind: Any, fp_downcast_rounding: Any = None, bitcast: bool = Fa
         return _cast_pointer(x, kind, bitcast)
     if plain(bitcast):
         return _bitcast(x, kind)
+    if (own.is_fp8() and kind.is_integer) or (kind.is_fp8() and own.is_integer):
+        raise TypeError(f"cannot cast {x.type} to {kind}")
     rounding = plain(fp_downcast_rounding)
     if rounding not in (None, "rtne", "rtz"):
         raise ValueError(f"fp_downcast_rounding should be either rtne or rtz, not {rounding!r}")
@@ -688,14 +703,19 @@ def _converted(data: Any, own: dtype, kind: dtype, down: bool) -> Any:
 
 
 def _truncated(data: np.ndarray, kind: dtype) -> np.ndarray:
-    """Floats as integers, rounded towards zero; what is beyond the range of the conversion becomes its end, NaN 0."""
-    wide = data.astype(np.float64)
-    register = np.dtype(f"{'i' if kind.signed else 'u'}{max(4, kind.itemsize)}")
+    """Floats as integers, rounded towards zero. What is beyond the range of the register, of 16 bits at least, becomes
+    its end; NaN 0, or the highest bit alone where float64 or 64 bits are involved."""
+    register = np.dtype(f"{'i' if kind.signed else 'u'}{max(2, kind.itemsize)}")
     info = np.iinfo(register)
-    whole = np.trunc(np.where(np.isnan(wide), 0, wide))
+    lost = np.isnan(data)
+    whole = np.trunc(np.where(lost, 0, data.astype(np.float64)))
     over, under = whole >= float(info.max), whole <= float(info.min)
     inside = np.where(over | under, 0, whole).astype(register)
-    return np.where(over, register.type(info.max), np.where(under, register.type(info.min), inside)).astype(kind.numpy)
+    found = np.where(over, register.type(info.max), np.where(under, register.type(info.min), inside))
+    if data.dtype == np.float64 or register.itemsize == 8:
+        highest = np.array(1, f"u{register.itemsize}") << (8 * register.itemsize - 1)
+        found = np.where(lost, highest.astype(f"u{register.itemsize}").view(register), found)
+    return found.astype(kind.numpy)
 
 
 def _shortened(data: np.ndarray, kind: dtype, down: bool) -> np.ndarray:

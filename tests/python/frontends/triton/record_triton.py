@@ -50,7 +50,7 @@ def values(name: str) -> torch.Tensor:
 def module(expression: str) -> ModuleType:
     """Returns the module with an expression's kernels."""
     name = "m" + hashlib.md5(expression.encode()).hexdigest()[:12]
-    path = Path(tempfile.gettempdir()) / f"{name}.py"
+    path = Path(tempfile.mkdtemp()) / f"{name}.py"
     path.write_text(cases.SOURCE.format(expression=expression))
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
