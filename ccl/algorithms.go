@@ -38,6 +38,8 @@ func Algorithms(c collective.Kind) []Algorithm {
 			allReduceTwoShot(),
 			allReduceTorus2D(),
 			allReduceHierarchical(),
+			allReduceHierarchicalDirect(),
+			allReduceTwoShotStaggered(),
 		}
 	case collective.AllGather:
 		return []Algorithm{
@@ -46,6 +48,8 @@ func Algorithms(c collective.Kind) []Algorithm {
 			allGatherRecursive(),
 			allGatherDirect(),
 			allGatherHierarchical(),
+			allGatherHierarchicalDirect(),
+			allGatherTorus2D(),
 		}
 	case collective.ReduceScatter:
 		return []Algorithm{
@@ -54,15 +58,42 @@ func Algorithms(c collective.Kind) []Algorithm {
 			reduceScatterRecursive(),
 			reduceScatterDirect(),
 			reduceScatterHierarchical(),
+			reduceScatterHierarchicalDirect(),
+			reduceScatterDirectStaggered(),
+			reduceScatterTorus2D(),
 		}
 	case collective.Broadcast:
-		return []Algorithm{broadcastBinomial(), broadcastChain(), broadcastDirect()}
+		return []Algorithm{
+			broadcastBinomial(),
+			broadcastChain(),
+			broadcastDirect(),
+			broadcastDoubleBinaryTree(),
+			broadcastScatterDirect(),
+			broadcastScatterRecursive(),
+			broadcastScatterBidirectionalRing(),
+			broadcastScatterHierarchical(),
+			broadcastTorus2D(),
+			broadcastBidirectionalChain(),
+			broadcastHierarchical(),
+		}
 	case collective.Reduce:
-		return []Algorithm{reduceBinomial(), reduceChain(), reduceDirect()}
+		return []Algorithm{
+			reduceBinomial(),
+			reduceChain(),
+			reduceDirect(),
+			reduceDoubleBinaryTree(),
+			reduceDirectGather(),
+			reduceRecursiveGather(),
+			reduceBidirectionalRingGather(),
+			reduceHierarchicalGather(),
+			reduceTorus2D(),
+			reduceBidirectionalChain(),
+			reduceHierarchical(),
+		}
 	case collective.Gather:
-		return []Algorithm{gatherBinomial(), gatherDirect()}
+		return []Algorithm{gatherBinomial(), gatherDirect(), gatherBidirectionalRing(), gatherHierarchical(), gatherTorus2D()}
 	case collective.Scatter:
-		return []Algorithm{scatterBinomial(), scatterDirect()}
+		return []Algorithm{scatterBinomial(), scatterDirect(), scatterBidirectionalRing(), scatterHierarchical(), scatterTorus2D()}
 	case collective.AllToAll:
 		return []Algorithm{allToAllPairwise(), allToAllDirect(), allToAllBruck()}
 	}

@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,14 +41,23 @@ func TestAlgorithmNames(t *testing.T) {
 	for c, names := range map[collective.Kind][]string{
 		collective.AllReduce: {
 			"ring", "bidirectional_ring", "halving_doubling", "double_binary_tree", "one_shot", "two_shot", "torus_2d", "hierarchical",
+			"hierarchical_direct", "two_shot_staggered",
 		},
-		collective.AllGather:     {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical"},
-		collective.ReduceScatter: {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical"},
-		collective.Broadcast:     {"binomial", "chain", "direct"},
-		collective.Reduce:        {"binomial", "chain", "direct"},
-		collective.Gather:        {"binomial", "direct"},
-		collective.Scatter:       {"binomial", "direct"},
-		collective.AllToAll:      {"pairwise", "direct", "bruck"},
+		collective.AllGather: {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical", "hierarchical_direct", "torus_2d"},
+		collective.ReduceScatter: {
+			"ring", "bidirectional_ring", "recursive", "direct", "hierarchical", "hierarchical_direct", "direct_staggered", "torus_2d",
+		},
+		collective.Broadcast: {
+			"binomial", "chain", "direct", "double_binary_tree", "scatter_direct", "scatter_recursive", "scatter_bidirectional_ring",
+			"scatter_hierarchical", "torus_2d", "bidirectional_chain", "hierarchical",
+		},
+		collective.Reduce: {
+			"binomial", "chain", "direct", "double_binary_tree", "direct_gather", "recursive_gather", "bidirectional_ring_gather",
+			"hierarchical_gather", "torus_2d", "bidirectional_chain", "hierarchical",
+		},
+		collective.Gather:   {"binomial", "direct", "bidirectional_ring", "hierarchical", "torus_2d"},
+		collective.Scatter:  {"binomial", "direct", "bidirectional_ring", "hierarchical", "torus_2d"},
+		collective.AllToAll: {"pairwise", "direct", "bruck"},
 	} {
 		seen := map[string]bool{ccl.Auto: true}
 		for _, a := range ccl.Algorithms(c) {
@@ -76,7 +86,7 @@ func TestLookup(t *testing.T) {
 	}
 	for _, name := range []string{"", "Ring", "auto", "one_shot"} {
 		_, err := ccl.Lookup(collective.AllGather, name)
-		want := fmt.Sprintf("unknown all_gather algorithm %q: choose one of bidirectional_ring, direct, hierarchical, recursive, ring", name)
+		want := fmt.Sprintf("unknown all_gather algorithm %q: choose one of bidirectional_ring, direct, hierarchical, hierarchical_direct, recursive, ring, torus_2d", name)
 		if err == nil || err.Error() != want {
 			t.Errorf("got error %v, want %s", err, want)
 		}
@@ -94,8 +104,8 @@ func TestDepthFollowsBytes(t *testing.T) {
 			}
 			last = depth
 		}
-		pipelined := a.Name() == "double_binary_tree" || a.Name() == "chain" ||
-			a.Name() == "hierarchical" && a.Collective() == collective.AllReduce
+		pipelined := slices.Contains([]string{"double_binary_tree", "chain", "bidirectional_chain", "scatter_direct", "direct_gather"}, a.Name()) ||
+			a.Name() == "hierarchical" && !slices.Contains([]string{"all_gather", "reduce_scatter", "gather", "scatter"}, a.Collective().String())
 		if pipelined != (last > 1) {
 			t.Errorf("%s %s: depth is up to %d", a.Collective(), a.Name(), last)
 		}

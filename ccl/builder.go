@@ -55,6 +55,9 @@ func (b *Builder) Root(rank int) {
 // InTurn makes ranks send one message at a time: see [Schedule].
 func (b *Builder) InTurn() { b.schedule.InTurn = true }
 
+// Queued makes ranks send one message at a time to each other rank: see [Schedule].
+func (b *Builder) Queued() { b.schedule.Queued = true }
+
 // List returns a range [lo, hi) for one step that moves all these chunks, adjoining or not.
 func (b *Builder) List(chunks []int) (lo, hi int) {
 	s := b.schedule

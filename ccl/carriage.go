@@ -11,6 +11,9 @@ import (
 type Carriage struct {
 	Protocol topology.ProtocolKind // of all_to_all, gather and scatter the size decides
 	Channels int                   // that share out the call; 0: all that the transport has
+
+	// ByProtocol says that gather and scatter go by the Protocol, too, instead of as messages between pairs.
+	ByProtocol bool
 }
 
 // carrier is how data moves between one pair of ranks in one call.
@@ -119,11 +122,22 @@ func (c *call) home() *topology.LinkClass {
 
 // pairwise says whether the call is messages between pairs.
 func (c *call) pairwise() bool {
-	switch c.Schedule.Collective {
+	return isPairwise(c.Schedule.Collective) && c.home().P2P != nil && !c.Carriage.ByProtocol
+}
+
+// isPairwise says whether libraries make a collective of messages between pairs.
+func isPairwise(c collective.Kind) bool {
+	switch c {
 	case collective.AllToAll, collective.Gather, collective.Scatter:
-		return c.home().P2P != nil
+		return true
 	}
 	return false
+}
+
+// isChained says whether the whole vector goes from rank to rank, and not in blocks: its loops are short, for they are
+// the pipeline.
+func (c *call) isChained() bool {
+	return c.Schedule.Collective.Rooted() && c.Schedule.Chunks() < max(3, c.Schedule.World-1)
 }
 
 // isSmall says whether all messages between pairs go by protocol LL.
@@ -166,7 +180,7 @@ func (c *call) loop() int64 {
 	}
 	p, _ := c.protocol(c.home())
 	channels := int64(c.channels(c.home()))
-	if c.Schedule.Collective.Rooted() {
+	if c.isChained() {
 		return channels * p.RootedChunk
 	}
 	return c.world * channels * p.Chunk
@@ -201,7 +215,7 @@ func (c *call) carrier(link *topology.LinkClass, narrowest, most int64, peers in
 		perByte: c.unaligned(link, kind), finish: finish * 1e12 / float64(p.Bandwidth), finishes: math.MaxInt64,
 		next: p.FinishNext, slices: int64(p.Slices), sliceMin: max(1, p.SliceMin*int64(channels)),
 	}
-	if c.Schedule.Collective.Rooted() {
+	if c.isChained() {
 		one.slices = 1 // its loops are the pipeline
 	}
 	return one

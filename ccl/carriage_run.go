@@ -7,7 +7,6 @@ import (
 
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
-	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // ride is one launch in flight that is carried: see DESIGN.md, Transport. A rank has one serial engine, which stands for
@@ -374,15 +373,4 @@ func (r *ride) finish(rank uint32, now sim.Time) {
 		r.tellRest(now)
 	}
 	r.watcher.RankDone(int(rank), now)
-}
-
-// protocols lists the protocols that a collective on a topology could go by.
-func protocols(t *topology.Topology) []topology.ProtocolKind {
-	var list []topology.ProtocolKind
-	for k, p := range t.Transport().SIP.Protocols {
-		if p != nil {
-			list = append(list, topology.ProtocolKind(k))
-		}
-	}
-	return list
 }

@@ -105,25 +105,48 @@ func (f form) check(t *testing.T, n int, s *ccl.Schedule) {
 	}
 }
 
-// What is rooted sends each chunk along a tree: n-1 messages carry it, but to gather or scatter n/2·log2 n blocks travel.
+// What is rooted sends each chunk along a tree of n-1 messages, or to others first that pass it on.
 func TestRootedTraffic(t *testing.T) {
 	for _, n := range ccltest.Worlds() {
 		for _, c := range []collective.Kind{collective.Broadcast, collective.Reduce, collective.Gather, collective.Scatter} {
 			for _, a := range ccl.Algorithms(c) {
-				s := a.Build(ccl.Layout{World: n, Root: n / 2}, 1<<20)
-				want := (n - 1) * s.Sub
-				if blocks := c == collective.Gather || c == collective.Scatter; blocks && a.Name() == "binomial" {
-					if !powerOfTwo(n) {
-						continue
+				for _, bytes := range []int64{1, 1 << 20, 1 << 28} {
+					s := a.Build(ccl.Layout{World: n, Root: n / 2}, bytes)
+					got := sum(ccltest.Measure(s).Chunks)
+					if least, want := rootedTraffic(s); want >= 0 && got != want || got < least {
+						t.Errorf("%s %s, %d ranks, %d bytes: %d chunks are sent, want %d, and %d at least", c, a.Name(), n, bytes, got, want, least)
 					}
-					want = n * levels(n) / 2
-				}
-				if got := sum(ccltest.Measure(s).Chunks); got != want {
-					t.Errorf("%s %s, %d ranks: %d chunks are sent, want %d", c, a.Name(), n, got, want)
 				}
 			}
 		}
 	}
+}
+
+// rootedTraffic is how many chunks a schedule must send at least, and how many it should; -1 where there is no simple form.
+func rootedTraffic(s *ccl.Schedule) (least, want int) {
+	n := s.World
+	if s.Collective == collective.Gather || s.Collective == collective.Scatter {
+		least, want = (n-1)*s.Sub, -1
+		switch {
+		case s.Algorithm == "direct":
+			want = least
+		case s.Algorithm == "bidirectional_ring":
+			want = n * (n - 1) // i hops from the i-th, each way a half
+		case s.Algorithm == "binomial" && powerOfTwo(n):
+			want = n * levels(n) / 2
+		}
+		return least, want
+	}
+	least, want = (n-1)*s.Chunks(), -1
+	switch s.Algorithm {
+	case "binomial", "chain", "direct", "bidirectional_chain", "double_binary_tree":
+		want = least
+	case "scatter_direct":
+		want = (n - 1) * s.Chunks() // the root sends once, and each other rank its block to those that are left
+	case "direct_gather":
+		want = (n-1)*s.Chunks() + min(n-1, s.Sub)*s.Blocks // and then every reduction once
+	}
+	return least, want
 }
 
 // A double binary tree makes every rank a leaf of one tree, sends every half once up and once down each edge, and is

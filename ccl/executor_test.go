@@ -114,7 +114,7 @@ func keepsOrder(l ccl.Launch, seen *record, done finished) error {
 		return fmt.Errorf("%d of %d steps were done", len(seen.order), len(s.Steps))
 	}
 	last := slices.Clone(l.Ready)
-	turn := make([]sim.Time, s.World) // when what each rank sent last has arrived
+	turn := map[[2]int32]sim.Time{} // when what each rank sent last, to whom, has arrived
 	for i, step := range s.Steps {
 		at := seen.steps[i]
 		if at.Start < l.Ready[step.Src] || at.Arrived < at.Start || at.Combine < max(at.Arrived, l.Ready[step.Dst]) || at.End < at.Combine {
@@ -126,11 +126,15 @@ func keepsOrder(l ccl.Launch, seen *record, done finished) error {
 		if at.Bytes == 0 && at.Start != at.Arrived {
 			return fmt.Errorf("step %d sent nothing, and took until %v", i, at.Arrived)
 		}
-		if s.InTurn && step.Src != step.Dst {
-			if at.Start < turn[step.Src] {
-				return fmt.Errorf("step %d started at %v, rank %d's turn came at %v", i, at.Start, step.Src, turn[step.Src])
+		if (s.InTurn || s.Queued) && step.Src != step.Dst {
+			queue := [2]int32{step.Src, step.Dst}
+			if s.InTurn {
+				queue[1] = -1
 			}
-			turn[step.Src] = at.Arrived
+			if at.Start < turn[queue] {
+				return fmt.Errorf("step %d started at %v, rank %d's turn came at %v", i, at.Start, step.Src, turn[queue])
+			}
+			turn[queue] = at.Arrived
 		}
 		last[step.Src], last[step.Dst] = max(last[step.Src], at.End), max(last[step.Dst], at.End)
 		for _, e := range s.Edges[s.EdgeStart[i]:s.EdgeStart[i+1]] {
@@ -201,7 +205,8 @@ func replay(s *ccl.Schedule, v ccl.Values, order []int) [][]byte {
 	for _, i := range order {
 		step := s.Steps[i]
 		made[i] = map[int][]byte{}
-		for c := int(step.Lo); c < int(step.Hi); c++ {
+		for place := step.Lo; place < step.Hi; place++ {
+			c := s.Chunk(place)
 			value := slices.Clone(read(i, int(step.Src), c, ccl.GateSend))
 			if step.Kind == ccl.Reduce {
 				tensor.Combine(v.Op, v.DType, value, value, read(i, int(step.Dst), c, ccl.GateCombine))

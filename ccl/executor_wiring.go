@@ -24,7 +24,7 @@ type wiring struct {
 	pairs []pair   // the distinct (Src, Dst) between which something is sent
 	pair  []uint32 // step i goes along pairs[pair[i]]
 
-	next []uint32 // the step that step i's source sends in turn after it; 0: none. nil: ranks do not send in turn
+	next []uint32 // the step that is sent in turn after step i; 0: none. nil: nothing is sent in turn
 
 	// The steps that wait for nothing but their source to join: in the order of the schedule, and by rank.
 	first, firstByRank []uint32
@@ -75,31 +75,34 @@ func newWiring(s *Schedule) *wiring {
 			w.steps[step.Dst]++
 		}
 	}
-	if s.InTurn {
-		w.findTurns(s)
-	}
 	w.findPairs(s)
+	switch {
+	case s.InTurn:
+		w.findTurns(s, s.World, func(i int) int { return int(s.Steps[i].Src) })
+	case s.Queued:
+		w.findTurns(s, len(w.pairs), func(i int) int { return int(w.pair[i]) })
+	}
 	w.findFirst(s)
 	return w
 }
 
-// findTurns makes each message wait for the one that its source sends before it.
-func (w *wiring) findTurns(s *Schedule) {
+// findTurns makes each message wait for the one before it of the same queue, of which there are so many.
+func (w *wiring) findTurns(s *Schedule, queues int, queue func(step int) int) {
 	w.next = make([]uint32, len(s.Steps))
-	last := make([]int, s.World)
-	for r := range last {
-		last[r] = -1
+	last := make([]int, queues)
+	for q := range last {
+		last[q] = -1
 	}
 	for i := range s.Steps {
-		src := s.Steps[i].Src
-		if src == s.Steps[i].Dst {
+		if s.Steps[i].Src == s.Steps[i].Dst {
 			continue
 		}
-		if last[src] >= 0 {
-			w.next[last[src]] = uint32(i)
+		q := queue(i)
+		if last[q] >= 0 {
+			w.next[last[q]] = uint32(i)
 			w.waits[i].send++
 		}
-		last[src] = i
+		last[q] = i
 	}
 }
 

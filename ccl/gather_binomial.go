@@ -7,6 +7,9 @@ func gatherBinomial() Algorithm {
 	return plan{
 		collective: collective.Gather,
 		name:       "binomial",
-		steps:      func(l Layout, _ int) phase { return binomialGather(l.fromRoot()) },
+		steps: func(l Layout, _ int) phase {
+			ranks := l.fromRoot()
+			return binomialGather(ranks, blocksOf(ranks))
+		},
 	}
 }

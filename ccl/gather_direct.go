@@ -7,6 +7,9 @@ func gatherDirect() Algorithm {
 	return plan{
 		collective: collective.Gather,
 		name:       "direct",
-		steps:      func(l Layout, _ int) phase { return directGather(l.fromRoot()) },
+		steps: func(l Layout, _ int) phase {
+			ranks := l.fromRoot()
+			return directGather(ranks, blocksOf(ranks))
+		},
 	}
 }

@@ -65,13 +65,7 @@ func (l Layout) groups() [][]int {
 
 // inside runs a phase in every group at once, in which a rank owns what travels on its rails.
 func (h hierarchy) inside(of func([]int, []part) phase, onRails func(span) part) phase {
-	return forEach(len(h.groups), func(g int) phase {
-		owned := make([]part, len(h.groups[g]))
-		for i, rails := range h.owned[g] {
-			owned[i] = onRails(rails)
-		}
-		return of(h.groups[g], owned)
-	})
+	return forEach(len(h.groups), func(g int) phase { return h.within(g, of, onRails) })
 }
 
 // across runs a phase on every rail at once; owned lists what each group's rank owns on that rail.

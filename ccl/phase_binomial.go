@@ -17,19 +17,17 @@ func binomialReduce(members []int, p part) phase {
 	})
 }
 
-// binomialScatter brings the chunk that has a member's number from member 0 to that member.
-func binomialScatter(members []int) phase {
+// binomialScatter brings part i from member 0 to member i.
+func binomialScatter(members []int, owned []part) phase {
 	return binomialDown(members, func(b *Builder, src, dst int, behind span) {
-		lo, hi := b.List(members[behind.lo:behind.hi])
-		b.Copy(members[src], members[dst], lo, hi)
+		sendListed(b, (*Builder).Copy, members[src], members[dst], owned[behind.lo:behind.hi]...)
 	})
 }
 
-// binomialGather brings the chunk that has a member's number from that member to member 0.
-func binomialGather(members []int) phase {
+// binomialGather brings part i from member i to member 0.
+func binomialGather(members []int, owned []part) phase {
 	return binomialUp(members, func(b *Builder, src, dst int, behind span) {
-		lo, hi := b.List(members[behind.lo:behind.hi])
-		b.Copy(members[src], members[dst], lo, hi)
+		sendListed(b, (*Builder).Copy, members[src], members[dst], owned[behind.lo:behind.hi]...)
 	})
 }
 

@@ -24,6 +24,20 @@ func directReduceScatter(members []int, owned []part) phase {
 	}}
 }
 
+// staggeredReduceScatter is directReduceScatter in which every member reduces in the order in which the others send to
+// it, from the one before it backwards, so that its first operand is the first to come.
+func staggeredReduceScatter(members []int, owned []part) phase {
+	n := len(members)
+	return phase{rounds: min(1, n-1), pairs: owners(owned) * (n - 1), steps: runs(owned) * (n - 1), emit: func(b *Builder, _ int) {
+		for k := 1; k < n; k++ {
+			for i, src := range members {
+				dst := (i + k) % n
+				send(b, (*Builder).ReduceInput, src, members[dst], owned[dst])
+			}
+		}
+	}}
+}
+
 // directAllGather gives every member all parts, where member i has part i: each sends its own to all others.
 func directAllGather(members []int, owned []part) phase {
 	n := len(members)
@@ -47,26 +61,35 @@ func owners(owned []part) int {
 	return n
 }
 
-// directScatter brings the chunk that has a member's number from the first member to that member.
-func directScatter(members []int) phase {
-	return fromFirst(members, func(b *Builder, root, member int) { b.Copy(root, member, member, member+1) })
+// directScatter brings part i from the first member to member i.
+func directScatter(members []int, owned []part) phase {
+	return fromFirst(members, func(b *Builder, i int) { send(b, (*Builder).Copy, members[0], members[i], owned[i]) })
 }
 
-// directGather brings the chunk that has a member's number from that member to the first.
-func directGather(members []int) phase {
-	return fromFirst(members, func(b *Builder, root, member int) { b.Copy(member, root, member, member+1) })
+// directGather brings part i from member i to the first member.
+func directGather(members []int, owned []part) phase {
+	return fromFirst(members, func(b *Builder, i int) { send(b, (*Builder).Copy, members[i], members[0], owned[i]) })
+}
+
+// blocksOf is the block of each member, of one chunk.
+func blocksOf(members []int) []part {
+	blocks := make([]part, len(members))
+	for i, m := range members {
+		blocks[i] = part{{m, m + 1}}
+	}
+	return blocks
 }
 
 // directBroadcast gives every member the first one's value of the part.
 func directBroadcast(members []int, p part) phase {
-	return fromFirst(members, func(b *Builder, root, member int) { send(b, (*Builder).Copy, root, member, p) })
+	return fromFirst(members, func(b *Builder, i int) { send(b, (*Builder).Copy, members[0], members[i], p) })
 }
 
 // fromFirst adds one step between the first member and each other, all at once.
-func fromFirst(members []int, step func(b *Builder, root, member int)) phase {
+func fromFirst(members []int, step func(b *Builder, i int)) phase {
 	return phase{rounds: min(1, len(members)-1), steps: len(members) - 1, emit: func(b *Builder, _ int) {
-		for _, member := range members[1:] {
-			step(b, members[0], member)
+		for i := 1; i < len(members); i++ {
+			step(b, i)
 		}
 	}}
 }

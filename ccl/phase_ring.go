@@ -3,6 +3,16 @@ package ccl
 // ringReduceScatter leaves member i with the reduction of part i. Each part travels once round the ring and gathers
 // the members' values on its way, so it starts at the member after its owner.
 func ringReduceScatter(members []int, owned []part) phase {
+	return ringReduceScatterBy(send, members, owned)
+}
+
+// ringAllGather gives every member all parts, where member i has part i.
+func ringAllGather(members []int, owned []part) phase { return ringAllGatherBy(send, members, owned) }
+
+// A sending adds the steps that move parts: as send does, or sendListed.
+type sending func(b *Builder, how transfer, src, dst int, moved ...part)
+
+func ringReduceScatterBy(send sending, members []int, owned []part) phase {
 	n := len(members)
 	return phase{rounds: n - 1, hops: n - 1, steps: runs(owned) * (n - 1), emit: func(b *Builder, round int) {
 		for i, src := range members {
@@ -11,8 +21,7 @@ func ringReduceScatter(members []int, owned []part) phase {
 	}}
 }
 
-// ringAllGather gives every member all parts, where member i has part i.
-func ringAllGather(members []int, owned []part) phase {
+func ringAllGatherBy(send sending, members []int, owned []part) phase {
 	n := len(members)
 	return phase{rounds: n - 1, hops: n - 1, steps: runs(owned) * (n - 1), emit: func(b *Builder, round int) {
 		for i, src := range members {
@@ -34,4 +43,18 @@ func bothWaysRound(n int, ring func(members []int, owned []part) phase) phase {
 		first[i], second[i] = halves[2*up[i]], halves[2*down[i]+1]
 	}
 	return together(ring(up, first), ring(down, second))
+}
+
+// listedRingReduceScatter is ringReduceScatter with one message for each part, whose chunks need not adjoin.
+func listedRingReduceScatter(members []int, owned []part) phase {
+	p := ringReduceScatterBy(sendListed, members, owned)
+	p.steps = len(members) * (len(members) - 1)
+	return p
+}
+
+// listedRingAllGather is ringAllGather with one message for each part.
+func listedRingAllGather(members []int, owned []part) phase {
+	p := ringAllGatherBy(sendListed, members, owned)
+	p.steps = len(members) * (len(members) - 1)
+	return p
 }

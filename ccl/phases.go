@@ -132,6 +132,20 @@ func send(b *Builder, how transfer, src, dst int, moved ...part) {
 	how(b, src, dst, run.lo, run.hi)
 }
 
+// sendListed adds one step that moves all parts.
+func sendListed(b *Builder, how transfer, src, dst int, moved ...part) {
+	var chunks []int
+	for _, p := range moved {
+		for _, s := range p {
+			for c := s.lo; c < s.hi; c++ {
+				chunks = append(chunks, c)
+			}
+		}
+	}
+	lo, hi := b.List(chunks)
+	how(b, src, dst, lo, hi)
+}
+
 // everyRank lists the ranks 0 … world-1.
 func everyRank(world int) []int {
 	ranks := make([]int, world)

@@ -16,6 +16,9 @@ type plan struct {
 	// inTurn says that ranks send one message at a time.
 	inTurn bool
 
+	// queued says that ranks send one message at a time to each other rank.
+	queued bool
+
 	// steps is the work itself.
 	steps func(l Layout, depth int) phase
 }
@@ -50,6 +53,9 @@ func (p plan) Build(l Layout, bytes int64) *Schedule {
 	}
 	if p.inTurn {
 		b.InTurn()
+	}
+	if p.queued {
+		b.Queued()
 	}
 	p.steps(l, depth).run(b)
 	return b.Schedule()

@@ -9,6 +9,9 @@ func scatterBinomial() Algorithm {
 		collective: collective.Scatter,
 		name:       "binomial",
 		inTurn:     true,
-		steps:      func(l Layout, _ int) phase { return binomialScatter(l.fromRoot()) },
+		steps: func(l Layout, _ int) phase {
+			ranks := l.fromRoot()
+			return binomialScatter(ranks, blocksOf(ranks))
+		},
 	}
 }

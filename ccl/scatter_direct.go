@@ -7,6 +7,9 @@ func scatterDirect() Algorithm {
 	return plan{
 		collective: collective.Scatter,
 		name:       "direct",
-		steps:      func(l Layout, _ int) phase { return directScatter(l.fromRoot()) },
+		steps: func(l Layout, _ int) phase {
+			ranks := l.fromRoot()
+			return directScatter(ranks, blocksOf(ranks))
+		},
 	}
 }

@@ -63,6 +63,9 @@ type Schedule struct {
 	// has arrived, and not before the next one's own edges allow. Otherwise it sends whatever there is to be sent.
 	InTurn bool
 
+	// Queued says that a rank sends one message at a time to each other rank, in the order of the steps.
+	Queued bool
+
 	// Round k is the steps from Rounds[k] up to Rounds[k+1], or up to the last step. A step sends the value that its
 	// source held before the step's round began; writes into one chunk of one rank take effect in step order. Rounds
 	// define the values only: in time, a step runs as soon as its edges allow.

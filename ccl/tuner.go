@@ -17,7 +17,7 @@ import (
 // its own, with all ranks ready at once. It remembers what it chose. Like an Engine it belongs to one goroutine.
 type Tuner struct {
 	topology *topology.Topology
-	choices  map[tunerKey]Algorithm
+	choices  map[tunerKey]Choice
 	crowded  map[crowdKey]bool // of too many pairs for a trial, whatever the size
 	floors   map[floorKey]floor
 	bench    *testBench // nil when it has to be made anew
@@ -30,16 +30,13 @@ type tunerKey struct {
 	placement       string // layout and devices
 }
 
-// What is more than this is tried only when nothing else is left. Every pair of ranks that talk to each other takes a
-// path through the topology, and a few dozen ranks is as many as libraries for real machines let talk all to all for one
-// reduction: among more, direct algorithms may be a little faster on this fabric but take a hundred times as long to
-// simulate. A schedule is contended when its busiest link is occupied for longer than the longest chain
-// of its steps takes: then every message that comes or goes changes the rates of others, and a step takes up to a
-// thousand times as long to simulate, in a trial as in earnest.
+// What is more than this is not tried, but named: see [Choice]. Every pair of ranks that talk to each other takes a path
+// through the topology, and where messages share links, each that comes or goes changes the rates of others. A schedule is
+// contended when its busiest link is occupied for longer than the longest chain of its steps takes: then a step takes up
+// to a thousand times as long to simulate, in a trial as in earnest.
 const (
 	maxTrialBytes     = 256 << 20
-	maxPairsPerRank   = 32
-	maxContendedSteps = 1 << 15
+	maxContendedSteps = 1 << 17
 )
 
 // maxKeptBytes is how large a schedule may be to be kept between its lower bound and its trial; others are built twice.
@@ -48,26 +45,41 @@ const maxKeptBytes = 32 << 20
 // NewTuner returns a Tuner for collectives on t.
 func NewTuner(t *topology.Topology) *Tuner {
 	return &Tuner{
-		topology: t, choices: make(map[tunerKey]Algorithm), crowded: make(map[crowdKey]bool), floors: make(map[floorKey]floor),
+		topology: t, choices: make(map[tunerKey]Choice), crowded: make(map[crowdKey]bool), floors: make(map[floorKey]floor),
 	}
 }
 
-// Select returns the fastest algorithm for a vector of elems elements (as in [Launch]) on the devices, rank by rank;
+// Choice is what the Tuner chose for a call.
+type Choice struct {
+	Algorithm Algorithm
+
+	// Untried are the names of algorithms that might be faster: to simulate them takes too much memory or host time, and
+	// their lower bounds do not say that they are slower.
+	Untried []string
+}
+
+// Select returns the algorithm of [Tuner.Choose].
+func (t *Tuner) Select(c collective.Kind, l Layout, devices []topology.DeviceID, elems, elemSize int) (Algorithm, error) {
+	choice, err := t.Choose(c, l, devices, elems, elemSize)
+	return choice.Algorithm, err
+}
+
+// Choose returns the fastest algorithm for a vector of elems elements (as in [Launch]) on the devices, rank by rank;
 // of equally fast ones the first that [Algorithms] lists. Blocks are taken as equal; where the elements do not make equal
 // ones, as larger: up to twice, so that calls with ever new sizes have choices in common. Whichever rank the root is, the
 // choice is that for rank 0, as in libraries for real machines: trials for each root would take longer than they gain. The
 // error says what is wrong with the arguments.
-func (t *Tuner) Select(c collective.Kind, l Layout, devices []topology.DeviceID, elems, elemSize int) (Algorithm, error) {
+func (t *Tuner) Choose(c collective.Kind, l Layout, devices []topology.DeviceID, elems, elemSize int) (Choice, error) {
 	candidates := Algorithms(c)
 	switch {
 	case len(candidates) == 0:
-		return nil, fmt.Errorf("there is no algorithm for %s", c)
+		return Choice{}, fmt.Errorf("there is no algorithm for %s", c)
 	case len(devices) != l.World || l.World < 1:
-		return nil, fmt.Errorf("%s on %d devices, but the layout is of %d ranks", c, len(devices), l.World)
+		return Choice{}, fmt.Errorf("%s on %d devices, but the layout is of %d ranks", c, len(devices), l.World)
 	case c.Rooted() && (l.Root < 0 || l.Root >= l.World):
-		return nil, fmt.Errorf("%s with root %d: there are %d ranks", c, l.Root, l.World)
+		return Choice{}, fmt.Errorf("%s with root %d: there are %d ranks", c, l.Root, l.World)
 	case elems < 0 || elemSize < 1:
-		return nil, fmt.Errorf("%s of %d elements of %d bytes", c, elems, elemSize)
+		return Choice{}, fmt.Errorf("%s of %d elements of %d bytes", c, elems, elemSize)
 	}
 	l.Root = 0
 	if blocks := c.Blocks(l.World); blocks > 0 && elems%blocks != 0 {
@@ -135,39 +147,52 @@ func (c *contender) compare(b *contender) int {
 
 // choose always turns to the candidate with the least lower bound: if that is one that was known without its schedule,
 // the candidate is built for a better one, and if not it is tried. It ends when no bound beats the best time.
-func (t *Tuner) choose(candidates []Algorithm, on trial) Algorithm {
+func (t *Tuner) choose(candidates []Algorithm, on trial) Choice {
 	if on.bytes() == 0 || on.layout.World == 1 {
-		return candidates[0] // none takes any time
+		return Choice{Algorithm: candidates[0]} // none takes any time
 	}
-	field, best := t.enter(candidates, on), (*contender)(nil)
-	smallest := field[0]
+	field, leftOut := t.enter(candidates, on)
+	smallest, best := field[0], (*contender)(nil)
 	for len(field) > 0 {
 		slices.SortFunc(field, (*contender).compare)
 		c := field[0]
 		switch {
 		case best != nil && c.compare(best) > 0:
-			return best.Algorithm
+			return chosen(best, leftOut)
 		case c.heavy:
-			field = field[1:]
+			field, leftOut = field[1:], append(leftOut, c)
 		case !c.estimated:
 			t.estimate(c, on)
-		case best == nil && len(field) == 1:
-			return c.Algorithm
+		case best == nil && len(field) == 1 && len(leftOut) == 0:
+			return Choice{Algorithm: c.Algorithm}
 		default:
 			field = field[1:]
 			best = t.try(c, best, on)
 		}
 	}
 	if best == nil {
-		return smallest.Algorithm
+		best = smallest
+		best.time = never
 	}
-	return best.Algorithm
+	return chosen(best, leftOut)
 }
 
-// enter lists the candidates by their size, and leaves out those that are too much for a trial: as long as something
+// chosen is the best contender, and those of the ones left out whose lower bounds are below its time.
+func chosen(best *contender, leftOut []*contender) Choice {
+	choice := Choice{Algorithm: best.Algorithm}
+	for _, c := range leftOut {
+		if c != best && c.compare(best) < 0 {
+			choice.Untried = append(choice.Untried, c.Name())
+		}
+	}
+	slices.Sort(choice.Untried)
+	return choice
+}
+
+// enter lists the candidates by their size, and apart those that take too much memory for a trial: as long as something
 // else is left.
-func (t *Tuner) enter(candidates []Algorithm, on trial) []*contender {
-	field := make([]*contender, len(candidates))
+func (t *Tuner) enter(candidates []Algorithm, on trial) (field, leftOut []*contender) {
+	field = make([]*contender, len(candidates))
 	for i, a := range candidates {
 		field[i] = &contender{Algorithm: a, listed: i}
 		t.appraise(field[i], on)
@@ -175,10 +200,10 @@ func (t *Tuner) enter(candidates []Algorithm, on trial) []*contender {
 	slices.SortStableFunc(field, func(a, b *contender) int { return cmp.Compare(a.bytes, b.bytes) })
 	for i, c := range field {
 		if i > 0 && c.bytes > maxTrialBytes {
-			return field[:i]
+			return field[:i], slices.Clone(field[i:])
 		}
 	}
-	return field
+	return field, nil
 }
 
 // appraise finds what is known of a candidate without its schedule: about how many bytes that would take while it is
@@ -198,7 +223,10 @@ func (t *Tuner) appraise(c *contender, on trial) {
 	work := p.steps(on.layout, depth)
 	c.bytes = perStep*work.steps + perChunkAndRank*chunks*on.layout.World
 	c.heavy = t.isCrowded(c, work.pairs, on)
-	c.time = max(sim.Time(work.hops)*t.leastAlpha(), t.floors[floorKey{c.crowdKey(on), depth}].of(on.launch))
+	c.time = max(sim.Time(max(work.hops, 1))*t.leastAlpha(), t.floors[floorKey{c.crowdKey(on), depth}].of(on.launch))
+	if c.heavy && work.steps <= maxBoundedSteps && c.bytes <= maxTrialBytes && work.pairs*t.reach(on) <= maxExchangeHops {
+		t.estimate(c, on)
+	}
 }
 
 // leastAlpha is what every message takes at least: the set-up, and the latencies of the memories at both ends.
@@ -237,11 +265,14 @@ func (t *Tuner) estimate(c *contender, on trial) {
 	if c.bytes <= maxKeptBytes {
 		c.schedule = on.launch.Schedule
 	}
-	if c.heavy = t.isCrowded(c, on.launch.Schedule.Pairs(), on); c.heavy {
-		return
-	}
-	if t.topology.Transport() != nil {
+	crowded := t.isCrowded(c, on.launch.Schedule.Pairs(), on)
+	if c.heavy = crowded; t.topology.Transport() != nil {
 		return // its protocols are other than the bounds know
+	}
+	if crowded {
+		c.time = max(c.time, t.carries(on.launch))
+		c.schedule = nil
+		return
 	}
 	chain, busy := t.lowerBounds(on.launch)
 	c.time = max(chain, busy)
@@ -250,19 +281,31 @@ func (t *Tuner) estimate(c *contender, on trial) {
 	t.floors[key] = floor{on.launch.Elems, on.launch.ElemSize, c.time}
 }
 
-// maxTrialHops bounds the links on all paths of an all-to-all, whose ranks all have something to say to each other.
-const maxTrialHops = 1 << 22
+// maxTrialHops bounds the links on all paths of a schedule; an all-to-all, whose ranks all have something to say to each
+// other, may have more.
+const (
+	maxTrialHops    = 1 << 19
+	maxExchangeHops = 1 << 22
+)
+
+// maxBoundedSteps is how many steps a schedule may have that is built only to see that it is slower than others.
+const maxBoundedSteps = 1 << 19
+
+// reach is about how many links a message crosses.
+func (t *Tuner) reach(on trial) int {
+	l := on.launch
+	return len(t.topology.Route(l.Devices[0], l.Devices[len(l.Devices)/2]))
+}
 
 // isCrowded says whether more pairs of ranks talk to each other, of which there are so many, than is worth a trial.
 func (t *Tuner) isCrowded(c *contender, pairs int, on trial) bool {
-	key, l := c.crowdKey(on), on.launch
+	key := c.crowdKey(on)
 	if !t.crowded[key] {
+		most := maxTrialHops
 		if c.Collective().Exchanges() {
-			far := t.topology.Route(l.Devices[0], l.Devices[len(l.Devices)/2])
-			t.crowded[key] = pairs*len(far) > maxTrialHops
-		} else {
-			t.crowded[key] = pairs > maxPairsPerRank*on.layout.World
+			most = maxExchangeHops
 		}
+		t.crowded[key] = pairs*t.reach(on) > most
 	}
 	return t.crowded[key]
 }

@@ -17,6 +17,13 @@ func (t *Tuner) lowerBounds(l Launch) (chain, busy sim.Time) {
 	return b.longestChain(), b.busiest(t.topology)
 }
 
+// carries is what the busiest link or vector unit has to carry, without a look at the paths of messages.
+func (t *Tuner) carries(l Launch) sim.Time {
+	b := bound{Launch: l, wiring: l.Schedule.wiring(), network: t.idle().network}
+	b.volumes.fit(&l)
+	return b.busiest(t.topology)
+}
+
 type bound struct {
 	Launch
 	wiring  *wiring

@@ -1,6 +1,7 @@
 package ccl
 
 import (
+	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -33,11 +34,26 @@ func (t *Tuner) time(l Launch, limit sim.Time) (sim.Time, Carriage) {
 		return t.simulate(l, limit), Carriage{}
 	}
 	least, best := never, Carriage{}
-	for _, k := range protocols(t.topology) {
-		l.Carriage = Carriage{Protocol: k}
+	for _, how := range carriages(t.topology, l.Schedule.Collective) {
+		l.Carriage = how
 		if took := t.simulate(l, min(limit, least)); took < least {
 			least, best = took, l.Carriage
 		}
 	}
 	return least, best
+}
+
+// carriages lists the ways in which a collective on a topology could be carried.
+func carriages(t *topology.Topology, c collective.Kind) []Carriage {
+	var list []Carriage
+	pairs := isPairwise(c)
+	if pairs {
+		list = append(list, Carriage{})
+	}
+	for k, p := range t.Transport().SIP.Protocols {
+		if p != nil && !c.Exchanges() {
+			list = append(list, Carriage{Protocol: topology.ProtocolKind(k), ByProtocol: pairs})
+		}
+	}
+	return list
 }

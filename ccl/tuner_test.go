@@ -2,6 +2,7 @@ package ccl_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,11 +83,11 @@ func TestTunerChoosesWithReason(t *testing.T) {
 		elems  int
 		want   string
 	}{
-		{"sips8", 1, "one_shot"},                   // one message of latency
-		{"sips16", 1 << 24, "torus_2d"},            // all four links of each SIP
-		{"nodes2x8", 1 << 24, "hierarchical"},      // an eighth of the vector crosses the NIC
-		{"sips8", 1 << 24, "two_shot"},             // all seven links of each SIP
-		{"default", 1 << 24, "bidirectional_ring"}, // both links of each SIP
+		{"sips8", 1, "one_shot"},                     // one message of latency
+		{"sips16", 1 << 24, "torus_2d"},              // all four links of each SIP
+		{"nodes2x8", 1 << 24, "hierarchical_direct"}, // an eighth of the vector crosses the NIC, while the rest is on the switch
+		{"sips8", 1 << 24, "two_shot"},               // all seven links of each SIP
+		{"default", 1 << 24, "bidirectional_ring"},   // both links of each SIP
 	} {
 		topo := preset(t, c.preset)
 		got, err := ccl.NewTuner(topo).Select(collective.AllReduce, layoutOf(topo), firstPEs(topo), c.elems, 4)
@@ -211,6 +212,43 @@ func TestTunerChoosesProtocols(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Up to 64 ranks nothing is left out: the choice is the fastest of all.
+func TestTunerChoosesTheFastestOf64(t *testing.T) {
+	for _, c := range []struct {
+		preset string
+		world  int
+		elems  int
+	}{{"sips8", 34, 1 << 10}, {"sips16", 64, 1 << 8}, {"nodes2x8", 48, 1 << 12}} {
+		topo := ofRanks(t, c.preset, c.world)
+		devices := firstPEs(topo)[:c.world]
+		layout := ccl.LayoutOf(topo, devices)
+		elems := c.elems / c.world * c.world
+		for _, kind := range collectives[:3] {
+			got, err := ccl.NewTuner(topo).Choose(kind, layout, devices, elems, 4)
+			want, least := fastest(topo, kind, layout, devices, elems, 4)
+			if err != nil || got.Algorithm.Name() != want || got.Untried != nil {
+				t.Errorf("%s on %s, %d ranks: got %s, %v, and did not try %v; %s takes least, %v", kind, c.preset, c.world,
+					got.Algorithm.Name(), err, got.Untried, want, least)
+			}
+		}
+	}
+}
+
+// Among hundreds of ranks direct algorithms of short vectors take too long to try, and the Tuner says so; of long ones
+// their bounds say enough.
+func TestTunerNamesWhatItDidNotTry(t *testing.T) {
+	topo := ofRanks(t, "sips16", 256)
+	devices := firstPEs(topo)
+	layout := ccl.LayoutOf(topo, devices)
+	tuner := ccl.NewTuner(topo)
+	for elems, want := range map[int][]string{1 << 8: {"one_shot", "two_shot", "two_shot_staggered"}, 1 << 24: nil} {
+		got, err := tuner.Choose(collective.AllReduce, layout, devices, elems, 4)
+		if err != nil || !slices.Equal(got.Untried, want) {
+			t.Errorf("%d elements: %v, did not try %v, want %v", elems, err, got.Untried, want)
 		}
 	}
 }

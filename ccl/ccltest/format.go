@@ -36,6 +36,9 @@ func traits(s *ccl.Schedule) string {
 	if s.InTurn {
 		text += ", sent in turn"
 	}
+	if s.Queued {
+		text += ", sent in turn to each rank"
+	}
 	return text
 }
 

@@ -14,15 +14,14 @@ type Traffic struct {
 func Measure(s *ccl.Schedule) Traffic {
 	t := Traffic{Messages: make([]int, s.World), Chunks: make([]int, s.World), Reduced: make([]int, s.World)}
 	ready := make([][2]int, len(s.Steps)) // the latency at which each gate opens
-	turn := make([]int, s.World)          // where ranks send in turn, that at which the last message has arrived
+	turn := map[[2]int32]int{}            // where ranks send in turn, that at which the last message has arrived
 	for i, step := range s.Steps {
 		done, chunks := ready[i][ccl.GateSend], int(step.Hi-step.Lo)
 		if step.Src != step.Dst {
-			if s.InTurn {
-				done = max(done, turn[step.Src])
+			done = max(done, turn[queue(s, step)]) + 1
+			if s.InTurn || s.Queued {
+				turn[queue(s, step)] = done
 			}
-			done++
-			turn[step.Src] = done
 			t.Messages[step.Src]++
 			t.Chunks[step.Src] += chunks
 		}
@@ -37,4 +36,12 @@ func Measure(s *ccl.Schedule) Traffic {
 		}
 	}
 	return t
+}
+
+// queue is the messages of which a step's is one in turn: all of its source's, or all to its destination.
+func queue(s *ccl.Schedule, step ccl.Step) [2]int32 {
+	if s.InTurn {
+		return [2]int32{step.Src, -1}
+	}
+	return [2]int32{step.Src, step.Dst}
 }

@@ -23,6 +23,8 @@ ALGORITHMS = [
     "two_shot",
     "torus_2d",
     "hierarchical",
+    "hierarchical_direct",
+    "two_shot_staggered",
 ]
 WORLD_SIZES = [1, 2, 4, 7, 8, 16, 64, 128]
 SIPS = {"sips2": 2, "default": 4, "sips8": 8, "sips16": 16, "nodes2x8": 16}

@@ -64,6 +64,14 @@ def by_halves(rows: np.ndarray, combine: Combine, i: int) -> np.ndarray:
     return values[i]
 
 
+def backwards_from_before(rows: np.ndarray, combine: Combine, i: int) -> np.ndarray:
+    """Rank i takes the others' values into its own: from the rank before it on, backwards."""
+    total = rows[i]
+    for k in range(1, len(rows)):
+        total = combine(rows[(i - k) % len(rows)], total)
+    return total
+
+
 def round_the_circle(rows: np.ndarray, combine: Combine, i: int) -> np.ndarray:
     """Bruck's all-gather backwards: in the round of distance d those up to d before i take what those d before have."""
     n = len(rows)
@@ -116,6 +124,7 @@ def two_trees(rows: np.ndarray, combine: Combine) -> np.ndarray:
 ALL_REDUCE: dict[str, Callable[[np.ndarray, Combine], np.ndarray]] = {
     "one_shot": lambda rows, combine: in_order_of_ranks(rows, combine, 0),
     "two_shot": by_parts(in_order_of_ranks),
+    "two_shot_staggered": by_parts(backwards_from_before),
     "ring": by_parts(round_the_ring),
     "bidirectional_ring": both_ways,
     "halving_doubling": by_parts(by_halves),
