@@ -11,8 +11,7 @@ import (
 )
 
 // ParallelGroups lists the groups that so many ranks form for model parallelism. config is JSON: the arguments of
-// Megatron's initialize_model_parallel. The answer is JSON: "kinds", the groups of each kind, as lists of ranks; "levels",
-// those of each level of the hierarchies of context parallelism; "hybrid", those of data and context parallelism by size.
+// Megatron's initialize_model_parallel. The answer is JSON, too; see tp.Partition.
 func ParallelGroups(worldSize int, config string) (groups string, err error) {
 	defer host.Guard(&err)
 	var c tp.Config
@@ -29,13 +28,7 @@ func ParallelGroups(worldSize int, config string) (groups string, err error) {
 	if err != nil {
 		return "", host.AsMegatron(err)
 	}
-	kinds := map[string][][]int{}
-	for _, k := range tp.Kinds() {
-		kinds[k.String()] = a.Groups(k)
-	}
-	text, err := json.Marshal(map[string]any{
-		"kinds": kinds, "levels": a.HierarchicalContextParallel(), "hybrid": a.HybridDataContextParallel(),
-	})
+	text, err := json.Marshal(a.Partitions())
 	return string(text), err
 }
 

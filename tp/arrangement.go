@@ -254,32 +254,21 @@ func (a *Arrangement) Groups(k GroupKind) [][]int {
 	return mapped(a.groups[partitionKey{kind: k}], slices.Clone)
 }
 
-// Kinds lists the kinds of groups that ranks have one of.
-func Kinds() []GroupKind {
-	list := make([]GroupKind, hierarchicalContextParallel)
-	for i := range list {
-		list[i] = GroupKind(i)
+// Partition is all groups of a kind that ranks have one of.
+type Partition struct {
+	Name   string  `json:"name"`   // the kind's; of a level of a hierarchy with its number behind it, of hybrid groups their size
+	Groups [][]int `json:"groups"` // World ranks
+}
+
+// Partitions lists all groups, in the order in which they have numbers.
+func (a *Arrangement) Partitions() []Partition {
+	list := make([]Partition, len(a.keys))
+	for i, key := range a.keys {
+		name := key.kind.String()
+		if key.kind >= hierarchicalContextParallel {
+			name = fmt.Sprintf("%s %d", name, key.level)
+		}
+		list[i] = Partition{name, mapped(a.groups[key], slices.Clone)}
 	}
 	return list
-}
-
-// HierarchicalContextParallel lists the groups of each level of the hierarchies that context parallel groups are made
-// into, from the innermost level on.
-func (a *Arrangement) HierarchicalContextParallel() [][][]int {
-	var levels [][][]int
-	for at := range a.config.HierarchicalContextParallelSizes {
-		levels = append(levels, mapped(a.groups[partitionKey{hierarchicalContextParallel, at}], slices.Clone))
-	}
-	return levels
-}
-
-// HybridDataContextParallel lists the groups of ranks with data and context parallelism between them, by their size.
-func (a *Arrangement) HybridDataContextParallel() map[int][][]int {
-	bySize := map[int][][]int{}
-	for _, key := range a.keys {
-		if key.kind == hybridDataContextParallel {
-			bySize[key.level] = mapped(a.groups[key], slices.Clone)
-		}
-	}
-	return bySize
 }

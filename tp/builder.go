@@ -77,8 +77,8 @@ func (b *builder) weightGrad(grad, x Value) Value {
 	return b.step(OpMatMul, Parameters{TransposeLeft: true}, b.do(OpRows, grad), b.do(OpRows, x))
 }
 
-// drop lets go of values of the plan's own after the step that was added last: where Megatron's functions let go of
-// theirs, so that a rank has as much memory in use at every step. What is not dropped remains to the end.
+// drop lets go of values after the step that was added last: where Megatron's functions let go of theirs, so that a rank
+// has as much memory in use at every step. What is not dropped remains to the end.
 func (b *builder) drop(values ...Value) {
 	last := &b.Steps[len(b.Steps)-1]
 	last.Drop = append(last.Drop, values...)

@@ -143,13 +143,14 @@ func leftOut(s *Step, in []value, result value) bool {
 	return s.Out[0] != s.In[0] && result.tensor != nil && in[0].tensor != nil && result.tensor.Storage() == in[0].tensor.Storage()
 }
 
-// drop forgets values, and gives the memory back of those that nobody needs any more. A step has read them, so that they
-// are in place; but a collective may still be to read what was lent to it, and to write what has no elements.
+// drop forgets values, and gives the memory back of those that nobody needs any more: not of inputs, which are the
+// caller's. A step has read them, so that they are in place; but a collective may still be to read what was lent to it,
+// and to write what has no elements.
 func (e *execution) drop(list []Value) {
 	for _, v := range list {
 		t := e.values[v].tensor
 		e.values[v] = value{}
-		if t != nil && t.Numel() > 0 && !slices.Contains(e.lent, t.Storage()) && !e.holds(t) {
+		if v >= len(e.plan.Inputs) && t != nil && t.Numel() > 0 && !slices.Contains(e.lent, t.Storage()) && !e.holds(t) {
 			t.Storage().Release()
 		}
 	}

@@ -521,13 +521,16 @@ func TestArrangementOfChosenRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(a.Groups(tp.TensorModelParallel), a.HierarchicalContextParallel(), a.HybridDataContextParallel())
-	if got != "[[7 3] [5 9]] [[[7] [5] [3] [9]] [[7 5] [3 9]]] map[]" {
-		t.Error(got)
+	groups := map[string]string{}
+	for _, p := range a.Partitions() {
+		groups[p.Name] = fmt.Sprint(p.Groups)
 	}
-	for _, k := range tp.Kinds() {
-		if k.String() == "unknown" {
-			t.Errorf("kind %d has no name", k)
+	for name, want := range map[string]string{
+		"tensor model parallel": "[[7 3] [5 9]]", "hierarchical context parallel 0": "[[7] [5] [3] [9]]",
+		"hierarchical context parallel 1": "[[7 5] [3 9]]", "unknown": "", "hybrid data and context parallel 2": "",
+	} {
+		if got := groups[name]; got != want || got != "" && fmt.Sprint(a.Groups(tp.TensorModelParallel)) != "[[7 3] [5 9]]" {
+			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
 }

@@ -53,6 +53,7 @@ func (o *EmbeddingPasses) backward() *Plan {
 	}
 	if !b.alone() {
 		grad = b.do(OpMask, grad, others)
+		b.drop(0, others)
 	}
 	b.returns("weight", b.step(OpTableGrad, Parameters{Part: o.Part}, at, grad))
 	return b.done()

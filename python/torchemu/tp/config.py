@@ -5,15 +5,13 @@ Fields that mean something on real hardware only are there, so that programs can
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torchemu.frontends.numpy as torch
+from torchemu.tp.utils import Init, init_method_normal, scaled_init_method_normal
 
-Init = Callable[[torch.Tensor], Any]
+__all__ = ["ModelParallelConfig", "TransformerConfig"]
 
 
 @dataclass
@@ -133,13 +131,3 @@ class TransformerConfig(ModelParallelConfig):
             self.init_method = init_method_normal(self.init_method_std)
         if self.output_layer_init_method is None:
             self.output_layer_init_method = scaled_init_method_normal(self.init_method_std, max(self.num_layers, 1))
-
-
-def init_method_normal(sigma: float) -> Init:
-    """Fills a tensor from a normal distribution of mean 0."""
-    return functools.partial(torch.nn.init.normal_, mean=0.0, std=sigma)
-
-
-def scaled_init_method_normal(sigma: float, num_layers: int, multiplier: float = 2.0) -> Init:
-    """Fills a tensor from a normal distribution of mean 0 and deviation σ/√(multiplier·layers)."""
-    return init_method_normal(sigma / math.sqrt(multiplier * num_layers))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.tp._planned import Planned, dtype_name
-from torchemu.tp._sizes import group_or_default
-from torchemu.tp.plans import plans
+from torchemu.tp.mappings import planned
+from torchemu.tp.utils import dtype_name
 
 
 def vocab_parallel_cross_entropy(
@@ -15,7 +14,7 @@ def vocab_parallel_cross_entropy(
     label_smoothing: float = 0.0,
     tp_group: ProcessGroup | None = None,
 ) -> Tensor:
-    """The loss log Σ exp(logits) - logits[target] of each token.
+    """Returns the loss log Σ exp(logits) - logits[target] of each token.
 
     With label smoothing a > 0 it is Megatron's: a rank takes its part of the vocabulary, of m tokens, for the whole.
     With s = a·m/(m-1) it is 1-s times the loss without smoothing, less s times the mean of the log probabilities of the
@@ -40,7 +39,6 @@ def vocab_parallel_cross_entropy(
             f"logits of shape {list(vocab_parallel_logits.shape)} need targets of shape "
             f"{list(vocab_parallel_logits.shape[:-1])}, not {list(target.shape)}"
         )
-    group, part = group_or_default(tp_group), vocab_parallel_logits.shape[-1]
-    how = {"dtype": dtype_name(vocab_parallel_logits.dtype), "label_smoothing": float(label_smoothing)}
-    both = plans("vocab_parallel_cross_entropy", ranks=group.size(), part=part, **how)
-    return Planned.apply(both, group, vocab_parallel_logits, target)
+    how = {"part": vocab_parallel_logits.shape[-1], "dtype": dtype_name(vocab_parallel_logits.dtype)}
+    operands, smoothing = (vocab_parallel_logits, target), float(label_smoothing)
+    return planned("vocab_parallel_cross_entropy", tp_group, *operands, label_smoothing=smoothing, **how)

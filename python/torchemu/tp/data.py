@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy import distributed as dist
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.tp._sizes import group_or_default
+from torchemu.tp.utils import get_tensor_model_parallel_group_if_none
+
+__all__ = ["broadcast_data"]
 
 _MOST_DIMENSIONS = 5
 
@@ -32,7 +34,7 @@ def broadcast_data(
     Raises:
         AssertionError: one is of another dtype, or has more than 4 dimensions.
     """
-    group = group_or_default(tp_group)
+    group = get_tensor_model_parallel_group_if_none(tp_group)
     given = None if group.rank() else [data[key] for key in keys] if data is not None else []
     shapes = _broadcast_shapes(keys, given, group)
     sizes = [shape.numel() for shape in shapes]

@@ -8,7 +8,7 @@ from typing import Any
 import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy import distributed as dist
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.tp._sizes import group_or_default
+from torchemu.tp.utils import get_tensor_model_parallel_group_if_none
 
 
 def allreduce_sequence_parallel_grads(parameters: Iterable[torch.Tensor], tp_group: ProcessGroup | None = None) -> None:
@@ -20,7 +20,7 @@ def allreduce_sequence_parallel_grads(parameters: Iterable[torch.Tensor], tp_gro
         parameters: of which the marked ones are meant. Their gradient is main_grad, or else grad.
         tp_group: the ranks; None: the tensor model parallel group.
     """
-    group = group_or_default(tp_group)
+    group = get_tensor_model_parallel_group_if_none(tp_group)
     if group.size() == 1:
         return
     by_dtype: dict[torch.dtype, list[torch.Tensor]] = {}

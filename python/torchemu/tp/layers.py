@@ -1,56 +1,103 @@
-"""Linear layers and an embedding whose parameters are divided among the ranks of a tensor parallel group."""
+"""Linear layers and an embedding whose parameters are divided among the ranks of a tensor parallel group.
+
+What a pass does, on which ranks and beside what, is a plan of the Go core's; see torchemu.tp.plans.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.frontends.numpy.nn import Module, Parameter
-from torchemu.tp._linear import (
-    LinearWithFrozenWeight,
-    LinearWithGradAccumulationAndAsyncCommunication,
-    column_linear,
-    linear_with_frozen_weight,
-    linear_with_grad_accumulation_and_async_allreduce,
-)
-from torchemu.tp._planned import Planned, Recorded
-from torchemu.tp._sizes import VocabUtility, divide, group_or_default
-from torchemu.tp._weights import (
-    _initialize_affine_weight_cpu,
-    _initialize_affine_weight_gpu,
+from torchemu.tp.config import ModelParallelConfig
+from torchemu.tp.mappings import planned
+from torchemu.tp.utils import Init, VocabUtility, divide, dtype_name, get_tensor_model_parallel_group_if_none
+from torchemu.tp.weights import (
     copy_tensor_model_parallel_attributes,
     empty_parameter,
+    fill,
     param_is_not_tensor_parallel_duplicate,
     set_defaults_if_not_set_tensor_model_parallel_attributes,
     set_tensor_model_parallel_attributes,
 )
-from torchemu.tp.config import ModelParallelConfig
-from torchemu.tp.plans import execute, plans
 
 __all__ = [
     "ColumnParallelLinear",
-    "LinearWithFrozenWeight",
-    "LinearWithGradAccumulationAndAsyncCommunication",
     "RowParallelLinear",
     "VocabParallelEmbedding",
     "copy_tensor_model_parallel_attributes",
-    "linear_with_frozen_weight",
     "linear_with_grad_accumulation_and_async_allreduce",
     "param_is_not_tensor_parallel_duplicate",
     "set_defaults_if_not_set_tensor_model_parallel_attributes",
     "set_tensor_model_parallel_attributes",
 ]
 
-Init = Callable[[Tensor], Any]
-
 _NO_FUSION = (
     "{} was called with gradient_accumulation_fusion set to True but the custom CUDA extension "
     "fused_weight_gradient_mlp_cuda module is not found."
 )
+
+
+def _column_linear(
+    input_: Tensor, weight: Tensor, bias: Tensor | None, group: ProcessGroup, output_dtype: Any = None, **options: bool
+) -> Tensor:
+    """Computes input_ @ weightᵀ + bias, where each rank has a part of the outputs.
+
+    Args:
+        input_, weight, bias: the operands; a weight without requires_grad gets no gradient.
+        group: the ranks.
+        output_dtype: of the output; None: as it is.
+        options: gather_output, sequence_parallel, explicit_expert_comm, disable_grad_reduce, as the layer has them.
+    """
+    dtypes = {}
+    if output_dtype is not None:
+        dtypes = {"dtype": dtype_name(weight.dtype), "output_dtype": dtype_name(output_dtype)}
+    added = [] if bias is None else [bias]
+    wanted = {"weight_grad": weight.requires_grad, "bias_grad": any(b.requires_grad for b in added)}
+    operands = (input_, weight, *added)
+    return planned("ColumnParallelLinear", group, *operands, bias=bool(added), **wanted, **options, **dtypes)
+
+
+def linear_with_grad_accumulation_and_async_allreduce(
+    input: Tensor,  # noqa: A002 (Megatron's name)
+    weight: Tensor,
+    bias: Tensor | None,
+    gradient_accumulation_fusion: bool,
+    allreduce_dgrad: bool,
+    sequence_parallel: bool,
+    grad_output_buffer: list[Tensor] | None = None,
+    wgrad_deferral_limit: int | None = 0,
+    async_grad_allreduce: bool | None = None,
+    tp_group: ProcessGroup | None = None,
+) -> Tensor:
+    """Computes input @ weightᵀ + bias. While the backward computes the weight's gradient, the input's is added up over
+    the ranks; with sequence parallelism inputs are joined once more while the gradient of the input is computed, and
+    that is added up and divided while the weight's is.
+
+    Args:
+        input: […, in]; with sequence_parallel the rank's part of it along the first dimension.
+        weight: [out, in].
+        bias: [out].
+        gradient_accumulation_fusion: must be false: otherwise a RuntimeError.
+        allreduce_dgrad: the gradient of the input is added up over the ranks.
+        sequence_parallel: the input is joined first.
+        tp_group: the ranks; None: the tensor model parallel group.
+        grad_output_buffer, wgrad_deferral_limit: mean nothing here.
+        async_grad_allreduce: means nothing any more; a warning says so.
+    """
+    if async_grad_allreduce is not None:
+        warnings.warn(
+            "async_grad_allreduce is deprecated, not in use anymore and will be fully removed with 0.11.0. Please use "
+            "allreduce_dgrad instead.",
+            stacklevel=2,
+        )
+    if gradient_accumulation_fusion:
+        raise RuntimeError("gradient_accumulation_fusion needs the CUDA extension fused_weight_gradient_mlp_cuda")
+    how = {"disable_grad_reduce": not allreduce_dgrad, "sequence_parallel": sequence_parallel}
+    return _column_linear(input, weight, bias, get_tensor_model_parallel_group_if_none(tp_group), **how)
 
 
 class VocabParallelEmbedding(Module):
@@ -94,7 +141,7 @@ class VocabParallelEmbedding(Module):
         self.num_embeddings_per_partition = self.vocab_end_index - self.vocab_start_index
         self.deterministic_mode = config.deterministic_mode
         self.weight = empty_parameter((self.num_embeddings_per_partition, embedding_dim), config)
-        _initialize(self, (num_embeddings, embedding_dim), 0, init_method, config)
+        fill(self.weight, self.tp_group, config, init_method, 0)
 
     def forward(self, input_: Tensor) -> Tensor:
         """Looks tokens up.
@@ -105,41 +152,69 @@ class VocabParallelEmbedding(Module):
         Returns:
             […, embedding_dim], or with reduce_scatter_embeddings the rank's part of [s, b, embedding_dim].
         """
-        part, scatter = self.num_embeddings_per_partition, self.reduce_scatter_embeddings
-        both = plans("VocabParallelEmbedding", ranks=self.tp_group.size(), part=part, reduce_scatter_embeddings=scatter)
-        return execute(both.forward, Recorded(self.tp_group), (input_, self.weight))[0]["output"]
+        how = {"part": self.num_embeddings_per_partition, "reduce_scatter_embeddings": self.reduce_scatter_embeddings}
+        return planned("VocabParallelEmbedding", self.tp_group, input_, self.weight, **how)
 
 
 class _ParallelLinear(Module):
-    """What both kinds of linear layers show of themselves, in print and in state dicts: the latter have an entry
-    ``_extra_state``, None, as Megatron's."""
+    """What both kinds of linear layers are.
 
+    Args:
+        sizes: of the whole layer, inputs and outputs.
+        dim: of the weight, along which it is divided.
+        stride: pieces that the rank's part of the weight consists of, as for fused projections.
+        init_method: fills the weight; None: there is none.
+        keep: keep the whole weight, where it was made on the host, as master_weight.
+        config: dtype, where parameters begin, sequence parallelism.
+        group: the ranks; None: the tensor model parallel group, or that of experts.
+        collection: another way to say it: its attribute tp, or expt_tp.
+        is_expert: the layer is part of an expert, whose ranks communicate themselves where there are several experts.
+
+    In state dicts layers have an entry ``_extra_state``, None, as Megatron's.
+    """
+
+    weight: Any
     bias: Parameter | None
 
     def __init__(
-        self, sizes: tuple[int, int], config: ModelParallelConfig, group: ProcessGroup | None, collection: Any,
-        is_expert: bool, skip_bias_add: bool, name: str | None,
+        self, sizes: tuple[int, int], dim: int, stride: int, init_method: Init | None, keep: bool,
+        config: ModelParallelConfig, group: ProcessGroup | None, collection: Any, is_expert: bool,
     ) -> None:  # fmt: skip
         super().__init__()
         if config.gradient_accumulation_fusion:
             raise RuntimeError(_NO_FUSION.format(type(self).__name__))
         self.input_size, self.output_size = sizes
-        self.config, self.is_expert, self.skip_bias_add, self.name = config, is_expert, skip_bias_add, name
-        self.tp_group = _group(group, collection, is_expert)
+        self.config, self.is_expert, self.tp_group = config, is_expert, _group(group, collection, is_expert)
         several = self.tp_group.size() > 1 or config.expert_model_parallel_size > 1
         self.explicit_expert_comm = is_expert and several  # what is around the layer communicates
+        shape = [self.output_size, self.input_size]
+        shape[dim] = divide(shape[dim], self.tp_group.size())
+        self.weight, self.master_weight = None, None
+        if init_method is not None:
+            self.weight = empty_parameter((shape[0], shape[1]), config, is_expert)
+            whole = fill(self.weight, self.tp_group, config, init_method, dim, stride, is_expert)
+            self.master_weight = whole if keep else None
         self._register_load_state_dict_pre_hook(
             lambda state_dict, prefix, *_: state_dict.setdefault(f"{prefix}_extra_state", None)
         )
 
+    def _add_bias(self, size: int, wanted: bool) -> Any:
+        """Registers a bias of zeros, or None."""
+        bias = empty_parameter((size,), self.config, self.is_expert) if wanted else None
+        if bias is not None and self.config.perform_initialization:
+            with torch.no_grad():
+                bias.zero_()
+        self.register_parameter("bias", bias)
+        return bias
+
     def get_extra_state(self) -> None:
-        """None."""
+        """Returns None."""
 
     def set_extra_state(self, state: Any) -> None:
         """Does nothing."""
 
     def extra_repr(self) -> str:
-        """What print shows of the layer."""
+        """Returns what print shows of the layer."""
         sizes = f"in_features={self.input_size}, out_features={self.output_size}"
         return f"{sizes}, bias={self.bias is not None}, TP={self.tp_group.size()}"
 
@@ -173,6 +248,8 @@ class ColumnParallelLinear(_ParallelLinear):
         RuntimeError: config.gradient_accumulation_fusion.
     """
 
+    weight: Parameter | None
+
     def __init__(
         self,
         input_size: int,
@@ -196,19 +273,15 @@ class ColumnParallelLinear(_ParallelLinear):
         output_dtype: torch.dtype | None = None,
         pg_collection: Any = None,
     ) -> None:
-        super().__init__((input_size, output_size), config, tp_group, pg_collection, is_expert, skip_bias_add, name)
-        self.gather_output, self.disable_grad_reduce = gather_output, disable_grad_reduce
-        self.output_dtype = output_dtype
+        fills = None if skip_weight_param_allocation else init_method
+        whole = (input_size, output_size), 0, stride, fills, keep_master_weight_for_test
+        super().__init__(*whole, config, tp_group, pg_collection, is_expert)
+        self.gather_output, self.skip_bias_add, self.output_dtype = gather_output, skip_bias_add, output_dtype
+        self.disable_grad_reduce, self.name = disable_grad_reduce, name
         self.output_size_per_partition = divide(output_size, self.tp_group.size())
-        self.weight: Parameter | None = None
-        if not skip_weight_param_allocation:
-            self.weight = empty_parameter((self.output_size_per_partition, input_size), config)
-            shape = (output_size, input_size)
-            master = _initialize(self, shape, 0, init_method, config, stride, keep_master_weight_for_test)
-            self.master_weight = master
-        self.register_parameter("bias", _zeros(self, self.output_size_per_partition, config) if bias else None)
-        if self.bias is not None:
-            set_tensor_model_parallel_attributes(self.bias, True, 0, stride)
+        own = self._add_bias(self.output_size_per_partition, bias)
+        if own is not None:
+            set_tensor_model_parallel_attributes(own, True, 0, stride)
         self.sequence_parallel = _is_sequence_parallel(config, self.tp_group)
         self.allreduce_dgrad = self.tp_group.size() > 1 and not self.sequence_parallel and not disable_grad_reduce
 
@@ -231,7 +304,7 @@ class ColumnParallelLinear(_ParallelLinear):
         weight = self._checked(weight)
         gather = self.gather_output if runtime_gather_output is None else runtime_gather_output
         assert not (gather and self.sequence_parallel), "gather_output and sequence_parallel exclude each other"
-        output = column_linear(
+        output = _column_linear(
             input_,
             weight,
             None if self.skip_bias_add else self.bias,
@@ -263,18 +336,8 @@ class RowParallelLinear(_ParallelLinear):
     """y = x·Wᵀ + b, where each rank has a part of the inputs: columns of W. All ranks have b.
 
     Args:
-        input_size, output_size: of the whole layer.
-        config: dtype, where parameters begin, sequence parallelism.
-        init_method: fills the weight.
-        bias: add one, which begins as zeros.
         input_is_parallel: each rank has its part of the input already.
-        skip_bias_add: forward returns the bias for the caller to add.
-        stride: pieces that the rank's part of the weight consists of.
-        keep_master_weight_for_test: keep the whole weight, where it was made on the host, as master_weight.
-        is_expert: the layer is part of an expert, whose ranks communicate themselves where there are several experts.
-        tp_group: the ranks; None: the tensor model parallel group, or that of experts.
-        pg_collection: another way to say it: its attribute tp, or expt_tp.
-        tp_comm_buffer_name, name: mean nothing here.
+        others: as ColumnParallelLinear's.
 
     Attributes:
         weight: [output_size, input_size / n].
@@ -284,6 +347,8 @@ class RowParallelLinear(_ParallelLinear):
         AssertionError: the inputs cannot be divided.
         RuntimeError: sequence parallelism without input_is_parallel; config.gradient_accumulation_fusion.
     """
+
+    weight: Parameter
 
     def __init__(
         self,
@@ -303,18 +368,16 @@ class RowParallelLinear(_ParallelLinear):
         name: str | None = None,
         pg_collection: Any = None,
     ) -> None:
-        super().__init__((input_size, output_size), config, tp_group, pg_collection, is_expert, skip_bias_add, name)
-        self.input_is_parallel, self.sequence_parallel = input_is_parallel, config.sequence_parallel
+        whole = (input_size, output_size), 1, stride, init_method, keep_master_weight_for_test
+        super().__init__(*whole, config, tp_group, pg_collection, is_expert)
+        self.input_is_parallel, self.skip_bias_add, self.name = input_is_parallel, skip_bias_add, name
+        self.sequence_parallel = config.sequence_parallel
         if self.sequence_parallel and not input_is_parallel:
             raise RuntimeError("To enable `sequence_parallel`, `input_is_parallel` must be `True`")
         self.input_size_per_partition = divide(input_size, self.tp_group.size())
-        self.weight = empty_parameter((output_size, self.input_size_per_partition), config)
-        shape = (output_size, input_size)
-        self.master_weight = _initialize(self, shape, 1, init_method, config, stride, keep_master_weight_for_test)
-        shared = _zeros(self, output_size, config) if bias else None
-        if shared is not None:
-            shared.sequence_parallel = self.sequence_parallel
-        self.register_parameter("bias", shared)
+        own = self._add_bias(output_size, bias)
+        if own is not None:
+            own.sequence_parallel = self.sequence_parallel
 
     def forward(self, input_: Tensor) -> tuple[Tensor, Parameter | None]:
         """Computes the output.
@@ -331,9 +394,12 @@ class RowParallelLinear(_ParallelLinear):
             "experts whose ranks communicate themselves need skip_bias_add"
         )
         added = [self.bias] if self.bias is not None and not self.skip_bias_add else []
-        both = plans(
+        output = planned(
             "RowParallelLinear",
-            ranks=self.tp_group.size(),
+            self.tp_group,
+            input_,
+            self.weight,
+            *added,
             input_is_parallel=self.input_is_parallel,
             sequence_parallel=self.sequence_parallel,
             explicit_expert_comm=self.explicit_expert_comm,
@@ -342,7 +408,6 @@ class RowParallelLinear(_ParallelLinear):
             weight_grad=self.weight.requires_grad,
             bias_grad=any(bias.requires_grad for bias in added),
         )
-        output = Planned.apply(both, self.tp_group, input_, self.weight, *added)
         return output, self.bias if self.skip_bias_add else None
 
 
@@ -350,7 +415,7 @@ def _group(group: ProcessGroup | None, collection: Any, is_expert: bool = False)
     """The ranks of a layer, however they are given."""
     if group is None and collection is not None:
         group = collection.expt_tp if is_expert else collection.tp
-    return group_or_default(group, is_expert)
+    return get_tensor_model_parallel_group_if_none(group, is_expert)
 
 
 def _is_sequence_parallel(config: ModelParallelConfig, group: ProcessGroup) -> bool:
@@ -362,46 +427,3 @@ def _is_sequence_parallel(config: ModelParallelConfig, group: ProcessGroup) -> b
         )
         return False
     return config.sequence_parallel
-
-
-def _initialize(
-    layer: Any,
-    shape: tuple[int, int],
-    dim: int,
-    init_method: Init,
-    config: ModelParallelConfig,
-    stride: int = 1,
-    keep: bool = False,
-) -> Tensor | None:
-    """Fills a layer's weight, the part along dim of one of that shape; returns the whole one if it is kept."""
-    weight, is_expert = layer.weight, getattr(layer, "is_expert", False)
-    weight.allreduce = not (is_expert and config.expert_model_parallel_size > 1)
-    if not config.perform_initialization:
-        set_tensor_model_parallel_attributes(weight, True, dim, stride)
-        return None
-    if not config.use_cpu_initialization:
-        _initialize_affine_weight_gpu(weight, init_method, dim, stride, is_expert)
-        return None
-    group = layer.tp_group
-    return _initialize_affine_weight_cpu(
-        weight,
-        *shape,
-        weight.size(dim),
-        dim,
-        init_method,
-        stride,
-        keep,
-        params_dtype=config.params_dtype,
-        rank=group.rank(),
-        world_size=group.size(),
-    )
-
-
-def _zeros(layer: Any, size: int, config: ModelParallelConfig) -> Any:
-    """A bias."""
-    bias: Any = empty_parameter((size,), config)
-    if config.perform_initialization:
-        with torch.no_grad():
-            bias.zero_()
-    bias.allreduce = not (layer.is_expert and config.expert_model_parallel_size > 1)
-    return bias

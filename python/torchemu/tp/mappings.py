@@ -1,58 +1,114 @@
 """Communication between the ranks of a tensor parallel group, each with its conjugate: by which gradients come back.
 
-Operands stay as they are. In a group of one rank tensors pass through. ``group`` None is the tensor parallel group.
+Operands stay as they are. In a group of one rank tensors pass through. ``group`` None is the tensor parallel group. A
+dimension that cannot be divided among the ranks is an AssertionError.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.frontends.numpy.autograd import Function
 from torchemu.frontends.numpy.distributed import ProcessGroup
-from torchemu.frontends.numpy.plan_operations import Sizes
-from torchemu.tp._planned import Planned
-from torchemu.tp._sizes import divide, group_or_default
-from torchemu.tp.plans import plans
-from torchemu.tp.primitives import listed
+from torchemu.frontends.numpy.plan_operations import Operations
+from torchemu.tp.plans import Plans, execute, plans
+from torchemu.tp.utils import get_tensor_model_parallel_group_if_none
+
+__all__ = [
+    "all_gather_last_dim_from_tensor_parallel_region",
+    "all_to_all",
+    "all_to_all_hp2sp",
+    "all_to_all_sp2hp",
+    "copy_to_tensor_model_parallel_region",
+    "gather_from_sequence_parallel_region",
+    "gather_from_tensor_model_parallel_region",
+    "reduce_from_tensor_model_parallel_region",
+    "reduce_scatter_last_dim_to_tensor_parallel_region",
+    "reduce_scatter_to_sequence_parallel_region",
+    "scatter_to_sequence_parallel_region",
+    "scatter_to_tensor_model_parallel_region",
+]
+
+Sizes = Sequence[int] | None
 
 
-def _mapped(name: str, input_: Tensor, group: ProcessGroup | None, **options: Any) -> Tensor:
-    group = group_or_default(group)
-    return Planned.apply(plans(name, ranks=group.size(), **options), group, input_)
+class Planned(Function):
+    """A pair of plans, as a function of tensors: of Plans, a group, and the forward plan's inputs."""
+
+    takes_all = True  # a plan says what is no longer needed
+
+    @staticmethod
+    def forward(ctx: Any, both: Plans, group: ProcessGroup, *inputs: Tensor) -> Tensor:
+        outputs, saved = execute(both.forward, Operations(group), inputs)
+        ctx.save_for_backward(*saved)
+        ctx.plans, ctx.group = both, group
+        return outputs["output"]
+
+    @staticmethod
+    def backward(ctx: Any, inputs: list[Tensor]) -> Any:
+        assert ctx.plans.backward is not None, "output_split_sizes need tensor_parallel_output_grad"
+        found, _ = execute(ctx.plans.backward, Operations(ctx.group), inputs)
+        return None, None, *[found.get(name) for name in ctx.plans.forward.inputs]
 
 
-def copy_to_tensor_model_parallel_region(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """Where all ranks start from one tensor: returns it; gradients are added up."""
-    return _mapped("copy_to_tensor_model_parallel_region", input_, group)
+def planned(name: str, group: ProcessGroup | None, *inputs: Tensor, **options: Any) -> Tensor:
+    """Runs through the plans of what Megatron calls by a name, now and when gradients come back.
 
-
-def reduce_from_tensor_model_parallel_region(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """The sum of the ranks' tensors; each gets the whole gradient."""
-    return _mapped("reduce_from_tensor_model_parallel_region", input_, group)
-
-
-def scatter_to_tensor_model_parallel_region(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """The rank's part of the last dimension; gradients are joined.
-
-    Raises:
-        AssertionError: the dimension is not divisible.
+    Args:
+        name: as torchemu.tp.plans.plans has it.
+        group: the ranks; None: the tensor model parallel group.
+        inputs: of the forward plan.
+        options: decide the plans; lists of sizes are tuples in them.
     """
-    return _mapped("scatter_to_tensor_model_parallel_region", input_, group)
+    group = get_tensor_model_parallel_group_if_none(group)
+    return Planned.apply(plans(name, ranks=group.size(), **options), group, *inputs)
 
 
-def gather_from_tensor_model_parallel_region(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """The ranks' tensors joined along the last dimension; each gets its part of the gradient."""
-    return _mapped("gather_from_tensor_model_parallel_region", input_, group)
+class Mapping:
+    """A function of a tensor and a group, None for the tensor parallel one, whose plans have its name.
 
-
-def scatter_to_sequence_parallel_region(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """The rank's part of the first dimension; gradients are joined.
-
-    Raises:
-        AssertionError: the dimension is not divisible.
+    Args:
+        name: Megatron's.
+        about: what it returns.
     """
-    return _mapped("scatter_to_sequence_parallel_region", input_, group)
+
+    def __init__(self, name: str, about: str) -> None:
+        self.__name__, self.__doc__ = name, about
+
+    def __call__(self, input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
+        return planned(self.__name__, group, input_)
+
+
+copy_to_tensor_model_parallel_region = Mapping(
+    "copy_to_tensor_model_parallel_region", "Returns the tensor, from which all ranks start; gradients are added up."
+)
+reduce_from_tensor_model_parallel_region = Mapping(
+    "reduce_from_tensor_model_parallel_region", "Returns the sum of the ranks' tensors; each gets the whole gradient."
+)
+scatter_to_tensor_model_parallel_region = Mapping(
+    "scatter_to_tensor_model_parallel_region", "Returns the rank's part of the last dimension; gradients are joined."
+)
+gather_from_tensor_model_parallel_region = Mapping(
+    "gather_from_tensor_model_parallel_region",
+    "Returns the ranks' tensors joined along the last dimension; each gets its part of the gradient.",
+)
+scatter_to_sequence_parallel_region = Mapping(
+    "scatter_to_sequence_parallel_region", "Returns the rank's part of the first dimension; gradients are joined."
+)
+all_gather_last_dim_from_tensor_parallel_region = Mapping(
+    "all_gather_last_dim_from_tensor_parallel_region",
+    "Returns the ranks' tensors joined along the last dimension; gradients are added up, and each gets its part.",
+)
+reduce_scatter_last_dim_to_tensor_parallel_region = Mapping(
+    "reduce_scatter_last_dim_to_tensor_parallel_region",
+    "Returns the rank's part, along the last dimension, of the sum of the ranks' tensors; gradients are joined.",
+)
+
+
+def _listed(sizes: Sizes) -> tuple[int, ...] | None:
+    return None if sizes is None else tuple(sizes)
 
 
 def gather_from_sequence_parallel_region(
@@ -62,7 +118,7 @@ def gather_from_sequence_parallel_region(
     output_split_sizes: Sizes = None,
     use_global_buffer: bool = False,
 ) -> Tensor:
-    """The ranks' tensors joined along the first dimension.
+    """Returns the ranks' tensors joined along the first dimension.
 
     Args:
         input_: the rank's.
@@ -73,8 +129,8 @@ def gather_from_sequence_parallel_region(
             backward pass.
         use_global_buffer: means nothing here.
     """
-    how = {"tensor_parallel_output_grad": bool(tensor_parallel_output_grad), "sizes": listed(output_split_sizes)}
-    return _mapped("gather_from_sequence_parallel_region", input_, group, **how)
+    how = {"tensor_parallel_output_grad": bool(tensor_parallel_output_grad), "sizes": _listed(output_split_sizes)}
+    return planned("gather_from_sequence_parallel_region", group, input_, **how)
 
 
 def reduce_scatter_to_sequence_parallel_region(
@@ -83,38 +139,22 @@ def reduce_scatter_to_sequence_parallel_region(
     input_split_sizes: Sizes = None,
     use_global_buffer: bool = False,
 ) -> Tensor:
-    """The rank's part, along the first dimension, of the sum of the ranks' tensors; gradients are joined.
+    """Returns the rank's part, along the first dimension, of the sum of the ranks' tensors; gradients are joined.
 
     Args:
         input_: the rank's.
         group: the ranks.
         input_split_sizes: the sizes of the parts, where they differ.
         use_global_buffer: means nothing here.
-
-    Raises:
-        AssertionError: the dimension is not divisible.
     """
-    return _mapped("reduce_scatter_to_sequence_parallel_region", input_, group, sizes=listed(input_split_sizes))
-
-
-def all_gather_last_dim_from_tensor_parallel_region(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """The ranks' tensors joined along the last dimension; gradients are added up, and each gets its part."""
-    return _mapped("all_gather_last_dim_from_tensor_parallel_region", input_, group)
-
-
-def reduce_scatter_last_dim_to_tensor_parallel_region(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """The rank's part, along the last dimension, of the sum of the ranks' tensors; gradients are joined.
-
-    Raises:
-        AssertionError: the dimension is not divisible.
-    """
-    return _mapped("reduce_scatter_last_dim_to_tensor_parallel_region", input_, group)
+    sizes = _listed(input_split_sizes)
+    return planned("reduce_scatter_to_sequence_parallel_region", group, input_, sizes=sizes)
 
 
 def all_to_all(
     group: ProcessGroup | None, input_: Tensor, output_split_sizes_: Sizes = None, input_split_sizes: Sizes = None
 ) -> Tensor:
-    """What each rank has for this one, joined along the first dimension; gradients go the way back.
+    """Returns what each rank has for this one, joined along the first dimension; gradients go the way back.
 
     Args:
         group: the ranks.
@@ -123,21 +163,14 @@ def all_to_all(
             equal ones.
     """
     assert group is not None, "group should not be None"
-    sizes = {"sizes": listed(output_split_sizes_), "in_sizes": listed(input_split_sizes)}
-    return _mapped("all_to_all", input_, group, **sizes)
+    return planned("all_to_all", group, input_, sizes=_listed(output_split_sizes_), in_sizes=_listed(input_split_sizes))
 
 
 def all_to_all_sp2hp(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """From the rank's part of the tokens, [tokens/n, h], to its part of what each token has, [tokens, h/n]."""
-    group = group_or_default(group)
-    rows = input_.reshape(-1, input_.shape[-1])
-    parts = rows.split(divide(rows.shape[-1], group.size()), dim=1)
-    return all_to_all(group, torch.cat(parts, dim=0))
+    """Returns, for the rank's part of the tokens, […, h], its part of what each token has, [tokens, h/n]."""
+    return planned("all_to_all_sp2hp", group, input_.reshape(-1, input_.shape[-1]))
 
 
 def all_to_all_hp2sp(input_: Tensor, group: ProcessGroup | None = None) -> Tensor:
-    """From the rank's part of what each token has, [tokens, h/n], to its part of the tokens, [tokens/n, h]."""
-    group = group_or_default(group)
-    rows = input_.reshape(-1, input_.shape[-1])
-    part = divide(rows.shape[0], group.size())
-    return torch.cat(all_to_all(group, rows).split(part, dim=0), dim=-1)
+    """Returns, for the rank's part of what each token has, […, h/n], its part of the tokens, [tokens/n, h]."""
+    return planned("all_to_all_hp2sp", group, input_.reshape(-1, input_.shape[-1]))

@@ -1,33 +1,55 @@
 """Megatron's parallel_state: the groups of ranks in model and data parallelism, as the running rank is in them.
 
-The state belongs to a rank, as the globals of a process do. All getters raise an AssertionError where a rank has no
-such group; ranks are numbers in the default process group unless something else is said.
+What a rank knows is its own, as the globals of a process are. Getters of groups are an AssertionError where the rank
+has none, unless they are called with check_initialized=False; setters change what getters answer, and no groups. Ranks
+are numbers in the default process group unless something else is said.
+
+===================================  ==============================================================
+group                                the ranks that have
+===================================  ==============================================================
+tensor_model_parallel                parts of the same layers
+pipeline_model_parallel              the stages of one pipeline
+model_parallel                       one copy of the model
+data_parallel                        the same parameters, and other data
+context_parallel                     parts of the same sequences
+tensor_and_data_parallel             one pipeline stage
+tensor_and_context_parallel          parts of the same layers and sequences
+embedding, position_embedding        the embedding, in one pipeline
+expert_model_parallel                different experts
+expert_tensor_parallel               parts of the same experts
+expert_tensor_and_model_parallel     parts of all experts of a layer
+expert_tensor_model_pipeline_…       one copy of the model's experts
+expert_data_parallel                 the same parts of the same experts, and other data
+intra_distributed_optimizer_…        one instance of the distributed optimizer
+inter_distributed_optimizer_…        the same place in each instance
+===================================  ==============================================================
 """
 
 from __future__ import annotations
 
+import json
 import operator
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from torchemu.bridge.binding import go
 from torchemu.frontends.numpy import distributed as dist
-from torchemu.tp import _initialize, _memory_buffer, _state
-from torchemu.tp._getters import (
-    first_rank_getter,
-    group_getter,
-    publish,
-    rank_getter,
-    rank_setter,
-    size_getter,
-    size_setter,
-)
-from torchemu.tp._initialize import gloo as _gloo
-from torchemu.tp._memory_buffer import *  # noqa: F403
-from torchemu.tp.rank_generator import RankGenerator as RankGenerator
+from torchemu.tp import _groups as groups
+from torchemu.tp._groups import Choose, Kind
 
-Ranks = Callable[[list[int]], Sequence[int]]
+_NO_SIZES = {
+    "pipeline_model_parallel_comm_backend",
+    "use_sharp",
+    "nccl_communicator_config_path",
+    "distributed_timeout_minutes",
+    "get_embedding_ranks",
+    "get_position_embedding_ranks",
+    "create_gloo_process_groups",
+    "high_priority_stream_groups",
+    "sharp_enabled_group",
+}
+"""The arguments that do not decide which ranks form groups."""
 
 
 def initialize_model_parallel(
@@ -47,8 +69,8 @@ def initialize_model_parallel(
     nccl_communicator_config_path: str | None = None,
     distributed_timeout_minutes: float = 30,
     order: str = "tp-cp-ep-dp-pp",
-    get_embedding_ranks: Ranks | None = None,
-    get_position_embedding_ranks: Ranks | None = None,
+    get_embedding_ranks: Choose | None = None,
+    get_position_embedding_ranks: Choose | None = None,
     create_gloo_process_groups: bool = True,
     high_priority_stream_groups: Sequence[str] | None = None,
     sharp_enabled_group: str | None = None,
@@ -84,20 +106,19 @@ def initialize_model_parallel(
         AssertionError: there is no default process group, or the groups exist; sizes that contradict each other;
             another backend.
     """
-    given = {name: value for name, value in locals().items() if name in _initialize.SIZES and value is not None}
+    given = {name: value for name, value in locals().items() if name not in _NO_SIZES and value is not None}
+    backend = pipeline_model_parallel_comm_backend
+    assert backend in (None, "nccl", "ucc"), f'"{backend}" backend for PP communication is currently not supported'
+    given |= {n: _count(n, value) for n, value in given.items() if n.endswith(("_size", "_instances"))}
+    chosen = {
+        groups.EMBEDDING.name: get_embedding_ranks,
+        groups.POSITION_EMBEDDING.name: get_position_embedding_ranks,
+    }
     timeout = timedelta(minutes=distributed_timeout_minutes)
-    choices = (get_embedding_ranks, get_position_embedding_ranks, timeout, create_gloo_process_groups)
-    _check_backend(pipeline_model_parallel_comm_backend)
-    given |= {name: _counted(name, value) for name, value in given.items() if name in _initialize.COUNTS}
-    _initialize.initialize(given, _initialize.Choices(*choices))
+    groups.initialize(given, groups.Choices(chosen, timeout, create_gloo_process_groups))
 
 
-def _counted(name: str, value: Any) -> int:
-    """How many.
-
-    Raises:
-        TypeError: it is no integer. RuntimeError: it is below 1.
-    """
+def _count(name: str, value: Any) -> int:
     try:
         number = operator.index(value)
     except TypeError:
@@ -107,213 +128,197 @@ def _counted(name: str, value: Any) -> int:
     return number
 
 
-def _check_backend(backend: str | None) -> None:
-    assert backend in (None, "nccl", "ucc"), f'"{backend}" backend for PP communication is currently not supported'
-
-
 def is_initialized() -> bool:
-    """Whether the rank has groups."""
-    return _state.current().initialize is not None
+    """Says whether the rank has groups."""
+    return groups.current().initialize is not None
 
 
 def is_unitialized() -> bool:
-    """Whether the rank has no groups. (The name is Megatron's.)"""
+    """Says whether the rank has no groups. (The name is Megatron's.)"""
     return not is_initialized()
 
 
-def model_parallel_is_initialized() -> bool:
-    """Whether the rank has groups for tensor, pipeline and data parallelism."""
-    return is_initialized()
+model_parallel_is_initialized = is_initialized
+destroy_model_parallel = groups.forget
 
 
-def destroy_model_parallel() -> None:
-    """Forgets the groups, and what was set."""
-    _state.replace(_state.State())
+class RankGenerator:
+    """Arranges ranks along the kinds of parallelism; the Go core does it.
+
+    Args:
+        tp, ep, dp, pp, cp: sizes of tensor, expert, data, pipeline and context parallelism.
+        order: of the kinds, such as "tp-cp-ep-dp-pp"; the leftmost varies fastest. Kinds of size 1 may be left out.
+        rank_offset: the number of the first rank.
+
+    Attributes:
+        world_size: the number of ranks.
+
+    Raises:
+        AssertionError: both ep and cp are greater than 1.
+        RuntimeError: the order lacks a kind, or has one that does not exist.
+    """
+
+    def __init__(self, tp: int, ep: int, dp: int, pp: int, cp: int, order: str, rank_offset: int = 0) -> None:
+        self.tp, self.ep, self.dp, self.pp, self.cp, self.order = tp, ep, dp, pp, cp, order
+        self.rank_offset = rank_offset
+        self.world_size = tp * dp * pp * cp * ep
+        self.get_ranks("tp")
+
+    def get_ranks(self, token: str) -> list[list[int]]:
+        """Returns the groups of ranks that differ in the kinds which are named, "tp-dp", alone."""
+        found = json.loads(go.RankGroups(self.tp, self.cp, self.ep, self.dp, self.pp, self.order, token))
+        return [[self.rank_offset + rank for rank in ranks] for ranks in found]
 
 
-# -- groups
+# -- dense layers
 
+get_model_parallel_group = groups.MODEL.group
+get_model_parallel_src_rank = groups.MODEL.first_rank
 
-get_model_parallel_group = group_getter(_state.MODEL, "the ranks that have one copy of the model")
-get_tensor_model_parallel_group = group_getter(_state.TENSOR, "the ranks that have parts of the same layers")
-get_pipeline_model_parallel_group = group_getter(_state.PIPELINE, "the ranks that have the stages of one pipeline")
+get_tensor_model_parallel_group = groups.TENSOR.group
+get_tensor_model_parallel_world_size = groups.TENSOR.size
+set_tensor_model_parallel_world_size = groups.TENSOR.set_size
+get_tensor_model_parallel_rank = groups.TENSOR.rank
+set_tensor_model_parallel_rank = groups.TENSOR.set_rank
+get_tensor_model_parallel_src_rank = groups.TENSOR.first_rank
 
+get_context_parallel_group = groups.CONTEXT.group
+get_context_parallel_world_size = groups.CONTEXT.size
+get_context_parallel_rank = groups.CONTEXT.rank
 
-def _data(with_context_parallel: bool, partial_data_parallel: bool) -> str:
-    """The kind of a data parallel group."""
-    if not with_context_parallel:
-        assert not partial_data_parallel, "Partial DP for Optimizer needs to include CP"
-        return _state.DATA
-    return _state.INTRA_PARTIAL_DATA if partial_data_parallel else _state.DATA_WITH_CONTEXT
+get_tensor_and_context_parallel_group = groups.TENSOR_AND_CONTEXT.group
+get_tensor_and_context_parallel_world_size = groups.TENSOR_AND_CONTEXT.size
+get_tensor_and_context_parallel_rank = groups.TENSOR_AND_CONTEXT.rank
 
-
-def get_data_parallel_group(with_context_parallel: bool = False, partial_data_parallel: bool = False) -> Any:
-    """The ranks that have the same parameters, and other data."""
-    return _state.group(_data(with_context_parallel, partial_data_parallel))
-
-
-def get_data_parallel_group_gloo(with_context_parallel: bool = False, partial_data_parallel: bool = False) -> Any:
-    """The same ranks, for tensors of hosts."""
-    return _state.group(_gloo(_data(with_context_parallel, partial_data_parallel)))
-
-
-get_context_parallel_group = group_getter(_state.CONTEXT, "the ranks that have parts of the same sequences")
+get_embedding_group = groups.EMBEDDING.group
+get_position_embedding_group = groups.POSITION_EMBEDDING.group
 
 
 def get_context_parallel_global_ranks(check_initialized: bool = True) -> list[int] | None:
-    """The ranks of the context parallel group."""
+    """Returns the ranks of the context parallel group."""
     group = get_context_parallel_group(check_initialized)
     return None if group is None else list(group.ranks)
 
 
 def get_hierarchical_context_parallel_groups(check_initialized: bool = True) -> list[Any]:
-    """The rank's groups on the levels of the hierarchy, from the innermost on."""
-    levels = _state.current().levels
+    """Returns the rank's groups on the levels of the hierarchy of its context parallel group, from the innermost on."""
+    levels = [group for name, group in groups.current().groups.items() if name.startswith("hierarchical context")]
     assert levels or not check_initialized, "hierarchical context parallel groups are not initialized"
     return levels
 
 
 def get_hybrid_data_context_parallel_groups(check_initialized: bool = True, group_size: int | None = None) -> Any:
-    """The rank's group of so many ranks with data and context parallelism between them."""
+    """Returns the rank's group of so many ranks with data and context parallelism between them."""
     if group_size is not None and get_data_parallel_world_size(with_context_parallel=True) == group_size:
         return get_data_parallel_group(with_context_parallel=True)
-    found = None if group_size is None else _state.current().hybrid.get(group_size)
-    assert found is not None or not check_initialized, (
-        f"hybrid data context parallel group of {group_size} ranks is not initialized"
-    )
-    return found
-
-
-get_embedding_group = group_getter(
-    _state.EMBEDDING, "the ranks of the pipeline that have the word embedding; only they may ask"
-)
-get_position_embedding_group = group_getter(
-    _state.POSITION_EMBEDDING, "the ranks of the pipeline that have the position embedding; only they may ask"
-)
+    return Kind(f"hybrid data and context parallel {group_size}").group(check_initialized)
 
 
 def get_tensor_and_data_parallel_group(check_initialized: bool = True, with_context_parallel: bool = False) -> Any:
-    """The ranks of one pipeline stage, with context parallelism or without."""
-    kind = "tensor and data parallel" + " with context parallel" * with_context_parallel
-    return _state.group(kind, check_initialized)
+    """Returns the ranks of one pipeline stage, with context parallelism or without."""
+    kind = groups.TENSOR_AND_DATA_WITH_CONTEXT if with_context_parallel else groups.TENSOR_AND_DATA
+    return kind.group(check_initialized)
 
 
-get_tensor_and_context_parallel_group = group_getter(
-    _state.TENSOR_AND_CONTEXT, "the ranks among which a layer and its sequences are divided"
-)
+def _data(with_context_parallel: bool, partial_data_parallel: bool) -> Kind:
+    """The kind of a data parallel group; partial is one instance of the distributed optimizer's."""
+    if with_context_parallel:
+        return groups.PARTIAL_DATA if partial_data_parallel else groups.DATA_WITH_CONTEXT
+    assert not partial_data_parallel, "Partial DP for Optimizer needs to include CP"
+    return groups.DATA
 
 
-def get_amax_reduction_group(with_context_parallel: bool = False, tp_only_amax_red: bool = False) -> Any:
-    """The ranks that agree on the scales of float8."""
-    if tp_only_amax_red:
-        kind = _state.TENSOR_AND_CONTEXT if with_context_parallel else _state.TENSOR
-    else:
-        kind = "tensor and data parallel" + " with context parallel" * with_context_parallel
-    return _state.group(kind, title="FP8 amax reduction group")
+def get_data_parallel_group(with_context_parallel: bool = False, partial_data_parallel: bool = False) -> Any:
+    """Returns the ranks that have the same parameters, and other data."""
+    return _data(with_context_parallel, partial_data_parallel).group()
 
 
-# -- numbers and sizes
-
-
-get_tensor_model_parallel_world_size = size_getter(_state.TENSOR)
-set_tensor_model_parallel_world_size = size_setter(_state.TENSOR)
-get_tensor_model_parallel_rank = rank_getter(_state.TENSOR)
-set_tensor_model_parallel_rank = rank_setter(_state.TENSOR)
-get_pipeline_model_parallel_world_size = size_getter(_state.PIPELINE)
-set_pipeline_model_parallel_world_size = size_setter(_state.PIPELINE)
-get_pipeline_model_parallel_rank = rank_getter(_state.PIPELINE)
-set_pipeline_model_parallel_rank = rank_setter(_state.PIPELINE)
+def get_data_parallel_group_gloo(with_context_parallel: bool = False, partial_data_parallel: bool = False) -> Any:
+    """Returns the group of the same ranks for tensors of hosts."""
+    return _data(with_context_parallel, partial_data_parallel).host_group()
 
 
 def get_data_parallel_world_size(with_context_parallel: bool = False, partial_data_parallel: bool = False) -> int:
-    """The number of ranks in the group; 0 without a default process group."""
-    return _state.size(_data(with_context_parallel, partial_data_parallel)) if dist.is_initialized() else 0
+    """Returns the number of ranks in the group; 0 without a default process group."""
+    return _data(with_context_parallel, partial_data_parallel).size()
 
 
 def get_data_parallel_rank(with_context_parallel: bool = False, partial_data_parallel: bool = False) -> int:
-    """The rank's number in the group, unless another was set; 0 without a default process group."""
-    chosen = _state.current().ranks.get(_state.DATA)
-    if chosen is not None:
-        return chosen
-    return _state.rank(_data(with_context_parallel, partial_data_parallel)) if dist.is_initialized() else 0
-
-
-set_data_parallel_rank = rank_setter(_state.DATA)
-get_context_parallel_world_size = size_getter(_state.CONTEXT, alone=0)
-get_context_parallel_rank = rank_getter(_state.CONTEXT, alone=0)
-get_tensor_and_context_parallel_world_size = size_getter(_state.TENSOR_AND_CONTEXT, alone=0)
-get_tensor_and_context_parallel_rank = rank_getter(_state.TENSOR_AND_CONTEXT, alone=0)
-
-
-def get_all_ranks() -> str:
-    """The rank's numbers in its tensor, data, context, pipeline and expert parallel groups: "0_1_0_0_0"."""
-    kinds = (_state.TENSOR, _state.DATA, _state.CONTEXT, _state.PIPELINE, _state.EXPERT_MODEL)
-    return "_".join(str(_state.rank(kind)) for kind in kinds)
-
-
-# -- from where what all ranks of a group are to have is broadcast
-
-
-get_tensor_model_parallel_src_rank = first_rank_getter(_state.TENSOR)
-get_model_parallel_src_rank = first_rank_getter(_state.MODEL)
+    """Returns the rank's number in the group, unless another was set; 0 without a default process group."""
+    chosen = groups.current().ranks.get(groups.DATA.name)
+    return _data(with_context_parallel, partial_data_parallel).rank() if chosen is None else chosen
 
 
 def get_data_parallel_src_rank(with_context_parallel: bool = False) -> int:
-    """The first rank of the group."""
-    return _state.first_rank(_data(with_context_parallel, False))
+    """Returns the first rank of the group."""
+    return _data(with_context_parallel, False).first_rank()
+
+
+set_data_parallel_rank = groups.DATA.set_rank
+
+
+def get_all_ranks() -> str:
+    """Returns the rank's numbers in its tensor, data, context, pipeline and expert parallel groups: "0_1_0_0_0"."""
+    kinds = (groups.TENSOR, groups.DATA, groups.CONTEXT, groups.PIPELINE, groups.EXPERT_MODEL)
+    return "_".join(str(kind.rank()) for kind in kinds)
 
 
 # -- pipelines
 
+get_pipeline_model_parallel_group = groups.PIPELINE.group
+get_pipeline_model_parallel_world_size = groups.PIPELINE.size
+set_pipeline_model_parallel_world_size = groups.PIPELINE.set_size
+get_pipeline_model_parallel_rank = groups.PIPELINE.rank
+set_pipeline_model_parallel_rank = groups.PIPELINE.set_rank
+
 
 def _stage(number: int) -> int:
     """The rank of a stage; after the last comes the first."""
-    group = _state.group(_state.PIPELINE, title="Pipeline parallel group")
-    return group.ranks[number % get_pipeline_model_parallel_world_size()]
+    return int(groups.PIPELINE.group().ranks[number % get_pipeline_model_parallel_world_size()])
 
 
 def get_pipeline_model_parallel_first_rank() -> int:
-    """The rank of the first stage."""
+    """Returns the rank of the first stage."""
     return _stage(0)
 
 
 def get_pipeline_model_parallel_last_rank() -> int:
-    """The rank of the last stage."""
+    """Returns the rank of the last stage."""
     return _stage(-1)
 
 
 def get_pipeline_model_parallel_next_rank() -> int:
-    """The rank of the stage after this one; after the last comes the first."""
+    """Returns the rank of the stage after this one; after the last comes the first."""
     return _stage(get_pipeline_model_parallel_rank() + 1)
 
 
 def get_pipeline_model_parallel_prev_rank() -> int:
-    """The rank of the stage before this one; before the first comes the last."""
+    """Returns the rank of the stage before this one; before the first comes the last."""
     return _stage(get_pipeline_model_parallel_rank() - 1)
 
 
 def get_virtual_pipeline_model_parallel_rank() -> int | None:
-    """Which of the rank's stages runs; None without interleaving."""
-    return _state.current().virtual_rank
+    """Returns which of the rank's stages runs; None without interleaving."""
+    return groups.current().virtual_rank
 
 
 def set_virtual_pipeline_model_parallel_rank(rank: int | None) -> None:
     """Says which of the rank's stages runs."""
-    _state.current().virtual_rank = rank
+    groups.current().virtual_rank = rank
 
 
 def get_virtual_pipeline_model_parallel_world_size() -> int | None:
-    """How many stages the rank has; None without interleaving."""
-    return _state.current().virtual_size
+    """Returns how many stages the rank has; None without interleaving."""
+    return groups.current().virtual_size
 
 
 def set_virtual_pipeline_model_parallel_world_size(world_size: int | None) -> None:
     """Says how many stages the rank has."""
-    _state.current().virtual_size = world_size
+    groups.current().virtual_size = world_size
 
 
 def _is_virtual(ignore_virtual: bool, vp_stage: int | None, wanted: int) -> bool:
-    """Whether the stage is the wanted one of those that a rank has."""
+    """Says whether a stage is the wanted one of those that a rank has."""
     size = get_virtual_pipeline_model_parallel_world_size()
     if ignore_virtual or size is None:
         return True
@@ -322,19 +327,19 @@ def _is_virtual(ignore_virtual: bool, vp_stage: int | None, wanted: int) -> bool
 
 
 def is_pipeline_first_stage(ignore_virtual: bool = True, vp_stage: int | None = None) -> bool:
-    """Whether the rank, or with interleaving a stage of it, is the first of its pipeline."""
+    """Says whether the rank, or with interleaving a stage of it, is the first of its pipeline."""
     return _is_virtual(ignore_virtual, vp_stage, 0) and get_pipeline_model_parallel_rank() == 0
 
 
 def is_pipeline_last_stage(ignore_virtual: bool = True, vp_stage: int | None = None) -> bool:
-    """Whether the rank, or with interleaving a stage of it, is the last of its pipeline."""
+    """Says whether the rank, or with interleaving a stage of it, is the last of its pipeline."""
     last = get_pipeline_model_parallel_world_size() - 1
     return _is_virtual(ignore_virtual, vp_stage, -1) and get_pipeline_model_parallel_rank() == last
 
 
 def is_rank_in_embedding_group(ignore_virtual: bool = True, vp_stage: int | None = None) -> bool:
-    """Whether the rank has the word embedding; with interleaving, whether a stage of it has: of the first rank of the
-    group its first, of the last its last."""
+    """Says whether the rank has the word embedding; with interleaving, whether a stage of it has: of the first rank of
+    the group its first, of the last its last."""
     group = get_embedding_group(check_initialized=False)
     if group is None or ignore_virtual:
         return group is not None
@@ -343,96 +348,59 @@ def is_rank_in_embedding_group(ignore_virtual: bool = True, vp_stage: int | None
 
 
 def is_rank_in_position_embedding_group() -> bool:
-    """Whether the rank has the position embedding."""
+    """Says whether the rank has the position embedding."""
     return get_position_embedding_group(check_initialized=False) is not None
 
 
 # -- experts of a mixture, which are arranged anew
 
+get_expert_model_parallel_group = groups.EXPERT_MODEL.group
+get_expert_model_parallel_src_rank = groups.EXPERT_MODEL.first_rank
+get_expert_model_parallel_world_size = groups.EXPERT_MODEL.size
+set_expert_model_parallel_world_size = groups.EXPERT_MODEL.set_size
+get_expert_model_parallel_rank = groups.EXPERT_MODEL.rank
+set_expert_model_parallel_rank = groups.EXPERT_MODEL.set_rank
 
-get_expert_model_parallel_group = group_getter(_state.EXPERT_MODEL, "the ranks that have different experts")
-get_expert_model_parallel_src_rank = first_rank_getter(_state.EXPERT_MODEL)
-get_expert_model_parallel_world_size = size_getter(_state.EXPERT_MODEL, alone=0)
-set_expert_model_parallel_world_size = size_setter(_state.EXPERT_MODEL)
-get_expert_model_parallel_rank = rank_getter(_state.EXPERT_MODEL, alone=0)
-set_expert_model_parallel_rank = rank_setter(_state.EXPERT_MODEL)
-get_expert_tensor_parallel_group = group_getter(_state.EXPERT_TENSOR, "the ranks that have parts of the same experts")
+get_expert_tensor_parallel_group = groups.EXPERT_TENSOR.group
+get_expert_tensor_parallel_world_size = groups.EXPERT_TENSOR.size
+set_expert_tensor_parallel_world_size = groups.EXPERT_TENSOR.set_size
+get_expert_tensor_parallel_rank = groups.EXPERT_TENSOR.rank
+set_expert_tensor_parallel_rank = groups.EXPERT_TENSOR.set_rank
 
+get_expert_tensor_and_model_parallel_group = groups.EXPERT_TENSOR_AND_MODEL.group
+get_expert_tensor_and_model_parallel_world_size = groups.EXPERT_TENSOR_AND_MODEL.size
+get_expert_tensor_and_model_parallel_rank = groups.EXPERT_TENSOR_AND_MODEL.rank
+get_expert_tensor_model_pipeline_parallel_group = groups.EXPERT_TENSOR_MODEL_PIPELINE.group
 
-def get_expert_tensor_parallel_world_size() -> int | None:
-    """The number of ranks in the group; where there is none, what was set for the tensor model parallel one."""
-    known = _state.current()
-    alone = _state.EXPERT_TENSOR not in {*known.groups, *known.sizes}
-    return known.sizes.get(_state.TENSOR) if alone else _state.size(_state.EXPERT_TENSOR)
-
-
-set_expert_tensor_parallel_world_size = size_setter(_state.EXPERT_TENSOR)
-
-
-def get_expert_tensor_parallel_rank() -> int | None:
-    """The rank's number in the group; where there is none, what was set for the tensor model parallel one."""
-    known = _state.current()
-    alone = _state.EXPERT_TENSOR not in {*known.groups, *known.ranks}
-    return known.ranks.get(_state.TENSOR) if alone else _state.rank(_state.EXPERT_TENSOR)
+get_intra_distributed_optimizer_instance_group = groups.INTRA_INSTANCE.group
+get_inter_distributed_optimizer_instance_group = groups.INTER_INSTANCE.group
 
 
-set_expert_tensor_parallel_rank = rank_setter(_state.EXPERT_TENSOR)
-get_expert_tensor_and_model_parallel_group = group_getter(
-    _state.EXPERT_TENSOR_AND_MODEL, "the ranks among which all experts of a layer are divided"
-)
-get_expert_tensor_and_model_parallel_world_size = size_getter(_state.EXPERT_TENSOR_AND_MODEL, alone=0)
-get_expert_tensor_and_model_parallel_rank = rank_getter(_state.EXPERT_TENSOR_AND_MODEL, alone=0)
-get_expert_tensor_model_pipeline_parallel_group = group_getter(
-    "expert tensor model pipeline parallel", "the ranks that have one copy of the model's experts"
-)
-
-
-def _expert_data(partial_expert_data_parallel: bool) -> str:
-    return _state.INTRA_PARTIAL_EXPERT_DATA if partial_expert_data_parallel else _state.EXPERT_DATA
+def _expert_data(partial_expert_data_parallel: bool) -> Kind:
+    return groups.PARTIAL_EXPERT_DATA if partial_expert_data_parallel else groups.EXPERT_DATA
 
 
 def get_expert_data_parallel_group(check_initialized: bool = True, partial_expert_data_parallel: bool = False) -> Any:
-    """The ranks that have the same parts of the same experts, and other data."""
-    return _state.group(_expert_data(partial_expert_data_parallel), check_initialized)
-
-
-def get_data_modulo_expert_parallel_group(partial_expert_data_parallel: bool = False) -> Any:
-    """An old name of get_expert_data_parallel_group, with a warning."""
-    warnings.warn(
-        "get_data_modulo_expert_parallel_group is deprecated, please use get_expert_data_parallel_group instead.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return get_expert_data_parallel_group(partial_expert_data_parallel=partial_expert_data_parallel)
+    """Returns the ranks that have the same parts of the same experts, and other data."""
+    return _expert_data(partial_expert_data_parallel).group(check_initialized)
 
 
 def get_expert_data_parallel_group_gloo(partial_expert_data_parallel: bool = False) -> Any:
-    """The same ranks, for tensors of hosts."""
-    return _state.group(_gloo(_expert_data(partial_expert_data_parallel)))
+    """Returns the group of the same ranks for tensors of hosts."""
+    return _expert_data(partial_expert_data_parallel).host_group()
 
 
 def get_expert_data_parallel_world_size(partial_expert_data_parallel: bool = False) -> int:
-    """The number of ranks in the group; 0 without a default process group."""
-    return _state.size(_expert_data(partial_expert_data_parallel)) if dist.is_initialized() else 0
+    """Returns the number of ranks in the group; 0 without a default process group."""
+    return _expert_data(partial_expert_data_parallel).size()
 
 
 def get_expert_data_parallel_rank(partial_expert_data_parallel: bool = False) -> int:
-    """The rank's number in the group; 0 without a default process group."""
-    return _state.rank(_expert_data(partial_expert_data_parallel)) if dist.is_initialized() else 0
+    """Returns the rank's number in the group; 0 without a default process group."""
+    return _expert_data(partial_expert_data_parallel).rank()
 
 
-get_intra_distributed_optimizer_instance_group = group_getter(
-    "intra distributed optimizer instance", "the ranks of one instance of the distributed optimizer"
-)
-
-
-def get_inter_distributed_optimizer_instance_group(check_initialized: bool = True) -> Any:
-    """The ranks at the same place in each instance of the distributed optimizer; there are several."""
-    group = _state.group("inter partial expert data parallel", check=False)
-    assert group is not None or not check_initialized, (
-        "Attention and MLP/Expert share same inter distributed optimize instance group, which has not been initialized"
-    )
-    return group
-
-
-__all__ = ["RankGenerator", *publish(globals()), *_memory_buffer.__all__]
+__all__ = [
+    "RankGenerator",
+    *(name for name in dir() if name.partition("_")[0] in ("get", "set", "is", "initialize", "destroy", "model")),
+]

@@ -139,12 +139,14 @@ def execute(plan: Plan, operations: Operations, inputs: Sequence[Any]) -> tuple[
     Args:
         plan: of which pass.
         operations: the front end's, among the ranks of the layer's group.
-        inputs: a tensor for each of the plan's inputs.
+        inputs: a tensor for each of the plan's inputs. A list is emptied, so that nobody else has what is dropped.
 
     Returns:
         what the plan returns, by name; and what it saves.
     """
     values: list[Any] = [*inputs, *[None] * (plan.values - len(inputs))]
+    if isinstance(inputs, list):
+        inputs.clear()
     works: dict[int, Any] = {}
     for number, step in enumerate(plan.steps):
         for at in step.after:

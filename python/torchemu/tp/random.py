@@ -13,8 +13,19 @@ import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy.autograd import Function
 from torchemu.frontends.numpy.utils.checkpoint import Arguments, gradients, leaves_of
 from torchemu.runtime.rank_local import RankLocal
-from torchemu.tp import _state, parallel_state
-from torchemu.tp._sizes import gather_split_1d_tensor, split_tensor_into_1d_equal_chunks
+from torchemu.tp import _groups
+from torchemu.tp.utils import gather_split_1d_tensor, split_tensor_into_1d_equal_chunks
+
+__all__ = [
+    "CheckpointFunction",
+    "CudaRNGStatesTracker",
+    "checkpoint",
+    "get_all_rng_states",
+    "get_cuda_rng_tracker",
+    "get_data_parallel_rng_tracker_name",
+    "get_expert_parallel_rng_tracker_name",
+    "model_parallel_cuda_manual_seed",
+]
 
 _MODEL_PARALLEL_RNG_TRACKER_NAME = "model-parallel-rng"
 _EXPERT_PARALLEL_RNG_TRACKER_NAME = "expert-parallel-rng"
@@ -110,17 +121,6 @@ def get_all_rng_states() -> dict[str, torch.Tensor]:
     return _TRACKER.get().get_states()
 
 
-def initialize_rng_tracker(
-    use_te_rng_tracker: bool = False,
-    inference_rng_tracker: bool = False,
-    use_cudagraphable_rng: bool = False,
-    force_reset: bool = False,
-) -> None:
-    """Makes the rank's tracker, if there is none, or again."""
-    if force_reset:
-        _TRACKER.set(CudaRNGStatesTracker())
-
-
 def model_parallel_cuda_manual_seed(
     seed: int,
     te_rng_tracker: bool = False,
@@ -140,9 +140,9 @@ def model_parallel_cuda_manual_seed(
         tp_rank, ep_rank, etp_rank: instead of the rank's own numbers.
         te_rng_tracker, inference_rng_tracker, use_cudagraphable_rng, force_reset_rng: mean nothing here.
     """
-    tp_rank = parallel_state.get_tensor_model_parallel_rank() if tp_rank is None else tp_rank
-    ep_rank = parallel_state.get_expert_model_parallel_rank() if ep_rank is None else ep_rank
-    etp_rank = _state.rank(_state.EXPERT_TENSOR) if etp_rank is None else etp_rank
+    tp_rank = _groups.TENSOR.rank() if tp_rank is None else tp_rank
+    ep_rank = _groups.EXPERT_MODEL.rank() if ep_rank is None else ep_rank
+    etp_rank = _groups.EXPERT_TENSOR.rank() if etp_rank is None else etp_rank
     tracker = _TRACKER.get()
     tracker.reset()
     torch.cuda.manual_seed(seed)

@@ -17,6 +17,10 @@ MLP = """
     import torch.distributed as dist
     from megatron.core import ModelParallelConfig, parallel_state, tensor_parallel
     from megatron.core.tensor_parallel.layers import ColumnParallelLinear, RowParallelLinear
+    from megatron.core.distributed import finalize_model_grads
+    from megatron.core.tensor_parallel.data import broadcast_data
+    from megatron.core.tensor_parallel.utils import VocabUtility
+    from megatron.core.transformer.transformer_config import TransformerConfig
     from megatron.core.utils import divide, init_method_normal
 
     dist.init_process_group("nccl")
@@ -84,7 +88,7 @@ def test_megatron_itself_wins(tmp_path: Path) -> None:
     )
     (tmp_path / "megatron" / "core").mkdir(parents=True)
     file = written(tmp_path, "from megatron.core import parallel_state\nprint(parallel_state.__name__)\n")
-    assert lines(launch("--nproc-per-node", "2", file)) == ["torchemu.frontends.megatron.core.parallel_state"] * 2
+    assert lines(launch("--nproc-per-node", "2", file)) == ["torchemu.tp.parallel_state"] * 2
     written(tmp_path / "megatron" / "core", "")
     (tmp_path / "megatron" / "core" / "__init__.py").write_text("")
     written(tmp_path / "megatron" / "core", "import os\nWHO = os.environ['RANK']\n", "parallel_state.py")
@@ -99,7 +103,7 @@ def test_outside_of_runs_there_are_no_stand_ins() -> None:
     with stand_ins.installed():
         from megatron.core import parallel_state, tensor_parallel  # type: ignore[import-not-found]
 
-        assert parallel_state.get_tensor_model_parallel_rank is tp.parallel_state.get_tensor_model_parallel_rank
+        assert parallel_state is tp.parallel_state
         assert tensor_parallel.ColumnParallelLinear is tp.ColumnParallelLinear
     with pytest.raises(ImportError):
         __import__("megatron.core")

@@ -27,7 +27,7 @@ GETTERS = {
     "tp dp cp": lambda: ps.get_tensor_and_data_parallel_group(with_context_parallel=True),
     "tp cp": ps.get_tensor_and_context_parallel_group,
 }
-CHECKED = [n for n in ps.__all__ if n.startswith("get") and n.endswith(("_group", "_src_rank")) and "modulo" not in n]
+CHECKED = [n for n in ps.__all__ if n.startswith("get") and n.endswith(("_group", "_src_rank"))]
 """Getters that need groups."""
 
 
@@ -264,24 +264,6 @@ def test_rank_generator_in_every_order() -> None:
                 assert group == [10 + r for r in want], (order, kinds)
 
 
-def test_memory_that_is_used_again() -> None:
-    def rank(r: int) -> None:
-        with pytest.raises(AssertionError, match="global memory buffer is not initialized"):
-            ps.get_global_memory_buffer()
-        ps.initialize_model_parallel(2)
-        buffer = ps.get_global_memory_buffer()
-        first = buffer.get_tensor((2, 6), torch.float32, "mpu")
-        smaller = buffer.get_tensor([3, 3], torch.float32, "mpu")
-        assert (first.shape, smaller.shape) == ((2, 6), (3, 3)) and first.data_ptr() == smaller.data_ptr()
-        others = [(3, 6), torch.float32, "mpu"], [(2, 6), torch.float64, "mpu"], [(2, 6), torch.float32, "other"]
-        assert first.data_ptr() not in [buffer.get_tensor(*other).data_ptr() for other in others]
-        assert ps.get_global_memory_buffer() is buffer
-        ps.destroy_global_memory_buffer()
-        assert ps.get_global_memory_buffer() is not buffer
-
-    on_ranks(2, rank)
-
-
 # -- bad input
 
 
@@ -331,9 +313,7 @@ def test_twice() -> None:
     on_ranks(2, rank)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in ps.__all__ if n.startswith("get") and n.endswith(("_group", "_src_rank")) and "modulo" not in n]
-)
+@pytest.mark.parametrize("name", [n for n in ps.__all__ if n.startswith("get") and n.endswith(("_group", "_src_rank"))])
 def test_use_before_initialization(name: str) -> None:
     def rank(r: int) -> None:
         with pytest.raises(AssertionError, match=r"(?i)(group is not|has not been) initialized"):

@@ -156,6 +156,8 @@ class Operations:
         return mine, dist.reduce_scatter(mine, parts, group=self.group, async_op=beside)
 
     def all_to_all(self, x: Tensor, beside: bool, sizes: Sizes = None, in_sizes: Sizes = None) -> tuple[Tensor, Any]:
+        if sizes is None and in_sizes is None:
+            self._part(x.shape[0], "First")
         joined = x.new_empty((x.size(0) if sizes is None else sum(sizes), *x.shape[1:]))
         coming, going = (None if s is None else list(s) for s in (sizes, in_sizes))
         return joined, dist.all_to_all_single(joined, x, coming, going, group=self.group, async_op=beside)

@@ -1,7 +1,8 @@
-"""megatron.core: parallel state and tensor parallelism."""
+"""megatron.core: parallel state and tensor parallelism, which are torchemu.tp's modules; see front_end.py."""
 
-from torchemu.frontends.megatron.core import parallel_state, tensor_parallel, utils
-from torchemu.tp import ModelParallelConfig
+from torchemu import tp as tensor_parallel
+from torchemu.tp import parallel_state, utils
+from torchemu.tp.config import ModelParallelConfig
 
 mpu = parallel_state
 

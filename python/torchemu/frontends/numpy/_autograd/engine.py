@@ -127,6 +127,7 @@ class Pass:
             return ()
         if node.hooked:
             grads = node.replaced(grads)
+        node.kept = self._keep
         found = anomaly.applied(node, grads, self._record) if self._careful else node.apply(grads, self._record)
         if node.hooked:
             found = node.after(found, grads)

@@ -154,10 +154,21 @@ class BackwardFunction(Node, FunctionCtx):
         Raises:
             RuntimeError: it returned not as many gradients as forward has arguments, or one of what is no tensor.
         """
+        if self._cls.takes_all:
+            return self._checked(tuple(self._cls.backward(self, self._taken(grads))))
         if self._materialize:
             grads = [self._zeros(i) if grad is None else grad for i, grad in enumerate(grads)]
         found = self._cls.backward(self, *grads)
         return self._checked(tuple(found) if isinstance(found, tuple | list) else (found,))
+
+    def _taken(self, grads: list[Tensor | None]) -> list[Tensor | None]:
+        """The gradients, and what was saved; nobody else has them, unless they are needed again."""
+        taken = [*grads, *self.saved_tensors]
+        if not self.hooked:
+            grads.clear()
+        if not self.kept:
+            self.release()
+        return taken
 
     def _zeros(self, output: int) -> Tensor | None:
         from torchemu.frontends.numpy._tensor.creation import zeros
@@ -249,6 +260,7 @@ class Function:
 
     vjp = backward
     generate_vmap_rule = False
+    takes_all = False  # backward is given a list of gradients and saved tensors, of which it can let go one by one
     _backward_cls: type[BackwardFunction]
 
 

@@ -33,6 +33,7 @@ class Node:
         stream: where its gradients are calculated: as the function was.
         metadata: the program's own.
         hooked: whether there may be hooks.
+        kept: whether what it keeps for apply is needed again.
     """
 
     def __init__(self, edges: Sequence[Edge | None], outputs: Sequence[Metadata | None]) -> None:
@@ -45,7 +46,7 @@ class Node:
         if own.anomaly.on:
             self.metadata["traceback_"] = _place()
 
-    hooked = False
+    hooked, kept = False, True
     _before: Hooks | None = None
     _after: Hooks | None = None
     _output_hooks: dict[int, Hooks] | None = None

@@ -1,3 +1,3 @@
 """megatron.core.transformer: its configuration."""
 
-from torchemu.tp import TransformerConfig as TransformerConfig
+from torchemu.tp.config import TransformerConfig as TransformerConfig

@@ -1,3 +1,0 @@
-"""megatron.core.parallel_state."""
-
-from torchemu.tp.parallel_state import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""megatron.core.tensor_parallel.cross_entropy."""
-
-from torchemu.tp.cross_entropy import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""megatron.core.tensor_parallel.data."""
-
-from torchemu.tp.data import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""megatron.core.tensor_parallel.random."""
-
-from torchemu.tp.random import *  # noqa: F403
