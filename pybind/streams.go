@@ -36,6 +36,20 @@ func StreamNumber(stream int64) (number int, err error) {
 	return s.Object.Number, nil
 }
 
+// StreamNumbered returns the stream of a rank that has a number; see StreamNumber.
+func StreamNumbered(worldHandle int64, rank, number int) (stream int64, err error) {
+	defer host.Guard(&err)
+	w, r, err := host.RankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	s := r.Numbered(number)
+	if s == nil {
+		return 0, host.Raise("ValueError", "%d is no stream of rank %d", number, rank)
+	}
+	return host.Own(w, s), nil
+}
+
 // StreamWait makes later operations of a stream start after what is pending on a tensor, or after a work or event. One
 // that has failed is an error.
 func StreamWait(stream, waitable int64) (err error) {

@@ -40,6 +40,7 @@ type Program struct {
 	Start  func(now sim.Time)
 	Report func() Standing  // once it has started
 	Uses   []*tensor.Tensor // what it reads and writes
+	Apart  bool             // it does not wait for what other streams do with these: programs order that themselves
 	Issued func(Issued)     // called at once where an order is kept; may be nil
 }
 
@@ -57,7 +58,7 @@ type Standing struct{ On, Cause string }
 // Program adds a device program to the stream, after all that is on it and on its tensors. Whoever runs it ends the event
 // that is returned; the data of its tensors is in place only then.
 func (s *Stream) Program(p Program) (*Event, error) {
-	return s.launch(&activity{name: p.Name, run: p.Start, report: p.Report, issuedAs: p.Issued}, p.Uses)
+	return s.launch(&activity{name: p.Name, run: p.Start, report: p.Report, issuedAs: p.Issued, apart: p.Apart}, p.Uses)
 }
 
 // activity is a kernel or a copy on a stream, or a device program. It is its own event and reason, the handler that starts it and the sink
@@ -69,6 +70,7 @@ type activity struct {
 	run      func(now sim.Time) // of a device program: starts it
 	report   func() Standing    // of a device program that has started
 	issuedAs func(Issued)       // of a device program
+	apart    bool               // of a device program: see [Program]
 	kernel   network.Kernel     // of a copy: its bytes
 	copies   bool
 	way      network.Way
@@ -133,7 +135,7 @@ func (s *Stream) knows(a *activity) {
 // before is what the activity follows: what is on the stream, and for a device program also what its data needs.
 func (s *Stream) before(a *activity, uses []*tensor.Tensor) *Event {
 	events := []*Event{s.Tail()}
-	if a.run == nil {
+	if a.run == nil || a.apart {
 		return events[0]
 	}
 	for _, t := range uses {

@@ -2,6 +2,7 @@ package torchemu
 
 import (
 	"slices"
+	"weak"
 
 	"github.com/torchemu/torchemu/torchemu/order"
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -15,7 +16,7 @@ type Rank struct {
 	world       *World
 	clock       sim.Time
 	stream      *Stream
-	streams     int // other streams than that
+	streams     []weak.Pointer[Stream] // others than that
 	outstanding []*Event
 	line        *order.Line
 	ends        []*order.Point // of operations that it has issued and has not waited for
@@ -70,8 +71,20 @@ func (r *Rank) Stream() *Stream {
 
 // NewStream returns another stream on the rank's device.
 func (r *Rank) NewStream() *Stream {
-	r.streams++
-	return &Stream{Number: r.streams, rank: r}
+	s := &Stream{Number: len(r.streams) + 1, rank: r}
+	r.streams = append(r.streams, weak.Make(s))
+	return s
+}
+
+// Numbered is the stream of a number; nil where there is none any more.
+func (r *Rank) Numbered(n int) *Stream {
+	switch {
+	case n == 0:
+		return r.Stream()
+	case n < 0 || n > len(r.streams):
+		return nil
+	}
+	return r.streams[n-1].Value()
 }
 
 // Issued records an operation that this rank has issued.

@@ -76,13 +76,35 @@ func (j *Job) Standing() []string {
 		return []string{"is queued behind " + strings.Join(m.ahead(j), " and ")}
 	}
 	var lines []string
+	more := 0
 	for _, c := range j.programs {
-		if slices.Contains(m.live, c) {
+		switch {
+		case !slices.Contains(m.live, c):
+		case len(lines) == mostLines:
+			more++
+		default:
 			b := c.standing()
-			lines = append(lines, fmt.Sprintf("on rank %d at %s waits for %s", b.Rank, b.Line, b.On))
+			lines = append(lines, fmt.Sprintf("on rank %d%s at %s waits for %s", b.Rank, j.number(c), b.Line, b.On))
 		}
 	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more of its programs wait", more))
+	}
+	if j.asleep > 0 {
+		lines = append(lines, fmt.Sprintf("%d of its programs have not started: a rank runs %d of %d threads at a time", j.asleep, m.Resident(j.Threads), j.Threads))
+	}
 	return lines
+}
+
+// mostLines is of how many programs of a job a report tells.
+const mostLines = 8
+
+// number says which of a grid's programs this is.
+func (j *Job) number(c *Context) string {
+	if j.Threads == 0 || j.Blocks == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", program %d", c.block)
 }
 
 // standing is what a program waits for.

@@ -34,7 +34,7 @@ func (m *Machine) LaunchOn(s *torchemu.Stream, t prim.Task, uses []*tensor.Tenso
 	l.task.Workers, l.task.Done, l.task.Failed = []int{s.Rank().ID}, l.done, l.failed
 	handle = Register(l)
 	l.event, err = s.Program(torchemu.Program{
-		Name: t.Name, Uses: uses, Report: l.report,
+		Name: t.Name, Uses: uses, Apart: t.Beside, Report: l.report,
 		Start:  func(sim.Time) { l.start(handle) },
 		Issued: func(i torchemu.Issued) { l.issued = i },
 	})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -432,3 +432,20 @@ def buffer_of(value: Any) -> Any:
         return value
     found = class_of(value)
     return None if found is None else found.buffer(value)
+
+
+# -- memory of other ranks
+
+_afar: list[Callable[[Any, Any], bool]] = []
+
+
+def copy_afar_by(copy: Callable[[Any, Any], bool]) -> None:
+    """Makes a function the one that copies between tensors of which one is another rank's memory: it puts the copy on
+    the current stream, or returns False where neither is."""
+    if copy not in _afar:
+        _afar.append(copy)
+
+
+def copied_afar(target: Any, source: Any) -> bool:
+    """Returns whether a copy between two tensors has been put on the current stream, because one is another rank's."""
+    return any(copy(target, source) for copy in _afar)

@@ -21,7 +21,7 @@ def _hull(flat: np.ndarray, size: int) -> tuple[int, int, int]:
     first, last = int(flat[0]), int(flat[-1])
     if flat.size == 1:
         return first, first + size, 0
-    steps = np.diff(flat)
+    steps = flat[1:] - flat[:-1]
     gaps = int(np.count_nonzero(steps != size))
     if gaps and (steps < 0).any():
         return int(flat.min()), int(flat.max()) + size, gaps
@@ -38,9 +38,12 @@ def runs(flat: np.ndarray, size: int) -> list[int]:
     return np.stack((flat[starts], counts * size), 1).ravel().tolist()
 
 
-def _parts(program: Block, flat: np.ndarray, size: int, what: str) -> Part | None:
+Hull = tuple[int, int, int]
+
+
+def _parts(program: Block, flat: np.ndarray, hull: Hull, size: int, what: str) -> Part | None:
     """The part that all addresses are in; None where they are in several."""
-    lo, hi = int(flat.min()), int(flat.max()) + size
+    lo, hi, _ = hull
     part = program.part(lo)
     if part is not None and hi <= part.end:
         return part
@@ -92,11 +95,12 @@ def read(
         threads: all threads load.
     """
     size = kind.itemsize
-    part = _parts(program, flat, size, what)
+    hull = _hull(flat, size)
+    part = _parts(program, flat, hull, size, what)
     if part is None:
         return _by_part(program, flat, kind, what, fresh, threads)
-    _charge(program, part, flat, size, what, fresh, threads)
-    result = _elements(program, part, flat, kind, what)
+    _charge(program, part, flat, hull, size, what, fresh, threads)
+    result = _elements(program, part, flat, hull, kind, what)
     if program.loops:
         program.looks.extend(zip(flat.tolist(), _pieces(result, size), strict=True))
     return result
@@ -107,29 +111,31 @@ def _pieces(array: np.ndarray, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 
 
-def _charge(program: Block, part: Part, flat: np.ndarray, size: int, what: str, fresh: bool, threads: bool) -> None:
+def _charge(
+    program: Block, part: Part, flat: np.ndarray, hull: Hull, size: int, what: str, fresh: bool, threads: bool
+) -> None:
     if part.rank != program.launch.rank:
         reachable(program, part.rank, what)
     elif not fresh:
-        _, _, gaps = _hull(flat, size)
         account = program.account
-        account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + gaps * _SECTOR // 2
+        account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + hull[2] * _SECTOR // 2
         account.loads = True
         if program.checks:
-            go.PrimTouch(program.handle, program.line(), what, runs(flat, size), READS, threads)
+            go.PrimTouch(program.handle, program.line(), what, _runs(flat, hull, size), READS, threads)
         return
     program.pay()
-    program.call(go.PrimGather, what, runs(flat, size), fresh, threads)
+    program.call(go.PrimGather, what, _runs(flat, hull, size), fresh, threads)
 
 
-def _elements(program: Block, part: Part, flat: np.ndarray, kind: np.dtype, what: str) -> np.ndarray:
-    size, first = kind.itemsize, int(flat[0]) - part.start
-    if first % size == 0:
-        typed, at = part.typed(kind), first // size
-        if flat.size == 1:
-            return typed[at : at + 1].copy()
-        if int(flat[-1]) - int(flat[0]) == (flat.size - 1) * size and _hull(flat, size)[2] == 0:
-            return typed[at : at + flat.size].copy()
+def _runs(flat: np.ndarray, hull: Hull, size: int) -> list[int]:
+    return runs(flat, size) if hull[2] else [hull[0], hull[1] - hull[0]]
+
+
+def _elements(program: Block, part: Part, flat: np.ndarray, hull: Hull, kind: np.dtype, what: str) -> np.ndarray:
+    size, first = kind.itemsize, hull[0] - part.start
+    if first % size == 0 and not hull[2]:
+        at = first // size
+        return part.typed(kind)[at : at + flat.size].copy()
     _aligned(program, part, flat, size, what)
     return part.typed(kind)[(flat - part.start) // size]
 
@@ -149,19 +155,20 @@ def _groups(program: Block, flat: np.ndarray) -> list[np.ndarray]:
 def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threads: bool = True) -> None:
     """Stores elements at addresses, of which there is at least one; where one occurs again the last element wins."""
     size = values.dtype.itemsize
-    part = _parts(program, flat, size, what)
+    hull = lo, hi, gaps = _hull(flat, size)
+    part = _parts(program, flat, hull, size, what)
     program.effects += 1
     if part is None:
         for chosen in _groups(program, flat):
             write(program, flat[chosen], values[chosen], what, threads)
         return
-    _aligned(program, part, flat, size, what)
+    if gaps or (lo - part.start) % size:
+        _aligned(program, part, flat, size, what)
     if part.rank != program.launch.rank:
         reachable(program, part.rank, what)
         program.pay()
         scatter(program, flat, values, what, threads)
         return
-    lo, hi, gaps = _hull(flat, size)
     program.account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + gaps * _SECTOR // 2
     if not threads or program.account.spent:
         program.pay()
@@ -179,7 +186,8 @@ def scatter(program: Block, flat: np.ndarray, values: np.ndarray, what: str, thr
     """Sends elements to addresses of another rank."""
     data = np.ascontiguousarray(values)
     place = data.__array_interface__["data"][0]
-    program.call(go.PrimScatter, what, runs(flat, data.itemsize), place, data.nbytes, threads)
+    where = _runs(flat, _hull(flat, data.itemsize), data.itemsize)
+    program.call(go.PrimScatter, what, where, place, data.nbytes, threads)
 
 
 def update(program: Block, flat: np.ndarray, operate: Any, kind: np.dtype, what: str, threads: bool) -> np.ndarray:
@@ -193,7 +201,7 @@ def update(program: Block, flat: np.ndarray, operate: Any, kind: np.dtype, what:
     program.pay()
     old = np.empty(flat.shape, kind)
     for i, address in enumerate(flat.tolist()):
-        part = _parts(program, flat[i : i + 1], size, what)
+        part = _parts(program, flat[i : i + 1], (address, address + size, 0), size, what)
         assert part is not None
         _aligned(program, part, flat[i : i + 1], size, what)
         if part.rank != program.launch.rank:

@@ -50,12 +50,13 @@ class Account:
         self.products = 0.0
         self.loads = False
 
-    def settle(self, rates: Rates) -> int:
-        """Returns the picoseconds of all of it, and begins anew: memory works beside arithmetic."""
-        if not (self.made or self.moved or self.products or self.spent):
-            return 0
+    def settle(self, rates: Rates, least: int = 1) -> int:
+        """Returns the picoseconds of all of it, and begins anew, unless they are too few: memory works beside
+        arithmetic."""
         busy = max(self.moved * rates.memory, self.products + self.made * rates.vector)
         time = int(busy) + self.spent + (rates.latency if self.loads else 0)
+        if time < least:
+            return 0
         self.made = self.moved = self.spent = 0
         self.products, self.loads = 0.0, False
         return time

@@ -17,11 +17,16 @@ from torchemu.frontends.triton._values import constexpr, tensor, type_of_number
 from torchemu.language._launch import Launched, ranks_of
 from torchemu.language._machine import Machine, machine_of
 from torchemu.runtime.buffer import Buffer, Memory, buffer_of
+from torchemu.runtime.rank_local import RankLocal
 
 _parts: weakref.WeakKeyDictionary[Machine, Parts] = weakref.WeakKeyDictionary()
 _rates: weakref.WeakKeyDictionary[Machine, Rates] = weakref.WeakKeyDictionary()
 _places: weakref.WeakKeyDictionary[Memory, tuple[int, int]] = weakref.WeakKeyDictionary()
 """Memory of peers that a rank sees: the window and the rank."""
+
+symmetric_buffers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLocal(weakref.WeakValueDictionary)
+"""A rank's own symmetric memory, by the first address: whoever reads it on the host waits for all launches, since peers
+write it too."""
 
 WARP = 32
 MOST_WARPS = 32
@@ -103,7 +108,7 @@ class GridLaunch(Launched):
         """Puts it on the current stream, and returns its arguments as its programs get them."""
         try:
             given = {name: self._converted(name, value) for name, value in arguments.items()}
-            handles = [buffer.core_handle for buffer in self._buffers]
+            handles = [buffer.core_handle for buffer in (*self._buffers, *symmetric_buffers.get().values())]
             self.handle = go.PrimLaunchThreads(
                 self.machine.handle, self.context.stream, self.kernel.name, self.grid.blocks, self.threads,
                 handles, self._windows.values(),

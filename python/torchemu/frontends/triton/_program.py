@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from bisect import bisect_right
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import greenlet
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 _OWN = tuple(f"{runtime.PACKAGE}frontends/{name}/" for name in ("triton", "triton_dist"))
 _RANK_SHIFT = 44  # bits of an offset in an address
+
+
+_LEAST = 50_000
+"""Picoseconds of own work that are not charged one by one."""
+
+_is_own = cache(lambda file: file.startswith(_OWN))
 
 
 def rank_of(address: int) -> int:
@@ -133,13 +140,13 @@ class Block(Program):
         if self.launch.site is not None:
             return self.launch.site
         frame = sys._getframe(2)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+        while _is_own(frame.f_code.co_filename) and frame.f_back is not None:
             frame = frame.f_back
         return self.machine.line(frame.f_code, frame.f_lineno)
 
     def pay(self) -> None:
         """Lets the time pass that its own work has taken."""
-        time = self.account.settle(self.rates)
+        time = self.account.settle(self.rates, _LEAST)
         if time and go.PrimPass(self.handle, self.line(), time):
             self.park()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -405,22 +406,34 @@ def meet(a: dtype, b: dtype, divides: bool = False) -> dtype:
     return _integers_meet(a, b)
 
 
-def _meets_number(number: Any, kind: dtype, divides: bool) -> dtype:
-    own = type_of_number(number)
+@lru_cache(1 << 12)
+def _meets_number(own: dtype, number: Any, kind: dtype, divides: bool) -> tuple[dtype, tensor]:
+    """The type in which a number of a type meets a value's, and the number in it."""
     if own.rank > kind.rank:
-        return meet(own, kind, divides)
-    if divides and kind in (t.float16, t.bfloat16):
-        return t.float32
-    if kind.is_integer and kind is not t.int1 and not isinstance(number, bool):
-        if number < 0 and not kind.signed:
-            raise ValueError(
-                "Cannot perform a binary operation between an unsigned tensor and a negative scalar. Perform a "
-                "explicit cast on one of them."
-            )
-        info = np.iinfo(kind.numpy)
-        if not info.min <= number <= info.max:
-            raise ValueError(f"Scalar {number} is out of range for type {kind}")
-    return kind
+        kind = meet(own, kind, divides)
+    elif divides and kind in (t.float16, t.bfloat16):
+        kind = t.float32
+    elif kind.is_integer and kind is not t.int1 and own is not t.int1:
+        _check_range(number, kind)
+    return kind, tensor(_number(number, kind), kind)
+
+
+def _check_range(number: int, kind: dtype) -> None:
+    if number < 0 and not kind.signed:
+        raise ValueError(
+            "Cannot perform a binary operation between an unsigned tensor and a negative scalar. Perform a explicit "
+            "cast on one of them."
+        )
+    info = np.iinfo(kind.numpy)
+    if not info.min <= number <= info.max:
+        raise ValueError(f"Scalar {number} is out of range for type {kind}")
+
+
+def _with_number(x: tensor, number: Any, divides: bool) -> tuple[tensor, tensor]:
+    if x.dtype.is_ptr():
+        raise TypeError(f"invalid operands of types {x.type} and {type(number).__name__}")
+    kind, value = _meets_number(type_of_number(number), number, x.dtype, divides)
+    return (x if kind is x.dtype else cast(x, kind)), value
 
 
 def together(a: Any, b: Any, divides: bool = False) -> tuple[tensor, tensor]:
@@ -438,11 +451,10 @@ def together(a: Any, b: Any, divides: bool = False) -> tuple[tensor, tensor]:
     if isinstance(a, tensor) and isinstance(b, tensor):
         return together(a, b, divides)
     if isinstance(a, tensor):
-        kind = _pointerless(a, _meets_number, b, divides)
-        return cast(a, kind), tensor(_number(b, kind), kind)
+        return _with_number(a, b, divides)
     if isinstance(b, tensor):
-        kind = _pointerless(b, _meets_number, a, divides)
-        return tensor(_number(a, kind), kind), cast(b, kind)
+        value, number = _with_number(b, a, divides)
+        return number, value
     return together(value_of(a), value_of(b), divides)
 
 
@@ -453,13 +465,9 @@ def _kind_of_both(a: tensor, b: tensor, divides: bool) -> dtype:
     return meet(a.dtype, b.dtype, divides)
 
 
-def _pointerless(x: tensor, meets: Callable[..., dtype], number: Any, divides: bool) -> dtype:
-    if x.dtype.is_ptr():
-        raise TypeError(f"invalid operands of types {x.type} and {type(number).__name__}")
-    return meets(number, x.dtype, divides)
-
-
 def _number(value: Any, kind: dtype) -> Any:
+    if kind.is_integer and kind is not t.int1 and type(value) is int and -_BIG <= value < _BIG:
+        return np.int64(value).astype(kind.numpy)
     return np.asarray(value, dtype=np.float64 if kind.is_float else None).astype(kind.numpy)[()]
 
 
@@ -484,11 +492,18 @@ def spread(a: tensor, b: tensor) -> bool:
 
 
 def _operate(function: Callable[..., Any], a: tensor, b: tensor, kind: dtype) -> tensor:
-    lanes = spread(a, b)
-    data = function(a.data, b.data)
+    try:
+        lanes = spread(a, b) if a.lanes or b.lanes else False
+        data = function(a.data, b.data)
+    except ValueError:
+        spread(a, b)  # says what is wrong
+        raise
     if data.dtype != kind.numpy:
         data = data.astype(kind.numpy)
-    return made(data, kind, lanes)
+    if lanes:
+        return tensor(data, kind, True)
+    spend(data.nbytes)
+    return tensor(data, kind)
 
 
 # -- arithmetic
@@ -615,8 +630,7 @@ def compare(name: str, a: Any, b: Any) -> tensor:
     if pointers:
         a, b = (cast(value_of(x), t.int64) for x in (a, b))
     x, y = together(a, b)
-    lanes = spread(x, y)
-    return made(_COMPARED[name](x.data, y.data), t.int1, lanes)
+    return _operate(_COMPARED[name], x, y, t.int1)
 
 
 def offset(pointer: tensor, elements: Any) -> tensor:
@@ -631,7 +645,8 @@ def offset(pointer: tensor, elements: Any) -> tensor:
     if not elements.dtype.is_integer:
         raise TypeError(f"a pointer is moved by a whole number of elements, not by {elements.type}")
     lanes = spread(pointer, elements)
-    return made(pointer.data + elements.data.astype(np.int64) * size, pointer.dtype, lanes)
+    index = elements.data if elements.dtype is t.int64 else elements.data.astype(np.int64)
+    return made(pointer.data + index * size, pointer.dtype, lanes)
 
 
 def truth(x: tensor) -> tensor:

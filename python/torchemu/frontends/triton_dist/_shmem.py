@@ -153,7 +153,7 @@ def _put_one(program: Block, what: str, later: bool, move: tuple[int, int, int],
         raise ValueError(f"{what} of {n} bytes")
     if word:
         _warn(program, word, 8)
-    if n == 0:
+    if n == 0 or to == source:  # bytes that are put where they are stay there
         if word:
             program.call(go.PrimSignal, word, 8, op, value)
         return

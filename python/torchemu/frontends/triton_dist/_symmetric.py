@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import warnings
@@ -17,7 +18,7 @@ from torchemu.frontends.triton._launching import Grid, GridLaunch
 from torchemu.frontends.triton._program import Block, Part, current
 from torchemu.language._machine import machine_of
 from torchemu.language._symmetric import symmetric_empty
-from torchemu.runtime.buffer import buffer_of, chosen
+from torchemu.runtime.buffer import Buffer, buffer_of, chosen, copy_afar_by
 from torchemu.runtime.rank_local import RankLocal
 
 GRANULE = 512
@@ -54,6 +55,61 @@ def on_stream(operation: HostOperation, body: Callable[[], None]) -> None:
     launch.start({})
 
 
+_COPY = HostOperation("copy_")
+
+
+def _copied(target: Any, source: Any) -> bool:
+    """Puts a copy on the current stream if one of two tensors is another rank's memory.
+
+    Raises:
+        NotImplementedError: the types or the shapes differ.
+    """
+    to, of = buffer_of(target), buffer_of(source)
+    if _launching.place_of(to.memory) is None and _launching.place_of(of.memory) is None:
+        return False
+    if to.dtype is not of.dtype or tuple(to.shape) != tuple(of.shape):
+        raise NotImplementedError(
+            f"a copy between ranks of {of.dtype} {list(of.shape)} to {to.dtype} {list(to.shape)}: both are to be alike"
+        )
+    moves: list[tuple[int, int, int]] = []
+    launch = _OnStream(_COPY, Grid(1), 1, lambda: _move(moves))
+    launch.site = _site(launch)
+    given = launch.start({"target": target, "source": source})
+    moves += _moves(to, int(given["target"].data), of, int(given["source"].data))
+    return True
+
+
+def _move(moves: list[tuple[int, int, int]]) -> None:
+    program = current()
+    events = [go.PrimCopy(program.handle, program.line(), *move) for move in moves]
+    for event in events:
+        program.call(go.PrimWaitEvent, event)
+        go.Release(event)
+
+
+def _moves(to: Buffer, target: int, of: Buffer, source: int) -> list[tuple[int, int, int]]:
+    """The runs of bytes of a copy: target, source, and how many."""
+    size = to.dtype.itemsize
+    if to.is_contiguous() and of.is_contiguous():
+        return [(target, source, to.nbytes)] if to.nbytes else []
+    run, lead = to.shape[-1] * size, to.shape[:-1]
+    if to.stride()[-1] != 1 or of.stride()[-1] != 1:
+        run, lead = size, to.shape
+    steps = [(to.stride()[d] * size, of.stride()[d] * size) for d in range(len(lead))]
+    places = itertools.product(*(range(n) for n in lead))
+    return [
+        (
+            target + sum(i * s for i, (s, _) in zip(place, steps, strict=True)),
+            source + sum(i * s for i, (_, s) in zip(place, steps, strict=True)),
+            run,
+        )
+        for place in places
+    ]
+
+
+copy_afar_by(_copied)
+
+
 def _site(launch: GridLaunch) -> int:
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(runtime.PACKAGE):
@@ -81,10 +137,20 @@ def allocate(shape: Any, dtype: Any) -> Any:
     window = machine.heap.windows[chosen().buffer(whole).memory]
     address = go.PrimAddress(window, runtime.current().rank, 0)
     _asked.get()[address] = n * kind.itemsize
+    _launching.symmetric_buffers.get()[address] = _kept(whole)
     if runtime.current().world.strictness.check:
         _, place, nbytes = go.PrimInProcess(machine.handle, address)
         Part(address, place, nbytes).data[:] = _UNSET
     return whole[:n].view(shape) if shape else whole[0]
+
+
+_whole: RankLocal[list[Any]] = RankLocal(list)
+"""The tensors of all of a rank's symmetric memory, which stays until the run ends."""
+
+
+def _kept(whole: Any) -> Buffer:
+    _whole.get().append(whole)
+    return chosen().buffer(whole)
 
 
 _warned: weakref.WeakKeyDictionary[runtime.World, set[tuple[str, int]]] = weakref.WeakKeyDictionary()
@@ -141,6 +207,13 @@ def quiet_and_sync() -> None:
     program = current()
     program.call(go.PrimOrder, "quiet_all")
     sync_with(program.launch.barrier(0))
+
+
+def quiet_and_meet(ranks: tuple[int, ...]) -> None:
+    """Waits until all that the rank has sent has landed, and some ranks have come here."""
+    program = current()
+    program.call(go.PrimOrder, "quiet_all")
+    sync_with(team_barrier(program, ranks))
 
 
 def sync_with(barrier: int) -> None:

@@ -22,6 +22,7 @@ from torchemu.frontends.numpy._tensor.core import Tensor, adopted, method
 from torchemu.frontends.numpy._tensor.kernels import launch_copy
 from torchemu.frontends.numpy._tensor.storage import SMALL
 from torchemu.frontends.numpy._tensor.views import CLONE, detach
+from torchemu.runtime.buffer import copied_afar
 
 TO = dispatch.Op("to", converted, dispatch.no_flops)
 COPY = dispatch.Op("copy_", np.copyto, dispatch.no_flops)
@@ -155,6 +156,8 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         raise RuntimeError("copy_(): the tensors belong to different Worlds; copy through numpy()")
     dispatch.check_writable(input)
     _check_expandable(input, src)
+    if copied_afar(input, src):
+        return input
     _warn_of_lost_parts(src, input.dtype)
     is_known = not src._storage.unsettled or src._settles() or deferral.must_wait((input,), (src,))
     call = None

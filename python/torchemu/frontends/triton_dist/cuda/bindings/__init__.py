@@ -1,5 +1,5 @@
 """CUDA's C functions."""
 
-from torchemu.frontends.triton._placeholders import placeholders
+from torchemu.frontends.triton_dist.cuda.bindings import driver, runtime
 
-__getattr__ = placeholders("cuda.bindings")
+__all__ = ["driver", "runtime"]

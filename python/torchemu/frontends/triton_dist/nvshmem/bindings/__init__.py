@@ -1,5 +1,5 @@
 """NVSHMEM's C functions."""
 
-from torchemu.frontends.triton._placeholders import placeholders
+from torchemu.frontends.triton_dist.nvshmem.bindings import nvshmem
 
-__getattr__ = placeholders("nvshmem.bindings")
+__all__ = ["nvshmem"]
