@@ -103,7 +103,12 @@ func (w *watchdog) Handle(now sim.Time, _ uint64) {
 		if g.deadline <= now && !g.Done() {
 			fault := w.world.Why(g.Event)
 			w.rank.GiveUp(fault)
-			g.expire(&TimeoutError{g.Reason().String(), g.limit, fault}, now)
+			late := &TimeoutError{g.Reason().String(), g.limit, fault}
+			waited := w.rank.IsWaiting()
+			g.expire(late, now)
+			if fault == "" && !g.holdsHost() && waited == w.rank.IsWaiting() {
+				w.rank.Expire(late) // or its program has been told where it waits
+			}
 		}
 	}
 	w.forget()
@@ -112,6 +117,12 @@ func (w *watchdog) Handle(now sim.Time, _ uint64) {
 			w.wakeAt(g.deadline)
 		}
 	}
+}
+
+// holdsHost says whether the host waits for an operation in any case, as with gloo, which has no watchdog.
+func (w *Work) holdsHost() bool {
+	h, ok := w.Reason().(torchemu.Holder)
+	return ok && h.HoldsHost()
 }
 
 // expire ends an operation for all that have a part in it: it cannot be completed without this one.

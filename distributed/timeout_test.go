@@ -183,3 +183,32 @@ func TestATimeoutThatNeverComes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A rank that does something else when an operation of its group has lasted too long is ended there, as by NCCL's watchdog;
+// with gloo, which has none, it goes on.
+func TestWhoNeverReadsWhatLastsTooLong(t *testing.T) {
+	for _, holds := range []bool{false, true} {
+		c := newCluster(t, "sips2", distributed.Options{})
+		c.limit(t, sim.Second)
+		c.group.HoldsHosts = holds
+		var ended sim.Time
+		err := c.spawn(func(p *multiprocessing.Process) error {
+			if p.ID == 1 {
+				return p.Wait(after(c.World, 4*sim.Second))
+			}
+			if _, err := c.group.AllReduce(me(p), ramp(2, 0), tensor.Sum); err != nil {
+				return err
+			}
+			err := p.Wait(after(c.World, 3*sim.Second))
+			ended = c.Engine.Now()
+			return err
+		})
+		var late *distributed.TimeoutError
+		if errors.As(err, &late) == holds {
+			t.Errorf("holds hosts: %v: got %v", holds, err)
+		}
+		if within := ended < 2*sim.Second; within == holds {
+			t.Errorf("holds hosts: %v: ended at %v", holds, ended)
+		}
+	}
+}

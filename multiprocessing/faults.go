@@ -11,20 +11,30 @@ func (s *Scheduler) expectKill(rank int) {
 	s.ranks[rank] = r
 	r.OnKill(func() {
 		for task, e := range s.blocked {
-			if e == nil || s.RankOf(task) != rank {
-				continue // a task that runs learns of it at its next operation
+			if e != nil && s.RankOf(task) == rank {
+				s.interrupt(task, r.Alive()) // a task that runs learns of it at its next operation
 			}
-			death := torchemu.NewEvent(nil)
-			s.block(task, death)
-			death.Fail(r.Alive(), s.world.Engine.Now())
-			s.wake(task, death)
 		}
 	})
+	r.OnExpire(func() {
+		if s.blocked[rank] != nil {
+			s.interrupt(rank, r.Overdue())
+		}
+	})
+}
+
+// interrupt ends the wait of a task with an error.
+func (s *Scheduler) interrupt(task int, err error) {
+	end := torchemu.NewEvent(nil)
+	s.block(task, end)
+	end.Fail(err, s.world.Engine.Now())
+	s.wake(task, end)
 }
 
 // block notes what a task waits for; nil is nothing.
 func (s *Scheduler) block(task int, e *torchemu.Event) {
 	s.blocked[task] = e
+	s.looked(task, e)
 	if e != nil {
 		s.waits++
 		s.begun[task] = s.waits

@@ -47,6 +47,7 @@ type Scheduler struct {
 
 	threads threads
 	patience
+	polls
 }
 
 // NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order, first in first out unless p, when
@@ -58,7 +59,7 @@ func NewScheduler(w *torchemu.World, n int, p Policy) *Scheduler {
 	s := &Scheduler{world: w, ranks: make([]*torchemu.Rank, n), policy: p, queue: make([]int, n), live: n,
 		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n),
 		ended: make([]bool, n), returned: make([]bool, n)}
-	s.begun = make([]uint64, n)
+	s.begun, s.looks = make([]uint64, n), make([]*torchemu.Event, n)
 	for i := range s.queue {
 		s.queue[i] = i
 		s.expectKill(i)
@@ -104,6 +105,7 @@ func (s *Scheduler) Runnable() bool { return len(s.queue) > 0 }
 // Exit says that the task has ended, by return or by error, and will not run again.
 func (s *Scheduler) Exit(task int) {
 	s.block(task, nil)
+	s.Found(task)
 	s.queue = slices.DeleteFunc(s.queue, func(t int) bool { return t == task })
 	if !s.IsMain(task) {
 		s.end(task)
@@ -133,6 +135,8 @@ func (s *Scheduler) Next() (task int, v Verdict, err error) {
 			return s.pick(), Run, nil
 		case s.live == 0:
 			return 0, Idle, nil
+		case s.pollers > 0 && s.looksInVain():
+			return 0, Idle, s.deadlock()
 		}
 		switch ready, stepped := s.world.Step(); {
 		case ready:
@@ -202,6 +206,9 @@ func (s *Scheduler) deadlock() error {
 	for t, e := range s.blocked {
 		if e == nil {
 			continue
+		}
+		if s.looks[t] != nil {
+			e = s.looks[t] // it may sleep between its looks
 		}
 		b := blocked(s.RankOf(t), e)
 		b.Thread, b.Task, b.Fault = s.nameOf(t), t, s.world.Why(e)

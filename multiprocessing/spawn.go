@@ -32,6 +32,9 @@ func (p *Process) Wait(e *torchemu.Event) error {
 	if err := p.Alive(); err != nil {
 		return err
 	}
+	if err := p.Overdue(); err != nil {
+		return err
+	}
 	wait := p.Parks(e)
 	if p.failed == nil && p.scheduler.Park(p.ID, e) {
 		if !p.yield(struct{}{}) {

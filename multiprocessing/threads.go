@@ -27,7 +27,7 @@ func (s *Scheduler) Begin(rank int, name string, daemon bool) (task int) {
 		task = s.tasks()
 		s.threads.of = append(s.threads.of, t)
 		s.blocked, s.outcome = append(s.blocked, nil), append(s.outcome, nil)
-		s.begun = append(s.begun, 0)
+		s.begun, s.looks = append(s.begun, 0), append(s.looks, nil)
 	}
 	s.enqueue(task)
 	return task

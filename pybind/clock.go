@@ -17,7 +17,29 @@ func Timer(worldHandle int64, rank int, ps int64) (event int64, err error) {
 	if ps < 0 {
 		return 0, host.Raise("ValueError", "time cannot pass backwards: %d ps", ps)
 	}
-	e := torchemu.NewEvent(torchemu.Sleep{})
+	return host.Own(w, timerOf(w, r, ps, torchemu.Sleep{})), nil
+}
+
+// Poll is Timer for a look in vain, perhaps in a loop. what is the call and its place, for the report of a deadlock, and
+// waitable what it looks for; 0 for what the core does not know. timed says that the program may give up by itself.
+func Poll(worldHandle int64, rank int, ps int64, what string, waitable int64, timed bool) (event int64, err error) {
+	defer host.Guard(&err)
+	w, r, err := host.RankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	reason := &torchemu.Poll{What: what, Timed: timed}
+	if waitable != 0 {
+		if reason.Of, err = host.PendingOn(waitable); err != nil {
+			return 0, err
+		}
+	}
+	return host.Own(w, timerOf(w, r, max(ps, 0), reason)), nil
+}
+
+// timerOf is an event that ends when so many picoseconds have passed on the rank's host.
+func timerOf(w *host.World, r *torchemu.Rank, ps int64, reason torchemu.Reason) *torchemu.Event {
+	e := torchemu.NewEvent(reason)
 	w.Deadline(r.Now()+sim.Time(ps), e.Finish)
-	return host.Own(w, e), nil
+	return e
 }

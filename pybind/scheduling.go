@@ -39,6 +39,9 @@ func Park(scheduler int64, task int, waitable int64) (parked bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if err = r.Overdue(); err != nil {
+		return false, err
+	}
 	host.Sees(r, waitable)
 	e, err := host.PendingOn(waitable)
 	if err == nil {
@@ -61,6 +64,9 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if err = r.Overdue(); err != nil {
+		return false, err
+	}
 	s.Return(rank)
 	return s.ParkOn(rank, r, r.Rest(), 0), s.News()
 }
@@ -74,6 +80,16 @@ func Resumed(scheduler int64, task int) (atRest bool, err error) {
 		return false, err
 	}
 	return s.Resume(task, r)
+}
+
+// Found says that the running task has found what it looked for again and again; see Poll.
+func Found(scheduler int64, task int) (err error) {
+	defer host.Guard(&err)
+	s, _, err := host.SpawnOfTask(scheduler, task)
+	if err == nil {
+		s.Found(task)
+	}
+	return err
 }
 
 // Exit says that the task has ended.

@@ -64,13 +64,15 @@ type damage struct {
 
 // fate is what goes wrong with a rank.
 type fate struct {
-	slow   []SlowRank // in the order of their times
-	mortal bool       // it dies at death
-	death  sim.Time
-	dead   bool
-	onKill func()
-	waits  *Event
-	gaveUp string // the fault for which its program was told that something would not end; "" for none
+	slow     []SlowRank // in the order of their times
+	mortal   bool       // it dies at death
+	death    sim.Time
+	dead     bool
+	onKill   func()
+	waits    *Event
+	overdue  error // what its program has not been told, and that ends it; see Expire
+	onExpire func()
+	gaveUp   string // the fault for which its program was told that something would not end; "" for none
 }
 
 // Inject adds faults, all of them or, when something is wrong with one, none. They are no reason for simulated time to
@@ -281,6 +283,9 @@ func (r *Rank) Alive() error {
 // Waiting says what the rank's program waits for; nil is nothing.
 func (r *Rank) Waiting(e *Event) { r.waits = e }
 
+// IsWaiting reports whether the rank's program waits for something.
+func (r *Rank) IsWaiting() bool { return r.waits != nil }
+
 // GiveUp says that the rank's program is told that something never ends, because of a fault; "" is none. What others
 // expect of the rank may not come then.
 func (r *Rank) GiveUp(fault string) {
@@ -288,6 +293,27 @@ func (r *Rank) GiveUp(fault string) {
 		r.gaveUp = fault
 	}
 }
+
+// Expire says that something of the rank has lasted too long, which ends its program where it waits next, unless it has been
+// told before. Whoever runs the program ends a wait for something else.
+func (r *Rank) Expire(err error) {
+	if r.overdue == nil {
+		r.overdue = err
+	}
+	if r.onExpire != nil {
+		r.onExpire()
+	}
+}
+
+// Overdue is what the rank's program has not been told of what has lasted too long; it is told now. Nil is nothing.
+func (r *Rank) Overdue() error {
+	err := r.overdue
+	r.overdue = nil
+	return err
+}
+
+// OnExpire has f called when something of the rank has lasted too long, in the place of who was called before.
+func (r *Rank) OnExpire(f func()) { r.onExpire = f }
 
 // OnKill has f called when the rank is killed: by whoever runs its program, in the place of who did before.
 func (r *Rank) OnKill(f func()) { r.onKill = f }

@@ -53,7 +53,7 @@ func (Sleep) Needs() []int { return nil }
 // nor the rank's own threads, nor the passing of time.
 func fromHosts(reason Reason) bool {
 	switch x := reason.(type) {
-	case *activity, Operation, Sleep, *Within:
+	case *activity, Operation, Sleep, *Within, *Poll:
 		return false
 	case Follower:
 		return x.Follows() != nil && fromHosts(x.Follows().reason)

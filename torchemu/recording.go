@@ -78,9 +78,17 @@ func (r *Rank) Parks(e *Event) Wait {
 	r.clock = r.Now()
 	wait := Wait{from: r.clock, listens: fromHosts(e.reason), event: e}
 	if !e.Done() && r.world.Trace.Wants(r.ID, r.clock) {
-		wait.name = e.Reason().String()
+		wait.name = nameOf(e.Reason())
 	}
 	return wait
+}
+
+// nameOf is what a wait is called in recordings. A look is a wait for time to pass.
+func nameOf(reason Reason) string {
+	if _, ok := reason.(*Poll); ok {
+		return Sleep{}.String()
+	}
+	return reason.String()
 }
 
 // Unrecorded is the wait as one that is in no recording: a host's row there has room for those of one thread.

@@ -49,7 +49,7 @@ type Programs interface{ Ready() bool }
 // is ready then. Both are false when nothing is pending. Operations that nobody can end are a deadlock at once: nobody
 // needs to wait until a watchdog says that they last too long.
 func (w *World) Step() (ready, stepped bool) {
-	if len(w.due) > 0 || w.Programs != nil && w.Programs.Ready() {
+	if w.Ready() {
 		return true, false
 	}
 	if len(w.waiting) > 0 && w.giveUp() {
@@ -57,6 +57,9 @@ func (w *World) Step() (ready, stepped bool) {
 	}
 	return false, !w.Engine.Idle() && w.Engine.Step()
 }
+
+// Ready says that a device program can go on, or that a computation is due that a host has put off.
+func (w *World) Ready() bool { return len(w.due) > 0 || w.Programs != nil && w.Programs.Ready() }
 
 // NewWorld returns an idle cluster at time zero.
 func NewWorld(t *topology.Topology) *World {

@@ -135,7 +135,10 @@ func (w watch) Handle(now Time, arg uint64) {
 }
 
 // Idle says that nothing is pending but what Watch added.
-func (e *Engine) Idle() bool { return e.pending == e.watches }
+func (e *Engine) Idle() bool { return e.Busy() == 0 }
+
+// Busy is how many events are pending besides those that Watch added.
+func (e *Engine) Busy() int { return e.pending - e.watches }
 
 // refuse explains what was wrong with an event; apart from At so that At stays small.
 func (e *Engine) refuse(t Time, h Handler) {

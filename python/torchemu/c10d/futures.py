@@ -36,7 +36,7 @@ class Future(Generic[T]):
         self._event: Handle | None = None  # what streams wait for
         self._callbacks: list[Callable[[Future[T]], Any]] = []
         self._signal: Handle | None = None  # what hosts wait for
-        self._waited, self._looks = False, Looks()
+        self._waited, self._looks = False, Looks("done()")
 
     def done(self) -> bool:
         """Returns whether there is a value, and it was waited for, or the device has it by the present simulated

@@ -96,8 +96,8 @@ def recv(
 def _wait_for(group: Group, message: Work) -> None:
     """Blocks the host until the message has arrived, or as long as the work of a program's own backend does."""
     if group.delegate is None:
-        runtime.current().wait(message._event.number)
         message._is_over()
+        runtime.current().wait(message._event.number)
     else:
         message.wait()
 
@@ -159,7 +159,7 @@ def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any)
     context, name = runtime.current(), "send" if sending else "recv"
     tensors: tuple[list[Any], list[Any]] = ([], [tensor]) if sending else ([tensor], [])
     if context.outstanding is not None and context.outstanding.issued:
-        context.outstanding.look(name, tensors[1], tensors[0], elements)
+        context.outstanding.look(name, tensors[1], tensors[0], elements, None if sending else group.shared)
     site = context.world.site()
     if group.hooks is None:
         work = Work(post(group, sending, peer, tag, buffer), [tensor], group.holds_hosts)

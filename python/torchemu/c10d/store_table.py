@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from torchemu.runtime.waiting import Line, Trail, host_time, picoseconds, reach
+from torchemu.runtime.waiting import Line, Trail, found, host_time, look, picoseconds, reach
 
 REQUEST = 50_000_000
 """Picoseconds for a request over the host network and back: tens of microseconds on a real one."""
@@ -91,5 +91,15 @@ def deadline_after(limit: timedelta | None) -> int | None:
 
 
 def ask() -> None:
-    """Passes the time that a request to a store takes."""
+    """Passes the time that a request to a store takes, which is to change something there."""
+    found()
     reach(REQUEST)
+
+
+def ask_for(what: str) -> None:
+    """As ask, for a request that changes nothing: a program may ask again and again, until another rank does something.
+
+    Args:
+        what: the call, for the report of a deadlock.
+    """
+    look(REQUEST, what)

@@ -12,9 +12,9 @@ from datetime import timedelta
 
 from torchemu.c10d.store_base import Store, data_of, duration_of, key_of, keys_of, wrong
 from torchemu.c10d.store_places import places
-from torchemu.c10d.store_table import Table, ask, deadline_after, left
+from torchemu.c10d.store_table import Table, ask, ask_for, deadline_after, left
 from torchemu.errors import DistNetworkError, DistStoreError, QueueEmptyError
-from torchemu.runtime.waiting import milliseconds
+from torchemu.runtime.waiting import found, milliseconds
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 
@@ -43,7 +43,7 @@ class _TableStore(Store):
         if not isinstance(amount, int):
             raise wrong("add", f"amount must be an int, not {type(amount).__name__}")
         key = key_of("add", key)
-        ask()
+        ask() if amount else ask_for(f"add() of 0 to {key!r} of {self._table.name}")
         self._table.trails[key].follow()
         before = self._table.values.get(key, b"0")
         try:
@@ -56,20 +56,24 @@ class _TableStore(Store):
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
         key = key_of("compare_set", key)
         expected, desired = data_of("compare_set", expected_value), data_of("compare_set", desired_value)
-        ask()
+        ask_for(f"compare_set() of {key!r} of {self._table.name}")
         self._table.trails[key].follow()
         present = self._table.values.get(key)
         if present == expected or (present is None and not expected):
             self._table.set(key, desired)
+            found()
             return desired
         return expected if present is None else present
 
     def check(self, keys: Sequence[str]) -> bool:
         keys = keys_of("check", keys)
-        ask()
+        ask_for(f"check() of {self._table.name} for {', '.join(map(repr, keys))}")
         for key in keys:
             self._table.trails[key].follow()
-        return self._table.has(keys)
+        is_there = self._table.has(keys)
+        if is_there:
+            found()
+        return is_there
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         keys = keys_of("wait", keys)
@@ -82,7 +86,7 @@ class _TableStore(Store):
         return self._table.values.pop(key, None) is not None
 
     def num_keys(self) -> int:
-        ask()
+        ask_for(f"num_keys() of {self._table.name}")
         return len(self._table.values) + (self._table.clients > 0)
 
     def append(self, key: str, value: str | bytes) -> None:
@@ -112,9 +116,11 @@ class _TableStore(Store):
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         key = key_of("queue_pop", key)
         deadline = deadline_after(self._limit)
-        ask()
+        ask() if block else ask_for(f"queue_pop() of {key!r} of {self._table.name}")
         value = self._table.pop(key)
-        if value is None and not block:
+        if value is not None:
+            found()
+        elif not block:
             raise QueueEmptyError("queue is empty")
         if value is None:
             value = self._table.wait_to_pop(key, deadline)
@@ -124,11 +130,11 @@ class _TableStore(Store):
 
     def queue_len(self, key: str) -> int:
         key = key_of("queue_len", key)
-        ask()
+        ask_for(f"queue_len() of {key!r} of {self._table.name}")
         return self._table.length(key)
 
     def list_keys(self) -> list[str]:
-        ask()
+        ask_for(f"list_keys() of {self._table.name}")
         return sorted(self._table.values)
 
     def has_extended_api(self) -> bool:

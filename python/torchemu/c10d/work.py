@@ -84,6 +84,7 @@ class Work:
         if timeout is not None and not isinstance(timeout, timedelta):
             raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
         timeout, self._waited = timeout or self.limit, True
+        self._is_over()
         if timeout:
             late = f"Operation timed out! It took more than {milliseconds(timeout)} ms"
             wait_on_host(self._event.number, timeout, f"{late}: {go.Reason(self._event.number)}")
@@ -91,7 +92,6 @@ class Work:
             runtime.current().wait(self._event.number)
         else:
             go.StreamWait(runtime.current().stream, self._event.number)
-        self._is_over()
         return True
 
     def synchronize(self) -> None:

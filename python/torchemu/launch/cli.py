@@ -7,10 +7,13 @@ import sys
 from collections.abc import Callable
 
 from torchemu.bridge import interrupts
+from torchemu.launch import hash_seed
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command and returns its exit status."""
+    if argv is None:
+        hash_seed.fix(sys.argv[1:])
     return command(lambda: _status(argv))
 
 

@@ -33,8 +33,10 @@ def install(stack: contextlib.ExitStack) -> None:
 def _reading(real: Callable[[], Any], unit: Callable[[int], Any]) -> Callable[[], Any]:
     @functools.wraps(real)
     def read() -> Any:
-        if current() is None:
+        process = current()
+        if process is None:
             return real()
+        process.clock_reads += 1
         return unit(waiting.host_time())
 
     return read

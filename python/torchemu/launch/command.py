@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
-from torchemu.launch import exploration, failures, flags, host_processes
+from torchemu.launch import exploration, failures, flags, host_processes, set_orders
 from torchemu.launch.exploration import Choices
 from torchemu.launch.isolation import Isolation
 from torchemu.profile.run import traced
@@ -89,8 +89,9 @@ class _Run:
         if options.exhaustive:
             return exploration.exhaust(self, options.exhaustive)
         if options.replay is not None:
-            return self.reported(self.failures(Choices(f"replay:{options.replay}")))
-        return self.reported(self.failures(Choices(exploration.named(options.schedule or "fifo", self.depth), seed)))
+            return self.reported(self.failures(Choices(f"replay:{options.replay}", sets=options.set_orders)))
+        schedule = exploration.named(options.schedule or "fifo", self.depth)
+        return self.reported(self.failures(Choices(schedule, seed, sets=options.set_orders)))
 
     @property
     def depth(self) -> int:
@@ -124,7 +125,7 @@ class _Run:
             with _told():
                 torch = base.torch_named(options.torch)
                 stack.enter_context(stand_ins.opened(torch, world, options.seed, not options.no_data))
-            isolation = stack.enter_context(self._isolation(silent))
+            isolation = stack.enter_context(self._isolation(silent, choices.sets))
             if self._launch.world_size == 1:
                 host_processes.install(stack)
             stack.enter_context(self._traced(world))
@@ -138,7 +139,8 @@ class _Run:
             raise tasks.interrupt
         return failed
 
-    def _isolation(self, silent: bool) -> Isolation:
+    def _isolation(self, silent: bool, orders: int | None) -> Isolation:
+        self._program.recompile = set_orders.compiled if orders is not None else None
         some = self._options.local_ranks_filter
         return Isolation(
             seed=self._options.seed,
@@ -147,6 +149,7 @@ class _Run:
             shown=lambda rank: not silent and (some is None or rank % self._launch.nproc in some),
             virtual_clock=self._options.virtual_clock,
             main_again=self._program.again,
+            set_orders=orders,
         )
 
     @contextlib.contextmanager

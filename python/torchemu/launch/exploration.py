@@ -27,6 +27,7 @@ class Choices:
         schedule: as the core's NewPolicy has it.
         seed: of the schedule.
         reorder: what --reorder is, where the user has not said it; None is nothing.
+        sets: what --set-orders is; None is nothing.
 
     Attributes:
         picks: how often somebody was chosen to run.
@@ -35,8 +36,8 @@ class Choices:
         kernels: whether there were device programs.
     """
 
-    def __init__(self, schedule: str, seed: int = 0, reorder: int | None = None) -> None:
-        self.schedule, self.seed, self.reorder = schedule, seed, reorder
+    def __init__(self, schedule: str, seed: int = 0, reorder: int | None = None, sets: int | None = None) -> None:
+        self.schedule, self.seed, self.reorder, self.sets = schedule, seed, reorder, sets
         self.picks, self.switches, self.kernels = 0, "", False
         self.forks: list[list[tuple[int, int]]] = []
 
@@ -81,7 +82,7 @@ def explore(runs: Runs, schedules: Sequence[str], seeds: range) -> int:
     for seed in _shown(seeds, "schedules"):
         reorder = seed if first.kernels else None
         schedule = schedules[seed % len(schedules)]
-        choices = Choices(named(schedule, runs.depth, first.picks), seed, reorder)
+        choices = Choices(named(schedule, runs.depth, first.picks), seed, reorder, seed)
         if failed := runs.failures(choices, silent=True):
             return _found(runs, choices, failed)
     kinds = f"--schedule {' and '.join(schedules)}"
@@ -99,6 +100,8 @@ def _found(runs: Runs, choices: Choices, failed: list[Failure]) -> int:
     flags = f"--replay {choices.switches or repr('')}"
     if choices.reorder is not None:
         flags += f" --reorder {choices.reorder}"
+    if choices.sets is not None:
+        flags += f" --set-orders {choices.sets}"
     count = sum(len(part) for part in _split(choices.switches))
     many = "1 switch" if count == 1 else f"{count} switches"
     return _say(runs.reported(failed), f"fails with {flags}, {many}: say that instead of --explore to see it again")
@@ -124,7 +127,7 @@ def _minimised(runs: Runs, choices: Choices, failed: list[Failure]) -> tuple[Cho
     def fails_with(switches: Sequence[tuple[int, str]]) -> bool:
         nonlocal choices, failed, left
         left -= 1
-        trial = Choices("replay:" + _joined(len(parts), switches), 0, choices.reorder)
+        trial = Choices("replay:" + _joined(len(parts), switches), 0, choices.reorder, choices.sets)
         found = runs.failures(trial, silent=True)
         if not found or in_a_line(found[0]) != wanted:
             return False
@@ -132,10 +135,13 @@ def _minimised(runs: Runs, choices: Choices, failed: list[Failure]) -> tuple[Cho
         choices, failed = trial, found
         return True
 
-    if choices.reorder is not None:
-        before, choices.reorder = choices.reorder, None
-        if not fails_with(kept):
-            choices.reorder = before
+    for seed in ("reorder", "sets"):
+        before = choices
+        if getattr(before, seed) is not None:
+            value = getattr(before, seed)
+            setattr(before, seed, None)
+            if not fails_with(kept):
+                setattr(before, seed, value)
     while kept and left > 0:
         size = max(1, len(kept) // share)
         for at in range(0, len(kept), size):

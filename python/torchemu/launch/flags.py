@@ -147,6 +147,13 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="run all orders in which ranks and threads can take turns, those of the fewest switches first, N at most",
     )
+    _flag(
+        group,
+        "--set-orders",
+        type=int,
+        metavar="SEED",
+        help="let each rank go through sets of strings in an order of its own, as processes do; --explore does so, too",
+    )
     _flag(group, "--replay", metavar="SWITCHES", help="run the schedule that --explore or --exhaustive has found")
 
 

@@ -10,6 +10,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from torchemu.launch import set_orders
 from torchemu.launch.modules import Rules, Table
 from torchemu.launch.patches import current
 
@@ -23,9 +24,11 @@ class Finder(importlib.abc.MetaPathFinder):
     Args:
         rules: which modules are the program's.
         outside: those that are loaded outside of ranks.
+        own_orders: ranks go through sets in orders of their own.
     """
 
-    def __init__(self, rules: Rules, outside: Table) -> None:
+    def __init__(self, rules: Rules, outside: Table, own_orders: bool = False) -> None:
+        self._loader = _CompiledForOrders if own_orders else _CompiledOnce
         self._rules, self._outside = rules, outside
         self._codes: dict[str, types.CodeType] = {}
         self._specs: dict[tuple[Any, ...], _Spec] = {}
@@ -43,7 +46,7 @@ class Finder(importlib.abc.MetaPathFinder):
         spec = _found(fullname, path) if loaded is None else _copied(loaded)
         if spec is not None and self._is_source_of_program(spec):
             assert spec.origin is not None
-            spec.loader = _CompiledOnce(fullname, spec.origin, self._codes)
+            spec.loader = self._loader(fullname, spec.origin, self._codes)
             self._specs[key] = spec
         return spec
 
@@ -91,3 +94,12 @@ class _CompiledOnce(importlib.machinery.SourceFileLoader):
         if code is not None:
             self._codes[self.path] = code
         return code
+
+
+class _CompiledForOrders(_CompiledOnce):
+    """Compiles such that ranks go through sets in orders of their own."""
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        if self.path not in self._codes:
+            self._codes[self.path] = set_orders.compiled(self.get_data(self.path), self.path)
+        return self._codes[self.path]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torchemu.launch import clock, exits, random_state, signals, surroundings
+from torchemu.launch import clock, exits, random_state, set_orders, signals, surroundings
 from torchemu.launch.importing import Finder
 from torchemu.launch.interpreter import Interpreter
 from torchemu.launch.modules import Rules, Table
@@ -46,6 +46,7 @@ class Isolation:
         shown: which ranks' output is to be seen.
         virtual_clock: whether the module time tells simulated time.
         main_again: what loads the main program anew in the ranks that a rank spawns.
+        set_orders: the seed of the orders in which ranks go through sets of strings; None for one that all have.
 
     Attributes:
         go_to: what changes the working directory of the process.
@@ -60,7 +61,9 @@ class Isolation:
         shown: Callable[[int], bool] = lambda _: True,
         virtual_clock: bool = False,
         main_again: Callable[[], None] = lambda: None,
+        set_orders: int | None = None,
     ) -> None:
+        self._set_orders = set_orders
         self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
         self._rules = Rules(isolate)
         self._parts = [random_state, exits, signals, surroundings, *([clock] if virtual_clock else [])]
@@ -79,7 +82,9 @@ class Isolation:
         with contextlib.ExitStack() as stack:
             stack.callback(self._outside.enter)
             self.nowhere = stack.enter_context(open(os.devnull, "w"))
-            finder = Finder(self._rules, modules)
+            finder = Finder(self._rules, modules, self._set_orders is not None)
+            if self._set_orders is not None:
+                set_orders.install(stack, self._set_orders)
             sys.meta_path.insert(0, finder)
             stack.callback(sys.meta_path.remove, finder)
             for part in self._parts:

@@ -34,6 +34,7 @@ class Process:
         handlers: of signals, by number, that the program has set.
         signals_due: the numbers of those that have come and are to be handled when the rank goes on.
         thread: the number of the thread that runs it.
+        clock_reads: how often the rank has read a clock since has_read_clock was asked.
     """
 
     def __init__(self, isolation: Isolation, key: str, interpreter: Interpreter, modules: Table) -> None:
@@ -45,6 +46,7 @@ class Process:
         self.handlers: dict[int, Any] = {}
         self.signals_due: list[int] = []
         self._isolation = isolation
+        self.clock_reads = 0
 
     @functools.cached_property
     def copies(self) -> Copies:
@@ -85,6 +87,11 @@ class Process:
         if self.folder != before.folder:
             self._isolation.go_to(self.folder)
         self._isolation.in_place = self
+
+    def has_read_clock(self) -> bool:
+        """Returns whether the rank has read a clock since this was asked last."""
+        reads, self.clock_reads = self.clock_reads, 0
+        return reads > 0
 
     def handle_signals(self) -> None:
         """Calls the program's handlers of the signals that are due."""

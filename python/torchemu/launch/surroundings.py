@@ -19,6 +19,7 @@ from torchemu.launch.patches import current, replace
 from torchemu.launch.threads.waits import is_pythons
 from torchemu.runtime.waiting import MICROSECOND, reach
 
+CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
 _ENV = 10  # the position of Popen's parameter env
 
 
@@ -30,7 +31,22 @@ def install(stack: contextlib.ExitStack) -> None:
     for name in ("chdir", "fchdir"):
         replace(stack, os, name, _noted(getattr(os, name)))
     replace(stack, time, "sleep", _letting_others_run(time.sleep))
+    for name in CLOCKS:
+        replace(stack, time, name, _counted(getattr(time, name)))
     replace(stack, threading.Thread, "start", _refused(threading.Thread.start))
+
+
+def _counted(read: Callable[[], Any]) -> Callable[[], Any]:
+    """A rank that reads a clock while it looks for something, again and again, may give up by itself."""
+
+    @functools.wraps(read)
+    def call() -> Any:
+        process = current()
+        if process is not None:
+            process.clock_reads += 1
+        return read()
+
+    return call
 
 
 def _outside_only(function: Callable[..., None]) -> Callable[..., None]:

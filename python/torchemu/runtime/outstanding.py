@@ -238,7 +238,7 @@ class Outstanding:
             name: what reports call it.
             reads, writes: its tensors.
             arranged: tells where their elements are.
-            spared: a group; what is issued to the same one comes after what was issued before.
+            spared: a group; what is issued to the same one comes after what was issued before, but for what is sent.
 
         Raises:
             RaceError: it does, and that is an error in this World.
@@ -248,7 +248,7 @@ class Outstanding:
                 elements = arranged(tensor)
                 for issued in list(self.issued) if elements is not None else ():
                     does = issued.conflict(elements, is_write, arranged)  # type: ignore[arg-type]
-                    if does is not None and (spared is None or issued.group is not spared):
+                    if does is not None and not (issued.group is spared and (issued.peer is None or issued.writes)):
                         del self.issued[issued]  # once for each
                         self._report(issued, does, name, "writes" if is_write else "reads")
 

@@ -9,7 +9,7 @@ import os
 import runpy
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,20 @@ class Program:
 
     Args:
         argv: what the program is called with; the first is its name.
+
+    Attributes:
+        recompile: compiles the main program's file for a run that needs other code; None: there is none.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.argv = list(argv)
+        self.recompile: Callable[[bytes, str], types.CodeType] | None = None
 
     def run(self, name: str = "__main__") -> None:
         """Runs it as a module of that name, in the running rank."""
         code, about = self._loaded()
+        if self.recompile is not None and code.co_filename == about.get("__file__"):
+            code = self.recompile(Path(code.co_filename).read_bytes(), code.co_filename)
         main = types.ModuleType(name)
         main.__dict__.update(about, __builtins__=builtins)
         sys.modules["__main__"] = sys.modules[name] = main

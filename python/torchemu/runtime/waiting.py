@@ -67,13 +67,43 @@ _LONGEST_LOOK = 1000 * MICROSECOND
 _LOOKS_PER_DOUBLING = 16
 
 
+def look(ps: int, what: str, waitable: int = 0) -> None:
+    """Lets a look in vain take so many picoseconds. Where nothing else goes on than such looks, that is a deadlock.
+
+    Args:
+        ps: how long it takes.
+        what: the call, for the deadlock's report.
+        waitable: the handle of what is looked for; 0 where there is none.
+    """
+    context = runtime.current()
+    context.issue()
+    text, timed = f"{what} at {runtime.call_site()}", context.process is not None and context.process.has_read_clock()
+    timer = go.Poll(context.world.handle, context.rank, ps, text, waitable, timed)
+    try:
+        context.wait(timer)
+    finally:
+        go.Release(timer)
+
+
+def found() -> None:
+    """Notes that the running rank has found what it looked for."""
+    context = runtime.current()
+    if context.tasks is not None:
+        go.Found(context.tasks.scheduler, context.task)
+
+
 class Looks:
     """How a program asks, perhaps in a loop, whether something has ended. Asking in vain takes time, a microsecond at
-    first, in which other ranks run."""
+    first, in which other ranks run.
 
-    __slots__ = ("_spent",)
+    Args:
+        call: what the program calls, for the report of a deadlock.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_call", "_spent")
+
+    def __init__(self, call: str = "is_completed()") -> None:
+        self._call = call
         self._spent = 0  # picoseconds
 
     def at(self, waitable: int) -> bool:
@@ -82,7 +112,7 @@ class Looks:
         if done:
             saw(waitable)
         else:
-            sleep(self.longer())
+            look(self.longer(), self._call, waitable)
         return done
 
     def longer(self) -> int:

@@ -269,6 +269,9 @@ class Process(Protocol):
     def handle_signals(self) -> None:
         """Calls the rank's handlers of the signals that are due."""
 
+    def has_read_clock(self) -> bool:
+        """Returns whether the rank has read a clock since this was asked last."""
+
     def enter(self) -> None:
         """Puts it in place; called at every switch to the rank."""
 

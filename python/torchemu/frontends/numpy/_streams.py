@@ -152,7 +152,7 @@ class Event:
         """Sets the event to where a stream is now, the current one where none is given."""
         stream = current_stream() if stream is None else stream
         self._handle = Handle(go.StreamRecord(stream._handle.number))
-        self._looks = Looks()
+        self._looks = Looks("query()")
         self.device = stream.device
 
     def wait(self, stream: Stream | None = None) -> None:

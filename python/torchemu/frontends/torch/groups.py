@@ -85,7 +85,10 @@ class AhbmGroup(dist.ProcessGroup):
         context, run = runtime.current(), session.current()
         if run.before_use is not None:
             run.before_use([tensor])
-        looking.look("send" if sending else "recv", [tensor] if sending else [], [] if sending else [tensor])
+        if sending:
+            looking.look("send", [tensor], [])
+        else:
+            looking.look("recv", [], [tensor], spared=self.membership)
         site, told = context.world.site(), regions([tensor])
         try:
             handle = go.PostRegion(self._core, context.stream, site, True, sending, peer, tag, told)

@@ -76,6 +76,8 @@ class AhbmWork(Work):
             RuntimeError: the operation has failed, or the timeout has passed.
         """
         context = runtime.current()
+        if self._issued is not None:
+            self.is_over()
         limit = self.limit if timeout is None or timeout.total_seconds() <= 0 else timeout
         if limit is not None and self.on_host:
             self._wait_within(context, limit)
@@ -87,8 +89,6 @@ class AhbmWork(Work):
                 self.settle()
             go.StreamWait(context.stream, self.handle)
         self._waited = True
-        if self._issued is not None:
-            self.is_over()
         return True
 
     def _wait_within(self, context: runtime.Context, limit: timedelta) -> None:

@@ -144,7 +144,7 @@ class Event:
         stream = current_stream() if stream is None else stream
         context().issue()
         self._handle = Handle(go.StreamRecord(stream.handle))
-        self._looks = Looks()
+        self._looks = Looks("query()")
         self.device = stream.device
 
     def wait(self, stream: Any = None) -> None:
