@@ -62,6 +62,7 @@ class Tasks:
     """One spawn: the ranks 0 to nprocs-1 of a World, each running fn(rank, *args), in a process of its own if given.
 
     Attributes:
+        when_returned: called with a rank whose program has returned, by whom they are for. What they raise fails it.
         failures: the ranks that failed by themselves.
         exit_codes: by rank, as of a process; None while it has not ended.
         live: how many have not ended.
@@ -87,6 +88,7 @@ class Tasks:
         self.group: Any = None  # the default group, where the ranks make one
         self.shared: dict[object, Any] = {}  # by whom it is for: what the ranks find there and nobody else does
         self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
+        self.when_returned: dict[object, Callable[[runtime.Context], None]] = {}
         self.failures: list[Failure] = []
         self.exit_codes: list[int | None] = [None] * nprocs
         self.ended = False
@@ -359,6 +361,8 @@ class Tasks:
         except SystemExit as leave:
             if leave.code not in (None, 0):
                 raise
+        for call in (*self.when_returned.values(),):
+            call(self.contexts[rank])
         self.contexts[rank].issue()
         while go.ParkUntilDone(self.scheduler, rank):
             self._leave(rank)

@@ -88,7 +88,8 @@ def _quoted(flags: list[str]) -> list[str]:
         "for n in {1, 2, 3}: reduce('x' * n)",
         "x = set(names); x.discard('a'); assert len(x) == 5; [n for n in x if n in names]",
         "d = {'b': 1, 'a': 2}; assert list(d) == ['b', 'a'] and [*'xyz'] == ['x', 'y', 'z'] and d.pop('a') == 2",
-        "l = [1, 2]; assert l.pop() == 2 and ''.join(['a', 'b']) == 'ab'; (a, b), c = (1, 2), 3; assert (a, b) == (1, 2)",
+        "l = [1, 2]; assert l.pop() == 2 and ''.join(['a', 'b']) == 'ab'",
+        "(a, b), c = (1, 2), 3; assert (a, b, c) == (1, 2, 3)",
     ],
 )
 def test_what_depends_on_no_order_is_as_ever(tmp_path: Path, body: str) -> None:

@@ -34,6 +34,7 @@ from torchemu.frontends.torch import (
 )
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import Session
+from torchemu.runtime import makers
 
 
 def install(run: Session, seed: int) -> None:
@@ -151,6 +152,7 @@ class ProcessGroupGloo(AhbmGroup):
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta | None = None) -> None:
         super().__init__(store, rank, _asked(store, rank, size), "gloo", timeout)
+        makers.note(self.membership.handle, self.membership.name, self.membership.members)
         self._options = _GlooOptions()
 
     @staticmethod

@@ -1,0 +1,58 @@
+"""Ranks that have made a process group for which they wait for each other, as with gloo.
+
+Here nobody waits: times would be other ones. A member that ends without having made a group that others have made is
+told so, or they are: on a cluster they would wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from torchemu import runtime
+
+
+@dataclass
+class _Made:
+    label: str
+    members: tuple[int, ...]
+    maker: int
+    site: str
+    makers: set[int] = field(default_factory=set)
+
+
+def note(key: object, label: str, members: Sequence[int]) -> None:
+    """Notes that the running rank makes a group.
+
+    Args:
+        key: by which the members know it.
+        label: what reports call it.
+        members: numbers in the World.
+    """
+    context = runtime.current()
+    tasks = context.tasks
+    if tasks is None or context.rank not in members:
+        return
+    made = tasks.shared.setdefault(_Made, {})
+    if key not in made:
+        made[key] = _Made(label, tuple(members), context.rank, runtime.call_site())
+        tasks.when_returned[_Made] = _check
+    made[key].makers.add(context.rank)
+
+
+def _check(context: runtime.Context) -> None:
+    """Raises RuntimeError where a member has ended that has not made a group of the rank's."""
+    tasks = context.tasks
+    assert tasks is not None
+    for group in tasks.shared[_Made].values():
+        if context.rank not in group.members or len(group.makers) == len(group.members):
+            continue
+        ended = [r for r in group.members if r not in group.makers and tasks.exit_codes[r] == 0]
+        if context.rank not in group.makers:
+            ended = [context.rank]
+        if ended:
+            raise RuntimeError(
+                f"rank {ended[0]} has ended without making process group {group.label}, of ranks "
+                f"{list(group.members)}, as rank {group.maker} does at {group.site}, where that waits for it on a "
+                "cluster"
+            )
