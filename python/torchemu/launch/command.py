@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
-from torchemu.launch import exploration, failures, flags, host_processes, set_orders
+from torchemu.launch import compiling, exploration, failures, flags, host_processes
 from torchemu.launch.exploration import Choices
 from torchemu.launch.isolation import Isolation
 from torchemu.profile.run import traced
@@ -140,7 +140,7 @@ class _Run:
         return failed
 
     def _isolation(self, silent: bool, orders: int | None) -> Isolation:
-        self._program.recompile = set_orders.compiled if orders is not None else None
+        self._program.recompile = functools.partial(compiling.compiled, own_orders=orders is not None)
         some = self._options.local_ranks_filter
         return Isolation(
             seed=self._options.seed,

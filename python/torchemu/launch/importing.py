@@ -10,7 +10,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from torchemu.launch import set_orders
+from torchemu.launch import compiling
 from torchemu.launch.modules import Rules, Table
 from torchemu.launch.patches import current
 
@@ -28,7 +28,7 @@ class Finder(importlib.abc.MetaPathFinder):
     """
 
     def __init__(self, rules: Rules, outside: Table, own_orders: bool = False) -> None:
-        self._loader = _CompiledForOrders if own_orders else _CompiledOnce
+        self._own_orders = own_orders
         self._rules, self._outside = rules, outside
         self._codes: dict[str, types.CodeType] = {}
         self._specs: dict[tuple[Any, ...], _Spec] = {}
@@ -46,7 +46,7 @@ class Finder(importlib.abc.MetaPathFinder):
         spec = _found(fullname, path) if loaded is None else _copied(loaded)
         if spec is not None and self._is_source_of_program(spec):
             assert spec.origin is not None
-            spec.loader = self._loader(fullname, spec.origin, self._codes)
+            spec.loader = _CompiledOnce(fullname, spec.origin, self._codes, self._own_orders)
             self._specs[key] = spec
         return spec
 
@@ -85,21 +85,15 @@ def _copied(spec: _Spec) -> _Spec:
 class _CompiledOnce(importlib.machinery.SourceFileLoader):
     """Compiles, or reads from __pycache__, once for all ranks."""
 
-    def __init__(self, name: str, path: str, codes: dict[str, types.CodeType]) -> None:
+    def __init__(self, name: str, path: str, codes: dict[str, types.CodeType], own_orders: bool) -> None:
         super().__init__(name, path)
-        self._codes = codes
+        self._codes, self._own_orders = codes, own_orders
 
     def get_code(self, fullname: str) -> types.CodeType | None:
-        code = self._codes.get(self.path) or super().get_code(fullname)
+        code = self._codes.get(self.path)
+        if code is None:
+            code = compiling.compiled(self.get_data(self.path), self.path, self._own_orders)
+            code = code or super().get_code(fullname)
         if code is not None:
             self._codes[self.path] = code
         return code
-
-
-class _CompiledForOrders(_CompiledOnce):
-    """Compiles such that ranks go through sets in orders of their own."""
-
-    def get_code(self, fullname: str) -> types.CodeType | None:
-        if self.path not in self._codes:
-            self._codes[self.path] = set_orders.compiled(self.get_data(self.path), self.path)
-        return self._codes[self.path]

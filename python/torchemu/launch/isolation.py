@@ -15,6 +15,7 @@ from torchemu.launch.importing import Finder
 from torchemu.launch.interpreter import Interpreter
 from torchemu.launch.modules import Rules, Table
 from torchemu.launch.output import Lines
+from torchemu.launch.own_attributes import Attributes
 from torchemu.launch.process import Process
 from torchemu.launch.threads import importing, logs
 from torchemu.launch.transfer import Inheritance, Parcel
@@ -50,6 +51,7 @@ class Isolation:
 
     Attributes:
         go_to: what changes the working directory of the process.
+        attributes: those of shared modules and classes that programs have set.
         nowhere: a file for what nobody is to see.
     """
 
@@ -64,6 +66,7 @@ class Isolation:
         set_orders: int | None = None,
     ) -> None:
         self._set_orders = set_orders
+        self.attributes = Attributes()
         self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
         self._rules = Rules(isolate)
         self._parts = [random_state, exits, signals, surroundings, *([clock] if virtual_clock else [])]
@@ -83,6 +86,7 @@ class Isolation:
             stack.callback(self._outside.enter)
             self.nowhere = stack.enter_context(open(os.devnull, "w"))
             finder = Finder(self._rules, modules, self._set_orders is not None)
+            self.attributes.install(stack)
             if self._set_orders is not None:
                 set_orders.install(stack, self._set_orders)
             sys.meta_path.insert(0, finder)

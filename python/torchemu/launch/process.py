@@ -84,6 +84,7 @@ class Process:
         before.modules.save()
         self.modules.restore(instead_of=before.modules)
         self.interpreter.restore()
+        self._isolation.attributes.exchange(before, self)
         if self.folder != before.folder:
             self._isolation.go_to(self.folder)
         self._isolation.in_place = self

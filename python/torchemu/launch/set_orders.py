@@ -12,7 +12,6 @@ import ast
 import builtins
 import contextlib
 import hashlib
-import types
 from typing import Any
 
 from torchemu import runtime
@@ -24,14 +23,7 @@ _CALLS = ("list", "tuple", "enumerate", "iter", "map", "filter", "zip")
 _METHODS = ("join", "fromkeys", "extend")
 
 
-def compiled(source: bytes, file: str) -> types.CodeType:
-    """Returns the code of a file, which goes through sets in the running rank's order."""
-    tree = ast.parse(source, file)
-    code: types.CodeType = compile(ast.fix_missing_locations(_Through().visit(tree)), file, "exec", dont_inherit=True)
-    return code
-
-
-class _Through(ast.NodeTransformer):
+class Through(ast.NodeTransformer):
     """Wraps what code goes through."""
 
     def visit_For(self, node: ast.For) -> ast.AST:

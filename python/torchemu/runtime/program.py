@@ -29,13 +29,13 @@ class Program:
 
     def __init__(self, argv: Sequence[str]) -> None:
         self.argv = list(argv)
-        self.recompile: Callable[[bytes, str], types.CodeType] | None = None
+        self.recompile: Callable[[bytes, str], types.CodeType | None] | None = None
 
     def run(self, name: str = "__main__") -> None:
         """Runs it as a module of that name, in the running rank."""
         code, about = self._loaded()
         if self.recompile is not None and code.co_filename == about.get("__file__"):
-            code = self.recompile(Path(code.co_filename).read_bytes(), code.co_filename)
+            code = self.recompile(Path(code.co_filename).read_bytes(), code.co_filename) or code
         main = types.ModuleType(name)
         main.__dict__.update(about, __builtins__=builtins)
         sys.modules["__main__"] = sys.modules[name] = main

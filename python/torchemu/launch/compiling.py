@@ -1,0 +1,29 @@
+"""Programs' code, as ranks need it."""
+
+from __future__ import annotations
+
+import ast
+import types
+
+from torchemu.launch import own_attributes, set_orders
+
+
+def compiled(source: bytes, file: str, own_orders: bool = False) -> types.CodeType | None:
+    """Returns the code of a program's file; None where the one that Python makes of it is right.
+
+    Args:
+        source: what is in the file.
+        file: its path.
+        own_orders: ranks go through sets in orders of their own.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+    tree, telling = ast.parse(source, file), own_attributes.Telling()
+    tree = telling.visit(tree)
+    if own_orders:
+        tree = set_orders.Through().visit(tree)
+    elif not telling.found:
+        return None
+    code: types.CodeType = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
+    return code

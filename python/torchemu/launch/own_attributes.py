@@ -1,0 +1,154 @@
+"""Attributes of modules and classes that ranks share, where programs set them: each rank has its own.
+
+Installed packages are loaded once, and so are torch, builtins and the rest of Python's library. A program that replaces
+a function there means its own process. So the code of programs says before each such statement what it is about to set;
+from then on the attribute is exchanged when another rank goes on.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import sys
+import types
+from typing import Any
+
+from torchemu import runtime
+from torchemu.launch.modules import is_program_file
+from torchemu.launch.patches import current, replace
+
+_SETS = "__torchemu_sets__"
+_SETATTR = {"setattr": "__torchemu_setattr__", "delattr": "__torchemu_delattr__"}
+_EXCHANGED = ("sys", "logging", "warnings")
+"""Modules of which ranks have their own state already; see interpreter.py."""
+
+_MISSING = object()
+
+
+class Telling(ast.NodeTransformer):
+    """Lets statements that set an attribute say so first.
+
+    Attributes:
+        found: there are some.
+    """
+
+    def __init__(self) -> None:
+        self.found = False
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        self.generic_visit(node)
+        return self._told(node, node.targets)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        return self._told(node, [node.target])
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        self.generic_visit(node)
+        return self._told(node, node.targets)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in _SETATTR:
+            node.func.id, self.found = _SETATTR[node.func.id], True
+        return node
+
+    def _told(self, node: ast.stmt, targets: list[ast.expr]) -> Any:
+        told = [_telling(target) for target in _each(targets) if isinstance(target, ast.Attribute) and _is_path(target)]
+        self.found = self.found or bool(told)
+        return [*told, node] if told else node
+
+
+def _each(targets: list[ast.expr]) -> list[ast.expr]:
+    """Returns targets, also those in tuples and lists."""
+    parts = [_each(list(t.elts)) if isinstance(t, ast.Tuple | ast.List) else [t] for t in targets]
+    return [target for part in parts for target in part]
+
+
+def _is_path(target: ast.expr) -> bool:
+    """Returns whether it is names with dots between them, of which the first is not an object of a method."""
+    while isinstance(target, ast.Attribute):
+        target = target.value
+    return isinstance(target, ast.Name) and target.id not in ("self", "cls")
+
+
+def _telling(target: ast.Attribute) -> ast.stmt:
+    owner = ast.parse(ast.unparse(target.value), mode="eval").body
+    call = ast.Call(ast.Name(_SETS, ast.Load()), [owner, ast.Constant(target.attr)], [])
+    told = ast.Expr(call)
+    for node in ast.walk(told):
+        ast.copy_location(node, target)
+    return told
+
+
+class Attributes:
+    """Those that programs of one run have set."""
+
+    def __init__(self) -> None:
+        self._owners: list[tuple[Any, str]] = []
+        self._first: list[Any] = []  # what ranks begin with
+        self._kept: dict[int, list[Any]] = {}  # by the process's id: what it has, while others run
+
+    def sets(self, owner: Any, name: str) -> None:
+        """Notes that the running rank is about to set an attribute, where that is another's, too."""
+        if not isinstance(owner, type | types.ModuleType) or current() is None:
+            return
+        if isinstance(owner, types.ModuleType) and hasattr(type(owner), name):
+            return  # a property, and what is behind it is no attribute
+        if (owner, name) not in self._owners and _is_shared(owner):
+            self._owners.append((owner, name))
+            self._first.append(vars(owner).get(name, _MISSING))
+
+    def exchange(self, before: object, after: object) -> None:
+        """Puts a process's values in the place of another one's."""
+        if not self._owners:
+            return
+        self._kept[id(before)] = [vars(owner).get(name, _MISSING) for owner, name in self._owners]
+        kept = self._kept.get(id(after), [])
+        for (owner, name), value in zip(self._owners, [*kept, *self._first[len(kept) :]], strict=True):
+            _set(owner, name, value)
+
+    def install(self, stack: contextlib.ExitStack) -> None:
+        """Lets programs say what they set, until the stack is closed; then all is as before."""
+
+        def set_attribute(owner: Any, name: str, value: Any, /) -> None:
+            self.sets(owner, name)
+            setattr(owner, name, value)
+
+        def delete_attribute(owner: Any, name: str, /) -> None:
+            self.sets(owner, name)
+            delattr(owner, name)
+
+        told = {_SETS: self.sets, _SETATTR["setattr"]: set_attribute, _SETATTR["delattr"]: delete_attribute}
+        for name, function in told.items():
+            vars(builtins).setdefault(name, None)
+            stack.callback(vars(builtins).pop, name)
+            replace(stack, builtins, name, function)
+        stack.callback(self._undo)
+
+    def _undo(self) -> None:
+        for (owner, name), value in zip(self._owners, self._first, strict=True):
+            _set(owner, name, value)
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    if value is not _MISSING:
+        if vars(owner).get(name, _MISSING) is not value:
+            setattr(owner, name, value)
+    elif name in vars(owner):
+        delattr(owner, name)
+
+
+def _is_shared(owner: Any) -> bool:
+    """Returns whether other ranks have the module or the class, too."""
+    if isinstance(owner, types.ModuleType):
+        module: types.ModuleType | None = owner
+    else:
+        module = sys.modules.get(owner.__module__)
+    if module is None:
+        return True  # classes of front ends are called as PyTorch's
+    if module.__name__ in ("__main__", "__mp_main__", *_EXCHANGED):
+        return False
+    file = getattr(module, "__file__", None)
+    return not (isinstance(file, str) and is_program_file(file)) and runtime.running() is not None
