@@ -3,7 +3,6 @@ package pybind
 import (
 	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu"
-	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
 // Timer returns an event that ends when so many picoseconds have passed on the rank's host, after all else that
@@ -17,7 +16,7 @@ func Timer(worldHandle int64, rank int, ps int64) (event int64, err error) {
 	if ps < 0 {
 		return 0, host.Raise("ValueError", "time cannot pass backwards: %d ps", ps)
 	}
-	return host.Own(w, timerOf(w, r, ps, torchemu.Sleep{})), nil
+	return w.Timer(r, ps, torchemu.Sleep{}), nil
 }
 
 // Poll is Timer for a look in vain, perhaps in a loop. what is the call and its place, for the report of a deadlock, and
@@ -34,12 +33,5 @@ func Poll(worldHandle int64, rank int, ps int64, what string, waitable int64, ti
 			return 0, err
 		}
 	}
-	return host.Own(w, timerOf(w, r, max(ps, 0), reason)), nil
-}
-
-// timerOf is an event that ends when so many picoseconds have passed on the rank's host.
-func timerOf(w *host.World, r *torchemu.Rank, ps int64, reason torchemu.Reason) *torchemu.Event {
-	e := torchemu.NewEvent(reason)
-	w.Deadline(r.Now()+sim.Time(ps), e.Finish)
-	return e
+	return w.Timer(r, max(ps, 0), reason), nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/sim"
 )
 
 // What Next answers instead of a rank.
@@ -142,6 +143,13 @@ func (s *Spawn) Resume(task int, r *torchemu.Rank) (atRest bool, err error) {
 
 // News is what the checker of device programs has found since it was last asked; nil for nothing.
 func (s *Spawn) News() error { return s.world.News() }
+
+// Timer is the handle of an event that ends when so many picoseconds have passed on the rank's host.
+func (w *World) Timer(r *torchemu.Rank, ps int64, reason torchemu.Reason) (event int64) {
+	e := torchemu.NewEvent(reason)
+	w.Deadline(r.Now()+sim.Time(ps), e.Finish)
+	return Own(w, e)
+}
 
 // BeginThread adds a thread to a rank and returns its task.
 func (s *Spawn) BeginThread(rank int, name string, daemon bool) (task int) {

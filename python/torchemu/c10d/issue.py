@@ -47,6 +47,7 @@ def issue(
     given = out if tensors[1] is tensors[0] else side_of(tensors[1])
     held = on_host or group.holds_hosts
     site = context.world.site()
+    context.last = call.name, site
     handle = calls.issue(group.handle, context.stream, site, async_op or held, call, out, given)
     if async_op:
         return Work(handle, outputs, held).noted(call.name, site, group, tensors, _COLLECTIVE)

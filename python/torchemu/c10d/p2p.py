@@ -161,6 +161,7 @@ def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any)
     if context.outstanding is not None and context.outstanding.issued:
         context.outstanding.look(name, tensors[1], tensors[0], elements, None if sending else group.shared)
     site = context.world.site()
+    context.last = name, site
     if group.hooks is None:
         work = Work(post(group, sending, peer, tag, buffer), [tensor], group.holds_hosts)
         return work.noted(name, site, group, tensors, peer)

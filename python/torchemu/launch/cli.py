@@ -18,8 +18,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _status(argv: list[str] | None) -> int:
-    from torchemu.launch import commands  # takes its time to import, in which Ctrl-C may come
+    from torchemu.launch import commands, crashes  # take their time to import, in which Ctrl-C may come
 
+    if argv is None:
+        crashes.report()
     return commands.status(argv)
 
 

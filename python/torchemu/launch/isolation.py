@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torchemu.launch import clock, exits, random_state, set_orders, signals, surroundings
+from torchemu.launch import clock, exits, files, random_state, replacing, set_orders, signals, surroundings
+from torchemu.launch.descriptors import Descriptors
+from torchemu.launch.environment import Environment
 from torchemu.launch.importing import Finder
 from torchemu.launch.interpreter import Interpreter
 from torchemu.launch.modules import Rules, Table
@@ -51,7 +53,7 @@ class Isolation:
 
     Attributes:
         go_to: what changes the working directory of the process.
-        attributes: those of shared modules and classes that programs have set.
+        exchanges: called when another rank goes on, with the processes, once there is something to be exchanged.
         nowhere: a file for what nobody is to see.
     """
 
@@ -66,10 +68,18 @@ class Isolation:
         set_orders: int | None = None,
     ) -> None:
         self._set_orders = set_orders
-        self.attributes = Attributes()
+        self.exchanges: list[Callable[[Process, Process], None]] = []
         self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
         self._rules = Rules(isolate)
-        self._parts = [random_state, exits, signals, surroundings, *([clock] if virtual_clock else [])]
+        self._parts = [
+            random_state,
+            exits,
+            signals,
+            surroundings,
+            replacing,
+            files,
+            *([clock] if virtual_clock else []),
+        ]
         self.go_to = os.chdir
 
     @functools.cached_property
@@ -86,7 +96,8 @@ class Isolation:
             stack.callback(self._outside.enter)
             self.nowhere = stack.enter_context(open(os.devnull, "w"))
             finder = Finder(self._rules, modules, self._set_orders is not None)
-            self.attributes.install(stack)
+            for own in (Attributes, Environment, Descriptors):
+                own(self.exchanges).install(stack)
             if self._set_orders is not None:
                 set_orders.install(stack, self._set_orders)
             sys.meta_path.insert(0, finder)

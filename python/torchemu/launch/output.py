@@ -18,6 +18,7 @@ class Lines:
     def __init__(self, target: Any, prefix: str = "") -> None:
         self._target, self._prefix = target, prefix
         self._held: list[str] = []
+        self._is_closed = False
         self._in_line = False  # whether the beginning of the held line has been written already
 
     def __getattr__(self, name: str) -> Any:
@@ -28,6 +29,8 @@ class Lines:
 
     def write(self, text: str) -> int:
         """Writes, or holds what is not a whole line."""
+        if self._is_closed:
+            raise ValueError("I/O operation on closed file.")
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if text:
@@ -47,12 +50,21 @@ class Lines:
 
     def flush(self) -> None:
         """Writes the beginning of a line too."""
+        if self._is_closed:
+            raise ValueError("I/O operation on closed file.")
         self._write_held()
         self._target.flush()
 
     def close(self) -> None:
-        """Only writes what is held: others write to the stream, too."""
-        self.flush()
+        """Writes what is held; nothing can be written after that. The stream behind is others', too, and stays open."""
+        if not self._is_closed:
+            self.flush()
+        self._is_closed = True
+
+    @property
+    def closed(self) -> bool:
+        """Says whether it is."""
+        return self._is_closed
 
     def _write_held(self) -> None:
         text = "".join(self._held)

@@ -12,11 +12,15 @@ import builtins
 import contextlib
 import sys
 import types
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
 from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
+
+if TYPE_CHECKING:
+    from torchemu.launch.process import Process
 
 _SETS = "__torchemu_sets__"
 _SETATTR = {"setattr": "__torchemu_setattr__", "delattr": "__torchemu_delattr__"}
@@ -83,9 +87,14 @@ def _telling(target: ast.Attribute) -> ast.stmt:
 
 
 class Attributes:
-    """Those that programs of one run have set."""
+    """Those that programs of one run have set.
 
-    def __init__(self) -> None:
+    Args:
+        exchanges: what is called when another rank goes on, with the processes.
+    """
+
+    def __init__(self, exchanges: list[Callable[[Process, Process], None]]) -> None:
+        self._exchanges = exchanges
         self._owners: list[tuple[Any, str]] = []
         self._first: list[Any] = []  # what ranks begin with
         self._kept: dict[int, list[Any]] = {}  # by the process's id: what it has, while others run
@@ -97,13 +106,13 @@ class Attributes:
         if isinstance(owner, types.ModuleType) and hasattr(type(owner), name):
             return  # a property, and what is behind it is no attribute
         if (owner, name) not in self._owners and _is_shared(owner):
+            if not self._owners:
+                self._exchanges.append(self.exchange)
             self._owners.append((owner, name))
             self._first.append(vars(owner).get(name, _MISSING))
 
-    def exchange(self, before: object, after: object) -> None:
+    def exchange(self, before: Process, after: Process) -> None:
         """Puts a process's values in the place of another one's."""
-        if not self._owners:
-            return
         self._kept[id(before)] = [vars(owner).get(name, _MISSING) for owner, name in self._owners]
         kept = self._kept.get(id(after), [])
         for (owner, name), value in zip(self._owners, [*kept, *self._first[len(kept) :]], strict=True):

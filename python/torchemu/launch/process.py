@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from torchemu.launch.isolation import Birth, Isolation
     from torchemu.launch.threads.copies import Copies
 
+_PATIENCE = 200
+"""Looks for one file, with nothing between them that takes the rank's time, after which others run."""
+
 
 class Process:
     """One rank's. It is in place in the interpreter while the rank runs, and kept here while others do.
@@ -35,6 +38,12 @@ class Process:
         signals_due: the numbers of those that have come and are to be handled when the rank goes on.
         thread: the number of the thread that runs it.
         clock_reads: how often the rank has read a clock since has_read_clock was asked.
+        file_looks: how often the rank has looked for a file in vain, with nothing between that takes its time.
+        last_look: what was looked for last, how, and when on the rank's host.
+        sleeps, last_sleep: the same of sleeps: how often, and when the last one ended.
+        umask: what the rank has set; None for what was there.
+        descriptors: standard ones that the rank has replaced by copies of others, or closed: None.
+        alarm: when, on the wall's clock, the rank is to get SIGALRM, 0 for never, and how long after that again.
     """
 
     def __init__(self, isolation: Isolation, key: str, interpreter: Interpreter, modules: Table) -> None:
@@ -46,7 +55,12 @@ class Process:
         self.handlers: dict[int, Any] = {}
         self.signals_due: list[int] = []
         self._isolation = isolation
-        self.clock_reads = 0
+        self.clock_reads = self.file_looks = self.sleeps = 0
+        self.umask: int | None = None
+        self.descriptors: dict[int, int | None] = {}
+        self.last_look: tuple[str, str, int] | None = None
+        self.last_sleep = -1
+        self.alarm = (0.0, 0.0)
 
     @functools.cached_property
     def copies(self) -> Copies:
@@ -82,9 +96,10 @@ class Process:
             return
         before.interpreter.save()
         before.modules.save()
+        for exchange in self._isolation.exchanges:
+            exchange(before, self)
         self.modules.restore(instead_of=before.modules)
         self.interpreter.restore()
-        self._isolation.attributes.exchange(before, self)
         if self.folder != before.folder:
             self._isolation.go_to(self.folder)
         self._isolation.in_place = self
@@ -93,6 +108,16 @@ class Process:
         """Returns whether the rank has read a clock since this was asked last."""
         reads, self.clock_reads = self.clock_reads, 0
         return reads > 0
+
+    def looks_again(self, look: tuple[str, str, int]) -> bool:
+        """Returns whether the rank has looked for one file so often, with nothing between, that others are to run.
+
+        Args:
+            look: the call, the path, and the time on the rank's host.
+        """
+        self.file_looks = self.file_looks + 1 if look == self.last_look else 0
+        self.last_look = look
+        return self.file_looks > _PATIENCE
 
     def handle_signals(self) -> None:
         """Calls the program's handlers of the signals that are due."""

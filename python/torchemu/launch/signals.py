@@ -16,12 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 from torchemu import runtime
+from torchemu.launch import alarms
 from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
 from torchemu.launch.process import Process
 from torchemu.runtime.tasks import Signalled
 
-_OF_TIMERS = (signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF)  # these the system sends, to the process only
+_OF_OTHER_TIMERS = (signal.SIGVTALRM, signal.SIGPROF)  # these the system sends, to the process only
 _NO_EFFECT = (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH)
 _STOPS = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _FIRM = (signal.SIGKILL, signal.SIGSTOP)
@@ -37,7 +38,9 @@ def install(stack: contextlib.ExitStack) -> None:
     replace(stack, os, "killpg", _killpg(os.killpg))
     replace(stack, os, "abort", _to_itself(os.abort, signal.SIGABRT))
     replace(stack, signal, "raise_signal", _to_itself(signal.raise_signal))
-    _Handlers().install(stack)
+    handlers = _Handlers()
+    handlers.install(stack)
+    alarms.Alarms(handlers.of).install(stack)
 
 
 def _number(real: Callable[[], int], own: Callable[[runtime.Context], int], psutil: _Psutil) -> Callable[[], int]:
@@ -192,7 +195,7 @@ class _Handlers:
 
     def _set(self, signalnum: int, handler: Any, /) -> Any:
         process = current()
-        if process is None or signalnum in _OF_TIMERS:
+        if process is None or signalnum in _OF_OTHER_TIMERS:
             return self._real_set(signalnum, handler)
         if runtime.current().task != runtime.current().rank:
             raise ValueError("signal only works in main thread of the main interpreter")
@@ -213,8 +216,12 @@ class _Handlers:
         outside = signal.default_int_handler if signalnum == signal.SIGINT else self._outside.get(signalnum, outside)
         return process.handlers.get(signalnum, outside)
 
+    def of(self, process: Process) -> Any:
+        """Returns a rank's handler of SIGALRM."""
+        return process.handlers.get(signal.SIGALRM, signal.SIG_DFL)
+
     def _listen(self, process: Process, number: int) -> None:
-        if number == signal.SIGINT or threading.current_thread() is not threading.main_thread():
+        if number in (signal.SIGINT, signal.SIGALRM) or threading.current_thread() is not threading.main_thread():
             return
         if number not in self._outside:
             self._outside[number] = self._real_set(number, self._forward)

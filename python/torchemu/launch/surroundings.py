@@ -1,4 +1,4 @@
-"""What a rank changes around it: environment variables, the working directory, and no threads of the system."""
+"""What a rank changes around it: the working directory, and no threads of the system; and how it lets others run."""
 
 from __future__ import annotations
 
@@ -11,22 +11,30 @@ import threading
 import time
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
+from torchemu.bridge.binding import go
 from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
 from torchemu.launch.threads.waits import is_pythons
+from torchemu.runtime import waiting
 from torchemu.runtime.waiting import MICROSECOND, reach
 
+if TYPE_CHECKING:
+    from torchemu.launch.process import Process
+
 CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+_OF_PROCESSES = ("multiprocessing.", "concurrent.futures.process")
+_SLEEPS = 20
+"""Sleeps, with nothing between them that takes the rank's time, after which each lets others run for longer."""
+
+_PS_PER_SECOND = 10**12
 _ENV = 10  # the position of Popen's parameter env
 
 
 def install(stack: contextlib.ExitStack) -> None:
     """Makes what a rank changes its own, until the stack is closed."""
-    for name in ("putenv", "unsetenv"):
-        replace(stack, os, name, _outside_only(getattr(os, name)))
     replace(stack, subprocess.Popen, "__init__", _with_environment(subprocess.Popen.__init__))
     for name in ("chdir", "fchdir"):
         replace(stack, os, name, _noted(getattr(os, name)))
@@ -45,17 +53,6 @@ def _counted(read: Callable[[], Any]) -> Callable[[], Any]:
         if process is not None:
             process.clock_reads += 1
         return read()
-
-    return call
-
-
-def _outside_only(function: Callable[..., None]) -> Callable[..., None]:
-    """A rank's variables are in its os.environ only: the process has one environment."""
-
-    @functools.wraps(function)
-    def call(*args: Any) -> None:
-        if current() is None:
-            function(*args)
 
     return call
 
@@ -91,15 +88,27 @@ def _letting_others_run(sleep: Callable[[float], None]) -> Callable[[float], Non
 
     @functools.wraps(sleep)
     def call(seconds: float, /) -> None:
-        if current() is None:
+        process = current()
+        if process is None:
             sleep(seconds)
         elif runtime.current().threads is None:
-            reach(MICROSECOND)
+            _let_others_run(process, seconds)
             sleep(seconds)
         else:
             sleep_beside_threads(seconds, really=True)
 
     return call
+
+
+def _let_others_run(process: Process, seconds: float) -> None:
+    """Passes a moment in which others run. A rank that sleeps again and again, and does nothing else, waits for them:
+    the moments grow, as far as the sleep lasts."""
+    context = runtime.current()
+    now = waiting.host_time()
+    process.sleeps = process.sleeps + 1 if now == process.last_sleep else 0
+    most = max(int(seconds * _PS_PER_SECOND), MICROSECOND)
+    reach(min(MICROSECOND << max(process.sleeps - _SLEEPS, 0), most))
+    process.last_sleep = go.HostTime(context.world.handle, context.rank)
 
 
 def sleep_beside_threads(seconds: float, really: bool) -> None:
@@ -121,7 +130,7 @@ def _refused(start: Callable[[threading.Thread], None]) -> Callable[[threading.T
 
     @functools.wraps(start)
     def call(self: threading.Thread) -> None:
-        if current() is not None and _is_programs():
+        if current() is not None and not go.forked and _is_programs():
             raise RuntimeError(
                 f"cannot start thread {self.name!r}: it would be one of the system, and the ranks of torchemu take "
                 "turns on one; threads of a rank are those that its program starts by its own import of threading, "
@@ -133,8 +142,11 @@ def _refused(start: Callable[[threading.Thread], None]) -> Callable[[threading.T
 
 
 def _is_programs() -> bool:
-    """Whether it is the program that calls Python's library, and no installed package."""
+    """Whether it is the program that calls Python's library, and no installed package; and not for processes, of which
+    threads take care that know nothing of the ranks."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and is_pythons(frame.f_code):
+        if frame.f_globals.get("__name__", "").startswith(_OF_PROCESSES):
+            return False
         frame = frame.f_back
     return frame is None or is_program_file(frame.f_code.co_filename)

@@ -70,6 +70,7 @@ class AhbmGroup(dist.ProcessGroup):
         looking.look(call.name, given, outs, spared=self.membership)
         count = _IN_PLACE if ins is None else len(ins)
         site = context.world.site()
+        context.last = call.name, site
         try:
             handle = go.IssueRegions(
                 self._core, context.stream, site, True, call.number, regions(used), len(outs), count
@@ -90,6 +91,7 @@ class AhbmGroup(dist.ProcessGroup):
         else:
             looking.look("recv", [], [tensor], spared=self.membership)
         site, told = context.world.site(), regions([tensor])
+        context.last = "send" if sending else "recv", site
         try:
             handle = go.PostRegion(self._core, context.stream, site, True, sending, peer, tag, told)
         except ValueError as error:

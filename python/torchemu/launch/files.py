@@ -1,0 +1,65 @@
+"""Files that ranks look for: those of /proc that belong to a rank's number, and those that another rank is to write."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import io
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.launch.patches import current, replace
+from torchemu.runtime.waiting import MICROSECOND, look
+
+_OF_RANK = re.compile(r"^/proc/(\d{7,})(?=/|$)")
+_LOOKING = ("stat", "listdir", "scandir", "access", "lstat")
+_OPENING = ("open", "readlink", "chmod")
+_LONGEST = 1000 * MICROSECOND
+
+
+def install(stack: contextlib.ExitStack) -> None:
+    """Lets ranks find the files of their processes, and wait for each other's, until the stack is closed."""
+    for name in _LOOKING:
+        replace(stack, os, name, _patient(_of_process(getattr(os, name)), name))
+    for name in _OPENING:
+        replace(stack, os, name, _of_process(getattr(os, name)))
+    opened = _patient(_of_process(builtins.open), "open")
+    replace(stack, builtins, "open", opened)
+    replace(stack, io, "open", opened)
+
+
+def _of_process(real: Callable[..., Any]) -> Callable[..., Any]:
+    """The system knows no rank's number: in its place stands that of the process."""
+
+    @functools.wraps(real)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], str) and args[0].startswith("/proc/") and current() is not None:
+            found = _OF_RANK.match(args[0])
+            if found and int(found[1]) >= runtime.FIRST_PID:
+                args = (f"/proc/self{args[0][found.end() :]}", *args[1:])
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A rank that looks for a file again and again may wait for another rank to write it."""
+
+    @functools.wraps(real)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        process = current()
+        if process is None or not args or not isinstance(args[0], str):
+            return real(*args, **kwargs)
+        context = runtime.current()
+        if process.looks_again((name, args[0], go.HostTime(context.world.handle, context.rank))) and context.is_host:
+            process.clock_reads += 1  # files may come from somewhere else: it is no deadlock so soon
+            look(min(MICROSECOND * process.file_looks, _LONGEST), f"os.{name}({args[0]!r})")
+            process.last_look = (name, args[0], go.HostTime(context.world.handle, context.rank))
+        return real(*args, **kwargs)
+
+    return call

@@ -1,0 +1,199 @@
+"""Ranks are as separate as processes where they change what the system keeps for one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from launch import launch, lines, written
+
+START = """
+import ctypes, multiprocessing, os, resource, signal, subprocess, sys, time
+from concurrent.futures import ProcessPoolExecutor
+import torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+"""
+
+
+def _run(tmp_path: Path, text: str, *flags: str, ranks: int = 3) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", str(ranks), *flags]
+    file = written(tmp_path, START + text)
+    return subprocess.run([*command, str(file)], capture_output=True, text=True, timeout=120)
+
+
+def test_programs_that_ranks_start_and_code_in_c_see_their_variables(tmp_path: Path) -> None:
+    done = _run(
+        tmp_path,
+        """
+os.environ["WHO"] = f"who{rank}"
+dist.barrier()
+sys.stdout.flush()
+os.system("echo system $WHO $RANK")
+print("sub", subprocess.check_output("echo $WHO $RANK", shell=True, text=True), end="")
+print("popen", os.popen("echo $WHO $RANK").read(), end="")
+getenv = ctypes.CDLL(None).getenv
+getenv.restype = ctypes.c_char_p
+dist.barrier()
+print("getenv", getenv(b"WHO").decode(), getenv(b"RANK").decode())
+del os.environ["WHO"]
+dist.barrier()
+assert getenv(b"WHO") is None
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(
+        f"{by} who{rank} {rank}" for by in ("system", "sub", "popen", "getenv") for rank in range(3)
+    )
+
+
+def test_the_environment_is_as_before_after_a_run(tmp_path: Path) -> None:
+    before = subprocess.check_output("env", text=True)
+    text = START + "os.environ['TORCHEMU_TEST'] = '1'\nctypes.CDLL(None)\nos.system('true')\n"
+    assert launch("--nproc-per-node", "2", written(tmp_path, text)).status == 0
+    assert subprocess.check_output("env", text=True) == before
+    os.system('test -z "$TORCHEMU_TEST"')
+
+
+def test_each_rank_has_an_alarm(tmp_path: Path) -> None:
+    text = """
+got = []
+def ring(number, frame): got.append(rank)
+if rank < 2:
+    signal.signal(signal.SIGALRM, ring)
+    assert signal.alarm(5) == 0 and signal.alarm(1) > 3
+begun = time.time()
+while time.time() - begun < 1.5: time.sleep(0.05)
+assert got == ([rank] if rank < 2 else []), got
+"""
+    assert _run(tmp_path, text).returncode == 0
+
+
+def test_an_alarm_without_a_handler_ends_its_rank(tmp_path: Path) -> None:
+    done = _run(tmp_path, "if rank == 1: signal.alarm(1)\nfor _ in range(40): time.sleep(0.05)\nprint('end')\n")
+    assert done.returncode == 1 and "rank      : 1 " in done.stderr and "SIGALRM" in done.stderr
+
+
+def test_exec_ends_one_rank(tmp_path: Path) -> None:
+    text = 'if rank == 1: os.execlp("sh", "sh", "-c", "echo $RANK; exit 3")\nprint("goes on")\n'
+    done = _run(tmp_path, text)
+    assert done.stdout.count("goes on") >= 1 and "1\n" in done.stdout
+    assert done.returncode == 1 and "exitcode  : 3" in done.stderr
+    assert "rank 1 was replaced by" in done.stderr and f"/sh, at {tmp_path / 'program.py'}:" in done.stderr
+    assert _run(tmp_path, text.replace("exit 3", "exit 0")).returncode == 0
+
+
+def test_umask_descriptors_and_limits(tmp_path: Path) -> None:
+    text = f"""
+if rank == 0: assert os.umask(0o077) == 0o022 or True
+dist.barrier()
+file = "{tmp_path}/made" + str(rank)
+open(file, "w").close()
+assert (os.stat(file).st_mode & 0o077 == 0) == (rank == 0)
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+try: resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+except NotImplementedError as error: assert f"rank {{rank}} would lower" in str(error)
+else: raise AssertionError
+log = os.open("{tmp_path}/log" + str(rank), os.O_CREAT | os.O_WRONLY)
+if rank == 1: os.dup2(log, 1)
+if rank == 2: os.close(1)
+dist.barrier()
+try: os.write(1, f"raw {{rank}}\\n".encode())
+except OSError as error: assert rank == 2 and error.errno == 9
+else: assert rank != 2
+"""
+    done = _run(tmp_path, text)
+    assert (done.returncode, done.stdout) == (0, "raw 0\n"), done.stderr
+    assert (tmp_path / "log1").read_text() == "raw 1\n"
+
+
+def test_a_closed_output_stays_closed(tmp_path: Path) -> None:
+    text = """
+if rank == 0:
+    sys.stdout.close()
+    assert sys.stdout.closed
+    try: print("lost")
+    except ValueError: sys.stderr.write("closed\\n")
+dist.barrier()
+if rank: print("open")
+"""
+    done = _run(tmp_path, text)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "open\nopen\n", "closed\n")
+
+
+def test_files_of_a_ranks_process(tmp_path: Path) -> None:
+    text = """
+pid = os.getpid()
+assert os.path.exists(f"/proc/{pid}") and "VmRSS" in open(f"/proc/{pid}/status").read()
+assert os.listdir(f"/proc/{pid}/task") and os.readlink(f"/proc/{pid}/exe")
+"""
+    assert _run(tmp_path, text).returncode == 0
+
+
+POOLS = {
+    "Pool": "with multiprocessing.Pool(2) as pool: print(pool.map(square, [1, 2, 3]))",
+    "ProcessPoolExecutor": "with ProcessPoolExecutor(2) as pool: print(list(pool.map(square, [1, 2, 3])))",
+    "Process and Queue": "queue = multiprocessing.Queue()\n"
+    "    child = multiprocessing.Process(target=put, args=(queue,))\n"
+    "    child.start(); print(queue.get()); child.join(); assert child.exitcode == 0",
+}
+"""Processes of a program's own that are no ranks, by what starts them."""
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_processes_beside_ranks_work_and_end(tmp_path: Path, name: str) -> None:
+    text = f"""
+def square(x): return x * x
+def put(queue): queue.put([1, 4, 9])
+if __name__ == "__main__":
+    {POOLS[name]}
+    dist.barrier()
+"""
+    done = _run(tmp_path, text)
+    assert (done.returncode, done.stdout) == (0, "[1, 4, 9]\n" * 3), done.stderr
+
+
+def test_a_crash_in_c_names_the_rank_its_line_and_its_last_operation(tmp_path: Path) -> None:
+    text = "import torch\ndist.all_reduce(torch.ones(3))\nif rank == 1:\n    ctypes.string_at(0)\ndist.barrier()\n"
+    done = _run(tmp_path, text)
+    file = tmp_path / "program.py"
+    at = file.read_text().splitlines().index("    ctypes.string_at(0)") + 1
+    assert done.returncode == 1
+    place, last = f"place     : {file}:{at} in <module>", "last      : all_reduce at"
+    for part in ("crashed in rank 1", "exitcode  : -11", place, last):
+        assert part in done.stderr, done.stderr
+
+
+SLEEPS = """
+import torch
+flag = "{}/flag"
+if rank == 0:
+    {}
+else:
+    for _ in range(30): dist.all_reduce(torch.ones(1 << 20), group=pair)
+    if rank == 1: open(flag, "w").close()
+print("end")
+"""
+
+
+@pytest.mark.parametrize("does", ["pass", "time.sleep(0.001)"])
+def test_who_looks_for_a_file_lets_others_run(tmp_path: Path, does: str) -> None:
+    waits = f"while not os.path.exists(flag): {does}"
+    text = "pair = dist.new_group([1, 2])\n" + SLEEPS.format(tmp_path, waits)
+    done = _run(tmp_path, text)
+    assert (done.returncode, done.stdout) == (0, "end\n" * 3), done.stderr
+
+
+def test_many_files_take_no_simulated_time(tmp_path: Path) -> None:
+    text = """
+    import os, sys, time, torch.distributed as dist
+    dist.init_process_group("gloo")
+    begun = time.monotonic()
+    for i in range(2000): os.path.exists(f"/nowhere/{i}")
+    print(time.monotonic() - begun)
+    """
+    assert lines(launch("--nproc-per-node", "1", "--virtual-clock", written(tmp_path, text))) == ["0.0"]
