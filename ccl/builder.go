@@ -13,13 +13,12 @@ import (
 // (read after write) only: each write makes a new version of a chunk, as if receive buffers were unbounded, so that
 // no step ever waits for a reader of an older version.
 //
-// A Builder takes four bytes for every chunk of every rank while it builds. Its methods panic on ranks and chunks out
+// A Builder takes four bytes for every chunk of every rank while it builds, as long as these are not too many. Its methods panic on ranks and chunks out
 // of range: that is a mistake in an algorithm, never in a user's input.
 type Builder struct {
 	schedule *Schedule
 
-	// writer[rank·chunks+chunk] is the step that wrote the chunk's present value, plus one; 0 for the rank's input.
-	writer []uint32
+	writers writers
 
 	// The edges found so far, in the order found: waits[k] is for step from[k].
 	from  []uint32
@@ -42,7 +41,7 @@ func NewBuilder(c collective.Kind, algorithm string, world, blocks, sub int) *Bu
 	}
 	return &Builder{
 		schedule: &Schedule{Collective: c, Algorithm: algorithm, World: world, Blocks: blocks, Sub: sub},
-		writer:   make([]uint32, world*blocks*sub),
+		writers:  newWriters(world, blocks*sub),
 	}
 }
 
@@ -136,47 +135,42 @@ func (b *Builder) EndRound() {
 	}
 	for i := b.open; i < len(s.Steps); i++ {
 		if step := &s.Steps[i]; !step.FromInput {
-			s.SendWaits[i] = b.await(i, GateSend, b.writers(step.Src, step))
+			s.SendWaits[i] = b.await(i, GateSend, b.writersOf(step.Src, step))
 		}
 	}
 	for i := b.open; i < len(s.Steps); i++ {
 		step := &s.Steps[i]
-		operand := b.writers(step.Dst, step)
 		if step.Kind == Reduce {
-			s.CombineWaits[i] = b.await(i, GateCombine, operand)
+			s.CombineWaits[i] = b.await(i, GateCombine, b.writersOf(step.Dst, step))
 		}
-		if s.isListed(step) {
-			b.writeListed(step, uint32(i)+1)
-			continue
-		}
-		for c := range operand {
-			operand[c] = uint32(i) + 1
-		}
+		b.write(step, uint32(i)+1)
 	}
 	s.Rounds = append(s.Rounds, uint32(b.open))
 	b.open = len(s.Steps)
 }
 
-// writers is the writers of the step's chunks at a rank.
-func (b *Builder) writers(rank int32, step *Step) []uint32 {
+// writersOf is the writers of the step's chunks at a rank.
+func (b *Builder) writersOf(rank int32, step *Step) []uint32 {
 	s := b.schedule
-	at := int(rank) * s.Chunks()
 	if !s.isListed(step) {
-		return b.writer[at+int(step.Lo) : at+int(step.Hi)]
+		return b.writers.of(int(rank), int(step.Lo), int(step.Hi))
 	}
 	b.listed = b.listed[:0]
 	for _, c := range s.list(step) {
-		b.listed = append(b.listed, b.writer[at+int(c)])
+		b.listed = append(b.listed, b.writers.of(int(rank), int(c), int(c)+1)...)
 	}
 	return b.listed
 }
 
-// writeListed makes w the writer of a step's listed chunks.
-func (b *Builder) writeListed(step *Step, w uint32) {
+// write makes w the writer of a step's chunks at its destination.
+func (b *Builder) write(step *Step, w uint32) {
 	s := b.schedule
-	at := int(step.Dst) * s.Chunks()
+	if !s.isListed(step) {
+		b.writers.set(int(step.Dst), int(step.Lo), int(step.Hi), w)
+		return
+	}
 	for _, c := range s.list(step) {
-		b.writer[at+int(c)] = w
+		b.writers.set(int(step.Dst), int(c), int(c)+1, w)
 	}
 }
 

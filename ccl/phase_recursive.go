@@ -28,13 +28,13 @@ func recursiveAllGather(members []int, owned []part) phase {
 // other half gets the other half.
 func halvingReduceScatter(members []int, owned []part) phase {
 	n := len(members)
-	rounds := log2Ceil(n)
+	rounds, together := log2Ceil(n), stretches(owned)
 	return phase{rounds: rounds, hops: log2Floor(n), steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := n >> (round + 1)
 		for i, src := range members {
 			partner := i ^ distance
 			first := partner &^ (distance - 1)
-			send(b, (*Builder).Reduce, src, members[partner], owned[first:first+distance]...)
+			send(b, (*Builder).Reduce, src, members[partner], together(first, first+distance)...)
 		}
 	}}
 }
@@ -42,12 +42,12 @@ func halvingReduceScatter(members []int, owned []part) phase {
 // doublingAllGather: in each round partners exchange all they have.
 func doublingAllGather(members []int, owned []part) phase {
 	n := len(members)
-	rounds := log2Ceil(n)
+	rounds, together := log2Ceil(n), stretches(owned)
 	return phase{rounds: rounds, hops: log2Floor(n), steps: recursiveSteps(owned), emit: func(b *Builder, round int) {
 		distance := 1 << round
 		for i, src := range members {
 			first := i &^ (distance - 1)
-			send(b, (*Builder).Copy, src, members[i^distance], owned[first:first+distance]...)
+			send(b, (*Builder).Copy, src, members[i^distance], together(first, first+distance)...)
 		}
 	}}
 }

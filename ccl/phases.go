@@ -132,6 +132,17 @@ func send(b *Builder, how transfer, src, dst int, moved ...part) {
 	how(b, src, dst, run.lo, run.hi)
 }
 
+// stretches returns the parts from one up to another, as one part where all parts adjoin: among thousands of them it takes
+// long to see that.
+func stretches(parts []part) func(lo, hi int) []part {
+	for i, p := range parts {
+		if len(p) != 1 || i > 0 && parts[i-1][0].hi != p[0].lo {
+			return func(lo, hi int) []part { return parts[lo:hi] }
+		}
+	}
+	return func(lo, hi int) []part { return []part{{{parts[lo][0].lo, parts[hi-1][0].hi}}} }
+}
+
 // sendListed adds one step that moves all parts.
 func sendListed(b *Builder, how transfer, src, dst int, moved ...part) {
 	var chunks []int

@@ -40,6 +40,16 @@ func (p plan) Depth(l Layout, bytes int64) int {
 	return p.depth(l, bytes)
 }
 
+// ExpectedSteps is about how many steps an algorithm's schedule has, and hardly less than it has; 0: not known.
+func ExpectedSteps(a Algorithm, l Layout, bytes int64) int {
+	p, ok := a.(plan)
+	if !ok {
+		return 0
+	}
+	l.check()
+	return p.steps(l, p.Depth(l, bytes)).steps
+}
+
 func (p plan) Build(l Layout, bytes int64) *Schedule {
 	l.check()
 	depth := p.Depth(l, bytes)

@@ -66,40 +66,15 @@ func (p *planner) plan(key planKey) (planned, error) {
 		return planned{}, fmt.Errorf("%s among %d ranks sends between %d pairs of ranks, more than the %d that can be simulated: "+
 			"choose another algorithm in ccl.yaml, such as auto", a.Name(), s.World, n, maxPairs)
 	}
-	p.chosen[key] = planned{s, p.carriage(key, s)}
+	p.chosen[key] = planned{s, p.chooser().Carriage(ccl.Launch{
+		Schedule: s, Elems: key.elems, ElemSize: key.elemSize, PartialSize: key.elemSize, Devices: p.devices,
+	}, l)}
 	return p.chosen[key], nil
 }
 
-// carriage is the library's choice for the algorithms that it has, and otherwise the Tuner's.
-func (p *planner) carriage(key planKey, s *ccl.Schedule) ccl.Carriage {
-	if p.backend.World.Topology.Transport() == nil {
-		return ccl.Carriage{}
-	}
-	if lib := p.library(); lib != nil {
-		if how, ok := lib.Carriage(key.collective, s.Algorithm, s.World, key.bytes(s.World)); ok {
-			return how
-		}
-	}
-	return p.backend.tuner.Carriage(ccl.Launch{
-		Schedule: s, Elems: key.elems, ElemSize: key.elemSize, PartialSize: key.elemSize, Devices: p.devices,
-	})
-}
-
-// bytes is the size of a call as nccl-tests counts it.
-func (k planKey) bytes(world int) int64 {
-	bytes := int64(k.elems) * int64(k.elemSize)
-	if k.collective == collective.AllToAll {
-		bytes /= int64(world) // one rank's
-	}
-	return bytes
-}
-
-// library is the library that chooses for these devices; nil: none does.
-func (p *planner) library() *ccl.Library {
-	if p.layout.Group != nil {
-		return nil // its constants are those of one node
-	}
-	return p.backend.library
+// chooser decides where nothing is named.
+func (p *planner) chooser() ccl.Chooser {
+	return ccl.Chooser{Tuner: p.backend.tuner, Library: p.backend.library}
 }
 
 func (p *planner) schedule(a ccl.Algorithm, l ccl.Layout, bytes int64) *ccl.Schedule {
@@ -112,21 +87,15 @@ func (p *planner) schedule(a ccl.Algorithm, l ccl.Layout, bytes int64) *ccl.Sche
 	return s
 }
 
-// algorithm is the one that the call or ccl.yaml names, and otherwise the library's choice, or the Tuner's.
+// algorithm is the one that the call or ccl.yaml names, and otherwise the one that is chosen.
 func (p *planner) algorithm(key planKey, l ccl.Layout) (ccl.Algorithm, error) {
 	o := p.backend.Options
 	name := cmp.Or(key.algorithm, o.Chosen[key.collective])
-	if name != "" && name != ccl.Auto {
-		return ccl.Lookup(key.collective, name)
-	}
 	if name == "" && o.Algorithm != ccl.Auto {
 		if a, err := ccl.Lookup(key.collective, o.Algorithm); err == nil {
 			return a, nil
 		}
 	}
-	if lib := p.library(); lib != nil {
-		name, _ := lib.Choose(key.collective, l.World, key.bytes(l.World))
-		return ccl.Lookup(key.collective, name)
-	}
-	return p.backend.tuner.Select(key.collective, l, p.devices, key.elems, key.elemSize)
+	choice, err := p.chooser().Choose(key.collective, cmp.Or(name, ccl.Auto), l, p.devices, key.elems, key.elemSize)
+	return choice.Algorithm, err
 }

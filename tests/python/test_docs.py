@@ -297,6 +297,14 @@ def of_goldens(block: Block, folder: Path) -> None:
     assert block.text == (ROOT / "tests" / "golden" / "diagnosis" / "small.yaml").read_text()
 
 
+def ends_well(block: Block, folder: Path) -> None:
+    """The lines are commands that end well."""
+    for line in block.text.splitlines():
+        name, *arguments = line.split()
+        assert name == "torchemu"
+        assert cli.main(arguments) == 0, line
+
+
 CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "make bench"): make,
     ("README.md", "ccl_allreduce.py on default"): table_of_bench,
@@ -317,6 +325,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("out-of-memory.md", "HostMemoryError: "): host_memory,
     ("out-of-memory.md", "name: small"): of_goldens,
     ("traces.md", "torchemu run"): run_script,
+    ("algorithms.md", "torchemu bandwidth"): ends_well,
     ("training.md", "import os"): training,
     ("training.md", "torchemu run"): shown_above,
     ("flight-recorder.md", "TORCH_FR_DUMP_TEMP_FILE"): flight_recorder,

@@ -112,6 +112,15 @@ func (k Kind) Blocks(world int) int {
 	return 0
 }
 
+// BusFactor is the bus bandwidth of n ranks, as a multiple of the algorithm bandwidth: nccl-tests define both.
+func (k Kind) BusFactor(n int) float64 {
+	passes := k.Row().Passes
+	if passes == 0 {
+		return 1
+	}
+	return float64(passes) * float64(n-1) / float64(n)
+}
+
 // Rows lists what the table says of all kinds, in their order.
 func Rows() []Row { return kinds[:] }
 

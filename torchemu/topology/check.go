@@ -9,8 +9,8 @@ import (
 // The bounds of a whole system, far above what is simulated in reasonable time. Device and link numbers must fit an
 // int32, and whoever keeps state per link must find the memory for it.
 const (
-	maxDevices = 1 << 22
-	maxLinks   = 1 << 22
+	maxDevices = 1 << 25
+	maxLinks   = 1 << 25
 )
 
 // maxTotal bounds what a SIP's memories, or its PEs, do in a second, all together: bytes or operations.

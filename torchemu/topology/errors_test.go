@@ -74,9 +74,9 @@ func TestProblems(t *testing.T) {
 		{"slow host's link", sips4 + "host: {link: {bandwidth: 0}}\n", "t.yaml:2: host.link.bandwidth: must be a bandwidth in GB/s from 0.001 to 1000000, not 0"},
 		{"fast PEs", sips4 + "pe: {vector: {f32_tflops: 1000000}}\n", "t.yaml:2: pe.vector.f32_tflops: is too much for the 128 PEs of a SIP; together they may have at most 4611686018427387904 a second"},
 		{"fast memories", sips4 + "sip: {cube_mesh: {w: 5000}}\ncube: {hbm: {bandwidth: 1e6}}\n", "t.yaml:3: cube.hbm.bandwidth: is too much for the 20000 memories of a SIP; together they may have at most 4611686018427387904 a second"},
-		{"many devices", "system: {sips: {count: 1048576}}\n", "t.yaml:1: system.sips.count: 1048576 SIPs of 16 cubes of 8 PEs are too many; a system has at most 4194304 devices"},
-		{"overflow", "system: {sips: {count: 1048576}}\nsip: {cube_mesh: {w: 1048576, h: 1048576}}\ncube: {pe_layout: {pe_per_corner: 1048576}}", "t.yaml:1: system.sips.count: 1048576 SIPs of 1099511627776 cubes of 4194304 PEs are too many; a system has at most 4194304 devices"},
-		{"many links", "system: {sips: {count: 4096, connect: fully_connected}}\n", "t.yaml:1: system.sips.count: 4096 SIPs with connect: fully_connected have 17108992 links; a system has at most 4194304"},
+		{"many devices", "system: {sips: {count: 1048576}}\n", "t.yaml:1: system.sips.count: 1048576 SIPs of 16 cubes of 8 PEs are too many; a system has at most 33554432 devices"},
+		{"overflow", "system: {sips: {count: 1048576}}\nsip: {cube_mesh: {w: 1048576, h: 1048576}}\ncube: {pe_layout: {pe_per_corner: 1048576}}", "t.yaml:1: system.sips.count: 1048576 SIPs of 1099511627776 cubes of 4194304 PEs are too many; a system has at most 33554432 devices"},
+		{"many links", "system: {sips: {count: 8192, connect: fully_connected}}\n", "t.yaml:1: system.sips.count: 8192 SIPs with connect: fully_connected have 67772416 links; a system has at most 33554432"},
 	} {
 		_, err := topology.Parse("t.yaml", []byte(c.text))
 		if err == nil || err.Error() != c.want {

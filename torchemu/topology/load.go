@@ -39,6 +39,20 @@ func Load(nameOrFile string) (*Topology, error) {
 	return Parse(nameOrFile, data)
 }
 
+// LoadFor is Load for so many ranks, each on a SIP of its own: a preset that has not as many gets more, on more nodes if it
+// has several. 0 ranks: as many as there are SIPs.
+func LoadFor(nameOrFile string, ranks int) (*Topology, error) {
+	t, err := Load(nameOrFile)
+	if err != nil || ranks <= t.SIPs() || isPath(nameOrFile) {
+		return t, err
+	}
+	if t.Nodes() == 1 {
+		return t.Resized(1, ranks)
+	}
+	perNode := t.SIPs() / t.Nodes()
+	return t.Resized((ranks+perNode-1)/perNode, perNode)
+}
+
 func isPath(s string) bool {
 	return strings.ContainsAny(s, "/"+string(filepath.Separator)) ||
 		strings.HasSuffix(s, ".yaml") || strings.HasSuffix(s, ".yml")
