@@ -11,7 +11,6 @@ Megatron keeps in globals of the process belongs to the running rank here. Insid
 from torchemu.tp import config, data, layers, mappings, random, utils
 from torchemu.tp import cross_entropy as cross_entropy
 from torchemu.tp import parallel_state as parallel_state
-from torchemu.tp import primitives as primitives
 from torchemu.tp.config import *
 from torchemu.tp.cross_entropy import vocab_parallel_cross_entropy
 from torchemu.tp.data import *

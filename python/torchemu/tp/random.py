@@ -52,7 +52,6 @@ class CudaRNGStatesTracker:
     """
 
     def __init__(self, use_cudagraphable_rng: bool = False, is_inference_rng_tracker: bool = False) -> None:
-        self.use_cudagraphable_rng, self.is_inference_rng_tracker = use_cudagraphable_rng, is_inference_rng_tracker
         self.reset()
 
     def is_initialized(self) -> bool:
@@ -151,25 +150,28 @@ def model_parallel_cuda_manual_seed(
     tracker.add(_EXPERT_PARALLEL_RNG_TRACKER_NAME, seed + _EXPERT_OFFSET + _PER_EXPERT * ep_rank + etp_rank)
 
 
-class _RandomState:
+_States = tuple[torch.Tensor, dict[str, torch.Tensor]]
+
+
+def _states() -> _States:
     """Where all of a rank's random numbers have come to."""
+    return torch.cuda.get_rng_state(), get_all_rng_states()
 
-    def __init__(self) -> None:
-        self._state, self._sequences = torch.cuda.get_rng_state(), _TRACKER.get().get_states()
 
-    def _restore(self) -> None:
-        torch.cuda.set_rng_state(self._state)
-        _TRACKER.get().set_states(dict(self._sequences))
+def _restore(states: _States) -> None:
+    torch.cuda.set_rng_state(states[0])
+    _TRACKER.get().set_states(dict(states[1]))
 
-    @contextlib.contextmanager
-    def replayed(self) -> Iterator[None]:
-        """Random numbers are those from there on; afterwards they go on as if none had been drawn."""
-        now = _RandomState()
-        self._restore()
-        try:
-            yield
-        finally:
-            now._restore()
+
+@contextlib.contextmanager
+def _replayed(states: _States) -> Iterator[None]:
+    """Lets random numbers be those from there on; afterwards they go on as if none had been drawn."""
+    now = _states()
+    _restore(states)
+    try:
+        yield
+    finally:
+        _restore(now)
 
 
 class CheckpointFunction(Function):
@@ -177,7 +179,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], distribute_saved_activations: bool, *args: Any) -> Any:
-        ctx.run_function, ctx.random, ctx.shape = run_function, _RandomState(), None
+        ctx.run_function, ctx.random, ctx.shape = run_function, _states(), None
         with torch.no_grad():
             outputs = run_function(*args)
         if distribute_saved_activations:
@@ -192,7 +194,7 @@ class CheckpointFunction(Function):
         if ctx.shape is not None:
             inputs[0] = gather_split_1d_tensor(inputs[0]).view(ctx.shape)
         leaves = leaves_of(inputs, ctx.needs_input_grad[2:])
-        with ctx.random.replayed(), torch.enable_grad():
+        with _replayed(ctx.random), torch.enable_grad():
             outputs = ctx.run_function(*leaves)
         return (None, None, *gradients(outputs, grads, leaves))
 

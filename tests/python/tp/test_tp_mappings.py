@@ -13,7 +13,8 @@ from tp_ranks import DEGREES, on_tensor_parallel_ranks
 
 import torchemu as torch
 from torchemu import tp
-from torchemu.tp import parallel_state, primitives
+from torchemu.frontends.kernbench import primitives
+from torchemu.tp import parallel_state
 
 Arrays = list[np.ndarray]
 

@@ -9,5 +9,6 @@ FRONT_END = FrontEnd(
     modules={
         "kernbench.policy.placement.dp": "torchemu.frontends.numpy._placement",
         "kernbench.tp": "torchemu.tp",
+        "kernbench.tp.primitives": "torchemu.frontends.kernbench.primitives",
     },
 )

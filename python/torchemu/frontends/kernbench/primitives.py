@@ -1,4 +1,4 @@
-"""Communication within a group, without a way back for gradients, by kernbench's names. Operands stay as they are.
+"""kernbench.tp.primitives: communication within a group, without a way back for gradients. Operands stay as they are.
 
 Each returns what the mapping of the same meaning does (torchemu.tp.mappings). Sizes are those of the ranks' parts along
 the first dimension, where they differ.
