@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
 )
@@ -22,25 +20,34 @@ type Policy interface {
 // slow is how long hosts take at most: much for a device, and little for a watchdog.
 const slow = 10 * sim.Millisecond
 
-// NewPolicy returns a policy by its name: "fifo" runs ranks in the order in which they became able to, "random" any of
-// them, "pct" always the one of highest priority, where priorities are random and a few fall at random moments (which
-// finds bugs of few orderings with known probability: Burckhardt et al., ASPLOS 2010). "pct:5:300" is pct for bugs of up
-// to five orderings in programs of 300 picks, and "replay:" what comes before a recording of [Recorder.String]. The same
-// seed gives the same choices.
-func NewPolicy(name string, seed uint64, ranks int) (Policy, error) {
-	rng := rand.New(rand.NewPCG(seed, 0x70726f63)) // any second word; it only has to be always the same
-	kind, rest, _ := strings.Cut(name, ":")
-	switch kind {
+// Schedule says how ranks take turns. The same one gives the same choices.
+type Schedule struct {
+	// Policy is "fifo", which runs ranks in the order in which they became able to; "random": any of them; "pct": always
+	// the one of highest priority, where priorities are random and a few fall at random moments (which finds bugs of few
+	// orderings with known probability: Burckhardt et al., ASPLOS 2010); or "replay".
+	Policy string
+	Seed   uint64
+
+	Depth int // of pct: how many orderings a bug may need; 0: usualDepth
+	Picks int // of pct: how many picks the program has; 0: nobody has counted
+
+	Switches []Switch // of a replay: those of a [Recorder]
+}
+
+// NewPolicy returns the policy of a schedule.
+func NewPolicy(s Schedule, ranks int) (Policy, error) {
+	rng := rand.New(rand.NewPCG(s.Seed, 0x70726f63)) // any second word; it only has to be always the same
+	switch s.Policy {
 	case "fifo":
 		return fifo{}, nil
 	case "random":
 		return random{rng}, nil
 	case "pct":
-		return parsePCT(rng, ranks, rest)
+		return newPCT(rng, ranks, s.Depth, s.Picks)
 	case "replay":
-		return parseReplay(rest)
+		return newReplay(s.Switches)
 	}
-	return nil, fmt.Errorf("unknown schedule %q: choose one of fifo, pct, random", name)
+	return nil, fmt.Errorf("unknown schedule %q: choose one of fifo, pct, random", s.Policy)
 }
 
 type fifo struct{}
@@ -71,23 +78,13 @@ const (
 	mostSteps  = 10_000
 )
 
-// parsePCT reads "", "depth" or "depth:steps".
-func parsePCT(rng *rand.Rand, ranks int, text string) (*pct, error) {
-	depth, steps := usualDepth, 0
-	if text != "" {
-		first, second, _ := strings.Cut(text, ":")
-		var err error
-		if depth, err = strconv.Atoi(first); err == nil && second != "" {
-			steps, err = strconv.Atoi(second)
-		}
-		if err != nil || depth < 1 || steps < 0 {
-			return nil, fmt.Errorf("schedule pct:%s: a depth of at least 1 and a number of picks are needed", text)
-		}
+func newPCT(rng *rand.Rand, ranks, depth, steps int) (*pct, error) {
+	if depth < 0 || steps < 0 {
+		return nil, fmt.Errorf("schedule pct of depth %d for %d picks: neither can be negative", depth, steps)
 	}
-	return newPCT(rng, ranks, depth, steps), nil
-}
-
-func newPCT(rng *rand.Rand, ranks, depth, steps int) *pct {
+	if depth == 0 {
+		depth = usualDepth
+	}
 	p := &pct{rng: rng, ranks: ranks, depth: depth, falls: map[int]float64{}}
 	p.delay = []sim.Time{-1, 0, slow}[rng.IntN(3)]
 	for _, place := range rng.Perm(ranks) {
@@ -96,7 +93,7 @@ func newPCT(rng *rand.Rand, ranks, depth, steps int) *pct {
 	for i := range depth - 1 {
 		p.falls[fall(rng, steps)] = float64(i)
 	}
-	return p
+	return p, nil
 }
 
 // fall is when a priority changes.

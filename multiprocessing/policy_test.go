@@ -12,7 +12,7 @@ import (
 // order runs ranks 0 to n-1, three picks each, under a policy and returns who ran.
 func order(t *testing.T, name string, seed uint64, n int) []int {
 	t.Helper()
-	p, err := multiprocessing.NewPolicy(name, seed, n)
+	p, err := multiprocessing.NewPolicy(multiprocessing.Schedule{Policy: name, Seed: seed}, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("%s: only %d orders from 50 seeds", name, len(different))
 		}
 	}
-	if _, err := multiprocessing.NewPolicy("lifo", 0, 1); err == nil || !strings.Contains(err.Error(), "fifo, pct, random") {
+	if _, err := multiprocessing.NewPolicy(multiprocessing.Schedule{Policy: "lifo"}, 1); err == nil || !strings.Contains(err.Error(), "fifo, pct, random") {
 		t.Errorf("got %v", err)
 	}
 }

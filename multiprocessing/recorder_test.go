@@ -27,25 +27,31 @@ func picks(p multiprocessing.Policy, seed uint64) (list []string) {
 // recording only that part.
 func TestReplaysDecideAsTheirRecordings(t *testing.T) {
 	for seed := range uint64(100) {
-		for _, name := range []string{"fifo", "random", "pct", "pct:5:40"} {
-			p, err := multiprocessing.NewPolicy(name, seed, 4)
+		for _, s := range []multiprocessing.Schedule{{Policy: "fifo"}, {Policy: "random"}, {Policy: "pct"}, {Policy: "pct", Depth: 5, Picks: 40}} {
+			s.Seed = seed
+			p, err := multiprocessing.NewPolicy(s, 4)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := &multiprocessing.Recorder{Policy: p}
 			want := picks(r, seed)
-			again, err := multiprocessing.NewPolicy("replay:"+r.String(), 0, 4)
+			again, err := multiprocessing.NewPolicy(multiprocessing.Schedule{Policy: "replay", Switches: r.Switches}, 4)
 			if err != nil {
-				t.Fatalf("%s with seed %d: %v", name, seed, err)
+				t.Fatalf("%+v: %v", s, err)
 			}
 			if got := picks(again, seed); !slices.Equal(got, want) || r.Picks != len(want) {
-				t.Fatalf("%s with seed %d: %v again, want %v", name, seed, got, want)
+				t.Fatalf("%+v: %v again, want %v", s, got, want)
 			}
 		}
 	}
-	for _, wrong := range []string{"replay:3", "replay:3:1,", "replay:a:1", "replay:-1:0", "replay:1:-2", "pct:0", "pct:x", "pct:3:-1"} {
-		if _, err := multiprocessing.NewPolicy(wrong, 0, 2); err == nil {
-			t.Errorf("%s: no error", wrong)
+	for _, wrong := range []multiprocessing.Schedule{
+		{Policy: "replay", Switches: []multiprocessing.Switch{{Pick: -1}}},
+		{Policy: "replay", Switches: []multiprocessing.Switch{{Pick: 1, Index: -2}}},
+		{Policy: "replay", Switches: []multiprocessing.Switch{{Pick: 1, Hosts: multiprocessing.Slow + 1}}},
+		{Policy: "pct", Depth: -1}, {Policy: "pct", Depth: 3, Picks: -1},
+	} {
+		if _, err := multiprocessing.NewPolicy(wrong, 2); err == nil {
+			t.Errorf("%+v: no error", wrong)
 		}
 	}
 }
@@ -56,7 +62,7 @@ func TestPCTFindsWhatNeedsOneSwitchWithItsProbability(t *testing.T) {
 	const n, seeds = 20, 2000
 	found := 0
 	for seed := range uint64(seeds) {
-		p, err := multiprocessing.NewPolicy(fmt.Sprintf("pct:2:%d", n), seed, 2)
+		p, err := multiprocessing.NewPolicy(multiprocessing.Schedule{Policy: "pct", Seed: seed, Depth: 2, Picks: n}, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -290,7 +290,7 @@ func TestPoliciesKnowThreads(t *testing.T) {
 		ran := map[string]bool{}
 		for seed := range uint64(40) {
 			order := func() string {
-				p, err := multiprocessing.NewPolicy(name, seed, 1)
+				p, err := multiprocessing.NewPolicy(multiprocessing.Schedule{Policy: name, Seed: seed}, 1)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,34 +1,45 @@
 package pybind
 
 import (
-	"fmt"
-
+	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu"
 )
 
-// NewScheduler makes the run queue of a spawn of n ranks. policy is "fifo", "random", "pct" or "pct:depth:picks", which
-// decides who runs of those who can; seed makes its choices repeatable. "replay:" and what Decisions has said makes them
-// again.
-func NewScheduler(worldHandle int64, n int, policy string, seed int64) (handle int64, err error) {
+// NewScheduler makes the run queue of a spawn of n ranks. policy is "fifo", "random", "pct" or "replay", which decides
+// who runs of those who can; seed makes its choices repeatable. numbers are of pct the depth and the picks of a
+// [multiprocessing.Schedule], or none; and of a replay, what Switches has filled in.
+func NewScheduler(worldHandle int64, n int, policy string, seed, numbersAt int64, numbers int) (handle int64, err error) {
 	defer host.Guard(&err)
 	w, err := host.WorldOf(worldHandle)
 	if err != nil {
 		return 0, err
 	}
-	return host.NewSpawn(w, n, policy, uint64(seed))
+	list, err := host.Ints(numbersAt, numbers)
+	if err != nil {
+		return 0, err
+	}
+	return host.NewSpawn(w, n, multiprocessing.Schedule{Policy: policy, Seed: uint64(seed)}, list)
 }
 
-// Decisions are how many picks the spawns of a World have made so far; behind a space where these were not first in, first
-// out; and behind another one, of a replay, where several could run, and how many.
-func Decisions(worldHandle int64) (text string, err error) {
+// Picks fills in how often somebody was chosen to run, for each spawn of a World.
+func Picks(worldHandle, to int64, room int) (count int, err error) {
 	defer host.Guard(&err)
-	w, err := host.WorldOf(worldHandle)
-	if err != nil {
-		return "", err
-	}
-	picks, switches, forks := w.Decisions()
-	return fmt.Sprintf("%d %s %s", picks, switches, forks), nil
+	return host.FillOf(worldHandle, to, room, (*host.World).Picks)
+}
+
+// Switches fills in where the spawns of a World did not decide first in, first out: for each place the number of the
+// spawn and of the pick, the index of who ran of those who could, and how slow hosts had been: a [multiprocessing.Hosts].
+func Switches(worldHandle, to int64, room int) (count int, err error) {
+	defer host.Guard(&err)
+	return host.FillOf(worldHandle, to, room, (*host.World).Switches)
+}
+
+// Forks fills in where several could run in the replays of a World: for each place the number of the spawn and of the
+// pick, and how many.
+func Forks(worldHandle, to int64, room int) (count int, err error) {
+	defer host.Guard(&err)
+	return host.FillOf(worldHandle, to, room, (*host.World).Forks)
 }
 
 // Park says that the running task waits for the pending work on a tensor, or for a work. It answers false when there

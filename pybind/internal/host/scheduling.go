@@ -1,7 +1,7 @@
 package host
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
@@ -23,8 +23,8 @@ type Spawn struct {
 	waits []wait // by task: the present one, or the last
 }
 
-// NewSpawn makes the run queue of n ranks of a World and returns its handle.
-func NewSpawn(w *World, n int, policy string, seed uint64) (handle int64, err error) {
+// NewSpawn makes the run queue of n ranks of a World and returns its handle. numbers are what pybind.NewScheduler says.
+func NewSpawn(w *World, n int, s multiprocessing.Schedule, numbers []int) (handle int64, err error) {
 	if n < 1 {
 		return 0, Raise("ValueError", "spawn needs at least one process, not %d", n)
 	}
@@ -32,7 +32,7 @@ func NewSpawn(w *World, n int, policy string, seed uint64) (handle int64, err er
 		return 0, Raise("ValueError", "%d processes do not fit topology %q: it has %d SIPs, one for each rank; "+
 			"choose a topology with at least %d", n, w.Topology.Name, w.Topology.SIPs(), n)
 	}
-	p, err := w.policy(policy, seed, n)
+	p, err := w.policy(s, numbers, n)
 	if err != nil {
 		return 0, err
 	}
@@ -46,18 +46,21 @@ func NewSpawn(w *World, n int, policy string, seed uint64) (handle int64, err er
 	return Own(w, &Spawn{multiprocessing.NewScheduler(w.World, n, p), w, n, make([]wait, n)}), nil
 }
 
-// separates is what stands between the recordings of several spawns of a program.
-const separates = ";"
-
-// policy makes that of the World's next spawn, which is recorded. Of the recordings of a replay it takes its own.
-func (w *World) policy(name string, seed uint64, ranks int) (multiprocessing.Policy, error) {
-	if recordings, ok := strings.CutPrefix(name, "replay:"); ok {
-		name = "replay:"
-		if parts := strings.Split(recordings, separates); len(w.recorders) < len(parts) {
-			name += parts[len(w.recorders)]
+// policy makes that of the World's next spawn, which is recorded. Of the switches of a replay it takes its own.
+func (w *World) policy(s multiprocessing.Schedule, numbers []int, ranks int) (multiprocessing.Policy, error) {
+	switch {
+	case s.Policy == "pct" && len(numbers) == 2:
+		s.Depth, s.Picks = numbers[0], numbers[1]
+	case s.Policy == "replay" && len(numbers)%4 == 0:
+		for n := range slices.Chunk(numbers, 4) {
+			if n[0] == len(w.recorders) {
+				s.Switches = append(s.Switches, multiprocessing.Switch{Pick: n[1], Index: n[2], Hosts: multiprocessing.Hosts(min(n[3], 255))})
+			}
 		}
+	case len(numbers) > 0:
+		return nil, Raise("ValueError", "%d numbers of a schedule %q", len(numbers), s.Policy)
 	}
-	p, err := multiprocessing.NewPolicy(name, seed, ranks)
+	p, err := multiprocessing.NewPolicy(s, ranks)
 	if err != nil {
 		return nil, Raise("ValueError", "%v", err)
 	}
@@ -66,15 +69,42 @@ func (w *World) policy(name string, seed uint64, ranks int) (multiprocessing.Pol
 	return r, nil
 }
 
-// Decisions are how many picks the World's spawns have made, where these were not first in, first out, and, of a replay,
-// where several could run.
-func (w *World) Decisions() (picks int, switches, forks string) {
-	parts, ways := make([]string, len(w.recorders)), make([]string, len(w.recorders))
+// Picks lists how many the World's spawns have made.
+func (w *World) Picks() []int {
+	list := make([]int, len(w.recorders))
 	for i, r := range w.recorders {
-		picks += r.Picks
-		parts[i], ways[i] = r.String(), r.Forks()
+		list[i] = r.Picks
 	}
-	return picks, strings.Join(parts, separates), strings.Join(ways, separates)
+	return list
+}
+
+// Switches lists where the World's spawns have not decided first in, first out, as pybind.Switches says.
+func (w *World) Switches() (numbers []int) {
+	for i, r := range w.recorders {
+		for _, s := range r.Switches {
+			numbers = append(numbers, i, s.Pick, s.Index, int(s.Hosts))
+		}
+	}
+	return numbers
+}
+
+// Forks lists where in replays several could run, as pybind.Forks says.
+func (w *World) Forks() (numbers []int) {
+	for i, r := range w.recorders {
+		for _, f := range r.Forks {
+			numbers = append(numbers, i, f.Pick, f.Ways)
+		}
+	}
+	return numbers
+}
+
+// FillOf is [Fill] for a list of a World's.
+func FillOf(worldHandle, to int64, room int, list func(*World) []int) (count int, err error) {
+	w, err := WorldOf(worldHandle)
+	if err != nil {
+		return 0, err
+	}
+	return Fill(to, room, list(w))
 }
 
 // SpawnOf finds a scheduler whose World is open.

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
-from torchemu.launch import compiling, exploration, failures, flags, host_processes
+from torchemu.launch import compiling, exploration, failures, flags, host_processes, switches
 from torchemu.launch.exploration import Choices
 from torchemu.launch.isolation import Isolation
 from torchemu.profile.run import traced
@@ -89,9 +89,11 @@ class _Run:
         if options.exhaustive:
             return exploration.exhaust(self, options.exhaustive)
         if options.replay is not None:
-            return self.reported(self.failures(Choices(f"replay:{options.replay}", sets=options.set_orders)))
-        schedule = exploration.named(options.schedule or "fifo", self.depth)
-        return self.reported(self.failures(Choices(schedule, seed, sets=options.set_orders)))
+            choices = Choices.replayed(switches.read(options.replay))
+        else:
+            choices = exploration.chosen(options.schedule or "fifo", self.depth, seed=seed)
+        choices.sets = options.set_orders
+        return self.reported(self.failures(choices))
 
     @property
     def depth(self) -> int:
@@ -118,7 +120,7 @@ class _Run:
                 world = stack.enter_context(runtime.opened(self._topology, options.ccl, strictness))
                 if self._options.faults:
                     world.add_faults(self._options.faults)
-            world.schedule, world.seed = choices.schedule, choices.seed
+            world.schedule, world.seed, world.numbers = choices.schedule, choices.seed, choices.numbers
             world.unwaited = flags.unwaited(options)
             if fabric.is_preset(self._options.topology):
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)

@@ -5,52 +5,60 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.launch.failures import in_a_line
+from torchemu.launch.switches import Switch, numbers, rows, written
 from torchemu.runtime.tasks import Failure
 
 _MOST_RUNS = 200
 """So many runs minimising may take."""
-
-_BETWEEN = ";"
-"""What stands between the switches of several spawns of a program."""
 
 
 class Choices:
     """The choices of one run: how it makes them, and those it has made.
 
     Args:
-        schedule: as the core's NewPolicy has it.
+        schedule: fifo, random, pct or replay.
         seed: of the schedule.
         reorder: what --reorder is, where the user has not said it; None is nothing.
+        numbers: of the schedule, as the core's NewScheduler has them.
         sets: what --set-orders is; None is nothing.
 
     Attributes:
-        picks: how often somebody was chosen to run.
+        picks: how often somebody was chosen to run, for each spawn.
         switches: where that was not who could first.
-        forks: of a replay, where several could run, and how many, by the number of the spawn.
+        forks: of a replay, where several could run: the number of the spawn, that of the pick, and how many.
         kernels: whether there were device programs.
     """
 
-    def __init__(self, schedule: str, seed: int = 0, reorder: int | None = None, sets: int | None = None) -> None:
-        self.schedule, self.seed, self.reorder, self.sets = schedule, seed, reorder, sets
-        self.picks, self.switches, self.kernels = 0, "", False
-        self.forks: list[list[tuple[int, int]]] = []
+    def __init__(
+        self,
+        schedule: str,
+        seed: int = 0,
+        reorder: int | None = None,
+        numbers: Sequence[int] = (),
+        sets: int | None = None,
+    ) -> None:
+        self.schedule, self.seed, self.reorder, self.numbers, self.sets = schedule, seed, reorder, numbers, sets
+        self.picks: Sequence[int] = ()
+        self.switches: Sequence[Switch] = ()
+        self.forks: Sequence[tuple[int, ...]] = ()
+        self.kernels = False
+
+    @classmethod
+    def replayed(cls, switches: Iterable[Switch], reorder: int | None = None, sets: int | None = None) -> Choices:
+        """Makes those of a run that decides first in, first out but for these switches."""
+        return cls("replay", 0, reorder, numbers(switches), sets)
 
     def note(self, world: runtime.World) -> None:
         """Keeps what has been chosen in a World, which is open yet."""
-        picks, self.switches, forks = go.Decisions(world.handle).split(" ")
-        self.picks, self.kernels = int(picks), world.programs is not None
-        self.forks = [[_pair(fork) for fork in spawn.split(",") if fork] for spawn in forks.split(_BETWEEN)]
-
-
-def _pair(text: str) -> tuple[int, int]:
-    first, second = text.split(":")
-    return int(first), int(second)
+        self.picks, self.kernels = go.Picks(world.handle), world.programs is not None
+        self.switches = [Switch(*row) for row in rows(go.Switches(world.handle), 4)]
+        self.forks = list(rows(go.Forks(world.handle), 3))
 
 
 class Runs(Protocol):
@@ -67,22 +75,23 @@ class Runs(Protocol):
         """Prints why a run failed, and returns the exit status."""
 
 
-def named(schedule: str, depth: int, picks: int = 0) -> str:
-    """A schedule by its name, as the core has it."""
-    return schedule if schedule != "pct" or not (depth or picks) else f"pct:{depth or 3}:{picks}"
+def chosen(schedule: str, depth: int, picks: int = 0, seed: int = 0, reorder: int | None = None) -> Choices:
+    """Makes the choices of a schedule; depth and picks are pct's, 0 for as many as usual, and for nobody knows."""
+    return Choices(schedule, seed, reorder, (depth, picks) if schedule == "pct" else ())
 
 
 def explore(runs: Runs, schedules: Sequence[str], seeds: range) -> int:
     """Runs the ordinary schedule, which counts the picks, and those of some seeds until one fails, by turns;
     returns the exit status. Where there are device programs, what no rule orders moves by the same seeds."""
-    first = Choices("replay:")
+    first = Choices.replayed(())
     failed = runs.failures(first, silent=True)
     if failed:
         return _say(runs.reported(failed), "fails in the ordinary order: no schedule is needed to see it again")
     for seed in _shown(seeds, "schedules"):
         reorder = seed if first.kernels else None
         schedule = schedules[seed % len(schedules)]
-        choices = Choices(named(schedule, runs.depth, first.picks), seed, reorder, seed)
+        choices = chosen(schedule, runs.depth, sum(first.picks), seed, reorder)
+        choices.sets = seed
         if failed := runs.failures(choices, silent=True):
             return _found(runs, choices, failed)
     kinds = f"--schedule {' and '.join(schedules)}"
@@ -97,41 +106,30 @@ def _say(status: int, text: str) -> int:
 def _found(runs: Runs, choices: Choices, failed: list[Failure]) -> int:
     """Reports a failure, with the fewest switches that make it."""
     choices, failed = _minimised(runs, choices, failed)
-    flags = f"--replay {choices.switches or repr('')}"
+    flags = f"--replay {written(choices.switches, len(choices.picks)) or repr('')}"
     if choices.reorder is not None:
         flags += f" --reorder {choices.reorder}"
     if choices.sets is not None:
         flags += f" --set-orders {choices.sets}"
-    count = sum(len(part) for part in _split(choices.switches))
+    count = len(choices.switches)
     many = "1 switch" if count == 1 else f"{count} switches"
     return _say(runs.reported(failed), f"fails with {flags}, {many}: say that instead of --explore to see it again")
-
-
-def _split(switches: str) -> list[list[str]]:
-    """The switches of each spawn."""
-    return [[s for s in part.split(",") if s] for part in switches.split(_BETWEEN)]
-
-
-def _joined(spawns: int, switches: Sequence[tuple[int, str]]) -> str:
-    parts = [",".join([s for spawn, s in switches if spawn == i]) for i in range(spawns)]
-    return _BETWEEN.join(parts)
 
 
 def _minimised(runs: Runs, choices: Choices, failed: list[Failure]) -> tuple[Choices, list[Failure]]:
     """The choices with as few switches as can be found in some runs, by leaving out larger and smaller parts of them;
     and how the program fails then, which is as it did."""
-    parts = _split(choices.switches)
-    kept = [(i, s) for i, part in enumerate(parts) for s in part]
+    kept = list(choices.switches)
     wanted, left, share = in_a_line(failed[0]), _MOST_RUNS, 1
 
-    def fails_with(switches: Sequence[tuple[int, str]]) -> bool:
+    def fails_with(switches: Sequence[Switch]) -> bool:
         nonlocal choices, failed, left
         left -= 1
-        trial = Choices("replay:" + _joined(len(parts), switches), 0, choices.reorder, choices.sets)
+        trial = Choices.replayed(switches, choices.reorder, choices.sets)
         found = runs.failures(trial, silent=True)
         if not found or in_a_line(found[0]) != wanted:
             return False
-        trial.switches = _joined(len(parts), switches)
+        trial.switches, trial.picks = switches, choices.picks  # as many spawns as the failure that was found
         choices, failed = trial, found
         return True
 
@@ -159,17 +157,16 @@ def _minimised(runs: Runs, choices: Choices, failed: list[Failure]) -> tuple[Cho
 def exhaust(runs: Runs, most: int) -> int:
     """Runs all orders in which ranks and threads can take turns, those of the fewest switches first, until one fails or
     there have been so many; returns the exit status."""
-    todo: deque[tuple[tuple[int, str], ...]] = deque([()])
-    spawns = switches = runs_made = 0
+    todo: deque[tuple[Switch, ...]] = deque([()])
+    switches = runs_made = 0
     for number in _shown(range(most), "orders"):
         path = todo.popleft()
         switches, runs_made = len(path), number + 1
-        choices = Choices("replay:" + _joined(max(spawns, 1), path))
+        choices = Choices.replayed(path)
         failed = runs.failures(choices, silent=True)
         if failed:
-            choices.switches = _joined(spawns, path)
+            choices.switches = path
             return _found(runs, choices, failed)
-        spawns = max(spawns, len(choices.forks))
         todo.extend((*path, fork) for fork in _ways_out(choices, path))
         if not todo:
             break
@@ -180,13 +177,12 @@ def exhaust(runs: Runs, most: int) -> int:
     return _say(0, f"{runs_made} runs: no failure; {said}")
 
 
-def _ways_out(choices: Choices, path: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+def _ways_out(choices: Choices, path: Sequence[Switch]) -> Iterator[Switch]:
     """The switches that can come after the last of a path."""
-    last = (path[-1][0], _pair(path[-1][1])[0]) if path else (-1, -1)
-    for spawn, forks in enumerate(choices.forks):
-        for pick, ways in forks:
-            if (spawn, pick) > last:
-                yield from ((spawn, f"{pick}:{way}") for way in range(1, ways))
+    last = path[-1][:2] if path else (-1, -1)
+    for spawn, pick, ways in choices.forks:
+        if (spawn, pick) > last:
+            yield from (Switch(spawn, pick, way) for way in range(1, ways))
 
 
 def _shown(numbers: range, what: str) -> Iterator[int]:

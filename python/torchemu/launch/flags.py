@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Collection
 from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends import base
+from torchemu.launch import switches
 from torchemu.profile.recording import LEVELS
 
 _ALL = ("auto", "cpu", "gpu")  # what torchrun takes for --nproc-per-node besides a number
@@ -222,10 +222,6 @@ def add_trace(group: Any) -> None:
     )
 
 
-_SWITCHES = re.compile(r"(\d+:\d+[+~]?(,\d+:\d+[+~]?)*)?(;(\d+:\d+[+~]?(,\d+:\d+[+~]?)*)?)*")
-"""What --explore prints: those of each spawn, and a semicolon between these."""
-
-
 def check(options: argparse.Namespace) -> None:
     """Refuses flags that would do nothing.
 
@@ -236,8 +232,8 @@ def check(options: argparse.Namespace) -> None:
     ways = [f"--{name}" for name in ("explore", "exhaustive", "replay") if getattr(options, name) is not None]
     if len(ways) > 1:
         raise ValueError(f"{ways[0]} and {ways[1]} are two ways to choose schedules: give one")
-    if options.replay is not None and not _SWITCHES.fullmatch(options.replay):
-        raise ValueError(f"--replay {options.replay!r}: switches are such as 3:1,7:0+, as --explore prints them")
+    if options.replay is not None:
+        _check_replay(options.replay)
     if options.schedule and ways and ways[0] != "--explore":
         raise ValueError(f"--schedule does nothing with {ways[0]}")
     if options.schedule_depth is not None and options.schedule != "pct":
@@ -247,6 +243,13 @@ def check(options: argparse.Namespace) -> None:
     if options.schedule_seed is not None and not (varied or options.explore):
         raise ValueError("--schedule-seed does nothing without --schedule random or pct, or --explore")
     check_trace(options)
+
+
+def _check_replay(text: str) -> None:
+    try:
+        switches.read(text)
+    except ValueError as error:
+        raise ValueError(f"--replay {error}") from None
 
 
 def check_trace(options: argparse.Namespace) -> None:

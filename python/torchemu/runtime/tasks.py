@@ -87,7 +87,8 @@ class Tasks:
         self._parent = parent
         self.group: Any = None  # the default group, where the ranks make one
         self.shared: dict[object, Any] = {}  # by whom it is for: what the ranks find there and nobody else does
-        self.scheduler: int = go.NewScheduler(self.world.handle, nprocs, self.world.schedule, self.world.seed)
+        world = self.world
+        self.scheduler: int = go.NewScheduler(world.handle, nprocs, world.schedule, world.seed, world.numbers)
         self.when_returned: dict[object, Callable[[runtime.Context], None]] = {}
         self.failures: list[Failure] = []
         self.exit_codes: list[int | None] = [None] * nprocs

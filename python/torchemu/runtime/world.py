@@ -79,8 +79,9 @@ class World:
         self.failure = ""
         self.room_for: Callable[[int], None] | None = None
         self.fibers: fibers.Kind = fibers.Greenlets()
-        self.schedule = "fifo"  # how spawned ranks take turns: fifo, random or pct
+        self.schedule = "fifo"  # how spawned ranks take turns: fifo, random, pct or replay
         self.seed = 0  # of the schedule
+        self.numbers: Sequence[int] = ()  # of the schedule, as the core's NewScheduler has them
         self.strictness = strictness or Strictness()
         self.ordered = self.strictness.check  # who looks for what nothing orders is to know what ranks do
         self.unwaited = "error" if self.ordered else "warn"  # or "off": what becomes of uses before a wait()
