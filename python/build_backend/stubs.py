@@ -118,6 +118,9 @@ def _made(name: str, value: Any) -> str:
     return "Callable[..., Tensor]" if name.endswith("_") else "Callable[..., Any]"
 
 
+_NOT_METHODS = {"__doc__", "__module__", "__annotations__", "__slots__", "__hash__", "__dict__", "__getattr__"}
+
+
 def methods() -> str:
     """The stub of what tensors get while the package is loaded."""
     tensor = torchemu.Tensor
@@ -135,7 +138,7 @@ def methods() -> str:
     ]
     for name in sorted(vars(tensor)):
         value = inspect.getattr_static(tensor, name)
-        if name in own or name in ("__doc__", "__module__", "__annotations__", "__slots__", "__hash__", "__dict__"):
+        if name in own or name in _NOT_METHODS:
             continue
         if callable(value):
             lines.append(_method(name, value))

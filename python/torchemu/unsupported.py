@@ -6,10 +6,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 
-class UnsupportedNameError(NotImplementedError, AttributeError):
-    """Of a name that modules do not have: for who asks whether they do, as for any other."""
-
-
 def unsupported(name: str, instead: str) -> NotImplementedError:
     """The error that a use of it raises.
 
@@ -39,34 +35,3 @@ def unsupported_class(name: str, instead: str) -> type:
 
     module, _, title = name.rpartition(".")
     return type(title, (), {"__new__": new, "__doc__": f"Not supported: {instead}", "__module__": module})
-
-
-def unsupported_attributes(name: str, instead: str) -> Callable[[str], NoReturn]:
-    """The ``__getattr__`` of a module that says so when something of it is used."""
-
-    def getattr_of_module(attribute: str) -> NoReturn:
-        if attribute.startswith("__"):
-            raise AttributeError(attribute)
-        raise unsupported(f"{name}.{attribute}", instead)
-
-    return getattr_of_module
-
-
-def unsupported_names(module: str, names: str, instead: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module of which PyTorch has more: a class for a name in capitals, else a function, that
-    say so when they are used.
-
-    Args:
-        module: what PyTorch's users call it.
-        names: what is missing, separated by spaces.
-        instead: why, or what to use.
-    """
-    missing = frozenset(names.split())
-
-    def getattr_of_module(attribute: str) -> Any:
-        if attribute not in missing:
-            raise AttributeError(f"module {module!r} has no attribute {attribute!r}")
-        make = unsupported_class if attribute[0].isupper() else unsupported_function
-        return make(f"{module}.{attribute}", instead)
-
-    return getattr_of_module

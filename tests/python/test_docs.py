@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import operator
 import re
 import shlex
 import subprocess
@@ -205,13 +206,19 @@ def bandwidth(block: Block, folder: Path) -> None:
         subprocess.run([*command, *arguments], cwd=ROOT / "benches", check=True)
 
 
-def training(block: Block, folder: Path) -> None:
-    """A program, and the commands below it."""
-    written(folder, block.text, "train.py")
-    run, report = commands(block_of("training.md", "torchemu run"), "torchemu")
-    losses = [float(line.split()[-1]) for line in printed(run).splitlines()]
-    assert len(losses) == 3 and all(1 < loss < 5 for loss in losses)
-    assert "overlap" in printed(report) or "exposed" in printed(report)
+def on_pytorch(block: Block, folder: Path) -> None:
+    """A program for the installed PyTorch: frontends/torch/test_torch_docs.py runs it."""
+    run, _ = commands(block_of(block.page, "torchemu run"), "torchemu")
+    assert run[run.index("--torch") + 1] == "real"
+
+
+def missing(block: Block, folder: Path) -> None:
+    """What is said of a name that is not there."""
+    name = re.search(r"has no torch\.([\w.]+):", block.text)
+    assert name is not None
+    with pytest.raises(AttributeError) as caught:
+        operator.attrgetter(name[1])(torchemu)
+    assert f"AttributeError: {caught.value}" == block.text.strip()
 
 
 def shown_above(block: Block, folder: Path) -> None:
@@ -326,7 +333,8 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("out-of-memory.md", "name: small"): of_goldens,
     ("traces.md", "torchemu run"): run_script,
     ("algorithms.md", "torchemu bandwidth"): ends_well,
-    ("training.md", "import os"): training,
+    ("training.md", "AttributeError: torchemu"): missing,
+    ("training.md", "import os"): on_pytorch,
     ("training.md", "torchemu run"): shown_above,
     ("flight-recorder.md", "TORCH_FR_DUMP_TEMP_FILE"): flight_recorder,
     ("flight-recorder.md", "import pickle"): recorded,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -16,26 +17,12 @@ from ranks import on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 import torchemu.multiprocessing as mp
+from torchemu.frontends import stand_ins
 
 NAMES = Path(__file__).parent / "data" / "torch_names_2_11.txt"
 """As found by dir() in PyTorch itself. A package's title is followed by the number of its names."""
 
 UNSUPPORTED: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "torch.distributed": {
-        **dict.fromkeys(
-            [
-                "Logger",
-                "Reducer",
-            ],
-            lambda cls: cls(),
-        ),
-        "algorithms": lambda module: module.model_averaging,
-        "autograd": lambda module: module.context(),
-        "config": lambda module: module.compile_on_one_rank,
-        "remote_device": lambda module: module._remote_device,
-        "rpc": lambda module: module.init_rpc("worker"),
-        "utils": lambda module: module._to_kwargs,
-    },
     "torch.multiprocessing": {"Pool": lambda function: function(2)},
 }
 """Names behind which there is nothing, and a use that says so."""
@@ -80,7 +67,7 @@ def test_a_name_works_or_says_that_it_does_not(package: str, name: str) -> None:
             getattr(module(package), name)
         return
     found = getattr(module(package), name)
-    use = UNSUPPORTED[package].get(name)
+    use = UNSUPPORTED.get(package, {}).get(name)
     if use is None:
         if type(found) in (type, types.FunctionType):
             assert "Not supported" not in (found.__doc__ or "")
@@ -103,29 +90,55 @@ def test_other_names_are_attribute_errors() -> None:
 
 
 def test_nothing_is_an_instance_of_what_is_not_supported() -> None:
-    for kind in (dist.ProcessGroupNCCL, dist.ProcessGroupGloo, dist.Reducer):
+    for kind in (dist.ProcessGroupNCCL, dist.ProcessGroupGloo):
         assert not isinstance(3, kind)
     options = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
     options.config.min_ctas = 4
     assert (options.is_high_priority_stream, options.config.min_ctas) == (True, 4)
 
 
-def test_rpc_is_not_available() -> None:
-    assert not dist.rpc.is_available()
-    assert not dist.autograd.is_available()
-
-
 def test_the_names_of_modules_are_modules() -> None:
-    for name in ("algorithms", "autograd", "constants", "device_mesh", "distributed_c10d", "rpc", "utils"):
+    for name in ("constants", "distributed_c10d"):
         assert isinstance(getattr(dist, name), types.ModuleType)
         assert importlib.import_module(f"torchemu.distributed.{name}") is getattr(dist, name)
 
 
-def test_complex32_says_that_it_is_not_there() -> None:
-    for name in ("complex32", "chalf"):
-        assert not hasattr(torch, name)
-        with pytest.raises(NotImplementedError, match=r"torch.complex32 is not supported: use complex64"):
-            getattr(torch, name)
+SENTENCE = r"^torchemu's NumPy front end has no {}: run with --torch real \(pip install torchemu\[torch\]\)$"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch.vmap",
+        "torch.complex32",
+        "torch.Tensor.digamma",
+        "torch.nn.Conv2d",
+        "torch.nn.functional.conv2d",
+        "torch.nn.init.dirac_",
+        "torch.optim.LBFGS",
+        "torch.autograd.gradcheck",
+        "torch.cuda.CUDAGraph",
+        "torch.distributed.DeviceMesh",
+        "torch.distributed.rpc",
+        "torch.utils.data",
+    ],
+)
+def test_a_name_that_is_not_there_says_where_it_is(open_world: OpenWorld, name: str) -> None:
+    open_world()
+    owner, _, last = name.rpartition(".")
+    with pytest.raises(AttributeError, match=SENTENCE.format(re.escape(name))):
+        getattr(torch.ones(1) if owner == "torch.Tensor" else module(owner), last)
+    if owner != "torch.Tensor":
+        with pytest.raises(ImportError, match=SENTENCE.format(re.escape(name))):
+            exec(f"from {owner.replace('torch', 'torchemu', 1)} import {last}")
+
+
+@pytest.mark.parametrize("name", ["fft", "distributed.fsdp", "distributed.tensor.parallel", "nn.parallel.distributed"])
+def test_a_module_that_is_not_there_says_where_it_is(name: str) -> None:
+    missing = name.removesuffix(".parallel").removesuffix(".distributed")
+    for package in ("torch", "torchemu"):
+        with stand_ins.installed(), pytest.raises(ModuleNotFoundError, match=SENTENCE.format(f"torch.{missing}")):
+            importlib.import_module(f"{package}.{name}")
 
 
 class TestDebugLevel:

@@ -8,13 +8,5 @@ from torchemu.frontends.numpy._grad_mode import enable_grad as enable_grad
 from torchemu.frontends.numpy._grad_mode import inference_mode as inference_mode
 from torchemu.frontends.numpy._grad_mode import no_grad as no_grad
 from torchemu.frontends.numpy._grad_mode import set_grad_enabled as set_grad_enabled
-from torchemu.frontends.numpy.autograd import anomaly_mode as anomaly_mode
 from torchemu.frontends.numpy.autograd import function as function
-from torchemu.frontends.numpy.autograd import functional as functional
-from torchemu.frontends.numpy.autograd import graph as graph
-from torchemu.frontends.numpy.autograd.anomaly_mode import detect_anomaly as detect_anomaly
-from torchemu.frontends.numpy.autograd.anomaly_mode import set_detect_anomaly as set_detect_anomaly
-from torchemu.frontends.numpy.autograd.gradcheck import gradcheck as gradcheck
-from torchemu.frontends.numpy.autograd.gradcheck import gradgradcheck as gradgradcheck
-from torchemu.frontends.numpy.autograd.variable import Variable as Variable
 

@@ -4,12 +4,8 @@
 from torchemu.errors import OutOfMemoryError as OutOfMemoryError
 from torchemu.frontends.numpy._memory_pools import MemPool as MemPool
 from torchemu.frontends.numpy._memory_pools import use_mem_pool as use_mem_pool
-from torchemu.frontends.numpy.cuda import CUDAGraph as CUDAGraph
-from torchemu.frontends.numpy.cuda import amp as amp
 from torchemu.frontends.numpy.cuda import get_rng_state as get_rng_state
 from torchemu.frontends.numpy.cuda import get_rng_state_all as get_rng_state_all
-from torchemu.frontends.numpy.cuda import graph as graph
-from torchemu.frontends.numpy.cuda import make_graphed_callables as make_graphed_callables
 from torchemu.frontends.numpy.cuda import manual_seed_all as manual_seed_all
 from torchemu.frontends.numpy.cuda import memory as memory
 from torchemu.frontends.numpy.cuda import nvtx as nvtx

@@ -1,7 +1,6 @@
 """Names for type checkers; written by python/build_backend/stubs.py."""
 
 
-from builtins import int as RankType
 from torchemu.c10d.backends import Backend as Backend
 from torchemu.c10d.backends import BackendConfig as BackendConfig
 from torchemu.c10d.backends import get_default_backend_for_device as get_default_backend_for_device
@@ -84,26 +83,15 @@ from torchemu.errors import DistError as DistError
 from torchemu.errors import DistNetworkError as DistNetworkError
 from torchemu.errors import DistStoreError as DistStoreError
 from torchemu.errors import QueueEmptyError as QueueEmptyError
-from torchemu.frontends.numpy._C._distributed_c10d import Logger as Logger
-from torchemu.frontends.numpy._C._distributed_c10d import Reducer as Reducer
 from torchemu.frontends.numpy._C._distributed_c10d import _DEFAULT_PG_TIMEOUT as default_pg_timeout
 from torchemu.frontends.numpy.distributed import BACKENDS as BACKENDS
-from torchemu.frontends.numpy.distributed import GroupName as GroupName
-from torchemu.frontends.numpy.distributed import algorithms as algorithms
-from torchemu.frontends.numpy.distributed import autograd as autograd
 from torchemu.frontends.numpy.distributed import c10d_logger as c10d_logger
-from torchemu.frontends.numpy.distributed import config as config
 from torchemu.frontends.numpy.distributed import log as log
 from torchemu.frontends.numpy.distributed import logging_handlers as logging_handlers
 from torchemu.frontends.numpy.distributed import reduce_op as reduce_op
-from torchemu.frontends.numpy.distributed import remote_device as remote_device
 from torchemu.frontends.numpy.distributed import rendezvous as rendezvous
-from torchemu.frontends.numpy.distributed import rpc as rpc
-from torchemu.frontends.numpy.distributed import utils as utils
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo as ProcessGroupGloo
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupNCCL as ProcessGroupNCCL
-from torchemu.frontends.numpy.distributed._grad_bucket import GradBucket as GradBucket
-from torchemu.frontends.numpy.distributed._missing import BuiltinCommHookType as BuiltinCommHookType
 from torchemu.frontends.numpy.distributed._options import AllToAllOptions as AllToAllOptions
 from torchemu.frontends.numpy.distributed._options import AllreduceCoalescedOptions as AllreduceCoalescedOptions
 from torchemu.frontends.numpy.distributed._options import AllreduceOptions as AllreduceOptions
@@ -113,16 +101,12 @@ from torchemu.frontends.numpy.distributed._options import GatherOptions as Gathe
 from torchemu.frontends.numpy.distributed._options import ReduceOptions as ReduceOptions
 from torchemu.frontends.numpy.distributed._options import ReduceScatterOptions as ReduceScatterOptions
 from torchemu.frontends.numpy.distributed._options import ScatterOptions as ScatterOptions
-from torchemu.frontends.numpy.distributed._private_functions import _broadcast_coalesced as _broadcast_coalesced
 from torchemu.frontends.numpy.distributed._process_group import GroupMember as GroupMember
 from torchemu.frontends.numpy.distributed._process_group import ProcessGroup as ProcessGroup
 from torchemu.frontends.numpy.distributed._process_group import get_backend_impl as get_backend_impl
 from torchemu.frontends.numpy.distributed._process_group import group as group
-from torchemu.frontends.numpy.distributed.device_mesh import DeviceMesh as DeviceMesh
-from torchemu.frontends.numpy.distributed.device_mesh import init_device_mesh as init_device_mesh
 from torchemu.frontends.numpy.distributed.distributed_c10d import _all_gather_base as _all_gather_base
 from torchemu.frontends.numpy.distributed.distributed_c10d import _get_process_group_name as _get_process_group_name
 from torchemu.frontends.numpy.distributed.distributed_c10d import _reduce_scatter_base as _reduce_scatter_base
 from torchemu.frontends.numpy.distributed.distributed_c10d import set_timeout as set_timeout
 
-_DEFAULT_FIRST_BUCKET_BYTES: int

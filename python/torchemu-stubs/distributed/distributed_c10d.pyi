@@ -86,7 +86,6 @@ from torchemu.c10d.work import Work as Work
 from torchemu.errors import DistStoreError as DistStoreError
 from torchemu.frontends.numpy._C._distributed_c10d import _DEFAULT_PG_NCCL_TIMEOUT as default_pg_nccl_timeout
 from torchemu.frontends.numpy._C._distributed_c10d import _DEFAULT_PG_TIMEOUT as default_pg_timeout
-from torchemu.frontends.numpy.distributed import GroupName as GroupName
 from torchemu.frontends.numpy.distributed import reduce_op as reduce_op
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo as ProcessGroupGloo
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupNCCL as ProcessGroupNCCL
@@ -100,7 +99,6 @@ from torchemu.frontends.numpy.distributed._options import GatherOptions as Gathe
 from torchemu.frontends.numpy.distributed._options import ReduceOptions as ReduceOptions
 from torchemu.frontends.numpy.distributed._options import ReduceScatterOptions as ReduceScatterOptions
 from torchemu.frontends.numpy.distributed._options import ScatterOptions as ScatterOptions
-from torchemu.frontends.numpy.distributed._private_functions import _broadcast_coalesced as _broadcast_coalesced
 from torchemu.frontends.numpy.distributed._private_functions import _canonicalize_group_rank as _canonicalize_group_rank
 from torchemu.frontends.numpy.distributed._private_functions import _check_valid_timeout as _check_valid_timeout
 from torchemu.frontends.numpy.distributed._private_functions import _find_pg_by_ranks_and_tag as _find_pg_by_ranks_and_tag
@@ -122,4 +120,3 @@ from torchemu.frontends.numpy.distributed.distributed_c10d import set_timeout as
 
 SHRINK_ABORT: int
 SHRINK_DEFAULT: int
-_DEFAULT_FIRST_BUCKET_BYTES: int

@@ -1,9 +1,6 @@
 """Names for type checkers; written by python/build_backend/stubs.py."""
 
 
-from torchemu.frontends.numpy.profiler import DeviceType as DeviceType
-from torchemu.frontends.numpy.profiler import ExecutionTraceObserver as ExecutionTraceObserver
-from torchemu.frontends.numpy.profiler import kineto_available as kineto_available
 from torchemu.frontends.numpy.profiler._profile import ProfilerActivity as ProfilerActivity
 from torchemu.frontends.numpy.profiler._profile import profile as profile
 from torchemu.frontends.numpy.profiler._profile import supported_activities as supported_activities

@@ -1,7 +1,5 @@
 """Names for type checkers; written by python/build_backend/stubs.py."""
 
 
-from torchemu.frontends.numpy.utils import checkpoint as checkpoint
-from torchemu.frontends.numpy.utils import data as data
 from torchemu.frontends.numpy.utils import hooks as hooks
 

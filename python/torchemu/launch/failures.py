@@ -80,8 +80,6 @@ def shown(error: BaseException) -> str:
     environment variable TORCHEMU_TRACEBACK is "full": they are not where the mistake is."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, str) else ""
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("torch."):
-        error.add_note("torch is torchemu here, which has no such module")
     trace = traceback.TracebackException.from_exception(error)
     if not _full():
         _cut(trace)

@@ -100,7 +100,7 @@ class _Own:
     """What a thread has of its own, kept here while others of its rank run; at first, what is in place."""
 
     def __init__(self, context: runtime.Context) -> None:
-        self.device, self.stream, self.casts = context.device, context.stream, context.casts
+        self.device, self.stream = context.device, context.stream
         self.of_thread = context.of_thread
         self.kept = [kept.save() for kept in KEPT]
         asyncio = sys.modules.get("_asyncio")
@@ -108,7 +108,7 @@ class _Own:
 
     def restore(self, context: runtime.Context) -> None:
         """Puts it in place."""
-        context.device, context.stream, context.casts = self.device, self.stream, self.casts
+        context.device, context.stream = self.device, self.stream
         context.of_thread = self.of_thread
         for kept, value in zip(KEPT, self.kept, strict=True):
             kept.restore(value)
@@ -121,7 +121,7 @@ class _First(_Own):
     """What a new thread begins with."""
 
     def __init__(self, context: runtime.Context) -> None:
-        self.device, self.stream, self.casts = context.first_device, context.stream, False
+        self.device, self.stream = context.first_device, context.stream
         self.of_thread = {}
         self.kept = [kept.first() for kept in KEPT]
         self.loop = None

@@ -346,7 +346,6 @@ class Context:
         self.parent = parent
         self.process = process
         self.children: list[Children] = []
-        self.casts = False  # whether operations convert their operands; see _tensor.autocasting
         self.last: tuple[str, int] | None = None  # the last operation between ranks that it has issued, and its site
         self.outstanding: Outstanding | None = None  # what it has not waited for; None before the first
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu.runtime.rank_local

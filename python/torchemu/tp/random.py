@@ -11,9 +11,9 @@ from typing import Any
 
 import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy.autograd import Function
-from torchemu.frontends.numpy.utils.checkpoint import Arguments, gradients, leaves_of
 from torchemu.runtime.rank_local import RankLocal
 from torchemu.tp import _groups
+from torchemu.tp._recomputed import Arguments, gradients, leaves_of
 from torchemu.tp.utils import gather_split_1d_tensor, split_tensor_into_1d_equal_chunks
 
 __all__ = [

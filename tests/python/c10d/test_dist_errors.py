@@ -231,7 +231,7 @@ ELSEWHERE = {
     "all_reduce sparse layout max": "there are no sparse tensors",
     "all_reduce requires_grad": "there is no autograd",
     "P2POp mixed groups": "test_dist_p2p.py",
-    "init_device_mesh wrong size": "the tests of DeviceMesh",
+    "init_device_mesh wrong size": "there is no DeviceMesh",
     "monitored_barrier ok": "test_dist_barriers.py",
 }
 """Rows that are not misuse of what there is, or are tested in other files."""

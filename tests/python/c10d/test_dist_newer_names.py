@@ -106,34 +106,6 @@ def test_barrier_of_a_store(open_world: OpenWorld, prefix: bool) -> None:
     on_ranks(N, main)
 
 
-def test_abort_of_a_mesh(open_world: OpenWorld) -> None:
-    """What a rank has issued along the axes ends; its groups are gone."""
-    open_world()
-
-    def main(rank: int) -> None:
-        mesh = dist.init_device_mesh("cuda", (2, 2), mesh_dim_names=("a", "b"))
-        with pytest.raises(RuntimeError, match="not supported on a submesh"):
-            mesh["a"].abort()
-        if rank != 3:
-            return
-        works = [dist.irecv(torch.ones(1, device="cuda"), group=g) for g in mesh.get_all_groups()]
-        mesh.abort()
-        for work in works:
-            assert work is not None
-            with pytest.raises(dist.DistBackendError, match=r"rank 3 has aborted process group . \(mesh_[ab]\)"):
-                work.wait(timedelta(seconds=1))
-        with pytest.raises(ValueError, match="was destroyed"):
-            dist.barrier(mesh.get_group("a"))
-
-    on_ranks(4, main)
-
-
-def test_a_mesh_needs_ranks(open_world: OpenWorld) -> None:
-    open_world()
-    with pytest.raises(TypeError, match="The mesh argument is required"):
-        dist.DeviceMesh("cuda")
-
-
 def test_methods_of_backends(open_world: OpenWorld) -> None:
     open_world()
 

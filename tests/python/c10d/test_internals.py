@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 import pytest
 from conftest import OpenWorld
 from ranks import on_ranks
@@ -92,28 +91,6 @@ def test_objects_as_tensors(open_world: OpenWorld) -> None:
             assert c10d._tensor_to_object(padded, size, group) == obj
 
     on_groups(1, "nccl", program)
-
-
-@pytest.mark.parametrize("buffer_size", [1, 24, 1 << 20])
-def test_several_tensors_in_few_broadcasts(open_world: OpenWorld, buffer_size: int) -> None:
-    world = open_world("default")
-    shapes: list[tuple[tuple[int, ...], Any]] = [
-        ((2, 3), np.float32), ((), np.float32), ((4,), np.float32), ((0,), np.int64), ((3, 1), np.int64),
-    ]  # fmt: skip
-
-    def program(group: dist.ProcessGroup, rank: int) -> None:
-        def made(by: int) -> list[np.ndarray]:
-            random = np.random.default_rng(by)
-            return [random.integers(-9, 9, shape).astype(kind) for shape, kind in shapes]
-
-        tensors = [torch.tensor(a) for a in made(rank)]
-        dist._broadcast_coalesced(group, tensors, buffer_size, 2)
-        for t, want in zip(tensors, made(2), strict=True):
-            np.testing.assert_array_equal(t.numpy(), want)
-
-    on_groups(3, "nccl", program)
-    runs = [c for c in world.collectives() if c["collective"] == "broadcast"]
-    assert len(runs) == {1: 5, 24: 3, 1 << 20: 2}[buffer_size]
 
 
 def test_timeouts_are_timedeltas() -> None:

@@ -59,7 +59,11 @@ def said(folder: Path, text: str, *flags: str) -> list[str]:
             "The capacity is the topology's: capacity_gib for each of a SIP's cubes.",
         ),
         ("torch.load('nothing.pt')", "FileNotFoundError: [Errno 2] No such file or directory: 'nothing.pt'"),
-        ("torch.onnx", "AttributeError: module 'torch' has no attribute 'onnx', as far as torchemu goes"),
+        (
+            "torch.onnx",
+            "AttributeError: torchemu's NumPy front end has no torch.onnx: run with --torch real (pip install "
+            "torchemu[torch])",
+        ),
         (
             "dist.destroy_process_group(); dist.init_process_group('gloo', rank=rank, world_size=4)",
             "ValueError: world_size 4 is not the number of processes, 2: start 4 of them (torchemu run "

@@ -2,7 +2,6 @@
 
 
 from torchemu.frontends.numpy.nn.modules.loss import CrossEntropyLoss as CrossEntropyLoss
-from torchemu.frontends.numpy.nn.modules.loss import L1Loss as L1Loss
 from torchemu.frontends.numpy.nn.modules.loss import MSELoss as MSELoss
 from torchemu.frontends.numpy.nn.modules.loss import NLLLoss as NLLLoss
 

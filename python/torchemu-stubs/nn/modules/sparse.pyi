@@ -2,5 +2,4 @@
 
 
 from torchemu.frontends.numpy.nn.modules.sparse import Embedding as Embedding
-from torchemu.frontends.numpy.nn.modules.sparse import EmbeddingBag as EmbeddingBag
 

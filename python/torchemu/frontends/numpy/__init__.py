@@ -6,7 +6,7 @@ The names are made in :mod:`.namespace`, which is loaded when the first of them 
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import importlib.machinery
 from typing import Any
 
 _BESIDE = ("dtypes", "errors", "kernels", "language", "multiprocessing", "pto", "tp", "version")
@@ -17,7 +17,7 @@ def __getattr__(name: str) -> Any:
     """A submodule, or a name of the namespace at its first use; those that change, such as spec, at every use."""
     if name.startswith("_") and name not in ("__version__", "__all__") and not name.startswith("_foreach_"):
         raise AttributeError(f"module 'torch' has no attribute {name!r}")
-    if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+    if importlib.machinery.PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None:
         return importlib.import_module(f"{__name__}.{name}")
     if name in ("kernel", "language"):
         importlib.import_module(f"{__name__}._buffers")  # for what they make

@@ -37,7 +37,6 @@ class Settings:
         gradients, inference: whether operations are recorded for autograd; whether in torch.inference_mode.
         generator: of random numbers; made at its first use.
         printing: how tensors are printed.
-        matmul_precision: what it has called set_float32_matmul_precision with.
     """
 
     dtype: dtypes.dtype = dtypes.float32
@@ -48,7 +47,6 @@ class Settings:
     inference: bool = False
     generator: Generator | None = None
     printing: Printing = field(default_factory=Printing)
-    matmul_precision: str = "highest"
 
     def modes(self) -> Modes:
         """What of it is a thread's."""

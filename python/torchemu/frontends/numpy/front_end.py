@@ -26,13 +26,12 @@ _MOVED = {
     "torch._C": "_tensor.generator.Generator",
     "torch._C._distributed_c10d": (
         "distributed._backend_groups.Backend torchemu.c10d.completion.OpType torchemu.c10d.completion.WorkInfo "
-        "distributed._fake.FakeProcessGroup distributed._fake.FakeWork distributed._grad_bucket.GradBucket "
-        "distributed._missing.BuiltinCommHookType distributed._options.AllgatherOptions "
+        "distributed._fake.FakeProcessGroup distributed._fake.FakeWork"
+        "distributed._options.AllgatherOptions "
         "torchemu.c10d.stores.FileStore torchemu.c10d.stores.HashStore torchemu.c10d.stores.TCPStore"
     ),
     "torch.autograd.function": "_autograd.function.Function _autograd.function.FunctionCtx",
     "torch.autograd.grad_mode": "_grad_mode",
-    "torch.autograd.graph": "_autograd.node.Node",
     "torch.cuda": "cuda._devices.device cuda._devices.device_of",
     "torch.cuda.memory": "_memory_pools.MemPool",
     "torch.distributed": (
@@ -62,16 +61,7 @@ _MOVED = {
         "torchemu.multiprocessing._errors.ProcessExitedException "
         "torchemu.multiprocessing._errors.ProcessRaisedException"
     ),
-    "torch.nn.modules.conv": "nn.modules.convolution",
-    "torch.nn.modules.flatten": "nn.modules.linear.Flatten nn.modules.linear.Unflatten",
-    "torch.nn.modules.instancenorm": (
-        "nn.modules.batchnorm.InstanceNorm1d nn.modules.batchnorm.InstanceNorm2d nn.modules.batchnorm.InstanceNorm3d"
-    ),
-    "torch.optim.adadelta": "optim.adaptive.Adadelta",
-    "torch.optim.adagrad": "optim.adaptive.Adagrad",
     "torch.optim.adamw": "optim.adam.AdamW",
-    "torch.optim.lr_scheduler": "optim._cycles optim._plateau optim._schedule",
-    "torch.optim.rmsprop": "optim.adaptive.RMSprop",
     "torch.profiler": "torchemu.profile.annotation profiler._profile profiler._schedule",
     "torch.serialization": "_safe_globals.safe_globals",
 }
@@ -81,18 +71,12 @@ What begins with torchemu lies outside of the front end."""
 _MODULES = {
     "torch.autograd.grad_mode": "_grad_mode",
     "torch.multiprocessing": "torchemu.multiprocessing",
-    "torch.nn.modules.conv": "nn.modules.convolution",
-    "torch.nn.modules.flatten": "nn.modules.linear",
-    "torch.nn.modules.instancenorm": "nn.modules.batchnorm",
-    "torch.optim.adadelta": "optim.adaptive",
-    "torch.optim.adagrad": "optim.adaptive",
     "torch.optim.adamw": "optim.adam",
-    "torch.optim.rmsprop": "optim.adaptive",
     "torch.version": "torchemu.version",
 }
 """Modules of PyTorch whose names this front end has in a file of another name."""
 
-_TORCHS_OWN = ("_C", "_checkpoint", "_distributed_c10d", "_functional_collectives", "_symmetric_memory", "_pytree")
+_TORCHS_OWN = ("_C", "_checkpoint", "_distributed_c10d", "_functional_collectives", "_symmetric_memory")
 """Private names that PyTorch's modules have, too."""
 
 

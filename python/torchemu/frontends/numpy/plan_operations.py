@@ -122,7 +122,7 @@ class Operations:
         return x.masked_fill(others.unsqueeze(-1), 0)
 
     def table_grad(self, places: Tensor, x: Tensor, part: int) -> Tensor:
-        return _op(EMBEDDING_BACKWARD, (x, places), part, -1, False)
+        return _op(EMBEDDING_BACKWARD, (x, places), part)
 
     def enumerate(self, places: Tensor) -> Tensor:
         return torch.arange(places.numel(), device=places.device)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
-
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
 
@@ -33,21 +29,3 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Goes on with the rank's random numbers from where get_rng_state was called."""
     default_generator().set_state(new_state)
-
-
-@contextlib.contextmanager
-def fork_rng(
-    devices: Any = None, enabled: bool = True, _caller: Any = None, _devices_kw: Any = None, device_type: str = "cuda"
-) -> Iterator[None]:
-    """Afterwards the rank's random numbers go on as if none had been drawn meanwhile.
-
-    Args:
-        devices, device_type: mean nothing: a rank has one generator.
-        enabled: otherwise nothing is different.
-    """
-    state = get_rng_state() if enabled else None
-    try:
-        yield
-    finally:
-        if state is not None:
-            set_rng_state(state)

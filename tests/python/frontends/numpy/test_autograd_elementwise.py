@@ -35,11 +35,8 @@ def between(low: float, high: float, *shape: int, seed: int = 1) -> np.ndarray:
     return np.asarray(np.random.default_rng(seed).uniform(low, high, size=shape))
 
 
-ANYWHERE = (
-    "abs asinh atan ceil cos cosh deg2rad erf erfc exp exp2 expm1 floor frac neg positive rad2deg relu round sgn "
-    "sigmoid sign sin sinh square tanh trunc nan_to_num"
-)
-BETWEEN_0_AND_1 = "acos asin atanh erfinv log log10 log1p log2 logit reciprocal rsqrt sqrt tan"
+ANYWHERE = "abs ceil cos erf exp expm1 floor neg relu round sigmoid sign sin square tanh trunc"
+BETWEEN_0_AND_1 = "log log1p log2 reciprocal rsqrt sqrt"
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -53,10 +50,6 @@ def test_one_operand_of_an_interval(name: str) -> None:
     check(getattr(torch, name), between(0.2, 0.9, 2, 3))
 
 
-def test_acosh() -> None:
-    check(torch.acosh, between(1.1, 3, 4))
-
-
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu(approximate: str) -> None:
     check(lambda x: functional.gelu(x, approximate), 3 * normal(7))
@@ -64,8 +57,6 @@ def test_gelu(approximate: str) -> None:
 
 ACTIVATIONS: dict[str, Callable[..., Any]] = {
     "silu": functional.silu,
-    "softplus": lambda x: functional.softplus(x, 2, 3),
-    "logit": lambda x: torch.logit(x / 8 + 0.5, 0.3),
     "round": lambda x: torch.round(x, decimals=1),
 }
 
@@ -75,7 +66,7 @@ def test_activations(name: str) -> None:
     check(ACTIVATIONS[name], 2 * normal(9) + 0.003)
 
 
-TWO = "add sub mul div atan2 fmax fmin hypot logaddexp logaddexp2 maximum minimum copysign"
+TWO = "add sub mul div maximum minimum"
 
 
 @pytest.mark.parametrize("shapes", BROADCAST, ids=str)
@@ -84,7 +75,7 @@ def test_two_operands(name: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]
     check(getattr(torch, name), normal(*shapes[0]), normal(*shapes[1], seed=2))
 
 
-@pytest.mark.parametrize("name", ["remainder", "fmod", "xlogy", "pow"])
+@pytest.mark.parametrize("name", ["remainder", "pow"])
 def test_two_operands_of_an_interval(name: str) -> None:
     check(getattr(torch, name), between(1.1, 9.9, 2, 3), between(1.2, 2.9, 3, seed=4))
 
@@ -98,7 +89,6 @@ WITH_NUMBERS: dict[str, Callable[..., Any]] = {
     "power 1/2": lambda x: x**0.5,
     "2 to the": lambda x: 2.0**x,
     "0 to the": lambda x: 0.0**x,
-    "xlogy": lambda x: torch.xlogy(2.0, x) + torch.xlogy(x, 3.0),
     "truncated": lambda x: torch.div(x, 0.7, rounding_mode="trunc"),
     "with an integer tensor": lambda x: x * torch.tensor([1, 2, 3]) + torch.tensor(2),
 }
@@ -150,10 +140,6 @@ def chosen() -> torch.Tensor:
 
 
 THREE: dict[str, Callable[..., Any]] = {
-    "addcmul": lambda a, b, c: torch.addcmul(a, b, c, value=2),
-    "addcdiv": lambda a, b, c: torch.addcdiv(a, b, c, value=2),
-    "lerp": torch.lerp,
-    "lerp with a number": lambda a, b, c: torch.lerp(a, b, 0.3) * c,
     "where": lambda a, b, c: torch.where(chosen(), a, b) * c,
     "where with numbers": lambda a, b, c: torch.where(chosen(), a, 2.0) + torch.where(chosen(), 3, b) + c,
     "masked_fill": lambda a, b, c: a.masked_fill(chosen(), 3.0) + b.masked_fill(chosen(), c[0, 0]),
@@ -187,7 +173,7 @@ def test_relu_hands_on_gradients_bit_by_bit_or_nothing(name: str, order: tuple[i
 
 
 def test_tails_of_activations_stay_finite() -> None:
-    for fn in (functional.gelu, functional.silu, torch.sigmoid, torch.tanh, functional.softplus):
+    for fn in (functional.gelu, functional.silu, torch.sigmoid, torch.tanh):
         x = torch.tensor([-100.0, -20.0, 20.0, 100.0], requires_grad=True)
         fn(x).sum().backward()
         assert torch.isfinite(x.grad).all(), fn
@@ -211,7 +197,7 @@ def test_of_integers_and_comparisons_there_is_no_gradient() -> None:
         assert not t.requires_grad and t.grad_fn is None
 
 
-@pytest.mark.parametrize("name", ["nextafter", "floor_divide"])
+@pytest.mark.parametrize("name", ["floor_divide"])
 def test_an_operation_without_derivative_says_so_when_it_is_needed(name: str) -> None:
     x = torch.tensor([1.5], requires_grad=True)
     y = getattr(torch, name)(x, x.detach())

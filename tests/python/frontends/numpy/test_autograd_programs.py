@@ -36,7 +36,6 @@ VIEWS: list[Callable[[Tensor, random.Random], Tensor]] = [
     lambda t, r: t.diagonal(),
     lambda t, r: t.unsqueeze(0).squeeze(0)[1:3],
     lambda t, r: t.narrow(r.randrange(2), 1, 2),
-    lambda t, r: t.unfold(0, 2, 2),
 ]
 WRITES: list[Callable[[Tensor, Tensor], Any]] = [
     lambda v, s: v.mul_(1.5),

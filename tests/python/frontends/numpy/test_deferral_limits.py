@@ -38,8 +38,6 @@ READS: dict[str, Callable[[Any], Any]] = {
     "index": lambda t: torch.zeros(100, device="ahbm")[t.long()],
     "cpu": lambda t: (t * 2).cpu(),
     "unique": lambda t: t.unique(),
-    "masked_scatter": lambda t: t.masked_scatter(t > 0, t),
-    "repeat_interleave": lambda t: t.repeat_interleave(t[0].abs().long(), 1),
 }
 
 

@@ -36,20 +36,23 @@ def bits(tensors: Any) -> list[bytes]:
 
 
 def data_parallel(rank: int, pause: Pause) -> list[bytes]:
-    """DistributedDataParallel, dropout, Adam, and the loss of each step averaged for all."""
+    """Averaged gradients, dropout, Adam, and the loss of each step averaged for all."""
     torch.manual_seed(rank)
     net = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Dropout(0.3), nn.LayerNorm(16), nn.Linear(16, 3))
-    model = nn.parallel.DistributedDataParallel(net)
+    model = net
+    for p in model.parameters():
+        dist.broadcast(p.detach(), 0)
     adam = torch.optim.AdamW(model.parameters(), lr=0.01)
-    losses = torch.zeros(3)
-    for step in range(3):
+    losses = torch.zeros(5)
+    for step in range(5):
         pause()
         x, y = torch.randn(8, 6), torch.randint(0, 3, (8,))
         adam.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
         pause()
-        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        for p in model.parameters():
+            dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)
         adam.step()
         losses[step] = loss.detach()
     dist.all_reduce(losses, op=dist.ReduceOp.AVG)
@@ -117,7 +120,7 @@ def experts(rank: int, pause: Pause) -> list[bytes]:
         there = there * scale + there.mean(0)
         pause()
         dist.all_to_all_single(back, there)
-        tokens = torch.zeros_like(tokens).index_copy(0, order, back)
+        tokens = torch.zeros_like(tokens).index_copy_(0, order, back)
         dist.all_reduce(scale, op=dist.ReduceOp.MAX)
         scale = torch.where(scale > 3, scale / 2, scale * (rank + 1))
     return bits([tokens, scale])

@@ -37,12 +37,6 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
 
 
 ROWS, IN, OUT = 20, 30, 40
-LENGTH, HEAD = 16, 8
-
-
-def attended(**options: Any) -> torch.Tensor:
-    q, k, v = (torch.ones(2, 3, LENGTH, HEAD, requires_grad=True) for _ in range(3))
-    return F.scaled_dot_product_attention(q, k, v, **options)
 
 
 FORWARD: list[tuple[Callable[[], Any], Launch]] = [
@@ -63,19 +57,6 @@ FORWARD: list[tuple[Callable[[], Any], Launch]] = [
         ("native_layer_norm", 4 * (2 * ROWS * IN + 2 * IN + 2 * ROWS), 8 * ROWS * IN, "vector"),
     ),
     (
-        lambda: F.rms_norm(torch.ones(ROWS, IN), (IN,), torch.ones(IN)),
-        ("fused_rms_norm", 4 * (2 * ROWS * IN + IN + ROWS), 4 * ROWS * IN, "vector"),
-    ),
-    (
-        attended,
-        (
-            "scaled_dot_product_attention",
-            4 * 4 * 6 * LENGTH * HEAD,
-            6 * LENGTH * LENGTH * 2 * (HEAD + HEAD),
-            "float32",
-        ),
-    ),
-    (
         lambda: F.dropout(torch.ones(ROWS, IN)),
         ("native_dropout", (4 + 4 + 1) * ROWS * IN, ROWS * IN, "vector"),
     ),
@@ -83,7 +64,6 @@ FORWARD: list[tuple[Callable[[], Any], Launch]] = [
         lambda: F.nll_loss(torch.ones(ROWS, IN), torch.zeros(ROWS, dtype=torch.int64)),
         ("nll_loss_forward", (8 + 4) * ROWS + 4 + 4, 2 * ROWS, "vector"),
     ),
-    (lambda: F.pad(torch.ones(ROWS, IN), (1, 1)), ("constant_pad_nd", 4 * ROWS * (IN + IN + 2), 0, "vector")),
 ]
 
 
@@ -112,22 +92,6 @@ def test_the_backward_pass_of_a_linear_layer_is_two_products(launched: list[Laun
     y.backward(grad)
     products = [(flops, unit) for _, _, flops, unit in launched if unit != "vector"]
     assert products == [(2 * ROWS * IN * OUT, "float32")] * 2
-
-
-def test_the_backward_pass_of_attention_makes_the_scores_again(launched: list[Launch]) -> None:
-    y = attended(is_causal=True)
-    grad = torch.ones(y.shape)
-    launched.clear()
-    y.backward(grad)
-    elements = 6 * LENGTH * HEAD
-    assert launched == [
-        (
-            "scaled_dot_product_attention_backward",
-            4 * 7 * elements,
-            6 * LENGTH * LENGTH * 2 * (3 * HEAD + 2 * HEAD),
-            "float32",
-        )
-    ]
 
 
 @pytest.mark.parametrize(
@@ -163,13 +127,13 @@ cube: {hbm: {bandwidth: 10}, pe_layout: {pe_per_corner: 1, corners: [nw]}}
 """A SIP whose memory is slower than its host."""
 
 
-def test_neither_clipping_nor_a_step_makes_the_host_wait(open_world: OpenWorld) -> None:
+def test_neither_a_norm_nor_a_step_makes_the_host_wait(open_world: OpenWorld) -> None:
     open_world(NARROW)
     p = nn.Parameter(torch.ones(1 << 20))
     p.grad = torch.ones(1 << 20)
     optimizer = optim.Adam([p])
     before = host_time()
-    total = nn.utils.clip_grad_norm_([p], 1.0)
+    total = p.grad.norm()
     optimizer.step()
     issued = host_time()
     assert total.item() == 1024

@@ -44,7 +44,6 @@ BOUND = math.sqrt(6 / 300)
 CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[np.ndarray], np.ndarray]]] = {
     "uniform": (lambda t: init.uniform_(t, -2, 3), uniform(-2, 3)),
     "normal": (lambda t: init.normal_(t, 1, 2), gaussian(1, 2)),
-    "truncated": (lambda t: init.trunc_normal_(t, 0.5, 2, -1, 3), truncated(0.5, 2, -1, 3)),
     "xavier uniform": (lambda t: init.xavier_uniform_(t, 2), uniform(-2 * BOUND, 2 * BOUND)),
     "xavier normal": (init.xavier_normal_, gaussian(0, math.sqrt(2 / 300))),
     "kaiming uniform": (
@@ -73,14 +72,12 @@ def test_constants() -> None:
     t = torch.empty(2, 3)
     assert init.constant_(t, 1.5).tolist() == [[1.5] * 3] * 2
     assert init.zeros_(t).tolist() == [[0] * 3] * 2 and init.ones_(t).tolist() == [[1] * 3] * 2
-    assert init.eye_(t).tolist() == [[1, 0, 0], [0, 1, 0]]
 
 
 def test_parameters_stay_leaves() -> None:
     p = nn.Parameter(torch.empty(3, 4))
-    for fill in (init.uniform_, init.trunc_normal_, init.xavier_normal_, init.kaiming_uniform_, init.zeros_, init.eye_):
-        fill(p)
-        assert p.is_leaf and p.requires_grad
+    for fill in (init.uniform_, init.xavier_normal_, init.kaiming_uniform_, init.zeros_):
+        assert fill(p) is p and p.is_leaf and p.requires_grad
 
 
 def test_the_generator_decides() -> None:
@@ -97,9 +94,6 @@ def test_the_generator_decides() -> None:
 def test_the_same_numbers_as_pytorch() -> None:
     """Seed 3, PyTorch 2.11 on a CPU."""
     torch.manual_seed(3)
-    assert init.trunc_normal_(torch.empty(4)).numpy().round(4).tolist() == pytest.approx(
-        [-1.9297, -1.1576, -0.5371, -1.6598]
-    )
     torch.manual_seed(3)
     weight = nn.Linear(2, 3).weight.detach().numpy().round(4)
     assert weight.ravel().tolist() == pytest.approx([-0.7011, -0.5578, -0.3029, -0.6690, -0.0401, -0.6221])
@@ -129,7 +123,7 @@ def test_layers_begin_as_pytorch_says() -> None:
         largest = p.abs().max().item()
         assert 0.9 / 4 < largest <= 1 / 4
     norm = nn.LayerNorm(3)
-    assert norm.weight.tolist() == [1] * 3 and norm.bias.tolist() == [0] * 3 and nn.RMSNorm(2).weight.tolist() == [1, 1]
+    assert norm.weight.tolist() == [1] * 3 and norm.bias.tolist() == [0] * 3
 
 
 def test_misuse() -> None:
@@ -138,7 +132,6 @@ def test_misuse() -> None:
         (lambda: init.calculate_gain("leaky_relu", "x"), "ValueError", "negative_slope x not a valid number"),  # type: ignore[arg-type]
         (lambda: init.xavier_uniform_(torch.empty(3)), "ValueError", "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"),  # noqa: E501
         (lambda: init.kaiming_normal_(torch.empty(3, 2), mode="x"), "ValueError", "Mode x not supported, please use one of ['fan_in', 'fan_out']"),  # noqa: E501
-        (lambda: init.eye_(torch.empty(2)), "ValueError", "Only tensors with 2 dimensions are supported"),
     ]  # fmt: skip
     for call, kind, text in wanted:
         assert refused(call) == (kind, text)
@@ -147,5 +140,3 @@ def test_misuse() -> None:
 def test_warnings() -> None:
     with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op"):
         init.kaiming_uniform_(torch.empty(0, 2))
-    with pytest.warns(UserWarning, match=r"mean is more than 2 std from \[a, b\]"):
-        init.trunc_normal_(torch.empty(2), mean=5)

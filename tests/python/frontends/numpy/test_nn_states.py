@@ -33,10 +33,6 @@ class TestStateDict:
         into: OrderedDict[str, Any] = OrderedDict(before=1)
         assert m.state_dict(destination=into) is into and len(into) == 5
 
-    def test_positional_arguments_are_deprecated(self) -> None:
-        with pytest.warns(FutureWarning, match="Positional args are being deprecated, use kwargs instead"):
-            assert list(nn.Linear(1, 1).state_dict(None, "x.")) == ["x.weight", "x.bias"]
-
     def test_restored(self) -> None:
         torch.manual_seed(0)
         ours, theirs = Pair(), Pair()
@@ -104,25 +100,6 @@ class TestStateDict:
         del state["0._extra_state"]
         with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "0._extra_state"'):
             theirs.load_state_dict(state)
-
-    def test_hooks(self) -> None:
-        m, calls = nn.Sequential(nn.Linear(1, 1)), []
-        m.register_state_dict_pre_hook(lambda module, prefix, keep_vars: calls.append(("pre", prefix, keep_vars)))
-        handle = m.register_state_dict_post_hook(lambda module, state, prefix, about: state.update(more=len(state)))
-        m.register_load_state_dict_pre_hook(lambda module, state, *_: state.pop("more", calls.append(module)))
-        m[0]._register_load_state_dict_pre_hook(lambda state, prefix, *_: calls.append(prefix))
-        m.register_load_state_dict_post_hook(lambda module, keys: keys.missing_keys.clear())
-        state = m.state_dict()
-        assert state["more"] == 2 and calls == [("pre", "", False)]
-        del state["0.bias"]
-        m.load_state_dict(state)
-        assert calls[1:] == [m, "0."]
-        handle.remove()
-        assert "more" not in m.state_dict()
-        m._register_state_dict_hook(lambda module, state, prefix, about: {"instead": 1})
-        assert m.state_dict() == {"instead": 1}
-        m.register_state_dict_post_hook(lambda *_: 3)
-        assert refused(m.state_dict) == ("RuntimeError", "state_dict post-hook must return None")
 
     def test_an_overridden_load(self) -> None:
         class Renamed(nn.Linear):

@@ -1,4 +1,4 @@
-"""torch.optim: trajectories against the published formulas in NumPy; groups, states, hooks; schedules; clipping."""
+"""torch.optim: trajectories against the published formulas in NumPy; groups and states."""
 
 from __future__ import annotations
 
@@ -16,13 +16,6 @@ from nn_cases import refused
 
 import torchemu as torch
 from torchemu import nn, optim
-from torchemu.nn.utils import (
-    clip_grad_norm_,
-    clip_grad_value_,
-    get_total_norm,
-    parameters_to_vector,
-    vector_to_parameters,
-)
 
 RNG = np.random.default_rng
 SHAPES: list[tuple[int, ...]] = [(3,), (2, 2), (), (0,)]
@@ -228,17 +221,6 @@ class TestOptimizer:
         optim.SGD([p]).zero_grad(to_none)
         assert p.grad is None if to_none else p.grad is not None and p.grad.tolist() == [0, 0]
 
-    def test_hooks(self) -> None:
-        p, calls = nn.Parameter(torch.ones(1)), []
-        optimizer = optim.SGD([p])
-        before = optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append("before"))
-        optimizer.register_step_pre_hook(lambda o, args, kwargs: ((lambda: 7,), {}))
-        optimizer.register_step_post_hook(lambda o, args, kwargs: calls.append(args[0]()))
-        assert optimizer.step() == 7 and calls == ["before", 7]
-        before.remove()
-        optimizer.register_step_pre_hook(lambda o, args, kwargs: 3)
-        assert "must return None or a tuple of (new_args, new_kwargs), but got 3." in refused(optimizer.step)[1]
-
     def test_a_subclass_of_the_program(self) -> None:
         class Halving(optim.Optimizer):
             def __init__(self, params: Any) -> None:
@@ -250,11 +232,9 @@ class TestOptimizer:
                     for p in group["params"]:
                         p.div_(2)
 
-        p, seen = nn.Parameter(torch.ones(1)), []
-        optimizer = Halving([p])
-        optimizer.register_step_post_hook(lambda *_: seen.append(1))
-        optimizer.step()
-        assert p.item() == 0.5 and seen == [1]
+        p = nn.Parameter(torch.ones(1))
+        Halving([p]).step()
+        assert p.item() == 0.5
         assert refused(lambda: optim.Optimizer([p], {}).step())[0] == "NotImplementedError"
 
     def test_text(self) -> None:
@@ -345,57 +325,6 @@ class TestStates:
         )
 
 
-class TestClipping:
-    @staticmethod
-    def params() -> list[nn.Parameter]:
-        made = [nn.Parameter(torch.zeros(s, dtype=torch.float64)) for s in SHAPES]
-        for p, g in zip(made, gradients(2), strict=True):
-            p.grad = torch.from_numpy(g.copy())
-        return [*made, nn.Parameter(torch.zeros(2))]
-
-    @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, math.inf])
-    @pytest.mark.parametrize("limit", [0.5, 1e6])
-    def test_norm(self, p: float, limit: float) -> None:
-        params, whole = self.params(), np.concatenate([g.ravel() for g in gradients(2)])
-        norm = np.max(np.abs(whole)) if p == math.inf else np.sum(np.abs(whole) ** p) ** (1 / p)
-        before = clip_grad_norm_(iter(params), limit, p)
-        assert before.item() == pytest.approx(norm, rel=1e-12)
-        factor = min(limit / (norm + 1e-6), 1)
-        for q, g in zip(params, gradients(2), strict=False):
-            assert q.grad is not None
-            np.testing.assert_allclose(q.grad.numpy(), g * factor, rtol=1e-12)
-
-    def test_values(self) -> None:
-        params = self.params()
-        clip_grad_value_(params, 1.5)
-        for q, g in zip(params, gradients(2), strict=False):
-            assert q.grad is not None and q.grad.tolist() == np.clip(g, -1.5, 1.5).tolist()
-
-    def test_no_gradients(self) -> None:
-        assert clip_grad_norm_([], 1.0).item() == 0 == get_total_norm([]).item()
-        assert clip_grad_norm_(nn.Parameter(torch.ones(1)), 1.0).item() == 0
-
-    def test_misuse(self) -> None:
-        p = nn.Parameter(torch.ones(1))
-        p.grad = torch.tensor([math.inf])
-        assert refused(lambda: clip_grad_norm_(p, 1.0, error_if_nonfinite=True)) == (
-            "RuntimeError",
-            "The total norm of order 2.0 for gradients from `parameters` is non-finite, so it cannot be clipped. To "
-            "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`",
-        )
-
-    def test_one_vector(self) -> None:
-        params = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2, 2))]
-        vector_to_parameters(torch.arange(6.0), params)
-        assert [p.tolist() for p in params] == [[0, 1], [[2, 3], [4, 5]]]
-        joined = parameters_to_vector(params)
-        assert joined.tolist() == [0, 1, 2, 3, 4, 5] and joined.requires_grad
-        assert refused(lambda: vector_to_parameters([3], params)) == (  # type: ignore[arg-type]
-            "TypeError",
-            "expected torch.Tensor, but got: list",
-        )
-
-
 # -- what all optimizers share
 
 
@@ -408,28 +337,3 @@ def test_ways_that_there_are_not(kind: Any) -> None:
     assert refused(lambda: kind([p], fused=True, foreach=True)) == ("RuntimeError", text)
     text = "`fused` does not support `differentiable`"
     assert refused(lambda: kind([p], fused=True, differentiable=True)) == ("RuntimeError", text)
-
-
-def test_hooks_of_states() -> None:
-    optimizer, seen = optim.SGD([nn.Parameter(torch.ones(2))], lr=0.5), []
-
-    def other(number: int) -> Any:
-        def hook(of: Any, state_dict: Any) -> Any:
-            seen.append((number, of is optimizer, state_dict.get("extra")))
-            return {**state_dict, "extra": number}
-
-        return hook
-
-    optimizer.register_state_dict_pre_hook(lambda of: seen.append(("before", of is optimizer)))
-    optimizer.register_state_dict_post_hook(other(1))
-    handle = optimizer.register_state_dict_post_hook(other(2), prepend=True)
-    saved = optimizer.state_dict()
-    assert seen == [("before", True), (2, True, None), (1, True, 2)] and saved["extra"] == 1
-    handle.remove()
-    seen.clear()
-    optimizer.register_load_state_dict_pre_hook(
-        lambda _, state: {**state, "param_groups": [{**state["param_groups"][0], "lr": 0.25}]}
-    )
-    optimizer.register_load_state_dict_post_hook(lambda of: seen.append(of.param_groups[0]["lr"]))
-    optimizer.load_state_dict(saved)
-    assert seen == [0.25] and saved["param_groups"][0]["lr"] == 0.5

@@ -233,7 +233,7 @@ def test_a_stream_that_is_set_stays_without_another_reference() -> None:
     assert cuda.current_stream().stream_id == 1 and cuda.default_stream().stream_id == 0
     assert float(torch.ones(3).sum()) == 3
     cuda.set_stream(cuda.default_stream())
-    assert cuda.current_stream() == cuda.default_stream() == torch.accelerator.current_stream()
+    assert cuda.current_stream() == cuda.default_stream()
 
 
 def test_a_failure_inside_leaves_the_stream_that_was() -> None:
@@ -252,16 +252,6 @@ def test_what_streams_and_events_say_of_themselves() -> None:
     event.synchronize()
     event.wait()
     assert isinstance(side.record_event(), torch.Event) and side.record_event(event) is event and event.event_id
-
-
-def test_accelerator_is_another_name() -> None:
-    accelerator = torch.accelerator
-    assert accelerator.is_available() and accelerator.device_count() == 2
-    assert accelerator.current_accelerator() == torch.device("ahbm") and accelerator.current_device_index() == 0
-    with accelerator.device_index(1), accelerator.device_index(None):
-        assert accelerator.current_device_index() == 1 == cuda.current_device()
-    assert cuda.current_device() == 0
-    accelerator.synchronize()
 
 
 # -- mistakes

@@ -31,10 +31,6 @@ def _exp(x: float) -> float:
     return inf if x > 709 else math.exp(x)
 
 
-def _sinh(x: float) -> float:
-    return x if math.isinf(x) else math.sinh(x)
-
-
 FUNCTIONS: dict[str, tuple[Callable[[float], float], float]] = {  # name → on one number, and the ulps it may be off
     "abs": (abs, 0),
     "neg": (operator.neg, 0),
@@ -48,36 +44,20 @@ FUNCTIONS: dict[str, tuple[Callable[[float], float], float]] = {  # name → on 
         2,
     ),
     "exp": (_exp, 2),
-    "exp2": (lambda x: 0.0 if x == -inf else 2.0**x, 2),
     "expm1": (lambda x: inf if x > 709 else math.expm1(x), 2),
     "log": (lambda x: math.log(x) if x > 0 else -inf if x == 0 else math.nan, 2),
     "log2": (lambda x: math.log2(x) if x > 0 else -inf if x == 0 else math.nan, 2),
-    "log10": (lambda x: math.log10(x) if x > 0 else -inf if x == 0 else math.nan, 2),
     "log1p": (lambda x: math.log1p(x) if x > -1 else -inf if x == -1 else math.nan, 2),
     "sin": (careful(math.sin), 2),
     "cos": (careful(math.cos), 2),
-    "tan": (careful(math.tan), 4),
-    "asin": (careful(math.asin), 2),
-    "acos": (careful(math.acos), 2),
-    "atan": (math.atan, 2),
-    "sinh": (_sinh, 4),
-    "cosh": (lambda x: inf if math.isinf(x) else math.cosh(x), 4),
     "tanh": (math.tanh, 4),
-    "asinh": (math.asinh, 4),
-    "acosh": (careful(math.acosh), 4),
-    "atanh": (lambda x: math.copysign(inf, x) if abs(x) == 1 else careful(math.atanh)(x), 4),
     "sigmoid": (lambda x: 1 / (1 + _exp(-x)), 4),
     "erf": (math.erf, 2),
-    "erfc": (math.erfc, 128),
     "relu": (lambda x: x if x > 0 or math.isnan(x) else 0.0, 0),
     "floor": (lambda x: float(math.floor(x)) if math.isfinite(x) else x, 0),
     "ceil": (lambda x: float(math.ceil(x)) if math.isfinite(x) else x, 0),
     "trunc": (lambda x: float(math.trunc(x)) if math.isfinite(x) else x, 0),
-    "round": (lambda x: float(round(x)) if math.isfinite(x) else x, 0),
-    "frac": (lambda x: math.nan if math.isinf(x) else math.fmod(x, 1), 0),
     "sign": (lambda x: 0.0 if math.isnan(x) else float((x > 0) - (x < 0)), 0),
-    "deg2rad": (math.radians, 2),
-    "rad2deg": (lambda x: x * 180 / math.pi, 2),
 }
 
 
@@ -126,9 +106,6 @@ def test_what_is_not_a_number() -> None:
     assert x.isnan().tolist() == [math.isnan(v) for v in SPECIAL]
     assert x.isinf().tolist() == [math.isinf(v) for v in SPECIAL]
     assert x.isfinite().tolist() == [math.isfinite(v) for v in SPECIAL]
-    assert x.signbit().tolist() == [math.copysign(1, v) < 0 for v in SPECIAL]
-    assert torch.nan_to_num(x, 5.0, 6.0, 7.0).tolist()[-3:] == [6.0, 7.0, 5.0]
-    assert torch.nan_to_num(x).tolist()[-3:] == [pytest.approx(3.4028235e38), pytest.approx(-3.4028235e38), 0]
 
 
 def test_gelu_and_silu() -> None:
@@ -145,9 +122,6 @@ def test_gelu_and_silu() -> None:
 def test_erf_is_that_of_libm_over_its_range() -> None:
     x = torch.linspace(-7, 7, 20_001, dtype=torch.float64)
     assert_near(x.erf(), [math.erf(v) for v in numbers(x)], 8)
-    assert_near(x.erfc(), [math.erfc(v) for v in numbers(x)], 64)
-    back = x[5000:15000].tanh().erf().erfinv()
-    np.testing.assert_allclose(back.numpy(), np.tanh(x[5000:15000].numpy()), rtol=1e-10)
 
 
 def test_erf_of_float32_is_the_number_next_to_libms() -> None:
@@ -238,8 +212,7 @@ def test_division_of_integers() -> None:
     assert (x % y).tolist() == [a % b for a, b in values]
     assert torch.div(x, y, rounding_mode="floor").tolist() == [a // b for a, b in values]
     assert torch.div(x, y, rounding_mode="trunc").tolist() == [int(a / b) for a, b in values]
-    assert torch.fmod(x, y).tolist() == [int(math.fmod(a, b)) for a, b in values]
-    for call in (operator.floordiv, operator.mod, torch.fmod):
+    for call in (operator.floordiv, operator.mod):
         with pytest.raises(RuntimeError, match=r"ZeroDivisionError"):
             call(x, 0)
     with pytest.raises(RuntimeError, match=r"rounding_mode to be one of None, 'trunc', or 'floor' but found 'up'"):
@@ -251,7 +224,6 @@ def test_division_of_floats() -> None:
     x, y = (torch.tensor(column, dtype=torch.float64) for column in zip(*values, strict=True))
     assert (x // y).tolist() == [a // b for a, b in values]
     assert (x % y).tolist() == pytest.approx([a % b for a, b in values])
-    assert torch.fmod(x, y).tolist() == pytest.approx([math.fmod(a, b) for a, b in values])
     assert (torch.tensor([1.0, -1.0, 0.0]) / 0).tolist()[:2] == [inf, -inf]
     assert math.isnan((torch.zeros(1) / 0).item())
 
@@ -275,7 +247,6 @@ def test_bits() -> None:
         assert call(x, y).tolist() == [call(a, b) for a, b in pairs]
     assert (x << 2).tolist() == [a << 2 for a, _ in pairs]
     assert (x >> 1).tolist() == [a >> 1 for a, _ in pairs]
-    assert torch.gcd(x, y).tolist() == [math.gcd(a, b) for a, b in pairs]
     truth = torch.tensor([True, False])
     assert (truth & True).tolist() == [True, False] and (truth ^ True).tolist() == (~truth).tolist() == [False, True]
 
@@ -327,11 +298,6 @@ def test_three_operands() -> None:
         RuntimeError, match=r"expected condition to be a boolean tensor, but got a tensor with dtype Long"
     ):
         torch.where(torch.tensor([1]), 1, 2)
-    a, b, c = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), torch.tensor([2.0, 8.0])
-    assert torch.addcmul(a, b, c, value=2).tolist() == [13, 66]
-    assert torch.addcdiv(a, b, c).tolist() == [2.5, 2.5]
-    assert torch.lerp(a, b, 0.25).tolist() == [1.5, 2.5]
-    assert torch.lerp(a, b, torch.tensor([0.0, 1.0])).tolist() == [1.0, 4.0]
 
 
 # -- refusals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from fractions import Fraction
@@ -108,25 +107,6 @@ def test_products_of_nothing() -> None:
     assert torch.dot(torch.zeros(0), torch.zeros(0)).item() == 0
 
 
-def test_added_products() -> None:
-    a, b, m, v = some((3, 4)), some((4, 5)), some((3, 5)), some((4,))
-    x, y = some((2, 3, 4)), some((2, 4, 5))
-    cases = [
-        (torch.addmm(m, a, b, beta=0.5, alpha=2), m, a @ b),
-        (torch.addmm(m[0], a, b, beta=0.5, alpha=2), m[0].expand(3, 5), a @ b),
-        (torch.addmv(m[:, 0], a, v, beta=0.5, alpha=2), m[:, 0], a @ v),
-        (torch.addr(a, m[:, 0], v, beta=0.5, alpha=2), a, torch.outer(m[:, 0], v)),
-        (torch.baddbmm(m, x, y, beta=0.5, alpha=2), m.expand(2, 3, 5), x @ y),
-        (torch.addbmm(m, x, y, beta=0.5, alpha=2), m, (x @ y).sum(0)),
-        (m.clone().addmm_(a, b, beta=0.5, alpha=2), m, a @ b),
-    ]
-    for got, added, product in cases:
-        want = [0.5 * p + 2 * q for p, q in zip(numbers(added), numbers(product), strict=True)]
-        assert numbers(got) == pytest.approx(want, rel=1e-14)
-    nothing = torch.full((3, 5), math.nan, dtype=torch.float64)
-    assert not torch.addmm(nothing, a, b, beta=0).isnan().any()  # it is not looked at
-
-
 EQUATIONS = [
     "ij,jk->ik",
     "ij->ji",
@@ -154,8 +134,7 @@ def test_einsum(equation: str) -> None:
 def test_einsum_in_other_forms() -> None:
     a, b, x = some((3, 4)), some((4, 5)), some((2, 3, 4))
     assert torch.equal(torch.einsum("ij,jk", a, b), torch.einsum("ij,jk->ik", a, b))
-    assert torch.equal(torch.einsum(a, [0, 1], b, [1, 2], [0, 2]), torch.einsum("ij,jk->ik", a, b))
-    torch.testing.assert_close(torch.einsum("...ij,jk->...ik", x, b), x @ b)
+    assert torch.allclose(torch.einsum("...ij,jk->...ik", x, b), x @ b)
     for equation, text in [
         ("ij,jk->ik", r"subscript j has size 3 for operand 1 which does not broadcast with previously seen size 4"),
         ("ij->i", r"more operands were provided than specified in the equation"),
@@ -163,18 +142,6 @@ def test_einsum_in_other_forms() -> None:
     ]:
         with pytest.raises(RuntimeError, match=text):
             torch.einsum(equation, a, a)
-
-
-def test_other_products() -> None:
-    a, b = some((2, 3, 4)), some((4, 3, 5))
-    check(torch.tensordot(a, b, dims=([1, 2], [1, 0])), "iab,baj->ij", a, b)
-    check(torch.tensordot(a, some((4, 2)), 1), "abi,ij->abj", a, some((4, 2)))
-    check(torch.inner(a, some((6, 4))), "abi,ci->abc", a, some((6, 4)))
-    m = torch.tensor([[1, 2]])
-    assert torch.kron(m, torch.tensor([[1], [10]])).tolist() == [[1, 2], [10, 20]]
-    x, y = torch.tensor([[1, 0, 0], [0, 2, 0]]), torch.tensor([[0, 1, 0], [0, 0, 3]])
-    assert torch.cross(x, y, dim=1).tolist() == [[0, 0, 1], [6, 0, 0]]
-    assert torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3), torch.ones(4)).tolist() == [[4] * 4] * 2
 
 
 def test_products_that_do_not_fit() -> None:
@@ -191,7 +158,6 @@ def test_products_that_do_not_fit() -> None:
         (lambda: torch.bmm(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4)), RuntimeError, r"batch2 tensor to be: \[2, 4\]"),
         (lambda: torch.zeros(2, 3, 4) @ torch.zeros(3, 4, 5), RuntimeError, r"cannot be broadcast"),
         (lambda: torch.dot(a, v), RuntimeError, r"1D tensors expected, but got 2D and 1D tensors"),
-        (lambda: torch.addmm(torch.zeros(4), a, a.t()), RuntimeError, r"expanded size of the tensor \(2\)"),
         (lambda: torch.mm(a, 3), TypeError, r"mm\(\): argument 2 must be Tensor, not int"),
         (lambda: a @ 3, TypeError, r"must be Tensor, not int"),
     ]
@@ -217,13 +183,9 @@ def test_cat_and_stack(dim: int) -> None:
     assert [p.tolist() for p in twice.unbind(dim)] == [parts[1].tolist(), (parts[1] + 1).tolist()]
 
 
-def test_joining_in_rows_and_columns() -> None:
+def test_what_cannot_be_joined() -> None:
     v, m = torch.tensor([1, 2]), torch.tensor([[3, 4]])
-    assert torch.hstack([v, v]).tolist() == [1, 2, 1, 2] and torch.vstack([v, m]).tolist() == [[1, 2], [3, 4]]
-    assert torch.column_stack([v, v]).tolist() == [[1, 1], [2, 2]] and torch.dstack([v, v]).shape == (1, 2, 2)
-    assert torch.block_diag(m, m).tolist() == [[3, 4, 0, 0], [0, 0, 3, 4]]
     assert torch.cat([v, torch.tensor([])]).tolist() == [1, 2]  # an empty vector counts for nothing
-    assert [t.shape for t in torch.atleast_2d(v, torch.tensor(1))] == [(1, 2), (1, 1)]
     for call, kind, text in [
         (lambda: torch.cat([]), ValueError, r"expected a non-empty list of Tensors"),
         (lambda: torch.cat(v), TypeError, r"must be tuple of Tensors, not Tensor"),
@@ -241,40 +203,8 @@ def test_joining_in_rows_and_columns() -> None:
             call()
 
 
-def test_matrices_of_diagonals_and_triangles() -> None:
-    m = torch.arange(9).reshape(3, 3)
-    assert torch.trace(m).item() == 12 and torch.vdot(m[0], m[1]).item() == 14
-    for k in (-1, 0, 2):
-        assert (
-            torch.diag_embed(m, k).diagonal(k, 1, 2).tolist() == m.tolist() and torch.diag_embed(m, k).sum() == m.sum()
-        )
-    lower = torch.tril_indices(3, 4, 1)
-    assert [(i, j) for i, j in lower.t().tolist()] == [(i, j) for i in range(3) for j in range(4) if j <= i + 1]
-    assert torch.triu_indices(2, 2).tolist() == [[0, 0, 1], [0, 1, 1]]
-    assert [len(p) for p in torch.vsplit(m, 2)] == [2, 1] and torch.hsplit(m, 3)[1].tolist() == [[1], [4], [7]]
-    assert torch.empty_strided((2, 3), (1, 2)).stride() == m.new_empty_strided((2, 3), (1, 2)).stride() == (1, 2)
-    assert torch.nanmean(torch.tensor([1.0, math.nan, 4.0])).item() == 2.5
-
-
 def test_repeats() -> None:
     v, m = torch.tensor([1, 2]), torch.tensor([[1, 2], [3, 4]])
     assert v.repeat(2, 3).tolist() == [[1, 2] * 3] * 2 and m.repeat(2, 1).tolist() == [[1, 2], [3, 4]] * 2
-    assert v.repeat(0).shape == (0,) and m.tile(2).tolist() == [[1, 2, 1, 2], [3, 4, 3, 4]]
-    assert v.repeat_interleave(2).tolist() == [1, 1, 2, 2]
-    assert m.repeat_interleave(torch.tensor([2, 0]), dim=1).tolist() == [[1, 1], [3, 3]]
-    assert torch.repeat_interleave(torch.tensor([0, 2, 1])).tolist() == [1, 1, 2]
     with pytest.raises(RuntimeError, match=r"can not be smaller than number of dimensions of tensor"):
         m.repeat(2)
-    with pytest.raises(RuntimeError, match=r"repeats.size\(0\) = 3 and input.size\(0\) = 2"):
-        m.repeat_interleave(torch.tensor([1, 2, 3]), dim=0)
-
-
-def test_grids() -> None:
-    x, y = torch.arange(2), torch.arange(3)
-    a, b = torch.meshgrid(x, y, indexing="ij")
-    assert [(i, j) for i, j in zip(numbers(a), numbers(b), strict=True)] == list(itertools.product(range(2), range(3)))
-    c, d = torch.meshgrid([x, y], indexing="xy")
-    assert torch.equal(c, a.t()) and torch.equal(d, b.t())
-    assert torch.cartesian_prod(x, y).tolist() == [list(p) for p in itertools.product(range(2), range(3))]
-    with pytest.raises(RuntimeError, match=r'indexing must be one of "xy" or "ij"'):
-        torch.meshgrid(x, y, indexing="yx")

@@ -140,11 +140,7 @@ def test_variances(correction: int) -> None:
             want.append(float(sum((Fraction(v) - centre) ** 2 for v in line) / (len(line) - correction)))
         assert_near(t.var(dims, correction=correction), want, 32)
         assert_near(t.std(dims, correction=correction), [math.sqrt(v) for v in want], 32)
-        both = torch.var_mean(t, dims, correction=correction)
-        assert_near(both[0], want, 32)
-        assert_near(both[1], numbers(t.mean(dims)), 0)
     assert t.var(unbiased=False).item() == t.var(correction=0).item() == t.var(False).item()
-    assert math.isnan(torch.ones(1).var().item()) and torch.std_mean(t)[1].item() == t.mean().item()
 
 
 # -- extremes
@@ -166,7 +162,6 @@ def test_extremes(kind: str) -> None:
             )
     assert t.max().item() == max(numbers(t)) and t.argmin().item() == numbers(t).index(min(numbers(t)))
     assert numbers(t.amax((0, 2))) == [max(line) for line in lines(t, [0, 2])]
-    assert t.aminmax() == (t.amin(), t.amax()) or t.aminmax().max.item() == t.max().item()
 
 
 def test_nan_is_extreme() -> None:
@@ -195,7 +190,6 @@ def test_all_and_any() -> None:
         and torch.tensor([2, 1], dtype=torch.uint8).all().dtype is torch.uint8
     )
     assert torch.tensor([0.0, -0.0], dtype=torch.bfloat16).any().item() is False
-    assert torch.count_nonzero(torch.tensor([[0, 2], [3, 0]]), 1).tolist() == [1, 1]
 
 
 # -- norms and exponentials
@@ -244,19 +238,10 @@ def test_softmax_and_its_logarithm(kind: str) -> None:
 def test_scans() -> None:
     t = some((3, 4), "int32")
     for dim in (0, 1):
-        for name, step in (("cumsum", operator.add), ("cumprod", operator.mul)):
-            got = getattr(t, name)(dim)
-            assert got.dtype is torch.int64
-            result = got if dim else got.t()
-            for line, row in zip(lines(t, [dim]), result.tolist(), strict=True):
-                assert row == list(itertools.accumulate(line, step))
-        best = torch.cummax(t, dim)
-        for line, row in zip(lines(t, [dim]), (best.values if dim else best.values.t()).tolist(), strict=True):
-            assert row == list(itertools.accumulate(line, max))
-    assert torch.cummax(torch.tensor([1, 3, 3, 2]), 0).indices.tolist() == [0, 1, 2, 2]
-    assert torch.cummin(torch.tensor([3.0, math.nan, 1.0]), 0).indices.tolist() == [0, 1, 1]
-    assert torch.diff(torch.tensor([1, 4, 9, 16]), n=2).tolist() == [2, 2]
-    assert torch.ones(3).cumsum_(0).tolist() == [1, 2, 3]
+        got = t.cumsum(dim)
+        assert got.dtype is torch.int64
+        for line, row in zip(lines(t, [dim]), (got if dim else got.t()).tolist(), strict=True):
+            assert row == list(itertools.accumulate(line))
 
 
 # -- sorting
@@ -271,7 +256,6 @@ def test_sorting_keeps_the_order_of_equals(kind: str, descending: bool) -> None:
         assert torch.equal(t.gather(dim, where), values) and torch.equal(t.argsort(dim, descending), where)
         for line, order in zip(lines(t, [dim]), (where if dim else where.t()).tolist(), strict=True):
             assert order == sorted(range(len(line)), key=lambda i: -line[i] if descending else line[i])
-    assert torch.equal(t.msort(), t.sort(0).values)
 
 
 def test_sorting_puts_nan_at_the_end() -> None:
@@ -279,19 +263,15 @@ def test_sorting_puts_nan_at_the_end() -> None:
     assert t.argsort().tolist() == [2, 3, 0, 1, 4] and t.argsort(descending=True).tolist() == [1, 4, 0, 3, 2]
 
 
-def test_the_largest_and_the_middle() -> None:
+def test_the_largest() -> None:
     t = some((3, 7), "float32")
     for largest in (True, False):
         values, where = t.topk(3, largest=largest)
         for line, row, order in zip(lines(t, [1]), values.tolist(), where.tolist(), strict=True):
             assert row == sorted(line, reverse=largest)[:3] and row == [line[i] for i in order]
     assert t.topk(0).values.shape == (3, 0) and t.topk(2, 0).indices.shape == (2, 7)
-    assert t.kthvalue(3).values.tolist() == [sorted(line)[2] for line in lines(t, [1])]
-    assert t.median(1).values.tolist() == [sorted(line)[3] for line in lines(t, [1])]
-    assert torch.tensor([1, 2, 3, 4]).median().item() == 2
-    for call in (lambda: t.topk(8), lambda: t.kthvalue(0), lambda: t.kthvalue(8)):
-        with pytest.raises(RuntimeError, match=r"out of range"):
-            call()
+    with pytest.raises(RuntimeError, match=r"out of range"):
+        t.topk(8)
 
 
 def test_sets_of_values() -> None:
@@ -302,11 +282,6 @@ def test_sets_of_values() -> None:
         values.count(v) for v in sorted(set(values))
     ]
     assert [distinct.tolist()[i] for i in inverse.tolist()] == values
-    runs, places, lengths = torch.unique_consecutive(t, return_inverse=True, return_counts=True)
-    assert [(k, len(list(g))) for k, g in itertools.groupby(values)] == list(
-        zip(runs.tolist(), lengths.tolist(), strict=True)
-    )
-    assert [runs.tolist()[i] for i in places.tolist()] == values
     rows = torch.tensor([[2, 1], [0, 5], [2, 1]])
     assert rows.unique(dim=0).tolist() == [[0, 5], [2, 1]] and rows.unique(return_inverse=True)[1].shape == (3, 2)
     assert torch.tensor([1.5, 1.5], dtype=torch.bfloat16).unique().tolist() == [1.5]
@@ -317,11 +292,6 @@ def test_counting() -> None:
     assert t.bincount().tolist() == [1, 2, 0, 1] and t.bincount(minlength=6).tolist() == [1, 2, 0, 1, 0, 0]
     assert t.bincount(torch.tensor([0.5, 1.0, 2.0, 4.0])).tolist() == [4.0, 1.5, 0.0, 2.0]
     assert torch.zeros(0, dtype=torch.int64).bincount().shape == (0,)
-    assert torch.histc(torch.tensor([0.0, 1.0, 2.0, 9.0]), 2, 0, 4).tolist() == [2, 1]
-    assert torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([0, 3, 6])).tolist() == [0, 1, 3]
-    assert torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([0, 3, 6]), right=True).tolist() == [0, 2, 3]
-    assert torch.bucketize(torch.tensor([0.5, 2.0]), torch.tensor([1.0, 2.0])).tolist() == [0, 1]
-    assert torch.isin(t, torch.tensor([1, 7])).tolist() == [True, True, False, False]
     for wrong in (torch.tensor([-1]), torch.tensor([[1]]), torch.tensor([1.0])):
         with pytest.raises(RuntimeError, match=r"bincount only supports 1-d non-negative integral inputs"):
             wrong.bincount()

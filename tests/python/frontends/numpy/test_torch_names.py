@@ -29,13 +29,9 @@ TYPES = {
     "torch.no_grad": "torch.autograd.grad_mode.no_grad",
     "torch.autograd.Function": "torch.autograd.function.Function",
     "torch.nn.Linear": "torch.nn.modules.linear.Linear",
-    "torch.nn.Conv2d": "torch.nn.modules.conv.Conv2d",
     "torch.nn.Parameter": "torch.nn.parameter.Parameter",
-    "torch.nn.parallel.DistributedDataParallel": "torch.nn.parallel.distributed.DistributedDataParallel",
     "torch.optim.SGD": "torch.optim.sgd.SGD",
     "torch.optim.AdamW": "torch.optim.adamw.AdamW",
-    "torch.optim.lr_scheduler.OneCycleLR": "torch.optim.lr_scheduler.OneCycleLR",
-    "torch.utils.data.DataLoader": "torch.utils.data.dataloader.DataLoader",
     "torch.distributed.ProcessGroup": "torch.distributed.distributed_c10d.ProcessGroup",
     "torch.distributed.ReduceOp": "torch.distributed.distributed_c10d.ReduceOp",
     "torch.distributed.Work": "torch.distributed.distributed_c10d.Work",
@@ -43,7 +39,6 @@ TYPES = {
     "torch.distributed.HashStore": "torch._C._distributed_c10d.HashStore",
     "torch.distributed.PrefixStore": "torch.distributed.distributed_c10d.PrefixStore",
     "torch.distributed.DistBackendError": "torch.distributed.DistBackendError",
-    "torch.distributed.device_mesh.DeviceMesh": "torch.distributed.device_mesh.DeviceMesh",
     "torch.multiprocessing.ProcessRaisedException": "torch.multiprocessing.spawn.ProcessRaisedException",
     "torch.cuda.OutOfMemoryError": "torch.OutOfMemoryError",
 }
@@ -147,11 +142,11 @@ def test_a_traceback_says_torchs_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", ["inside", "outside"])
 def test_a_saved_module_is_loaded_on_either_side(tmp_path: Path, first: str) -> None:
     def save() -> None:
-        module = torchemu.nn.Sequential(torchemu.nn.Conv1d(1, 2, 3), torchemu.nn.Linear(2, 1))
+        module = torchemu.nn.Sequential(torchemu.nn.LayerNorm(2), torchemu.nn.Linear(2, 1))
         torchemu.save(module, tmp_path / "module.pt")
 
     def load() -> None:
-        kinds = [torchemu.nn.Sequential, torchemu.nn.Conv1d, torchemu.nn.Linear]
+        kinds = [torchemu.nn.Sequential, torchemu.nn.LayerNorm, torchemu.nn.Linear]
         module = torchemu.load(tmp_path / "module.pt", weights_only=False)
         assert [type(each) for each in (module, *module)] == kinds
 

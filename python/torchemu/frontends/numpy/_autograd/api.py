@@ -45,48 +45,17 @@ def _check_shape(t: Tensor, grad: Tensor, at: int) -> None:
         )
 
 
-def _roots(tensors: Sequence[Tensor], grads: Sequence[Any], check: bool = True) -> list[tuple[Edge, Tensor]]:
+def _roots(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[tuple[Edge, Tensor]]:
     roots = []
     for i, (t, given) in enumerate(zip(tensors, grads, strict=True)):
         edge = edge_of(t)
         if edge is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         grad = _initial(t, given)
-        if given is not None and check:
+        if given is not None:
             _check_shape(t, grad, i)
         roots.append((edge, fitting(grad, expected(edge), edge.node, i)))
     return roots
-
-
-def run_backward(
-    tensors: Any,
-    grad_tensors: Any,
-    keep_graph: bool,
-    create_graph: bool,
-    inputs: Any = (),
-    allow_unreachable: bool = True,
-    accumulate_grad: bool = True,
-) -> tuple[Tensor | None, ...]:
-    """What programs know as ``Variable._execution_engine.run_backward``: it does not compare shapes of tensors and
-    their gradients, since a program may have given the memory of a tensor away.
-
-    Args:
-        tensors, grad_tensors: where it starts, with their gradients.
-        keep_graph: whether another pass may follow.
-        create_graph: whether the gradients can be differentiated.
-        inputs: the tensors whose gradients are wanted; none: those of all leaves.
-        allow_unreachable: an input may have nothing to do with the tensors.
-        accumulate_grad: add to the grad of leaves, rather than return gradients.
-    """
-    given = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(as_tuple(tensors))
-    return _run(
-        _roots(as_tuple(tensors), given, check=False),
-        keep_graph,
-        create_graph,
-        as_tuple(inputs),
-        allow_unreachable,
-        accumulate_grad,
-    )
 
 
 def _run(

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from torchemu import runtime
 from torchemu.frontends.numpy._autograd.derivative import LATER, RESULT, Derivative
 from torchemu.frontends.numpy._autograd.node import Node, outputs_of
-from torchemu.frontends.numpy._autograd.saved import Packed, Saved, save
+from torchemu.frontends.numpy._autograd.saved import Saved
 from torchemu.frontends.numpy._autograd.variable import Edge, Metadata
 from torchemu.frontends.numpy._tensor.core import Tensor
 
@@ -41,20 +40,20 @@ class Call(Node):
         for i, t in enumerate(operands):
             of_tensor = isinstance(t, Tensor)
             self.operands.append(Metadata(t._shape, t.dtype, t.device) if of_tensor else None)
-            self._kept.append((save(t) if i in self._uses else None) if of_tensor else t)
-        self._results: list[Saved | Packed | None] = []
+            self._kept.append((Saved(t) if i in self._uses else None) if of_tensor else t)
+        self._results: list[Saved | None] = []
 
     def returned(self, results: Sequence[Tensor]) -> None:
         """Says what the call has returned."""
         self.outputs = outputs_of(results)
         if RESULT in self._uses:
-            self._results = [save(t, i) for i, t in enumerate(results)]
+            self._results = [Saved(t, i) for i, t in enumerate(results)]
         elif LATER in self._uses:
-            self._results = [None, *[save(t, i) for i, t in enumerate(results[1:], 1)]]
+            self._results = [None, *[Saved(t, i) for i, t in enumerate(results[1:], 1)]]
 
     def __getitem__(self, operand: int) -> Any:
         kept = self._kept[operand]
-        return kept.unpack(self) if isinstance(kept, Saved | Packed) else kept
+        return kept.unpack(self) if isinstance(kept, Saved) else kept
 
     @property
     def results(self) -> list[Any]:
@@ -93,20 +92,14 @@ class Call(Node):
         return [None] * len(self.edges)
 
     def _gradients(self, derivative: Derivative, grads: list[Tensor | None]) -> Sequence[Any]:
-        """As the derivative has them, in the dtypes of the call even where autocast is on."""
-        context = runtime.current()
-        before, context.casts = context.casts, False
-        try:
-            if derivative.holomorphic and any(g is not None and g.dtype.is_complex for g in grads):
-                return _conjugates(derivative.gradients(self, _conjugates(grads)))
-            return derivative.gradients(self, grads)
-        finally:
-            context.casts = before
+        if any(g is not None and g.dtype.is_complex for g in grads):
+            return _conjugates(derivative.gradients(self, _conjugates(grads)))
+        return derivative.gradients(self, grads)
 
     def release(self) -> None:
         """Lets go the operands and results."""
         for kept in (*self._kept, *self._results):
-            if isinstance(kept, Saved | Packed):
+            if isinstance(kept, Saved):
                 kept.release()
 
 

@@ -42,12 +42,10 @@ class Derivative:
     The gradient of a complex number is, as in PyTorch, that of the loss by its real part and i times that by its
     imaginary part. So a formula of a function with a complex derivative, which multiplies by that, would have to
     multiply by its conjugate. Instead it is given the conjugates of the gradients, and what it finds is taken conjugate
-    (``Call.apply``): formulas need not know. Those of other functions are in a Wirtinger.
+    (``Call.apply``): formulas need not know. Functions without a complex derivative have none of complex numbers.
     """
 
     __slots__ = ("_known", "partials")
-
-    holomorphic = True
 
     def __init__(self, *partials: Partial) -> None:
         self.partials = partials
@@ -72,14 +70,6 @@ class Derivative:
             for partial, needed in zip(self.partials, call.needs, strict=False)
         ]
         return found + [None] * (len(call.needs) - len(found))
-
-
-class Wirtinger(Derivative):
-    """The partial derivatives of an operation that has no complex derivative: formulas get gradients as they are."""
-
-    __slots__ = ()
-
-    holomorphic = False
 
 
 class Joint(Derivative):

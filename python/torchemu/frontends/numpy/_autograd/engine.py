@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchemu.frontends.numpy import _settings, _streams
-from torchemu.frontends.numpy._autograd import anomaly, state
 from torchemu.frontends.numpy._autograd.node import AccumulateGrad, Node
 from torchemu.frontends.numpy._autograd.variable import Edge, Metadata, metadata_of
 from torchemu.frontends.numpy._streams import Stream
@@ -69,7 +68,6 @@ class Pass:
         self._ready: list[tuple[float, int, Node]] = []
         self._made_ready = 0
         self._stream = self._at = _streams.current()
-        self._careful = state.current().anomaly.on
         self._streams_of_leaves: dict[Stream, None] = {}
 
     def run(self, roots: Sequence[tuple[Edge, Tensor]]) -> None:
@@ -125,12 +123,8 @@ class Pass:
         if wanted is not None and not goes_on:
             wanted.capture(node, grads)
             return ()
-        if node.hooked:
-            grads = node.replaced(grads)
         node.kept = self._keep
-        found = anomaly.applied(node, grads, self._record) if self._careful else node.apply(grads, self._record)
-        if node.hooked:
-            found = node.after(found, grads)
+        found = node.apply(grads, self._record)
         if not self._keep:
             node.release()
         return found
@@ -222,19 +216,15 @@ def summed(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def backward_pass(roots: Sequence[tuple[Edge, Tensor]], keep: bool, record: bool, wanted: Wanted | None = None) -> None:
-    """Runs a pass, and then what asked to be called at its end.
+    """Runs a pass.
 
     Args:
         roots: where it starts: tensors' edges with their gradients.
         keep, record, wanted: see Pass.
     """
-    settings, passes = _settings.current(), state.current().passes
+    settings = _settings.current()
     before, settings.gradients = settings.gradients, record
-    passes.append([])
     try:
         Pass(keep, record, wanted).run(roots)
-        for callback in passes[-1]:
-            callback()
     finally:
-        passes.pop()
         settings.gradients = before

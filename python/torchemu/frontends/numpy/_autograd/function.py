@@ -10,7 +10,7 @@ from typing import Any
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._autograd.node import Node, outputs_of
 from torchemu.frontends.numpy._autograd.record import rewrite
-from torchemu.frontends.numpy._autograd.saved import Packed, Saved, save
+from torchemu.frontends.numpy._autograd.saved import Saved
 from torchemu.frontends.numpy._autograd.variable import (
     AutogradMeta,
     Metadata,
@@ -39,9 +39,6 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps operands and results for backward, which has them in saved_tensors."""
         self._to_save = tensors
-
-    def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Does nothing: there is no forward-mode differentiation."""
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Says that forward has written into these operands. They must be returned."""
@@ -74,7 +71,7 @@ class BackwardFunction(Node, FunctionCtx):
         self._cls, self._of_tensors = cls, [t is not None for t in tensors]
         self.needs_input_grad = tuple([t is not None and wants_grad(t) for t in tensors])
         self._recorded, self._first = recorded, args[0] if args else None
-        self._saved: list[Saved | Packed | None] = []
+        self._saved: list[Saved | None] = []
 
     def returned(self, results: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
         """What apply returns for what forward has returned: the same, with this as its history.
@@ -129,13 +126,13 @@ class BackwardFunction(Node, FunctionCtx):
             )
         rewrite(t, self)
 
-    def _kept(self, t: Any, at: int, results: Sequence[Any]) -> Saved | Packed:
+    def _kept(self, t: Any, at: int, results: Sequence[Any]) -> Saved:
         if not isinstance(t, Tensor):
             raise TypeError(
                 f"save_for_backward can only save variables, but argument {at} is of type {type(t).__name__}"
             )
         output = next((i for i, result in enumerate(results) if result is t), None)
-        return save(t, output if t._autograd is not None and t._autograd.node is self else None)
+        return Saved(t, output if t._autograd is not None and t._autograd.node is self else None)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:

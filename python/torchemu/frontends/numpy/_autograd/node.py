@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import sys
-import traceback
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from torchemu import runtime
 from torchemu.frontends.numpy import _streams
 from torchemu.frontends.numpy._autograd import state
 from torchemu.frontends.numpy._autograd.variable import Edge, Hooks, Metadata, meta_of, metadata_of
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy.utils.hooks import RemovableHandle, registered
-
-
-def _place() -> list[str]:
-    """Where the program is, as tracebacks show it: without the frames of torchemu, and of what runs programs."""
-    frames = [f for f in traceback.extract_stack() if not f.filename.startswith((runtime.PACKAGE, "<frozen"))]
-    return traceback.format_list(frames)
 
 
 class Node:
@@ -31,7 +22,6 @@ class Node:
         outputs: for each result what its gradient looks like; None where that is no tensor.
         number: nodes with higher numbers are recorded later, and come first in a backward pass.
         stream: where its gradients are calculated: as the function was.
-        metadata: the program's own.
         hooked: whether there may be hooks.
         kept: whether what it keeps for apply is needed again.
     """
@@ -42,13 +32,8 @@ class Node:
         self.edges, self.outputs = edges, outputs
         self.number: float = own.recorded
         self.stream = _streams.current()
-        self.metadata: dict[Any, Any] = {}
-        if own.anomaly.on:
-            self.metadata["traceback_"] = _place()
 
     hooked, kept = False, True
-    _before: Hooks | None = None
-    _after: Hooks | None = None
     _output_hooks: dict[int, Hooks] | None = None
     _retaining: dict[int, weakref.ref[Tensor]] | None = None
 
@@ -74,19 +59,6 @@ class Node:
         """Lets go what it keeps for apply."""
 
     # -- hooks
-
-    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Calls fn(gradients of the operands, gradients of the results) whenever it has run. What fn returns, unless
-        None, takes the place of the former."""
-        self.hooked = True
-        self._after = OrderedDict() if self._after is None else self._after
-        return registered(self._after, fn)
-
-    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Calls fn(gradients of the results) whenever it is about to run; a result takes their place."""
-        self.hooked = True
-        self._before = OrderedDict() if self._before is None else self._before
-        return registered(self._before, fn)
 
     def hooks_of_output(self, output: int) -> Hooks:
         """The hooks of the tensor that is one of the results."""
@@ -115,22 +87,6 @@ class Node:
             tensor, grad = target(), grads[output]
             if tensor is not None and grad is not None:
                 meta_of(tensor).grad = grad.clone()
-
-    def replaced(self, grads: list[Tensor | None]) -> list[Tensor | None]:
-        """The gradients of the results after the prehooks."""
-        for hook in list((self._before or {}).values()):
-            found = hook(tuple(grads))
-            if found is not None:
-                grads = [found] if isinstance(found, Tensor) else list(found)
-        return grads
-
-    def after(self, found: Sequence[Any], grads: Sequence[Any]) -> Sequence[Any]:
-        """The gradients of the operands after the hooks."""
-        for hook in list((self._after or {}).values()):
-            changed = hook(tuple(found), tuple(grads))
-            if changed is not None:
-                found = (changed,) if isinstance(changed, Tensor) else tuple(changed)
-        return found
 
 
 def hooked(hooks: Hooks, grad: Tensor | None) -> Tensor | None:

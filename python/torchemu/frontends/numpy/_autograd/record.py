@@ -140,12 +140,6 @@ def rewrite(target: Tensor, node: Node) -> None:
         _set_history(base, CopySlices(node, target, base, before))
 
 
-def take_history(t: Tensor, view: Tensor) -> None:
-    """Gives a tensor, whose shape has become that of a view of it, the view's history."""
-    if view._autograd is not None and view._autograd.node is not None:
-        _set_history(t, view._autograd.node)
-
-
 def _set_history(t: Tensor, node: Node) -> None:
     meta = meta_of(t)
     if meta.retains and meta.node is not None:

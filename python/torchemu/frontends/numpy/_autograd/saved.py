@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from torchemu.frontends.numpy import _settings
-from torchemu.frontends.numpy._autograd import state
-from torchemu.frontends.numpy._autograd.variable import AutogradMeta, Edge, edge_of, meta_of, set_meta, version_of
+from torchemu.frontends.numpy._autograd.variable import meta_of, version_of
 from torchemu.frontends.numpy._tensor.core import Tensor
 
 if TYPE_CHECKING:
@@ -19,18 +16,6 @@ SECOND_TIME = (
     "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
     "after calling backward."
 )
-
-
-_HINTS = {
-    False: (
-        "enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-    ),
-    True: (
-        "the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
-        "was changed in there or anywhere later. Good luck!"
-    ),
-}
 
 
 class Saved:
@@ -78,69 +63,5 @@ class Saved:
         return (
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[{place}.{t.dtype.title}Tensor {list(t._shape)}]{whose} is at version {version_of(t)}; expected version "
-            f"{self._version} instead. Hint: {_HINTS[state.current().anomaly.on]}"
+            f"{self._version} instead."
         )
-
-
-class Packed:
-    """A tensor that the program keeps, as it likes: see torch.autograd.graph.saved_tensors_hooks.
-
-    Args:
-        t: the tensor.
-        output: as for Saved.
-        pack, unpack: the program's hooks.
-    """
-
-    __slots__ = ("_edge", "_output", "_packed", "_unpack")
-
-    def __init__(
-        self, t: Tensor, output: int | None, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]
-    ) -> None:
-        self._edge: Edge | None = edge_of(t) if output is None else None
-        self._output, self._unpack = output, unpack
-        version = version_of(t)
-        self._packed: Any = _unrecorded(pack, t if output is None else t.detach())
-        if version_of(t) != version:
-            raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
-                "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
-                "issue if you need to perform in-place operations on the input to a pack hook."
-            )
-
-    def unpack(self, node: Node) -> Tensor:
-        """The tensor, with its history.
-
-        Raises:
-            TypeError: the hook returned something else. RuntimeError: it has been let go.
-        """
-        if self._unpack is None:
-            raise RuntimeError(SECOND_TIME)
-        t = _unrecorded(self._unpack, self._packed)
-        if not isinstance(t, Tensor):
-            raise TypeError(
-                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(t).__name__}"
-            )
-        alias = t.detach()
-        edge = self._edge if self._output is None else Edge(node, self._output)
-        if edge is not None:
-            set_meta(alias, AutogradMeta(True, edge.node, edge.output))
-        return alias
-
-    def release(self) -> None:
-        """Lets it go."""
-        self._packed = self._unpack = None  # type: ignore[assignment]
-
-
-def _unrecorded(hook: Callable[[Any], Any], given: Any) -> Any:
-    settings = _settings.current()
-    before, settings.gradients = settings.gradients, False
-    try:
-        return hook(given)
-    finally:
-        settings.gradients = before
-
-
-def save(t: Tensor, output: int | None = None) -> Saved | Packed:
-    """Keeps a tensor; output: as for Saved."""
-    hooks = state.current().saved_hooks
-    return Packed(t, output, *hooks[-1]) if hooks else Saved(t, output)

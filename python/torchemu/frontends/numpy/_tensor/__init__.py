@@ -8,7 +8,6 @@ Each module has the functions of a family, which ``__all__`` of this package gat
 from torchemu.frontends.numpy._attributes import foresee_attributes
 from torchemu.frontends.numpy._shape import Size
 from torchemu.frontends.numpy._tensor import (
-    arrangements,
     comparing,
     complex_numbers,
     creation,
@@ -27,10 +26,8 @@ from torchemu.frontends.numpy._tensor import (
     promotion,
     random_numbers,
     reductions,
-    statistics,
     views,
 )
-from torchemu.frontends.numpy._tensor.arrangements import *
 from torchemu.frontends.numpy._tensor.comparing import *
 from torchemu.frontends.numpy._tensor.complex_numbers import *
 from torchemu.frontends.numpy._tensor.core import HOST_READS as HOST_READS
@@ -51,11 +48,9 @@ from torchemu.frontends.numpy._tensor.parts import *
 from torchemu.frontends.numpy._tensor.promotion import *
 from torchemu.frontends.numpy._tensor.random_numbers import *
 from torchemu.frontends.numpy._tensor.reductions import *
-from torchemu.frontends.numpy._tensor.statistics import *
 from torchemu.frontends.numpy._tensor.views import *
 
 __all__ = ["Generator", "Size", "Tensor"]
-__all__ += arrangements.__all__
 __all__ += comparing.__all__
 __all__ += complex_numbers.__all__
 __all__ += creation.__all__
@@ -73,7 +68,6 @@ __all__ += parts.__all__
 __all__ += promotion.__all__
 __all__ += random_numbers.__all__
 __all__ += reductions.__all__
-__all__ += statistics.__all__
 __all__ += views.__all__
 
 methods.attach()

@@ -11,13 +11,11 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu.frontends.numpy._autograd import record
-from torchemu.frontends.numpy._tensor import views
 from torchemu.frontends.numpy._tensor.copying import copy_, fill_
-from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, method
+from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.dispatch import (
     Op,
     _done,
-    _op,
     _op_view,
     broadcasting,
     read,
@@ -28,17 +26,10 @@ from torchemu.frontends.numpy._tensor.kernels import follow
 from torchemu.frontends.numpy._tensor.views import view_op
 
 __all__ = [
-    "adjoint",
     "complex",
     "conj",
-    "conj_physical",
     "imag",
-    "is_conj",
-    "is_neg",
-    "polar",
     "real",
-    "resolve_conj",
-    "resolve_neg",
     "view_as_complex",
     "view_as_real",
 ]
@@ -52,11 +43,7 @@ def _complex(real: Array, imag: Array) -> Array:
     return whole
 
 
-def _polar(size: Array, angle: Array) -> Array:
-    return _complex(size * np.cos(angle), size * np.sin(angle))
-
-
-COMPLEX, POLAR = Op("complex", _complex), Op("polar", _polar)
+COMPLEX = Op("complex", _complex)
 CONJ = Op("conj_physical", np.conjugate)
 VIEW_AS_REAL, VIEW_AS_COMPLEX, PART = map(view_op, ("view_as_real", "view_as_complex", "part"))
 
@@ -72,15 +59,6 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
         NotImplementedError: of float16.
     """
     return _made(COMPLEX, real, imag, out)
-
-
-def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Complex numbers of magnitudes and angles, which broadcast.
-
-    Raises:
-        as complex does.
-    """
-    return _made(POLAR, abs, angle, out)
 
 
 def _made(op: Op, first: Tensor, second: Tensor, out: Tensor | None) -> Tensor:
@@ -201,47 +179,3 @@ def conj(input: Tensor) -> Tensor:
     if tracked:
         record.record(CONJ, (result,), (input,), ())
     return result
-
-
-@method
-def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """conj(), by a kernel."""
-    return stored(CONJ, _op(CONJ, (input,)) if input.dtype.is_complex else input, out)
-
-
-@method
-def conj_physical_(self: Tensor) -> Tensor:
-    """conj(), stored in the tensor itself."""
-    return self if not self.dtype.is_complex else copy_(self, conj_physical(self))
-
-
-@method
-def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: its memory has what it shows."""
-    return input
-
-
-resolve_neg = resolve_conj
-
-
-@method
-def is_conj(input: Tensor) -> bool:
-    """False: no tensor shows the conjugates of what is in its memory."""
-    return False
-
-
-is_neg = is_conj
-
-
-@method
-def adjoint(input: Tensor) -> Tensor:
-    """Each matrix transposed, and conjugate."""
-    return conj(views.last_two_swapped(input))
-
-
-def conjugate_matrix(input: Tensor) -> Tensor:
-    """Tensor.H: a matrix transposed, and conjugate."""
-    return conj(views.t(input))
-
-
-METHODS.update(is_neg=is_neg, resolve_neg=resolve_neg)

@@ -31,7 +31,6 @@ HOST_READS = (
     "__bool__",
     "__complex__",
     "__contains__",
-    "__dlpack__",
     "__float__",
     "__format__",
     "__index__",
@@ -39,18 +38,15 @@ HOST_READS = (
     "__reduce_ex__",
     "__repr__",
     "allclose",
-    "argwhere",
     "bincount",
     "cpu",
     "equal",
-    "is_nonzero",
     "item",
     "masked_select",
     "nonzero",
     "numpy",
     "tolist",
     "unique",
-    "unique_consecutive",
 )
 """The methods by which a host program learns about a tensor's elements. They wait for the operations pending on the
 tensor to end in simulated time. So do ``t[mask]`` and ``t.to("cpu")``; nothing else does."""
@@ -359,10 +355,6 @@ class Tensor(Operators):
             many = "more than one value" if array.size else "no values"
             raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
         return bool(array.item())
-
-    def is_nonzero(self) -> bool:
-        """Whether the only element is not zero."""
-        return bool(self)
 
     def __contains__(self, value: Any) -> bool:
         if not isinstance(value, (Tensor, *dtypes.NUMBERS)):

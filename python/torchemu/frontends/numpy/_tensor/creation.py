@@ -36,12 +36,8 @@ __all__ = [
     "full",
     "full_like",
     "linspace",
-    "logspace",
     "ones",
     "ones_like",
-    "scalar_tensor",
-    "tril_indices",
-    "triu_indices",
     "zeros",
     "zeros_like",
 ]
@@ -212,30 +208,10 @@ def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
     return finished(of_array(np.eye(n, n if m is None else m), kind, where), rest, EYE)
 
 
-def scalar_tensor(s: Any, **options: Any) -> Tensor:
-    """A tensor without dimensions, of the default dtype."""
-    return full((), s, **{"dtype": _settings.current().dtype, **options})
-
-
 def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
     """What empty gives, with these strides."""
     reach = 1 + builtins.sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
     return as_strided(empty(reach, **options), size, stride)
-
-
-def _triangle(indices: Any, row: int, col: int, offset: int, options: dict[str, Any]) -> Tensor:
-    kind, where, rest = options_of("tril_indices", options)
-    return finished(of_array(np.stack(indices(row, offset, col)), kind or dtypes.int64, where), rest, ARANGE)
-
-
-def tril_indices(row: int, col: int, offset: int = 0, **options: Any) -> Tensor:
-    """The indices of a matrix's elements on and below a diagonal, in two rows."""
-    return _triangle(np.tril_indices, row, col, offset, options)
-
-
-def triu_indices(row: int, col: int, offset: int = 0, **options: Any) -> Tensor:
-    """The indices of a matrix's elements on and above a diagonal, in two rows."""
-    return _triangle(np.triu_indices, row, col, offset, options)
 
 
 def zeros_like(input: Tensor, **options: Any) -> Tensor:
@@ -339,14 +315,6 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     kind, where, rest = options_of("linspace", options)
     ends, kind = _ends(start, end, kind)
     return finished(of_array(_spread(*ends, steps, kind), kind, where), rest, LINSPACE)
-
-
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Tensor:
-    """The powers of base with the exponents of linspace."""
-    kind, where, rest = options_of("logspace", options)
-    ends, kind = _ends(start, end, kind)
-    exponents = _spread(*ends, steps, kind)
-    return finished(of_array(np.power(base, exponents), kind, where), rest, LINSPACE)
 
 
 def _ends(start: Any, end: Any, kind: dtypes.dtype | None) -> tuple[tuple[Any, Any], dtypes.dtype]:

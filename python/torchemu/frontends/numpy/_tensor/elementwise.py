@@ -17,23 +17,7 @@ from torchemu.frontends.numpy._tensor.pointwise import Domain, Pointwise, Result
 
 __all__ = [
     "abs",
-    "absolute",
-    "acos",
-    "acosh",
     "add",
-    "angle",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -41,53 +25,23 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "ceil",
-    "copysign",
     "cos",
-    "cosh",
-    "deg2rad",
-    "digamma",
     "div",
-    "divide",
     "eq",
     "erf",
-    "erfc",
-    "erfinv",
     "exp",
-    "exp2",
     "expm1",
-    "fix",
     "floor",
     "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "frac",
-    "gcd",
     "ge",
-    "greater",
-    "greater_equal",
     "gt",
-    "heaviside",
-    "hypot",
-    "i0",
     "isfinite",
     "isinf",
     "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "lcm",
-    "ldexp",
     "le",
-    "less",
-    "less_equal",
-    "lgamma",
     "log",
     "log1p",
     "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -96,36 +50,22 @@ __all__ = [
     "maximum",
     "minimum",
     "mul",
-    "multiply",
     "ne",
     "neg",
-    "negative",
-    "nextafter",
-    "not_equal",
-    "positive",
     "pow",
-    "rad2deg",
     "reciprocal",
     "relu",
     "remainder",
     "rsqrt",
     "rsub",
-    "sgn",
     "sigmoid",
     "sign",
-    "signbit",
     "sin",
-    "sinc",
-    "sinh",
     "sqrt",
     "square",
     "sub",
-    "subtract",
-    "tan",
     "tanh",
-    "true_divide",
     "trunc",
-    "xlogy",
 ]
 
 
@@ -213,57 +153,30 @@ def _relu(x: np.ndarray) -> np.ndarray:
 # -- one operand
 
 abs = _unary("abs", np.abs, _NUMBERS, _REAL, on_complex=True)
-angle = _unary("angle", numerics.angle, _FLOATS, _REAL, on_complex=np.angle)
 neg = _unary("neg", np.negative, _NUMBERS, refusal=_NEG_OF_BOOL, on_complex=True)
-positive = _unary("positive", _itself, _NUMBERS, on_complex=True)
 sign = _unary("sign", numerics.sign, on_integers=_sign_of_integers)
-sgn = _unary("sgn", numerics.sign, on_integers=_sign_of_integers, on_complex=numerics.complex_sign)
 square = _unary("square", np.square, _ANY, on_integers=lambda x: x * x, on_complex=True)
 reciprocal = _unary("reciprocal", np.reciprocal, _FLOATS, on_complex=True)
 sqrt = _unary("sqrt", np.sqrt, _FLOATS, on_complex=True)
 rsqrt = _unary("rsqrt", numerics.rsqrt, _FLOATS, on_complex=True)
 exp = _unary("exp", np.exp, _FLOATS, on_complex=True)
-exp2 = _unary("exp2", np.exp2, _FLOATS, on_complex=True)
 expm1 = _unary("expm1", np.expm1, _FLOATS, on_complex=True)
 log = _unary("log", np.log, _FLOATS, on_complex=True)
 log2 = _unary("log2", np.log2, _FLOATS, on_complex=True)
-log10 = _unary("log10", np.log10, _FLOATS, on_complex=True)
 log1p = _unary("log1p", np.log1p, _FLOATS, on_complex=True)
 sin = _unary("sin", np.sin, _FLOATS, on_complex=True)
 cos = _unary("cos", np.cos, _FLOATS, on_complex=True)
-tan = _unary("tan", np.tan, _FLOATS, on_complex=True)
-asin = _unary("asin", np.arcsin, _FLOATS, on_complex=True)
-acos = _unary("acos", np.arccos, _FLOATS, on_complex=True)
-atan = _unary("atan", np.arctan, _FLOATS, on_complex=True)
-sinh = _unary("sinh", np.sinh, _FLOATS, on_complex=True)
-cosh = _unary("cosh", np.cosh, _FLOATS, on_complex=True)
 tanh = _unary("tanh", np.tanh, _FLOATS, on_complex=True)
-asinh = _unary("asinh", np.arcsinh, _FLOATS, on_complex=True)
-acosh = _unary("acosh", np.arccosh, _FLOATS, on_complex=True)
-atanh = _unary("atanh", np.arctanh, _FLOATS, on_complex=True)
-deg2rad = _unary("deg2rad", np.deg2rad, _FLOATS)
-rad2deg = _unary("rad2deg", np.rad2deg, _FLOATS)
 sigmoid = _unary("sigmoid", numerics.sigmoid, _FLOATS, on_complex=True)
 erf = _unary("erf", numerics.erf, _FLOATS)
-erfc = _unary("erfc", numerics.erfc, _FLOATS)
-erfinv = _unary("erfinv", numerics.erfinv, _FLOATS)
-lgamma = _unary("lgamma", numerics.lgamma, _FLOATS)
-digamma = _unary("digamma", numerics.digamma, _FLOATS)
-i0 = _unary("i0", lambda x: np.i0(x).astype(x.dtype), _FLOATS)
-sinc = _unary("sinc", np.sinc, _FLOATS)
 relu = _unary("relu", _relu, _NUMBERS, refusal="Boolean inputs not supported for relu")
 silu = _unary("silu", numerics.silu, _ONLY_FLOATS, on_complex=True)
 floor = _unary("floor", np.floor, _NUMBERS, on_integers=_itself)
 ceil = _unary("ceil", np.ceil, _NUMBERS, on_integers=_itself)
 trunc = _unary("trunc", np.trunc, _NUMBERS, on_integers=_itself)
-frac = _unary("frac", numerics.frac, _ONLY_FLOATS)
 isnan = _unary("isnan", np.isnan, _ANY, _BOOL, on_integers=_never, on_complex=True)
 isinf = _unary("isinf", np.isinf, _ANY, _BOOL, on_integers=_never, on_complex=True)
-isreal = _unary("isreal", _always, _ANY, _BOOL, on_complex=np.isreal)
 isfinite = _unary("isfinite", np.isfinite, _ANY, _BOOL, on_integers=_always, on_complex=True)
-isposinf = _unary("isposinf", np.isposinf, _ANY, _BOOL, on_integers=_never)
-isneginf = _unary("isneginf", np.isneginf, _ANY, _BOOL, on_integers=_never)
-signbit = _unary("signbit", np.signbit, _ANY, _BOOL, on_integers=lambda x: x < 0)
 logical_not = _unary("logical_not", np.logical_not, _ANY, _BOOL, on_complex=True)
 bitwise_not = _unary("bitwise_not", np.invert, _INTEGERS)
 
@@ -277,23 +190,9 @@ _div = _binary("div", np.true_divide, _FLOATS, on_complex=True)
 floor_divide = _binary("floor_divide", np.floor_divide, _NUMBERS, on_integers=numerics.floor_divide)
 _div_trunc = _binary("div_trunc", lambda x, y: np.trunc(x / y), _NUMBERS, on_integers=numerics.truncated_divide)
 remainder = _binary("remainder", np.remainder, _NUMBERS, on_integers=numerics.remainder)
-fmod = _binary("fmod", np.fmod, _NUMBERS, on_integers=numerics.fmod)
 pow = _binary("pow", numerics.power, _NUMBERS, on_integers=numerics.integer_power, on_complex=numerics.complex_power)
-atan2 = _binary("atan2", np.arctan2, _FLOATS, numbers=False)
-hypot = _binary("hypot", np.hypot, _ONLY_FLOATS, numbers=False)
-copysign = _binary("copysign", np.copysign, _FLOATS)
-nextafter = _binary("nextafter", np.nextafter, _ONLY_FLOATS, numbers=False)
-logaddexp = _binary("logaddexp", np.logaddexp, _ONLY_FLOATS, numbers=False, on_complex=numerics.complex_logaddexp)
-logaddexp2 = _binary("logaddexp2", np.logaddexp2, _ONLY_FLOATS, numbers=False)
-heaviside = _binary("heaviside", numerics.heaviside, numbers=False)
-ldexp = _binary("ldexp", lambda x, y: x * np.exp2(y).astype(x.dtype), _FLOATS)
-xlogy = _binary("xlogy", numerics.xlogy, _FLOATS)
 maximum = _binary("maximum", np.maximum, numbers=False)
 minimum = _binary("minimum", np.minimum, numbers=False)
-fmax = _binary("fmax", np.fmax, numbers=False)
-fmin = _binary("fmin", np.fmin, numbers=False)
-gcd = _binary("gcd", np.gcd, _ONLY_INTEGERS, numbers=False)
-lcm = _binary("lcm", np.lcm, _ONLY_INTEGERS, numbers=False)
 eq = _binary("eq", np.equal, _ANY, _BOOL, on_complex=True)
 ne = _binary("ne", np.not_equal, _ANY, _BOOL, on_complex=True)
 lt = _binary("lt", np.less, _ANY, _BOOL)
@@ -376,48 +275,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
     return pointwise(op, (input, other)) if out is None else pointwise_into(out, op, (input, other))
 
 
-# -- the same under other names
-
-absolute = abs
-arccos = acos
-arccosh = acosh
-arcsin = asin
-arcsinh = asinh
-arctan = atan
-arctan2 = atan2
-arctanh = atanh
-divide = div
-fix = trunc
-greater = gt
-greater_equal = ge
-less = lt
-less_equal = le
-multiply = mul
-negative = neg
-not_equal = ne
-subtract = sub
-true_divide = div
-
-
-_WITHOUT_TWIN = [
-    "angle",
-    "div_trunc",
-    "fmax",
-    "fmin",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "logaddexp",
-    "logaddexp2",
-    "maximum",
-    "minimum",
-    "positive",
-    "signbit",
-    "silu",
-]
+_WITHOUT_TWIN = ("div_trunc", "isfinite", "isinf", "isnan", "maximum", "minimum", "silu")
 
 
 @functools.cache

@@ -21,11 +21,8 @@ from torchemu.frontends.numpy._tensor.reductions import Array, Axes, axes_of, wi
 __all__ = [
     "amax",
     "amin",
-    "aminmax",
     "argmax",
     "argmin",
-    "cummax",
-    "cummin",
     "max",
     "min",
 ]
@@ -102,13 +99,6 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
 
 
 @method
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """amin and amax."""
-    check_not_complex("aminmax", input.dtype)
-    return return_types.aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim))
-
-
-@method
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The largest element; with dim, the largest along it and where they are; with a tensor, maximum()."""
     other = dim if isinstance(dim, Tensor) else other
@@ -154,38 +144,3 @@ def _where_chosen(name: str, op: Op, t: Tensor, dim: int | None, keepdim: bool) 
     if t.dtype.category is Category.BOOL:
         raise not_implemented(f"{name}_cpu", t.dtype)
     return _op(op, (t,), axis, keepdim, kind=dtypes.int64)
-
-
-def _running(better: Callable[[Array, Array], Array], choose: np.ufunc) -> Callable[..., tuple[Array, Array]]:
-    def compute(x: Array, axis: int) -> tuple[Array, Array]:
-        if not x.ndim:
-            return x.copy(), np.zeros((), np.int64)
-        numbers = wide(x)
-        best = choose.accumulate(numbers, axis=axis)
-        index = np.arange(x.shape[axis]).reshape([-1 if a == axis else 1 for a in range(x.ndim)])
-        here = np.where(better(numbers, best) | (np.isnan(numbers) if numbers.dtype.kind == "f" else False), index, 0)
-        return best, np.maximum.accumulate(here, axis=axis)
-
-    return compute
-
-
-CUMMAX = Op("cummax", _running(np.greater_equal, np.maximum), flop_per_input)
-CUMMIN = Op("cummin", _running(np.less_equal, np.minimum), flop_per_input)
-
-
-@method
-def cummax(input: Tensor, dim: int) -> Any:
-    """The largest up to each element of a dimension, and where it is."""
-    check_not_complex("cummax", input.dtype)
-    return return_types.cummax(
-        *_op_several(CUMMAX, (input,), axis_of(dim, len(input._shape)), kinds=(input.dtype, None))
-    )
-
-
-@method
-def cummin(input: Tensor, dim: int) -> Any:
-    """The smallest up to each element of a dimension, and where it is."""
-    check_not_complex("cummin", input.dtype)
-    return return_types.cummin(
-        *_op_several(CUMMIN, (input,), axis_of(dim, len(input._shape)), kinds=(input.dtype, None))
-    )

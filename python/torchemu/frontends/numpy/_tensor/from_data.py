@@ -18,7 +18,13 @@ from torchemu.frontends.numpy._tensor.kernels import launch_copy
 from torchemu.frontends.numpy._tensor.storage import Storage
 from torchemu.frontends.numpy._tensor.views import detach
 
-__all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
+__all__ = [
+    "as_tensor",
+    "asarray",
+    "from_numpy",
+    "frombuffer",
+    "tensor",
+]
 
 
 def tensor(data: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
@@ -161,11 +167,6 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
     if offset < 0 or offset >= max(memoryview(buffer).nbytes, 1):
         raise ValueError(f"offset must be non-negative and no greater than buffer length, not {offset}")
     return from_numpy(np.frombuffer(buffer, kind.numpy, count, offset))
-
-
-def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor that shares the memory of an object with __dlpack__."""
-    return from_numpy(np.from_dlpack(ext_tensor))
 
 
 def legacy(cls: type[Tensor], args: tuple[Any, ...], device: Any, kind: dtypes.dtype | None = None) -> Tensor:

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu.frontends.numpy._tensor.autocasting import castable
-from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
 from torchemu.frontends.numpy._tensor.conversion import check_number, converted
 from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import (
@@ -26,25 +24,15 @@ from torchemu.frontends.numpy._tensor.dispatch import (
     no_flops,
 )
 from torchemu.frontends.numpy._tensor.reductions import Array
-from torchemu.frontends.numpy._tensor.views import broadcast_shapes
 
 __all__ = [
-    "diag",
-    "diag_embed",
     "flip",
-    "fliplr",
-    "flipud",
     "gather",
     "index_add",
-    "index_copy",
-    "index_fill",
     "index_select",
     "roll",
     "scatter",
     "scatter_add",
-    "scatter_reduce",
-    "take",
-    "take_along_dim",
     "tril",
     "triu",
 ]
@@ -70,14 +58,8 @@ def _cut(x: Array, index: Array, axis: int) -> Array:
     return x[tuple([slice(None) if a == axis else slice(n) for a, n in enumerate(index.shape)])]
 
 
-def _take(x: Array, index: Array) -> Array:
-    return x.reshape(-1)[index]
-
-
-INDEX_SELECT, GATHER, TAKE = (
-    Op(name, compute, no_flops, traffic=gathered)
-    for name, compute in (("index_select", _take_axis), ("gather", _gather), ("take", _take))
-)
+INDEX_SELECT = Op("index_select", _take_axis, no_flops, traffic=gathered)
+GATHER = Op("gather", _gather, no_flops, traffic=gathered)
 
 
 def _check_index(name: str, index: Any) -> None:
@@ -153,36 +135,7 @@ def _check_places(name: str, t: Tensor, axis: int, index: Tensor, source: Tensor
         raise RuntimeError(str(error)) from None
 
 
-@method
-def take(input: Tensor, index: Tensor) -> Tensor:
-    """The elements with these numbers, counted row by row."""
-    _check_index("take", index)
-    _check_bounds("take", index, input.numel(), negative=True)
-    return _op(TAKE, (input, index))
-
-
-@method
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """gather; the shapes broadcast."""
-    if dim is None:
-        return gather(input.reshape(-1), 0, indices.reshape(-1))
-    axis = axis_of(dim, len(input._shape))
-    without = [tuple(1 if a == axis else n for a, n in enumerate(t._shape)) for t in (input, indices)]
-    shape = list(broadcast_shapes(*without))
-    shapes = [[*shape[:axis], t._shape[axis], *shape[axis + 1 :]] for t in (input, indices)]
-    return gather(input.expand(shapes[0]), axis, indices.expand(shapes[1]))
-
-
 # -- put
-
-_COMBINE: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "add": np.add,
-    "prod": np.multiply,
-    "multiply": np.multiply,
-    "amax": np.maximum,
-    "amin": np.minimum,
-}
 
 
 def _places(x: Array, index: Array, axis: int) -> tuple[Any, ...]:
@@ -210,54 +163,24 @@ def _places_moved(outputs: Outputs, inputs: Inputs) -> int:
 
 
 SCATTER = Op("scatter_", _scatter, no_flops, traffic=_places_moved)
-SCATTER_REDUCE = Op("scatter_reduce_", _scatter, flop_per_input, traffic=_places_moved)
+SCATTER_ADD = Op("scatter_reduce_", _scatter, flop_per_input, traffic=_places_moved)
 
 
 @method
-def scatter_(
-    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
-) -> Tensor:
+def scatter_(self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None) -> Tensor:
     """self[index[i][j]][j] = src[i][j], for dim 0, and so on; src may be a number.
 
     Raises:
         RuntimeError: a shape does not fit, an index is out of bounds, or src has another dtype.
     """
     source = value if src is None else src
-    return _scattered("scatter", self, dim, index, source, None if reduce is None else _combination(reduce))
+    return _scattered("scatter", self, dim, index, source, None)
 
 
 @method
 def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """self[index[i][j]][j] += src[i][j], for dim 0, and so on."""
     return _scattered("scatter_add", self, dim, index, src, np.add)
-
-
-@method
-def scatter_reduce_(
-    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    """self[index[i][j]][j] combined with src[i][j] by reduce ("sum", "prod", "amax", "amin"), for dim 0, and so on."""
-    combine = _combination(reduce)
-    if combine in (np.maximum, np.minimum):
-        check_not_complex(f"scatter_reduce {reduce}", self.dtype)
-    if not include_self:
-        neutral: dict[np.ufunc, Any] = {np.add: 0, np.multiply: 1}
-        _scattered("scatter", self, dim, index, neutral.get(combine, _worst(self, combine)), None)
-    return _scattered("scatter_reduce", self, dim, index, src, combine)
-
-
-def _worst(t: Tensor, combine: np.ufunc) -> Any:
-    """What loses against everything."""
-    if t.dtype.is_floating_point:
-        return float("-inf") if combine is np.maximum else float("inf")
-    limits = np.iinfo(t.dtype.numpy)
-    return limits.min if combine is np.maximum else limits.max
-
-
-def _combination(reduce: str) -> np.ufunc:
-    if reduce not in _COMBINE:
-        raise RuntimeError(f"reduce argument must be one of {', '.join(_COMBINE)}, not {reduce!r}")
-    return _COMBINE[reduce]
 
 
 def _scattered(name: str, t: Tensor, dim: int, index: Tensor, source: Any, combine: np.ufunc | None) -> Tensor:
@@ -269,7 +192,7 @@ def _scattered(name: str, t: Tensor, dim: int, index: Tensor, source: Any, combi
         )
     _check_places(name, t, axis, index, source if isinstance(source, Tensor) else None)
     if index.numel():
-        _op_in_place(SCATTER if combine is None else SCATTER_REDUCE, t, (index, source), axis, combine)
+        _op_in_place(SCATTER if combine is None else SCATTER_ADD, t, (index, source), axis, combine)
     return t
 
 
@@ -280,10 +203,9 @@ def _index_add(x: Array, index: Array, source: Array, axis: int, alpha: Any) -> 
     np.add.at(rows, index.reshape(-1), np.moveaxis(scaled, axis, 0) if x.ndim else scaled.reshape(1))
 
 
-def _index_copy(x: Array, index: Array, source: Any, axis: int) -> None:
+def _index_copy(x: Array, index: Array, source: Array, axis: int) -> None:
     rows = np.moveaxis(x, axis, 0) if x.ndim else x.reshape(1)
-    values = np.asarray(source)
-    rows[index.reshape(-1)] = np.moveaxis(values, axis, 0) if values.ndim else values
+    rows[index.reshape(-1)] = np.moveaxis(source, axis, 0) if source.ndim else source
 
 
 def _flop_per_source(outputs: Outputs, inputs: Inputs) -> int:
@@ -323,16 +245,6 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return self
 
 
-@method
-def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Stores a value in the parts of a dimension with these indices."""
-    axis = axis_of(dim, len(self._shape))
-    _check_index("index_fill_", index)
-    _check_bounds("index_fill_", index, _size(self, axis), negative=True)
-    _op_in_place(INDEX_COPY, self, (index, value), axis)
-    return self
-
-
 def _check_rows(name: str, t: Tensor, dim: int, index: Tensor, source: Tensor) -> int:
     axis = axis_of(dim, len(t._shape))
     _check_index(name, index)
@@ -369,9 +281,7 @@ def out_of_place(method: Any) -> Callable[..., Tensor]:
     return call
 
 
-scatter, scatter_reduce = map(out_of_place, (scatter_, scatter_reduce_))
-index_add, index_fill = map(out_of_place, (index_add_, index_fill_))
-scatter_add, index_copy = map(castable, map(out_of_place, (scatter_add_, index_copy_)))
+index_add, scatter, scatter_add = map(out_of_place, (index_add_, scatter_, scatter_add_))
 
 
 # -- in another order
@@ -379,7 +289,6 @@ scatter_add, index_copy = map(castable, map(out_of_place, (scatter_add_, index_c
 ROLL = Op("roll", np.roll, no_flops)
 FLIP = Op("flip", lambda x, axes: np.array(np.flip(x, axes)), no_flops)
 TRIL, TRIU = (Op(name, f, no_flops) for name, f in (("tril", np.tril), ("triu", np.triu)))
-DIAG = Op("diag", lambda x, k: np.array(np.diag(x, k)), no_flops)
 
 
 @method
@@ -405,18 +314,6 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     return _op(FLIP, (input,), axes if input._shape else ())
 
 
-@method
-def flipud(input: Tensor) -> Tensor:
-    """With the first dimension reversed."""
-    return flip(input, 0)
-
-
-@method
-def fliplr(input: Tensor) -> Tensor:
-    """With the second dimension reversed."""
-    return flip(input, 1)
-
-
 def _check_matrix(name: str, t: Tensor) -> None:
     if len(t._shape) < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
@@ -436,28 +333,4 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     return _op(TRIU, (input,), diagonal)
 
 
-@method
-def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, or a matrix with a vector as its diagonal."""
-    if len(input._shape) not in (1, 2):
-        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input._shape)}D")
-    return _op(DIAG, (input,), diagonal)
-
-
-@method
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices, in two dimensions of the result, with the last dimension's elements on a diagonal."""
-    n = input._shape[-1] + abs(offset)
-    result = input.new_zeros(*input._shape[:-1], n, n)
-    result.diagonal(offset, -2, -1).copy_(input)
-    return result.movedim((-2, -1), (dim1, dim2))
-
-
-METHODS.update(
-    index_add=index_add,
-    index_copy=index_copy,
-    index_fill=index_fill,
-    scatter=scatter,
-    scatter_add=scatter_add,
-    scatter_reduce=scatter_reduce,
-)
+METHODS.update(index_add=index_add, scatter=scatter, scatter_add=scatter_add)

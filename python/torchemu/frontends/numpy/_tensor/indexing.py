@@ -11,7 +11,6 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu.frontends.numpy._shape import selected
-from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.conversion import check_number, converted
 from torchemu.frontends.numpy._tensor.copying import copy_, fill_
 from torchemu.frontends.numpy._tensor.core import Tensor, method, waits
@@ -28,10 +27,7 @@ from torchemu.frontends.numpy._tensor.parts import SELECT, SLICE
 from torchemu.frontends.numpy._tensor.views import broadcast_shapes
 
 __all__ = [
-    "argwhere",
-    "index_put",
     "masked_fill",
-    "masked_scatter",
     "masked_select",
     "nonzero",
 ]
@@ -272,25 +268,6 @@ def put(self: Tensor, keys: tuple[Any, ...], value: Any, op: Op) -> None:
         ) from None
 
 
-@method
-def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """``self[indices] = values``; with accumulate, adds them, also several to one element.
-
-    Raises:
-        as setitem.
-    """
-    keys = tuple(slice(None) if k is None else k for k in indices)
-    put(self, keys, values, INDEX_PUT_ADD if accumulate else INDEX_PUT)
-    return self
-
-
-@method
-@castable
-def index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """index_put_ into a copy."""
-    return index_put_(self.clone(), indices, values, accumulate)
-
-
 # -- masks
 
 
@@ -298,20 +275,12 @@ def _masked_fill(x: Array, mask: Array, value: Any) -> None:
     np.copyto(x, converted(np.asarray(value), x.dtype), where=mask)
 
 
-def _masked_scatter(x: Array, mask: Array, source: Array) -> None:
-    full = np.broadcast_to(mask, x.shape)
-    x[full] = converted(source.reshape(-1)[: np.count_nonzero(full)], x.dtype)
-
-
 def _masked_select(x: Array, mask: Array) -> Array:
     x, mask = np.broadcast_arrays(x, mask)
     return x[mask]
 
 
-MASKED_FILL, MASKED_SCATTER = (
-    Op("masked_fill_", _masked_fill, no_flops),
-    Op("masked_scatter_", _masked_scatter, no_flops),
-)
+MASKED_FILL = Op("masked_fill_", _masked_fill, no_flops)
 MASKED_SELECT = Op("masked_select", _masked_select, no_flops)
 
 
@@ -360,26 +329,6 @@ def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 @method
-def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Stores the elements of source, in their order, where the mask is true.
-
-    Raises:
-        RuntimeError: the mask is not of bool, or source has too few elements.
-    """
-    _check_mask("masked_scatter_", mask)
-    if source.numel() < int(mask.expand(self._shape).sum()):
-        raise RuntimeError("masked_scatter: Number of elements of source < number of ones in mask")
-    _op_in_place(MASKED_SCATTER, self, (mask, source))
-    return self
-
-
-@method
-def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """masked_scatter_ into a copy."""
-    return masked_scatter_(self.clone(), mask, source)
-
-
-@method
 @waits
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is true, in one dimension.
@@ -410,10 +359,3 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     if not input._shape:
         return nonzero(input.reshape(1), as_tuple=True)
     return tuple([c.contiguous() for c in rows.unbind(1)])
-
-
-@method
-@waits
-def argwhere(input: Tensor) -> Tensor:
-    """The indices of elements that are not zero, as rows."""
-    return nonzero(input)

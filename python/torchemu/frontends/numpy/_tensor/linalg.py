@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,43 +14,24 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu.dtypes import Category
-from torchemu.frontends.numpy._tensor.autocasting import castable
-from torchemu.frontends.numpy._tensor.complex_numbers import conj
-from torchemu.frontends.numpy._tensor.conversion import converted
-from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, axis_of, method
+from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented, stored
 from torchemu.frontends.numpy._tensor.product_cost import (
-    added_traffic,
-    added_work,
     product_traffic,
     product_work,
-    summed_traffic,
-    summed_work,
 )
 from torchemu.frontends.numpy._tensor.promotion import promote_types
 from torchemu.frontends.numpy._tensor.reductions import Array, wide
 from torchemu.frontends.numpy._tensor.views import broadcast_shapes
 
 __all__ = [
-    "addbmm",
-    "addmm",
-    "addmv",
-    "addr",
-    "baddbmm",
     "bmm",
-    "cross",
     "dot",
     "einsum",
-    "ger",
-    "inner",
-    "kron",
     "matmul",
     "mm",
     "mv",
     "outer",
-    "tensordot",
-    "trace",
-    "vdot",
 ]
 
 
@@ -63,32 +43,8 @@ def _outer(a: Array, b: Array) -> Array:
     return np.multiply.outer(wide(a), wide(b))
 
 
-def _scaled_sum(added: Array, product: Array, beta: float, alpha: float) -> Array:
-    """beta·added + alpha·product; what beta = 0 multiplies is not looked at."""
-    term = product * product.dtype.type(alpha) if alpha != 1 else product
-    if beta == 0:
-        return term
-    base = converted(added, product.dtype)
-    return (base * product.dtype.type(beta) if beta != 1 else base) + term
-
-
-def _addmm(added: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
-    return _scaled_sum(added, _matmul(a, b), beta, alpha)
-
-
-def _addbmm(added: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
-    return _scaled_sum(added, np.sum(_matmul(a, b), axis=0), beta, alpha)
-
-
-def _addr(added: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
-    return _scaled_sum(added, _outer(a, b), beta, alpha)
-
-
 MATMUL = Op("matmul", _matmul, product_work, MATRIX, product_traffic)
 OUTER = Op("outer", _outer)
-ADDMM, BADDBMM, ADDMV = (Op(name, _addmm, added_work, MATRIX, added_traffic) for name in ("addmm", "baddbmm", "addmv"))
-ADDBMM = Op("addbmm", _addbmm, summed_work, MATRIX, summed_traffic)
-ADDR = Op("addr", _addr)
 
 
 def _check(name: str, tensors: Sequence[Tensor], ndims: Sequence[int | None]) -> None:
@@ -125,7 +81,6 @@ def _check_inner(name: str, a: Tensor, b: Tensor, what: str = "mat1 and mat2") -
 
 
 @method
-@castable
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of matrices or vectors; dimensions before the last two broadcast.
 
@@ -149,7 +104,6 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 
 
 @method
-@castable
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
     _check("mm", (input, mat2), (2, 2))
@@ -158,7 +112,6 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 @method
-@castable
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two stacks of matrices."""
     _check("bmm", (input, mat2), (3, 3))
@@ -176,7 +129,6 @@ def _check_batches(name: str, a: Tensor, b: Tensor) -> None:
 
 
 @method
-@castable
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector."""
     _check("mv", (input, vec), (2, 1))
@@ -185,22 +137,12 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 
 @method
-@castable
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The inner product of two vectors."""
     for t in (input, tensor):
         if len(t._shape) != 1:
             raise RuntimeError(f"1D tensors expected, but got {len(input._shape)}D and {len(tensor._shape)}D tensors")
     return matmul(input, tensor)
-
-
-@method
-@castable
-def inner(input: Tensor, other: Tensor) -> Tensor:
-    """The inner products along the last dimensions; a number multiplies."""
-    if not input._shape or not other._shape:
-        return input * other
-    return tensordot(input, other, dims=([-1], [-1]))
 
 
 @method
@@ -218,53 +160,6 @@ def _check_vectors(name: str, *tensors: Tensor) -> None:
 
 def _common(a: Tensor, b: Tensor) -> dtypes.dtype:
     return promote_types(a.dtype, b.dtype)
-
-
-@method
-@castable
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta·input + alpha·(mat1 @ mat2)."""
-    _check("addmm", (mat1, mat2, input), (2, 2, None))
-    _check_inner("addmm", mat1, mat2)
-    target = (mat1._shape[0], mat2._shape[1])
-    return _op(ADDMM, (input.expand(target), mat1, mat2), beta, alpha)
-
-
-@method
-@castable
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta·input + alpha·(mat @ vec)."""
-    _check("addmv", (mat, vec, input), (2, 1, None))
-    _check_inner("addmv", mat, vec, "mat and vec")
-    return _op(ADDMV, (input.expand(mat._shape[0]), mat, vec), beta, alpha)
-
-
-@method
-@castable
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta·input + alpha·outer(vec1, vec2)."""
-    _check_vectors("addr", vec1, vec2)
-    return _op(ADDR, (input.expand(vec1._shape[0], vec2._shape[0]), vec1, vec2), beta, alpha)
-
-
-@method
-@castable
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta·input + alpha·bmm(batch1, batch2)."""
-    _check("baddbmm", (batch1, batch2, input), (3, 3, None))
-    _check_batches("baddbmm", batch1, batch2)
-    target = (*batch1._shape[:2], batch2._shape[2])
-    return _op(BADDBMM, (input.expand(target), batch1, batch2), beta, alpha)
-
-
-@method
-@castable
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta·input + alpha·(the sum of bmm(batch1, batch2) over the stack)."""
-    _check("addbmm", (batch1, batch2, input), (3, 3, None))
-    _check_batches("addbmm", batch1, batch2)
-    target = (batch1._shape[1], batch2._shape[2])
-    return _op(ADDBMM, (input.expand(target), batch1, batch2), beta, alpha)
 
 
 # -- any sums of products
@@ -293,15 +188,12 @@ def _terms(equation: str) -> list[str]:
 EINSUM = Op("einsum", _einsum, _einsum_flops, MATRIX)
 
 
-@castable
-def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Einstein's sum: "ij,jk->ik", or the operands each followed by the list of its indices.
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Einstein's sum: "ij,jk->ik".
 
     Raises:
         RuntimeError: the equation does not fit the operands.
     """
-    if isinstance(equation, Tensor):
-        equation, operands = _from_sublists(equation, *operands)
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = tuple(operands[0])
     _check("einsum", operands, [None] * len(operands))
@@ -311,16 +203,6 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     except ValueError as error:
         shapes = ", ".join(str(list(t._shape)) for t in operands)
         raise RuntimeError(f"einsum(): {equation!r} does not fit operands of shapes {shapes}: {error}") from None
-
-
-def _from_sublists(*given: Any) -> tuple[str, tuple[Any, ...]]:
-    def letters(indices: Any) -> str:
-        return "".join("..." if i is Ellipsis else string.ascii_letters[i] for i in indices)
-
-    operands = given[0 : len(given) - len(given) % 2 : 2]
-    terms = [letters(indices) for indices in given[1::2]]
-    result = f"->{letters(given[-1])}" if len(given) % 2 else ""
-    return ",".join(terms) + result, tuple(operands)
 
 
 def _check_equation(equation: str, operands: Sequence[Tensor]) -> None:
@@ -345,85 +227,3 @@ def _check_equation(equation: str, operands: Sequence[Tensor]) -> None:
                     f"previously seen size {known}"
                 )
             sizes[letter] = builtins.max(known, n)
-
-
-def _tensordot(a: Array, b: Array, axes: Any) -> Array:
-    return np.tensordot(wide(a), wide(b), axes)
-
-
-def _tensordot_flops(outputs: Outputs, inputs: Inputs) -> int:
-    joined = math.sqrt(inputs[0].numel() * inputs[1].numel() / builtins.max(outputs[0].numel(), 1))
-    return round(2 * joined * outputs[0].numel())
-
-
-TENSORDOT = Op("tensordot", _tensordot, _tensordot_flops, MATRIX)
-
-
-@castable
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """The sum of products along the last and first dims dimensions, or along those of two lists."""
-    _check("tensordot", (a, b), (None, None))
-    if not isinstance(dims, int):
-        first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
-        axes_a = [axis_of(d, len(a._shape)) for d in first]
-        axes_b = [axis_of(d, len(b._shape)) for d in second]
-    else:
-        axes_a = list(range(len(a._shape) - dims, len(a._shape)))
-        axes_b = list(range(dims))
-    for i, j in zip(axes_a, axes_b, strict=True):
-        if a._shape[i] != b._shape[j]:
-            raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a._shape[i]} in dim {i} and second has size "
-                f"{b._shape[j]} in dim {j}"
-            )
-    return _op(TENSORDOT, (a, b), (axes_a, axes_b))
-
-
-def _kron(a: Array, b: Array) -> Array:
-    return np.kron(wide(a), wide(b))
-
-
-def _cross(a: Array, b: Array, axis: int) -> Array:
-    return np.cross(wide(a), wide(b), axis=axis)
-
-
-KRON, CROSS = Op("kron", _kron), Op("cross", _cross)
-
-
-@method
-def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Kronecker's product."""
-    return _op(KRON, (input, other), kind=_common(input, other))
-
-
-@method
-@castable
-def cross(input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
-    """The cross products of vectors of three along a dimension."""
-    axis = axis_of(dim, len(input._shape))
-    if input._shape[axis] != 3 or other._shape[axis] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {axis} must have length 3")
-    return _op(CROSS, (input, other), axis)
-
-
-@method
-@castable
-def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal."""
-    if len(input._shape) != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(input._shape)}")
-    return input.diagonal().sum()
-
-
-@method
-@castable
-def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The inner product of two vectors, of which the first is conjugate."""
-    return dot(conj(input), other)
-
-
-# -- the same under other names
-
-ger = outer
-
-METHODS.update(ger=ger)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from torchemu import dtypes
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._tensor.copying import cast, moved
@@ -41,55 +39,10 @@ class UntypedStorage:
         return id(self._storage)
 
 
-class TypedStorage(UntypedStorage):
-    """The elements behind a tensor and its views."""
-
-    def __init__(self, storage: Storage, where: Any, kind: dtypes.dtype) -> None:
-        super().__init__(storage, where)
-        self.dtype = kind
-
-    def element_size(self) -> int:
-        """Bytes an element."""
-        return self.dtype.itemsize
-
-    def size(self) -> int:
-        """The number of elements."""
-        return self._storage.nbytes // self.dtype.itemsize
-
-    __len__ = size
-
-
 @method
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The bytes behind the tensor and its views."""
     return UntypedStorage(self._storage, self.device)
-
-
-@method
-def storage(self: Tensor) -> TypedStorage:
-    """The elements behind the tensor and its views."""
-    return TypedStorage(self._storage, self.device, self.dtype)
-
-
-@method
-def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both are the same elements in the same shape."""
-    return (
-        self._storage is tensor._storage
-        and self._offset == tensor._offset
-        and self._shape == tensor._shape
-        and self._steps() == tensor._steps()
-    )
-
-
-def dlpack(self: Tensor, *, stream: Any = None, **options: Any) -> Any:
-    """The elements for other libraries, which share the memory."""
-    return self._write().__dlpack__(**options)
-
-
-def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """Where the elements are for other libraries: in the host's memory."""
-    return np.ndarray.__dlpack_device__(np.empty(0))
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from torchemu import dtypes
+from torchemu.frontends.numpy._absent import missing
 from torchemu.frontends.numpy._autograd import derivatives, tensor_methods
 from torchemu.frontends.numpy._tensor import (
     complex_numbers,
     copying,
     elementwise,
-    factors,
     from_data,
     in_place,  # noqa: F401 (loaded for the methods that it registers)
     indexing,
     linalg,
     memory,
     parametric,
-    parts,
     views,
 )
 from torchemu.frontends.numpy._tensor.core import HOST_READS, METHODS, Tensor, waits
@@ -141,20 +140,12 @@ def _augmented(op: Pointwise) -> Callable[..., Any]:
     return method
 
 
-_NEVER = (
-    "is_ipu is_maia is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse is_sparse_csr is_vulkan is_xla "
-    "is_xpu"
-)
-"""What no tensor is."""
-
-
 def _special() -> dict[str, Any]:
     """Methods whose names are not those of functions."""
     return {
         "__abs__": elementwise.abs,
         "__array_wrap__": _array_wrap,
-        "__dlpack__": memory.dlpack,
-        "__dlpack_device__": memory.dlpack_device,
+        "__getattr__": _missing,
         "__getitem__": indexing.getitem,
         "__invert__": _invert,
         "__matmul__": linalg.matmul,
@@ -163,36 +154,26 @@ def _special() -> dict[str, Any]:
         "__rmatmul__": lambda self, other: linalg.matmul(other, self),
         "__setitem__": indexing.setitem,
         "T": property(views.reversed_dimensions, doc="The dimensions in reverse order."),
-        "H": property(complex_numbers.conjugate_matrix, doc="A matrix transposed, and conjugate."),
         "mT": property(views.last_two_swapped, doc="Each matrix transposed."),
-        "mH": property(complex_numbers.adjoint, doc="Each matrix transposed, and conjugate."),
         "data": property(copying.data, copying.set_data, doc="The tensor without its gradients."),
-        **factors.FUNCTIONS,
         "is_floating_point": lambda self: self.dtype.is_floating_point,
-        "chalf": _chalf,
         "is_complex": lambda self: self.dtype.is_complex,
-        "is_signed": lambda self: self.dtype.is_signed,
-        "is_same_size": lambda self, other: self._shape == other._shape,
-        "is_shared": lambda self: True,
-        "is_pinned": lambda self, device=None: False,
-        **dict.fromkeys(_NEVER.split(), False),
-        "layout": views.strided,
         "nelement": Tensor.numel,
         "ndimension": Tensor.dim,
         "real": property(complex_numbers.real, complex_numbers.set_real, doc="The real parts; they are a view."),
         "imag": property(complex_numbers.imag, complex_numbers.set_imag, doc="The imaginary parts; they are a view."),
         "type": memory.type_,
         "where": _where,
-        "split_with_sizes": parts.split,
     }
+
+
+def _missing(self: Tensor, name: str) -> NoReturn:
+    """Is asked for what no tensor has; type checkers are not to believe that there is everything."""
+    raise AttributeError(missing(f"torch.Tensor.{name}"))
 
 
 def _itself(self: Tensor) -> Tensor:
     return self
-
-
-def _chalf(self: Tensor, memory_format: Any = None) -> Tensor:
-    raise NotImplementedError(dtypes.NO_COMPLEX32)
 
 
 def _invert(self: Tensor) -> Tensor:

@@ -18,24 +18,6 @@ def sign(x: Array) -> Array:
     return np.where(np.isnan(x), 0, np.sign(x)).astype(x.dtype)
 
 
-def complex_sign(x: Array) -> Array:
-    """x/|x|, the number of magnitude 1 in the direction of x; 0 for 0."""
-    size = np.abs(x)
-    return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype, copy=False)
-
-
-def angle(x: Array) -> Array:
-    """π for negative numbers, NaN for NaN, 0 otherwise."""
-    return np.where(np.isnan(x), x, np.where(x < 0, x.dtype.type(math.pi), x.dtype.type(0)))
-
-
-def complex_logaddexp(x: Array, y: Array) -> Array:
-    """log(eˣ + eʸ), without overflow."""
-    first = x.real >= y.real
-    more, less = np.where(first, x, y), np.where(first, y, x)
-    return more + np.log1p(np.exp(less - more))
-
-
 def rsqrt(x: Array) -> Array:
     """1/√x."""
     return 1 / np.sqrt(x)
@@ -44,18 +26,6 @@ def rsqrt(x: Array) -> Array:
 def sigmoid(x: Array) -> Array:
     """1/(1+e⁻ˣ)."""
     return 1 / (1 + np.exp(-x))
-
-
-def logit(x: Array, eps: float | None = None) -> Array:
-    """log(x/(1-x)); with eps, of x moved into [eps, 1-eps]."""
-    if eps is not None:
-        x = np.clip(x, eps, 1 - eps)
-    return np.log(x / (1 - x))
-
-
-def frac(x: Array) -> Array:
-    """What is behind the point, with the sign of x."""
-    return x - np.trunc(x)
 
 
 def rounded(x: Array, decimals: int) -> Array:
@@ -67,11 +37,6 @@ def rounded(x: Array, decimals: int) -> Array:
 def silu(x: Array) -> Array:
     """x·sigmoid(x)."""
     return x / (1 + np.exp(-x))
-
-
-def softplus(x: Array, beta: float, threshold: float) -> Array:
-    """log(1+e^(βx))/β, and x where βx is above the threshold."""
-    return np.where(x * beta > threshold, x, np.log1p(np.exp(np.minimum(x * beta, threshold))) / x.dtype.type(beta))
 
 
 def gelu(x: Array, approximate: str) -> Array:
@@ -138,16 +103,6 @@ def _erf_table() -> tuple[Array, Array, Array]:
     return np.append(limit, value), np.append(0, slope), np.append(-limit / 3, bend)
 
 
-@_in_chunks
-def erfc(x: Array) -> Array:
-    """1 - erf(x), exact also where erf is next to 1."""
-    wide = x.astype(np.float64)
-    a = np.abs(wide)
-    near = 1 - np.copysign(_erf_series(np.minimum(a, _SERIES), x.dtype), wide)
-    far = _erfc_of_positive(a, x.dtype)
-    return np.where(a < _SERIES, near, np.where(wide < 0, 2 - far, far))
-
-
 def _erf_series(a: Array, kind: np.dtype) -> Array:
     """2/√π · Σ (-1)ⁿ a²ⁿ⁺¹ / (n!(2n+1)), by Horner's rule."""
     square, total = a * a, np.zeros_like(a)
@@ -196,83 +151,6 @@ def _log_scaled_erfc(a: float) -> float:
     return math.log(total / (a * math.sqrt(math.pi)))
 
 
-def erfinv(y: Array) -> Array:
-    """The inverse of erf: a guess, made exact by Halley's iteration."""
-    wide = y.astype(np.float64)
-    logs = np.log1p(-wide * wide)
-    c = 2 / (math.pi * 0.147) + logs / 2
-    x = np.copysign(np.sqrt(np.sqrt(c * c - logs / 0.147) - c), wide)
-    for _ in range(4):
-        off = (erf(x) - wide) / (2 / math.sqrt(math.pi) * np.exp(-x * x))
-        x = np.where(np.isfinite(off), x - off / (1 + x * off), x)
-    x = np.where(np.abs(wide) == 1, np.copysign(np.inf, wide), np.where(wide == 0, wide, x))
-    return x.astype(y.dtype)
-
-
-def each(function: Callable[[float], float]) -> Callable[[Array], Array]:
-    """A function of one Python number, on arrays; what it cannot do is inf."""
-
-    def of(x: float) -> float:
-        try:
-            return function(x)
-        except (ValueError, OverflowError):
-            return math.inf
-
-    def on_array(x: Array) -> Array:
-        return np.vectorize(of, otypes=[x.dtype])(x) if x.size else x.copy()
-
-    return on_array
-
-
-lgamma = each(math.lgamma)
-
-
-def _asymptotic(x: Array, terms: tuple[float, ...]) -> Array:
-    """Σ terms[k]/x^(2k+2)."""
-    square, total = 1 / (x * x), np.zeros_like(x)
-    for term in reversed(terms):
-        total = (total + term) * square
-    return total
-
-
-_DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-_TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
-
-
-def digamma(x: Array) -> Array:
-    """The derivative of lgamma: by its recurrence up to where a series in 1/x² is exact, and its reflection below 0."""
-    a = x.astype(np.float64)
-    below = a < 0
-    at = np.where(below, 1 - a, a)
-    total = np.zeros_like(at)
-    for _ in range(10):
-        total, at = np.where(at < 10, total - 1 / at, total), np.where(at < 10, at + 1, at)
-    found = total + np.log(at) - 0.5 / at - _asymptotic(at, _DIGAMMA)
-    found = np.where(below, found - np.pi / np.tan(np.pi * a), found)
-    found = np.where(a == 0, np.copysign(np.inf, -a), np.where(below & (a == np.floor(a)), np.nan, found))
-    return found.astype(x.dtype)
-
-
-def trigamma(x: Array) -> Array:
-    """The derivative of digamma, likewise."""
-    a = x.astype(np.float64)
-    below = a < 0
-    at = np.where(below, 1 - a, a)
-    total = np.zeros_like(at)
-    for _ in range(10):
-        total, at = np.where(at < 10, total + 1 / (at * at), total), np.where(at < 10, at + 1, at)
-    found = total + 1 / at + 0.5 / (at * at) + _asymptotic(at, _TRIGAMMA) / at
-    return np.where(below, (np.pi / np.sin(np.pi * a)) ** 2 - found, found).astype(x.dtype)
-
-
-def i1(x: Array) -> Array:
-    """The derivative of i0: by its power series, and where that is long by an integral of it over angles."""
-    a = np.abs(x.astype(np.float64))
-    angles = (np.arange(200) + 0.5) * (np.pi / 200)
-    found = np.mean(np.exp(a[..., None] * (np.cos(angles) - 1)) * np.cos(angles), -1) * np.exp(a)
-    return np.copysign(found, x).astype(x.dtype)
-
-
 # -- of two
 
 
@@ -293,12 +171,6 @@ def remainder(x: Array, y: Array) -> Array:
     """x - ⌊x/y⌋·y of integers, with y's sign."""
     _check_divisor(y)
     return np.remainder(x, y)
-
-
-def fmod(x: Array, y: Array) -> Array:
-    """The remainder of integers with x's sign."""
-    _check_divisor(y)
-    return np.fmod(x, y)
 
 
 def _check_divisor(y: Array) -> None:
@@ -329,19 +201,3 @@ def complex_power(x: Array, y: Array | complex) -> Array:
     if isinstance(y, int | float | complex) and y in (0.5, 2, 3):
         return np.sqrt(x) if y == 0.5 else x * x if y == 2 else x * x * x
     return np.power(x, y)
-
-
-def heaviside(x: Array, y: Array) -> Array:
-    """0 below 0, 1 above, y at 0."""
-    return np.where(x == 0, y, (x > 0).astype(y.dtype))
-
-
-def xlogy(x: Array, y: Array) -> Array:
-    """x·log(y), and 0 where x is."""
-    return np.where(np.equal(x, 0) & ~np.isnan(y), 0, x * np.log(y)).astype(np.result_type(x, y), copy=False)
-
-
-def lerp(start: Array, end: Array, weight: Array | float) -> Array:
-    """start + weight·(end - start), from the nearer side, so that it meets both ends."""
-    step = end - start
-    return np.where(np.abs(weight) < 0.5, start + weight * step, end - step * (1 - weight))

@@ -18,17 +18,9 @@ from torchemu.frontends.numpy._tensor.reductions import Array, wide
 __all__ = [
     "argsort",
     "bincount",
-    "bucketize",
-    "histc",
-    "isin",
-    "kthvalue",
-    "median",
-    "msort",
-    "searchsorted",
     "sort",
     "topk",
     "unique",
-    "unique_consecutive",
 ]
 
 
@@ -58,16 +50,8 @@ def _topk(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
     return np.take_along_axis(x, index, axis), index
 
 
-def _kth(x: Array, k: int, axis: int, keep: bool) -> tuple[Array, Array]:
-    if not x.ndim:
-        return x.copy(), np.zeros((), np.int64)
-    index = np.take(_order(x, axis, False), [k - 1], axis)
-    values = np.take_along_axis(x, index, axis)
-    return (values, index) if keep else (np.squeeze(values, axis).copy(), np.squeeze(index, axis).copy())
-
-
 SORT, ARGSORT = Op("sort", _sort, flop_per_input), Op("argsort", _argsort, flop_per_input)
-TOPK, KTHVALUE = Op("topk", _topk, flop_per_input), Op("kthvalue", _kth, flop_per_input)
+TOPK = Op("topk", _topk, flop_per_input)
 
 
 @method
@@ -76,12 +60,6 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     check_not_complex("sort", input.dtype)
     axis = axis_of(dim, len(input._shape))
     return return_types.sort(*_op_several(SORT, (input,), axis, descending, kinds=(input.dtype, dtypes.int64)))
-
-
-@method
-def msort(input: Tensor) -> Tensor:
-    """Sorted along the first dimension."""
-    return sort(input, 0)[0]
 
 
 @method
@@ -105,33 +83,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     return return_types.topk(*_op_several(TOPK, (input,), k, axis, largest, kinds=(input.dtype, dtypes.int64)))
 
 
-@method
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """The k-th smallest, from 1, of a dimension, and where it is.
-
-    Raises:
-        RuntimeError: there are not so many.
-    """
-    check_not_complex("kthvalue", input.dtype)
-    axis = axis_of(dim, len(input._shape))
-    if not 1 <= k <= (input._shape[axis] if input._shape else 1):
-        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}: {k}")
-    return return_types.kthvalue(*_op_several(KTHVALUE, (input,), k, axis, keepdim, kinds=(input.dtype, dtypes.int64)))
-
-
-@method
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle element, the lower one of two; with dim, that along it and where it is."""
-    check_not_complex("median", input.dtype)
-    if dim is None:
-        flat = input.reshape(-1)
-        if not flat._shape[0]:
-            raise RuntimeError("median() operation does not have an identity for empty input.")
-        return kthvalue(flat, (flat._shape[0] + 1) // 2, 0)[0]
-    n = input._shape[axis_of(dim, len(input._shape))] if input._shape else 1
-    return return_types.median(*kthvalue(input, (n + 1) // 2, dim, keepdim))
-
-
 # -- sets of values. The host waits for the elements: the result's shape depends on them.
 
 
@@ -144,20 +95,7 @@ def _unique(x: Array, axis: int | None) -> tuple[Array, Array, Array]:
     return taken, inverse.reshape(x.shape if axis is None else -1).copy(), counts
 
 
-def _unique_consecutive(x: Array, axis: int | None) -> tuple[Array, Array, Array]:
-    rows = np.moveaxis(x, axis, 0) if axis is not None else x.reshape(-1)
-    n = len(rows)
-    flat = wide(rows).reshape(n, -1)
-    new = np.ones(n, bool)
-    new[1:] = (flat[1:] != flat[:-1]).any(axis=1)
-    starts = np.flatnonzero(new)
-    inverse = np.cumsum(new) - 1
-    taken = np.moveaxis(rows[starts], 0, axis) if axis is not None else rows[starts]
-    return taken.copy(), inverse.reshape(x.shape if axis is None else -1).copy(), np.diff(np.append(starts, n))
-
-
 UNIQUE = Op("unique", _unique, flop_per_input)
-UNIQUE_CONSECUTIVE = Op("unique_consecutive", _unique_consecutive, flop_per_input)
 
 
 def _distinct(op: Op, t: Tensor, dim: int | None, inverse: bool, counts: bool) -> Any:
@@ -179,18 +117,6 @@ def unique(
 ) -> Any:
     """The different elements, or parts along a dimension, in order; also where each came to be, and how many each."""
     return _distinct(UNIQUE, input, dim, return_inverse, return_counts)
-
-
-@method
-@waits
-def unique_consecutive(
-    input: Tensor,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
-    """The elements, or parts along a dimension, without those that equal the one before."""
-    return _distinct(UNIQUE_CONSECUTIVE, input, dim, return_inverse, return_counts)
 
 
 def _bincount(x: Array, weights: Array | None, minlength: int) -> Array:
@@ -219,76 +145,3 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("weights should be 1-d and have the same length as input")
     kind = weights.dtype if weights.dtype is dtypes.float32 else dtypes.float64
     return _op(BINCOUNT, (input, weights), minlength, kind=kind)
-
-
-def _histc(x: Array, bins: int, low: float, high: float) -> Array:
-    return np.histogram(x, bins, (low, high))[0]
-
-
-HISTC = Op("histc", _histc, flop_per_input)
-
-
-@method
-def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements fall in each of so many equal intervals from min to max; both 0: of the elements."""
-    check_not_complex("histc", input.dtype)
-    low, high = float(min), float(max)
-    if low == high and input.numel():
-        low, high = float(input.amin()), float(input.amax())
-    if low == high:
-        low, high = low - 1, high + 1
-    return _op(HISTC, (input,), bins, low, high)
-
-
-def _searchsorted(edges: Array, x: Array, right: bool) -> Array:
-    side: Any = "right" if right else "left"
-    if edges.ndim == 1:
-        return np.asarray(np.searchsorted(wide(edges), wide(x), side))
-    rows = [np.searchsorted(e, v, side) for e, v in zip(_rows(wide(edges)), _rows(wide(x)), strict=True)]
-    return np.array(rows, np.int64).reshape(x.shape)
-
-
-def _rows(x: Array) -> Array:
-    return x.reshape(-1, x.shape[-1])
-
-
-SEARCHSORTED = Op("searchsorted", _searchsorted)
-
-
-def searchsorted(
-    sorted_sequence: Tensor,
-    input: Any,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-) -> Tensor:
-    """Before which of the sorted elements each value belongs; after equal ones with right."""
-    kind = dtypes.int32 if out_int32 else dtypes.int64
-    values = input if isinstance(input, Tensor) else sorted_sequence.new_tensor(input)
-    check_not_complex("searchsorted_out", sorted_sequence.dtype, values.dtype)
-    return _op(SEARCHSORTED, (sorted_sequence, values), right or side == "right", kind=kind)
-
-
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """searchsorted in boundaries."""
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
-
-
-def _isin(x: Array, tests: Array, invert: bool) -> Array:
-    return np.isin(wide(x), wide(np.asarray(tests)), invert=invert)
-
-
-ISIN = Op("isin", _isin)
-
-
-def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> Tensor:
-    """Which elements are among the test elements.
-
-    Raises:
-        RuntimeError: they are complex.
-    """
-    for t in (elements, test_elements):
-        if isinstance(t, Tensor) and t.dtype.is_complex:
-            raise RuntimeError(f"Unsupported input type encountered for isin(): {t.dtype.title}")
-    return _op(ISIN, (elements, test_elements), invert, kind=dtypes.bool_)

@@ -10,22 +10,13 @@ from typing import Any
 import numpy as np
 
 from torchemu.frontends.numpy._autograd import record
-from torchemu.frontends.numpy._limits import finfo
 from torchemu.frontends.numpy._tensor import dispatch, numerics, promotion
 from torchemu.frontends.numpy._tensor.conversion import converted
-from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, method
+from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.pointwise import Domain, Plan, Pointwise, pointwise, pointwise_into
 
 __all__ = [
-    "addcdiv",
-    "addcmul",
     "clamp",
-    "clamp_max",
-    "clamp_min",
-    "clip",
-    "lerp",
-    "logit",
-    "nan_to_num",
     "round",
     "where",
 ]
@@ -33,8 +24,6 @@ __all__ = [
 ROUND = Pointwise("round", np.rint, Domain.NUMBERS, on_integers=np.copy)
 ROUND_DECIMALS = Pointwise("round", numerics.rounded, Domain.ONLY_FLOATS)
 GELU = Pointwise("gelu", numerics.gelu, Domain.ONLY_FLOATS)
-LOGIT = Pointwise("logit", numerics.logit, Domain.FLOATS)
-SOFTPLUS = Pointwise("softplus", numerics.softplus, Domain.ONLY_FLOATS)
 
 
 @method
@@ -59,43 +48,6 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return pointwise(GELU, (input,), approximate)
 
 
-@method
-def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """log(x/(1-x)), of x moved into [eps, 1-eps] where eps is given."""
-    return pointwise(LOGIT, (input,), eps)
-
-
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """log(1+e^(βx))/β, and x where βx is above the threshold."""
-    return pointwise(SOFTPLUS, (input,), beta, threshold)
-
-
-def _nan_to_num(x: np.ndarray, nan: float, posinf: float | None, neginf: float | None) -> np.ndarray:
-    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
-
-
-NAN_TO_NUM = Pointwise("nan_to_num", _nan_to_num, on_integers=lambda x, *_: x.copy(), on_complex=True)
-
-
-@method
-def nan_to_num(
-    input: Tensor,
-    nan: float = 0.0,
-    posinf: float | None = None,
-    neginf: float | None = None,
-) -> Tensor:
-    """With numbers instead of NaN and the infinities; None is the largest, or smallest, number of the dtype."""
-    return pointwise(NAN_TO_NUM, (input,), *finite_bounds(input, nan, posinf, neginf))
-
-
-def finite_bounds(t: Tensor, nan: float, posinf: float | None, neginf: float | None) -> tuple[Any, ...]:
-    """The numbers that nan_to_num puts in."""
-    if not t.dtype.is_inexact:
-        return nan, posinf, neginf
-    limits = finfo(t.dtype)
-    return nan, limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
-
-
 # -- three operands
 
 CLAMPS = {
@@ -103,9 +55,6 @@ CLAMPS = {
     (False, True): Pointwise("clamp", np.minimum, Domain.NUMBERS),
     (True, True): Pointwise("clamp", lambda x, low, high: np.minimum(np.maximum(x, low), high), Domain.NUMBERS),
 }
-ADDCMUL = Pointwise("addcmul", lambda x, a, b, value: x + a * b * value, on_complex=True)
-ADDCDIV = Pointwise("addcdiv", lambda x, a, b, value: x + a / b * value, Domain.ONLY_FLOATS, on_complex=True)
-LERP = Pointwise("lerp", numerics.lerp, Domain.ONLY_FLOATS, on_complex=True)
 
 
 def clamping(input: Tensor, min: Any, max: Any) -> tuple[Any, ...]:
@@ -121,36 +70,6 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     """Moved into [min, max]; both may be tensors, and one may be missing."""
     call = clamping(input, min, max)
     return pointwise(*call) if out is None else pointwise_into(out, *call)
-
-
-@method
-def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """clamp without an upper bound."""
-    return clamp(input, min=min)
-
-
-@method
-def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """clamp without a lower bound."""
-    return clamp(input, max=max)
-
-
-@method
-def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
-    """input + value·tensor1·tensor2."""
-    return pointwise(ADDCMUL, (input, tensor1, tensor2), value)
-
-
-@method
-def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
-    """input + value·tensor1/tensor2."""
-    return pointwise(ADDCDIV, (input, tensor1, tensor2), value)
-
-
-@method
-def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """input + weight·(end - input)."""
-    return pointwise(LERP, (input, end, weight))
 
 
 WHERE = Pointwise("where", lambda a, b, chosen: np.where(chosen, a, b), on_complex=True)
@@ -188,8 +107,3 @@ def _where(operands: tuple[Any, ...], plan: Plan) -> Tensor:
 
 def _choose(arithmetic: np.dtype, mask: np.ndarray, a: Any, b: Any) -> np.ndarray:
     return np.where(mask, *[converted(np.asarray(x), arithmetic) for x in (a, b)])
-
-
-clip = clamp
-
-METHODS.update(clip=clip)

@@ -18,13 +18,11 @@ from torchemu.frontends.numpy._tensor.views import strided_view, view_op
 __all__ = [
     "chunk",
     "diagonal",
-    "hsplit",
     "narrow",
     "select",
     "split",
     "tensor_split",
     "unbind",
-    "vsplit",
 ]
 
 
@@ -164,18 +162,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 
 
 @method
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """tensor_split along the second dimension; of a vector along its only one."""
-    return tensor_split(input, indices_or_sections, 0 if len(input._shape) == 1 else 1)
-
-
-@method
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """tensor_split along the first dimension."""
-    return tensor_split(input, indices_or_sections, 0)
-
-
-@method
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements where two dimensions' indices differ by offset, as a last dimension."""
     shape, steps = input._shape, input._steps()
@@ -191,18 +177,3 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
         [*[steps[i] for i in kept], steps[a] + steps[b]],
         input._offset + start,
     )
-
-
-@method
-def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """All windows of a size of a dimension, at distances of step, the elements of each as a last dimension."""
-    shape, steps = list(input._shape), list(input._steps())
-    axis = axis_of(dimension, len(shape))
-    if step <= 0:
-        raise RuntimeError(f"step is {step} but must be > 0")
-    if not 0 <= size <= shape[axis]:
-        raise RuntimeError(f"maximum size for tensor at dimension {axis} is {shape[axis]} but size is {size}")
-    windows = (shape[axis] - size) // step + 1
-    last = steps[axis]
-    shape[axis], steps[axis] = windows, last * step
-    return strided_view(input, [*shape, size], [*steps, last], input._offset)

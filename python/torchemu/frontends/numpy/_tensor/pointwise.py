@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from torchemu import dtypes, runtime
+from torchemu import dtypes
 from torchemu.dtypes import Category
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._autograd.derivative import Derivative
-from torchemu.frontends.numpy._tensor import autocasting, deferral, dispatch, promotion
+from torchemu.frontends.numpy._tensor import deferral, dispatch, promotion
 from torchemu.frontends.numpy._tensor.complex_refusals import refused_of_complex
 from torchemu.frontends.numpy._tensor.conversion import converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor
@@ -67,7 +67,7 @@ class Pointwise(dispatch.Op):
         derivative: as for Op.
     """
 
-    __slots__ = ("_domain", "_no_bool_operand", "_on_complex", "_on_integers", "_plans", "_refusal", "_result", "casts")
+    __slots__ = ("_domain", "_no_bool_operand", "_on_complex", "_on_integers", "_plans", "_refusal", "_result")
 
     def __init__(
         self,
@@ -82,7 +82,6 @@ class Pointwise(dispatch.Op):
         derivative: Derivative | None = None,
     ) -> None:
         super().__init__(name, compute, derivative=derivative)
-        self.casts = name in autocasting.NAMES
         self._no_bool_operand, self._on_complex = no_bool_operand, compute if on_complex is True else on_complex
         self._domain, self._result, self._on_integers, self._refusal = domain, result, on_integers, refusal
         self._plans: dict[Any, Plan] = {}
@@ -147,8 +146,6 @@ def pointwise(op: Pointwise, operands: tuple[Any, ...], *params: Any) -> Tensor:
         NotImplementedError: the operation is not for these dtypes.
         RuntimeError: the shapes do not broadcast, or the tensors are on different devices.
     """
-    if op.casts and runtime.current().casts:
-        operands, _ = autocasting.operands(op.name, operands, {})
     plan = op.plan(_keys(op, operands))
     first, arrays, tracked = dispatch.read(operands)
     if arrays is None:

@@ -39,12 +39,6 @@ def _products(outputs: Outputs, inputs: Inputs) -> Products:
     return math.prod(outputs[0]._shape) // max(m * n, 1), m, n, k
 
 
-def _summed(inputs: Inputs) -> Products:
-    """Returns the products of addbmm: each product of the stack is added to the same matrix."""
-    stack, m, k = inputs[1]._shape
-    return stack, m, inputs[2]._shape[-1], k
-
-
 def _of_weight(inputs: Inputs) -> Products:
     """Returns the products of input @ weightᵀ."""
     x, weight = inputs[:2]
@@ -59,26 +53,6 @@ def product_traffic(outputs: Outputs, inputs: Inputs) -> int:
 def product_work(outputs: Outputs, inputs: Inputs) -> int:
     """The operations of matmul."""
     return _work(outputs[0], _products(outputs, inputs))
-
-
-def added_traffic(outputs: Outputs, inputs: Inputs) -> int:
-    """The bytes of addmm and its kin: what is added is read once besides."""
-    return bytes_of(inputs[:1]) + product_traffic(outputs, inputs[1:])
-
-
-def added_work(outputs: Outputs, inputs: Inputs) -> int:
-    """The operations of addmm and its kin."""
-    return product_work(outputs, inputs[1:])
-
-
-def summed_traffic(outputs: Outputs, inputs: Inputs) -> int:
-    """The bytes of addbmm."""
-    return bytes_of(inputs[:1]) + _traffic(outputs[0], _summed(inputs))
-
-
-def summed_work(outputs: Outputs, inputs: Inputs) -> int:
-    """The operations of addbmm."""
-    return _work(outputs[0], _summed(inputs))
 
 
 def linear_traffic(outputs: Outputs, inputs: Inputs) -> int:

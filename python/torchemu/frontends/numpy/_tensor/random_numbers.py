@@ -18,17 +18,13 @@ from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
 from torchemu.frontends.numpy._tensor.conversion import converted
 from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.creation import allocated, as_options, finished, options_of
-from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_in_place, no_flops, not_implemented
+from torchemu.frontends.numpy._tensor.dispatch import Op, _op_in_place, no_flops, not_implemented
 from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
 
 __all__ = [
-    "bernoulli",
-    "multinomial",
-    "normal",
     "rand",
     "rand_like",
     "randint",
-    "randint_like",
     "randn",
     "randn_like",
     "randperm",
@@ -66,9 +62,7 @@ def _filling(name: str) -> Op:
     return Op(name, _fill, no_flops)
 
 
-UNIFORM, NORMAL, RANDOM, BERNOULLI, EXPONENTIAL, LOG_NORMAL = map(
-    _filling, ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_normal_")
-)
+UNIFORM, NORMAL, RANDOM, BERNOULLI = map(_filling, ("uniform_", "normal_", "random_", "bernoulli_"))
 
 
 def _check_float(name: str, t: Tensor) -> int:
@@ -186,30 +180,6 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     return self
 
 
-@method
-def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fills the tensor with exponentially distributed numbers.
-
-    Raises:
-        NotImplementedError: the dtype is not a float type. RuntimeError: lambd is not positive.
-    """
-    _check_float("exponential", self)
-    source, n = _generator(generator), self.numel()
-    if lambd <= 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    _op_in_place(EXPONENTIAL, self, (), lambda: -np.log1p(-source.uniform(n, 53)) / lambd)
-    return self
-
-
-@method
-def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
-    """Fills the tensor with numbers whose logarithms are normal."""
-    _check_float("log_normal", self)
-    source, n = _generator(generator), self.numel()
-    _op_in_place(LOG_NORMAL, self, (), lambda: np.exp(source.single_normals(n) * std + mean))
-    return self
-
-
 # -- new tensors
 
 
@@ -260,11 +230,6 @@ def randn_like(input: Tensor, **options: Any) -> Tensor:
     return randn(input._shape, **as_options(input, options))
 
 
-def randint_like(input: Tensor, *bounds: int, low: int = 0, high: int | None = None, **options: Any) -> Tensor:
-    """randint() of the tensor's shape, dtype and device."""
-    return randint(*bounds, input._shape, low=low, high=high, **as_options(input, options))
-
-
 def _permutation(source: Generator, n: int) -> Array:
     """Fisher and Yates's shuffle."""
     order = list(range(n))
@@ -286,61 +251,3 @@ def randperm(n: int, **options: Any) -> Tensor:
     if n < 0:
         raise RuntimeError(f"n must be non-negative, not {n}")
     return _drawn(_permute, (n,), options, dtypes.int64)
-
-
-def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any
-) -> Tensor:
-    """Normal numbers: with these means and standard deviations, tensors or numbers; or of a size with one of each."""
-    if size is not None:
-        return _drawn(normal_, dims((size,)), {"generator": generator, **options}, _settings.current().dtype, mean, std)
-    like = mean + 0 * std if isinstance(mean, Tensor) else std
-    return normal_(like.new_empty(like._shape), generator=generator).mul_(std).add_(mean)
-
-
-@method
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
-    """Ones, with the probabilities that are the elements, or with probability p, and zeros."""
-    result = input.new_empty(input._shape)
-    return bernoulli_(result, input if p is None else p, generator=generator)
-
-
-def _multinomial(weights: Array, n: int, replacement: bool, draws: Array) -> Array:
-    rows = weights.reshape(-1, weights.shape[-1]).astype(np.float64)
-    if replacement:
-        sums = np.cumsum(rows, axis=1)
-        chosen = [np.searchsorted(s, d * s[-1], "right") for s, d in zip(sums, draws, strict=True)]
-    else:  # the first of races at these rates
-        chosen = list(np.argsort(-np.log1p(-draws) / rows, axis=1, kind="stable")[:, :n])
-    return np.array(chosen, np.int64).reshape(*weights.shape[:-1], n)
-
-
-MULTINOMIAL = Op("multinomial", _multinomial)
-
-
-@method
-def multinomial(
-    input: Tensor,
-    num_samples: int,
-    replacement: bool = False,
-    *,
-    generator: Generator | None = None,
-) -> Tensor:
-    """So many indices of each row, with probabilities in the proportion of its elements.
-
-    Raises:
-        RuntimeError: the elements are no weights, or too few are positive to draw so many without replacement.
-    """
-    if input.dtype.is_complex:
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype.title}")
-    weights = input._read().astype(np.float64)
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if (weights.sum(-1) <= 0).any():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    if not replacement and (np.count_nonzero(weights, axis=-1) < num_samples).any():
-        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    rows = math.prod(input._shape[:-1])
-    per_row = num_samples if replacement else input._shape[-1]
-    draws = _generator(generator).uniform(rows * per_row, 53).reshape(rows, per_row)
-    return _op(MULTINOMIAL, (input,), num_samples, replacement, draws, kind=dtypes.int64)

@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu.frontends.numpy._tensor.autocasting import castable
-from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
 from torchemu.frontends.numpy._tensor.conversion import converted
 from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import (
     Op,
     _op,
-    _op_several,
     flop_per_input,
     not_implemented,
     stored,
@@ -28,24 +25,16 @@ from torchemu.frontends.numpy._tensor.dispatch import (
 __all__ = [
     "all",
     "any",
-    "count_nonzero",
-    "cumprod",
     "cumsum",
-    "diff",
-    "dist",
     "log_softmax",
     "logsumexp",
     "mean",
-    "nanmean",
-    "nansum",
     "norm",
     "prod",
     "softmax",
     "std",
-    "std_mean",
     "sum",
     "var",
-    "var_mean",
 ]
 
 
@@ -87,10 +76,6 @@ def _prod(x: Array, axes: Axes, keep: bool, kind: np.dtype) -> Array:
     return np.prod(converted(x, kind), axis=axes, keepdims=keep)
 
 
-def _nansum(x: Array, axes: Axes, keep: bool, kind: np.dtype) -> Array:
-    return np.nansum(converted(x, kind), axis=axes, keepdims=keep)
-
-
 def _mean(x: Array, axes: Axes, keep: bool, kind: np.dtype) -> Array:
     numbers = converted(x, kind)
     return np.sum(numbers, axis=axes, keepdims=keep) / kind.type(count(x.shape, axes))
@@ -103,7 +88,6 @@ def count(shape: tuple[int, ...], axes: Axes) -> int:
 
 SUM = Op("sum", _sum, flop_per_input)
 PROD = Op("prod", _prod, flop_per_input)
-NANSUM = Op("nansum", _nansum, flop_per_input)
 MEAN = Op("mean", _mean, flop_per_input)
 
 
@@ -115,7 +99,6 @@ def _summed(op: Op, t: Tensor, dim: Any, keepdim: bool, dtype: Any, out: Tensor 
 
 
 @method
-@castable
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -130,18 +113,6 @@ def sum(
 
 
 @method
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum, NaN being nothing.
-
-    Raises:
-        RuntimeError: of complex numbers.
-    """
-    check_not_complex("nansum", input.dtype)
-    return _summed(NANSUM, input, dim, keepdim, dtype, None)
-
-
-@method
-@castable
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over all elements or over a dimension; of integers and bool as int64."""
     return _summed(PROD, input, dim, keepdim, dtype, None)
@@ -170,26 +141,6 @@ def mean(
             f"Got: {kind.title}"
         )
     return _summed(MEAN, input, dim if axis is None else axis, keepdim, kind, out)
-
-
-@method
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean of what is not NaN."""
-    total = nansum(input, dim, keepdim, dtype=dtype)
-    return total / (~input.isnan()).sum(dim, keepdim)
-
-
-def _count_nonzero(x: Array, axes: Axes) -> Array:
-    return np.asarray(np.count_nonzero(wide(x), axis=axes), np.int64)
-
-
-COUNT_NONZERO = Op("count_nonzero", _count_nonzero, flop_per_input)
-
-
-@method
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """The number of elements that are not zero."""
-    return _op(COUNT_NONZERO, (input,), axes_of(dim, len(input._shape)), kind=dtypes.int64)
 
 
 # -- all, any
@@ -226,8 +177,6 @@ def _truth(t: Tensor) -> dtypes.dtype:
 
 
 def _var(x: Array, axes: Axes, correction: float, keep: bool, root: bool) -> Array:
-    if x.dtype.kind == "c":
-        return _var_complex(x, axes, correction, keep, root)
     numbers = wide(x)
     n = count(x.shape, axes)
     centre = np.sum(numbers, axis=axes, keepdims=True) / numbers.dtype.type(n)
@@ -236,18 +185,7 @@ def _var(x: Array, axes: Axes, correction: float, keep: bool, root: bool) -> Arr
     return np.sqrt(variance) if root else variance
 
 
-def _var_complex(x: Array, axes: Axes, correction: float, keep: bool, root: bool) -> Array:
-    """The sum of the parts' variances."""
-    variance = _var(x.real, axes, correction, keep, False) + _var(x.imag, axes, correction, keep, False)
-    return np.sqrt(variance) if root else variance
-
-
-def _var_mean(x: Array, axes: Axes, correction: float, keep: bool, root: bool) -> tuple[Array, Array]:
-    return _var(x, axes, correction, keep, root), _mean(x, axes, keep, wide(x).dtype)
-
-
 VAR = Op("var", _var, lambda outputs, inputs: 4 * flop_per_input(outputs, inputs))
-VAR_MEAN = Op("var_mean", _var_mean, VAR.flops)
 
 
 def _variance(
@@ -290,32 +228,6 @@ def std(
     return _op(VAR, (input,), *params, kind=input.dtype.to_real())
 
 
-def var_mean(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> tuple[Tensor, ...]:
-    """var and mean."""
-    params = _variance(input, dim, unbiased, correction, keepdim, root=False)
-    return _op_several(VAR_MEAN, (input,), *params, kinds=(input.dtype.to_real(), input.dtype))
-
-
-def std_mean(
-    input: Tensor,
-    dim: Any = None,
-    unbiased: bool = True,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> tuple[Tensor, ...]:
-    """std and mean."""
-    params = _variance(input, dim, unbiased, correction, keepdim, root=True)
-    return _op_several(VAR_MEAN, (input,), *params, kinds=(input.dtype.to_real(), input.dtype))
-
-
 # -- norms
 
 
@@ -338,7 +250,6 @@ NORM = Op("norm", _norm, lambda outputs, inputs: 2 * flop_per_input(outputs, inp
 
 
 @method
-@castable
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The p-norm of all elements, or along dimensions, taken as one vector.
 
@@ -354,13 +265,6 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
         raise NotImplementedError("norm(p='nuc') is not supported: it needs a singular value decomposition")
     power = 2.0 if p in ("fro", None) else float(p)
     return _op(NORM, (source,), power, axes_of(dim, len(source._shape)), keepdim, kind=source.dtype.to_real())
-
-
-@method
-@castable
-def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The norm of the difference."""
-    return norm(input - other, p)
 
 
 # -- along one dimension, of the same shape
@@ -411,7 +315,6 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 
 @method
-@castable
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """eˣ / Σ eˣ along a dimension; with a dtype, of the elements converted to it.
 
@@ -422,7 +325,6 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 
 
 @method
-@castable
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """log of softmax, exact where softmax is tiny."""
     return _normalized(LOG_SOFTMAX, "log_softmax_lastdim_kernel_impl", input, dim, dtype)
@@ -435,47 +337,16 @@ def _normalized(op: Op, kernel: str, t: Tensor, dim: int, dtype: Any) -> Tensor:
     return _op(op, (t,), axis_of(dim, len(t._shape)), kind.arithmetic, kind=kind)
 
 
-def _cumulative(combine: np.ufunc) -> Callable[..., Array]:
-    def compute(x: Array, axis: int, kind: np.dtype) -> Array:
-        numbers = converted(x, kind)
-        return combine.accumulate(numbers, axis=axis, dtype=kind) if x.ndim else numbers.copy()
-
-    return compute
+def _cumsum(x: Array, axis: int, kind: np.dtype) -> Array:
+    numbers = converted(x, kind)
+    return np.add.accumulate(numbers, axis=axis, dtype=kind) if x.ndim else numbers.copy()
 
 
-CUMSUM, CUMPROD = (
-    Op("cumsum", _cumulative(np.add), flop_per_input),
-    Op("cumprod", _cumulative(np.multiply), flop_per_input),
-)
+CUMSUM = Op("cumsum", _cumsum, flop_per_input)
 
 
 @method
-@castable
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The sums up to each element of a dimension; of integers and bool as int64."""
-    return _accumulated(CUMSUM, input, dim, dtype)
-
-
-@method
-@castable
-def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The products up to each element of a dimension; of integers and bool as int64."""
-    return _accumulated(CUMPROD, input, dim, dtype)
-
-
-def _accumulated(op: Op, t: Tensor, dim: int, dtype: Any) -> Tensor:
-    kind = dtypes.parse(dtype) if dtype is not None else t.dtype if t.dtype.is_inexact else dtypes.int64
-    return _op(op, (t,), axis_of(dim, len(t._shape)), kind.arithmetic, kind=kind)
-
-
-def _diff(x: Array, n: int, axis: int) -> Array:
-    return np.diff(wide(x), n, axis)
-
-
-DIFF = Op("diff", _diff)
-
-
-@method
-def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
-    """The differences of neighbours in a dimension, n times over."""
-    return _op(DIFF, (input,), n, axis_of(dim, len(input._shape)))
+    kind = dtypes.parse(dtype) if dtype is not None else input.dtype if input.dtype.is_inexact else dtypes.int64
+    return _op(CUMSUM, (input,), axis_of(dim, len(input._shape)), kind.arithmetic, kind=kind)

@@ -13,33 +13,26 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu.frontends.numpy._shape import dims, row_major
-from torchemu.frontends.numpy._tensor.core import METHODS, Tensor, aliased, axis_of, method
+from torchemu.frontends.numpy._tensor.core import Tensor, aliased, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_view, never, no_flops
 
 __all__ = [
     "as_strided",
     "broadcast_shapes",
-    "broadcast_tensors",
-    "broadcast_to",
     "channels_last",
     "channels_last_3d",
     "clone",
     "contiguous_format",
     "detach",
     "flatten",
-    "moveaxis",
     "movedim",
     "permute",
     "preserve_format",
-    "ravel",
     "reshape",
     "squeeze",
     "strided",
-    "swapaxes",
-    "swapdims",
     "t",
     "transpose",
-    "unflatten",
     "unsqueeze",
 ]
 
@@ -207,19 +200,6 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 @method
-def ravel(input: Tensor) -> Tensor:
-    """In one dimension."""
-    return reshape(input, -1) if input.numel() else reshape(input, 0)
-
-
-@method
-def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """With a dimension made several, of these sizes."""
-    shape, axis = input._shape, axis_of(dim, len(input._shape))
-    return view(input, *shape[:axis], *resolved(dims((sizes,)), shape[axis]), *shape[axis + 1 :])
-
-
-@method
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without the dimensions of size 1, or without those given, where their size is 1."""
     shape, steps = input._shape, input._steps()
@@ -278,12 +258,6 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
     return expand(input, *other._shape)
 
 
-@method
-def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
-    """expand() to a shape."""
-    return expand(input, *size)
-
-
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which all broadcast."""
     from torchemu.frontends.numpy._shape import Size
@@ -292,13 +266,6 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         return Size(np.broadcast_shapes(*[(s,) if isinstance(s, int) else tuple(s) for s in shapes]))
     except ValueError:
         raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {shapes}") from None
-
-
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """All expanded to the shape to which they broadcast."""
-    given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
-    shape = broadcast_shapes(*[t._shape for t in given])
-    return tuple(expand(t, *shape) for t in given)
 
 
 # -- order of the dimensions
@@ -442,12 +409,3 @@ def _order(t: Tensor) -> str:
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself if its elements lie in row-major order, a copy of which that is true otherwise."""
     return input if input.is_contiguous() else clone(input, memory_format=contiguous_format)
-
-
-# -- the same under other names
-
-moveaxis = movedim
-swapaxes = transpose
-swapdims = transpose
-
-METHODS.update(moveaxis=moveaxis, swapaxes=swapaxes, swapdims=swapdims)

@@ -6,8 +6,9 @@ from typing import Any
 
 from torchemu.errors import OutOfMemoryError
 from torchemu.frontends.numpy import ahbm
+from torchemu.frontends.numpy._absent import missing
 from torchemu.frontends.numpy._tensor.memory import old_types
-from torchemu.frontends.numpy.cuda import amp, memory, nvtx
+from torchemu.frontends.numpy.cuda import memory, nvtx
 from torchemu.frontends.numpy.cuda._devices import (
     can_device_access_peer,
     device,
@@ -47,13 +48,10 @@ from torchemu.frontends.numpy.cuda.memory import (
 from torchemu.frontends.numpy.random import get_rng_state as _get_rng_state
 from torchemu.frontends.numpy.random import initial_seed, manual_seed, seed
 from torchemu.frontends.numpy.random import set_rng_state as _set_rng_state
-from torchemu.unsupported import unsupported_class, unsupported_function
 
 __all__ = [
-    "CUDAGraph",
     "MemPool",
     "OutOfMemoryError",
-    "amp",
     "can_device_access_peer",
     "device",
     "device_of",
@@ -66,7 +64,6 @@ __all__ = [
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
-    "graph",
     "init",
     "initial_seed",
     "ipc_collect",
@@ -74,7 +71,6 @@ __all__ = [
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
-    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -103,11 +99,6 @@ __all__ = [
 seed_all = seed
 globals().update(old_types("cuda"))
 
-_NO_GRAPHS = "operations are issued one by one; what they cost the host is the topology's host.launch_overhead"
-CUDAGraph = unsupported_class("torch.cuda.CUDAGraph", _NO_GRAPHS)
-graph = unsupported_class("torch.cuda.graph", _NO_GRAPHS)
-make_graphed_callables = unsupported_function("torch.cuda.make_graphed_callables", _NO_GRAPHS)
-
 
 def get_rng_state(device: Any = None) -> Any:
     """torch.get_rng_state: a rank has one generator for all devices."""
@@ -132,7 +123,10 @@ def set_rng_state_all(new_states: Any) -> None:
 
 def __getattr__(name: str) -> Any:
     """All else is torch.ahbm's."""
-    return getattr(ahbm, name)
+    found = getattr(ahbm, name, None)
+    if found is None:
+        raise AttributeError(missing(f"torch.cuda.{name}"))
+    return found
 
 
 def manual_seed_all(seed: int) -> None:

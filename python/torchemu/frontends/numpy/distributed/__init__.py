@@ -28,15 +28,12 @@ from torchemu.errors import (
     DistStoreError,
     QueueEmptyError,
 )
-from torchemu.frontends.numpy._absent import modules_below
+from torchemu.frontends.numpy._absent import lacks
 from torchemu.frontends.numpy.distributed import (
-    algorithms,
     c10d_logger,
     logging_handlers,
 )
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
-from torchemu.frontends.numpy.distributed._grad_bucket import GradBucket
-from torchemu.frontends.numpy.distributed._missing import BuiltinCommHookType, GroupName, Logger, RankType, Reducer
 from torchemu.frontends.numpy.distributed._options import (
     AllreduceCoalescedOptions,
     AllreduceOptions,
@@ -48,9 +45,7 @@ from torchemu.frontends.numpy.distributed._options import (
     ReduceScatterOptions,
     ScatterOptions,
 )
-from torchemu.frontends.numpy.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torchemu.frontends.numpy.distributed.distributed_c10d import (
-    _DEFAULT_FIRST_BUCKET_BYTES,
     Backend,
     BackendConfig,
     GroupMember,
@@ -59,7 +54,6 @@ from torchemu.frontends.numpy.distributed.distributed_c10d import (
     ReduceOp,
     Work,
     _all_gather_base,
-    _broadcast_coalesced,
     _coalescing_manager,
     _get_process_group_name,
     _make_nccl_premul_sum,
@@ -132,7 +126,6 @@ from torchemu.marks import MarkModule
 
 __all__ = [
     "BACKENDS",
-    "_DEFAULT_FIRST_BUCKET_BYTES",
     "AllToAllOptions",
     "AllreduceCoalescedOptions",
     "AllreduceOptions",
@@ -140,44 +133,35 @@ __all__ = [
     "BackendConfig",
     "BarrierOptions",
     "BroadcastOptions",
-    "BuiltinCommHookType",
     "DebugLevel",
-    "DeviceMesh",
     "DistBackendError",
     "DistError",
     "DistNetworkError",
     "DistStoreError",
     "FileStore",
     "GatherOptions",
-    "GradBucket",
     "GroupMember",
-    "GroupName",
     "HashStore",
-    "Logger",
     "P2POp",
     "PrefixStore",
     "ProcessGroup",
     "ProcessGroupGloo",
     "ProcessGroupNCCL",
     "QueueEmptyError",
-    "RankType",
     "ReduceOp",
     "ReduceOptions",
     "ReduceScatterOptions",
-    "Reducer",
     "ScatterOptions",
     "Store",
     "TCPStore",
     "Work",
     "_all_gather_base",
-    "_broadcast_coalesced",
     "_coalescing_manager",
     "_get_process_group_name",
     "_make_nccl_premul_sum",
     "_rank_not_in_group",
     "_reduce_scatter_base",
     "_time_estimator",
-    "algorithms",
     "all_gather",
     "all_gather_coalesced",
     "all_gather_into_tensor",
@@ -187,14 +171,12 @@ __all__ = [
     "all_reduce_coalesced",
     "all_to_all",
     "all_to_all_single",
-    "autograd",
     "barrier",
     "batch_isend_irecv",
     "breakpoint",
     "broadcast",
     "broadcast_object_list",
     "c10d_logger",
-    "config",
     "default_pg_timeout",
     "destroy_process_group",
     "gather",
@@ -214,7 +196,6 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
-    "init_device_mesh",
     "init_process_group",
     "irecv",
     "is_available",
@@ -241,9 +222,7 @@ __all__ = [
     "reduce_scatter_single",
     "reduce_scatter_tensor",
     "register_rendezvous_handler",
-    "remote_device",
     "rendezvous",
-    "rpc",
     "scatter",
     "scatter_object_list",
     "send",
@@ -254,10 +233,9 @@ __all__ = [
     "shrink_group",
     "split_group",
     "supports_complex",
-    "utils",
 ]
 
-globals().update(modules_below(__name__))
+__getattr__ = lacks(__name__)
 
 sys.modules[__name__].__class__ = MarkModule
 

@@ -1,7 +1,7 @@
 """Functional collectives: they return new tensors instead of changing their arguments, and never wait by themselves.
 
-Every group is given as a ProcessGroup, its name, a DeviceMesh with one axis, a DeviceMesh and an axis, or the ranks of
-a group that exists. The reduce op is a name: "sum", "avg", ….
+Every group is given as a ProcessGroup, its name, or the ranks of a group that exists. The reduce op is a name: "sum",
+"avg", ….
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from torchemu.c10d.membership import groups
 from torchemu.c10d.reduce_op import reduction_of
 from torchemu.c10d.work import Work
 from torchemu.frontends.numpy._tensor import Tensor
-from torchemu.frontends.numpy.distributed import _gradients
 from torchemu.frontends.numpy.distributed import distributed_c10d as c10d
 from torchemu.frontends.numpy.distributed._async_tensor import AsyncCollectiveTensor
 from torchemu.frontends.numpy.distributed._process_group import find_by_name
-from torchemu.frontends.numpy.distributed.device_mesh import DeviceMesh
 
 Ranks = Any
 """What names a group; see above."""
@@ -40,16 +38,12 @@ def all_reduce(self: Tensor, reduceOp: str, group: Ranks, tag: str = "") -> Tens
     reduction = _reduction(reduceOp)
     if self.dtype.is_complex and not c10d.supports_complex(reduction_of(reduction)):
         raise RuntimeError(f"all_reduce: reduce_op {reduction} does not support complex tensors")
-    if _gradients.wants_gradient(self):
-        return _gradients.AllReduce.apply("all_reduce", reduction, _group(group, tag), self)
     output = self.clone()
     return _filled(output, c10d.all_reduce(output, reduction, _group(group, tag), async_op=True))
 
 
 def broadcast(self: Tensor, src: int, group: Ranks, tag: str = "") -> Tensor:
     """The tensor of the group rank src."""
-    if _gradients.wants_gradient(self):
-        return _gradients.Broadcast.apply(src, _group(group, tag), self)
     output = self.clone()
     return _filled(output, c10d.broadcast(output, group=_group(group, tag), async_op=True, group_src=src))
 
@@ -57,8 +51,6 @@ def broadcast(self: Tensor, src: int, group: Ranks, tag: str = "") -> Tensor:
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Ranks, tag: str = "") -> Tensor:
     """All ranks' tensors, one after another along a dimension."""
     ranks = _group(group, tag)
-    if _gradients.wants_gradient(self):
-        return _along(_gradients.AllGatherTensor.apply(ranks, None, self), gather_dim, ranks.size())
     output, work = _gather(self, ranks)
     return _along(_filled(output, work), gather_dim, ranks.size())
 
@@ -73,8 +65,6 @@ def reduce_scatter_tensor(
     """This rank's part, cut along a dimension, of the reduction over all ranks."""
     ranks = _group(group, tag)
     given = _for_scatter(self, scatter_dim, ranks.size())
-    if _gradients.wants_gradient(self):
-        return _gradients.ReduceScatterTensor.apply("reduce_scatter_tensor", _reduction(reduceOp), ranks, given)
     output, work = _reduce_part(given, reduceOp, ranks)
     return _filled(output, work)
 
@@ -98,9 +88,6 @@ def all_to_all_single(
     given = self.contiguous()
     rows = given.shape[0] if output_split_sizes is None else sum(output_split_sizes)
     output = torch.empty((rows, *given.shape[1:]), dtype=given.dtype, device=given.device)
-    if _gradients.wants_gradient(self):
-        splits = (output_split_sizes, input_split_sizes)
-        return _gradients.AllToAllSingle.apply(_group(group, tag), output, splits, given)
     work = c10d.all_to_all_single(
         output, given, output_split_sizes, input_split_sizes, _group(group, tag), async_op=True
     )
@@ -165,92 +152,9 @@ def reduce_scatter_tensor_coalesced(
     return _all_filled(outputs, manager.works)
 
 
-# -- in place, for programs that were written for the others
-
-
-def all_gather_tensor_inplace(
-    output_tensor: Tensor,
-    input_tensor: Tensor,
-    group: Ranks = None,
-    async_op: bool = False,
-    tag: str = "",
-    gather_dim: int = 0,
-) -> Tensor:
-    """Copies all_gather_tensor's result to a tensor."""
-    _refuse_async(async_op)
-    return output_tensor.copy_(all_gather_tensor(input_tensor, gather_dim, group or c10d._get_default_group(), tag))
-
-
-def reduce_scatter_tensor_inplace(
-    output: Tensor,
-    input: Tensor,  # noqa: A002 (PyTorch's name)
-    op: str = "sum",
-    group: Ranks = None,
-    async_op: bool = False,
-    scatter_dim: int = 0,
-    tag: str = "",
-) -> Tensor:
-    """Copies reduce_scatter_tensor's result to a tensor."""
-    _refuse_async(async_op)
-    return output.copy_(reduce_scatter_tensor(input, op, scatter_dim, group or c10d._get_default_group(), tag))
-
-
-def all_reduce_inplace(
-    tensor: Tensor, op: str = "sum", group: Ranks = None, async_op: bool = False, tag: str = ""
-) -> Tensor:
-    """Copies all_reduce's result to its argument."""
-    _refuse_async(async_op)
-    return tensor.copy_(all_reduce(tensor, op, group or c10d._get_default_group(), tag))
-
-
-def all_to_all_inplace(
-    output: Tensor,
-    input: Tensor,  # noqa: A002
-    output_split_sizes: Sequence[int] | None = None,
-    input_split_sizes: Sequence[int] | None = None,
-    group: Ranks = None,
-    async_op: bool = False,
-    tag: str = "",
-) -> Tensor:
-    """Copies all_to_all_single's result to a tensor."""
-    _refuse_async(async_op)
-    return output.copy_(
-        all_to_all_single(input, output_split_sizes, input_split_sizes, group or c10d._get_default_group(), tag)
-    )
-
-
-def all_gather_inplace(
-    tensor_list: list[Tensor], tensor: Tensor, group: Ranks = None, async_op: bool = False, tag: str = ""
-) -> list[Tensor]:
-    """Copies the parts of all_gather_tensor's result to a list of tensors."""
-    _refuse_async(async_op)
-    parts = all_gather_tensor(tensor, 0, group or c10d._get_default_group(), tag).chunk(len(tensor_list))
-    for target, part in zip(tensor_list, parts, strict=True):
-        target.copy_(part)
-    return tensor_list
-
-
-def _refuse_async(async_op: bool) -> None:
-    if async_op:
-        raise AssertionError("Can't remap async version of inplace op to functional collective")
-
-
-all_gather_tensor_autograd = all_gather_tensor
-reduce_scatter_tensor_autograd = reduce_scatter_tensor
-all_to_all_single_autograd = all_to_all_single
-all_gather_single_autograd, reduce_scatter_single_autograd = all_gather_tensor, reduce_scatter_tensor
-"""The names under which PyTorch had these through which gradients go, when they did not through the others."""
-
-
 all_gather_single, all_gather_single_coalesced = all_gather_tensor, all_gather_into_tensor_coalesced
 reduce_scatter_single, reduce_scatter_single_coalesced = reduce_scatter_tensor, reduce_scatter_tensor_coalesced
 """What newer versions of PyTorch call them."""
-
-legacy_all_gather, legacy_allgather, legacy_allreduce = c10d.all_gather, c10d.all_gather_into_tensor, c10d.all_reduce
-legacy_reducescatter, legacy_all_to_all_single = c10d.reduce_scatter_tensor, c10d.all_to_all_single
-legacy_all_gather_base, legacy_reduce_scatter_base = c10d._all_gather_base, c10d._reduce_scatter_base
-"""The collectives in place whose calls PyTorch's compiler replaces."""
-
 
 # -- what they are made of
 
@@ -317,18 +221,11 @@ def _group(group: Ranks, tag: str) -> c10d.ProcessGroup:
     Raises:
         ValueError: nothing that names one, or there is none of the ranks.
         RuntimeError: there is none of the name.
-        AssertionError: which axis of the mesh?
     """
     if isinstance(group, c10d.ProcessGroup):
         return group
     if isinstance(group, str):
         return find_by_name(group)
-    if isinstance(group, DeviceMesh):
-        if group.ndim != 1:
-            raise AssertionError("Only 1D mesh is supported, pass in (DeviceMesh, int) together if mesh > 1D")
-        return group.get_group()
-    if isinstance(group, tuple) and len(group) == 2 and isinstance(group[0], DeviceMesh):
-        return group[0].get_group(group[1])
     if isinstance(group, list):
         return _group_of_ranks(group)
     raise ValueError(f"Unsupported group type: {type(group)}, {group}")
@@ -337,7 +234,7 @@ def _group(group: Ranks, tag: str) -> c10d.ProcessGroup:
 def _group_of_ranks(ranks: list[Any]) -> c10d.ProcessGroup:
     warnings.warn(
         "The combination of ranks + tag as process group identifier has been deprecated. Please switch to using "
-        "ProcessGroup, DeviceMesh, or group name instead.",
+        "ProcessGroup or group name instead.",
         FutureWarning,
         stacklevel=4,
     )

@@ -10,16 +10,12 @@ from typing import Any
 import numpy as np
 
 from torchemu.c10d.backends import BackendConfig
-from torchemu.c10d.exchanges import broadcast
 from torchemu.c10d.groups import get_backend, get_global_rank, global_rank_of, group_rank_of
 from torchemu.c10d.membership import groups
 from torchemu.c10d.stores import Store
 from torchemu.frontends.numpy._device import device
-from torchemu.frontends.numpy._tensor import Tensor, cat, tensor
+from torchemu.frontends.numpy._tensor import Tensor, tensor
 from torchemu.frontends.numpy.distributed._process_group import ProcessGroup, find_by_name, resolved
-
-_DEFAULT_FIRST_BUCKET_BYTES = 1 << 20
-"""Of DistributedDataParallel's first bucket of gradients."""
 
 
 def _check_valid_timeout(timeout: Any) -> None:
@@ -81,24 +77,3 @@ def _object_to_tensor(obj: Any, device: Any, group: ProcessGroup | None) -> tupl
 def _tensor_to_object(tensor: Tensor, tensor_size: int | Tensor, group: ProcessGroup | None) -> Any:
     """The object of so many bytes."""
     return pickle.loads(tensor.cpu().numpy().tobytes()[: int(tensor_size)])
-
-
-def _broadcast_coalesced(
-    process_group: ProcessGroup, tensors: Sequence[Tensor], buffer_size: int, src: int = 0
-) -> None:
-    """Makes tensors those of a group rank, several of one dtype in one broadcast of up to so many bytes."""
-    part: list[Tensor] = []
-    for t in tensors:
-        if part and (t.dtype is not part[0].dtype or sum(p.nbytes for p in part) + t.nbytes > buffer_size):
-            _broadcast_together(process_group, part, src)
-            part = []
-        part.append(t)
-    if part:
-        _broadcast_together(process_group, part, src)
-
-
-def _broadcast_together(group: ProcessGroup, tensors: Sequence[Tensor], src: int) -> None:
-    flat = cat([t.detach().reshape(-1) for t in tensors])
-    broadcast(flat, group=group, group_src=src)
-    for t, piece in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
-        t.detach().copy_(piece.reshape(t.shape))

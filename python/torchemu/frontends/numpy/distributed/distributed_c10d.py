@@ -89,7 +89,6 @@ from torchemu.c10d.work import IllegalWork as _IllegalWork
 from torchemu.c10d.work import Work
 from torchemu.errors import DistStoreError
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
-from torchemu.frontends.numpy.distributed._missing import GroupName
 from torchemu.frontends.numpy.distributed._options import (
     AllgatherOptions,
     AllreduceCoalescedOptions,
@@ -103,8 +102,6 @@ from torchemu.frontends.numpy.distributed._options import (
     ScatterOptions,
 )
 from torchemu.frontends.numpy.distributed._private_functions import (
-    _DEFAULT_FIRST_BUCKET_BYTES,
-    _broadcast_coalesced,
     _canonicalize_group_rank,
     _check_valid_timeout,
     _find_pg_by_ranks_and_tag,
@@ -131,7 +128,6 @@ from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeo
 __all__ = [
     "SHRINK_ABORT",
     "SHRINK_DEFAULT",
-    "_DEFAULT_FIRST_BUCKET_BYTES",
     "AllToAllOptions",
     "AllgatherOptions",
     "AllreduceCoalescedOptions",
@@ -144,7 +140,6 @@ __all__ = [
     "DistStoreError",
     "GatherOptions",
     "GroupMember",
-    "GroupName",
     "P2POp",
     "PrefixStore",
     "ProcessGroup",
@@ -161,7 +156,6 @@ __all__ = [
     "_TimeEstimator",
     "_abort_process_group",
     "_all_gather_base",
-    "_broadcast_coalesced",
     "_canonicalize_group_rank",
     "_check_valid_timeout",
     "_coalescing_manager",

@@ -6,15 +6,10 @@ import math
 import warnings
 from collections.abc import Callable
 
-import numpy as np
-
+from torchemu.frontends.numpy._absent import lacks
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy._tensor.creation import eye
-from torchemu.frontends.numpy._tensor.from_data import from_numpy
 from torchemu.frontends.numpy._tensor.generator import Generator
-from torchemu.frontends.numpy.nn._missing import INITIAL_VALUES, INSTEAD
-from torchemu.unsupported import unsupported_names
 
 _GAINS = {
     **dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d", "sigmoid"), 1.0),
@@ -81,27 +76,6 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
 
 
 @_filled
-def trunc_normal_(
-    tensor: Tensor,
-    mean: float = 0.0,
-    std: float = 1.0,
-    a: float = -2.0,
-    b: float = 2.0,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Normal numbers, of those in [a, b] only: uniform ones through the inverse of the distribution function."""
-    if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
-            "incorrect.",
-            stacklevel=3,
-        )
-    low, high = (math.erf((end - mean) / std / math.sqrt(2)) for end in (a, b))
-    tensor.uniform_(low, high, generator=generator).erfinv_()
-    return tensor.mul_(std * math.sqrt(2)).add_(mean).clamp_(min=a, max=b)
-
-
-@_filled
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """The number everywhere."""
     return tensor.fill_(val)
@@ -117,18 +91,6 @@ def ones_(tensor: Tensor) -> Tensor:
 def zeros_(tensor: Tensor) -> Tensor:
     """Zeros."""
     return tensor.zero_()
-
-
-@_filled
-def eye_(tensor: Tensor) -> Tensor:
-    """Ones where row and column are equal, else zeros.
-
-    Raises:
-        ValueError: not a matrix.
-    """
-    if tensor.dim() != 2:
-        raise ValueError("Only tensors with 2 dimensions are supported")
-    return tensor.copy_(eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
@@ -175,25 +137,4 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
-    """A matrix with orthonormal rows or columns, times the gain; dimensions behind the first are taken as one.
-
-    Raises:
-        ValueError: fewer than two dimensions.
-    """
-    if tensor.dim() < 2:
-        raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if not tensor.numel():
-        return tensor
-    rows, columns = tensor._shape[0], tensor.numel() // tensor._shape[0]
-    drawn = normal_(tensor.new_empty((rows, columns)), 0, 1, generator)
-    normal = drawn.detach().cpu().float().numpy()
-    normal = normal.T if rows < columns else normal
-    q, r = np.linalg.qr(normal)
-    q = q * np.sign(np.diag(r))
-    with no_grad():
-        tensor.view(rows, columns).copy_(from_numpy(np.ascontiguousarray(q.T if rows < columns else q)))
-        return tensor.mul_(gain)
-
-
-__getattr__ = unsupported_names("torch.nn.init", INITIAL_VALUES, INSTEAD)
+__getattr__ = lacks(__name__)

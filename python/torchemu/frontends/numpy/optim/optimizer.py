@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import warnings
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -18,7 +18,6 @@ from torchemu.frontends.numpy._tensor.conversion import converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.nn.modules._members import _typename
 from torchemu.frontends.numpy.nn.modules.module import zero_
-from torchemu.frontends.numpy.utils.hooks import Hooks, RemovableHandle, registered
 from torchemu.unsupported import unsupported
 
 __all__ = ["Optimizer"]
@@ -44,7 +43,6 @@ class Optimizer:
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._set_hooks()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -57,20 +55,6 @@ class Optimizer:
             raise ValueError("optimizer got an empty parameter list")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
-
-    def _set_hooks(self) -> None:
-        self._optimizer_step_pre_hooks: Hooks = OrderedDict()
-        self._optimizer_step_post_hooks: Hooks = OrderedDict()
-        self._optimizer_state_dict_pre_hooks: Hooks = OrderedDict()
-        self._optimizer_state_dict_post_hooks: Hooks = OrderedDict()
-        self._optimizer_load_state_dict_pre_hooks: Hooks = OrderedDict()
-        self._optimizer_load_state_dict_post_hooks: Hooks = OrderedDict()
-        self._stepped = False  # since a scheduler looked
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "step" in vars(cls):
-            cls.step = _with_hooks(vars(cls)["step"])  # type: ignore[method-assign]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Changes the parameters.
@@ -125,57 +109,10 @@ class Optimizer:
                 else:
                     zero_(p.grad)
 
-    # -- hooks
-
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(optimizer, args, kwargs) is called before each step; it may return other args and kwargs."""
-        return registered(self._optimizer_step_pre_hooks, hook)
-
-    def register_step_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """hook(optimizer, args, kwargs) is called after each step."""
-        return registered(self._optimizer_step_post_hooks, hook)
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
-        """hook(optimizer) is called before state_dict."""
-        return registered(self._optimizer_state_dict_pre_hooks, hook, prepend=prepend)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """hook(optimizer, state_dict) is called at the end of state_dict; it may return another dict."""
-        return registered(self._optimizer_state_dict_post_hooks, hook, prepend=prepend)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """hook(optimizer, state_dict) is called before load_state_dict; it may return another dict."""
-        return registered(self._optimizer_load_state_dict_pre_hooks, hook, prepend=prepend)
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
-        """hook(optimizer) is called at the end of load_state_dict."""
-        return registered(self._optimizer_load_state_dict_post_hooks, hook, prepend=prepend)
-
-    def _replaced(self, hooks: Hooks, state_dict: dict[str, Any]) -> dict[str, Any]:
-        """The dict, or what hooks return in its place."""
-        for hook in tuple(hooks.values()):
-            other = hook(self, state_dict)
-            state_dict = state_dict if other is None else other
-        return state_dict
-
-    def _before_step(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        for hook in tuple(self._optimizer_step_pre_hooks.values()):
-            result = hook(self, args, kwargs)
-            if result is None:
-                continue
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(
-                    f"{type(self).step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                )
-            args, kwargs = result
-        return args, kwargs
-
     # -- saving
 
     def state_dict(self) -> dict[str, Any]:
         """The state and the groups, in which parameters are numbers in the order of the groups."""
-        for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):
-            hook(self)
         numbers: dict[int, int] = {}
         for group in self.param_groups:
             for p in group["params"]:
@@ -185,7 +122,7 @@ class Optimizer:
             for group in self.param_groups
         ]
         state = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
-        return self._replaced(self._optimizer_state_dict_post_hooks, {"state": state, "param_groups": groups})
+        return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over what state_dict returned, for parameters in the same order.
@@ -193,7 +130,6 @@ class Optimizer:
         Raises:
             ValueError: the groups, or their sizes, are others.
         """
-        state_dict = self._replaced(self._optimizer_load_state_dict_pre_hooks, dict(state_dict))
         saved = copy.deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -213,15 +149,12 @@ class Optimizer:
             self.state[key if p is None else p] = _cast(value, p)
         for old, new in zip(saved, self.param_groups, strict=True):
             new.update({k: v for k, v in old.items() if k not in ("params", "param_names")})
-        for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):
-            hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._set_hooks()
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
@@ -263,21 +196,6 @@ def _cast(value: Any, p: Tensor | None, key: str = "") -> Any:
     if isinstance(value, list | tuple):
         return type(value)([_cast(v, p) for v in value])
     return value
-
-
-def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The step of a subclass, with the hooks before and behind it."""
-
-    @functools.wraps(step)
-    def call(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = self._before_step(args, kwargs)
-        result = step(self, *args, **kwargs)
-        self._stepped = True
-        for hook in tuple(self._optimizer_step_post_hooks.values()):
-            hook(self, args, kwargs)
-        return result
-
-    return call
 
 
 def check_ways(differentiable: bool, foreach: bool | None, fused: bool | None) -> None:

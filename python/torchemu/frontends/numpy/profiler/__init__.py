@@ -11,8 +11,6 @@ only while they profile.
 
 from __future__ import annotations
 
-from enum import Enum
-
 from torchemu.frontends.numpy.profiler._profile import (
     ProfilerActivity,
     profile,
@@ -23,34 +21,13 @@ from torchemu.frontends.numpy.profiler._profile import _ExperimentalConfig as _E
 from torchemu.frontends.numpy.profiler._profile import _KinetoProfile as _KinetoProfile
 from torchemu.frontends.numpy.profiler._schedule import ProfilerAction, schedule
 from torchemu.profile.annotation import record_function
-from torchemu.unsupported import unsupported_class
 
 __all__ = [
-    "DeviceType",
-    "ExecutionTraceObserver",
     "ProfilerAction",
     "ProfilerActivity",
-    "kineto_available",
     "profile",
     "record_function",
     "schedule",
     "supported_activities",
     "tensorboard_trace_handler",
 ]
-
-
-class DeviceType(Enum):
-    """What an event is of."""
-
-    CPU = 0
-    CUDA = 1
-
-
-ExecutionTraceObserver = unsupported_class(
-    "torch.profiler.ExecutionTraceObserver", "export_chrome_trace() has the run's operations"
-)
-
-
-def kineto_available() -> bool:
-    """True: profiles have the shape of Kineto's."""
-    return True

@@ -86,11 +86,6 @@ class FunctionEventAvg:
             self.device_time_total += event.device_time_total
 
     @property
-    def name(self) -> str:
-        """The same as key."""
-        return self.key
-
-    @property
     def cpu_time(self) -> float:
         """The mean of cpu_time_total."""
         return self.cpu_time_total / self.count if self.count else 0.0
@@ -99,21 +94,6 @@ class FunctionEventAvg:
     def device_time(self) -> float:
         """The mean of device_time_total."""
         return self.device_time_total / self.count if self.count else 0.0
-
-    @property
-    def cuda_time_total(self) -> float:
-        """device_time_total."""
-        return self.device_time_total
-
-    @property
-    def self_cuda_time_total(self) -> float:
-        """self_device_time_total."""
-        return self.self_device_time_total
-
-    @property
-    def cuda_time(self) -> float:
-        """device_time."""
-        return self.device_time
 
 
 class EventList(list[Any]):
@@ -128,13 +108,6 @@ class EventList(list[Any]):
                 sums[key] = FunctionEventAvg(event.key, event.device_type)
             sums[key].add(event, nested=_within_its_like(event))
         return EventList(sums.values())
-
-    def total_average(self) -> FunctionEventAvg:
-        """The sum over everything."""
-        total = FunctionEventAvg("Total", "CPU")
-        for event in self:
-            total.add(event)
-        return total
 
     @property
     def self_cpu_time_total(self) -> float:

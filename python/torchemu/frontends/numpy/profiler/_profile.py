@@ -18,7 +18,6 @@ from torchemu.profile.annotation import record_function
 from torchemu.profile.recording import LEVELS, Recording, known
 from torchemu.profile.run import form
 from torchemu.runtime.waiting import host_time
-from torchemu.unsupported import unsupported
 
 
 class ProfilerActivity(Enum):
@@ -56,7 +55,6 @@ class _KinetoProfile:
     Args:
         activities: what is recorded; everything without.
         experimental_config: the level.
-        execution_trace_observer: not supported.
 
     The other arguments are PyTorch's, and mean nothing here: places in the program are always recorded, and shapes are
     those of collectives.
@@ -72,13 +70,9 @@ class _KinetoProfile:
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
         acc_events: bool = False,
-        custom_trace_id_callback: Callable[[], str] | None = None,
         **ignored: Any,
     ) -> None:
-        if execution_trace_observer is not None:
-            raise unsupported("torch.profiler.ExecutionTraceObserver", "export_chrome_trace() has the run's operations")
         self.activities = set(activities) if activities is not None else supported_activities()
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
@@ -165,14 +159,6 @@ class _KinetoProfile:
         """The same, added up by name."""
         return self.events().key_averages()
 
-    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Not supported."""
-        raise unsupported("torch.profiler.profile.export_stacks", "traces have the call site of each operation")
-
-    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Not supported."""
-        raise unsupported("torch.profiler.profile.export_memory_timeline", "memory is not recorded")
-
     def add_metadata(self, key: str, value: str) -> None:
         """Adds a text to the file that export_chrome_trace() writes."""
         self._metadata[key] = value
@@ -180,8 +166,6 @@ class _KinetoProfile:
     def add_metadata_json(self, key: str, value: str) -> None:
         """Adds something in JSON to the file that export_chrome_trace() writes."""
         self._metadata[key] = json.loads(value)
-
-    preset_metadata_json = add_metadata_json
 
 
 class profile(_KinetoProfile):  # noqa: N801
@@ -265,13 +249,6 @@ class profile(_KinetoProfile):  # noqa: N801
         if self._step is not None:
             self._step.__exit__(None, None, None)
             self._step = None
-
-    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """Does nothing: traces have no identifiers, so that equal runs have equal files."""
-
-    def get_trace_id(self) -> str | None:
-        """None: see set_custom_trace_id_callback()."""
-        return None
 
 
 def _records(action: ProfilerAction) -> bool:

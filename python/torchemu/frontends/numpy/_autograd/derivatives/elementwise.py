@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from torchemu.frontends.numpy._autograd.call import Call
-from torchemu.frontends.numpy._autograd.derivative import RESULT, Derivative, Partial, Wirtinger
+from torchemu.frontends.numpy._autograd.derivative import RESULT, Derivative, Partial
 from torchemu.frontends.numpy._tensor import numerics
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Op
 from torchemu.frontends.numpy._tensor.elementwise import BINARY, UNARY
 from torchemu.frontends.numpy._tensor.parametric import where
-from torchemu.frontends.numpy._tensor.pointwise import Domain, Pointwise, pointwise
+from torchemu.frontends.numpy._tensor.pointwise import Pointwise, pointwise
 
 
 def zeros(call: Call, grad: Tensor) -> Tensor:
@@ -90,85 +90,29 @@ SILU_BACKWARD: Pointwise = Pointwise(
 )
 
 
-def _acosh(call: Call, grad: Tensor) -> Tensor:
-    """The root of x²-1: on the left half of the plane it is not the principal one."""
-    x = call[0]
-    return grad * ((x - 1).rsqrt() * (x + 1).rsqrt() if x.dtype.is_complex else (x * x - 1).rsqrt())
-
-
-def _angle(call: Call, grad: Tensor) -> Tensor:
-    x = call[0]
-    return 1j * grad * x / (x.real**2 + x.imag**2) if x.dtype.is_complex else zeros(call, grad)
-
-
-def _sgn(call: Call, grad: Tensor) -> Tensor:
-    """Only what changes the direction of a complex number changes the result."""
-    x, sign = call[0], call.result
-    if not x.dtype.is_complex:
-        return zeros(call, grad)
-    across = grad - (grad * sign.conj()).real * sign
-    return (across / x.abs()).masked_fill(x == 0, 0)
-
-
-def _sinc(call: Call, grad: Tensor) -> Tensor:
-    at = call[0] * math.pi
-    return grad * where(at == 0, 0.0, (at.cos() * at - at.sin()) / (at * call[0]))
-
-
-TRIGAMMA = Pointwise("polygamma", numerics.trigamma, Domain.FLOATS)
-I1 = Pointwise("special_i1", numerics.i1, Domain.FLOATS)
-
-
-def _i0(call: Call, grad: Tensor) -> Tensor:
-    return grad * pointwise(I1, (call[0],))
-
-
 _UNARY: dict[str, Derivative] = {
-    "abs": Wirtinger(Partial(lambda c, g: g * c[0].sgn(), 0)),
-    "angle": Wirtinger(Partial(_angle, 0)),
+    "abs": Derivative(Partial(lambda c, g: g * c[0].sign(), 0)),
     "neg": Derivative(Partial(lambda c, g: -g)),
-    "positive": Derivative(Partial(same)),
     "sign": Derivative(Partial(zeros)),
-    "sgn": Wirtinger(Partial(_sgn, 0, RESULT)),
     "square": Derivative(Partial(lambda c, g: g * (c[0] * 2.0), 0)),
     "reciprocal": Derivative(Partial(lambda c, g: -g * (c.result * c.result), RESULT)),
     "sqrt": Derivative(Partial(lambda c, g: g / (2 * c.result), RESULT)),
     "rsqrt": Derivative(Partial(lambda c, g: -0.5 * g * c.result**3, RESULT)),
     "exp": Derivative(Partial(lambda c, g: g * c.result, RESULT)),
-    "exp2": Derivative(Partial(lambda c, g: g * c.result * math.log(2), RESULT)),
     "expm1": Derivative(Partial(lambda c, g: g * (c.result + 1), RESULT)),
     "log": Derivative(Partial(lambda c, g: g / c[0], 0)),
     "log2": Derivative(Partial(lambda c, g: g / (c[0] * math.log(2)), 0)),
-    "log10": Derivative(Partial(lambda c, g: g / (c[0] * math.log(10)), 0)),
     "log1p": Derivative(Partial(lambda c, g: g / (c[0] + 1), 0)),
     "sin": Derivative(Partial(lambda c, g: g * c[0].cos(), 0)),
     "cos": Derivative(Partial(lambda c, g: g * -c[0].sin(), 0)),
-    "tan": Derivative(Partial(lambda c, g: g * (1 + c.result**2), RESULT)),
-    "asin": Derivative(Partial(lambda c, g: g * (1 - c[0] * c[0]).rsqrt(), 0)),
-    "acos": Derivative(Partial(lambda c, g: g * -(1 - c[0] * c[0]).rsqrt(), 0)),
-    "atan": Derivative(Partial(lambda c, g: g / (c[0] * c[0] + 1), 0)),
-    "sinh": Derivative(Partial(lambda c, g: g * c[0].cosh(), 0)),
-    "cosh": Derivative(Partial(lambda c, g: g * c[0].sinh(), 0)),
     "tanh": Derivative(Partial(lambda c, g: pointwise(TANH_BACKWARD, (g, c.result)), RESULT)),
-    "asinh": Derivative(Partial(lambda c, g: g * (c[0] * c[0] + 1).rsqrt(), 0)),
-    "acosh": Derivative(Partial(_acosh, 0)),
-    "atanh": Derivative(Partial(lambda c, g: g / (1 - c[0] * c[0]), 0)),
-    "deg2rad": Derivative(Partial(lambda c, g: g * (math.pi / 180))),
-    "rad2deg": Derivative(Partial(lambda c, g: g * (180 / math.pi))),
     "sigmoid": Derivative(Partial(lambda c, g: pointwise(SIGMOID_BACKWARD, (g, c.result)), RESULT)),
     "erf": Derivative(Partial(lambda c, g: 2 / math.sqrt(math.pi) * (-(c[0] * c[0])).exp() * g, 0)),
-    "erfc": Derivative(Partial(lambda c, g: -2 / math.sqrt(math.pi) * (-(c[0] * c[0])).exp() * g, 0)),
-    "erfinv": Derivative(Partial(lambda c, g: math.sqrt(math.pi) / 2 * c.result.square().exp() * g, RESULT)),
-    "lgamma": Derivative(Partial(lambda c, g: g * c[0].digamma(), 0)),
-    "digamma": Derivative(Partial(lambda c, g: g * pointwise(TRIGAMMA, (c[0],)), 0)),
-    "i0": Derivative(Partial(_i0, 0)),
-    "sinc": Derivative(Partial(_sinc, 0)),
     "relu": Derivative(Partial(lambda c, g: pointwise(THRESHOLD_BACKWARD, (g, c.result)), RESULT)),
     "silu": Derivative(Partial(lambda c, g: pointwise(SILU_BACKWARD, (g, c[0])), 0)),
     "floor": Derivative(Partial(zeros)),
     "ceil": Derivative(Partial(zeros)),
     "trunc": Derivative(Partial(zeros)),
-    "frac": Derivative(Partial(same)),
 }
 
 
@@ -207,25 +151,6 @@ def _larger(sign: int) -> Derivative:
     return Derivative(of(0), of(1))
 
 
-def _first_wins(call: Call, sign: int) -> Tensor:
-    """Where fmax, and with -1 fmin, has its first operand."""
-    a, b = call[0], call[1]
-    return (a >= b if sign > 0 else a <= b) | b.isnan()
-
-
-def _larger_number(sign: int) -> Derivative:
-    return Derivative(
-        Partial(lambda c, g: only(_first_wins(c, sign), g), 0, 1),
-        Partial(lambda c, g: only(~_first_wins(c, sign), g), 0, 1),
-    )
-
-
-def _xlogy_first(call: Call, grad: Tensor) -> Any:
-    x, y = call[0], call[1]
-    logs = y.log() if isinstance(y, Tensor) else (math.log(y) if y > 0 else -math.inf)
-    return grad * where((x == 0) & (y <= 0), 0.0, logs)
-
-
 _BINARY: dict[str, Derivative] = {
     "add": Derivative(Partial(same), Partial(same)),
     "sub": Derivative(Partial(same), Partial(lambda c, g: -g)),
@@ -233,33 +158,9 @@ _BINARY: dict[str, Derivative] = {
     "div": Derivative(Partial(lambda c, g: g / c[1], 1), Partial(lambda c, g: -g * ((c[0] / c[1]) / c[1]), 0, 1)),
     "div_trunc": Derivative(Partial(zeros), Partial(zeros)),
     "remainder": Derivative(Partial(same), Partial(lambda c, g: -g * (c[0] / c[1]).floor(), 0, 1)),
-    "fmod": Derivative(Partial(same), Partial(lambda c, g: -g * (c[0] / c[1]).trunc(), 0, 1)),
     "pow": Derivative(Partial(_pow_base, 0, 1), Partial(_pow_exponent, 0, 1, RESULT)),
-    "atan2": Derivative(
-        Partial(lambda c, g: g * (c[1] / (c[0] * c[0] + c[1] * c[1])), 0, 1),
-        Partial(lambda c, g: g * (-c[0] / (c[0] * c[0] + c[1] * c[1])), 0, 1),
-    ),
-    "hypot": Derivative(
-        Partial(lambda c, g: g * (c[0] / c.result), 0, RESULT), Partial(lambda c, g: g * (c[1] / c.result), 1, RESULT)
-    ),
-    "copysign": Derivative(Partial(lambda c, g: g * where(c[0] == 0, 0.0, c.result / c[0]), 0, RESULT), Partial(zeros)),
-    "logaddexp": Derivative(
-        Partial(lambda c, g: g / (1 + (c[1] - c[0]).exp()), 0, 1),
-        Partial(lambda c, g: g / (1 + (c[0] - c[1]).exp()), 0, 1),
-    ),
-    "logaddexp2": Derivative(
-        Partial(lambda c, g: g / (1 + (c[1] - c[0]).exp2()), 0, 1),
-        Partial(lambda c, g: g / (1 + (c[0] - c[1]).exp2()), 0, 1),
-    ),
-    "ldexp": Derivative(
-        Partial(lambda c, g: g * 2.0 ** c[1], 1), Partial(lambda c, g: g * c.result * math.log(2), RESULT)
-    ),
-    "heaviside": Derivative(Partial(zeros)),
-    "xlogy": Derivative(Partial(_xlogy_first, 0, 1), Partial(lambda c, g: g * c[0] / c[1], 0, 1)),
     "maximum": _larger(1),
     "minimum": _larger(-1),
-    "fmax": _larger_number(1),
-    "fmin": _larger_number(-1),
 }
 
 DERIVATIVES: dict[Op, Derivative] = {

@@ -35,24 +35,15 @@ def _index_put(call: Call, grad: Tensor) -> list[Any]:
     return [before, grad[keys] if call.needs[1] else None]
 
 
-def _index_put_add(call: Call, grad: Tensor) -> list[Any]:
-    return [grad, grad[_keys(call, 2)] if call.needs[1] else None]
-
-
 # -- masks
-
-
-def _masked_scatter_source(call: Call, grad: Tensor) -> Tensor:
-    taken = grad.masked_select(call[1])
-    whole = grad.new_zeros(int(np.prod(call.shape(2), dtype=np.int64)))
-    whole[: taken._shape[0]] = taken
-    return whole.reshape(call.shape(2))
 
 
 def _masked_select(call: Call, grad: Tensor) -> Tensor:
     mask = call[1]
     shape = np.broadcast_shapes(call.shape(0), mask._shape)
-    return grad.new_zeros(shape).masked_scatter_(mask, grad)
+    whole = grad.new_zeros(shape)
+    whole[mask.expand(shape)] = grad
+    return whole
 
 
 _MASKED_FILL = Derivative(
@@ -76,12 +67,6 @@ def _gather(call: Call, grad: Tensor) -> Tensor:
     return grad.new_zeros(call.shape(0)).scatter_add_(call.params[0], call[1], grad)
 
 
-def _take(call: Call, grad: Tensor) -> Tensor:
-    whole = grad.new_zeros(call.shape(0))
-    indexing.put(whole.reshape(-1), (call[1].reshape(-1),), grad.reshape(-1), indexing.INDEX_PUT_ADD)
-    return whole
-
-
 def _source(call: Call, grad: Tensor) -> Any:
     """Of what scatter puts: what has arrived there."""
     axis = call.params[0]
@@ -93,13 +78,6 @@ def _source(call: Call, grad: Tensor) -> Any:
     return whole
 
 
-def _scatter_reduce(call: Call, grad: Tensor) -> list[Any]:
-    combine = call.params[1]
-    if combine is not np.add:
-        raise NotImplementedError(f"derivative for scatter_reduce is not implemented for reduce={combine.__name__!r}")
-    return [grad, None, _source(call, grad) if call.needs[2] else None]
-
-
 def _rows(call: Call, grad: Tensor) -> Tensor:
     return grad.index_select(call.params[0], call[1].reshape(-1)).reshape(call.shape(2))
 
@@ -109,57 +87,30 @@ def _index_add_source(call: Call, grad: Tensor) -> Tensor:
     return rows if call.params[1] == 1 else rows * call.params[1]
 
 
-def _diag(call: Call, grad: Tensor) -> Tensor:
-    (k,) = call.params
-    if len(call.shape(0)) == 1:
-        return grad.diag(k)
-    whole = grad.new_zeros(call.shape(0))
-    whole.diagonal(k).copy_(grad)
-    return whole
-
-
 def _roll(call: Call, grad: Tensor) -> Tensor:
     shifts, *dims = call.params
     back = -shifts if isinstance(shifts, int) else [-n for n in shifts]
     return grad.roll(back, *dims)
 
 
-_DRAWN = (
-    random_numbers.UNIFORM,
-    random_numbers.NORMAL,
-    random_numbers.RANDOM,
-    random_numbers.BERNOULLI,
-    random_numbers.EXPONENTIAL,
-    random_numbers.LOG_NORMAL,
-)
+_DRAWN = (random_numbers.UNIFORM, random_numbers.NORMAL, random_numbers.RANDOM, random_numbers.BERNOULLI)
 
 DERIVATIVES: dict[Op, Derivative] = {
     indexing.INDEX: Joint(_index, OTHERS),
     indexing.INDEX_PUT: Joint(_index_put, OTHERS),
-    indexing.INDEX_PUT_ADD: Joint(_index_put_add, OTHERS),
     indexing.MASKED_FILL: _MASKED_FILL,
     indexing.MASKED_FILLED: _MASKED_FILL,
-    indexing.MASKED_SCATTER: Derivative(
-        Partial(lambda c, g: g.masked_fill(c[1], 0), 1),
-        Partial(lambda c, g: None),
-        Partial(_masked_scatter_source, 1),
-    ),
     indexing.MASKED_SELECT: Derivative(Partial(_masked_select, 1)),
     gathering.INDEX_SELECT: Derivative(Partial(_index_select, 1)),
     gathering.GATHER: Derivative(Partial(_gather, 1)),
-    gathering.TAKE: Derivative(Partial(_take, 1)),
     gathering.SCATTER: Derivative(
         Partial(lambda c, g: g.scatter(c.params[0], c[1], 0), 1), Partial(lambda c, g: None), Partial(_source, 1)
     ),
-    gathering.SCATTER_REDUCE: Joint(_scatter_reduce, 1),
+    gathering.SCATTER_ADD: Derivative(Partial(same), Partial(lambda c, g: None), Partial(_source, 1)),
     gathering.INDEX_ADD: Derivative(Partial(same), Partial(lambda c, g: None), Partial(_index_add_source, 1)),
-    gathering.INDEX_COPY: Derivative(
-        Partial(lambda c, g: g.index_fill(c.params[0], c[1], 0), 1), Partial(lambda c, g: None), Partial(_rows, 1)
-    ),
     gathering.ROLL: Derivative(Partial(_roll)),
     gathering.FLIP: Derivative(Partial(lambda c, g: g.flip(*c.params))),
     gathering.TRIL: Derivative(Partial(lambda c, g: g.tril(*c.params))),
     gathering.TRIU: Derivative(Partial(lambda c, g: g.triu(*c.params))),
-    gathering.DIAG: Derivative(Partial(_diag)),
     **dict.fromkeys(_DRAWN, Derivative(Partial(zeros))),  # what was there before counts no more
 }

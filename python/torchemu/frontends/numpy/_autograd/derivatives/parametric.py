@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 
-from torchemu.frontends.numpy._autograd.call import Call
 from torchemu.frontends.numpy._autograd.derivative import Derivative, Partial
-from torchemu.frontends.numpy._autograd.derivatives.elementwise import only, same, times, zeros
+from torchemu.frontends.numpy._autograd.derivatives.elementwise import only, same, zeros
 from torchemu.frontends.numpy._tensor import elementwise, numerics, parametric
-from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Op
 from torchemu.frontends.numpy._tensor.pointwise import Domain, Pointwise, pointwise
 
@@ -25,19 +23,7 @@ def _gelu_backward(grad: np.ndarray, x: np.ndarray, approximate: str) -> np.ndar
     return grad * (0.5 * (1 + numerics.erf(x * math.sqrt(0.5))) + x * np.exp(-0.5 * x * x) * _OF_NORMAL)
 
 
-def _softplus_backward(grad: np.ndarray, x: np.ndarray, beta: float, threshold: float) -> np.ndarray:
-    return np.where(x * beta > threshold, grad, grad * numerics.sigmoid(x * beta)).astype(grad.dtype, copy=False)
-
-
 GELU_BACKWARD = Pointwise("gelu_backward", _gelu_backward, Domain.ONLY_FLOATS)
-SOFTPLUS_BACKWARD = Pointwise("softplus_backward", _softplus_backward, Domain.ONLY_FLOATS)
-
-
-def _logit(call: Call, grad: Tensor) -> Tensor:
-    x, (eps,) = call[0], call.params
-    low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
-    outside = math.nan if eps is None else 0.0
-    return parametric.where((x < low) | (x > high), outside, grad / (x * (1 - x)))
 
 
 def _clamp(low: bool, high: bool) -> Derivative:
@@ -69,24 +55,6 @@ DERIVATIVES: dict[Op, Derivative] = {
     parametric.ROUND: Derivative(Partial(zeros)),
     parametric.ROUND_DECIMALS: Derivative(Partial(zeros)),
     parametric.GELU: Derivative(Partial(lambda c, g: pointwise(GELU_BACKWARD, (g, c[0]), *c.params), 0)),
-    parametric.SOFTPLUS: Derivative(Partial(lambda c, g: pointwise(SOFTPLUS_BACKWARD, (g, c[0]), *c.params), 0)),
-    parametric.LOGIT: Derivative(Partial(_logit, 0)),
-    parametric.NAN_TO_NUM: Derivative(Partial(lambda c, g: g * c[0].isfinite(), 0)),
-    parametric.ADDCMUL: Derivative(
-        Partial(same),
-        Partial(lambda c, g: g * times(c.params[0], c[2]), 2),
-        Partial(lambda c, g: g * times(c.params[0], c[1]), 1),
-    ),
-    parametric.ADDCDIV: Derivative(
-        Partial(same),
-        Partial(lambda c, g: g * (c.params[0] / c[2]), 2),
-        Partial(lambda c, g: -g * (times(c.params[0], c[1]) / (c[2] * c[2])), 1, 2),
-    ),
-    parametric.LERP: Derivative(
-        Partial(lambda c, g: g * (1 - c[2]), 2),
-        Partial(lambda c, g: g * c[2], 2),
-        Partial(lambda c, g: g * (c[1] - c[0]), 0, 1),
-    ),
     parametric.WHERE: Derivative(
         Partial(zeros),
         Partial(lambda c, g: only(c[0], g), 0),

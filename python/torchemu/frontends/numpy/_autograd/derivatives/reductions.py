@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from torchemu.frontends.numpy._autograd.call import Call
-from torchemu.frontends.numpy._autograd.derivative import RESULT, Derivative, Partial, Wirtinger
-from torchemu.frontends.numpy._autograd.derivatives.elementwise import only
+from torchemu.frontends.numpy._autograd.derivative import RESULT, Derivative, Partial
 from torchemu.frontends.numpy._tensor import extremes, ordering, reductions
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, flop_per_input
-from torchemu.frontends.numpy._tensor.joining import cat
 from torchemu.frontends.numpy._tensor.reductions import Array, count, wide
 
 
@@ -30,29 +28,6 @@ def spread(call: Call, grad: Tensor) -> Tensor:
     """The gradient of a sum, for each element that it is over."""
     axes, keep, *_ = call.params
     return kept(call, grad, axes, keep).expand(call.shape(0))
-
-
-# -- products
-
-
-def _prod(call: Call, grad: Tensor) -> Tensor:
-    """The product of the others, by those before and behind each element: it may be zero."""
-    axes, keep, *_ = call.params
-    x = call[0].to(grad.dtype)
-    if axes is None or not x._shape:
-        return grad * _product_of_others(x.reshape(-1), 0).reshape(x._shape)
-    return kept(call, grad, axes, keep) * _product_of_others(x, axes[0])
-
-
-def _product_of_others(x: Tensor, axis: int) -> Tensor:
-    return _before(x, axis) * _before(x.flip(axis), axis).flip(axis)
-
-
-def _before(x: Tensor, axis: int) -> Tensor:
-    """The product of the elements before each."""
-    n = x._shape[axis]
-    first = x.narrow(axis, 0, min(n, 1))
-    return cat([first.new_ones(first._shape), x.narrow(axis, 0, max(n - 1, 0)).cumprod(axis)], axis)
 
 
 # -- variance
@@ -74,17 +49,6 @@ def _var(call: Call, grad: Tensor) -> Tensor:
     return _variance(call, _of_root(call, grad, call.result) if call.params[3] else grad)
 
 
-def _var_mean(call: Call, of_var: Tensor | None, of_mean: Tensor | None) -> Any:
-    axes, _, keep, root = call.params
-    found = None
-    if of_var is not None:
-        found = _variance(call, _of_root(call, of_var, call.results[0]) if root else of_var)
-    if of_mean is not None:
-        part = kept(call, of_mean, axes, keep).expand(call.shape(0)) / count(call.shape(0), axes)
-        found = part if found is None else found + part
-    return found
-
-
 # -- norms
 
 
@@ -94,13 +58,13 @@ def _norm(call: Call, grad: Tensor) -> Tensor:
     if p == 0:
         return x.new_zeros(x._shape)
     if p == 1:
-        return x.sgn() * grad
+        return x.sign() * grad
     if p == 2:
         return x * (grad / norm).masked_fill(norm == 0, 0)
     if math.isinf(p):
         largest = x.abs() == norm
-        return x.sgn() * (largest * grad / largest.sum(axes, keepdim=True))
-    power = (x.sgn() * x.abs().pow(p - 1)) if p < 2 else x * x.abs().pow(p - 2)
+        return x.sign() * (largest * grad / largest.sum(axes, keepdim=True))
+    power = (x.sign() * x.abs().pow(p - 1)) if p < 2 else x * x.abs().pow(p - 2)
     found = power.masked_fill(x == 0, 0) if p < 1 else power
     return found * (grad / norm.pow(p - 1)).masked_fill(norm == 0, 0)
 
@@ -162,36 +126,6 @@ def _cumsum(call: Call, grad: Tensor) -> Tensor:
     return grad.flip(axis).cumsum(axis).flip(axis) if grad._shape else grad
 
 
-def _cumprod_backward(grad: Array, x: Array, axis: int) -> Array:
-    """From the last element to the first: each part of the sum is the one behind times an element, which may be 0."""
-    if not x.ndim:
-        return grad.copy()
-    g, numbers = np.moveaxis(wide(grad), axis, 0), np.moveaxis(wide(x), axis, 0)
-    found = np.empty_like(g)
-    behind = np.zeros_like(g[:1])
-    for k in range(len(g) - 1, -1, -1):
-        behind = g[k] + (numbers[k + 1] * behind if k + 1 < len(g) else 0)
-        found[k] = behind
-    before = np.ones_like(numbers)
-    np.multiply.accumulate(numbers[:-1], axis=0, out=before[1:])
-    return np.moveaxis(found * before, 0, axis).copy()
-
-
-CUMPROD_BACKWARD = Op(
-    "cumprod_backward", _cumprod_backward, lambda outputs, inputs: 4 * flop_per_input(outputs, inputs)
-)
-
-
-def _diff(call: Call, grad: Tensor) -> Tensor:
-    n, axis = call.params
-    if not grad._shape[axis]:
-        return grad.new_zeros(call.shape(0))
-    for _ in range(n):
-        zero = grad.new_zeros([1 if i == axis else size for i, size in enumerate(grad._shape)])
-        grad = cat([zero, grad], axis) - cat([grad, zero], axis)
-    return grad
-
-
 # -- chosen elements
 
 
@@ -216,27 +150,19 @@ def placed(call: Call, grad: Tensor | None, axis: int, keep: bool = True) -> Any
 
 DERIVATIVES: dict[Op, Derivative] = {
     reductions.SUM: Derivative(Partial(spread)),
-    reductions.NANSUM: Derivative(Partial(lambda c, g: only(~c[0].isnan(), spread(c, g)), 0)),
     reductions.MEAN: Derivative(Partial(lambda c, g: spread(c, g) / count(c.shape(0), c.params[0]))),
-    reductions.PROD: Derivative(Partial(_prod, 0)),
-    reductions.VAR: Wirtinger(Partial(_var, 0, RESULT)),
-    reductions.VAR_MEAN: Wirtinger(Partial(_var_mean, 0, RESULT)),
-    reductions.NORM: Wirtinger(Partial(_norm, 0, RESULT)),
+    reductions.VAR: Derivative(Partial(_var, 0, RESULT)),
+    reductions.NORM: Derivative(Partial(_norm, 0, RESULT)),
     reductions.LOGSUMEXP: Derivative(Partial(_logsumexp, 0, RESULT)),
     reductions.SOFTMAX: Derivative(Partial(lambda c, g: _op(SOFTMAX_BACKWARD, (g, c.result), c.params[0]), RESULT)),
     reductions.LOG_SOFTMAX: Derivative(
         Partial(lambda c, g: _op(LOG_SOFTMAX_BACKWARD, (g, c.result), c.params[0]), RESULT)
     ),
     reductions.CUMSUM: Derivative(Partial(_cumsum)),
-    reductions.CUMPROD: Derivative(Partial(lambda c, g: _op(CUMPROD_BACKWARD, (g, c[0].to(g.dtype)), c.params[0]), 0)),
-    reductions.DIFF: Derivative(Partial(_diff)),
     extremes.AMAX: Derivative(Partial(_extreme, 0, RESULT)),
     extremes.AMIN: Derivative(Partial(_extreme, 0, RESULT)),
     extremes.MAX: Derivative(Partial(lambda c, g, _: placed(c, g, *c.params), RESULT)),
     extremes.MIN: Derivative(Partial(lambda c, g, _: placed(c, g, *c.params), RESULT)),
-    extremes.CUMMAX: Derivative(Partial(lambda c, g, _: placed(c, g, *c.params), RESULT)),
-    extremes.CUMMIN: Derivative(Partial(lambda c, g, _: placed(c, g, *c.params), RESULT)),
     ordering.SORT: Derivative(Partial(lambda c, g, _: placed(c, g, c.params[0]), RESULT)),
     ordering.TOPK: Derivative(Partial(lambda c, g, _: placed(c, g, c.params[1]), RESULT)),
-    ordering.KTHVALUE: Derivative(Partial(lambda c, g, _: placed(c, g, *c.params[1:]), RESULT)),
 }

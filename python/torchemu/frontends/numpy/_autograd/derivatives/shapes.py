@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from torchemu import dtypes
 from torchemu.frontends.numpy._autograd.call import Call
-from torchemu.frontends.numpy._autograd.derivative import RESULT, Derivative, Joint, Partial, Wirtinger
+from torchemu.frontends.numpy._autograd.derivative import Derivative, Joint, Partial
 from torchemu.frontends.numpy._autograd.derivatives.elementwise import same, zeros
 from torchemu.frontends.numpy._autograd.views import Geometry, spread
-from torchemu.frontends.numpy._tensor import complex_numbers, copying, joining, parts, views
+from torchemu.frontends.numpy._tensor import copying, joining, parts, views
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Op
 
@@ -66,16 +65,6 @@ def _stack(call: Call, grad: Tensor) -> list[Any]:
     return [grad.select(axis, i) if needed else None for i, needed in enumerate(call.needs)]
 
 
-def _block_diag(call: Call, grad: Tensor) -> list[Any]:
-    found: list[Any] = []
-    row = column = 0
-    for i, needed in enumerate(call.needs):
-        rows, columns = call.shape(i)
-        found.append(grad.narrow(0, row, rows).narrow(1, column, columns) if needed else None)
-        row, column = row + rows, column + columns
-    return found
-
-
 def _repeat(call: Call, grad: Tensor) -> Tensor:
     """The sum over the repetitions of each dimension."""
     (times,) = call.params
@@ -84,16 +73,6 @@ def _repeat(call: Call, grad: Tensor) -> Tensor:
         return grad.new_zeros(call.shape(0))
     split = [n for pair in zip(times, shape, strict=True) for n in pair]
     return grad.reshape(split).sum(list(range(0, len(split), 2))).reshape(call.shape(0)) if times else grad
-
-
-def _repeat_interleave(call: Call, grad: Tensor) -> Tensor:
-    repeats, axis = call.params
-    n = call.shape(0)[axis]
-    if isinstance(repeats, int):
-        split = [*grad._shape[:axis], n, repeats, *grad._shape[axis + 1 :]]
-        return grad.reshape(split).sum(axis + 1)
-    counts = grad.new_tensor(repeats.reshape(-1).tolist(), dtype=dtypes.int64).expand(n)
-    return grad.new_zeros(call.shape(0)).index_add(axis, joining.repeat_interleave(counts), grad)
 
 
 DERIVATIVES: dict[Op, Derivative] = {
@@ -111,16 +90,5 @@ DERIVATIVES: dict[Op, Derivative] = {
     copying.FILL: Derivative(Partial(zeros)),
     joining.CAT: Joint(_cat),
     joining.STACK: Joint(_stack),
-    joining.BLOCK_DIAG: Joint(_block_diag),
     joining.TILE: Derivative(Partial(_repeat)),
-    joining.REPEAT_INTERLEAVE: Derivative(Partial(_repeat_interleave)),
-    complex_numbers.CONJ: Wirtinger(Partial(lambda c, g: g.conj())),
-    complex_numbers.PART: Wirtinger(Partial(lambda c, g: g * (1j if c.params[0] else 1 + 0j))),
-    complex_numbers.VIEW_AS_REAL: Wirtinger(Partial(lambda c, g: complex_numbers.view_as_complex(g.contiguous()))),
-    complex_numbers.VIEW_AS_COMPLEX: Wirtinger(Partial(lambda c, g: complex_numbers.view_as_real(g))),
-    complex_numbers.COMPLEX: Wirtinger(Partial(lambda c, g: g.real), Partial(lambda c, g: g.imag)),
-    complex_numbers.POLAR: Wirtinger(
-        Partial(lambda c, g: (g * complex_numbers.polar(c[1].new_ones(()), -c[1])).real, 1),
-        Partial(lambda c, g: (g * c.result.conj()).imag, RESULT),
-    ),
 }

@@ -16,11 +16,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:  # noqa: A002 (PyTorch
     return input.relu_() if inplace else elementwise.relu(input)
 
 
-def relu_(input: Tensor) -> Tensor:  # noqa: A002
-    """relu, stored in the input."""
-    return input.relu_()
-
-
 def silu(input: Tensor, inplace: bool = False) -> Tensor:  # noqa: A002
     """x·sigmoid(x); stored in the input itself if inplace."""
     return pointwise_into(input, elementwise.UNARY["silu"], (input,)) if inplace else elementwise.silu(input)

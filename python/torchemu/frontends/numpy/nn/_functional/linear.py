@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from torchemu.frontends.numpy._autograd.derivative import Derivative, Partial
-from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op
 from torchemu.frontends.numpy._tensor.product_cost import linear_traffic, linear_work
@@ -62,7 +61,6 @@ LINEAR = Op(
 """Its operands are bias, input and weight. In this order gradients arrive, as in PyTorch: the bias's first."""
 
 
-@castable
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:  # noqa: A002 (PyTorch's name)
     """input @ weightᵀ + bias.
 
@@ -115,31 +113,3 @@ def _check_bias(x: Tensor, weight: Tensor, bias: Tensor) -> None:
                 f"dimension {max(len(target) - back, 0)}.  Target sizes: {list(target)}.  "
                 f"Tensor sizes: {list(bias._shape)}"
             )
-
-
-@castable
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Σ x₁[i]·weight[o, i, j]·x₂[j] + bias[o].
-
-    Args:
-        input1, input2: (…, I) and (…, J).
-        weight: (O, I, J).
-        bias: (O), or None.
-
-    Raises:
-        RuntimeError: sizes that do not fit.
-    """
-    if input1._shape[:-1] != input2._shape[:-1]:
-        raise RuntimeError(
-            f"bilinear(): input batch dimensions do not match: got {list(input1._shape)} and {list(input2._shape)}"
-        )
-    for name, t, at in (("input1", input1, 1), ("input2", input2, 2)):
-        if t._shape[-1] != weight._shape[at]:
-            raise RuntimeError(
-                f"bilinear(): {name} size does not match weight size: got {t._shape[-1]} but expected "
-                f"{weight._shape[at]}"
-            )
-    outputs, _, columns = weight._shape
-    rows = linear(input1, weight.permute(0, 2, 1).reshape(outputs * columns, -1))
-    result = (rows.reshape(*input1._shape[:-1], outputs, columns) * input2.unsqueeze(-2)).sum(-1)
-    return result if bias is None else result + bias

@@ -1,4 +1,4 @@
-"""layer_norm and rms_norm. Short floats are calculated with as float32, and rounded once."""
+"""layer_norm. Short floats are calculated with as float32, and rounded once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu.frontends.numpy._autograd.derivative import LATER, Joint
-from torchemu.frontends.numpy._tensor.autocasting import castable
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import (
     Inputs,
@@ -22,8 +21,6 @@ from torchemu.frontends.numpy._tensor.dispatch import (
 )
 from torchemu.frontends.numpy._tensor.reductions import wide
 from torchemu.frontends.numpy.nn._functional.arguments import check_optional, check_tensor
-from torchemu.frontends.numpy.nn._functional.padding import pad
-from torchemu.frontends.numpy.nn._functional.pooling import avg_pool2d
 
 Array = np.ndarray
 
@@ -52,9 +49,6 @@ def _mean(x: Array, axes: tuple[int, ...]) -> Array:
 def _kinds(call: Any) -> list[dtypes.dtype]:
     """The dtypes of the gradients: those of the operands."""
     return [(about or call.operands[0]).dtype for about in call.operands]
-
-
-# -- layer_norm
 
 
 def _layer_norm(
@@ -100,7 +94,6 @@ LAYER_NORM = Op(
 )
 
 
-@castable
 def layer_norm(
     input: Tensor,  # noqa: A002 (PyTorch's name)
     normalized_shape: Sequence[int],
@@ -155,91 +148,3 @@ def _check(x: Tensor, shape: tuple[int, ...], parameters: dict[str, Tensor | Non
             f"Given normalized_shape={list(shape)}, expected input with shape [{rest}{sizes}], "
             f"but got input of size{list(x._shape)}"
         )
-
-
-# -- rms_norm
-
-
-def _rms_norm(x: Array, weight: Array | None, ndim: int, eps: float) -> tuple[Array, Array]:
-    """The result and the reciprocals of the roots."""
-    numbers = wide(x)
-    rstd = 1 / np.sqrt(_mean(np.square(numbers), _last(x, ndim)) + numbers.dtype.type(eps))
-    result = numbers * rstd
-    return result if weight is None else result * wide(weight), rstd
-
-
-def _rms_norm_backward(grad: Array, x: Array, weight: Array | None, rstd: Array, ndim: int) -> tuple[Array, Array]:
-    """The gradients of input and weight. With x̂ = x·rstd and g = grad·weight the first is
-    rstd·(g - x̂·mean of g·x̂)."""
-    g, normal = wide(grad), wide(x) * rstd
-    of_weight = np.sum(g * normal, axis=_first(x, ndim))
-    if weight is not None:
-        g = g * wide(weight)
-    return rstd * (g - normal * _mean(g * normal, _last(x, ndim))), of_weight
-
-
-def _rms_norm_gradients(call: Any, grad: Tensor | None, *_: Any) -> Sequence[Any]:
-    if grad is None:
-        return [None, None]
-    operands = (grad, call[0], call[1], call.results[1])
-    found = _op_several(RMS_NORM_BACKWARD, operands, call.params[0], kinds=_kinds(call))
-    return [t if needed else None for t, needed in zip(found, call.needs, strict=True)]
-
-
-RMS_NORM_BACKWARD = Op("fused_rms_norm_backward", _rms_norm_backward, _flops_per_input(9))
-RMS_NORM = Op("fused_rms_norm", _rms_norm, _flops_per_input(4), derivative=Joint(_rms_norm_gradients, 0, 1, LATER))
-
-
-def rms_norm(
-    input: Tensor,  # noqa: A002 (PyTorch's name)
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
-) -> Tensor:
-    """input/√(mean of squares + eps)·weight, over the last dimensions.
-
-    Args:
-        input: (…, *normalized_shape), of floats.
-        normalized_shape: the sizes of those dimensions.
-        weight: of normalized_shape; None: none.
-        eps: keeps the divisor from zero; None: the smallest step of the dtype that is calculated with.
-
-    Raises:
-        RuntimeError: the shapes do not fit. NotImplementedError: of integers. TypeError: not a tensor.
-    """
-    check_tensor("rms_norm", "input", 1, input)
-    check_optional("rms_norm", "weight", 3, weight)
-    shape = tuple(normalized_shape)
-    _check(input, shape, {"weight": weight}, "*")
-    if not input.dtype.is_floating_point:
-        raise not_implemented("rms_norm", input.dtype)
-    wider = input.dtype if input.dtype is dtypes.float64 else dtypes.float32
-    smallest = float(np.finfo(wider.numpy).eps)
-    added = smallest if eps is None else eps
-    return _op_several(RMS_NORM, (input, weight), len(shape), added, kinds=(input.dtype, wider))[0]
-
-
-def local_response_norm(
-    input: Tensor,  # noqa: A002 (PyTorch's name)
-    size: int,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    k: float = 1.0,
-) -> Tensor:
-    """x / (k + alpha·mean of x² over so many neighbouring channels)^beta.
-
-    Args:
-        input: (N, C, …).
-        size: how many channels, those beyond the edges being zero; of an even number one more is before than behind.
-        alpha, beta, k: as above.
-
-    Raises:
-        ValueError: fewer than three dimensions.
-    """
-    if input.dim() < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
-    if not input.numel():
-        return input
-    flat = (input * input).reshape(input._shape[0], 1, input._shape[1], -1)
-    means = avg_pool2d(pad(flat, (0, 0, size // 2, (size - 1) // 2)), (size, 1), stride=1)
-    return input / (means.reshape(input._shape) * alpha + k).pow(beta)

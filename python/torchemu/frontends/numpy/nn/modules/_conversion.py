@@ -9,7 +9,6 @@ from typing import Any, Self
 from torchemu import dtypes
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy._tensor.creation import empty_like
 from torchemu.frontends.numpy.nn.modules._members import Members
 
 Convert = Callable[[Tensor], Tensor]
@@ -85,16 +84,8 @@ class Conversion(Members):
 
         return self._apply(convert)
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Moves all tensors to a device without their elements."""
-        return self._apply(lambda t: empty_like(t, device=device), recurse)
-
     def _cast(self, kind: dtypes.dtype) -> Self:
         return self._apply(lambda t: t.to(kind) if t.dtype.is_floating_point else t)
-
-    def type(self, dst_type: Any) -> Self:
-        """All tensors become of the dtype."""
-        return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Self:
         """Tensors of floats become float32."""
@@ -119,7 +110,3 @@ class Conversion(Members):
     def cpu(self) -> Self:
         """Moves all tensors to the host's memory."""
         return self._apply(lambda t: t.cpu())
-
-    def share_memory(self) -> Self:
-        """Does nothing: ranks are in one process, and see each other's memory."""
-        return self

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy.nn.parameter import Buffer, Parameter
+from torchemu.frontends.numpy.nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy.nn.modules.module import Module
@@ -30,7 +30,7 @@ def _joined(prefix: str, name: str) -> str:
 class Members:
     """The part of Module that knows its members.
 
-    An attribute that is a Parameter, a Buffer or a Module becomes a member of that kind; a name that is a buffer's
+    An attribute that is a Parameter or a Module becomes a member of that kind; a name that is a buffer's
     stays one when a tensor is assigned to it.
     """
 
@@ -53,7 +53,7 @@ class Members:
             self._set_parameter(name, value)
         elif isinstance(value, Members) or self._has("_modules", name):
             self._set_module(name, value)
-        elif isinstance(value, Buffer) or self._has("_buffers", name):
+        elif self._has("_buffers", name):
             self._set_buffer(name, value)
         else:
             object.__setattr__(self, name, value)
@@ -95,15 +95,11 @@ class Members:
 
     def _set_buffer(self, name: str, value: Any) -> None:
         if not isinstance(value, Tensor | None):
-            raise TypeError(
-                f"cannot assign '{_typename(value)}' as buffer '{name}' "
-                "(torch.nn.Buffer, torch.Tensor or None expected)"
-            )
+            raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}' (torch.Tensor or None expected)")
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        persistent = value.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set
         self._forget(name, but="_buffers")
-        self.register_buffer(name, value, persistent)
+        self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
 
     def _forget(self, name: str, but: str) -> None:
         """Takes a name that becomes a member's out of everything else."""
@@ -181,77 +177,8 @@ class Members:
             raise KeyError('module name can\'t be empty string ""')
         self._modules[name] = module
 
-    def register_module(self, name: str, module: Module | None) -> None:
-        """add_module under another name."""
-        self.add_module(name, module)
-
-    # -- by path
-
     def _get_name(self) -> str:
         return type(self).__name__
-
-    def get_submodule(self, target: str) -> Any:
-        """The module at a path such as "layers.0.attention"; the module itself at "".
-
-        Raises:
-            AttributeError: there is nothing, or no module.
-        """
-        found: Any = self
-        for name in target.split(".") if target else []:
-            if not hasattr(found, name):
-                raise AttributeError(f"{found._get_name()} has no attribute `{name}`")
-            found = getattr(found, name)
-            if not isinstance(found, Members):
-                raise AttributeError(f"`{name}` is not an nn.Module")
-        return found
-
-    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Puts a module at a path; strict: only in the place of another.
-
-        Raises:
-            ValueError: no path, or no module. AttributeError: there is nothing at the path, or no module.
-        """
-        if target == "":
-            raise ValueError("Cannot set the submodule without a target name!")
-        if not isinstance(module, Members):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
-        path, _, name = target.rpartition(".")
-        parent = self.get_submodule(path)
-        if strict and not hasattr(parent, name):
-            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), Members):
-            raise AttributeError(f"`{name}` is not an nn.Module")
-        setattr(parent, name, module)
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a path.
-
-        Raises:
-            AttributeError: there is nothing, or no parameter.
-        """
-        found = self._at(target)
-        if not isinstance(found, Parameter):
-            raise AttributeError(f"`{target.rpartition('.')[2]}` is not an nn.Parameter")
-        return found
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path.
-
-        Raises:
-            AttributeError: there is nothing, or no buffer.
-        """
-        found = self._at(target)
-        path, _, name = target.rpartition(".")
-        if name not in self.get_submodule(path)._buffers:
-            raise AttributeError(f"`{name}` is not a buffer")
-        return found
-
-    def _at(self, target: str) -> Any:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        return getattr(module, name)
 
     # -- all of them
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from torchemu.frontends.numpy._grad_mode import no_grad
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.nn.modules._members import Members
-from torchemu.frontends.numpy.nn.parameter import Parameter, is_lazy
+from torchemu.frontends.numpy.nn.parameter import Parameter
 from torchemu.frontends.numpy.utils.hooks import Hooks, RemovableHandle, registered
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
@@ -31,56 +30,32 @@ class States(Members):
     """The part of Module that saves and restores."""
 
     _version: int = 1
-    _state_dict_hooks: Hooks
-    _state_dict_pre_hooks: Hooks
     _load_state_dict_pre_hooks: Hooks
-    _load_state_dict_post_hooks: Hooks
-
     # -- saving
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """All parameters and persistent buffers by their paths.
 
         Args:
-            args: destination, prefix and keep_vars, as they were once given.
             destination: the dictionary to put them into; None: a new one.
             prefix: what the paths are to begin with.
             keep_vars: the tensors themselves; else they are detached.
         """
-        if args:
-            warnings.warn(
-                "Positional args are being deprecated, use kwargs instead.", category=FutureWarning, stacklevel=2
-            )
-            named = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
-            destination, prefix = named.get("destination", destination), named.get("prefix", prefix)
-            keep_vars = named.get("keep_vars", keep_vars)
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
-        about = {"version": self._version}
         if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = about
-        for hook in self._state_dict_pre_hooks.values():
-            hook(self, prefix, keep_vars)
+            destination._metadata[prefix[:-1]] = {"version": self._version}
         self._save_to_state_dict(destination, prefix, keep_vars)
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        return self._after_saving(destination, prefix, about)
-
-    def _after_saving(self, destination: Any, prefix: str, about: dict[str, Any]) -> Any:
-        """Calls the hooks; those that are not of PyTorch's public interface may put another dictionary in place."""
-        for hook, public in self._state_dict_hooks.values():
-            result = hook(self, destination, prefix, about)
-            if public and result is not None:
-                raise RuntimeError("state_dict post-hook must return None")
-            destination = destination if result is None else result
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Puts the module's own members, without those of its children, into the dictionary."""
         for name, t in self._saved().items():
-            destination[prefix + name] = t if keep_vars or is_lazy(t) else t.detach()
+            destination[prefix + name] = t if keep_vars else t.detach()
         if type(self).get_extra_state is not States.get_extra_state:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
@@ -96,19 +71,6 @@ class States(Members):
     def set_extra_state(self, state: Any) -> None:
         """Takes over what get_extra_state returned."""
         raise RuntimeError("Module.set_extra_state() is for modules that override it")
-
-    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """hook(module, state_dict, prefix, local_metadata) is called after saving; what it returns replaces the
-        dictionary, unless None."""
-        return registered(self._state_dict_hooks, (hook, False))
-
-    def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """hook(module, state_dict, prefix, local_metadata) is called after saving."""
-        return registered(self._state_dict_hooks, (hook, True))
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """hook(module, prefix, keep_vars) is called before saving."""
-        return registered(self._state_dict_pre_hooks, hook)
 
     # -- loading
 
@@ -208,31 +170,10 @@ class States(Members):
                 if not (dot and first in self._modules) and key.removeprefix(prefix) not in own:
                     yield key
 
-    def _register_load_state_dict_pre_hook(
-        self, hook: Callable[..., None], with_module: bool = False
-    ) -> RemovableHandle:
-        """hook([module,] state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) is
-        called before loading."""
-        return registered(self._load_state_dict_pre_hooks, _WithModule(hook, self) if with_module else hook)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) is
-        called before loading."""
-        return self._register_load_state_dict_pre_hook(hook, with_module=True)
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """hook(module, incompatible_keys) is called after loading, and may change the two lists."""
-        return registered(self._load_state_dict_post_hooks, hook)
-
-
-class _WithModule:
-    """A hook that is called with the module before the other arguments. A copy of the module has one of its own."""
-
-    def __init__(self, hook: Callable[..., None], module: States) -> None:
-        self.hook, self.module = hook, module
-
-    def __call__(self, *args: Any) -> None:
-        self.hook(self.module, *args)
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) is called before
+        loading."""
+        return registered(self._load_state_dict_pre_hooks, hook)
 
 
 class _Loading:
@@ -256,13 +197,6 @@ class _Loading:
         for name, child in module._modules.items():
             if child is not None:
                 self.load(child, f"{prefix}{name}.")
-        keys = _IncompatibleKeys(self.missing, self.unexpected)
-        for hook in module._load_state_dict_post_hooks.values():
-            if hook(module, keys) is not None:
-                raise AssertionError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
-                    "values, if incompatible_keys need to be modified, it should be done inplace."
-                )
 
     def complaints_about_keys(self) -> list[str]:
         """What strict loading says about the keys."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy.nn.modules._calls import Calls
 from torchemu.frontends.numpy.nn.modules._conversion import Conversion
 from torchemu.frontends.numpy.nn.modules._state import States, _IncompatibleKeys
 
@@ -16,22 +15,17 @@ __all__ = ["Module", "_IncompatibleKeys"]
 
 def _fields() -> dict[str, Any]:
     """The attributes that a module begins with."""
-    tables = (
-        "_backward_pre_hooks _backward_hooks _forward_hooks _forward_hooks_with_kwargs _forward_hooks_always_called "
-        "_forward_pre_hooks _forward_pre_hooks_with_kwargs _state_dict_hooks _state_dict_pre_hooks "
-        "_load_state_dict_pre_hooks _load_state_dict_post_hooks"
-    )
-    fields: dict[str, Any] = {name: OrderedDict() for name in tables.split()}
-    return fields | {
+    return {
         "training": True,
         "_parameters": {},
         "_buffers": {},
         "_modules": {},
         "_non_persistent_buffers_set": set(),
+        "_load_state_dict_pre_hooks": OrderedDict(),
     }
 
 
-class Module(Calls, Conversion, States):
+class Module(Conversion, States):
     """What neural networks are made of: parameters, buffers, other modules, and a forward that computes with them.
 
     A subclass calls ``super().__init__()`` first, then sets its members as attributes, and defines ``forward``.
@@ -56,8 +50,12 @@ class Module(Calls, Conversion, States):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**_fields(), **state})
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Does nothing: the module runs as it is."""
+    def forward(self, *input: Any) -> Any:  # noqa: A002 (PyTorch's name)
+        """Calculates what a call returns; subclasses define it."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Calls fn(module) with all modules below, children first, and then with the module itself."""

@@ -1,5 +1,0 @@
-"""Names for type checkers; written by python/build_backend/stubs.py."""
-
-
-from torchemu.frontends.numpy.distributed.checkpoint.stateful import Stateful as Stateful
-

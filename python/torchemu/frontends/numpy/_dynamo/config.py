@@ -1,1 +1,0 @@
-"""torch._dynamo.config: programs may set anything here; nothing changes."""

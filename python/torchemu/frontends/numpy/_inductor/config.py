@@ -1,1 +1,0 @@
-"""torch._inductor.config: programs may set anything here; nothing changes."""

@@ -1,0 +1,22 @@
+"""The programs of docs that are for the installed PyTorch run on it."""
+
+import shlex
+import subprocess
+import sys
+
+from test_docs import block_of, commands
+
+
+def torchemu(folder, arguments):
+    command = [sys.executable, "-m", "torchemu", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder)
+    assert done.returncode == 0, f"{shlex.join(arguments)}: {done.stderr}"
+    return done.stdout
+
+
+def test_training(tmp_path):
+    (tmp_path / "train.py").write_text(block_of("training.md", "import os").text)
+    run, report = commands(block_of("training.md", "torchemu run"), "torchemu")
+    losses = [float(line.split()[-1]) for line in torchemu(tmp_path, run).splitlines()]
+    assert len(losses) == 3 and all(1 < loss < 5 for loss in losses)
+    assert "overlap" in (said := torchemu(tmp_path, report)) or "exposed" in said
