@@ -24,7 +24,7 @@ const floors = `
 5  pybind/internal/host < pybind
 4  tp
 3  distributed
-2  ccl/prim < ccl < ccl/ccltest; ccl < ccl/calibrate; ccl < ccl/bandwidth; multiprocessing
+2  ccl/prim < ccl < ccl/ccltest; ccl < ccl/calibrate; ccl < ccl/bandwidth; ccl < ccl/replay; multiprocessing
 1  torchemu/tensor < torchemu; torchemu/network < torchemu; torchemu/trace < torchemu
 0  torchemu/collective; torchemu/dtype; torchemu/sim; torchemu/order; torchemu/schema < torchemu/topology; torchemu/invariants
 `

@@ -305,7 +305,8 @@ def of_goldens(block: Block, folder: Path) -> None:
 
 
 def ends_well(block: Block, folder: Path) -> None:
-    """The lines are commands that end well."""
+    """The lines are commands that end well, with a small job to replay."""
+    Path("job.goal").write_text("num_ranks 1\nrank 0 {\ncalc 5\n}\n")
     for line in block.text.splitlines():
         name, *arguments = line.split()
         assert name == "torchemu"
@@ -333,6 +334,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("out-of-memory.md", "name: small"): of_goldens,
     ("traces.md", "torchemu run"): run_script,
     ("algorithms.md", "torchemu bandwidth"): ends_well,
+    ("algorithms.md", "torchemu replay"): ends_well,
     ("training.md", "AttributeError: torchemu"): missing,
     ("training.md", "import os"): on_pytorch,
     ("training.md", "torchemu run"): shown_above,

@@ -1,0 +1,46 @@
+"""``torchemu replay``: how long a recorded job takes on a fabric."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from torchemu.bridge.binding import go
+
+
+class ReplayError(Exception):
+    """A trace that cannot be replayed, and why."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments to its parser."""
+    parser.description = (
+        "Simulates a recorded job on a fabric: what ranks compute, send and receive, in GOAL, the text of LogGOPSim's "
+        "schedules."
+    )
+    parser.add_argument("trace", metavar="TRACE", help="the file")
+    parser.add_argument(
+        "--topology", default="default", metavar="NAME|FILE", help="a topology.yaml, or a preset, of any size; default"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON: ranks, operations, time_us, ends_us")
+    parser.set_defaults(action=replay)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Replays and prints; returns the exit status.
+
+    Raises:
+        ReplayError: the trace or the topology is wrong, with the place, or operations wait for each other for ever.
+    """
+    try:
+        text = go.Replay(options.trace, options.topology)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ReplayError(str(error)) from None
+    if options.json:
+        print(text)
+        return 0
+    result = json.loads(text)
+    ends = result["ends_us"]
+    print(f"{options.trace} on {options.topology}: {result['ranks']} ranks, {result['operations']} operations")
+    print(f"{result['time_us']:.6f} us until the last rank ends; the first ends at {min(ends):.6f} us")
+    return 0
