@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from torchemu.bridge.binding import go
+from torchemu.c10d.ops import KINDS
 
-COLLECTIVES = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
+COLLECTIVES = frozenset(KINDS)
+"""The operations of plans that are no front end's alone."""
 
 
 class Work(Protocol):
