@@ -49,7 +49,7 @@ class AhbmGroup(dist.ProcessGroup):
         super().__init__(rank, size)
         self._store, self._rank, self._size = store, rank, size
         self.membership, self.backend = membership, backend
-        self._core = membership.handle
+        self._core, self._device_core = membership.handle, membership.device_handle
         self._coalescing: list[Any] | None = None
         self._name, self._desc = membership.name, "undefined"
         self._splits = 0
@@ -69,15 +69,14 @@ class AhbmGroup(dist.ProcessGroup):
         given = outs if ins is None else ins
         looking.look(call.name, given, outs, spared=self.membership)
         count = _IN_PLACE if ins is None else len(ins)
-        site = context.world.site()
+        host = on_host or not used or run.is_on_host(used[0])
+        core, site = self._core if host else self._device_core, context.world.site()
         context.last = call.name, site
         try:
-            handle = go.IssueRegions(
-                self._core, context.stream, site, True, call.number, regions(used), len(outs), count
-            )
+            handle = go.IssueRegions(core, context.stream, site, True, call.number, regions(used), len(outs), count)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        work = self._issued(handle, result, used, on_host)
+        work = self._issued(handle, result, used, host)
         work.noted(call.name, site, self.membership, (outs, given))
         profiles.note(self.backend, call.name, outs if ins is None else ins, work)
         return work
@@ -90,13 +89,14 @@ class AhbmGroup(dist.ProcessGroup):
             looking.look("send", [tensor], [])
         else:
             looking.look("recv", [], [tensor], spared=self.membership)
-        site, told = context.world.site(), regions([tensor])
+        host = run.is_on_host(tensor)
+        core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
         context.last = "send" if sending else "recv", site
         try:
-            handle = go.PostRegion(self._core, context.stream, site, True, sending, peer, tag, told)
+            handle = go.PostRegion(core, context.stream, site, True, sending, peer, tag, told)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        work = self._issued(handle, [tensor], [tensor], False)
+        work = self._issued(handle, [tensor], [tensor], host)
         work.noted(
             "send" if sending else "recv", site, self.membership, ([], [tensor]) if sending else ([tensor], []), peer
         )
@@ -104,9 +104,8 @@ class AhbmGroup(dist.ProcessGroup):
         profiles.note(self.backend, name, [tensor], work)
         return work
 
-    def _issued(self, handle: int, result: Any, used: list[torch.Tensor], on_host: bool) -> AhbmWork:
-        host = on_host or not used or session.current().is_on_host(used[0])
-        limit = (self._limit, self._core) if self._is_watched else ()
+    def _issued(self, handle: int, result: Any, used: list[torch.Tensor], host: bool) -> AhbmWork:
+        limit = (self._limit, self._core if host else self._device_core) if self._is_watched else ()
         work = AhbmWork(handle, result, used, host, *limit)
         if self._coalescing is not None:
             self._coalescing.append(work)
@@ -406,7 +405,8 @@ class AhbmGroup(dist.ProcessGroup):
         self._splits += 1
         name = group_name or f"{self._name}:split:{self._splits}"
         mine = sorted(new_ranks)
-        membership = shared(name, [self.membership.members[r] for r in mine], are_world_ranks=True)
+        world_ranks = [self.membership.members[r] for r in mine]
+        membership = shared(name, world_ranks, are_world_ranks=True, is_parted=self._core != self._device_core)
         store = dist.PrefixStore(f"{name}/", self._store)
         made = type(self)._joined(store, mine.index(self._rank), membership, self.backend, timeout or self._timeout)
         made._set_group_name(name)
@@ -433,7 +433,9 @@ class AhbmGroup(dist.ProcessGroup):
     def _set_default_timeout(self, timeout: timedelta) -> None:
         self._limit = timeout
         self._is_watched = timedelta() < timeout < _LONG
-        go.SetTimeout(self._core, runtime.current().rank, picoseconds(timeout) if self._is_watched else 0)
+        limit = picoseconds(timeout) if self._is_watched else 0
+        for core in {self._core, self._device_core}:
+            go.SetTimeout(core, runtime.current().rank, limit)
 
     set_timeout = setTimeout = _set_default_timeout  # noqa: N815
 
@@ -466,7 +468,8 @@ class AhbmGroup(dist.ProcessGroup):
 
     def abort(self) -> None:
         """Ends, with an error, what this rank has a part in and that cannot go on."""
-        go.AbortGroup(self._core, runtime.current().rank)
+        for core in {self._core, self._device_core}:
+            go.AbortGroup(core, runtime.current().rank)
 
     def __repr__(self) -> str:
         return f"<torch.distributed.ProcessGroup {self._name} ({self.backend}), rank {self._rank} of {self._size}>"

@@ -8,10 +8,11 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
+import torch.distributed.rpc as rpc
 from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
 from torch.jit import _state
@@ -44,6 +45,7 @@ def install(run: Session, seed: int) -> None:
     _install_stores(run)
     _install_backends(run)
     _install_errors(run)
+    _install_refusals(run)
     profiles.install(run)
     _install_devices(run)
     reducers.install(run)
@@ -73,7 +75,7 @@ def _install_devices(run: Session) -> None:
 
     def get_accelerator(*args: Any) -> torch.device:
         group = c10d._world.default_pg
-        return torch.device("cpu") if group is not None and group.name() == "gloo" else accelerator(*args)
+        return torch.device("cpu") if group is not None and backends(group) == {"gloo"} else accelerator(*args)
 
     run.replace(torch._C, "_get_accelerator", get_accelerator)  # gloo's collectives are for the host's tensors
     run.is_on_host = device.places.is_on_host
@@ -106,6 +108,18 @@ def _install_errors(run: Session) -> None:
         run.replace(errors, name, getattr(dist, name))
 
 
+def _install_refusals(run: Session) -> None:
+    """Lets what has no part in a simulated cluster say so in a line."""
+
+    def init_rpc(*_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError(
+            "torch.distributed.rpc.init_rpc: remote procedure calls need processes of their own, and ranks of torchemu "
+            "are threads of one; use collectives, send and recv, or a store"
+        )
+
+    run.replace(rpc, "init_rpc", init_rpc)
+
+
 def _install_futures(run: Session) -> None:
     run.replace(torch._C.Future, "wait", futures.wait)
     run.replace(torch._C.Future, "done", futures.done)
@@ -113,7 +127,7 @@ def _install_futures(run: Session) -> None:
 
 def _install_stores(run: Session) -> None:
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
-    for name in ("TCPStore", "FileStore", "HashStore"):
+    for name in ("TCPStore", "FileStore", "HashStore", "PrefixStore"):
         for module in (c10d, dist, rendezvous, torch._C._distributed_c10d):
             if hasattr(module, name):
                 run.replace(module, name, getattr(stores, name))
@@ -183,16 +197,20 @@ class ProcessGroupNCCL(AhbmGroup):
         return int(self._core)
 
 
-_asking: list[tuple[list[int], str]] = []
-"""The ranks and the name of the group that is being made."""
+_asking: list[tuple[list[int], str, bool]] = []
+"""The ranks and the name of the group that is being made, and whether devices have a backend of their own in it."""
 
 
 def _asked(store: Any, rank: int, size: int) -> membership.Membership:
     """The membership of the group that is being made."""
-    ranks, name = _asking[-1] if _asking else ([], "default_pg")
-    if not ranks:
-        return membership.shared(name, membership.of_default_group(store, rank, size))
-    return membership.shared(name, ranks)
+    ranks, name, is_parted = _asking[-1] if _asking else ([], "default_pg", False)
+    members = ranks or membership.of_default_group(store, rank, size)
+    return membership.shared(name, members, is_parted=is_parted)
+
+
+def backends(group: Any) -> set[str]:
+    """Returns the names of the backends that a program has asked for a group."""
+    return {part.partition(":")[2] for part in c10d._world.pg_backend_config.get(group, "").split(",")}
 
 
 def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -201,7 +219,8 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
     def make_group(
         group_size: int, group_rank: int, ranks: Any, backend: Any, store: Any, name: str, *args: Any, **kwargs: Any
     ) -> Any:
-        _asking.append((list(ranks), str(name)))
+        parts = set(c10d.BackendConfig(backend).get_device_backend_map().values())
+        _asking.append((list(ranks), str(name), len(parts) > 1))
         try:
             return make(group_size, group_rank, ranks, backend, store, name, *args, **kwargs)
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch.distributed as dist
 
@@ -20,12 +20,14 @@ class Membership:
 
     Attributes:
         handle: of the core's group.
+        device_handle: of the core's group for tensors of devices, another one where backends differ by devices.
         name: what reports call it.
         members: World ranks, by group rank.
         maker, site: the rank that came first, and from where.
     """
 
     handle: int
+    device_handle: int
     name: str
     members: tuple[int, ...]
     maker: int
@@ -37,13 +39,14 @@ _made: RankLocal[Counter[str]] = RankLocal(Counter)  # how often this rank has m
 _world_ranks: RankLocal[list[int]] = RankLocal(list)  # by rank of the default group; empty where they are the same
 
 
-def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False) -> Membership:
+def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_parted: bool = False) -> Membership:
     """The group that this rank and the others make of a name; the first one makes the core's.
 
     Args:
         name: of the group; a name may be used again once a group is destroyed.
         ranks: of the default group.
         are_world_ranks: they are the World's.
+        is_parted: operations on tensors of devices have an order of their own, as with a backend of their own.
 
     Raises:
         MismatchError: ranks disagree on its members.
@@ -58,7 +61,10 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False) -> Me
     found = kept.get(key)
     if found is None:
         handle = go.NewGroup(context.world.handle, len(kept), name, members)
-        found = kept[key] = Membership(handle, name, members, context.rank, runtime.call_site())
+        found = kept[key] = Membership(handle, handle, name, members, context.rank, runtime.call_site())
+        if is_parted:
+            other = go.NewGroup(context.world.handle, len(kept), name, members)
+            found = kept[key] = kept[Membership, other] = replace(found, device_handle=other)
     if found.members != members:
         raise MismatchError(
             f"ranks {min(found.maker, context.rank)} and {max(found.maker, context.rank)} disagree on the members of "

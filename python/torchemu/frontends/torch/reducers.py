@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 from torchemu.frontends.torch import device, futures
 from torchemu.frontends.torch.session import Session
@@ -34,7 +35,16 @@ def install(run: Session) -> None:
         run.replace(kind, name, _made_like_parameters(getattr(kind, name)))
     run.replace(kind, "_delay_all_reduce", _waiting(kind._delay_all_reduce))
     ddp = torch.nn.parallel.DistributedDataParallel
+    run.replace(ddp, "_register_builtin_comm_hook", _register_builtin)
     run.replace(ddp, "_get_ddp_logging_data", _logged(ddp._get_ddp_logging_data))
+
+
+def _register_builtin(self: Any, comm_hook_type: dist.BuiltinCommHookType) -> None:
+    """Gives a model Python's hook for one in C++, which asks futures for what only those of C++ have."""
+    self.logger._set_comm_hook_name(str(comm_hook_type))
+    is_half = comm_hook_type == dist.BuiltinCommHookType.FP16_COMPRESS
+    hook = default_hooks.fp16_compress_hook if is_half else default_hooks.allreduce_hook
+    dist._register_comm_hook(self.reducer, self.process_group, hook)
 
 
 def _place(parameters: Iterable[torch.Tensor]) -> torch.device:

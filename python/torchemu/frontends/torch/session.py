@@ -28,6 +28,7 @@ class Session:
 
     Attributes:
         on_switch: is called whenever another rank goes on.
+        on_turn: is called on the thread of a rank that goes on, where the rank has had several.
         on_begin: is called on each thread of a rank that begins, with the rank's context.
         on_end: is called on each thread of a rank that ends.
         before_use: is called with tensors that an operation is about to read or write; None for nothing.
@@ -39,6 +40,7 @@ class Session:
     def __init__(self, world: runtime.World, stack: contextlib.ExitStack, data: bool = True) -> None:
         self.world, self.stack, self.data = world, stack, data
         self.on_switch: list[Switch] = []
+        self.on_turn: list[Callable[[], object]] = []
         self.on_begin: list[Callable[[runtime.Context], object]] = []
         self.on_end: list[Callable[[], object]] = []
         self.before_use: Callable[[list[torch.Tensor]], None] | None = None
@@ -71,6 +73,9 @@ class Session:
             self._last = context
             for switch in self.on_switch:
                 switch(before, context)
+        if context is not None and context.threads is not None:
+            for turn in self.on_turn:
+                turn()
 
     def end(self) -> None:
         """Takes away what on_begin has put on the running thread, which ends."""

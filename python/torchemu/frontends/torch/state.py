@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from typing import Any
 
 import torch
@@ -84,9 +86,32 @@ def install(run: Session, seed: int = 0) -> None:
     State(run, seed)
     torch._C._distributed_c10d._set_thread_isolation_mode(True)
     run.stack.callback(torch._C._distributed_c10d._set_thread_isolation_mode, False)
+    run.on_turn.append(_know_groups)
     _tell_meshes_apart(run)
     _set_guard_once(run)
     run.on_begin.append(lambda context: torch.autograd.grad_mode.set_multithreading_enabled(False).__enter__())
+
+
+def _know_groups() -> None:
+    """Lets the running thread find the groups that other threads of its rank have made, and forget what is no more."""
+    registry, known = torch._C._distributed_c10d, vars(_groups)
+    names = {name: group for group, name in c10d._world.pg_names.items()}
+    if known == names:
+        return
+    for name in [name for name, group in known.items() if names.get(name) is not group]:
+        with contextlib.suppress(RuntimeError):
+            registry._unregister_process_group(name)
+    for name in names.keys() - known.keys():
+        try:
+            registry._resolve_process_group(name)
+        except RuntimeError:
+            registry._register_process_group(name, names[name])
+    known.clear()
+    known.update(names)
+
+
+_groups = threading.local()
+"""The groups that each thread can find, by their names: PyTorch's table is a thread's."""
 
 
 def _tell_meshes_apart(run: Session) -> None:

@@ -240,6 +240,36 @@ class TCPStore(AhbmStore):
         return bool(getattr(self._client, "libuvBackend", True))
 
 
+_prefixed = dist.PrefixStore
+
+
+class PrefixStore(AhbmStore):
+    """As torch.distributed.PrefixStore, which has no queues where its store is none of C++.
+
+    Args:
+        prefix: with which, and a slash, every key begins.
+        store: the store.
+    """
+
+    def __new__(cls, prefix: str, store: dist.Store) -> Any:
+        """Returns PyTorch's own over a store that is none of the World's, such as a class of the program."""
+        return super().__new__(cls) if isinstance(store, AhbmStore) else _prefixed(prefix, store)
+
+    def __init__(self, prefix: str, store: AhbmStore) -> None:
+        super().__init__(emulated.PrefixStore(prefix, store._client))
+        self.prefix, self.underlying_store = prefix, store
+
+    @property
+    def _underlying_non_prefix_store(self) -> dist.Store:
+        store = self.underlying_store
+        return store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
+
+    def clone(self) -> dist.Store:
+        """The same prefix of another client."""
+        made: dist.Store = PrefixStore(self.prefix, self.underlying_store.clone())
+        return made
+
+
 _DEFAULTS = (300.0, 600.0, 1800.0)
 """Timeouts, in seconds, that are PyTorch's own: a wait that nobody can end is in the report of the deadlock instead."""
 

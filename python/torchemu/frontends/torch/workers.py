@@ -1,66 +1,62 @@
-"""Threads that PyTorch starts: they are further threads of the rank, in the schedule."""
+"""Pools of threads that PyTorch and other packages start: their threads are in the schedule, as the rank's own."""
 
 from __future__ import annotations
 
 import concurrent.futures
-import importlib.machinery
+import concurrent.futures.thread
+import functools
 import sys
+import threading
 import types
-from collections.abc import Sequence
+from concurrent.futures import _base
 from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends.torch.session import Session
 
-_STARTING = {"torch.distributed.checkpoint._async_thread_executor": ("ThreadPoolExecutor",)}
-"""Modules that start threads, and by what."""
+_POOL = "concurrent.futures.thread"
 
-_MODULE = "concurrent.futures.thread"
+_real = concurrent.futures.ThreadPoolExecutor
 
 
-def _pool(*args: Any, **kwargs: Any) -> Any:
-    """A ThreadPoolExecutor: in ranks, of the rank's own copy of Python's module."""
-    process: Any = runtime.process()
-    module = concurrent.futures if process is None else process.copies.load(_MODULE)
+def _of_rank(name: str) -> types.ModuleType | None:
+    """Returns the running rank's own module of Python's library; None outside of ranks."""
+    process: Any = runtime.process() if runtime.running() is not None else None
+    return None if process is None else process.copies.load(name)
+
+
+def _pool(cls: type, *args: Any, **kwargs: Any) -> Any:
+    """Makes a ThreadPoolExecutor: in ranks, one of the rank's own copy of Python's module."""
+    module: Any = _of_rank(_POOL) if cls is _real else None
+    if module is None:
+        return object.__new__(cls)
+    base = module._base
+    if not issubclass(base.Future, _base.Future):  # whoever asks what it has got knows Python's class
+        base.Future = type("Future", (base.Future, _base.Future), {})
     return module.ThreadPoolExecutor(*args, **kwargs)
 
 
-_INSTEAD = {"ThreadPoolExecutor": _pool}
+class _Threading:
+    """The module threading, for those who wait for several futures: in ranks, the rank's own."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_of_rank("threading") or threading, name)
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a module, and gives it what starts threads of ranks."""
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        super().exec_module(module)
-        _change(module)
-
-
-def _change(module: types.ModuleType) -> None:
-    for name in _STARTING[module.__name__]:
-        setattr(module, name, _INSTEAD[name])
-
-
-class _Finder:
-    """Finds those modules."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: Any = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Returns the spec of one of them; None for others."""
-        if name not in _STARTING:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
-            spec.loader = _Loader(spec.loader.name, spec.loader.path)
-        return spec
+def _get(self: Any, instance: Any, owner: Any = None) -> Any:
+    """functools.cached_property without the lock that it had before Python 3.12: a rank that waits while it computes a
+    property would hold it."""
+    if instance is None:
+        return self
+    kept = instance.__dict__
+    if self.attrname not in kept:
+        kept[self.attrname] = self.func(instance)
+    return kept[self.attrname]
 
 
 def install(run: Session) -> None:
-    """Makes threads that PyTorch starts in ranks the ranks', until the run ends."""
-    for name in _STARTING:
-        if name in sys.modules:
-            _change(sys.modules[name])
-    finder = _Finder()
-    sys.meta_path.insert(0, finder)
-    run.stack.callback(sys.meta_path.remove, finder)
+    """Makes threads of pools in ranks the ranks', until the run ends."""
+    _real.__new__ = staticmethod(_pool)  # type: ignore[assignment, method-assign] # and stays: Python forgets no __new__
+    run.replace(_base, "threading", _Threading())
+    if sys.version_info < (3, 12):
+        run.replace(functools.cached_property, "__get__", _get)

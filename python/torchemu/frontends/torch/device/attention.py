@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import casts, places
+from torchemu.frontends.torch.device import casts, fused, operations, places
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST
 
@@ -19,6 +19,7 @@ _choices: dict[Any, int] = {}
 
 def put(replaced: Replacements) -> None:
     """Puts it in place where programs call it."""
+    operations.FAST.update(fused.KERNELS)
     original = torch.nn.functional.scaled_dot_product_attention
     replacement = _attention(original)
     replaced.put(torch.nn.functional, "scaled_dot_product_attention", replacement)
@@ -44,26 +45,29 @@ def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
                 f"{query.device} key.device: {key.device} and value.device: {value.device} instead."
             )
         call = functools.partial(original, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
+        if _is_wrapped(query) and query.dim() == 4 and not dropout_p and places.is_simulated(query.device):
+            made = fused.of_operations(query, key, value, attn_mask, is_causal, scale, enable_gqa)
+            if made is not None:
+                return made
         if type(query) is not torch.Tensor or not _is_meta(query) or places.of(query) is None:
-            return call(query, key, value, attn_mask)
+            with places.made_at(places.of(query)):
+                return call(query, key, value, attn_mask)
         if torch.is_autocast_enabled("cuda"):
             (query, key, value, attn_mask), _ = casts.lowered((query, key, value, attn_mask))
         if enable_gqa or _chosen(query, key, value, attn_mask, dropout_p, is_causal) != _FLASH:
-            with torch.autocast("cuda", enabled=False):
+            with torch.autocast("cuda", enabled=False), places.made_at(places.of(query)):
                 return call(query, key, value, attn_mask)
         found: torch.Tensor = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            query, key, value, dropout_p, is_causal, attn_mask=_added(attn_mask, query), scale=scale
+            query, key, value, dropout_p, is_causal, attn_mask=fused.added(attn_mask, query), scale=scale
         )[0]
         return found
 
     return scaled_dot_product_attention
 
 
-def _added(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
-    """A mask that says what to add; PyTorch makes one of a mask that says which elements take part."""
-    if mask is None or mask.dtype is not torch.bool:
-        return mask
-    return torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), float("-inf"))
+def _is_wrapped(tensor: Any) -> bool:
+    """Says whether a tensor is a DTensor."""
+    return hasattr(type(tensor), "redistribute")
 
 
 def _chosen(*args: Any) -> int:

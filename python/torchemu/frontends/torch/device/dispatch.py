@@ -26,6 +26,7 @@ _TOUCHING = ("kernel", "read", "move")
 _FUNCTIONAL = {"_c10d_functional", "_c10d_functional_autograd", "_dtensor"}
 """Namespaces of collectives that return their results, in tensors that C++ makes where no mode sees it."""
 
+_STRIDED = torch.strided
 _CPU_KEY = torch._C.DispatchKey.CPU
 
 
@@ -39,6 +40,7 @@ class RankMode(TorchDispatchMode):
         use: the memory that the rank's tensors take.
         deferred: what the rank has put off.
         launch: puts a kernel on the rank's current stream: its name, its bytes, its operations and their unit.
+        last: where the last operation was that computes; None is the host.
     """
 
     def __init__(self, rank: Context | None = None) -> None:
@@ -47,11 +49,12 @@ class RankMode(TorchDispatchMode):
         self.use = memory_use.current()
         self.launch = launches.current().add
         self.deferred = deferral.current()
+        self.last: Place | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        op = KNOWN.get(func) or learned(func)
         if types and not all(map(is_plain, types)):
             return func(*args, **(kwargs or {})) if FakeTensor in types else NotImplemented
+        op = KNOWN.get(func) or learned(func)
         outstanding = self.rank.outstanding
         if outstanding is not None and outstanding.issued and op.kind in _TOUCHING and op.works:
             looking.look_at_call(func, args, kwargs or _NOTHING)
@@ -112,12 +115,28 @@ class RankMode(TorchDispatchMode):
         """Computes, and charges the device of the operands."""
         at, nbytes = op.survey(args, kwargs)
         if at is None:
+            self.note_host(args)
             return op.compute(*args, **kwargs)
+        self.last = at
         if op.random:
             out = generators.computed(op, args, kwargs, args[0] if args else None)
         else:
             out = op.compute(*args, **kwargs)
         return self.made(op, args, kwargs, out, at, nbytes)
+
+    def packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Packs sequences: the host gets the numbers of those that go on."""
+        at, nbytes = op.survey(args, kwargs)
+        out = op.compute(*args, **kwargs)
+        if at is not None:
+            self.settle(out[0], at)
+            self.launch(op.name, 2 * nbytes, 0, "vector")
+        return out
+
+    def note_host(self, args: Sequence[Any]) -> None:
+        """Notes that the host computes; states of generators, which are bytes, are not what a program computes."""
+        if args and args[0].__class__ in PLAIN and args[0].is_floating_point():
+            self.last = None
 
     def made(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any], out: Any, at: Place, nbytes: int) -> Any:
         """Names what an operation has made, and charges for it. Returns it."""
@@ -126,7 +145,7 @@ class RankMode(TorchDispatchMode):
                 self.settle(out, at)
             self.launch(op.name, *products.charge(op, args, kwargs, out))
             return out
-        if out.__class__ is torch.Tensor:
+        if out.__class__ is torch.Tensor and out.layout is _STRIDED:
             flops = args[0].numel() if op.reduces else out.numel()
             if not op.in_place:
                 storage = out.untyped_storage()
@@ -154,7 +173,7 @@ class RankMode(TorchDispatchMode):
     def factory(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Makes a tensor on the device that is asked for, or that of a tensor which it is to be like."""
         like = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        at, device = result_place(kwargs, places.of(like) if like is not None else None, like is not None)
+        at, device = result_place(kwargs, places.of(like) if like is not None else None, like is not None, self.last)
         pinned = kwargs.get("pin_memory")
         if device is not None or pinned:
             kwargs = (
@@ -190,7 +209,7 @@ class RankMode(TorchDispatchMode):
         else:
             target, source = args[0], args[1]
             to = places.of(target)
-        at = places.of(source)
+        at, self.last = places.of(source), to
         late = kwargs.get("non_blocking") or (op.name == "copy_" and len(args) > 2 and args[2])
         if at is not None and to is None and not late:
             self.catch_up_after_copy(size(source))
@@ -286,7 +305,7 @@ def is_plain(kind: Any) -> bool:
 
 from torch._subclasses.fake_tensor import FakeTensor  # noqa: E402 (it takes long, and needs nothing of the above)
 
-for _kind in ("foreign", "view", "composite", "kernel", "read", "factory", "move"):
+for _kind in ("foreign", "view", "composite", "kernel", "read", "factory", "move", "packed"):
     RUN[_kind] = getattr(RankMode, _kind)
 
 __all__ = ["HOST", "STATED_HOST", "RankMode", "mixing"]

@@ -16,6 +16,12 @@ from torchemu.frontends.torch.device.places import HOST
 _MAY_INDEX = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"}
 """Operations with lists of indices, which the host may have."""
 
+_MAY_MIX = {
+    "set_", "_foreach_copy_", "_foreach_norm", "_pack_padded_sequence", "_pack_padded_sequence_backward",
+    "_pad_packed_sequence", "_ctc_loss", "ctc_loss",
+}  # fmt: skip
+"""Operations of which the host may have operands, such as the lengths of sequences."""
+
 _ITERATED = {"where", "mse_loss", "lerp", "lerp_", "equal_", "smooth_l1_loss", "huber_loss", "isclose", "masked_fill"}
 """Operations on elements without the tag."""
 
@@ -39,7 +45,7 @@ _ELSEWHERE = {
 def check(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Raises what PyTorch raises for operands of a device beside such of the host, unless an operation takes them."""
     name = func._schema.name.partition("::")[2]
-    if name in ("set_", "_foreach_copy_", "_foreach_norm"):
+    if name in _MAY_MIX:
         return
     if any(t.device.type not in (*places.ACCELERATORS, "cpu") for _, t in _tensors(func, args, kwargs)):
         return  # such as meta: PyTorch has its own word there

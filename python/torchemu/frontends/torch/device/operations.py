@@ -31,7 +31,7 @@ _NO_WORK = {
 
 _MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
 
-BELOW = {"c10d", "symm_mem", "profiler", "aten", "prims", "inductor", "torchbind"}
+BELOW = {"c10d", "symm_mem", "profiler", "aten", "prim", "prims", "inductor", "torchbind"}
 """Namespaces of operations that are not made of others, or whose others are nobody's business."""
 
 
@@ -147,16 +147,20 @@ def learned(func: Any) -> Operation:
         kind = "foreign"
     elif name in _MOVES:
         kind = "move"
+    elif name == "_pack_padded_sequence":
+        kind = "packed"
     elif name in ("is_pinned", "_pin_memory", "pin_memory"):
         kind = "foreign"
-    elif "device" in arguments:
-        kind = "factory"
-    elif func.is_view or (name in _NO_WORK and name not in _READS):
-        kind = "view"
     elif name in _READS:
         kind = "read"
+    elif name in _NO_WORK and "device" not in arguments:
+        kind = "view"
     elif torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
-        kind = "composite"
+        kind = "composite"  # before views: what may return its operand, such as contiguous, may copy it, too
+    elif "device" in arguments:
+        kind = "factory"
+    elif func.is_view:
+        kind = "view"
     else:
         kind = "kernel"
     operation = KNOWN[func] = Operation(func, kind)
@@ -205,8 +209,11 @@ def _fast() -> dict[Any, Callable[..., Any]]:
 FAST = _fast()
 
 
-def result_place(kwargs: dict[str, Any], at: Place | None, has_operands: bool) -> tuple[Place | None, Any]:
-    """Returns where a new tensor is to be, by a call's device and where its operands are, and the device to ask for."""
+def result_place(
+    kwargs: dict[str, Any], at: Place | None, has_operands: bool, last: Place | None = None
+) -> tuple[Place | None, Any]:
+    """Returns where a new tensor is to be, by a call's device, where its operands are and where the thread's last
+    operation was, and the device to ask for."""
     device = kwargs.get("device")
     if device is None:
         return at, None
@@ -215,5 +222,5 @@ def result_place(kwargs: dict[str, Any], at: Place | None, has_operands: bool) -
     if device == STATED_HOST:
         return None, HOST
     if device.type == "cpu":
-        return (at if has_operands else places.default_for_code()), HOST
+        return (at if has_operands else places.default_for_code(last)), HOST
     return None, device

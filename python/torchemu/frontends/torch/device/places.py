@@ -7,11 +7,15 @@ device is an attribute of the storage, and views of a tensor, detached and saved
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import threading
+import types
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.autograd import graph
 
 from torchemu.frontends.torch.device.ground import context
 
@@ -187,6 +191,27 @@ def is_on_host(tensor: torch.Tensor) -> bool:
     return of(tensor) is None and default_for_code() is None
 
 
-def default_for_code() -> Place | None:
-    """Returns where made_on puts tensors now; None is the host."""
-    return _made.on[-1] if _made.on else None
+def default_for_code(last: Place | None = None) -> Place | None:
+    """Returns where tensors are to be that C++ makes on what it takes for the device of others: where made_on puts
+    them, or where a backward pass goes on; None is the host.
+
+    Args:
+        last: where the thread's last operation was.
+    """
+    if _made.on:
+        return _made.on[-1]
+    return last if last is not None and _is_of_engine() else None
+
+
+def _is_of_engine() -> bool:
+    """Says whether it is a formula of autograd, in C++, that calls the operation, and no function in Python."""
+    if torch._C._current_graph_task_id() == -1:
+        return False
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame is not None and frame.f_code is _ENGINE
+
+
+_PACKAGE = os.path.join(os.path.dirname(__file__), "")
+_ENGINE = graph._engine_run_backward.__code__

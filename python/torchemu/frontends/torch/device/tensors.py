@@ -28,6 +28,15 @@ _ALIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "ra
 _NEW = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros")
 
 
+_MADE_OF_OTHERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (torch.nn.functional, ("one_hot", "ctc_loss")),
+    (torch, ("combinations", "ctc_loss", "nanquantile", "quantile")),
+    (torch.linalg, ("matrix_rank",)),
+    (torch.Tensor, ("nanquantile", "quantile")),
+)
+"""Functions that make, in C++, tensors on what they take for the device of their operand."""
+
+
 def device(self: torch.Tensor) -> torch.device:
     """Tensor.device."""
     if _asking:
@@ -72,6 +81,9 @@ def put(replaced: Replacements) -> None:
         replaced.put(tensor, name, _stating(getattr(_base, name)))
     for name in _ALIKE:
         replaced.put(torch, name, _stating(getattr(torch, name)))
+    for owner, names in _MADE_OF_OTHERS:
+        for name in names:
+            replaced.put(owner, name, _near_operand(getattr(owner, name)))
     for name in _FROM_DATA:
         _put_from_data(replaced, name)
     replaced.put(DeviceContext, "__torch_function__", _in_context(DeviceContext.__torch_function__))
@@ -86,6 +98,18 @@ def _stating(original: Callable[..., Any]) -> Callable[..., Any]:
             where = torch.device("cuda", where) if isinstance(where, int) else torch.device(where)
             kwargs["device"] = STATED_HOST if where.type == "cpu" else where
         return original(*args, **kwargs)
+
+    return call
+
+
+def _near_operand(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function put what it makes where its first operand is."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        first = args[0] if args else None
+        with places.made_at(places.of(first) if isinstance(first, torch.Tensor) else None):
+            return original(*args, **kwargs)
 
     return call
 

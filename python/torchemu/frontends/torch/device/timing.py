@@ -54,16 +54,18 @@ class TimingMode(RankMode):
     """A dispatch mode that sees the operations of a rank's thread, and computes nothing on devices."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        op = KNOWN.get(func) or learned(func)
         if types and not all(map(dispatch.is_plain, types)):
             return func(*args, **(kwargs or {})) if dispatch.FakeTensor in types else NotImplemented
+        op = KNOWN.get(func) or learned(func)
         return _TIMED[op.kind](self, op, args, kwargs or {})
 
     def timed_kernel(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Charges the device of the operands, and gives results without elements."""
         at, nbytes = op.survey(args, kwargs)
         if at is None:
+            self.note_host(args)
             return op.compute(*args, **kwargs)
+        self.last = at
         args, kwargs = _bare(args), {name: _bare_one(value) for name, value in kwargs.items()}
         kwargs = _on_meta(kwargs)
         if op.random:
@@ -123,8 +125,8 @@ class TimingMode(RankMode):
     def timed_factory(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Makes a tensor without elements where it is to be on a device."""
         like = args[0] if args and isinstance(args[0], torch.Tensor) else None
-        kwargs = _as_cpp_says(kwargs, like)
-        at, device = result_place(kwargs, places.of(like) if like is not None else None, like is not None)
+        kwargs = _as_cpp_says(kwargs, like, self.last)
+        at, device = result_place(kwargs, places.of(like) if like is not None else None, like is not None, self.last)
         if at is None:
             if like is not None and _is_meta(like) and places.of(like) is not None:
                 args = (torch.empty_like(like, device=places.HOST), *args[1:])
@@ -149,6 +151,7 @@ class TimingMode(RankMode):
         at = places.of(source)
         kwargs = _as_cpp_says(kwargs, source)
         to = result_place(kwargs, at, True)[0] if is_new else places.of(args[0])
+        self.last = to
         if at is None and to is None:
             return op.compute(*args, **kwargs)
         if to is not None:
@@ -207,10 +210,10 @@ def _bare_one(value: Any) -> Any:
     return value
 
 
-def _as_cpp_says(kwargs: dict[str, Any], like: torch.Tensor | None) -> dict[str, Any]:
+def _as_cpp_says(kwargs: dict[str, Any], like: torch.Tensor | None, last: Place | None = None) -> dict[str, Any]:
     """Arguments of a call by C++ that asks for a tensor where one is whose elements are missing."""
     device = kwargs.get("device")
-    where = places.default_for_code() if like is None else places.of(like)
+    where = places.default_for_code(last) if like is None else places.of(like)
     if device is not None and device.type == "meta" and where is not None:
         return {**kwargs, "device": places.HOST}
     return kwargs
@@ -229,5 +232,5 @@ def _without_generator(overload: str) -> str:
 _TIMED: dict[str, Callable[..., Any]] = {
     "foreign": RankMode.foreign, "view": TimingMode.timed_view, "composite": RankMode.composite,
     "kernel": TimingMode.timed_kernel, "read": TimingMode.timed_read, "factory": TimingMode.timed_factory,
-    "move": TimingMode.timed_move,
+    "move": TimingMode.timed_move, "packed": RankMode.packed,
 }  # fmt: skip
