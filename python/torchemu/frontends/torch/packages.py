@@ -26,8 +26,11 @@ ATTRIBUTES = {
     "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
     "torch.distributed.fsdp._debug_utils": (("SimpleProfiler", "profiling"), ("SimpleProfiler", "results")),
     "torch.distributed.tensor._api": (("DTensor._op_dispatcher", "_custom_op_handlers"),),
+    "torch.distributed.tensor._random": (("", "_rng_tracker"),),
+    "torch.distributed.tensor.experimental._context_parallel._attention": (("", "_replaced_functions"),),
+    "torch.nn.functional": (("", "scaled_dot_product_attention"),),
 }
-"""Attributes of classes that are, and of objects that classes have, by module."""
+"""Attributes of classes that are exchanged, of objects that classes have, and of modules themselves, by module."""
 
 _MISSING = object()
 _SETTING = ("STORE_GLOBAL", "DELETE_GLOBAL")
@@ -85,7 +88,7 @@ class Variables:
     def note_attributes(self, module: types.ModuleType) -> None:
         """Notes attributes of its classes."""
         for kind, name in ATTRIBUTES.get(module.__name__, ()):
-            self._all.append(Variable(operator.attrgetter(kind)(module), name))
+            self._all.append(Variable(operator.attrgetter(kind)(module) if kind else module, name))
 
     def exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
         """Puts a rank's values in place of another one's."""

@@ -56,7 +56,7 @@ def _get(self: Any, instance: Any, owner: Any = None) -> Any:
 
 def install(run: Session) -> None:
     """Makes threads of pools in ranks the ranks', until the run ends."""
-    _real.__new__ = staticmethod(_pool)  # type: ignore[assignment, method-assign] # and stays: Python forgets no __new__
+    _real.__new__ = staticmethod(_pool)  # type: ignore[method-assign] # and stays: Python forgets no __new__
     run.replace(_base, "threading", _Threading())
     if sys.version_info < (3, 12):
         run.replace(functools.cached_property, "__get__", _get)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from torchemu.frontends.torch.device.places import HOST
 
 aten = torch.ops.aten
-Tensor = torch.Tensor
+
 
 _forward = aten._scaled_dot_product_flash_attention_for_cpu.default
 _backward = aten._scaled_dot_product_flash_attention_for_cpu_backward.default
