@@ -46,7 +46,7 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 		if m.lost(p, o) {
 			continue
 		}
-		m.check.touch(p, o, use, at, knows)
+		knows = m.check.touch(p, o, use, at, knows)
 		if use != Reads {
 			p.signalledBy(c.Rank())
 			m.wake(p)
@@ -78,21 +78,26 @@ func (c *Context) knows(o *origin, knows clock) {
 	c.machine().check.learn(&c.pe.pipes[o.pipe].agent, knows)
 }
 
-// touch notes an access in place. The clock of who touches atomically learns what those know who have done so before.
-func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock) {
-	switch {
-	case k == nil || p.lo == p.hi:
-	case use == Reads:
-		k.access(p, o, reads, at, knows)
-	case use == Writes:
-		k.access(p, o, writes, at, knows)
-	default:
-		c := p.cell()
-		knows.Join(c.clock)
-		k.note(p, &access{origin: o, moment: at, kind: swaps, lo: p.lo, hi: p.hi}, knows)
-		c.clock.Join(knows)
-		c.fell, c.version = true, c.version+1
+// touch notes an access in place, and returns what is known after it: who touches atomically learns what those know who
+// have done so before.
+func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock) clock {
+	if k == nil || p.lo == p.hi {
+		return knows
 	}
+	switch use {
+	case Reads:
+		k.access(p, o, reads, at, knows)
+		return knows
+	case Writes:
+		k.access(p, o, writes, at, knows)
+		return knows
+	}
+	c, all := p.cell(), knows.Clone()
+	all.Join(c.clock)
+	k.note(p, &access{origin: o, moment: at, kind: swaps, lo: p.lo, hi: p.hi}, all)
+	c.clock = all.Clone()
+	c.fell, c.version = true, c.version+1
+	return all
 }
 
 // Meet is a barrier of the program's threads: what all have done is known to each.
@@ -139,7 +144,7 @@ func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
 		at, knows := c.acts(o)
 		for _, p := range places {
 			if !m.lost(p, o) {
-				m.check.look(p, o, fresh, at, knows)
+				knows = m.check.look(p, o, fresh, at, knows)
 			}
 		}
 		c.knows(o, knows)
@@ -148,16 +153,19 @@ func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
 	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("%d bytes from %v", n, from[0].Addr) }})
 }
 
-// look notes a load; a fresh one learns what signals and atomic operations know.
-func (k *checker) look(p place, o *origin, fresh bool, at moment, knows clock) {
+// look notes a load, and returns what is known after it: a fresh one learns what signals and atomic operations know.
+func (k *checker) look(p place, o *origin, fresh bool, at moment, knows clock) clock {
 	switch {
 	case k == nil:
-	case fresh:
-		k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, knows)
-		knows.Join(p.cell().clock)
-	default:
+		return knows
+	case !fresh:
 		k.access(p, o, reads, at, knows)
+		return knows
 	}
+	all := knows.Clone()
+	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
+	all.Join(p.cell().clock)
+	return all
 }
 
 // Watch waits until bytes of any rank are not what was seen there, one run after another: for programs that look at words

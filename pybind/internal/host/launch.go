@@ -112,6 +112,9 @@ func (l *Launch) cancel() {
 }
 
 func (l *Launch) free() {
+	if l.task.Beside {
+		return // they may be others' too, and whoever has attached them frees them
+	}
 	for _, w := range l.windows {
 		w.Forget()
 	}

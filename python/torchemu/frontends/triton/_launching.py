@@ -28,6 +28,27 @@ symmetric_buffers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLoc
 """A rank's own symmetric memory, by the first address: whoever reads it on the host waits for all launches, since peers
 write it too."""
 
+
+class _Window:
+    """A window over memory that launches use.
+
+    Attributes:
+        number: the core's.
+        users: how many launches.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number, self.users = number, 0
+
+
+_shared: weakref.WeakKeyDictionary[runtime.World, dict[int, dict[Memory, _Window]]] = weakref.WeakKeyDictionary()
+
+
+def _shared_of(context: runtime.Context) -> dict[Memory, _Window]:
+    """The windows over memory that launches of a rank use."""
+    return _shared.setdefault(context.world, {}).setdefault(context.rank, {})
+
+
 WARP = 32
 MOST_WARPS = 32
 
@@ -188,16 +209,29 @@ class GridLaunch(Launched):
         if memory.nbytes == 0:
             return 0
         if memory not in self._windows:
-            where = f"argument {name} of kernel {self.kernel.name}"
-            args = (self.machine.handle, where, rank, memory.data_ptr(), memory.nbytes)
-            self._windows[memory] = go.PrimAttach(*args)
+            self._windows[memory] = self._attached(f"argument {name} of kernel {self.kernel.name}", memory)
         return go.PrimAddress(self._windows[memory], rank, 0)
 
+    def _attached(self, where: str, memory: Memory) -> int:
+        """Returns the window of memory, which launches have together that use it at the same time."""
+        shared = _shared_of(self.context)
+        known = shared.get(memory)
+        if known is None:
+            args = (self.machine.handle, where, self.context.rank, memory.data_ptr(), memory.nbytes)
+            known = shared[memory] = _Window(go.PrimAttach(*args))
+        known.users += 1
+        return known.number
+
     def _free(self) -> None:
-        for window in self._windows.values():
-            self.parts.forget(go.PrimAddress(window, self.context.rank, 0))
-            go.PrimFree(window)
-            go.Release(window)
+        shared = _shared_of(self.context)
+        for memory, window in self._windows.items():
+            known = shared[memory]
+            known.users -= 1
+            if known.users == 0:
+                del shared[memory]
+                self.parts.forget(go.PrimAddress(window, self.context.rank, 0))
+                go.PrimFree(window)
+                go.Release(window)
         self._windows.clear()
 
 

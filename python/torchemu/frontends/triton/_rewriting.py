@@ -84,6 +84,12 @@ def _attribute(of: str, name: str) -> ast.Attribute:
     return ast.Attribute(value=_name(of), attr=name, ctx=ast.Load())
 
 
+def _place(node: ast.stmt | ast.expr, statement: ast.stmt) -> None:
+    """Puts a node at a statement's beginning: a call is reported at the end of what it calls."""
+    node.lineno = node.end_lineno = statement.lineno
+    node.col_offset, node.end_col_offset = statement.col_offset, statement.col_offset + 1
+
+
 def _names(names: Iterable[str]) -> ast.Tuple:
     return ast.Tuple(elts=[ast.Constant(value=n) for n in names], ctx=ast.Load())
 
@@ -116,7 +122,7 @@ class _Body(ast.NodeTransformer):
             for new in made if isinstance(made, list) else [made]:
                 for node in ast.walk(new):
                     if not hasattr(node, "lineno") and isinstance(node, ast.stmt | ast.expr):
-                        ast.copy_location(node, statement)
+                        _place(node, statement)
                 result.append(new)
         return result or [ast.Pass()]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
 from torchemu.frontends.triton._placeholders import placeholders
 
 _REPEATS = 5
@@ -34,11 +35,12 @@ def do_bench(
     fn()
     times = []
     for _ in range(_REPEATS):
-        context.synchronize()
-        before = go.RankTime(context.world.handle, context.rank)
+        start = Handle(go.StreamRecord(context.stream))
         fn()
+        stop = Handle(go.StreamRecord(context.stream))
         context.synchronize()
-        times.append((go.RankTime(context.world.handle, context.rank) - before) / 1e9)
+        context.wait(stop.number)
+        times.append((go.EventTime(stop.number) - go.EventTime(start.number)) / 1e9)
     if quantiles is not None:
         found = np.quantile(times, quantiles).tolist()
         return found[0] if len(found) == 1 else found

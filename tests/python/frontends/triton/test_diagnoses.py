@@ -1,0 +1,326 @@
+"""What is said of wrong kernels: the kernel's line, the rank, and what would be right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kernel_worlds import run, world_of
+
+import torchemu as torch
+import torchemu.frontends.triton.face as triton
+import torchemu.frontends.triton.face.language as tl
+from torchemu.errors import KernelError, RaceError
+from torchemu.frontends.triton_dist import _symmetric
+from torchemu.frontends.triton_dist.face import language as dl
+from torchemu.frontends.triton_dist.face.language import extra
+from torchemu.frontends.triton_dist.face.language.extra import language_extra, libshmem_device
+from torchemu.multiprocessing import SpawnException
+
+
+def allocate(*shape: int, dtype: str = "int64") -> Any:
+    """Zeroed symmetric memory; all ranks have zeroed theirs."""
+    made = _symmetric.allocate(shape, dtype)
+    made.fill_(0)
+    meet()
+    return made
+
+
+def meet() -> None:
+    """A barrier of all ranks' streams."""
+    _symmetric.on_stream(_symmetric.HostOperation("barrier"), _symmetric.quiet_and_sync)
+    torch.cuda.synchronize()
+
+
+def failure(ranks: int, program: Callable[[int], None], **strict: Any) -> str:
+    """The text of what a program fails with."""
+    with pytest.raises(SpawnException) as caught:
+        run(ranks, program, **strict)
+    return str(caught.value.errors[0].exception)
+
+
+def line_of(kernel: Any, text: str) -> int:
+    """The line of a kernel that has a text."""
+    import inspect
+
+    lines, first = inspect.getsourcelines(kernel.fn)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+@triton.jit
+def skips(words, WORLD: tl.constexpr):
+    rank = dl.rank()
+    pid = tl.program_id(0)
+    if pid == 1:
+        for peer in range(WORLD):
+            if rank != 1:
+                dl.notify(words + rank, peer, signal=7, sig_op="set", comm_scope="intra_node")
+    else:
+        thread = language_extra.tid(0)
+        if thread < WORLD:
+            libshmem_device.signal_wait_until(words + thread, libshmem_device.NVSHMEM_CMP_EQ, 7)
+
+
+def test_a_rank_that_skips_its_notify() -> None:
+    def program(rank: int) -> None:
+        words = allocate(4)
+        skips[(2,)](words, 3)
+        torch.cuda.synchronize()
+
+    text = failure(3, program)
+    line = line_of(skips, "signal_wait_until")
+    assert re.search(
+        rf'kernel "skips", which on rank 0, program 0 at test_diagnoses.py:{line} waits for the word at rank 0 ', text
+    )
+    assert '(window "symmetric int64[64]" +8) to be EQ 7; it is 0' in text
+    assert "a rank skips its notify: rank 0 has heard nothing" in text and "from rank 1" in text
+
+
+@triton.jit
+def spins(words):
+    while language_extra.ld_acquire(words) != 3:
+        pass
+
+
+def test_a_spin_that_nothing_ends() -> None:
+    def program(rank: int) -> None:
+        spins[(1,)](allocate(1))
+        torch.cuda.synchronize()
+
+    text = failure(1, program)
+    line = line_of(spins, "while")
+    assert f"at test_diagnoses.py:{line} waits for the word at rank 0 " in text
+    assert "to change: while language_extra.ld_acquire(words) != 3; it is 0" in text
+
+
+@triton.jit
+def beyond(x):
+    tl.store(x + tl.arange(0, 16), 1.0)
+
+
+@triton.jit
+def misaligned(x):
+    tl.load(tl.cast(tl.cast(x, tl.pointer_type(tl.int8)) + 2, tl.pointer_type(tl.float32)))
+
+
+@triton.jit
+def short_signal(x):
+    dl.notify(tl.cast(x, tl.pointer_type(tl.int32)), 0)
+
+
+@triton.jit
+def wrong_word(x):
+    dl.wait(x, 1, "gpu", "acquire")
+
+
+@triton.jit
+def nowhere(x):
+    tl.load(x + (1 << 40))
+
+
+@triton.jit
+def unknown(x):
+    tl.something_new(x)
+
+
+@triton.jit
+def assembly(x):
+    tl.inline_asm_elementwise("", "", [], tl.int32, True, 1)
+
+
+@triton.jit
+def no_rank(x):
+    libshmem_device.putmem_block(x, x, 4, 9)
+
+
+@triton.jit
+def asserts(x):
+    tl.device_assert(tl.load(x) == 1, "one")
+
+
+@triton.jit
+def block_condition(x):
+    if tl.load(x + tl.arange(0, 4)) > 0:
+        tl.store(x, 1.0)
+
+
+MISTAKES = {
+    beyond: (
+        "tl.store",
+        r"ValueError: tl.store, element 8 of 16: test_diagnoses.py:LINE: 4 bytes from rank 0 .* reach beyond window",
+    ),
+    misaligned: ("tl.load", "ValueError: tl.load: misaligned address: .* is no multiple of 4 bytes"),
+    short_signal: ("dl.notify", "TypeError: ptr is a word of int32: it has to be an integer of 64 bits"),
+    wrong_word: ("dl.wait", "TypeError: barrierPtrs is a word of fp32: it has to be an integer of 32 or 64 bits"),
+    nowhere: ("tl.load", "ValueError: tl.load, test_diagnoses.py:LINE: rank 0 .* is in no window"),
+    unknown: ("something_new", "NotImplementedError: triton.language.something_new is not emulated"),
+    assembly: ("inline_asm", "NotImplementedError: triton.language.inline_asm_elementwise"),
+    no_rank: ("putmem_block", "ValueError: PE 9 is not one of 0 to 0"),
+    asserts: ("device_assert", "AssertionError: device assertion failed in program .0, 0, 0.: one"),
+    block_condition: ("if tl.load", "TypeError: the condition of an if is a block of shape .4."),
+}
+
+
+@pytest.mark.parametrize("kernel", MISTAKES, ids=lambda kernel: kernel.name)
+def test_mistakes_name_the_line(kernel: Any) -> None:
+    where, text = MISTAKES[kernel]
+    line = line_of(kernel, where)
+    with world_of(1):
+        x = torch.zeros(8)
+        kernel[(1,)](x)
+        with pytest.raises(KernelError) as caught:
+            x.tolist()
+    said = str(caught.value)
+    start = rf"kernel '{kernel.name}' on rank 0 failed at .*test_diagnoses.py:{line}: "
+    assert re.search(start + text.replace("LINE", str(line)), said), said
+    assert "torchemu/frontends" not in said.split("Traceback")[1]
+
+
+@triton.jit
+def far_load(x):
+    p = dl.symm_at(x, 1)
+    tl.load(p)
+
+
+def test_memory_of_another_node_is_not_mapped() -> None:
+    from torchemu.frontends.triton import _launching
+
+    def program(rank: int) -> None:
+        x = allocate(8, dtype="float32")
+        before = _launching.GridLaunch.__init__
+
+        def apart(self: Any, *args: Any) -> None:
+            before(self, *args)
+            self.node = range(rank, rank + 1)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_launching.GridLaunch, "__init__", apart)
+            if rank == 0:
+                far_load[(1,)](x)
+        torch.cuda.synchronize()
+
+    text = failure(2, program)
+    assert "memory of rank 1 is not mapped on rank 0: they are on different nodes" in text
+    assert f"test_diagnoses.py:{line_of(far_load, 'tl.load')}" in text
+
+
+@triton.jit
+def sends(x, words, SYNC: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, 128)
+    tl.store(dl.symm_at(x, right) + i, i)
+    if SYNC:
+        language_extra.__syncthreads()
+    libshmem_device.fence()
+    dl.notify(words, right)
+    dl.wait(words, 1, "sys", "acquire")
+    language_extra.__syncthreads()
+    tl.load(x + i)
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_missing_syncthreads_before_a_notify(sync: bool) -> None:
+    def program(rank: int) -> None:
+        x, words = allocate(128), allocate(1)
+        sends[(1,)](x, words, sync)
+        torch.cuda.synchronize()
+        meet()
+
+    if sync:
+        run(2, program)
+        return
+    text = failure(2, program)
+    assert re.search(
+        rf"tl.load by kernel \"sends\" on rank [01] at test_diagnoses.py:{line_of(sends, 'tl.load(x')}", text
+    )
+    assert 'tl.store by kernel "sends" on rank' in text
+
+
+@triton.jit(do_not_specialize=["value"])
+def pushes(buffer, flags, WORLD: tl.constexpr, value):
+    pid, rank = tl.program_id(0), dl.rank()
+    thread = language_extra.tid(0)
+    if pid == rank:
+        if thread < WORLD and thread != rank:
+            libshmem_device.signal_wait_until(flags + thread, libshmem_device.NVSHMEM_CMP_EQ, value)
+        language_extra.__syncthreads()
+    else:
+        libshmem_device.putmem_signal_block(
+            buffer + rank * 8, buffer + rank * 8, 64, flags + rank, value, libshmem_device.NVSHMEM_SIGNAL_SET, pid
+        )
+
+
+def rows(count: int) -> Callable[[int], None]:
+    """A program that pushes again and again, with so many rows of signals in turn."""
+
+    def program(rank: int) -> None:
+        buffers, flags = allocate(2, 32), allocate(2, 4)
+        for call in range(1, 11):
+            pushes[(4,)](buffers[call % count], flags[call % count], 4, call)
+        torch.cuda.synchronize()
+        meet()
+
+    return program
+
+
+def test_one_row_of_signals_is_a_hazard() -> None:
+    text = failure(4, rows(1))
+    assert "signal row reused without a phase" in text
+    assert (
+        'wait by kernel "pushes" on rank' in text
+        and f"test_diagnoses.py:{line_of(pushes, 'signal_wait_until')}" in text
+    )
+    with pytest.raises(SpawnException, match="EQ wait overshot"):
+        run(4, rows(1), check=False, reorder=1)
+
+
+@pytest.mark.parametrize("reorder", [None, 1, 2, 3])
+def test_two_rows_in_turn_are_none(reorder: int | None) -> None:
+    run(4, rows(2), reorder=reorder)
+
+
+def test_a_granule_is_lent_with_a_warning_and_no_more() -> None:
+    def program(rank: int) -> None:
+        words = allocate(1)
+        waits[(1,)](words, 63 if rank == 0 else 0)
+        torch.cuda.synchronize()
+
+    with pytest.warns(RuntimeWarning, match="bytes 504 to 512 of an allocation of 8 bytes are used"):
+        run(1, program, check=False)
+
+    def too_far(rank: int) -> None:
+        waits[(1,)](allocate(1), 64)
+        torch.cuda.synchronize()
+
+    assert "reach beyond window" in failure(1, too_far)
+
+
+@triton.jit
+def waits(words, i):
+    libshmem_device.signal_wait_until(words + i, libshmem_device.NVSHMEM_CMP_EQ, 0)
+
+
+def test_placeholders_say_their_names() -> None:
+    something = extra.libshmem_device.some_new_function
+    assert callable(something | None) and something[0] is something
+    with pytest.raises(NotImplementedError, match=r"triton_dist.language.extra.libshmem_device.some_new_function"):
+        something(1, 2)
+    assert triton.new_decorator(len) is len
+
+
+def test_race_of_two_programs() -> None:
+    with world_of(1):
+        x = torch.zeros(8)
+        races[(2,)](x)
+        with pytest.raises(
+            RaceError,
+            match=rf"tl.store by kernel \"races\" on rank 0 at test_diagnoses.py:{line_of(races, 'tl.store')}",
+        ):
+            x.tolist()
+
+
+@triton.jit
+def races(x):
+    tl.store(x + tl.arange(0, 8), tl.program_id(0).to(tl.float32))
