@@ -164,7 +164,11 @@ func (k *checker) look(p place, o *origin, fresh bool, at moment, knows clock) c
 	}
 	all := knows.Clone()
 	k.note(p, &access{origin: o, moment: at, kind: waits, lo: p.lo, hi: p.hi}, all)
-	all.Join(p.cell().clock)
+	for at := p.lo; at < p.hi; at++ {
+		if c := p.cells[at]; c != nil {
+			all.Join(c.clock)
+		}
+	}
 	return all
 }
 

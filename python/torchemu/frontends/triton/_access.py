@@ -214,7 +214,8 @@ def update(program: Block, flat: np.ndarray, operate: Any, kind: np.dtype, what:
             program.effects += 1
         elif program.loops:
             program.looks.append((address, typed[at].tobytes()))
-    go.PrimTouch(program.handle, program.line(), what, runs(flat, size), ATOMIC, threads)
+    words = [number for address in flat.tolist() for number in (address, size)]
+    go.PrimTouch(program.handle, program.line(), what, words, ATOMIC, threads)
     return old
 
 

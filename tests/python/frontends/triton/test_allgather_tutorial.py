@@ -53,19 +53,13 @@ def test_one_node(script: Path, world: int) -> None:
     check(run(script, "--nproc-per-node", str(world)), world)
 
 
-@pytest.mark.parametrize("per_node", [4, 8])
-def test_two_nodes(script: Path, per_node: int) -> None:
-    flags = ["--nproc-per-node", str(per_node), "--nnodes", "2"]
-    check(run(script, *flags, *(["--topology", "h800_2x8"] if per_node == 8 else [])), 2 * per_node)
+def test_two_nodes_of_eight(script: Path) -> None:
+    check(run(script, "--nproc-per-node", "8", "--nnodes", "2", "--topology", "h800_2x8"), 16)
 
 
-@pytest.mark.parametrize("flags", ["--check", "--reorder 5", "--check --reorder 7", "--explore 20"])
-def test_nothing_relies_on_luck(script: Path, flags: str) -> None:
-    lines = run(script, "--nproc-per-node", "4", *flags.split())
-    if "explore" not in flags:
-        check(lines, 4)
+def test_two_nodes_rely_on_no_luck(script: Path) -> None:
+    check(run(script, "--nproc-per-node", "4", "--nnodes", "2", "--check", "--reorder", "3"), 8)
 
 
-def test_two_nodes_checked(script: Path) -> None:
-    lines = run(script, "--nproc-per-node", "4", "--nnodes", "2", "--check", "--reorder", "3")
-    check(lines, 8)
+def test_no_schedule_changes_anything(script: Path) -> None:
+    run(script, "--nproc-per-node", "4", "--explore", "20")

@@ -66,13 +66,12 @@ def symm_at(ptr: Any, rank: Any) -> tensor:
     p, program = _shmem.pointer(ptr, "ptr"), current()
     peer = value_of(rank)
     if peer.lanes or p.lanes:
-        places = [_shmem.on(program, a, r) for a, r in zip(*_lane_pairs(program.threads, p, peer), strict=True)]
-        return tensor(np.array(places, np.int64), p.dtype, True)
+        places = np.zeros(program.threads, np.int64)
+        addresses, peers = (np.broadcast_to(v.data, program.all.shape) for v in (p, peer))
+        for lane in np.flatnonzero(program.active()).tolist():
+            places[lane] = _shmem.on(program, int(addresses[lane]), int(peers[lane]))
+        return tensor(places, p.dtype, True)
     return tensor(np.int64(_shmem.on(program, int(p.data), int(peer.data))), p.dtype)
-
-
-def _lane_pairs(threads: int, *values: tensor) -> list[list[int]]:
-    return [np.broadcast_to(v.data, (threads,)).tolist() for v in values]
 
 
 def wait(barrierPtrs: Any, numBarriers: Any, scope: Any, semantic: Any, waitValue: Any = 1) -> tensor:  # noqa: N803
