@@ -559,3 +559,34 @@ def test_a_model_of_several_groups() -> None:
 
     found = on_tensor_parallel_ranks(4, rank)
     assert found == [([4.0], [12.0]), ([4.0], [12.0]), ([20.0], [12.0]), ([20.0], [12.0])]
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+def test_gradients_are_computed_again_only_if_that_is_said(hooked: bool) -> None:
+    """A pass lets go of what it was given and has saved, unless the graph is kept or a hook sees it."""
+
+    def rank(r: int) -> tuple[list[Any], list[Any]]:
+        table = tp.VocabParallelEmbedding(8, 4, config=config(2), init_method=torch.nn.init.ones_).cuda()
+        layer, seen = row(inputs=4, input_is_parallel=False).cuda(), []
+        with torch.no_grad():
+            layer.weight.fill_(0.5)
+        embedded = table(torch.tensor([[1, 6, 1]]))
+        y, _ = layer(embedded)
+        if hooked:
+            for t in (embedded, y):
+                t.register_hook(lambda grad: seen.append(grad.tolist()))
+        grad, found = torch.full_like(y, 2.0), []
+        for keep in (True, False):
+            y.backward(grad, retain_graph=keep)
+            found.append([p.grad.tolist() for p in (table.weight, layer.bias)])
+            table.weight.grad, layer.bias.grad = None, None
+        with pytest.raises(RuntimeError, match="a second time"):
+            y.backward(grad)
+        return found, seen
+
+    for found, seen in on_tensor_parallel_ranks(2, rank):
+        assert found[0] == found[1]
+        assert found[0][1] == [6.0] * 6
+        assert found[0][0] != [[0.0] * 4] * 4
+        assert seen[:2] == seen[2:4]
+        assert len(seen) == (5 if hooked else 0)  # the third pass comes as far as the output

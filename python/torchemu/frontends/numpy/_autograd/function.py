@@ -161,8 +161,7 @@ class BackwardFunction(Node, FunctionCtx):
     def _taken(self, grads: list[Tensor | None]) -> list[Tensor | None]:
         """The gradients, and what was saved; nobody else has them, unless they are needed again."""
         taken = [*grads, *self.saved_tensors]
-        if not self.hooked:
-            grads.clear()
+        grads.clear()
         if not self.kept:
             self.release()
         return taken
