@@ -1,6 +1,7 @@
 package pybind
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -22,6 +23,18 @@ func ShowTopology(nameOrFile string, svg bool) (picture string, err error) {
 		return t.SVG(), nil
 	}
 	return t.Text(), nil
+}
+
+// TopologySpec is the tree of a topology, a preset's name or a file, as JSON, which is a topology file too. A preset has as
+// many SIPs as there are ranks; 0: as it is.
+func TopologySpec(nameOrFile string, ranks int) (spec string, err error) {
+	defer host.Guard(&err)
+	t, err := topology.LoadFor(nameOrFile, ranks)
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(t.Spec())
+	return string(text), err
 }
 
 // CollectiveAlgorithms lists the algorithms for people, a line for each collective: its name, and the algorithms'.

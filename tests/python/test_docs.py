@@ -334,6 +334,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("out-of-memory.md", "name: small"): of_goldens,
     ("traces.md", "torchemu run"): run_script,
     ("algorithms.md", "torchemu bandwidth"): ends_well,
+    ("algorithms.md", "torchemu sweep"): ends_well,
     ("algorithms.md", "torchemu replay"): ends_well,
     ("training.md", "AttributeError: torchemu"): missing,
     ("training.md", "import os"): on_pytorch,

@@ -9,7 +9,7 @@ import sys
 import torchemu.launch.bench as bench
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
-from torchemu.launch import bandwidth, calibrate, failures, flags, replay, topologies
+from torchemu.launch import bandwidth, calibrate, failures, flags, replay, sweep, topologies
 from torchemu.launch import command as run
 from torchemu.launch.parsing import Parser
 from torchemu.multiprocessing import ProcessException
@@ -24,6 +24,7 @@ _OWN_ERRORS = (
     topologies.TopologyError,
     bandwidth.BandwidthError,
     replay.ReplayError,
+    sweep.SweepError,
 )
 """Exceptions that say all that there is to say."""
 
@@ -53,6 +54,7 @@ def _parser() -> Parser:
     _add_report(commands.add_parser("report", help="show what took how long in a run that was traced"))
     bandwidth.add_arguments(commands.add_parser("bandwidth", help="time a collective over sizes, without data"))
     replay.add_arguments(commands.add_parser("replay", help="simulate a recorded job on a fabric"))
+    sweep.add_arguments(commands.add_parser("sweep", help="time collectives over topologies, algorithms, ranks"))
     calibrate.add_arguments(commands.add_parser("calibrate", help="fit a topology.yaml to times measured on a machine"))
     topologies.add_arguments(commands.add_parser("topology", help="show a topology, or say what is wrong in its file"))
     topologies.add_algorithms(commands.add_parser("algorithms", help="list the collectives and their algorithms"))
