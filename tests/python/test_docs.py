@@ -29,7 +29,7 @@ from torchemu.launch import cli
 
 pytest_plugins = ["pytester"]
 
-WITH_TESTS_OF_THEIR_OWN = ("kernels.md", "simpler.md")
+WITH_TESTS_OF_THEIR_OWN = ("kernels.md", "simpler.md", "triton.md")
 PAGES = [
     ROOT / "README.md",
     *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WITH_TESTS_OF_THEIR_OWN),

@@ -1,4 +1,4 @@
-"""The page about kernels: its programs run, and print what it says.
+"""The pages about kernels: their programs run, and print what they say.
 
 ``pytest -k kernel_docs --rewrite`` puts what they print there.
 """
@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-PAGE = ROOT / "docs" / "kernels.md"
+PAGES = {ROOT / "docs" / "kernels.md": 6, ROOT / "docs" / "triton.md": 2}
+"""The pages, and how many consoles they show."""
+
 FILE = re.compile(r"<!-- file: ([\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
 CONSOLE = re.compile(r"```shell-session\n(.*?)```\n", re.DOTALL)
 COMMANDS = {"python": [sys.executable], "torchemu": [sys.executable, "-m", "torchemu"]}
@@ -39,12 +41,13 @@ def answered(block: re.Match[str], folder: Path) -> str:
     return "```shell-session\n" + "".join(f"{c}\n{printed(c[2:], folder)}" for c in commands) + "```\n"
 
 
-def test_kernel_docs(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    page = PAGE.read_text()
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.stem)
+def test_kernel_docs(request: pytest.FixtureRequest, tmp_path: Path, file: Path) -> None:
+    page = file.read_text()
     for name, text in FILE.findall(page):
         (tmp_path / name).write_text(text)
     text = CONSOLE.sub(lambda block: answered(block, tmp_path), page)
     if request.config.getoption("--rewrite"):
-        PAGE.write_text(text)
-    assert len(CONSOLE.findall(text)) == 6
-    assert PAGE.read_text() == text
+        file.write_text(text)
+    assert len(CONSOLE.findall(text)) == PAGES[file]
+    assert file.read_text() == text

@@ -52,12 +52,15 @@ def initialize_distributed(seed: int | None = None, initialize_shmem: bool = Tru
 
 def init_seed(seed: int = 0) -> None:
     """Seeds PyTorch, CUDA, NumPy and Python with 3 more than a number, and makes PyTorch print two digits."""
-    torch.set_printoptions(precision=2)
     torch.manual_seed(3 + seed)
-    torch.cuda.manual_seed_all(3 + seed)
     np.random.seed(3 + seed)
     random.seed(3 + seed)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    if (precision := getattr(torch, "set_printoptions", None)) is not None:  # a front end may not have it
+        precision(precision=2)
+    if (seeded := getattr(torch.cuda, "manual_seed_all", None)) is not None:
+        seeded(3 + seed)
+    if (deterministic := getattr(torch, "use_deterministic_algorithms", None)) is not None:
+        deterministic(True, warn_only=True)
 
 
 def get_triton_dist_world() -> Any:
