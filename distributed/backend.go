@@ -10,6 +10,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
+	"slices"
 )
 
 // Options are the choices of ccl.yaml that a backend follows.
@@ -42,6 +43,7 @@ type Backend struct {
 	tuner    *ccl.Tuner
 	library  *ccl.Library // nil: the tuner chooses
 	groups   []*ProcessGroup
+	planners map[string]*planner // by the devices
 }
 
 // NewBackend returns a backend for the World. It is an error when no collective has an algorithm of that name.
@@ -106,6 +108,13 @@ func (r *Record) BusBW() float64 {
 		return r.AlgBW()
 	}
 	return r.AlgBW() * passes * (n - 1) / n
+}
+
+// Forget drops a group that all its members have left. One with something under way is kept, so that that can be abandoned.
+func (b *Backend) Forget(g *ProcessGroup) {
+	if len(g.open) == 0 {
+		b.groups = slices.DeleteFunc(b.groups, func(o *ProcessGroup) bool { return o == g })
+	}
 }
 
 // Abandon ends every collective that some rank has yet to join with an error, and lets all groups start anew: for a

@@ -61,7 +61,7 @@ func (b *Backend) newGroup(id int, name string, members []int, devices []topolog
 		index[r] = i
 	}
 	return &ProcessGroup{
-		ID: id, Name: name, Members: members, planner: newPlanner(b, devices), index: index,
+		ID: id, Name: name, Members: members, planner: b.planner(devices), index: index,
 		next: make([]uint64, n), last: make([]*torchemu.Event, n), open: map[uint64]*meeting{}, mail: make([]mailbox, n),
 		lines: make([]*order.Line, n), letters: map[[2]int]*order.Line{},
 	}

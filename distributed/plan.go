@@ -43,6 +43,20 @@ type scheduleKey struct {
 	depth      int
 }
 
+// planner is that of some devices: groups of the same ones, made one after another, need no other.
+func (b *Backend) planner(devices []topology.DeviceID) *planner {
+	key := fmt.Sprint(devices)
+	p := b.planners[key]
+	if p == nil {
+		if b.planners == nil {
+			b.planners = map[string]*planner{}
+		}
+		p = newPlanner(b, devices)
+		b.planners[key] = p
+	}
+	return p
+}
+
 func newPlanner(b *Backend, devices []topology.DeviceID) *planner {
 	return &planner{
 		backend: b, devices: devices, layout: ccl.LayoutOf(b.World.Topology, devices),

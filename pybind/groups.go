@@ -31,6 +31,18 @@ func NewGroup(worldHandle int64, id int, name string, membersAt int64, members i
 	return host.Own(w, g), nil
 }
 
+// DropGroup forgets a group that all its members have left: nobody has its handle any more.
+func DropGroup(group int64) (err error) {
+	defer host.Guard(&err)
+	g, err := host.GroupOf(group)
+	if err != nil {
+		return err
+	}
+	g.World.Backend.Forget(g.Object)
+	host.Forget(group)
+	return nil
+}
+
 // HoldHosts says that a rank's host waits for the group's operations before it goes on with what needs their results.
 func HoldHosts(group int64) (err error) {
 	defer host.Guard(&err)

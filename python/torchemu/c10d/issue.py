@@ -17,6 +17,9 @@ from torchemu.c10d.ops import TABLE
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import elements
 
+_MOST_AHEAD = 2048
+"""Collectives that a rank issues between two marks. Its host is no more than two such stretches ahead of its device."""
+
 _COLLECTIVE = -2
 """The peer of what is no message."""
 
@@ -48,6 +51,9 @@ def issue(
     held = on_host or group.holds_hosts
     site = context.world.site()
     context.last = call.name, site
+    context.ahead += 1
+    if context.ahead > _MOST_AHEAD:
+        context.stay_near()
     handle = calls.issue(group.handle, context.stream, site, async_op or held, call, out, given)
     if async_op:
         return Work(handle, outputs, held).noted(call.name, site, group, tensors, _COLLECTIVE)

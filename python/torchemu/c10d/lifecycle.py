@@ -11,7 +11,7 @@ from torchemu.c10d import backends
 from torchemu.c10d.custom_groups import Plan, is_custom
 from torchemu.c10d.group import Group
 from torchemu.c10d.groups import current_default, default_group, group_class, is_outside, set_default
-from torchemu.c10d.membership import Membership, groups, shared_membership
+from torchemu.c10d.membership import Membership, groups, leave, shared_membership
 from torchemu.c10d.rendezvous import rendezvous
 from torchemu.c10d.stores import FileStore, PrefixStore, Store
 
@@ -176,6 +176,8 @@ def destroy_process_group(group: Group | None = None) -> None:
         set_default(None)
     leaving.alive = False
     mine.by_name.pop(leaving.group_name, None)
+    if not is_default and leaving.delegate is None and not leaving.sharded:
+        leave(leaving.shared)
 
 
 def abort_process_group(group: Group | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
+from torchemu.runtime import makers
 from torchemu.runtime.rank_local import RankLocal
 
 
@@ -23,6 +24,8 @@ class Membership:
         members: numbers in the World, by group rank.
         sharded: the members are the shards that a single worker's tensors have on the PEs of one SIP.
         maker, site: the rank that was the first to make the group, and where.
+        key: by which the members find it.
+        left: the members that have left the group.
     """
 
     world: runtime.World
@@ -31,6 +34,8 @@ class Membership:
     sharded: bool = False
     maker: int = 0
     site: str = ""
+    key: object = None
+    left: set[int] = field(default_factory=set)
 
     @functools.cached_property
     def index(self) -> dict[int, int]:
@@ -97,7 +102,7 @@ def common_membership(key: object, name: str, members: tuple[int, ...], label: s
         number = int(name) if name.isdecimal() else len(kept)
         handle = go.NewGroup(context.world.handle, number, label, members)
         site = runtime.call_site()
-        found = kept[key] = Membership(context.world, handle, members, maker=context.rank, site=site)
+        found = kept[key] = Membership(context.world, handle, members, maker=context.rank, site=site, key=key)
     if found.members != members:
         low, high = sorted((context.rank, found.maker))
         raise MismatchError(
@@ -107,3 +112,16 @@ def common_membership(key: object, name: str, members: tuple[int, ...], label: s
             "All ranks of the world, not only the members, must make the same groups in the same order."
         )
     return found
+
+
+def leave(of: Membership) -> None:
+    """Notes that the running rank has left a group. The core forgets a group that all have left."""
+    context = runtime.current()
+    of.left.add(context.rank)
+    if len(of.left) < len(of.members) or not of.handle:
+        return
+    kept = context.own if context.tasks is None else context.tasks.shared
+    if kept.get(of.key) is of:
+        kept[of.key] = None  # it still counts for the numbers of others
+        makers.forget(of.handle)
+        go.DropGroup(of.handle)

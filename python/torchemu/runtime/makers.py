@@ -40,6 +40,13 @@ def note(key: object, label: str, members: Sequence[int]) -> None:
     made[key].makers.add(context.rank)
 
 
+def forget(key: object) -> None:
+    """Forgets a group that all its members have made and left."""
+    tasks = runtime.current().tasks
+    if tasks is not None:
+        tasks.shared.get(_Made, {}).pop(key, None)
+
+
 def _check(context: runtime.Context) -> None:
     """Raises RuntimeError where a member has ended that has not made a group of the rank's."""
     tasks = context.tasks

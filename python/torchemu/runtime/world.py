@@ -347,6 +347,8 @@ class Context:
         self.process = process
         self.children: list[Children] = []
         self.last: tuple[str, int] | None = None  # the last operation between ranks that it has issued, and its site
+        self.ahead = 0  # operations between ranks that it has issued since the last mark
+        self._mark: Handle | None = None  # the end of what it had issued by then
         self.outstanding: Outstanding | None = None  # what it has not waited for; None before the first
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu.runtime.rank_local
         self.of_thread: dict[object, Any] = {}  # as own, but the running thread's
@@ -419,6 +421,15 @@ class Context:
             self.outstanding.end_devices()
         while event := go.Outstanding(self.world.handle, self.rank):
             self.wait(Handle(event).number)
+
+    def stay_near(self) -> None:
+        """Waits until what was issued before the last mark has ended, and sets another one: the queue of a device has
+        an end, and what has been issued takes memory."""
+        self.ahead, mark = 0, self._mark
+        event = go.Outstanding(self.world.handle, self.rank)
+        self._mark = Handle(event) if event else None
+        if mark is not None and not go.IsDone(mark.number):
+            self.wait(mark.number)
 
     def wait_within(self, waitable: int) -> None:
         """As wait, for what other threads of the rank bring about.

@@ -14,7 +14,7 @@ from torchemu.bridge.binding import go
 from torchemu.bridge.calls import Call
 from torchemu.c10d.ops import OPS
 from torchemu.frontends.torch import checks, looking, monitored, profiles, session, sparse, works
-from torchemu.frontends.torch.membership import Membership, shared
+from torchemu.frontends.torch.membership import Membership, leave, shared
 from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.reductions import reduced
 from torchemu.frontends.torch.works import AhbmWork, Several
@@ -465,6 +465,7 @@ class AhbmGroup(dist.ProcessGroup):
 
     def shutdown(self) -> None:
         """Leaves the group."""
+        leave(self.membership)
 
     def abort(self) -> None:
         """Ends, with an error, what this rank has a part in and that cannot go on."""

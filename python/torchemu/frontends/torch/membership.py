@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch.distributed as dist
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
+from torchemu.runtime import makers
 from torchemu.runtime.rank_local import RankLocal
 
 
@@ -24,6 +25,8 @@ class Membership:
         name: what reports call it.
         members: World ranks, by group rank.
         maker, site: the rank that came first, and from where.
+        key: by which the members find it.
+        left: the members that have left the group.
     """
 
     handle: int
@@ -32,6 +35,8 @@ class Membership:
     members: tuple[int, ...]
     maker: int
     site: str
+    key: object
+    left: set[int] = field(default_factory=set)
 
 
 _made: RankLocal[Counter[str]] = RankLocal(Counter)  # how often this rank has made a group of a name
@@ -61,7 +66,7 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_pa
     found = kept.get(key)
     if found is None:
         handle = go.NewGroup(context.world.handle, len(kept), name, members)
-        found = kept[key] = Membership(handle, handle, name, members, context.rank, runtime.call_site())
+        found = kept[key] = Membership(handle, handle, name, members, context.rank, runtime.call_site(), key)
         if is_parted:
             other = go.NewGroup(context.world.handle, len(kept), name, members)
             found = kept[key] = kept[Membership, other] = replace(found, device_handle=other)
@@ -73,6 +78,18 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_pa
             "All ranks of the world, not only the members, must make the same groups in the same order."
         )
     return found
+
+
+def leave(of: Membership) -> None:
+    """Notes that the running rank has left a group. The core forgets a group that all have left."""
+    context = runtime.current()
+    of.left.add(context.rank)
+    kept = context.own if context.tasks is None else context.tasks.shared
+    if len(of.left) == len(of.members) and kept.get(of.key) is of:
+        kept[of.key] = None  # it still counts for the numbers of others
+        makers.forget(of.handle)
+        for handle in {of.handle, of.device_handle}:
+            go.DropGroup(handle)
 
 
 def of_default_group(store: dist.Store, rank: int, size: int) -> range:
