@@ -26,6 +26,7 @@ from torchemu.bridge.handles import Handle
 from torchemu.errors import RaceError
 
 if TYPE_CHECKING:
+    from torchemu.runtime.stream_order import Write
     from torchemu.runtime.world import Context
 
 _KEPT = 64
@@ -252,6 +253,21 @@ class Outstanding:
                         del self.issued[issued]  # once for each
                         self._report(issued, does, name, "writes" if is_write else "reads")
 
+    def report_order(self, write: Write, name: str, stream: int) -> None:
+        """Reports an operation on a stream that reads what another stream is still to write.
+
+        Raises:
+            RaceError: that is an error in this World.
+        """
+        file, line, function = self._context.world.place()
+        text = (
+            f"rank {self._context.rank} reads on one stream what another one is still to write\n"
+            f"  {write.name} at {self._context.world.site_text(write.site)} writes it on stream {write.stream}\n"
+            f"  {name} at {file}:{line} in {function} reads it on stream {stream}\n"
+            f"  missing: a wait_stream() of stream {stream}, or an event that is recorded after the first one"
+        )
+        self._tell(text, write.site, file, line)
+
     def _report(self, issued: Issued, does: str, name: str, use: str) -> None:
         context = self._context
         file, line, function = context.world.place()
@@ -261,10 +277,14 @@ class Outstanding:
             f"  {name} at {file}:{line} in {function} {use} it\n"
             "  missing: wait() of the first one's work before the second; a cluster gives values at random"
         )
-        if context.world.unwaited == "error":
+        self._tell(text, issued.site, file, line)
+
+    def _tell(self, text: str, site: int, file: str, line: int) -> None:
+        world = self._context.world
+        if world.unwaited == "error":
             raise RaceError(text)
-        if (issued.site, file, line) not in context.world.reported:
-            context.world.reported.add((issued.site, file, line))
+        if (site, file, line) not in world.reported:
+            world.reported.add((site, file, line))
             warnings.warn_explicit(text, UnwaitedWarning, file, line)
 
 

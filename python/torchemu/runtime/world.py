@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torchemu.errors import DeadlockError
     from torchemu.runtime.buffer import TensorClass
     from torchemu.runtime.outstanding import Outstanding
+    from torchemu.runtime.stream_order import StreamOrder
     from torchemu.runtime.tasks import Tasks
     from torchemu.runtime.threads import Threads
 
@@ -349,6 +350,7 @@ class Context:
         self.last: tuple[str, int] | None = None  # the last operation between ranks that it has issued, and its site
         self.ahead = 0  # operations between ranks that it has issued since the last mark
         self._mark: Handle | None = None  # the end of what it had issued by then
+        self.stream_order: StreamOrder | None = None  # None while the program has one stream
         self.outstanding: Outstanding | None = None  # what it has not waited for; None before the first
         self.own: dict[object, Any] = {}  # by whom it is for; see torchemu.runtime.rank_local
         self.of_thread: dict[object, Any] = {}  # as own, but the running thread's

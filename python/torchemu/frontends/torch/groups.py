@@ -14,6 +14,7 @@ from torchemu.bridge.binding import go
 from torchemu.bridge.calls import Call
 from torchemu.c10d.ops import OPS
 from torchemu.frontends.torch import checks, looking, monitored, profiles, session, sparse, works
+from torchemu.frontends.torch.device import ordering
 from torchemu.frontends.torch.membership import Membership, leave, shared
 from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.reductions import reduced
@@ -68,6 +69,8 @@ class AhbmGroup(dist.ProcessGroup):
             run.before_use(used)
         given = outs if ins is None else ins
         looking.look(call.name, given, outs, spared=self.membership)
+        if context.stream_order is not None:
+            ordering.look(context, call.name, given)
         count = _IN_PLACE if ins is None else len(ins)
         host = on_host or not used or run.is_on_host(used[0])
         core, site = self._core if host else self._device_core, context.world.site()

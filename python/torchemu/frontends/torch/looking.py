@@ -36,6 +36,13 @@ def look(name: str, reads: Iterable[Any], writes: Iterable[Any], spared: object 
 
 def look_at_call(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """Reports a call of an operation that uses tensors of outstanding ones."""
+    reads, writes = operands(func, args, kwargs)
+    if reads or writes:
+        look(func._schema.name.partition("::")[2], reads, writes)
+
+
+def operands(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Returns the tensors that a call of an operation reads, and those that it writes."""
     written = _written(func)
     reads: list[Any] = []
     writes: list[Any] = []
@@ -43,8 +50,7 @@ def look_at_call(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None
         _add(value, writes if i in written else reads)
     for name, value in kwargs.items():
         _add(value, writes if name in written else reads)
-    if reads or writes:
-        look(func._schema.name.partition("::")[2], reads, writes)
+    return reads, writes
 
 
 def _add(value: Any, to: list[Any]) -> None:

@@ -14,6 +14,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.torch import futures, session
 from torchemu.runtime import outstanding
+from torchemu.runtime.stream_order import Known
 from torchemu.runtime.waiting import Looks, milliseconds, picoseconds
 
 _MOST = 1 << 61
@@ -40,6 +41,8 @@ class AhbmWork(Work):
         self.handle, self.outputs, self.memory, self.on_host, self.limit = handle, outputs, memory, on_host, limit
         self._waited = False
         self._looks: Looks | None = None
+        self._known: Known | None = None  # what it comes after, where the program has several streams
+        self._writes: Sequence[Any] = ()
         self._issued: outstanding.Issued | None = None  # what is known of it until the program has waited
 
     def noted(
@@ -54,8 +57,12 @@ class AhbmWork(Work):
             tensors: what the rank receives, and what it gives.
             peer: of a message: the group rank of the other side.
         """
+        context = runtime.current()
+        self._writes = tensors[0]
+        if context.stream_order is not None:
+            self._known = context.stream_order.here(go.StreamNumber(context.stream))
         issued = outstanding.Issued(name, site, group, tensors[1], tensors[0], self.handle, self.on_host, peer)
-        self._issued = outstanding.note(runtime.current(), issued)
+        self._issued = outstanding.note(context, issued)
 
     def is_over(self) -> None:
         """Notes that the program knows that the operation has ended."""
@@ -89,7 +96,19 @@ class AhbmWork(Work):
                 self.settle()
             go.StreamWait(context.stream, self.handle)
         self._waited = True
+        if context.stream_order is not None:
+            self._wrote(context)
         return True
+
+    def _wrote(self, context: runtime.Context) -> None:
+        """Notes that what the operation writes is written on the current stream, which waits for it."""
+        from torchemu.frontends.torch.device import ordering
+
+        order = context.stream_order
+        assert order is not None
+        if self._known is not None:
+            order.wait(go.StreamNumber(context.stream), self._known)
+        ordering.wrote(context, "a collective", self._writes, waits=self.on_host)
 
     def _wait_within(self, context: runtime.Context, limit: timedelta) -> None:
         late = f"Timed out waiting {milliseconds(limit)}ms for it to complete"

@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchemu.frontends.torch import looking
-from torchemu.frontends.torch.device import deferral, generators, launches, mixing, places, products
+from torchemu.frontends.torch.device import deferral, generators, launches, mixing, ordering, places, products
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
 from torchemu.frontends.torch.device.operations import BELOW, KNOWN, PLAIN, RUN, Operation, learned, result_place
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
@@ -58,6 +58,20 @@ class RankMode(TorchDispatchMode):
         outstanding = self.rank.outstanding
         if outstanding is not None and outstanding.issued and op.kind in _TOUCHING and op.works:
             looking.look_at_call(func, args, kwargs or _NOTHING)
+        if self.rank.stream_order is not None and op.kind in _TOUCHING and op.works:
+            return self.ordered(op, args, kwargs or _NOTHING)
+        return self.run(op, args, kwargs)
+
+    def ordered(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Does an operation of a rank with several streams, and looks whether it comes after what it reads."""
+        ordering.before(self.rank, op.func, args, kwargs)
+        out = self.run(op, args, kwargs)
+        waits = op.kind == "read" or (op.kind == "move" and not _is_late(args, kwargs))
+        ordering.after(self.rank, op.func, args, kwargs, out, waits)
+        return out
+
+    def run(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any] | None) -> Any:
+        """Does an operation, or puts it off."""
         if self.deferred.works:
             return self.behind(op, args, kwargs or _NOTHING)
         return op.run(self, op, args, kwargs or _NOTHING)
@@ -279,6 +293,18 @@ class RankMode(TorchDispatchMode):
         """Copies so many bytes to the host, which waits for them."""
         go.LaunchCopy(self.rank.stream, nbytes, True)
         self.catch_up()
+
+
+def _is_late(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Says whether the host goes on while a copy is under way: one on a device, or one that the program does not wait
+    for."""
+    if kwargs.get("non_blocking") or (len(args) > 2 and args[2] is True):
+        return True
+    return places.of(args[0]) is not None and kwargs.get("device") is None and _all_on_device(args)
+
+
+def _all_on_device(args: Sequence[Any]) -> bool:
+    return all(places.of(a) is not None for a in args if isinstance(a, torch.Tensor))
 
 
 def _leaves(args: Sequence[Any], kwargs: dict[str, Any], target: Any) -> bool:

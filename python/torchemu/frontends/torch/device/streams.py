@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device import ordering, places
 from torchemu.frontends.torch.device.ground import Handle, Looks, RankLocal, ThreadLocal, context, go
+from torchemu.runtime.stream_order import Known
 
 _PS_PER_MS = 1e9
 _CUDA_TYPE = 1
@@ -28,6 +29,7 @@ class Stream(_Stream):
         if "stream_id" in numbers:
             return _known(numbers["stream_id"])
         rank = context()
+        ordering.begin(rank)
         return cls._over(Handle(go.NewStream(rank.world.handle, rank.rank)), device)
 
     def __init__(self, *_: Any, **__: Any) -> None:
@@ -131,6 +133,7 @@ class Event:
         self.enable_timing = enable_timing
         self.device: torch.device | None = None
         self._handle: Handle | None = None
+        self._known: Known | None = None
 
     @property
     def event_id(self) -> int:
@@ -146,22 +149,37 @@ class Event:
         self._handle = Handle(go.StreamRecord(stream.handle))
         self._looks = Looks("query()")
         self.device = stream.device
+        order = context().stream_order
+        self._known = None if order is None else order.here(int(stream.stream_id))
 
     def wait(self, stream: Any = None) -> None:
         """Makes operations that are put on a stream from now on start after the event; on the current one where none
         is given. The host goes on. An event that was never recorded is over."""
         if self._handle is not None:
-            context().issue()
-            go.StreamWait((current_stream() if stream is None else stream).handle, self._handle.number)
+            rank = context()
+            rank.issue()
+            stream = current_stream() if stream is None else stream
+            go.StreamWait(stream.handle, self._handle.number)
+            if rank.stream_order is not None and self._known is not None:
+                rank.stream_order.wait(int(stream.stream_id), self._known)
 
     def query(self) -> bool:
         """Reports whether the event is over by the present simulated time. Asking in vain takes time."""
-        return self._handle is None or self._looks.at(self._handle.number)
+        over = self._handle is None or self._looks.at(self._handle.number)
+        if over:
+            self._is_over()
+        return over
 
     def synchronize(self) -> None:
         """Blocks the host until the event is over."""
         if self._handle is not None:
             context().wait(self._handle.number)
+            self._is_over()
+
+    def _is_over(self) -> None:
+        order = context().stream_order
+        if order is not None and self._known is not None:
+            order.wait_on_host(self._known)
 
     def elapsed_time(self, end_event: Event) -> float:
         """Returns the simulated milliseconds from this event to another one.
@@ -242,5 +260,7 @@ def synchronize(device: Any = None) -> None:
     rank.issue()
     if rank.outstanding is not None:
         rank.outstanding.end_devices()
+    if rank.stream_order is not None:
+        rank.stream_order.wait_on_host()
     while event := go.Outstanding(rank.world.handle, rank.rank):
         rank.wait(Handle(event).number)
