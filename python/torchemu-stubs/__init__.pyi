@@ -63,11 +63,9 @@ from torchemu.frontends.numpy._tensor import strided as strided
 from torchemu.frontends.numpy._tensor.comparing import allclose as allclose
 from torchemu.frontends.numpy._tensor.comparing import equal as equal
 from torchemu.frontends.numpy._tensor.comparing import isclose as isclose
-from torchemu.frontends.numpy._tensor.complex_numbers import complex as complex
 from torchemu.frontends.numpy._tensor.complex_numbers import conj as conj
 from torchemu.frontends.numpy._tensor.complex_numbers import imag as imag
 from torchemu.frontends.numpy._tensor.complex_numbers import real as real
-from torchemu.frontends.numpy._tensor.complex_numbers import view_as_complex as view_as_complex
 from torchemu.frontends.numpy._tensor.complex_numbers import view_as_real as view_as_real
 from torchemu.frontends.numpy._tensor.copying import copy_ as copy_
 from torchemu.frontends.numpy._tensor.copying import fill_ as fill_
@@ -153,7 +151,6 @@ from torchemu.frontends.numpy._tensor.gathering import index_add as index_add
 from torchemu.frontends.numpy._tensor.gathering import index_add_ as index_add_
 from torchemu.frontends.numpy._tensor.gathering import index_copy_ as index_copy_
 from torchemu.frontends.numpy._tensor.gathering import index_select as index_select
-from torchemu.frontends.numpy._tensor.gathering import roll as roll
 from torchemu.frontends.numpy._tensor.gathering import scatter as scatter
 from torchemu.frontends.numpy._tensor.gathering import scatter_ as scatter_
 from torchemu.frontends.numpy._tensor.gathering import scatter_add as scatter_add
@@ -180,9 +177,7 @@ from torchemu.frontends.numpy._tensor.linalg import mm as mm
 from torchemu.frontends.numpy._tensor.linalg import mv as mv
 from torchemu.frontends.numpy._tensor.linalg import outer as outer
 from torchemu.frontends.numpy._tensor.ordering import argsort as argsort
-from torchemu.frontends.numpy._tensor.ordering import bincount as bincount
 from torchemu.frontends.numpy._tensor.ordering import sort as sort
-from torchemu.frontends.numpy._tensor.ordering import topk as topk
 from torchemu.frontends.numpy._tensor.ordering import unique as unique
 from torchemu.frontends.numpy._tensor.parametric import clamp as clamp
 from torchemu.frontends.numpy._tensor.parametric import round as round
@@ -251,19 +246,6 @@ from torchemu.promotion import promote_types as promote_types
 from torchemu.runtime.world import World as World
 from torchemu.runtime.world import opened as open_world
 
-BFloat16Tensor: Any
-BoolTensor: Any
-ByteTensor: Any
-CharTensor: Any
-DoubleTensor: Any
-FloatTensor: Any
-HalfTensor: Any
-IntTensor: Any
-LongTensor: Any
-ShortTensor: Any
-UInt16Tensor: Any
-UInt32Tensor: Any
-UInt64Tensor: Any
 __version__: Any
 abs_: Callable[..., Tensor]
 bf16: dtype

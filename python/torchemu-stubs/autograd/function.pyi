@@ -4,5 +4,4 @@
 from torchemu.frontends.numpy._autograd.function import BackwardFunction as BackwardFunction
 from torchemu.frontends.numpy._autograd.function import Function as Function
 from torchemu.frontends.numpy._autograd.function import FunctionCtx as FunctionCtx
-from torchemu.frontends.numpy._autograd.function import once_differentiable as once_differentiable
 

@@ -8,7 +8,6 @@ from torchemu.frontends.numpy.cuda import get_rng_state as get_rng_state
 from torchemu.frontends.numpy.cuda import get_rng_state_all as get_rng_state_all
 from torchemu.frontends.numpy.cuda import manual_seed_all as manual_seed_all
 from torchemu.frontends.numpy.cuda import memory as memory
-from torchemu.frontends.numpy.cuda import nvtx as nvtx
 from torchemu.frontends.numpy.cuda import set_rng_state as set_rng_state
 from torchemu.frontends.numpy.cuda import set_rng_state_all as set_rng_state_all
 from torchemu.frontends.numpy.cuda._devices import can_device_access_peer as can_device_access_peer

@@ -10,7 +10,6 @@ from torchemu.frontends.numpy.nn._functional.activation import silu as silu
 from torchemu.frontends.numpy.nn._functional.activation import softmax as softmax
 from torchemu.frontends.numpy.nn._functional.dropout import dropout as dropout
 from torchemu.frontends.numpy.nn._functional.embedding import embedding as embedding
-from torchemu.frontends.numpy.nn._functional.embedding import one_hot as one_hot
 from torchemu.frontends.numpy.nn._functional.linear import linear as linear
 from torchemu.frontends.numpy.nn._functional.losses import cross_entropy as cross_entropy
 from torchemu.frontends.numpy.nn._functional.losses import mse_loss as mse_loss

@@ -63,7 +63,6 @@ _MOVED = {
     ),
     "torch.optim.adamw": "optim.adam.AdamW",
     "torch.profiler": "torchemu.profile.annotation profiler._profile profiler._schedule",
-    "torch.serialization": "_safe_globals.safe_globals",
 }
 """Names that PyTorch has in another module than this front end: single ones, or modules with all their public names.
 What begins with torchemu lies outside of the front end."""

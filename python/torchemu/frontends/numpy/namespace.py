@@ -33,7 +33,6 @@ from torchemu.frontends.numpy._settings import (
 from torchemu.frontends.numpy._streams import Event, Stream
 from torchemu.frontends.numpy._tensor import *
 from torchemu.frontends.numpy._tensor import return_types
-from torchemu.frontends.numpy._tensor.memory import old_types
 from torchemu.frontends.numpy.random import (
     get_rng_state,
     initial_seed,
@@ -141,7 +140,6 @@ METHODS = frozenset(_tensor.elementwise.in_place())
 NAMES: dict[str, Any] = {
     "return_types": return_types,
     **_DTYPES,
-    **old_types("cpu"),
     **{name: globals()[name] for name in _OTHERS},
 }
 """All that never changes; ``import *`` takes __all__ of it only, for some dtypes have the names of builtins."""

@@ -19,20 +19,14 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from torchemu import dtypes, runtime
-from torchemu.frontends.numpy import _safe_globals, _settings
+from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._device import device
-from torchemu.frontends.numpy._safe_globals import (
-    add_safe_globals,
-    clear_safe_globals,
-    get_safe_globals,
-    safe_globals,
-)
 from torchemu.frontends.numpy._shape import Size
 from torchemu.frontends.numpy._tensor.core import Tensor, aliased_to, all_bytes
 from torchemu.frontends.numpy._tensor.storage import Storage
 from torchemu.frontends.numpy.front_end import FRONT_END
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+__all__ = ["load", "save"]
 
 File = str | os.PathLike[str] | BinaryIO
 
@@ -224,13 +218,9 @@ class _Unpickler(pickle.Unpickler):
         if module == "torch" and any(d.name == name for d in dtypes.ALL):
             return dtypes.parse(name)
         if self._only_weights and (module, name) not in _HARMLESS:
-            allowed = _safe_globals.found(module, name)
-            if allowed is not None:
-                return allowed
             raise pickle.UnpicklingError(
                 f"Weights only load failed. The file wants to call {module}.{name}, which may do anything. If you "
-                "trust the file, use torch.load(..., weights_only=False); if you trust what it calls, "
-                f"torch.serialization.add_safe_globals([{name}])."
+                "trust the file, use torch.load(..., weights_only=False)."
             )
         if module == "torch" or module.startswith("torch."):
             return getattr(importlib.import_module(FRONT_END.module(module) or module), name)

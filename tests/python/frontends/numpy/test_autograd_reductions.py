@@ -102,7 +102,6 @@ ALONG: dict[str, Callable[..., Any]] = {
     "log_softmax": lambda x: x.log_softmax(1),
     "cumsum": lambda x: x.cumsum(1),
     "sort": lambda x: torch.sort(x, 0, descending=True),
-    "topk": lambda x: torch.topk(x, 2, 1),
 }
 
 

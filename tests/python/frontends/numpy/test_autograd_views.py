@@ -89,9 +89,6 @@ TAKEN: dict[str, Function] = {
 }
 
 MOVED: dict[str, Function] = {
-    "roll": lambda x: x.roll(1, 1),
-    "roll both": lambda x: x.roll((1, 2), (0, 1)),
-    "roll all": lambda x: x.roll(2),
     "flip": lambda x: x.flip(0, 1),
     "tril": lambda x: x.tril(),
     "triu": lambda x: x.triu(1),

@@ -200,33 +200,6 @@ def test_current_device_for_a_while(tmp_path: Path) -> None:
     assert launch("--nproc-per-node", "1", written(tmp_path, BEGIN + text)) == Outcome(0, "", "")
 
 
-def test_names_for_traces(tmp_path: Path) -> None:
-    """Ranges of NVTX are in profiles by their names, nested as they were."""
-    text = """
-    import json
-    import torch.cuda.nvtx as nvtx
-    with torch.profiler.profile() as prof:
-        assert nvtx.range_push("step") == 0
-        with nvtx.range("layer {}", 3):
-            torch.ones(5, device="cuda") + 1
-        number = nvtx.range_start("beside")
-        nvtx.mark("here")
-        assert nvtx.range_pop() == 0
-        nvtx.range_end(number)
-        assert nvtx.range_pop() == -1
-        nvtx.range_end(77)
-    prof.export_chrome_trace("t.json")
-    with open("t.json") as file:
-        events = json.load(file)["traceEvents"]
-    named = {e["name"]: e for e in events if e.get("cat") == "user_annotation"}
-    assert {"step", "layer 3", "beside", "here"} <= set(named)
-    outer, inner = named["step"], named["layer 3"]
-    assert outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
-    """
-    program = written(tmp_path, BEGIN + "    os.chdir(os.path.dirname(os.path.abspath(__file__)))\n" + text)
-    assert launch("--nproc-per-node", "1", program) == Outcome(0, "", "")
-
-
 def test_memory_in_traces(tmp_path: Path) -> None:
     """What is in use is a counter, from the moment at which the program has it."""
     text = """

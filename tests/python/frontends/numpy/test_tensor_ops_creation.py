@@ -163,7 +163,6 @@ def test_shared_data() -> None:
 def test_old_constructors() -> None:
     assert torch.Tensor(2, 3).shape == (2, 3) and torch.Tensor([1, 2]).tolist() == [1.0, 2.0]
     assert torch.Tensor().shape == (0,) and torch.Tensor(torch.Size([2])).shape == (2,)
-    assert torch.IntTensor([1, 2]).dtype is torch.int32 and torch.IntTensor([1]).is_cpu
     assert torch.is_tensor(torch.Tensor(1)) and not torch.is_tensor(np.zeros(1))
 
 

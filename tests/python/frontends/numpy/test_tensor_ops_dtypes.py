@@ -173,9 +173,6 @@ def test_short_casts() -> None:
     assert x.to("cpu", torch.float64).dtype is torch.float64
     assert x.type() == "torch.ahbm.FloatTensor" and x.cpu().type() == "torch.FloatTensor"
     assert x.type("torch.LongTensor").type() == "torch.LongTensor"
-    assert isinstance(x.cpu(), torch.FloatTensor) and not isinstance(x, torch.FloatTensor)
-    assert isinstance(x, torch.cuda.FloatTensor) and torch.cuda.LongTensor([1, 2]).is_cuda
-    assert torch.LongTensor(2).shape == (2,)
     with pytest.raises(ValueError, match=r"invalid type: 'torch.FooTensor'"):
         x.type("torch.FooTensor")
 

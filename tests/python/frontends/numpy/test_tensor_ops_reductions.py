@@ -263,17 +263,6 @@ def test_sorting_puts_nan_at_the_end() -> None:
     assert t.argsort().tolist() == [2, 3, 0, 1, 4] and t.argsort(descending=True).tolist() == [1, 4, 0, 3, 2]
 
 
-def test_the_largest() -> None:
-    t = some((3, 7), "float32")
-    for largest in (True, False):
-        values, where = t.topk(3, largest=largest)
-        for line, row, order in zip(lines(t, [1]), values.tolist(), where.tolist(), strict=True):
-            assert row == sorted(line, reverse=largest)[:3] and row == [line[i] for i in order]
-    assert t.topk(0).values.shape == (3, 0) and t.topk(2, 0).indices.shape == (2, 7)
-    with pytest.raises(RuntimeError, match=r"out of range"):
-        t.topk(8)
-
-
 def test_sets_of_values() -> None:
     values = [3, 1, 1, 2, 3, 3]
     t = torch.tensor(values)
@@ -285,13 +274,3 @@ def test_sets_of_values() -> None:
     rows = torch.tensor([[2, 1], [0, 5], [2, 1]])
     assert rows.unique(dim=0).tolist() == [[0, 5], [2, 1]] and rows.unique(return_inverse=True)[1].shape == (3, 2)
     assert torch.tensor([1.5, 1.5], dtype=torch.bfloat16).unique().tolist() == [1.5]
-
-
-def test_counting() -> None:
-    t = torch.tensor([1, 1, 3, 0])
-    assert t.bincount().tolist() == [1, 2, 0, 1] and t.bincount(minlength=6).tolist() == [1, 2, 0, 1, 0, 0]
-    assert t.bincount(torch.tensor([0.5, 1.0, 2.0, 4.0])).tolist() == [4.0, 1.5, 0.0, 2.0]
-    assert torch.zeros(0, dtype=torch.int64).bincount().shape == (0,)
-    for wrong in (torch.tensor([-1]), torch.tensor([[1]]), torch.tensor([1.0])):
-        with pytest.raises(RuntimeError, match=r"bincount only supports 1-d non-negative integral inputs"):
-            wrong.bincount()

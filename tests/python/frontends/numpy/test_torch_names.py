@@ -24,8 +24,6 @@ TYPES = {
     "torch.dtype": "torch.dtype",
     "torch.finfo": "torch.finfo",
     "torch.Generator": "torch._C.Generator",
-    "torch.FloatTensor": "torch.FloatTensor",
-    "torch.cuda.HalfTensor": "torch.cuda.HalfTensor",
     "torch.no_grad": "torch.autograd.grad_mode.no_grad",
     "torch.autograd.Function": "torch.autograd.function.Function",
     "torch.nn.Linear": "torch.nn.modules.linear.Linear",

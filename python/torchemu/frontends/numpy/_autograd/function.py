@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torchemu.frontends.numpy import _settings
-from torchemu.frontends.numpy._autograd.node import Node, outputs_of
-from torchemu.frontends.numpy._autograd.record import rewrite
+from torchemu.frontends.numpy._autograd.node import Node
 from torchemu.frontends.numpy._autograd.saved import Saved
 from torchemu.frontends.numpy._autograd.variable import (
     AutogradMeta,
-    Metadata,
-    current_meta,
     edge_of,
     metadata_of,
     set_meta,
@@ -40,22 +35,7 @@ class FunctionCtx:
         """Keeps operands and results for backward, which has them in saved_tensors."""
         self._to_save = tensors
 
-    def mark_dirty(self, *tensors: Tensor) -> None:
-        """Says that forward has written into these operands. They must be returned."""
-        self._dirty = tensors
-
-    def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Says that gradients do not go through these results."""
-        self._non_differentiable = tensors
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward is given zeros, rather than None, for results that have no gradient."""
-        self._materialize = value
-
     _to_save: Sequence[Tensor | None] = ()
-    _dirty: Sequence[Tensor] = ()
-    _non_differentiable: Sequence[Tensor] = ()
-    _materialize = True
 
 
 class BackwardFunction(Node, FunctionCtx):
@@ -70,41 +50,23 @@ class BackwardFunction(Node, FunctionCtx):
         super().__init__([edge_of(t) if recorded and t is not None else None for t in tensors], ())
         self._cls, self._of_tensors = cls, [t is not None for t in tensors]
         self.needs_input_grad = tuple([t is not None and wants_grad(t) for t in tensors])
-        self._recorded, self._first = recorded, args[0] if args else None
+        self._recorded = recorded
         self._saved: list[Saved | None] = []
 
     def returned(self, results: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What apply returns for what forward has returned: the same, with this as its history.
-
-        Raises:
-            RuntimeError: what forward has written into is not among it, or is a leaf.
-        """
-        self._check_dirty(results)
+        """What apply returns for what forward has returned: the same, with this as its history."""
         self.outputs = [metadata_of(t) if isinstance(t, Tensor) else None for t in results]
         inputs = [t for t in args if isinstance(t, Tensor)]
         wrapped = tuple([
             self._wrapped(t, i, _among(t, inputs)) if isinstance(t, Tensor) else t for i, t in enumerate(results)
         ])  # fmt: skip
-        self._dirty = self._non_differentiable = ()
-        self._first = None
         if self._recorded:
             self._saved = [None if t is None else self._kept(t, i, wrapped) for i, t in enumerate(self._to_save)]
         self._to_save = ()
         return wrapped
 
-    def _check_dirty(self, results: tuple[Any, ...]) -> None:
-        if not all(_among(t, results) for t in self._dirty):
-            raise RuntimeError(
-                "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
-                "are modified inplace must all be outputs of the Function."
-            )
-
     def _wrapped(self, t: Tensor, output: int, is_input: bool) -> Tensor:
-        if _among(t, self._dirty):
-            if self._recorded:
-                self._wrote(t)
-            return t
-        differentiable = self._recorded and t.dtype.is_inexact and not _among(t, self._non_differentiable)
+        differentiable = self._recorded and t.dtype.is_inexact
         if is_input:
             base = t if t._base is None else t._base
             t = t.detach()
@@ -115,16 +77,6 @@ class BackwardFunction(Node, FunctionCtx):
             if t._base is not None:
                 meta.origin = _VIEW_OF_FUNCTION.format(output, self.name())
         return t
-
-    def _wrote(self, t: Tensor) -> None:
-        base = t._base
-        if wants_grad(t) and grad_fn_of(t) is None:
-            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
-        if base is not None and (len(self.outputs) > 1 or t is not self._first):
-            raise NotImplementedError(
-                f"{self._cls.__name__}: a view that forward has written into must be its first argument and only result"
-            )
-        rewrite(t, self)
 
     def _kept(self, t: Any, at: int, results: Sequence[Any]) -> Saved:
         if not isinstance(t, Tensor):
@@ -143,8 +95,6 @@ class BackwardFunction(Node, FunctionCtx):
         """
         return tuple([None if saved is None else saved.unpack(self) for saved in self._saved])
 
-    saved_variables = saved_tensors
-
     def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
         """Calls backward.
 
@@ -153,8 +103,7 @@ class BackwardFunction(Node, FunctionCtx):
         """
         if self._cls.takes_all:
             return self._checked(tuple(self._cls.backward(self, self._taken(grads))))
-        if self._materialize:
-            grads = [self._zeros(i) if grad is None else grad for i, grad in enumerate(grads)]
+        grads = [self._zeros(i) if grad is None else grad for i, grad in enumerate(grads)]
         found = self._cls.backward(self, *grads)
         return self._checked(tuple(found) if isinstance(found, tuple | list) else (found,))
 
@@ -201,38 +150,18 @@ def _among(t: Any, others: Sequence[Any]) -> bool:
     return any(t is other for other in others)
 
 
-def grad_fn_of(t: Tensor) -> Node | None:
-    """The recorded function that made a tensor."""
-    meta = current_meta(t)
-    return None if meta is None else meta.node
-
-
 class Function:
-    """Derive from it, and write as static methods ``forward(ctx, *args)`` and ``backward(ctx, *grads)``; or
-    ``forward(*args)``, ``setup_context(ctx, inputs, output)`` and ``backward``. Then call ``apply(*args)``.
+    """Derive from it, and write as static methods ``forward(ctx, *args)`` and ``backward(ctx, *grads)``. Then call
+    ``apply(*args)``.
 
     backward is given the gradients of what forward returned, and returns one for each argument of forward: None for
     those that have none.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
-            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
-            "version of PyTorch.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Calculates."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Keeps what backward needs, where forward has no ctx."""
-        raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
@@ -254,8 +183,6 @@ class Function:
             return ctx.returned((output,), args)[0]
         return ctx.returned(output, args)
 
-    vjp = backward
-    generate_vmap_rule = False
     takes_all = False  # backward is given a list of gradients and saved tensors, of which it can let go one by one
     _backward_cls: type[BackwardFunction]
 
@@ -272,49 +199,6 @@ def _forward(cls: type[Function], ctx: BackwardFunction, args: tuple[Any, ...]) 
     settings = _settings.current()
     before, settings.gradients = settings.gradients, False
     try:
-        if cls.setup_context is Function.setup_context:
-            return cls.forward(ctx, *args)
-        output = cls.forward(*args)
-        cls.setup_context(ctx, args, output)
-        return output
+        return cls.forward(ctx, *args)
     finally:
         settings.gradients = before
-
-
-def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a backward whose gradients cannot be differentiated: trying that is an error."""
-
-    @functools.wraps(fn)
-    def backward(ctx: Any, *grads: Any) -> Any:
-        settings = _settings.current()
-        recorded, settings.gradients = settings.gradients, False
-        try:
-            found = fn(ctx, *grads)
-        finally:
-            settings.gradients = recorded
-        if not recorded or not any(isinstance(g, Tensor) and wants_grad(g) for g in grads):
-            return found
-        several = found if isinstance(found, tuple) else (found,)
-        refusing = tuple([_refusing(g) if isinstance(g, Tensor) else g for g in several])
-        return refusing if isinstance(found, tuple) else refusing[0]
-
-    return backward
-
-
-def _refusing(grad: Tensor) -> Tensor:
-    alias = grad.detach()
-    set_meta(alias, AutogradMeta(True, DelayedError(outputs_of([alias])), 0))
-    return alias
-
-
-class DelayedError(Node):
-    """What a backward pass must not come to."""
-
-    def __init__(self, outputs: Sequence[Metadata]) -> None:
-        super().__init__((), outputs)
-
-    def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
-        """Raises:
-        RuntimeError: always.
-        """
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

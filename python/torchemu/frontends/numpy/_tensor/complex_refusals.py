@@ -8,18 +8,13 @@ from torchemu.frontends.numpy._tensor.dispatch import not_implemented
 _UNLIKE_NUMPY = "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
 _SENTENCES = {
     "sign": _UNLIKE_NUMPY,
-    "signbit": "signbit is not implemented for complex tensors.",
     **{name: f"{name} is not supported for complex inputs" for name in ("floor", "ceil", "trunc")},
     **dict.fromkeys(("clamp", "relu"), "clamp is not supported for complex types"),
 }
 _RUNTIME_ERRORS = {
-    **{name: f"{name} not implemented for complex tensors." for name in ("maximum", "minimum", "fmax", "fmin")},
-    **{name: f"{name} is not supported for complex tensors." for name in ("deg2rad", "rad2deg")},
-    **{name: f"{name} does not support complex inputs." for name in ("isposinf", "isneginf")},
+    **{name: f"{name} not implemented for complex tensors." for name in ("maximum", "minimum")},
     **{name: f"{name}(): does not support complex input" for name in ("max", "min", "argmax", "argmin")},
     "sort": " Sort does not support complex dtypes on CPU",
-    "topk": " topk does not support complex dtypes on CPU",
-    "nansum": "nansum on CPU does not support complex inputs",
 }
 _KERNELS = {
     "amax": "max_values_cpu",
@@ -30,12 +25,10 @@ _KERNELS = {
     "div_trunc": "div_trunc_cpu",
     "floor_divide": "div_floor_cpu",
     "gelu": "GeluKernelImpl",
-    "histc": "aminmax_cpu",
     "max_all": "max_all",
     "min_all": "min_all",
     "unique": "unique",
-    **{name: f"{name}_vml_cpu" for name in ("erf", "erfc", "erfinv", "lgamma", "round")},
-    **{f"scatter_reduce {way}": f"scatter_gather_tensor_cpu_reduce_{way}" for way in ("amax", "amin")},
+    **{name: f"{name}_vml_cpu" for name in ("erf", "round")},
 }
 
 

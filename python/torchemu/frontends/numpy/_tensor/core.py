@@ -38,7 +38,6 @@ HOST_READS = (
     "__reduce_ex__",
     "__repr__",
     "allclose",
-    "bincount",
     "cpu",
     "equal",
     "item",

@@ -169,9 +169,9 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
     return from_numpy(np.frombuffer(buffer, kind.numpy, count, offset))
 
 
-def legacy(cls: type[Tensor], args: tuple[Any, ...], device: Any, kind: dtypes.dtype | None = None) -> Tensor:
-    """What Tensor(…) is: of a shape, or of data; of the default dtype, or another."""
-    kind = kind or _settings.current().dtype
+def legacy(cls: type[Tensor], args: tuple[Any, ...], device: Any) -> Tensor:
+    """What Tensor(…) is: of a shape, or of data; of the default dtype."""
+    kind = _settings.current().dtype
     if len(args) == 1 and isinstance(args[0], Tensor):
         t = detach(args[0])
     elif len(args) == 1 and not isinstance(args[0], int | np.integer | Size):

@@ -30,7 +30,6 @@ __all__ = [
     "gather",
     "index_add",
     "index_select",
-    "roll",
     "scatter",
     "scatter_add",
     "tril",
@@ -286,24 +285,8 @@ index_add, scatter, scatter_add = map(out_of_place, (index_add_, scatter_, scatt
 
 # -- in another order
 
-ROLL = Op("roll", np.roll, no_flops)
 FLIP = Op("flip", lambda x, axes: np.array(np.flip(x, axes)), no_flops)
 TRIL, TRIU = (Op(name, f, no_flops) for name, f in (("tril", np.tril), ("triu", np.triu)))
-
-
-@method
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """Moved round dimensions, or round all elements in a row.
-
-    Raises:
-        RuntimeError: not as many shifts as dimensions.
-    """
-    if dims is None or dims == ():
-        return _op(ROLL, (input,), shifts)
-    by, along = ([n] if isinstance(n, int) else list(n) for n in (shifts, dims))
-    if len(by) != len(along):
-        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(by)}, dims:{len(along)}")
-    return _op(ROLL, (input,), by, tuple(axis_of(d, len(input._shape)) for d in along))
 
 
 @method

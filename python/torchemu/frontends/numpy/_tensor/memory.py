@@ -8,7 +8,6 @@ from torchemu import dtypes
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._tensor.copying import cast, moved
 from torchemu.frontends.numpy._tensor.core import Tensor, method
-from torchemu.frontends.numpy._tensor.from_data import legacy
 from torchemu.frontends.numpy._tensor.storage import Storage
 
 
@@ -56,36 +55,10 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         place = "" if self.device.is_host else f"{self.device.type}."
         return f"torch.{place}{self.dtype.title}Tensor"
     if not isinstance(dtype, str) or not dtype.endswith("Tensor"):
-        return cast(self, dtypes.parse(dtype if not isinstance(dtype, OldType) else dtype.dtype))
+        return cast(self, dtypes.parse(dtype))
     name = dtype.removeprefix("torch.").removesuffix("Tensor")
     place, _, title = name.rpartition(".")
     for kind in dtypes.ALL:
         if kind.title == title:
             return moved(cast(self, kind), _settings.resolved(place or "cpu"))
     raise ValueError(f"invalid type: {dtype!r}")
-
-
-class OldType(type):
-    """torch.FloatTensor and its kin: not classes of tensors, but ways to make and to recognize those of a dtype."""
-
-    dtype: dtypes.dtype
-    place: str
-
-    def __call__(cls, *args: Any) -> Tensor:
-        return legacy(Tensor, args, cls.place, cls.dtype)
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return (
-            isinstance(instance, Tensor)
-            and instance.dtype is cls.dtype
-            and instance.device.is_host == (cls.place == "cpu")
-        )
-
-
-def old_types(place: str) -> dict[str, OldType]:
-    """The old classes of a place, "cpu" or "cuda", by their names."""
-    names = {f"{kind.title}Tensor": kind for kind in dtypes.ALL if not (kind.is_float8 or kind.is_complex)}
-    module = "torch" if place == "cpu" else "torch.cuda"
-    return {
-        name: OldType(name, (), {"dtype": kind, "place": place, "__module__": module}) for name, kind in names.items()
-    }

@@ -160,8 +160,8 @@ def _special() -> dict[str, Any]:
         "is_complex": lambda self: self.dtype.is_complex,
         "nelement": Tensor.numel,
         "ndimension": Tensor.dim,
-        "real": property(complex_numbers.real, complex_numbers.set_real, doc="The real parts; they are a view."),
-        "imag": property(complex_numbers.imag, complex_numbers.set_imag, doc="The imaginary parts; they are a view."),
+        "real": property(complex_numbers.real, doc="The real parts; they are a view."),
+        "imag": property(complex_numbers.imag, doc="The imaginary parts; they are a view."),
         "type": memory.type_,
         "where": _where,
     }

@@ -17,9 +17,7 @@ from torchemu.frontends.numpy._tensor.reductions import Array, wide
 
 __all__ = [
     "argsort",
-    "bincount",
     "sort",
-    "topk",
     "unique",
 ]
 
@@ -43,15 +41,7 @@ def _argsort(x: Array, axis: int, descending: bool) -> Array:
     return _sort(x, axis, descending)[1]
 
 
-def _topk(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
-    if not x.ndim:
-        return x.copy(), np.zeros((), np.int64)
-    index = np.take(_order(x, axis, largest), np.arange(k), axis)
-    return np.take_along_axis(x, index, axis), index
-
-
 SORT, ARGSORT = Op("sort", _sort, flop_per_input), Op("argsort", _argsort, flop_per_input)
-TOPK = Op("topk", _topk, flop_per_input)
 
 
 @method
@@ -67,20 +57,6 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
     """The indices that sort a dimension; those of equal elements keep their order."""
     check_not_complex("sort", input.dtype)
     return _op(ARGSORT, (input,), axis_of(dim, len(input._shape)), descending, kind=dtypes.int64)
-
-
-@method
-def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """The k largest, or smallest, of a dimension, the first being the most so, and where they are.
-
-    Raises:
-        RuntimeError: there are not so many.
-    """
-    check_not_complex("topk", input.dtype)
-    axis = axis_of(dim, len(input._shape))
-    if not 0 <= k <= (input._shape[axis] if input._shape else 1):
-        raise RuntimeError(f"selected index k out of range: {k} of {list(input._shape)} along dimension {axis}")
-    return return_types.topk(*_op_several(TOPK, (input,), k, axis, largest, kinds=(input.dtype, dtypes.int64)))
 
 
 # -- sets of values. The host waits for the elements: the result's shape depends on them.
@@ -117,31 +93,3 @@ def unique(
 ) -> Any:
     """The different elements, or parts along a dimension, in order; also where each came to be, and how many each."""
     return _distinct(UNIQUE, input, dim, return_inverse, return_counts)
-
-
-def _bincount(x: Array, weights: Array | None, minlength: int) -> Array:
-    return np.bincount(x, weights, minlength)
-
-
-BINCOUNT = Op("bincount", _bincount, flop_per_input)
-
-
-@method
-@waits
-def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each of the numbers 0, 1, 2, … is an element, or the sum of the weights of those elements.
-
-    Raises:
-        RuntimeError: not a vector of non-negative integers, or not as many weights.
-    """
-    check_not_complex("bincount", input.dtype)
-    if len(input._shape) != 1 or input.dtype.is_floating_point or (input._read() < 0).any():
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if minlength < 0:
-        raise RuntimeError("minlength should be >= 0")
-    if weights is None:
-        return _op(BINCOUNT, (input,), None, minlength, kind=dtypes.int64)
-    if weights._shape != input._shape:
-        raise RuntimeError("weights should be 1-d and have the same length as input")
-    kind = weights.dtype if weights.dtype is dtypes.float32 else dtypes.float64
-    return _op(BINCOUNT, (input, weights), minlength, kind=kind)

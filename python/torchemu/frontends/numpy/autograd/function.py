@@ -1,5 +1,5 @@
 """torch.autograd.function."""
 
-from torchemu.frontends.numpy._autograd.function import BackwardFunction, Function, FunctionCtx, once_differentiable
+from torchemu.frontends.numpy._autograd.function import BackwardFunction, Function, FunctionCtx
 
-__all__ = ["BackwardFunction", "Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["BackwardFunction", "Function", "FunctionCtx"]

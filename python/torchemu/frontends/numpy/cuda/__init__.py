@@ -7,8 +7,7 @@ from typing import Any
 from torchemu.errors import OutOfMemoryError
 from torchemu.frontends.numpy import ahbm
 from torchemu.frontends.numpy._absent import missing
-from torchemu.frontends.numpy._tensor.memory import old_types
-from torchemu.frontends.numpy.cuda import memory, nvtx
+from torchemu.frontends.numpy.cuda import memory
 from torchemu.frontends.numpy.cuda._devices import (
     can_device_access_peer,
     device,
@@ -83,7 +82,6 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_summary",
-    "nvtx",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",
     "reset_max_memory_cached",
@@ -97,7 +95,6 @@ __all__ = [
 ]
 
 seed_all = seed
-globals().update(old_types("cuda"))
 
 
 def get_rng_state(device: Any = None) -> Any:

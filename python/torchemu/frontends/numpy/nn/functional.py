@@ -5,7 +5,7 @@ from torchemu.frontends.numpy._tensor.elementwise import sigmoid, tanh
 from torchemu.frontends.numpy._tensor.parametric import gelu
 from torchemu.frontends.numpy.nn._functional.activation import log_softmax, relu, silu, softmax
 from torchemu.frontends.numpy.nn._functional.dropout import dropout
-from torchemu.frontends.numpy.nn._functional.embedding import embedding, one_hot
+from torchemu.frontends.numpy.nn._functional.embedding import embedding
 from torchemu.frontends.numpy.nn._functional.linear import linear
 from torchemu.frontends.numpy.nn._functional.losses import cross_entropy, mse_loss, nll_loss
 from torchemu.frontends.numpy.nn._functional.normalization import layer_norm
@@ -20,7 +20,6 @@ __all__ = [
     "log_softmax",
     "mse_loss",
     "nll_loss",
-    "one_hot",
     "relu",
     "sigmoid",
     "silu",

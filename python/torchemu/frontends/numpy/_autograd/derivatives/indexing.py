@@ -87,12 +87,6 @@ def _index_add_source(call: Call, grad: Tensor) -> Tensor:
     return rows if call.params[1] == 1 else rows * call.params[1]
 
 
-def _roll(call: Call, grad: Tensor) -> Tensor:
-    shifts, *dims = call.params
-    back = -shifts if isinstance(shifts, int) else [-n for n in shifts]
-    return grad.roll(back, *dims)
-
-
 _DRAWN = (random_numbers.UNIFORM, random_numbers.NORMAL, random_numbers.RANDOM, random_numbers.BERNOULLI)
 
 DERIVATIVES: dict[Op, Derivative] = {
@@ -108,7 +102,6 @@ DERIVATIVES: dict[Op, Derivative] = {
     ),
     gathering.SCATTER_ADD: Derivative(Partial(same), Partial(lambda c, g: None), Partial(_source, 1)),
     gathering.INDEX_ADD: Derivative(Partial(same), Partial(lambda c, g: None), Partial(_index_add_source, 1)),
-    gathering.ROLL: Derivative(Partial(_roll)),
     gathering.FLIP: Derivative(Partial(lambda c, g: g.flip(*c.params))),
     gathering.TRIL: Derivative(Partial(lambda c, g: g.tril(*c.params))),
     gathering.TRIU: Derivative(Partial(lambda c, g: g.triu(*c.params))),

@@ -164,5 +164,4 @@ DERIVATIVES: dict[Op, Derivative] = {
     extremes.MAX: Derivative(Partial(lambda c, g, _: placed(c, g, *c.params), RESULT)),
     extremes.MIN: Derivative(Partial(lambda c, g, _: placed(c, g, *c.params), RESULT)),
     ordering.SORT: Derivative(Partial(lambda c, g, _: placed(c, g, c.params[0]), RESULT)),
-    ordering.TOPK: Derivative(Partial(lambda c, g, _: placed(c, g, c.params[1]), RESULT)),
 }

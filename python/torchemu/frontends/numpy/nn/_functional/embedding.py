@@ -1,4 +1,4 @@
-"""embedding and one_hot: what becomes of integers."""
+"""embedding: the rows that integers name."""
 
 from __future__ import annotations
 
@@ -79,26 +79,3 @@ def _check_indices(indices: Tensor, rows: int) -> None:
         )
     if not within(indices, rows):
         raise IndexError("index out of range in self")
-
-
-def _one_hot(x: Array, classes: int) -> Array:
-    return (x[..., None] == np.arange(classes)).astype(np.int64)
-
-
-ONE_HOT = Op("one_hot", _one_hot, no_flops)
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """For each integer a vector that has a one there and zeros elsewhere; -1: as long as the largest needs.
-
-    Raises:
-        RuntimeError: an integer is negative or not below num_classes, or the tensor is not of int64.
-    """
-    if tensor.dtype is not dtypes.int64:
-        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, not {tensor.type()}")
-    low, high = (int(tensor.min()), int(tensor.max())) if tensor.numel() else (0, num_classes - 1)
-    if low < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    if num_classes != -1 and high >= num_classes:
-        raise RuntimeError(f"Class values must be smaller than num_classes: {high} is not below {num_classes}.")
-    return _op(ONE_HOT, (tensor,), high + 1 if num_classes == -1 else num_classes)
