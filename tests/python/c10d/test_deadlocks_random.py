@@ -15,6 +15,8 @@ import torchemu.distributed as dist
 from torchemu.errors import DeadlockError, MismatchError
 from torchemu.multiprocessing import SpawnException
 
+pytestmark = pytest.mark.filterwarnings("ignore::torchemu.runtime.outstanding.UnwaitedWarning")  # on purpose
+
 LONGEST = 700  # characters of a line: three operations, with their places
 
 

@@ -113,7 +113,7 @@ def where_combined(starts: Arrays, rank: int) -> Arrays:
     return [total, mean, total / 2, reduced, total, total, block, block, total, total]
 
 
-@pytest.mark.parametrize("ranks", range(1, 65))
+@pytest.mark.parametrize("ranks", [*range(1, 10), 16, 31, 64])
 def test_every_world_size(open_world: OpenWorld, ranks: int) -> None:
     open_world(SIXTY_FOUR)
     kind = COMPLEX[ranks % 2]

@@ -14,6 +14,8 @@ import torchemu as torch
 import torchemu.distributed as dist
 from torchemu.multiprocessing import ProcessRaisedException
 
+pytestmark = pytest.mark.filterwarnings("ignore::torchemu.runtime.outstanding.UnwaitedWarning")  # on purpose
+
 
 def run(open_world: OpenWorld, ranks: int, program: Callable[[int], None]) -> None:
     """Runs the program on that many ranks, which are all that there are."""

@@ -18,6 +18,8 @@ from torchemu.frontends.numpy._tensor import HOST_READS, dispatch
 from torchemu.frontends.numpy._tensor.core import METHODS
 from torchemu.runtime.waiting import host_time
 
+pytestmark = pytest.mark.filterwarnings("ignore::torchemu.runtime.outstanding.UnwaitedWarning")  # on purpose
+
 dist = torch.distributed
 
 TOPOLOGY = """
