@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
-from torchemu.launch import compiling, exploration, failures, flags, host_processes, switches
+from torchemu.launch import blas, compiling, exploration, failures, flags, host_processes, switches
 from torchemu.launch.exploration import Choices
 from torchemu.launch.isolation import Isolation
 from torchemu.profile.run import traced
@@ -81,6 +81,7 @@ class _Run:
 
     def status(self) -> int:
         """Runs the program, under one schedule or under many; returns the exit status."""
+        blas.limit()
         options = self._options
         seed = options.schedule_seed or 0
         if options.explore:

@@ -1,0 +1,82 @@
+"""Times what the emulation of Triton's kernels costs the computer that runs it.
+
+    python benches/triton_kernels.py
+
+It prints microseconds of the wall clock for an iteration of a loop in a kernel: a product of blocks, a load with an
+addition, and an iteration of a GEMM's block with its loads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torchemu
+import torchemu as torch
+import torchemu.frontends.triton.face as triton
+import torchemu.frontends.triton.face.language as tl
+
+ITERATIONS = 200
+REPEATS = 5
+
+
+@triton.jit
+def products(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):  # noqa: N803 (kernels are written so)
+    x = tl.load(a + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :])
+    y = tl.load(b + tl.arange(0, K)[:, None] * N + tl.arange(0, N)[None, :])
+    total = tl.zeros((M, N), tl.float32)
+    for _ in range(n):
+        total = tl.dot(x, y, total)
+    tl.store(c + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], total)
+
+
+@triton.jit
+def sums(a, b, c, n, BLOCK: tl.constexpr):  # noqa: N803
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(n):
+        total = total + tl.load(a + i)
+    tl.store(c + i, total)
+
+
+@triton.jit
+def gemm(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):  # noqa: N803
+    p = a + tl.arange(0, M)[:, None] * K + tl.arange(0, K)[None, :]
+    q = b + tl.arange(0, K)[:, None] * N + tl.arange(0, N)[None, :]
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(n):
+        total = tl.dot(tl.load(p + k * 0), tl.load(q + k * 0), total)
+    tl.store(c + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], total)
+
+
+def timed(launch: Callable[[int], Any]) -> float:
+    """Returns the microseconds of an iteration: the least of some repeats."""
+
+    def seconds(n: int) -> float:
+        start = time.perf_counter()
+        launch(n)
+        torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    seconds(1)
+    return min((seconds(ITERATIONS + 1) - seconds(1)) / ITERATIONS for _ in range(REPEATS)) * 1e6
+
+
+def main() -> None:
+    """Prints the times."""
+    with torchemu.open_world("default"):
+        a = torch.zeros(128 * 64, dtype=torch.float16)
+        b = torch.zeros(64 * 256, dtype=torch.float16)
+        c = torch.zeros(128 * 256)
+        rows = {
+            "128x256x64 float16 product": lambda n: products[(1,)](a, b, c, n, 128, 256, 64),
+            "load and add of 128 float32": lambda n: sums[(1,)](c, c, c, n, 128),
+            "GEMM block with its loads": lambda n: gemm[(1,)](a, b, c, n, 128, 256, 64),
+        }
+        for name, launch in rows.items():
+            print(f"{name:30} {timed(launch):9.1f} us")
+
+
+if __name__ == "__main__":
+    main()
