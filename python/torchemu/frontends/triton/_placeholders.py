@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,12 +54,24 @@ class Placeholder:
         return f"<{self.__name__}, which is not emulated>"
 
 
-def placeholders(module: str) -> Callable[[str], Any]:
-    """Returns a module's ``__getattr__``, which gives placeholders for names that it does not have."""
+def placeholders(module: str, is_package: bool = False) -> Callable[[str], Any]:
+    """Returns a module's ``__getattr__``, which gives placeholders for names that it does not have.
+
+    Args:
+        module: the name by which programs know it.
+        is_package: it may have modules of such names, which are imported then.
+    """
 
     def find(name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return Placeholder(f"{module}.{name}")
+        full = f"{module}.{name}"
+        if is_package and module in sys.modules:
+            try:
+                return importlib.import_module(full)
+            except ModuleNotFoundError as error:
+                if error.name != full:
+                    raise
+        return Placeholder(full)
 
     return find

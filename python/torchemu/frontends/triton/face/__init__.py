@@ -38,4 +38,4 @@ def set_allocator(allocator: object) -> None:
     """Does nothing: descriptors need no memory of their own."""
 
 
-__getattr__ = placeholders("triton")
+__getattr__ = placeholders("triton", is_package=True)

@@ -7,4 +7,4 @@ from torchemu.frontends.triton_dist.cuda.bindings import runtime as cudart
 
 __all__ = ["bindings", "cuda", "cudart"]
 
-__getattr__ = placeholders("cuda")
+__getattr__ = placeholders("cuda", is_package=True)

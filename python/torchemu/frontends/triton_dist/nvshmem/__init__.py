@@ -5,4 +5,4 @@ from torchemu.frontends.triton_dist.nvshmem import bindings, core
 
 __all__ = ["bindings", "core"]
 
-__getattr__ = placeholders("nvshmem")
+__getattr__ = placeholders("nvshmem", is_package=True)

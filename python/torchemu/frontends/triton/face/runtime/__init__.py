@@ -53,4 +53,4 @@ class _Driver:
 
 driver = _Driver()
 
-__getattr__ = placeholders("triton.runtime")
+__getattr__ = placeholders("triton.runtime", is_package=True)

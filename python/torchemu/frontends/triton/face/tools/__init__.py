@@ -2,4 +2,4 @@
 
 from torchemu.frontends.triton._placeholders import placeholders
 
-__getattr__ = placeholders("triton.tools")
+__getattr__ = placeholders("triton.tools", is_package=True)

@@ -122,4 +122,4 @@ class simt_exec_region:  # noqa: N801
             _threads.syncthreads()
 
 
-__getattr__ = placeholders("triton_dist.language")
+__getattr__ = placeholders("triton_dist.language", is_package=True)

@@ -7,4 +7,4 @@ from torchemu.frontends.triton.face.language.extra import libdevice
 __all__ = ["globaltimer", "libdevice", "num_threads", "num_warps", "smid"]
 
 
-__getattr__ = placeholders("triton.language.extra.cuda")
+__getattr__ = placeholders("triton.language.extra.cuda", is_package=True)
