@@ -134,7 +134,7 @@ def finish(group: Group, call: Call, out: Any | None, given: Any | None) -> None
     if group.hooks is not None and group.hooks.estimator is None:
         hooked = _issue_hooked(group, call, (outs, ins), True, [], True)
         assert hooked is not None
-        context.wait(hooked._event.number)
+        hooked.wait()
         return
     site = context.world.site()
     work = Handle(calls.issue(group.handle, context.stream, site, True, call, side_of(outs), side_of(ins)))

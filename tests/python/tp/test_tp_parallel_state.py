@@ -229,9 +229,10 @@ def test_groups_are_process_groups() -> None:
 
 def test_the_state_is_the_ranks_own() -> None:
     def rank(r: int) -> int:
-        if r < 2:
-            assert ps.is_unitialized()
-            ps.initialize_model_parallel(2)
+        assert ps.is_unitialized()
+        ps.initialize_model_parallel(2)
+        if r >= 2:
+            ps.destroy_model_parallel()
         dist.barrier()
         answer = ps.get_tensor_model_parallel_rank() if ps.model_parallel_is_initialized() else -1
         ps.destroy_model_parallel()
