@@ -9,7 +9,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
-// Replay simulates a recorded job, in a file, on a topology: a preset's name, of
+// Replay simulates a recorded job, in a file or in NAME.0.et, NAME.1.et, … for NAME.et, on a topology: a preset's name, of
 // which there are as many SIPs as ranks, or a file. The result is JSON: ranks, operations, time_us, and ends_us of each rank.
 func Replay(trace, topologyName string) (result string, err error) {
 	defer host.Guard(&err)

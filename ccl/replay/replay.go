@@ -17,9 +17,15 @@ const (
 	calc kind = iota
 	send
 	receive
+
+	// Those of Chakra traces.
+	pause          // a time, beside others
+	meetingSend    // a message that begins when both sides are there
+	meetingReceive // its other side; both end when it has arrived
+	group          // a rank's part of a call; the amount is its number
 )
 
-var kindNames = [...]string{calc: "calc", send: "send", receive: "recv"}
+var kindNames = [...]string{calc: "calc", send: "send", receive: "recv", pause: "calc", meetingSend: "send", meetingReceive: "recv", group: "collective"}
 
 // operation is one of a rank's.
 type operation struct {
@@ -48,6 +54,11 @@ type Job struct {
 	edges     []uint32
 	edgeStart []uint32
 	startsAt  []uint32
+
+	// Of Chakra traces: the file of each rank, the name of each operation's node, and the collectives.
+	files []string
+	names []string
+	calls []call
 }
 
 // Ranks is how many ranks the job has.
@@ -76,6 +87,9 @@ func (j *Job) Play(t *topology.Topology) (Result, error) {
 		return Result{}, fmt.Errorf("%s has %d ranks, and topology %q only %d SIPs", j.file, j.ranks, t.Name, sips)
 	}
 	p := newPlayer(j, t)
+	if err := p.calls.plan(); err != nil {
+		return Result{}, err
+	}
 	for i := range p.waits {
 		if p.waits[i] == 0 {
 			p.start(uint32(i), 0)
@@ -99,6 +113,7 @@ type player struct {
 	paths   []peerPath // by rank: to the peer that it sent to last
 	waits   []uint32   // by operation
 	units   map[unit]sim.Time
+	calls   calls
 	ends    []sim.Time
 	ended   []uint32 // operations whose end nobody has been told of yet
 	left    int
@@ -128,6 +143,9 @@ func newPlayer(j *Job, t *topology.Topology) *player {
 	for i := range j.operations {
 		p.waits[i] = j.operations[i].waits
 	}
+	if len(j.calls) > 0 {
+		p.calls = newCalls(p, t)
+	}
 	return p
 }
 
@@ -142,10 +160,16 @@ func (p *player) start(i uint32, now sim.Time) {
 	switch {
 	case o.kind == receive:
 		p.ended = append(p.ended, i)
-	case o.kind == send && o.peer != o.rank:
+	case o.kind == group:
+		p.calls.join(o, i, now)
+	case o.kind == meetingReceive:
+		p.open(o.mate, now)
+	case (o.kind == send || o.kind == meetingSend) && o.peer != o.rank:
 		p.network.Send(p.path(o), o.amount, p, uint64(i))
-	case o.amount == 0 || o.kind == send:
+	case o.amount == 0 || o.kind == send || o.kind == meetingSend:
 		p.ended = append(p.ended, i)
+	case o.kind == pause:
+		p.engine.At(now+sim.Time(o.amount), 0, p, uint64(i))
 	default:
 		at := unit{o.rank, o.unit}
 		end := max(now, p.units[at]) + sim.Time(o.amount)
@@ -179,7 +203,10 @@ func (p *player) settle(now sim.Time) {
 		o := &p.operations[i]
 		p.left--
 		p.ends[o.rank] = max(p.ends[o.rank], now)
-		if o.kind == send && o.mate != none {
+		switch {
+		case o.kind == meetingSend:
+			p.ended = append(p.ended, o.mate)
+		case o.kind == send && o.mate != none:
 			p.open(o.mate, now)
 		}
 		end := p.edgeStart[i+1]

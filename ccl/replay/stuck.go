@@ -21,7 +21,7 @@ func (j *Job) stuck(waits []uint32) error {
 				blocked[to] = uint32(i)
 			}
 		}
-		if o := &j.operations[i]; o.kind == send && o.mate != none {
+		if o := &j.operations[i]; o.kind == meetingReceive || o.kind == send && o.mate != none {
 			if _, known := blocked[o.mate]; !known {
 				blocked[o.mate] = uint32(i)
 			}
@@ -51,6 +51,9 @@ func (j *Job) stuck(waits []uint32) error {
 // show names an operation and its place.
 func (j *Job) show(i uint32) string {
 	o := &j.operations[i]
+	if j.files != nil {
+		return fmt.Sprintf("%s: node %d (%s)", j.files[o.rank], o.line, j.names[i])
+	}
 	text := fmt.Sprintf("%s:%d: rank %d: %s", j.file, o.line, o.rank, kindNames[o.kind])
 	switch o.kind {
 	case send:

@@ -15,8 +15,8 @@ class ReplayError(Exception):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments to its parser."""
     parser.description = (
-        "Simulates a recorded job on a fabric: what ranks compute, send and receive, in GOAL, the text of LogGOPSim's "
-        "schedules."
+        "Simulates a recorded job on a fabric: Chakra execution traces (NAME.et for NAME.0.et, NAME.1.et, …, as "
+        "torchemu run --trace NAME.et writes them), or GOAL, the text of LogGOPSim's schedules."
     )
     parser.add_argument("trace", metavar="TRACE", help="the file")
     parser.add_argument(

@@ -354,6 +354,29 @@ def test_graphs_for_simulators(run: Any, tmp_path: Path) -> None:
     assert Counter(c["collective"] for c in log)["all_reduce"] == 3
 
 
+def test_a_replay_takes_the_same_times(run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """To the picosecond, on every rank."""
+    run("graph.et")
+    capsys.readouterr()
+    assert cli.main(["replay", str(tmp_path / "graph.et"), "--topology", "sips8", "--json"]) == 0
+    got = [round(us * 1e6) for us in json.loads(capsys.readouterr().out)["ends_us"]]
+    for rank in range(RANKS):
+        known = [attributes(node) for node in chakra(tmp_path / f"graph.{rank}.et")]
+        assert got[rank] == max(a["start_ps"] + a["duration_ps"] for a in known)
+
+
+def test_a_replay_on_a_slower_fabric_takes_longer(run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("graph.et")
+    capsys.readouterr()
+    slow = tmp_path / "slow.yaml"
+    slow.write_text("system: {sips: {count: 8, connect: ring, link: {bandwidth: 1, latency: 900}}}\n")
+    times = []
+    for topology in ("sips8", str(slow)):
+        assert cli.main(["replay", str(tmp_path / "graph.et"), "--topology", topology, "--json"]) == 0
+        times.append(json.loads(capsys.readouterr().out)["time_us"])
+    assert times[1] > 2 * times[0]
+
+
 @pytest.mark.parametrize("name", ["trace", "t.pftrace", "t.json", "t.json.gz", "t.et"])
 def test_two_processes_write_the_same_bytes(tmp_path: Path, name: str) -> None:
     script = written(tmp_path, SCRIPT)

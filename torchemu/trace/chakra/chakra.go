@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/trace"
@@ -58,7 +59,9 @@ var types = map[trace.Kind]uint64{
 const version = "0.0.4"
 
 // Write writes what a recording has of a rank: messages, each behind its length. Times are rounded to microseconds, of
-// which the format has whole ones; the attribute "duration_ps" has the rest.
+// which the format has whole ones; the attributes "duration_ps" and "start_ps" have the rest. What replays need besides of a
+// collective is in attributes, too: its algorithm, its elements and their size, the ranks of its group,
+// and its number among theirs.
 func Write(w io.Writer, rec *trace.Recording, rank int) error {
 	out := &writer{w: bufio.NewWriterSize(w, 1<<16)}
 	var head protobuf.Message
@@ -131,6 +134,7 @@ func (n *node) attributes() []protobuf.Message {
 	list := []protobuf.Message{
 		attribute("is_cpu_op", attributeBool, 0),
 		attribute("duration_ps", attributeInt64, int64(n.End-n.Start)),
+		attribute("start_ps", attributeInt64, int64(n.Start)),
 	}
 	switch n.Kind {
 	case trace.Collective:
@@ -150,11 +154,24 @@ func (n *node) ofCollective() []protobuf.Message {
 		attribute("comm_size", attributeInt64, n.Call.Bytes),
 		attribute("comm_priority", attributeInt32, 0),
 		text("pg_name", fmt.Sprint(n.Group.ID)),
+		text("pg_ranks", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(n.Group.Ranks)), ","), "[]")),
+		attribute("pg_seq", attributeInt64, int64(n.Call.Seq)),
+		text("algorithm", n.Call.Algorithm),
+		attribute("elems", attributeInt64, int64(n.Call.Elems)),
+		attribute("elem_size", attributeInt64, elemSize(n.Call)),
 	}
 	if n.Call.Root >= 0 && n.Call.Root < len(n.Group.Ranks) {
 		list = append(list, attribute("root", attributeInt32, int64(n.Group.Ranks[n.Call.Root])))
 	}
 	return list
+}
+
+// elemSize is the bytes of an element of a call's vector.
+func elemSize(c *trace.Call) int64 {
+	if c.Elems == 0 {
+		return 1
+	}
+	return c.Bytes / int64(c.Elems)
 }
 
 func (n *node) ofMessage() []protobuf.Message {

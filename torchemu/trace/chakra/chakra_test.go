@@ -63,7 +63,7 @@ func recorded(t *testing.T) *trace.Recording {
 	g := &trace.Group{ID: 3, Name: "pair", Ranks: []int{0, 1}}
 	stream, side := trace.Track{Kind: trace.StreamTrack, ID: 0}, trace.Track{Kind: trace.StreamTrack, ID: 1}
 	ring, mail := trace.Track{Kind: trace.GroupTrack, ID: 3}, trace.Track{Kind: trace.MessageTrack, ID: 3}
-	reduce := &trace.Call{Name: "reduce", Collective: collective.Reduce, Group: g, Root: 1, Bytes: 4096}
+	reduce := &trace.Call{Name: "reduce", Collective: collective.Reduce, Group: g, Root: 1, Bytes: 4096, Elems: 1024, Seq: 8, Algorithm: "tree"}
 	return &trace.Recording{Topology: topo, Activities: []trace.Activity{
 		{Rank: 0, Kind: trace.Kernel, Name: "mm", Track: stream, Number: 1, Start: 1 * us, End: 3 * us, Bytes: 96, Ops: 7},
 		{Rank: 1, Kind: trace.Kernel, Name: "other", Track: stream, Number: 2, Start: 1 * us, End: 3 * us},
@@ -81,17 +81,19 @@ func TestWrite(t *testing.T) {
 	if err := chakra.Write(&b, recorded(t), 0); err != nil {
 		t.Fatal(err)
 	}
-	cpu := func(ps int) string { return fmt.Sprintf(`{1:"is_cpu_op" 27:0} {1:"duration_ps" 9:%d}`, ps) }
+	cpu := func(ps, start int) string {
+		return fmt.Sprintf(`{1:"is_cpu_op" 27:0} {1:"duration_ps" 9:%d} {1:"start_ps" 9:%d}`, ps, start)
+	}
 	want := []string{
 		`1:"0.0.4"`,
-		`1:0 2:"mm" 3:4 6:1 7:2 ` + cpu(2e6) + ` {1:"num_ops" 9:7} {1:"tensor_size" 13:96}`,
-		`1:1 2:"copy" 3:3 6:2 7:1 ` + cpu(5e5) + ` {1:"num_ops" 9:0} {1:"tensor_size" 13:8}`,
-		`1:2 2:"reduce" 3:7 5:0 6:3 7:3 ` + cpu(3000001) +
-			` {1:"comm_type" 9:1} {1:"comm_size" 9:4096} {1:"comm_priority" 7:0} {1:"pg_name" 29:"3"} {1:"root" 7:1}`,
-		`1:3 2:"relu" 3:4 5:0 5:2 6:6 7:1 ` + cpu(999999) + ` {1:"num_ops" 9:2} {1:"tensor_size" 13:0}`,
-		`1:4 2:"send" 3:5 5:3 6:7 7:1 ` + cpu(1e6) +
+		`1:0 2:"mm" 3:4 6:1 7:2 ` + cpu(2e6, 1e6) + ` {1:"num_ops" 9:7} {1:"tensor_size" 13:96}`,
+		`1:1 2:"copy" 3:3 6:2 7:1 ` + cpu(5e5, 2e6) + ` {1:"num_ops" 9:0} {1:"tensor_size" 13:8}`,
+		`1:2 2:"reduce" 3:7 5:0 6:3 7:3 ` + cpu(3000001, 3e6) +
+			` {1:"comm_type" 9:1} {1:"comm_size" 9:4096} {1:"comm_priority" 7:0} {1:"pg_name" 29:"3"} {1:"pg_ranks" 29:"0,1"} {1:"pg_seq" 9:8} {1:"algorithm" 29:"tree"} {1:"elems" 9:1024} {1:"elem_size" 9:4} {1:"root" 7:1}`,
+		`1:3 2:"relu" 3:4 5:0 5:2 6:6 7:1 ` + cpu(999999, 6000001) + ` {1:"num_ops" 9:2} {1:"tensor_size" 13:0}`,
+		`1:4 2:"send" 3:5 5:3 6:7 7:1 ` + cpu(1e6, 7e6) +
 			` {1:"comm_src" 7:0} {1:"comm_dst" 7:1} {1:"comm_tag" 7:9} {1:"comm_size" 9:16} {1:"pg_name" 29:"3"}`,
-		`1:5 2:"recv" 3:6 5:3 6:7 7:2 ` + cpu(2e6) +
+		`1:5 2:"recv" 3:6 5:3 6:7 7:2 ` + cpu(2e6, 7e6) +
 			` {1:"comm_src" 7:1} {1:"comm_dst" 7:0} {1:"comm_tag" 7:0} {1:"comm_size" 9:24} {1:"pg_name" 29:"3"}`,
 	}
 	got := messages(t, b.Bytes())
