@@ -644,6 +644,8 @@ def offset(pointer: tensor, elements: Any) -> tensor:
             return tensor(pointer.data + elements * size, pointer.dtype, pointer.lanes)
     if not elements.dtype.is_integer:
         raise TypeError(f"a pointer is moved by a whole number of elements, not by {elements.type}")
+    if isinstance(elements.data, np.generic):
+        return tensor(pointer.data + int(elements.data) * size, pointer.dtype, pointer.lanes)
     lanes = spread(pointer, elements)
     index = elements.data if elements.dtype is t.int64 else elements.data.astype(np.int64)
     return made(pointer.data + index * size, pointer.dtype, lanes)
