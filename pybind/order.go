@@ -48,24 +48,6 @@ func Touch(worldHandle int64, rank int, stream int64, name, site string, readsAt
 	return nil
 }
 
-// Vouch says that what is put on another stream from now on does no harm to what is on a stream now, though it does not
-// wait for it.
-func Vouch(stream, other int64) (err error) {
-	defer host.Guard(&err)
-	s, err := host.StreamOf(stream)
-	if err != nil {
-		return err
-	}
-	o, err := host.StreamOf(other)
-	if err != nil {
-		return err
-	}
-	if line := o.Object.Line(); line != nil {
-		line.Learn(s.Object.Here())
-	}
-	return nil
-}
-
 // Saw says that a rank's host has seen that what is behind the handle has ended.
 func Saw(worldHandle int64, rank int, waitable int64) (err error) {
 	defer host.Guard(&err)

@@ -25,13 +25,3 @@ def unsupported_function(name: str, instead: str) -> Callable[..., NoReturn]:
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__doc__ = f"Not supported: {instead}"
     return function
-
-
-def unsupported_class(name: str, instead: str) -> type:
-    """A class that says so when it is to be instantiated. Nothing is an instance of it."""
-
-    def new(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
-        raise unsupported(name, instead)
-
-    module, _, title = name.rpartition(".")
-    return type(title, (), {"__new__": new, "__doc__": f"Not supported: {instead}", "__module__": module})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -208,11 +207,3 @@ def links(run: Run) -> list[Link]:
         for x in run.fabric["links"]
     ]
     return sorted(found, key=lambda link: -link.share)
-
-
-_INSIDE = re.compile(r"n\d+\.s\d+\.c")
-
-
-def is_inside(link: Link) -> bool:
-    """Whether it is between parts of one SIP: its cubes, memories and port."""
-    return bool(_INSIDE.match(link.source) or _INSIDE.match(link.target))

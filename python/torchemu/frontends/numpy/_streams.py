@@ -81,12 +81,6 @@ class Stream:
         """Makes operations that are put on this stream from now on start after all that is on another one now."""
         self.wait_event(stream.record_event())
 
-    def precedes(self, other: Stream) -> None:
-        """Vouches for it that what is put on another stream from now on does no harm to what is on this one now: it
-        does not wait for that, and nobody who looks for what nothing orders is to complain."""
-        if runtime.current().world.ordered:
-            go.Vouch(self._handle.number, other._handle.number)
-
     def record_event(self, event: Event | None = None) -> Event:
         """Records an event, a new one where none is given, and returns it."""
         event = DeviceEvent() if event is None else event

@@ -33,13 +33,6 @@ def gaussian(mean: float, std: float) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: 0.5 * (1 + np.vectorize(math.erf)((x - mean) / std / math.sqrt(2)))
 
 
-def truncated(mean: float, std: float, a: float, b: float) -> Callable[[np.ndarray], np.ndarray]:
-    """The distribution function."""
-    normal = gaussian(mean, std)
-    low, high = normal(np.array(a)), normal(np.array(b))
-    return lambda x: np.clip((normal(x) - low) / (high - low), 0, 1)
-
-
 BOUND = math.sqrt(6 / 300)
 CASES: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[np.ndarray], np.ndarray]]] = {
     "uniform": (lambda t: init.uniform_(t, -2, 3), uniform(-2, 3)),

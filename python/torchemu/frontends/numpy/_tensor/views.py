@@ -252,12 +252,6 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
     return _op_view(EXPAND, input, target, steps, input._offset, tuple(target))
 
 
-@method
-def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """expand() to other's shape."""
-    return expand(input, *other._shape)
-
-
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which all broadcast."""
     from torchemu.frontends.numpy._shape import Size
