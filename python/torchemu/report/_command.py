@@ -42,8 +42,18 @@ def report(options: argparse.Namespace) -> None:
     """Prints the tables, and writes the page.
 
     Raises:
-        ReportError: the folder has no traces, or the page cannot be written.
+        ReportError: the folder has no traces, or broken ones, or the page cannot be written.
     """
+    try:
+        _report(options)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ReportError(
+            f"the traces in {options.folder} are not what torchemu run --trace writes: {what!r}"
+        ) from None
+
+
+def _report(options: argparse.Namespace) -> None:
     run = load(options.folder)
     found, spent, used = collectives(run), shares(run), links(run)
     slowest = sorted(found, key=lambda c: (-c.time, c.end, c.group, c.number))

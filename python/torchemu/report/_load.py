@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import math
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torchemu.profile.run import RUN_FILE
+
+_LEAST = 1 << 26
+_MOST_TIMES = 200
+"""So many times its size a packed trace may become, and so many bytes in any case."""
 
 
 class ReportError(Exception):
@@ -123,30 +130,67 @@ def load(folder: Path) -> Run:
 
 def _fabric(file: Path) -> dict[str, Any] | None:
     try:
-        return json.loads(file.read_text())
+        about = json.loads(file.read_text())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ReportError(f"{file} cannot be read: {error}; did the run that writes it end?") from None
+    if not isinstance(about, dict):
+        raise ReportError(f"{file} is not what torchemu run --trace writes")
+    return {name: _shown(value) if isinstance(value, str) else value for name, value in about.items()}
 
 
 def _rank(file: Path) -> Rank | None:
     """A rank's trace; None where the file is something else."""
     try:
-        text = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        document = json.loads(text)
-    except (OSError, EOFError, ValueError) as error:
-        raise ReportError(f"{file} cannot be read: {error}") from None
+        document = json.loads(_text(file))
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
+        raise ReportError(f"{file} cannot be read: {_shown(str(error))}") from None
     about = document.get("distributedInfo") if isinstance(document, dict) else None
     if about is None or "traceEvents" not in document:
         return None
-    events = [e for e in document["traceEvents"] if e["ph"] == "X"]
+    try:
+        return _parsed(about, document["traceEvents"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__}: {_shown(str(error))}"
+        raise ReportError(f"{file} is no trace as torchemu run --trace writes them: {what}") from None
+
+
+def _parsed(about: dict[str, Any], all_events: list[dict[str, Any]]) -> Rank:
+    events = [e for e in all_events if e["ph"] == "X"]
+    for event in events:
+        if not all(isinstance(event[key], int | float) and math.isfinite(event[key]) for key in ("ts", "dur")):
+            raise ValueError(f"an event from {event['ts']!r} on for {event['dur']!r}")
     sites = {e["args"]["External id"]: e["args"]["Call site"] for e in events if "Call site" in e.get("args", {})}
-    return Rank(about["rank"], _bars(events, sites), _annotations(events))
+    return Rank(int(about["rank"]), _bars(events, sites), _annotations(events))
+
+
+def _text(file: Path) -> bytes:
+    """Returns what is in a file, unpacked.
+
+    Raises:
+        ValueError: a small file becomes too large.
+    """
+    data = file.read_bytes()
+    if file.suffix != ".gz":
+        return data
+    most = max(_LEAST, _MOST_TIMES * len(data))
+    with gzip.open(io.BytesIO(data)) as stream:
+        text = stream.read(most + 1)
+    if len(text) > most:
+        raise ValueError(f"its {len(data)} bytes become more than {most}, which no trace does")
+    return text
+
+
+def _shown(text: str) -> str:
+    """Returns a text of a trace as a terminal may show it: characters that cannot be printed are spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _annotations(events: Iterable[dict[str, Any]]) -> list[Annotation]:
-    return [Annotation(e["name"], e["ts"], e["ts"] + e["dur"]) for e in events if e.get("cat") == "user_annotation"]
+    return [
+        Annotation(_shown(e["name"]), e["ts"], e["ts"] + e["dur"]) for e in events if e.get("cat") == "user_annotation"
+    ]
 
 
 def _bars(events: Iterable[dict[str, Any]], sites: dict[int, str]) -> list[Bar]:
@@ -167,5 +211,5 @@ def _bar(event: dict[str, Any], site: str) -> Bar:
         kind, name = "message", args.get("operation", args["Collective name"])
     elif "Collective name" in args:
         kind, name = "collective", args.get("operation", args["Collective name"])
-        key = (args.get("Process Group Name", ""), args.get("Seq", -1))
-    return Bar(kind, name, args.get("stream", event["tid"]), event["ts"], end, key, args, site)
+        key = (_shown(args.get("Process Group Name", "")), int(args.get("Seq", -1)))
+    return Bar(kind, _shown(name), int(args.get("stream", event["tid"])), event["ts"], end, key, args, _shown(site))
