@@ -1,0 +1,151 @@
+package prim_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/torchemu/torchemu/ccl/prim"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
+
+// over makes a checked machine of so many ranks, with a window of 64 words on all of them.
+func over(t *testing.T, ranks int, o prim.Options) (*prim.Machine, *prim.Window) {
+	t.Helper()
+	top, err := topology.Load("default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := prim.Over(top, ranks, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]int, ranks)
+	for r := range all {
+		all[r] = r
+	}
+	w, err := m.Allocate("words", all, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, w
+}
+
+func submit(t *testing.T, m *prim.Machine, task prim.Task) *prim.Job {
+	t.Helper()
+	j, err := m.Submit(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// TestProgramsRunInWaves starts more programs than a rank holds, in their order, and never more at a time.
+func TestProgramsRunInWaves(t *testing.T) {
+	m, _ := over(t, 1, prim.Options{Check: true})
+	const threads = 1024
+	most, running := m.Resident(threads), 0
+	var started []int
+	run := func(c *prim.Context) error {
+		started = append(started, c.Block())
+		running++
+		if running > most {
+			t.Errorf("%d programs at a time, where %d have room", running, most)
+		}
+		c.Pass(1000)
+		running--
+		return nil
+	}
+	blocks := 2*most + 3
+	submit(t, m, prim.Task{Name: "waves", Kernel: run, Workers: []int{0}, Blocks: blocks, Threads: threads})
+	if err := m.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if len(started) != blocks || !slices.IsSorted(started) {
+		t.Errorf("%d of %d programs started, in order: %v", len(started), blocks, slices.IsSorted(started))
+	}
+}
+
+// TestTasksBesideEachOther lets one task of a rank wait for another one of it.
+func TestTasksBesideEachOther(t *testing.T) {
+	m, w := over(t, 1, prim.Options{})
+	word := prim.I64(w.At(0, 0))
+	waits := func(c *prim.Context) error { c.WaitAnywhere(word, prim.EQ, 5); return nil }
+	sets := func(c *prim.Context) error { c.Signal(word, prim.Set, 5); return nil }
+	submit(t, m, prim.Task{Name: "waits", Kernel: waits, Workers: []int{0}, Threads: 32, Beside: true})
+	submit(t, m, prim.Task{Name: "sets", Kernel: sets, Workers: []int{0}, Threads: 32, Beside: true})
+	if err := m.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scattered is a program of two ranks: rank 0 stores into rank 1's memory with all its threads and notifies it with one;
+// rank 1 watches the word and loads. meets says whether the threads meet before the signal.
+func scattered(w *prim.Window, meets bool) prim.Kernel {
+	word := prim.I64(w.At(1, 0))
+	places := []prim.Run{{Addr: w.At(1, 64), Bytes: 8}, {Addr: w.At(1, 128), Bytes: 8}}
+	return func(c *prim.Context) error {
+		if c.Rank() == 0 {
+			c.Scatter("store", places, []byte("abcdefghijklmnop"), true)
+			if meets {
+				c.Meet()
+			}
+			c.Fence()
+			c.Signal(word, prim.Set, 1)
+			return nil
+		}
+		look := []prim.Run{{Addr: word.Addr, Bytes: 8}}
+		c.Watch(look, make([]byte, 8), "a test")
+		c.Gather("look", look, true, false)
+		c.Gather("load", places, false, false)
+		return nil
+	}
+}
+
+func TestThreadsMeetBeforeTheySignal(t *testing.T) {
+	for _, meets := range []bool{true, false} {
+		for seed := range uint64(5) {
+			m, w := over(t, 2, prim.Options{Check: true, Reorder: true, Seed: seed})
+			for r := range 2 {
+				submit(t, m, prim.Task{Name: "scattered", Kernel: scattered(w, meets), Workers: []int{r}, Threads: 64, Beside: true})
+			}
+			err := m.Run()
+			var found *prim.FindingsError
+			if meets && err != nil || !meets && !errors.As(err, &found) {
+				t.Errorf("seed %d, the threads meet: %v: %v", seed, meets, err)
+			}
+			got, _ := m.Read(w.At(1, 128), 8)
+			if string(got) != "ijklmnop" {
+				t.Errorf("%q where the second run takes its bytes", got)
+			}
+		}
+	}
+}
+
+// TestAtomicTouchesOrder lets programs of a rank count in turn, with what they wrote before.
+func TestAtomicTouchesOrder(t *testing.T) {
+	m, w := over(t, 1, prim.Options{Check: true})
+	word, data := prim.Run{Addr: w.At(0, 0), Bytes: 8}, prim.Run{Addr: w.At(0, 8), Bytes: 8}
+	turn := 0
+	run := func(c *prim.Context) error {
+		for turn != c.Block() {
+			c.Watch([]prim.Run{word}, binary.LittleEndian.AppendUint64(nil, uint64(turn)), "its turn")
+		}
+		c.Touch("look", []prim.Run{word}, prim.Atomic, false)
+		c.Meet()
+		c.Touch("store", []prim.Run{data}, prim.Writes, true)
+		c.Meet()
+		turn++
+		binary.LittleEndian.PutUint64(w.Storage(0).Writable(), uint64(turn))
+		c.Touch("count", []prim.Run{word}, prim.Atomic, false)
+		return nil
+	}
+	submit(t, m, prim.Task{Name: "turns", Kernel: run, Workers: []int{0}, Blocks: 5, Threads: 32, Beside: true})
+	if err := m.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if turn != 5 {
+		t.Errorf("%d turns", turn)
+	}
+}
