@@ -32,8 +32,9 @@ class Torch:
             if this torch cannot run here. None: programs get the front end's packages, and ranks are greenlets.
         can_omit_data: it can run programs whose tensors of devices have no elements.
         groups_in_tests: ranks of a test have a default group of c10d before they make one.
-        is_default: it is the one that programs get without the flag. One front end says so; those that are no torch
-            are for programs with this one.
+        is_there: says, without importing it, whether it can run here.
+        is_default: it is the one that programs get where nobody names one. One front end says so; those that are no
+            torch are for programs with this one.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Torch:
     opened: Callable[[runtime.World, int, bool], AbstractContextManager[object]] | None = None
     can_omit_data: bool = False
     groups_in_tests: bool = True
+    is_there: Callable[[], bool] = lambda: True
     is_default: bool = False
 
 
@@ -123,6 +125,35 @@ def torch_named(name: str | None) -> Torch:
     if name is not None and name not in known:
         raise ValueError(f"there is no front end {name!r} to be torch: use {' or '.join(map(repr, known))}")
     return next(iter(known.values())) if name is None else known[name]
+
+
+def fitting(names: Iterable[str], omits_data: bool = False) -> Torch:
+    """The torch of a script whose command names none: one that is installed, if there is one, and ours for programs
+    that use what is there beside ours.
+
+    Args:
+        names: the modules that the script imports, and the attributes that it asks for.
+        omits_data: it is to run without the elements of tensors.
+    """
+    ours = torch_named(None)
+    installed = [torch for torch in torches().values() if torch is not ours and torch.is_there()]
+    if omits_data and not ours.can_omit_data:
+        return next(iter(installed), ours)
+    return next(iter(installed), ours) if not any(map(_is_beside, names)) else ours
+
+
+_WITH_OURS = ("torch.ahbm", "torch.distributed._symmetric_memory")
+"""Modules of torch that work with ours only."""
+
+
+def _is_beside(name: str) -> bool:
+    """Whether a name is of a package, or of a module of torch's, that is there with our torch only."""
+    if name == "ahbm" or name.startswith(_WITH_OURS):
+        return True
+    package = name.partition(".")[0]
+    if package == "torchemu":
+        return name != "torchemu.pytorch"
+    return any(front_end.torch is None and front_end.module(package) is not None for front_end in front_ends())
 
 
 def enabled(torch: str | None = None) -> tuple[FrontEnd, ...]:

@@ -43,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
         return 1
     with _told():
         flags.check(options)
+        if options.torch is None:
+            options.torch = base.fitting(program.names(), options.no_data).name
         launch = _launch(options, program)
         flags.check_filter(options.local_ranks_filter, launch.nproc)
     with contextlib.ExitStack() as stack:
@@ -107,7 +109,9 @@ class _Run:
             return 0
         sys.stdout.flush()
         with stand_ins.names_given():
-            print(failures.report(failed, self._options.script, self._launch.nproc), file=sys.stderr)
+            torch = base.torch_named(self._options.torch)
+            told = "" if torch.is_default else f"--torch {torch.name}, {torch.help}"
+            print(failures.report(failed, self._options.script, self._launch.nproc, told), file=sys.stderr)
         return 1
 
     def failures(self, choices: Choices, silent: bool = False) -> list[Failure]:

@@ -40,13 +40,14 @@ def exit_code(failure: Failure) -> int:
     return error.code if isinstance(error, Signalled) else error.code & 0xFF
 
 
-def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
+def report(failures: Sequence[Failure], program: str, nproc: int, torch: str = "") -> str:
     """The text.
 
     Args:
         failures: not empty, ordered.
         program: its name.
         nproc: ranks of a node.
+        torch: what programs get as torch, where it is not torchemu's own.
     """
     root, *others = failures
     return "\n".join(
@@ -63,6 +64,7 @@ def report(failures: Sequence[Failure], program: str, nproc: int) -> str:
             *_handled(root),
             *_place(root),
             *_cause(root),
+            *([f"  torch     : {torch}"] if torch else []),
             "Other failures:",
             *(grouped(others) or ["  none"]),
             "=" * _WIDTH,

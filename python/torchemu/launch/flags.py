@@ -89,8 +89,9 @@ def _add_front_end(parser: argparse.ArgumentParser) -> None:
         group,
         "--torch",
         choices=tuple(torches),
-        default=base.torch_named(None).name,
-        help="what programs import as torch: " + "; ".join(f"{torch.name}, {torch.help}" for torch in torches.values()),
+        help="what programs import as torch: "
+        + "; ".join(f"{torch.name}, {torch.help}" for torch in torches.values())
+        + "; without it what is installed, if it is, for programs that use nothing else of torchemu's",
     )
     able = " or ".join(f"--torch {torch.name}" for torch in torches.values() if torch.can_omit_data)
     _flag(

@@ -46,6 +46,10 @@ class Program:
         drives the SIPs as its chips."""
         return False
 
+    def names(self) -> set[str]:
+        """The modules that it imports, and ahbm where it asks for that, as far as can be seen without running it."""
+        return set()
+
     def start(self, rank: int) -> None:
         """The whole of what one rank does."""
         sys.argv = list(self.argv)
@@ -80,16 +84,26 @@ class Script(Program):
 
     def is_one_host(self) -> bool:
         """As Program.is_one_host: it sees what the file says, and the files beside it that it imports."""
+        codes = self._seen()
+        names = set().union(*map(_names, filter(None, codes.values())))
+        spawns = not names.isdisjoint(_SPAWNS) and "multiprocessing" in names
+        return _CHIPS in codes or spawns or "elastic_launch" in names
+
+    def names(self) -> set[str]:
+        """As Program.names: of the file, and of the files beside it that it imports."""
+        codes = [code for code in self._seen().values() if code is not None]
+        return set().union(*map(_modules, codes), *({"ahbm"} & _names(code) for code in codes))
+
+    def _seen(self) -> dict[str, types.CodeType | None]:
+        """The code of the file and of those beside it, by their names; None for the other modules that they import."""
         known: dict[str, types.CodeType | None] = {"__main__": self._code}
-        waiting, names = [self._code], set[str]()
+        waiting = [self._code]
         while waiting:
             code = waiting.pop()
-            names |= _names(code)
-            for package in _imported(code) - known.keys():
+            for package in {name.partition(".")[0] for name in _modules(code)} - known.keys():
                 known[package] = self._beside(package)
                 waiting += filter(None, [known[package]])
-        spawns = not names.isdisjoint(_SPAWNS) and "multiprocessing" in names
-        return _CHIPS in known or spawns or "elastic_launch" in names
+        return known
 
     def _beside(self, name: str) -> types.CodeType | None:
         """The code of a module in the file's folder; None if there is none, or none that Python can read."""
@@ -129,7 +143,7 @@ def _names(code: types.CodeType) -> set[str]:
     return found.union(*(_names(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
 
 
-def _imported(code: types.CodeType) -> set[str]:
-    """The top-level packages that code, and the functions in it, import."""
-    found = {i.argval.partition(".")[0] for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
-    return found.union(*(_imported(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
+def _modules(code: types.CodeType) -> set[str]:
+    """The modules that code, and the functions in it, import."""
+    found = {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
+    return found.union(*(_modules(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))

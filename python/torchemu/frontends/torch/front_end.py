@@ -17,7 +17,20 @@ def _opened(world: runtime.World, seed: int, data: bool) -> AbstractContextManag
     return opened(world, seed, data)
 
 
+def _is_there() -> bool:
+    from torchemu.frontends.torch import versions
+
+    return versions.is_known()
+
+
 FRONT_END = FrontEnd(
-    torch=Torch("real", "the PyTorch that is installed", opened=_opened, can_omit_data=True, groups_in_tests=False),
+    torch=Torch(
+        "real",
+        "the PyTorch that is installed",
+        opened=_opened,
+        can_omit_data=True,
+        groups_in_tests=False,
+        is_there=_is_there,
+    ),
     packages={},
 )

@@ -179,6 +179,8 @@ class AhbmGroup(dist.ProcessGroup):
 
     def _allgather_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         if out.numel() != given.numel() * self._size:
+            if self.backend == "gloo":
+                checks.alike("allgather", self._blocks(out, ()), given)
             expected, has = given.numel() * self._size, out.numel()
             raise RuntimeError(
                 "output tensor size must be equal to world_size times input tensor size "

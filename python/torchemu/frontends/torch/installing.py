@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
+import torch.distributed._symmetric_memory as symmetric
 import torch.distributed.rpc as rpc
 from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
@@ -118,6 +119,18 @@ def _install_refusals(run: Session) -> None:
         )
 
     run.replace(rpc, "init_rpc", init_rpc)
+    for name in ("empty", "rendezvous", "enable_symm_mem_for_group"):
+        run.replace(symmetric, name, _no_symmetric_memory(name))
+
+
+def _no_symmetric_memory(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError(
+            f"torch.distributed._symmetric_memory.{name}: the installed PyTorch has no symmetric memory on simulated "
+            "devices; torchemu's own has it: --torch numpy"
+        )
+
+    return refuse
 
 
 def _install_futures(run: Session) -> None:
@@ -131,6 +144,7 @@ def _install_stores(run: Session) -> None:
         for module in (c10d, dist, rendezvous, torch._C._distributed_c10d):
             if hasattr(module, name):
                 run.replace(module, name, getattr(stores, name))
+    run.replace(rendezvous, "_create_c10d_store", stores.at_rendezvous(rendezvous._create_c10d_store))
 
 
 class _Options:

@@ -26,6 +26,8 @@ _VARIABLES = {
 
 _places: weakref.WeakKeyDictionary[Any, torch.device] = weakref.WeakKeyDictionary()  # by reducer
 
+_works: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()  # of the last forward pass, by reducer
+
 
 def install(run: Session) -> None:
     """Puts what reducers make on the devices of their parameters, until the run ends."""
@@ -33,6 +35,7 @@ def install(run: Session) -> None:
     run.replace(kind, "__init__", _beginning(kind.__init__))
     for name in _MAKING:
         run.replace(kind, name, _made_like_parameters(getattr(kind, name)))
+    run.replace(kind, "_set_forward_pass_work_handle", _keeping(kind._set_forward_pass_work_handle))
     run.replace(kind, "_delay_all_reduce", _waiting(kind._delay_all_reduce))
     ddp = torch.nn.parallel.DistributedDataParallel
     run.replace(ddp, "_register_builtin_comm_hook", _register_builtin)
@@ -67,6 +70,17 @@ def _made_like_parameters(method: Callable[..., Any]) -> Callable[..., Any]:
         place = _places.get(self)
         with contextlib.nullcontext() if place is None else device.made_on(place):
             return method(self, *args)
+
+    return call
+
+
+def _keeping(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that is given a work, and keeps its part in C++ alone: without the rest nobody would wait."""
+
+    @functools.wraps(method)
+    def call(self: Any, work: Any, *args: Any) -> Any:
+        _works[self] = work
+        return method(self, work, *args)
 
     return call
 

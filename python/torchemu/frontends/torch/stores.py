@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -278,3 +279,16 @@ def _is_agents(host: str, port: int) -> bool:
     """Says whether it is the store that torchrun's agent keeps for its workers."""
     address = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" and (host, str(port)) == address
+
+
+def at_rendezvous(make: Callable[..., dist.Store]) -> Callable[..., dist.Store]:
+    """Makes the function that opens the store of a rendezvous: at an address that is not torchrun's, rank 0 serves,
+    also where torchrun is above, as when a script spawns its processes itself."""
+
+    @functools.wraps(make)
+    def create(hostname: str, port: int, rank: int, world_size: int, timeout: timedelta, *args: Any) -> dist.Store:
+        if _is_agents(hostname, port) or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+            return make(hostname, port, rank, world_size, timeout, *args)
+        return TCPStore(hostname, port, world_size, rank == 0, timeout, multi_tenant=True)
+
+    return create

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 
 OLDEST, NEWEST = (2, 11), (2, 15)
@@ -13,6 +14,18 @@ _NO_COMPILER = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
 
 class VersionError(ImportError):
     """There is no PyTorch, or one that the front end does not know."""
+
+
+def is_known() -> bool:
+    """Says, without importing it, whether a PyTorch is installed that the front end knows."""
+    try:
+        return OLDEST <= _minor(importlib.metadata.version("torch")) <= NEWEST
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def check() -> None:
@@ -31,8 +44,7 @@ def check() -> None:
             f"--torch real runs programs on the installed PyTorch, and it cannot be imported: {error}. Install "
             f"{wanted}, or use --torch numpy"
         ) from error
-    found = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    if not OLDEST <= found <= NEWEST:
+    if not OLDEST <= _minor(torch.__version__) <= NEWEST:
         raise VersionError(f"--torch real knows {wanted}; {torch.__version__} is installed")
     if not torch.distributed.is_available():
         raise VersionError("the installed PyTorch is built without torch.distributed")

@@ -110,6 +110,11 @@ class AhbmWork(Work):
             order.wait(go.StreamNumber(context.stream), self._known)
         ordering.wrote(context, "a collective", self._writes, waits=self.on_host)
 
+    @property
+    def has_waited(self) -> bool:
+        """Says whether somebody has waited, and there was no error."""
+        return self._waited
+
     def _wait_within(self, context: runtime.Context, limit: timedelta) -> None:
         late = f"Timed out waiting {milliseconds(limit)}ms for it to complete"
         text = f"Operation failed: {late} : {go.Reason(self.handle)}"

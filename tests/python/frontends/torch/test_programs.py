@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import functools
+import os
 from datetime import timedelta
 
 import pytest
@@ -231,7 +232,25 @@ def test_models_are_cut_into_stages():
         torch.testing.assert_close(out, model(x))
 
 
+@torchemu.distributed(world_size=2, torch="real")
+def test_rank_0_serves_at_an_address_that_is_not_torchruns():
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # torchrun is above a script that spawns its processes itself
+    rank = int(os.environ["RANK"])
+    dist.init_process_group("gloo", init_method="tcp://127.0.0.1:23456", rank=rank, world_size=2)
+    total = torch.tensor([rank + 1])
+    dist.all_reduce(total)
+    assert total.item() == 3
+
+
 @torchemu.distributed(world_size=1, torch="real")
 def test_remote_calls_are_refused_in_a_line():
     with pytest.raises(RuntimeError, match=r"torch\.distributed\.rpc\.init_rpc: .* threads of one"):
         dist.rpc.init_rpc("worker", rank=0, world_size=1)
+
+
+@torchemu.distributed(world_size=1, torch="real")
+def test_symmetric_memory_is_refused_in_a_line():
+    import torch.distributed._symmetric_memory as symmetric
+
+    with pytest.raises(RuntimeError, match=r"symmetric_memory\.empty: .*: --torch numpy$"):
+        symmetric.empty(4, device="cuda")

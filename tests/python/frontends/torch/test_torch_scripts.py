@@ -8,15 +8,9 @@ from recorded_scripts import RECORDED, SCRIPTS, started
 
 DIFFERS = {
     "group_methods": "the flight recorder lacks what a group's own methods issue",
-    "misuse": "one message is that of another backend of PyTorch's",
     "pipelining": "the last digit of a loss",
-    "stores": "the PyTorch of the tests has no queues in its stores; the output is of a newer one",
 }
-HANGS = {"uneven_batches": "ranks that have joined do not shadow DistributedDataParallel's collectives"}
-MARKS = {
-    **{name: pytest.mark.xfail(reason=reason, strict=True) for name, reason in DIFFERS.items()},
-    **{name: pytest.mark.xfail(reason=reason, run=False) for name, reason in HANGS.items()},
-}
+MARKS = {name: pytest.mark.xfail(reason=reason, strict=True) for name, reason in DIFFERS.items()}
 
 
 @pytest.mark.parametrize(
