@@ -315,3 +315,9 @@ def test_record_function_of_nobody_costs_nothing() -> None:
         pass
     assert named(prof) == []
     assert before is runtime.current()
+
+
+@pytest.mark.parametrize("name", ["../../out", "/tmp/out", "a/b", ".."])
+def test_traces_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="is no path"):
+        tensorboard_trace_handler(str(tmp_path), name)

@@ -264,7 +264,12 @@ def tensorboard_trace_handler(
         dir_name: the folder, which is made.
         worker_name: begins the file's name; without, it is the rank.
         use_gzip: whether the file is compressed.
+
+    Raises:
+        ValueError: worker_name is no part of a file's name.
     """
+    if worker_name and (Path(worker_name).name != worker_name or worker_name in (".", "..")):
+        raise ValueError(f"worker_name begins the name of a file in {dir_name!r}, and is no path: {worker_name!r}")
 
     def handle(prof: profile) -> None:
         context = runtime.current()
