@@ -87,7 +87,7 @@ def test_old_and_unknown_names_and_a_library_above(tmp_path: Path) -> None:
     (package / "__init__.py").write_text("raise ImportError('the real package, which needs a GPU')\n")
     (package / "kernels" / "__init__.py").write_text("")
     (package / "kernels" / "mine.py").write_text(LIBRARY)
-    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "2", "program.py"]
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "numpy", "--nproc-per-node", "2", "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines() == ["[100, 102, 104, 106]"] * 2

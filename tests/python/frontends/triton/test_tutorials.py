@@ -18,7 +18,18 @@ RANKS = 4
 
 def run(name: str, *flags: str, **environ: str) -> list[str]:
     """What a tutorial prints, line by line."""
-    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", str(RANKS), *flags, f"{name}.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "torchemu",
+        "run",
+        "--torch",
+        "numpy",
+        "--nproc-per-node",
+        str(RANKS),
+        *flags,
+        f"{name}.py",
+    ]
     env = {**os.environ, **environ}
     done = subprocess.run(command, cwd=FOLDER, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -150,7 +150,7 @@ for turn in range(3):
     tokens = torch.randn(M, HIDDEN).cuda()
     experts = torch.stack([torch.randperm(GROUPS)[:TOPK] for _ in range(M)]).view(-1)
     order = torch.argsort(experts, stable=True)
-    splits = torch.bincount(experts, minlength=GROUPS).to(torch.int32).cuda()
+    splits = torch.tensor([experts.tolist().count(g) for g in range(GROUPS)], dtype=torch.int32).cuda()
     packed = tokens.cpu()[order // TOPK].cuda()
     got, counts = all_to_all(packed, splits)
     back_splits = torch.zeros(GROUPS, dtype=torch.int32)
