@@ -86,7 +86,7 @@ func TestTunerChoosesWithReason(t *testing.T) {
 		{"sips8", 1, "one_shot"},                     // one message of latency
 		{"sips16", 1 << 24, "torus_2d"},              // all four links of each SIP
 		{"nodes2x8", 1 << 24, "hierarchical_direct"}, // an eighth of the vector crosses the NIC, while the rest is on the switch
-		{"sips8", 1 << 24, "two_shot"},               // all seven links of each SIP
+		{"sips8", 1 << 24, "two_shot_staggered"},     // all seven links of each SIP, while it reduces
 		{"default", 1 << 24, "bidirectional_ring"},   // both links of each SIP
 	} {
 		topo := preset(t, c.preset)
