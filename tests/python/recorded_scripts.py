@@ -25,6 +25,7 @@ ONLY_REAL = {
     "modules",
     "networks",
     "pipelining",
+    "sharded",
     "sharded_mlp",
     "sort",
     "spectrum",
