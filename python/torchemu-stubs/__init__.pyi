@@ -177,6 +177,7 @@ from torchemu.frontends.numpy._tensor.linalg import mm as mm
 from torchemu.frontends.numpy._tensor.linalg import mv as mv
 from torchemu.frontends.numpy._tensor.linalg import outer as outer
 from torchemu.frontends.numpy._tensor.ordering import argsort as argsort
+from torchemu.frontends.numpy._tensor.ordering import bincount as bincount
 from torchemu.frontends.numpy._tensor.ordering import sort as sort
 from torchemu.frontends.numpy._tensor.ordering import unique as unique
 from torchemu.frontends.numpy._tensor.parametric import clamp as clamp

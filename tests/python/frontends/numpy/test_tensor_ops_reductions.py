@@ -274,3 +274,13 @@ def test_sets_of_values() -> None:
     rows = torch.tensor([[2, 1], [0, 5], [2, 1]])
     assert rows.unique(dim=0).tolist() == [[0, 5], [2, 1]] and rows.unique(return_inverse=True)[1].shape == (3, 2)
     assert torch.tensor([1.5, 1.5], dtype=torch.bfloat16).unique().tolist() == [1.5]
+
+
+def test_counting() -> None:
+    t = torch.tensor([1, 1, 3, 0])
+    assert t.bincount().tolist() == [1, 2, 0, 1] and t.bincount(minlength=6).tolist() == [1, 2, 0, 1, 0, 0]
+    assert t.bincount(torch.tensor([0.5, 1.0, 2.0, 4.0])).tolist() == [4.0, 1.5, 0.0, 2.0]
+    assert torch.zeros(0, dtype=torch.int64).bincount().shape == (0,)
+    for wrong in (torch.tensor([-1]), torch.tensor([[1]]), torch.tensor([1.0])):
+        with pytest.raises(RuntimeError, match=r"bincount only supports 1-d non-negative integral inputs"):
+            wrong.bincount()

@@ -53,7 +53,7 @@ def calls(names: str, *args: Any) -> dict[str, Callable[[torch.Tensor], Any]]:
 
 
 CALLS: dict[str, Callable[[torch.Tensor], Any]] = {
-    **calls("__array__ __bool__ __complex__ __float__ __index__ __int__ __repr__ cpu"),
+    **calls("__array__ __bool__ __complex__ __float__ __index__ __int__ __repr__ bincount cpu"),
     **calls("item nonzero numpy tolist unique"),
     **calls("__reduce_ex__", 4),
     "__contains__": lambda t: 3 in t,

@@ -38,6 +38,7 @@ HOST_READS = (
     "__reduce_ex__",
     "__repr__",
     "allclose",
+    "bincount",
     "cpu",
     "equal",
     "item",

@@ -17,6 +17,7 @@ from torchemu.frontends.numpy._tensor.reductions import Array, wide
 
 __all__ = [
     "argsort",
+    "bincount",
     "sort",
     "unique",
 ]
@@ -93,3 +94,31 @@ def unique(
 ) -> Any:
     """The different elements, or parts along a dimension, in order; also where each came to be, and how many each."""
     return _distinct(UNIQUE, input, dim, return_inverse, return_counts)
+
+
+def _bincount(x: Array, weights: Array | None, minlength: int) -> Array:
+    return np.bincount(x, weights, minlength)
+
+
+BINCOUNT = Op("bincount", _bincount, flop_per_input)
+
+
+@method
+@waits
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each of the numbers 0, 1, 2, … is an element, or the sum of the weights of those elements.
+
+    Raises:
+        RuntimeError: not a vector of non-negative integers, or not as many weights.
+    """
+    check_not_complex("bincount", input.dtype)
+    if len(input._shape) != 1 or input.dtype.is_floating_point or (input._read() < 0).any():
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is None:
+        return _op(BINCOUNT, (input,), None, minlength, kind=dtypes.int64)
+    if weights._shape != input._shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    kind = weights.dtype if weights.dtype is dtypes.float32 else dtypes.float64
+    return _op(BINCOUNT, (input, weights), minlength, kind=kind)
