@@ -55,17 +55,18 @@ class dtype:  # noqa: N801 (PyTorch's name)
 
     @functools.cached_property
     def arithmetic(self) -> np.dtype:
-        """What NumPy calculates in: float32 for shorter floats, whose results are rounded once, at the end."""
+        """The dtype that NumPy calculates in: float32 for shorter floats, whose results are rounded once, at the
+        end."""
         return np.dtype(np.float32) if self.is_floating_point and self.itemsize < 4 else self.numpy
 
     @property
     def is_float8(self) -> bool:
-        """Whether it is a float of eight bits, with which nobody calculates."""
+        """Reports whether it is a float of eight bits, with which nobody calculates."""
         return self.is_floating_point and self.itemsize == 1
 
     @property
     def is_inexact(self) -> bool:
-        """Whether it is of floating-point numbers, real or complex."""
+        """Reports whether it is of floating-point numbers, real or complex."""
         return self.category >= Category.FLOAT
 
     def to_real(self) -> dtype:

@@ -29,7 +29,7 @@ class RankKilledError(BaseException):
 
 
 class DistError(RuntimeError):
-    """What goes wrong in torch.distributed below Python: the base of the four that follow."""
+    """An error of torch.distributed below Python: the base of the four that follow."""
 
 
 class DistBackendError(DistError):

@@ -1,4 +1,4 @@
-"""What PyTorch has and torchemu has not. The name is there, so that imports work; its use says what is missing."""
+"""Names that PyTorch has and torchemu has not. They are there, so that imports work; their use says what is missing."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from torchemu.bridge.binding import go
 
 
 class _Held(weakref.ref):
-    """That an object holds a handle, and maybe NumPy's memory behind it."""
+    """The hold of an object on a handle, and maybe on NumPy's memory behind it."""
 
     __slots__ = ("handle", "memory")
 

@@ -101,14 +101,14 @@ def stop_writing(stream: Any) -> None:
 
 
 def is_users(interrupt: KeyboardInterrupt) -> bool:
-    """Whether it ends the run, and not only the rank that it comes out of. Where somebody else handles Ctrl-C it does:
-    it cannot be told who raised it."""
+    """Reports whether it ends the run, and not only the rank that it comes out of. Where somebody else handles Ctrl-C
+    it does: it cannot be told who raised it."""
     handler = _handler_of(signal.SIGINT)
     return isinstance(interrupt, CtrlC) or getattr(handler, "__module__", None) != __name__
 
 
 def told(interrupt: KeyboardInterrupt) -> str:
-    """What a command says when it has been interrupted."""
+    """Returns the line of a command that has been interrupted."""
     if not isinstance(interrupt, CtrlC) or not interrupt.place:
         return "interrupted"
     who = "at" if interrupt.rank is None else f"while rank {interrupt.rank} was at"
@@ -187,7 +187,7 @@ def _delivered(interrupt: CtrlC) -> None:
 
 
 def _is_for_another(interrupt: CtrlC) -> bool:
-    """Whether it will be raised in another task, when that goes on."""
+    """Reports whether it will be raised in another task, when that goes on."""
     return any(taker(interrupt) for taker in _takers)
 
 

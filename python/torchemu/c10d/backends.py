@@ -104,7 +104,7 @@ class Backend(str, metaclass=_OfRank):
 
 
 class BackendConfig:
-    """Which backend a group uses for which type of device.
+    """The backend of a group for each type of device.
 
     Args:
         backend: a name, or "device:backend" pairs with commas between them.

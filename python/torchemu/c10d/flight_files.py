@@ -1,4 +1,4 @@
-"""Where a rank has its flight recorder, and the files that it writes.
+"""The flight recorder of a rank, and the files that it writes.
 
 A rank records when TORCH_FR_BUFFER_SIZE (or TORCH_NCCL_TRACE_BUFFER_SIZE) says how many operations to keep, or when
 TORCH_FR_DUMP_TEMP_FILE (or TORCH_NCCL_DEBUG_INFO_TEMP_FILE) says where to write them. Its file, of that name with the

@@ -305,7 +305,7 @@ def _types(tensors: Sequence[Any]) -> list[str]:
 
 
 def _places() -> Frames:
-    """Where the program called, without this package's frames."""
+    """Returns the places of the program's call, without this package's frames."""
     frame: types.FrameType | None = sys._getframe(1)
     places: list[tuple[types.CodeType, int]] = []
     while frame is not None and len(places) < _FRAMES:

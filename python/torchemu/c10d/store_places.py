@@ -1,4 +1,4 @@
-"""Where ranks meet by name: the stores that a spawn, or the program around it, has under hosts, ports and files."""
+"""Meeting places by name: the stores that a spawn, or the program around it, has under hosts, ports and files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Places:
         return table
 
     def arrivals(self, where: Where) -> Line:
-        """Where ranks wait until something is there."""
+        """The line of ranks that wait until something is there."""
         return self._arrivals[where]
 
     def serve(self, where: Where, master: object) -> None:

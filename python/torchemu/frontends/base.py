@@ -1,4 +1,4 @@
-"""What the rest of torchemu knows of a front end."""
+"""The face that front ends show to the rest of torchemu."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ _WITH_OURS = ("torch.ahbm", "torch.distributed._symmetric_memory")
 
 
 def _is_beside(name: str) -> bool:
-    """Whether a name is of a package, or of a module of torch's, that is there with our torch only."""
+    """Reports whether a name is of a package, or of a module of torch's, that is there with our torch only."""
     if name == "ahbm" or name.startswith(_WITH_OURS):
         return True
     package = name.partition(".")[0]

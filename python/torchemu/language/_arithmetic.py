@@ -218,7 +218,7 @@ def combine(op: str, a: Tile, b: Tile) -> Tile:
 
 
 def _combined(op: str, function: Callable[..., Any], a: Operand, b: Operand) -> Tile:
-    """What the core does itself where both are tiles of one dtype and shape."""
+    """Returns the core's own result where both are tiles of one dtype and shape."""
     if isinstance(a, Tile) and isinstance(b, Tile) and a.dtype is b.dtype and a.shape == b.shape:
         return combine(op, a, b)
     return _elementwise(op, function, (a, b), _common(a, b))
@@ -284,7 +284,7 @@ def _floating(kind: dtypes.dtype) -> dtypes.dtype:
 
 
 def _calculated(kind: dtypes.dtype) -> Callable[[Any], Any]:
-    """What turns an operand into what is calculated with."""
+    """Returns the conversion of an operand to the dtype that is calculated in."""
     arithmetic = kind.arithmetic
     return lambda x: np.asarray(x).astype(arithmetic, copy=False)
 

@@ -43,8 +43,8 @@ class Kernel:
         self._signature = inspect.signature(function)
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
-        """What launches the kernel, with so many programs on this rank, each on a PE of its own: ``kernel[4]``; or
-        among the ranks of a process group: ``kernel[4, group]``."""
+        """Returns a launcher of the kernel, with so many programs on this rank, each on a PE of its own: ``kernel[4]``;
+        or among the ranks of a process group: ``kernel[4, group]``."""
         group = None
         if isinstance(grid, tuple) and len(grid) == 2:
             grid, group = grid
@@ -109,7 +109,7 @@ def kernel(
 
 
 class Launched:
-    """What programs are a part of: one rank's launch of a kernel.
+    """One rank's launch of a kernel, which programs are a part of.
 
     Attributes:
         context: on behalf of which rank the programs run.
@@ -154,7 +154,7 @@ class Launched:
         return self.machine.barrier(self.kernel, self.ranks, block)
 
     def report(self, error: BaseException) -> str:
-        """What the host gets to know of an exception."""
+        """Returns the words by which the host gets to know of an exception."""
         shown = traceback.TracebackException.from_exception(error)
         frames.cut(shown, _is_internal)
         where = f" at {shown.stack[-1].filename}:{shown.stack[-1].lineno}" if shown.stack else ""
@@ -167,7 +167,7 @@ _KERNELS = os.path.join(os.path.dirname(__file__), "kernels", "")
 
 
 def _is_internal(file: str) -> bool:
-    """Whether a file is of this package, and no kernel that it ships."""
+    """Reports whether a file is of this package, and no kernel that it ships."""
     return frames.is_ours(file) and not file.startswith(_KERNELS)
 
 

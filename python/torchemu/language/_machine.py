@@ -109,7 +109,7 @@ class Machine:
                 del known[key]
 
     def _once(self, key: tuple[Any, ...], make: Callable[[], int]) -> int:
-        """What was made for the first who asked with the key."""
+        """Returns the object that was made for the first who asked with the key."""
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]

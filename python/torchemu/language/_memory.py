@@ -1,4 +1,4 @@
-"""What moves between memories: tiles and HBM, one rank's and another's."""
+"""Moves between memories: tiles and HBM, one rank's and another's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def store_reduce(pointer: Pointer, tile: Tile, op: str = "sum") -> None:
 
 
 def _stored(pointer: Pointer, tile: Tile) -> bool:
-    """Whether there is anything to store."""
+    """Reports whether there is anything to store."""
     checked(pointer, "pointer")
     if not isinstance(tile, Tile):
         raise TypeError(f"a tile can be stored, not {type(tile).__name__}")

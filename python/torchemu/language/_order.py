@@ -26,7 +26,7 @@ def wait(word: Pointer, compare: int, value: int) -> None:
 
 
 def test(word: Pointer, compare: int, value: int) -> bool:
-    """Whether a word of the own rank compares so with a value now. It takes the latency of the memory."""
+    """Reports whether a word of the own rank compares so with a value now. It takes the latency of the memory."""
     return current().ask(go.PrimWait, *word_of(word), compare, value, True) == 1
 
 

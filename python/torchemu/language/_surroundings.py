@@ -1,4 +1,4 @@
-"""What a program can ask about itself and its rank, and what it shares with the other ranks."""
+"""Questions of a program about itself and its rank, and memory that it shares with the other ranks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ def program_id(axis: int = 0) -> int:
 
 
 def num_programs(axis: int = 0) -> int:
-    """How many programs the grid has on each rank."""
+    """Returns how many programs the grid has on each rank."""
     _check_axis(axis)
     return current().blocks
 
 
 def rank() -> int:
-    """Which of the ranks that take part this is."""
+    """Returns this rank's number among those that take part."""
     return current().launch.index
 
 
 def world_size() -> int:
-    """How many ranks take part."""
+    """Returns how many ranks take part."""
     return len(current().launch.ranks)
 
 
 def call_number() -> int:
-    """Which launch of the kernel this is on this rank, among these ranks: 1, 2, …"""
+    """Returns the number of this launch of the kernel on this rank, among these ranks: 1, 2, …"""
     return current().launch.number
 
 

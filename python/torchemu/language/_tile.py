@@ -46,7 +46,7 @@ class Tile:
 
     @property
     def address(self) -> int:
-        """Where its bytes are."""
+        """Returns the address of its bytes."""
         return self._program.scratch.start + self._offset
 
     def numpy(self) -> np.ndarray:

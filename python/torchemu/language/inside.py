@@ -1,4 +1,4 @@
-"""What a device program sees of the rank on whose behalf it runs: all but what is for the host's program."""
+"""The view that a device program has of its rank: all but what is for the host's program."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ class Inside(runtime.Context):
 
 
 def _is_internal(file: str) -> bool:
-    """Whether a file is of this package, and no kernel that it ships."""
+    """Reports whether a file is of this package, and no kernel that it ships."""
     return file.startswith(runtime.PACKAGE) and not file.startswith(_KERNELS)

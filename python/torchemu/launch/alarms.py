@@ -21,7 +21,7 @@ _now = time.monotonic  # the process's: programs may get to see another one
 
 
 class Alarms:
-    """Those of one run.
+    """The table of one run.
 
     Args:
         handler_of: returns a rank's handler of SIGALRM.

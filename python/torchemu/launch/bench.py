@@ -64,7 +64,7 @@ def _existing(file: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Trace:
-    """What is traced of a run, see torchemu.profile.run.traced."""
+    """The trace of a run, see torchemu.profile.run.traced."""
 
     path: str = ""
     level: str = ""
@@ -126,7 +126,7 @@ def _neighbours_importable(file: Path) -> Iterator[None]:
 
 
 def _checked(step: Callable[[], T]) -> T:
-    """What the step returns; that a file or name which the user gave is wrong becomes a BenchError."""
+    """Returns the step's result; that a file or name which the user gave is wrong becomes a BenchError."""
     try:
         return step()
     except (OSError, ValueError) as error:

@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    """What is wrong with a file that the user gave becomes a RunError."""
+    """Turns errors about a file that the user gave into a RunError."""
     try:
         yield
     except (OSError, ValueError, ImportError) as error:
@@ -63,7 +63,8 @@ def _told() -> Iterator[None]:
 
 
 def _launch(options: argparse.Namespace, program: Program) -> Launch:
-    """How many ranks; without numbers, one for each SIP of the topology, or one for a program that is one host."""
+    """Returns how many ranks there are; without numbers, one for each SIP of the topology, or one for a program that is
+    one host."""
     nodes, sips = fabric.shape(options.topology)
     if not options.nproc_per_node and program.is_one_host():
         nodes = sips = 1
@@ -100,7 +101,7 @@ class _Run:
 
     @property
     def depth(self) -> int:
-        """How many ordering constraints pct looks for."""
+        """The number of ordering constraints that pct looks for."""
         return self._options.schedule_depth or 0
 
     def reported(self, failed: list[Failure]) -> int:

@@ -1,4 +1,4 @@
-"""What the torchemu command can do, and its command line."""
+"""The torchemu command's subcommands, and their command line."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _STANDARD = 3  # descriptors 0, 1 and 2 are a rank's own
 
 
 class Descriptors:
-    """Those of one run.
+    """The table of one run.
 
     Args:
         exchanges: what is called when another rank goes on, with the processes.

@@ -17,7 +17,7 @@ from torchemu.launch.patches import current, replace
 
 
 class ImmediateExit(SystemExit):
-    """What os._exit raises in a rank: without a way back, but for ``finally`` blocks, which run."""
+    """The exception that os._exit raises in a rank: without a way back, but for ``finally`` blocks, which run."""
 
 
 class Exits:

@@ -1,4 +1,4 @@
-"""What a run prints when ranks fail: the first one's traceback, then a summary as torchrun's."""
+"""The report of a run whose ranks fail: the first one's traceback, then a summary as torchrun's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ordered(failures: Sequence[Failure]) -> list[Failure]:
 
 
 def exit_code(failure: Failure) -> int:
-    """What the rank's process would have ended with: its exit status, or minus the number of a signal."""
+    """The end of the rank's process, had it been one: its exit status, or minus the number of a signal."""
     error = failure.exception
     if isinstance(error, KeyboardInterrupt):
         return -signal.SIGINT
@@ -78,8 +78,8 @@ def _marked(failure: Failure) -> Iterator[str]:
 
 
 def shown(error: BaseException) -> str:
-    """What Python would print for an exception that nobody caught. Frames of torchemu are left out unless the
-    environment variable TORCHEMU_TRACEBACK is "full": they are not where the mistake is."""
+    """Returns the text that Python would print for an exception that nobody caught. Frames of torchemu are left out
+    unless the environment variable TORCHEMU_TRACEBACK is "full": they are not where the mistake is."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, str) else ""
     trace = traceback.TracebackException.from_exception(error)
@@ -114,7 +114,7 @@ def of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
 
 
 def place(error: BaseException) -> str:
-    """Where in the program an exception comes from: "train.py:12 in main"; "" when it comes from nowhere in it."""
+    """Returns the place in the program that an exception comes from: "train.py:12 in main"; "" for nowhere in it."""
     frames = [f for f in traceback.extract_tb(of_program(error.__traceback__)) if not _is_internal(f.filename)]
     if not frames:
         return ""
@@ -172,12 +172,13 @@ def moment(picoseconds: int) -> str:
 
 
 def in_a_line(failure: Failure) -> str:
-    """Which rank, when, and how: "rank 1 at 9.170 us: ValueError: no data"."""
+    """Names rank, time and error in a line: "rank 1 at 9.170 us: ValueError: no data"."""
     return f"rank {failure.rank} at {moment(failure.time_ps)}: {_line(failure)}"
 
 
 def _text(error: BaseException) -> str:
-    """What it says; an exception of the program may fail at that, and then it is what tracebacks have in its place."""
+    """Returns the exception's words; one of the program may fail at that, and then they are those that tracebacks
+    have."""
     try:
         return str(error)
     except Exception:

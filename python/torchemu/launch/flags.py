@@ -185,7 +185,7 @@ def unwaited(options: argparse.Namespace) -> str:
 
 
 def strictness(options: argparse.Namespace) -> runtime.Strictness:
-    """What the arguments say."""
+    """Returns the strictness that the arguments ask for."""
     return runtime.Strictness(options.check, options.reorder)
 
 

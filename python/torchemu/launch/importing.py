@@ -1,4 +1,4 @@
-"""How a rank imports its own copies of the program's modules."""
+"""Imports by which a rank gets its own copies of the program's modules."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def _found(name: str, path: Sequence[str] | None) -> _Spec | None:
-    """What all other finders find."""
+    """Returns the module's spec by all other finders."""
     for finder in sys.meta_path:
         if not isinstance(finder, Finder) and hasattr(finder, "find_spec"):
             spec = finder.find_spec(name, path, None)

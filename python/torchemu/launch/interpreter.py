@@ -48,7 +48,7 @@ class Interpreter:
             asyncio._set_running_loop(self.loop)
 
     def copy(self) -> Interpreter:
-        """What a process has that starts from this state."""
+        """Returns the state of a process that starts from this one."""
         child = Interpreter.__new__(Interpreter)
         vars(child).update(vars(self))
         child.argv, child.path, child.filters = list(self.argv), list(self.path), list(self.filters)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Birth:
-    """What a process that is started begins with.
+    """The state that a started process begins with.
 
     Attributes:
         interpreter: the state of the one that starts it.
@@ -84,7 +84,7 @@ class Isolation:
 
     @functools.cached_property
     def sources(self) -> Sources:
-        """What ranks' own modules of Python's library are made of."""
+        """Returns the sources that ranks' own modules of Python's library are made of."""
         from torchemu.launch.threads.copies import Sources
 
         return Sources()
@@ -117,8 +117,8 @@ class Isolation:
         return self._outside.modules.names
 
     def process(self, rank: int, variables: Mapping[str, str], parent: Process | None = None) -> Process:
-        """That of a rank which has just started: with the parent's environment, or that outside of all ranks, and
-        these variables besides."""
+        """Returns the state of a rank which has just started: with the parent's environment, or that outside of all
+        ranks, and these variables besides."""
         parent = parent or self._outside
         interpreter = parent.interpreter.copy()
         interpreter.setenv(variables)
@@ -131,7 +131,7 @@ class Isolation:
         return Process(self, f"{parent.key}/{rank}", interpreter, modules)
 
     def birth(self, parent: Process, forked: bool) -> Birth:
-        """What a process that the rank in place starts now is to begin with."""
+        """Returns the state that a process begins with which the rank in place starts now."""
         parent.interpreter.save()  # its sys.argv and sys.path may be other ones than it started with
         parent.modules.save()
         variables = Inheritance(vars(sys.modules["__main__"]), parent.modules.names) if forked else None
@@ -143,9 +143,9 @@ class Isolation:
     def spawned(
         self, parent: Process, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]
     ) -> tuple[Callable[..., Any], list[Process]]:
-        """What to call in the ranks that a rank starts for a call, and their processes; see Process.spawned. As with
-        PyTorch they load the main program anew, as ``__mp_main__``, and know of its objects what pickle takes there;
-        forked ones know the values of its variables, too, and are quiet while they load it."""
+        """Returns the function to call in the ranks that a rank starts for a call, and their processes; see
+        Process.spawned. As with PyTorch they load the main program anew, as ``__mp_main__``, and know of its objects
+        what pickle takes there; forked ones know the values of its variables, too, and are quiet while they load it."""
         parent.modules.save()
         own = parent.modules.names
         parcels = [Parcel(value, own) for value in call]

@@ -20,13 +20,13 @@ _SHARED = (runtime.PACKAGE, *STANDARD)
 
 @functools.lru_cache(maxsize=10_000)
 def is_program_file(file: str) -> bool:
-    """Whether a source file is part of the program, and not of Python, an installed package or torchemu."""
+    """Reports whether a source file is part of the program, and not of Python, an installed package or torchemu."""
     path = os.path.abspath(file)
     return not (file.startswith("<") or path.startswith(_SHARED) or any(part in path for part in INSTALLED))
 
 
 class Rules:
-    """Which modules of a run are the program's, and how a rank comes to its copy of one.
+    """Rules that tell the program's modules of a run, and make a rank's copy of one.
 
     Args:
         isolate: names of installed packages whose modules are each rank's own too.
@@ -38,7 +38,7 @@ class Rules:
         self._sets: dict[frozenset[str], frozenset[str]] = {}
 
     def own(self, started: bool = True) -> dict[str, types.ModuleType]:
-        """Those of the loaded modules that are the program's; before it has started, none that came from nowhere."""
+        """Returns the loaded modules that are the program's; before it has started, none that came from nowhere."""
         new = sys.modules.keys() - self._shared
         found = {name: sys.modules[name] for name in new if self._is_own(name, sys.modules[name], started)}
         self._shared |= new - found.keys()
@@ -56,7 +56,7 @@ class Rules:
         return started and known.get("__spec__") is None and name.partition(".")[0] not in self._shared
 
     def is_own_file(self, name: str, file: str) -> bool:
-        """Whether a module, and the file it is from, are the program's."""
+        """Reports whether a module, and the file it is from, are the program's."""
         isolated = name.partition(".")[0] in self._isolated and not file.startswith(runtime.PACKAGE)
         return isolated or is_program_file(file)
 
@@ -111,6 +111,6 @@ class Table:
         return {name: module for name, module in self._own.items() if name in _MAIN}
 
     def spec(self, name: str) -> importlib.machinery.ModuleSpec | None:
-        """Where a module of this table came from, if it knows."""
+        """Returns the spec by which a module of this table was loaded, if it knows."""
         spec = getattr(self._own.get(name), "__spec__", None)
         return None if spec is None or spec.loader is None else spec

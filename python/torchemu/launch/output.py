@@ -1,4 +1,4 @@
-"""What ranks print: whole lines of one rank at a time."""
+"""Output of ranks: whole lines of one rank at a time."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _telling(target: ast.Attribute) -> ast.stmt:
 
 
 class Attributes:
-    """Those that programs of one run have set.
+    """The attributes that programs of one run have set.
 
     Args:
         exchanges: what is called when another rank goes on, with the processes.

@@ -1,4 +1,4 @@
-"""What a rank has of its own in the interpreter, as if it were a process."""
+"""State of the interpreter that a rank has for itself, as if it were a process."""
 
 from __future__ import annotations
 
@@ -152,13 +152,13 @@ class Process:
         sys.stdout = sys.stderr = self._isolation.nowhere
 
     def birth(self, forked: bool) -> Birth:
-        """What a process that this one starts now begins with; a forked one, as a copy of it."""
+        """Returns the state that a process begins with which this one starts now; a forked one, as a copy of it."""
         return self._isolation.birth(self, forked)
 
     def spawned(
         self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]
     ) -> tuple[Callable[..., Any], list[Process]]:
-        """What to call in ranks that this one starts, and their processes.
+        """Returns the function to call in ranks that this one starts, and their processes.
 
         Args:
             call: what they are to call, with the rank and then the other arguments here.

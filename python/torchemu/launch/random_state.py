@@ -26,7 +26,7 @@ class RandomState:
 
     @functools.cached_property
     def python(self) -> random.Random:
-        """That of ``random``."""
+        """Returns that of ``random``."""
         return random.Random(self._key)
 
     @functools.cached_property
@@ -35,11 +35,11 @@ class RandomState:
 
     @functools.cached_property
     def numpy(self) -> np.random.RandomState:
-        """That of the functions of ``numpy.random``."""
+        """Returns that of the functions of ``numpy.random``."""
         return np.random.RandomState(np.random.MT19937(self._numpy_seeds))
 
     def numpy_generator(self) -> np.random.Generator:
-        """What ``numpy.random.default_rng()`` gives: another one at every call."""
+        """Returns the generator of ``numpy.random.default_rng()``: another one at every call."""
         return np.random.Generator(np.random.PCG64(self._numpy_seeds.spawn(1)[0]))
 
 

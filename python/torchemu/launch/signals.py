@@ -143,7 +143,7 @@ def _found(pid: int) -> runtime.Context | None:
 
 
 def _deliver(target: runtime.Context, number: int) -> None:
-    """What the system does with a signal to a process."""
+    """Does to a process as the system does on a signal."""
     process = target.process
     assert isinstance(process, Process)
     if target.tasks is None or target.tasks.exit_codes[target.rank] is not None:
@@ -209,7 +209,7 @@ class _Handlers:
         return before
 
     def _get(self, signalnum: int, /) -> Any:
-        """What a rank has not set is as in a process that has just started."""
+        """Returns the handler; one that a rank has not set is as in a process that has just started."""
         process, outside = current(), self._real_get(signalnum)
         if process is None:
             return outside

@@ -1,4 +1,5 @@
-"""What a rank changes around it: the working directory, and no threads of the system; and how it lets others run."""
+"""Surroundings that a rank may change: the working directory, and no threads of the system; and how it lets others
+run."""
 
 from __future__ import annotations
 
@@ -112,7 +113,7 @@ def _let_others_run(process: Process, seconds: float) -> None:
 
 
 def sleep_beside_threads(seconds: float, really: bool) -> None:
-    """What time.sleep does in a rank that has had several threads; see torchemu.launch.threads.
+    """Sleeps as time.sleep does in a rank that has had several threads; see torchemu.launch.threads.
 
     Raises:
         ValueError: the time is negative.
@@ -142,8 +143,8 @@ def _refused(start: Callable[[threading.Thread], None]) -> Callable[[threading.T
 
 
 def _is_programs() -> bool:
-    """Whether it is the program that calls Python's library, and no installed package; and not for processes, of which
-    threads take care that know nothing of the ranks."""
+    """Reports whether it is the program that calls Python's library, and no installed package; and not for processes,
+    of which threads take care that know nothing of the ranks."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and is_pythons(frame.f_code):
         if frame.f_globals.get("__name__", "").startswith(_OF_PROCESSES):

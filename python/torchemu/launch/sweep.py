@@ -43,7 +43,7 @@ class Point:
 
     @property
     def key(self) -> str:
-        """What is the same in another run of the same measurement."""
+        """Returns what is the same in another run of the same measurement."""
         return json.dumps([self.spec, self.about], sort_keys=True)
 
 
@@ -209,7 +209,7 @@ def measure(spec: str, about: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _executor(options: argparse.Namespace) -> Iterator[Executor]:
-    """What runs measurements.
+    """Returns what runs measurements.
 
     Raises:
         ValueError: there is no such executor.

@@ -1,4 +1,4 @@
-"""Where the results of ``torchemu sweep`` go."""
+"""Files and tables for the results of ``torchemu sweep``."""
 
 from __future__ import annotations
 

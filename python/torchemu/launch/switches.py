@@ -1,4 +1,5 @@
-"""Where a schedule did not decide first in, first out: as the core has it, and as users see it and give it back."""
+"""Switches: places where a schedule did not decide first in, first out, as the core has them and as users give them
+back."""
 
 from __future__ import annotations
 

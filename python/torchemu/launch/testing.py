@@ -27,7 +27,7 @@ ORIGINAL = "torchemu_original"
 
 @dataclass(frozen=True)
 class Setting:
-    """How a test is to be run; see torchemu.pytest_plugin.distributed."""
+    """The settings of a test's run; see torchemu.pytest_plugin.distributed."""
 
     world_size: int | None
     topology: str

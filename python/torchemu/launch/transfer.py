@@ -92,7 +92,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 class Inheritance:
-    """What the main program of a forked process finds in its variables: what the parent's has there by then.
+    """The variables of a forked process's main program: those of its parent by then.
 
     Its functions, classes and modules are its own, for it is loaded anew. Classes that are only defined in the part
     that is not, behind ``if __name__ == "__main__"``, are the parent's; functions from there use the variables of

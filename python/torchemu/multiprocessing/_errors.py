@@ -1,4 +1,4 @@
-"""What is raised when spawned ranks fail."""
+"""Exceptions for spawned ranks that fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 8  # ranks whose tracebacks a message spells out
 
 
 class ProcessException(Exception):
-    """What went wrong in a spawned rank.
+    """The failure of a spawned rank.
 
     Attributes:
         msg: the text.
@@ -90,7 +90,7 @@ class SpawnExitException(SpawnException, ProcessExitedException):
 
 
 def error_of(errors: list[Failure], exit_codes: list[int | None]) -> SpawnException:
-    """What to raise for a spawn with these failures and exit codes by rank."""
+    """Returns the exception for a spawn with these failures and exit codes by rank."""
     first = in_order(errors)[0]
     if isinstance(first.exception, Exception):
         return SpawnException(errors)

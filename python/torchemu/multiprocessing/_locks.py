@@ -74,7 +74,7 @@ class BoundedSemaphore(Semaphore):
 
 
 class Lock(BoundedSemaphore):
-    """What one rank can have at a time. Any rank may release it."""
+    """A lock that one rank can have at a time. Any rank may release it."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -136,7 +136,8 @@ class RLock(Lock):
 
 
 class Condition(Shared):
-    """Where ranks that have a lock wait until another one, which then has it, says that something has changed.
+    """A condition, for which ranks that have a lock wait until another one, which then has it, says that something has
+    changed.
 
     Args:
         lock: a Lock or RLock; None makes an RLock.
@@ -196,7 +197,7 @@ class Condition(Shared):
 
 
 class Event(Shared):
-    """What ranks wait for until another one sets it."""
+    """An event, for which ranks wait until another one sets it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,7 +205,7 @@ class Event(Shared):
         self._line = Line()
 
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """Reports whether it is set."""
         access(self)
         return self._set
 
@@ -226,7 +227,7 @@ class Event(Shared):
 
 
 class Barrier(Shared):
-    """What no rank passes before as many have come as there are parties.
+    """A barrier, which no rank passes before as many have come as there are parties.
 
     Args:
         parties: how many.
@@ -244,13 +245,13 @@ class Barrier(Shared):
 
     @property
     def n_waiting(self) -> int:
-        """How many ranks wait."""
+        """Returns how many ranks wait."""
         access(self)
         return len(self._line)
 
     @property
     def broken(self) -> bool:
-        """Whether it is broken: by abort, a timeout or a failing action."""
+        """Reports whether it is broken: by abort, a timeout or a failing action."""
         access(self)
         return self._broken
 

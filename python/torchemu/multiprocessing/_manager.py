@@ -1,4 +1,4 @@
-"""What Manager() gives: containers that ranks share. What is put in, and what comes out, are copies."""
+"""Containers that ranks share by Manager(). Objects are copied on their way in and out."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Process(RankProcess):
         self._target, self._args, self._kwargs = target, tuple(args), dict(kwargs or {})
 
     def run(self) -> None:
-        """What the rank does."""
+        """Runs the target, on the rank."""
         if self._target is not None:
             self._target(*self._args, **self._kwargs)
 
@@ -65,7 +65,7 @@ class Process(RankProcess):
         batch[-1].add(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What goes to the rank."""
+        """Returns the state that goes to the rank."""
         return {**self.__dict__, "_ranks": None}
 
 
@@ -126,7 +126,7 @@ class _Batch(Ranks):
 
 
 def _call_of(process: RankProcess) -> Any:
-    """What is handed to the rank: the function, by which it finds its own of that name, or a whole process."""
+    """Returns the work for the rank: the function, by which it finds its own of that name, or a whole process."""
     if isinstance(process, Process) and type(process) in (Process, *PROCESSES.values()):
         return process._target, process._args, process._kwargs
     return process

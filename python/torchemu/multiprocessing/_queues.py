@@ -34,7 +34,7 @@ class SimpleQueue(Shared):
         return self._first(None).unpacked()
 
     def empty(self) -> bool:
-        """Whether there is nothing in it."""
+        """Reports whether there is nothing in it."""
         self._check_open()
         access(self)
         return not self._items
@@ -108,12 +108,12 @@ class Queue(SimpleQueue):
         return self.get(block=False)
 
     def qsize(self) -> int:
-        """How many objects are in it."""
+        """Returns how many objects are in it."""
         access(self)
         return len(self._items)
 
     def full(self) -> bool:
-        """Whether no other object fits in."""
+        """Reports whether no other object fits in."""
         access(self)
         return not self._has_room()
 
@@ -168,7 +168,7 @@ class _Way(SimpleQueue):
         return f"Pipe made at {self._made}"
 
     def poll(self, ps: int | None) -> bool:
-        """Whether something is there in time."""
+        """Reports whether something is there in time."""
         access(self)
         try:
             self._items.appendleft(self._first(ps))
@@ -188,7 +188,7 @@ class Connection(Shared):
 
     @property
     def closed(self) -> bool:
-        """Whether this rank has closed it."""
+        """Reports whether this rank has closed it."""
         return self._closed.get()
 
     def send(self, obj: Any) -> None:
@@ -208,7 +208,7 @@ class Connection(Shared):
         return self.recv()
 
     def poll(self, timeout: float | None = 0.0) -> bool:
-        """Whether there is something to receive, by simulated time's timeout at the latest."""
+        """Reports whether there is something to receive, by simulated time's timeout at the latest."""
         return self._open(self._incoming, "write-only").poll(limit(timeout))
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ class Ranks:
 
     @property
     def ended(self) -> bool:
-        """Whether all have ended."""
+        """Reports whether all have ended."""
         return self.tasks is not None and self.tasks.ended
 
     def context_of(self, pid: int) -> runtime.Context | None:
@@ -64,8 +64,8 @@ class Ranks:
             self.advance()
 
     def are_ours(self) -> bool:
-        """Whether it is the running thread that runs them while it waits: the first that has waited for them, or,
-        before, the main program's."""
+        """Reports whether it is the running thread that runs them while it waits: the first that has waited for them,
+        or, before, the main program's."""
         if self.tasks is None:
             return self.parent.task == self.parent.rank
         return self.parent.world.fibers.current() is self.tasks.loop
@@ -105,7 +105,7 @@ _UNGUARDED = (
 
 
 def _loads_main() -> bool:
-    """Whether the running rank is one that is still loading the main program, as a spawned one does first."""
+    """Reports whether the running rank is one that is still loading the main program, as a spawned one does first."""
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__":
@@ -214,7 +214,7 @@ class RankProcess:
         return self._ranks.tasks.exit_codes[self._rank]
 
     def is_alive(self) -> bool:
-        """Whether it has been started and has not ended. Takes a moment, in which it may."""
+        """Reports whether it has been started and has not ended. Takes a moment, in which it may."""
         if self._ranks is None:
             return False
         if not self._is_inside():
@@ -258,5 +258,5 @@ class RankProcess:
             raise ValueError("process object is closed")
 
     def _is_inside(self) -> bool:
-        """Whether it is one of the ranks itself that asks."""
+        """Reports whether it is one of the ranks itself that asks."""
         return self._ranks is not None and runtime.current() is not self._ranks.parent

@@ -1,4 +1,4 @@
-"""What objects have in common that ranks share."""
+"""The common base of objects that ranks share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shared:
         return f"<{self._what()}>"
 
     def _what(self) -> str:
-        """What reports call it: it has no name, but a place where it was made."""
+        """Returns its name for reports: the place where it was made."""
         return f"{type(self).__name__} made at {self._made}"
 
 

@@ -1,4 +1,4 @@
-"""How processes would be started. All ways are one here, for ranks are tasks, but for what they know at first."""
+"""Start methods of processes. All ways are one here, for ranks are tasks, but for what they know at first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StartContext:
         return self._method
 
     def get_context(self, method: str | None = None) -> StartContext:
-        """That of another way."""
+        """Returns the context of another start method."""
         return get_context(method or self._method)
 
 
@@ -40,7 +40,7 @@ def get_context(method: str | None = None) -> StartContext:
 
 
 def get_start_method(allow_none: bool = False) -> str | None:
-    """What was set; "fork", Linux's, where nothing was."""
+    """Returns the method that was set; "fork", Linux's, where nothing was."""
     return _chosen.get() or (None if allow_none else _DEFAULT)
 
 
@@ -67,7 +67,7 @@ def _checked(method: str) -> str:
 
 
 def get_sharing_strategy() -> str:
-    """What was set; tensors that go through a queue are shared in any case."""
+    """Returns the strategy that was set; tensors that go through a queue are shared in any case."""
     return _strategy.get()
 
 

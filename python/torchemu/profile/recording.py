@@ -59,7 +59,8 @@ class Recording:
         go.WriteRecording(self._handle.number, os.fspath(path), form, json.dumps(options))
 
     def events(self, **options: Any) -> dict[str, Any]:
-        """What write() writes in form kineto, with times to the picosecond, where files have nanoseconds."""
+        """Returns the events that write() writes in form kineto, with times to the picosecond, where files have
+        nanoseconds."""
         return json.loads(go.ReadRecording(self._handle.number, json.dumps({**options, "exact": True})))
 
     def fabric(self) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class Recording:
 
 @dataclass
 class Known:
-    """What there is in a World.
+    """The recordings that a World has.
 
     Attributes:
         requested: the recording of the run, where that is of what the program profiles only.
@@ -82,7 +83,7 @@ _worlds: weakref.WeakKeyDictionary[runtime.World, Known] = weakref.WeakKeyDictio
 
 
 def known(world: runtime.World) -> Known:
-    """What there is in a World."""
+    """The recordings that a World has."""
     found = _worlds.get(world)
     if found is None:
         found = _worlds[world] = Known()

@@ -24,15 +24,15 @@ _OF_RANK = re.compile(r"rank(\d+)\.json\.gz")
 
 
 def form(path: str) -> str:
-    """What a path stands for: one file in form chrome or perfetto, a folder of files in form kineto, or a file for each
-    rank in form chakra: NAME.et stands for NAME.0.et, NAME.1.et, …, as simulators look for them."""
+    """Returns the form that a path stands for: one file in form chrome or perfetto, a folder of files in form kineto,
+    or a file for each rank in form chakra: NAME.et stands for NAME.0.et, NAME.1.et, …, as simulators look for them."""
     if path.endswith(_CHAKRA):
         return "chakra"
     return _SINGLE.get(Path(path.removesuffix(".gz")).suffix, "kineto")
 
 
 def reader(path: str) -> str:
-    """What opens a trace that is written to a path."""
+    """Returns the name of a viewer for a trace that is written to a path."""
     return "ASTRA-sim" if form(path) == "chakra" else "Perfetto"
 
 

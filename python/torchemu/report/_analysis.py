@@ -1,4 +1,4 @@
-"""What the traces of a run add up to."""
+"""Sums over the traces of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Shares:
-    """How a rank's device spent the time of the run, in microseconds.
+    """The time of a rank's device in the run, by use, in microseconds.
 
     Attributes:
         compute: it ran kernels.
@@ -69,7 +69,7 @@ class Collective:
 
     @property
     def skew(self) -> float:
-        """How long the first rank waited for the last one."""
+        """Returns the time for which the first rank waited for the last one."""
         return self.start - self.first
 
 
@@ -86,7 +86,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Link:
-    """What a link has carried."""
+    """The load of a link."""
 
     name: str
     source: str
@@ -108,12 +108,12 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def length(intervals: Iterable[Interval]) -> float:
-    """How long they are together; they are apart."""
+    """Returns the length of times together; they are apart."""
     return sum(end - start for start, end in intervals)
 
 
 def common(a: Sequence[Interval], b: Sequence[Interval]) -> float:
-    """How long the times are that are in both; each is apart and in order."""
+    """Returns the length of the times that are in both; each is apart and in order."""
     total, i, j = 0.0, 0, 0
     while i < len(a) and j < len(b):
         total += max(0.0, min(a[i][1], b[j][1]) - max(a[i][0], b[j][0]))

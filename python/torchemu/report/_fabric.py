@@ -28,7 +28,7 @@ _END = re.compile(r"n(\d+)\.(?:s(\d+)|switch)(?:\.(io|nic|c\d+)(\.hbm)?)?$")
 
 @dataclass
 class _Node:
-    """What is drawn of a node. A SIP's number is the end of a line; None is the switch.
+    """The drawing of a node. A SIP's number is the end of a line; None is the switch.
 
     Attributes:
         lines: the links between SIPs, and between them and the switch.
@@ -290,7 +290,7 @@ def said(link: Link) -> str:
 
 
 def scale(busiest: float) -> str:
-    """What the colours mean."""
+    """Draws the scale of the colours."""
     steps = 60
     cells = [
         element("rect", x=i * 4.0, y=0.0, width=4.3, height=12.0, fill=heat(i / (steps - 1))) for i in range(steps)

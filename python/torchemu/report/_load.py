@@ -47,7 +47,7 @@ class Bar:
 
     @property
     def communicates(self) -> bool:
-        """Whether it is between ranks."""
+        """Reports whether it is between ranks."""
         return self.kind in ("collective", "message")
 
 
@@ -62,7 +62,7 @@ class Annotation:
 
 @dataclass
 class Rank:
-    """What one rank did."""
+    """The record of one rank."""
 
     number: int
     bars: list[Bar]
@@ -97,12 +97,12 @@ class Run:
 
     @property
     def failure(self) -> str:
-        """How it failed, in a line; empty where it did not, or nobody knows."""
+        """Its failure in a line; empty where there was none, or nobody knows."""
         return self.fabric.get("failure", "") if self.fabric else ""
 
     @property
     def is_empty(self) -> bool:
-        """Whether no device did anything: then nobody knows how many ranks there were."""
+        """Reports whether no device did anything: then nobody knows how many ranks there were."""
         return not any(rank.bars for rank in self.ranks)
 
 

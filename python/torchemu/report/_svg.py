@@ -33,7 +33,7 @@ def element(name: str, content: str = "", **attributes: object) -> str:
 
 
 def tip(text: str) -> str:
-    """What is shown when the mouse is over the element around."""
+    """Returns the tip of the element around, shown under the mouse."""
     return f"<title>{escaped(text)}</title>"
 
 

@@ -52,7 +52,7 @@ def colour_of(collective: str) -> str:
 
 @dataclass
 class _Piece:
-    """What is drawn as one bar."""
+    """The drawing of one bar."""
 
     first: Bar
     left: float
@@ -163,7 +163,7 @@ class Timeline:
         return f'<rect {place} class="{class_}">{tip(f"{bar.name}, {units.time(bar.end - bar.start)}")}</rect>'
 
     def _annotations(self) -> tuple[list[str], list[str]]:
-        """What the first rank calls its outermost times, above the rows: boxes, and names where there is room."""
+        """Draws the first rank's outermost annotations above the rows: boxes, and names where there is room."""
         first, parts, names = self._ranks[0], [], []
         for a in _outermost(first.annotations):
             left, right = max(LEFT, self._x(a.start)), min(WIDTH - RIGHT, self._x(a.end))

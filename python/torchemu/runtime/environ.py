@@ -11,7 +11,7 @@ from torchemu.runtime import Context
 
 @dataclass(frozen=True)
 class Launch:
-    """How many workers there are, and what they are told of their meeting place, which nobody needs here.
+    """The number of workers, and their meeting place, which nobody needs here.
 
     Attributes:
         nproc: workers of a node.

@@ -30,7 +30,7 @@ def shape(topology: str) -> tuple[int, int]:
 
 
 def is_preset(topology: str) -> bool:
-    """Whether it is the name of a built-in topology, which may have any size."""
+    """Reports whether it is the name of a built-in topology, which may have any size."""
     return topology in json.loads(go.Presets())
 
 

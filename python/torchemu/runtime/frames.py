@@ -1,4 +1,4 @@
-"""Which frames of a traceback are the program's.
+"""Frames of a traceback: the program's, and others'.
 
 Others are not where the mistake is: torchemu's own, and those of NumPy and the standard library where it calls them.
 """
@@ -23,17 +23,17 @@ INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 
 def is_ours(file: str) -> bool:
-    """Whether a file is torchemu's."""
+    """Reports whether a file is torchemu's."""
     return file.startswith(runtime.PACKAGE)
 
 
 def is_pythons(file: str) -> bool:
-    """Whether a file is of Python's own library."""
+    """Reports whether a file is of Python's own library."""
     return file.startswith(STANDARD) and not any(part in file for part in INSTALLED)
 
 
 def of_program(files: Iterable[str], ours: Callable[[str], bool] = is_ours) -> list[bool]:
-    """Which of a traceback's frames are the program's.
+    """Returns a traceback's frames that are the program's.
 
     Args:
         files: of the frames, the outermost first.
@@ -52,7 +52,7 @@ def of_program(files: Iterable[str], ours: Callable[[str], bool] = is_ours) -> l
 
 
 def _is_called(file: str) -> bool:
-    """Whether a file is of what torchemu calls, which may call the program in turn."""
+    """Reports whether a file is of what torchemu calls, which may call the program in turn."""
     return file.startswith(_NUMPY) or is_pythons(file)
 
 

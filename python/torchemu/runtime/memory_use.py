@@ -1,4 +1,4 @@
-"""How much of its device's memory each rank uses: what torch.cuda's functions about memory tell."""
+"""The use of each rank's device memory, for torch.cuda's functions about memory."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Use:
         )
 
     def _takers(self) -> str:
-        """What takes the memory, in a sentence."""
+        """Names the tensors that take the memory, in a sentence."""
         if not self._pieces:
             return "No tensor takes any."
         sizes = Counter(piece.nbytes for piece in self._pieces)
@@ -141,7 +141,7 @@ _USE: RankLocal[Use] = RankLocal(Use)
 
 
 def current() -> Use:
-    """That of the running rank."""
+    """Returns the running rank's."""
     return _USE.get()
 
 

@@ -42,8 +42,8 @@ class Program:
         exec(code, main.__dict__)
 
     def is_one_host(self) -> bool:
-        """Whether it is to be started once, as far as can be seen without running it: it spawns its ranks itself, or
-        drives the SIPs as its chips."""
+        """Reports whether it is to be started once, as far as can be seen without running it: it spawns its ranks
+        itself, or drives the SIPs as its chips."""
         return False
 
     def names(self) -> set[str]:

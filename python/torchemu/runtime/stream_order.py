@@ -1,4 +1,4 @@
-"""What each stream of a rank's device comes after: by events and waits, and by what the host has waited for.
+"""The order of a rank's streams: by events and waits, and by what the host has waited for.
 
 It is kept from the moment on at which a program makes a second stream.
 """

@@ -37,7 +37,7 @@ class Unwound(BaseException):
 
 
 class Signalled(SystemExit):
-    """How a signal ends a rank.
+    """The end of a rank by a signal.
 
     Attributes:
         code: the exit code, minus the signal's number.
@@ -137,8 +137,8 @@ class Tasks:
             runtime.switch_to(before)
 
     def takes(self, interrupt: BaseException) -> bool:
-        """Whether Ctrl-C is for another than the running task: for a rank's main program while a thread of it runs, as
-        in Python. It gets it where it waits."""
+        """Reports whether Ctrl-C is for another than the running task: for a rank's main program while a thread of it
+        runs, as in Python. It gets it where it waits."""
         context = runtime.running()
         threads = None if context is None else context.threads
         if context is None or threads is None or threads.running is None or self._fibers.current() is self.loop:
@@ -264,7 +264,8 @@ class Tasks:
             parent.tasks.loop.switch()
 
     def _parent_may_help(self) -> bool:
-        """Where no rank can run any more, a thread of the program that has spawned them may change that, in time."""
+        """Reports whether a thread of the program that has spawned the ranks may, in time, let them go on, where none
+        can."""
         parent = self._parent
         if parent.threads is None or parent.tasks is None:
             return False
@@ -413,7 +414,7 @@ def _forked_children_end() -> Iterator[None]:
 
 
 def _exit_code(error: BaseException) -> int:
-    """That of a process which the exception ends."""
+    """Returns the exit code of a process which the exception ends."""
     if isinstance(error, KeyboardInterrupt):
         return -signal.SIGINT
     return error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1

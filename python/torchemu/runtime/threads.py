@@ -97,7 +97,7 @@ def _trace_by(trace: Any, profile: Any) -> None:
 
 
 class _Own:
-    """What a thread has of its own, kept here while others of its rank run; at first, what is in place."""
+    """The state of a thread while others of its rank run; at first, the one in place."""
 
     def __init__(self, context: runtime.Context) -> None:
         self.device, self.stream = context.device, context.stream
@@ -118,7 +118,7 @@ class _Own:
 
 
 class _First(_Own):
-    """What a new thread begins with."""
+    """The state that a new thread begins with."""
 
     def __init__(self, context: runtime.Context) -> None:
         self.device, self.stream = context.first_device, context.stream
@@ -128,7 +128,7 @@ class _First(_Own):
 
 
 class Threads:
-    """Those of one rank.
+    """The threads of one rank.
 
     Attributes:
         context: the rank's.
@@ -165,7 +165,7 @@ class Threads:
 
 
 def of_rank() -> Threads:
-    """Those of the running rank."""
+    """Returns the threads of the running rank."""
     context = runtime.current()
     if context.threads is None:
         context.threads = Threads(context)
@@ -245,7 +245,7 @@ def sleep(ps: int, what: str, really: bool) -> None:
 
 
 class Looks(waiting.Looks):
-    """How a thread asks, perhaps in a loop, whether another one of its rank has done something."""
+    """Questions of a thread, perhaps in a loop, whether another one of its rank has done something."""
 
     __slots__ = ()
 

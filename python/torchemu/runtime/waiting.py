@@ -1,4 +1,4 @@
-"""How ranks wait for each other's host programs. Stores, queues and locks are made of this.
+"""Waits of ranks for each other's host programs. Stores, queues and locks are made of them.
 
 What ranks share is changed by one of them at a time, at a moment of simulated time: :func:`reach` gets there, and
 others run meanwhile. So what a rank sees was done before, whoever asks again and again leaves others the time to do
@@ -27,8 +27,8 @@ def reach(ps: int) -> None:
 
 
 class Trail:
-    """What ranks knew when they left something at a place, for those who find it there. Where no order is kept it is
-    empty."""
+    """The knowledge of ranks when they left something at a place, for those who find it there. Where no order is kept
+    it is empty."""
 
     __slots__ = ("_points",)
 
@@ -93,8 +93,8 @@ def found() -> None:
 
 
 class Looks:
-    """How a program asks, perhaps in a loop, whether something has ended. Asking in vain takes time, a microsecond at
-    first, in which other ranks run.
+    """Questions of a program, perhaps in a loop, whether something has ended. Asking in vain takes time, a microsecond
+    at first, in which other ranks run.
 
     Args:
         call: what the program calls, for the report of a deadlock.
@@ -107,7 +107,7 @@ class Looks:
         self._spent = 0  # picoseconds
 
     def at(self, waitable: int) -> bool:
-        """Whether what is behind the handle has ended by the present simulated time."""
+        """Reports whether what is behind the handle has ended by the present simulated time."""
         done = go.IsDone(waitable)
         if done:
             saw(waitable)
@@ -116,7 +116,7 @@ class Looks:
         return done
 
     def longer(self) -> int:
-        """How many picoseconds the next look takes, which is one in vain."""
+        """Returns the picoseconds of the next look, which is one in vain."""
         look = min(max(MICROSECOND, self._spent // _LOOKS_PER_DOUBLING), _LONGEST_LOOK)
         self._spent += look
         return look

@@ -1,4 +1,4 @@
-"""Which World is open, and on behalf of which rank Python code is running."""
+"""The World that is open, and the rank on whose behalf Python code is running."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SITES = 1 << 14
 
 @dataclass(frozen=True)
 class Strictness:
-    """How strictly device programs are run.
+    """The strictness by which device programs are run.
 
     Attributes:
         check: look for accesses that nothing orders.
@@ -155,7 +155,7 @@ class World:
 
     @property
     def is_here(self) -> bool:
-        """Whether the World is open, on this thread and in this process, and this is a host's program."""
+        """Reports whether the World is open, on this thread and in this process, and this is a host's program."""
         is_host = _context is None or _context.is_host
         return is_host and self.is_open and self._thread == threading.get_ident() and not go.forked
 
@@ -255,7 +255,7 @@ def look_past(folders: Iterable[str]) -> None:
 
 
 class Process(Protocol):
-    """What a rank has of its own in the interpreter, as if it were a process, where ranks are isolated so far:
+    """State of the interpreter that a rank has for itself, as if it were a process, where ranks are isolated so far:
     modules, environment, random state, … See torchemu.launch.
 
     Attributes:
@@ -286,10 +286,11 @@ class Process(Protocol):
     def spawned(
         self, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Any]
     ) -> tuple[Callable[..., Any], Sequence[Process]]:
-        """What to call in ranks that this one starts for a call, and their processes, with what each begins with."""
+        """Returns the function to call in ranks that this one starts for a call, and their processes, with the state of
+        each."""
 
     def birth(self, forked: bool) -> Any:
-        """What a process that this one starts now begins with; a forked one, as a copy of it."""
+        """Returns the state that a process begins with which this one starts now; a forked one, as a copy of it."""
 
 
 class DevicePrograms(Protocol):
@@ -306,17 +307,17 @@ class Children(Protocol):
     """Ranks that one has spawned and not waited for."""
 
     def context_of(self, pid: int) -> Context | None:
-        """That of the rank whose process has this number; None where there is no such one."""
+        """Returns the context of the rank whose process has this number; None where there is none."""
 
     def are_ours(self) -> bool:
-        """Whether it is the running thread that runs them while it waits."""
+        """Reports whether it is the running thread that runs them while it waits."""
 
     def advance(self, until: int = 0) -> None:
         """Runs them until what is behind the handle has ended, or they have."""
 
 
 class Context:
-    """What belongs to one rank: in a real cluster, to one process.
+    """The state of one rank: in a real cluster, of one process.
 
     Attributes:
         pid: the number of that process; the system knows that of a program which was not spawned only.
@@ -496,7 +497,7 @@ def present() -> Context | None:
 
 
 def process() -> Process | None:
-    """What the running rank has of its own in the interpreter; None where ranks are not isolated."""
+    """Returns the running rank's state of the interpreter; None where ranks are not isolated."""
     return _context.process if _context is not None else None
 
 

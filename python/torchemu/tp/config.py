@@ -16,7 +16,7 @@ __all__ = ["ModelParallelConfig", "TransformerConfig"]
 
 @dataclass
 class ModelParallelConfig:
-    """How a model is divided among ranks, and how its parameters begin.
+    """The division of a model among ranks, and the beginning of its parameters.
 
     Attributes:
         tensor_model_parallel_size, pipeline_model_parallel_size, context_parallel_size, expert_model_parallel_size:

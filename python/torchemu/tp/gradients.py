@@ -1,4 +1,4 @@
-"""What is left to do with gradients when a backward pass has ended."""
+"""Sums of gradients over ranks when a backward pass has ended."""
 
 from __future__ import annotations
 

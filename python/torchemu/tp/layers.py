@@ -157,7 +157,7 @@ class VocabParallelEmbedding(Module):
 
 
 class _ParallelLinear(Module):
-    """What both kinds of linear layers are.
+    """The common base of both kinds of linear layers.
 
     Args:
         sizes: of the whole layer, inputs and outputs.

@@ -55,7 +55,7 @@ class CudaRNGStatesTracker:
         self.reset()
 
     def is_initialized(self) -> bool:
-        """Whether there has been a sequence."""
+        """Reports whether there has been a sequence."""
         return bool(self.states_)
 
     def reset(self) -> None:
@@ -64,7 +64,7 @@ class CudaRNGStatesTracker:
         self.seeds_: set[int] = set()
 
     def get_states(self) -> dict[str, torch.Tensor]:
-        """Where the sequences have come to, by name."""
+        """Returns where the sequences have come to, by name."""
         return dict(self.states_)
 
     def set_states(self, states: dict[str, torch.Tensor]) -> None:
@@ -116,7 +116,7 @@ def get_cuda_rng_tracker(
 
 
 def get_all_rng_states() -> dict[str, torch.Tensor]:
-    """Where the running rank's sequences have come to."""
+    """Returns where the running rank's sequences have come to."""
     return _TRACKER.get().get_states()
 
 
@@ -154,7 +154,7 @@ _States = tuple[torch.Tensor, dict[str, torch.Tensor]]
 
 
 def _states() -> _States:
-    """Where all of a rank's random numbers have come to."""
+    """Returns where all of a rank's random numbers have come to."""
     return torch.cuda.get_rng_state(), get_all_rng_states()
 
 

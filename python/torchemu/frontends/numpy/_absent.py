@@ -1,4 +1,4 @@
-"""What PyTorch has and this front end has not says so, in one sentence, when it is imported or used.
+"""Names that PyTorch has and this front end has not: each says so in one sentence, when it is imported or used.
 
 The NumPy front end has what benches, kernels, collectives and Megatron's layers need; programs that need more run on
 the installed PyTorch (``torchemu run --torch real``).

@@ -1,4 +1,4 @@
-"""Where instances keep their attributes."""
+"""Places where instances keep their attributes."""
 
 from __future__ import annotations
 

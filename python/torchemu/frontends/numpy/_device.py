@@ -13,8 +13,8 @@ ACCELERATORS = ("ahbm", "cuda")
 
 
 class device:  # noqa: N801 (PyTorch's name)
-    """Where a tensor is: ``device("ahbm", 3)``, ``device("cuda:3")`` or ``device(3)`` is SIP 3, ``device("cpu")`` the
-    memory of the rank's host. As a context manager it is the default device meanwhile.
+    """The place of a tensor: ``device("ahbm", 3)``, ``device("cuda:3")`` or ``device(3)`` is SIP 3, ``device("cpu")``
+    the memory of the rank's host. As a context manager it is the default device meanwhile.
 
     A device of a SIP is also equal to the SIP's number.
 

@@ -1,4 +1,4 @@
-"""Whether operations are recorded for gradients: torch.no_grad and its kin, as context managers and as decorators."""
+"""Switches for recording gradients: torch.no_grad and its kin, as context managers and as decorators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Mode:
         self._before: list[tuple[bool, bool]] = []
 
     def _modes(self) -> tuple[bool, bool]:
-        """Whether gradients are recorded, and whether in inference mode, while this one is on."""
+        """Reports whether gradients are recorded, and whether in inference mode, while this one is on."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -131,10 +131,10 @@ class set_grad_enabled(_Chosen):  # noqa: N801
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are recorded."""
+    """Reports whether operations are recorded."""
     return _settings.current().gradients
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether in inference_mode."""
+    """Reports whether in inference_mode."""
     return _settings.current().inference

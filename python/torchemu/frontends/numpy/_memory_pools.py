@@ -17,7 +17,7 @@ Allocator = Callable[[Any], object]
 
 
 class MemPool:
-    """What tensors are allocated in, while the program uses it.
+    """A pool that tensors are allocated in, while the program uses it.
 
     Args:
         allocator: told of each storage; None is the device's usual one.

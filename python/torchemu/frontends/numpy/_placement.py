@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DPPolicy:
-    """How a tensor is placed within a device.
+    """The placement of a tensor within a device.
 
     Args:
         cube: "replicate" (each cube has all of it), "column_wise" (the last dimension is split over the cubes) or

@@ -1,4 +1,4 @@
-"""What a rank has set for its tensors: default dtype and device, whether gradients are recorded, how to print."""
+"""Settings of a rank for its tensors: default dtype and device, recording of gradients, printing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Printing:
-    """How tensors are printed; see set_printoptions."""
+    """The form in which tensors are printed; see set_printoptions."""
 
     precision: int = 4
     threshold: float = 1000
@@ -49,7 +49,7 @@ class Settings:
     printing: Printing = field(default_factory=Printing)
 
     def modes(self) -> Modes:
-        """What of it is a thread's."""
+        """Returns what of it is a thread's."""
         return self.gradients, self.inference, self.device, self.devices_before
 
     def set_modes(self, modes: Modes) -> None:
@@ -72,7 +72,7 @@ keep(
 
 
 def current() -> Settings:
-    """Those of the running rank."""
+    """Returns the threads of the running rank."""
     return _SETTINGS.get()
 
 

@@ -60,7 +60,7 @@ class Stream:
 
     @property
     def device_type(self) -> str:
-        """What the rank's program calls the device: "ahbm" or "cuda"."""
+        """Returns what the rank's program calls the device: "ahbm" or "cuda"."""
         return self.device.type
 
     @property
@@ -88,7 +88,8 @@ class Stream:
         return event
 
     def query(self) -> bool:
-        """Whether all operations on the stream have ended by the present simulated time. Asking in vain takes time."""
+        """Reports whether all operations on the stream have ended by the present simulated time. Asking in vain takes
+        time."""
         return self.record_event().query()
 
     def synchronize(self) -> None:
@@ -157,8 +158,8 @@ class Event:
             go.StreamWait(stream._handle.number, self._handle.number)
 
     def query(self) -> bool:
-        """Whether the event is over by the present simulated time, as one is that was never recorded. Asking in vain
-        takes time, in which other ranks run: a program may ask in a loop."""
+        """Reports whether the event is over by the present simulated time, as one is that was never recorded. Asking in
+        vain takes time, in which other ranks run: a program may ask in a loop."""
         return self._handle is None or self._looks.at(self._handle.number)
 
     def synchronize(self) -> None:
@@ -202,7 +203,7 @@ class DeviceEvent(Event):
 
 
 class StreamContext:
-    """What stream() returns: its stream, if there is one, is the current one in the with block."""
+    """The context manager that stream() returns: its stream, if there is one, is the current one in the with block."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream

@@ -1,4 +1,4 @@
-"""What the NumPy front end is for programs: ``torch``, with PyTorch's own names for its classes and functions."""
+"""The NumPy front end as programs see it: ``torch``, with PyTorch's own names for its classes and functions."""
 
 from __future__ import annotations
 

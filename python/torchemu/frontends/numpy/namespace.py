@@ -100,12 +100,12 @@ __all__ += _tensor.__all__
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether it is a tensor."""
+    """Reports whether it is a tensor."""
     return isinstance(obj, _tensor.Tensor)
 
 
 def is_complex(input: _tensor.Tensor) -> bool:  # noqa: A002 (PyTorch's name)
-    """Whether the tensor is of complex numbers."""
+    """Reports whether the tensor is of complex numbers."""
     return input.dtype.is_complex
 
 
@@ -119,7 +119,7 @@ def set_num_threads(num: int) -> None:
 
 
 def is_floating_point(input: _tensor.Tensor) -> bool:  # noqa: A002 (PyTorch's name)
-    """Whether the tensor is of floats."""
+    """Reports whether the tensor is of floats."""
     return input.dtype.is_floating_point
 
 

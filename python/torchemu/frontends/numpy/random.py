@@ -22,7 +22,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Tensor:
-    """Where the rank's random numbers have come to, for set_rng_state."""
+    """Returns where the rank's random numbers have come to, for set_rng_state."""
     return default_generator().get_state()
 
 

@@ -112,7 +112,7 @@ class _Pickler(_PythonPickler):
     dispatch[_Name] = save_name
 
     def persistent_id(self, obj: Any) -> Any:
-        """What is written instead of a storage."""
+        """Returns what is written instead of a storage."""
         if not isinstance(obj, _Stored):
             return None
         title = _TITLES.get(obj.kind.name)
@@ -125,7 +125,7 @@ class _Pickler(_PythonPickler):
         return "storage", name, key, place, storage.nbytes // (obj.kind.itemsize if title else 1)
 
     def reducer_override(self, obj: Any) -> Any:
-        """How objects of torchemu are written: as what they are in PyTorch."""
+        """Returns how objects of torchemu are written: as what they are in PyTorch."""
         if isinstance(obj, Tensor):
             return _reduced(obj)
         if isinstance(obj, Size):
@@ -207,7 +207,7 @@ class _Unpickler(pickle.Unpickler):
         self._storages: dict[str, Storage] = {}
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name in the file stands for."""
+        """Returns what a name in the file stands for."""
         if module == "__builtin__":  # as protocol 2, for Python 2, calls it
             module = "builtins"
         if module == "torch" and name in _KINDS:

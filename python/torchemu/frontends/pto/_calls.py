@@ -1,4 +1,4 @@
-"""What compiled kernels call: each operation of theirs becomes operations of the core, at the kernel's line."""
+"""Operations that compiled kernels call: each becomes operations of the core, at the kernel's line."""
 
 from __future__ import annotations
 

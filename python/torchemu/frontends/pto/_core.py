@@ -1,4 +1,4 @@
-"""What a chip's core has for compiled kernels: scratch memory in the process, and places of memory."""
+"""A chip's core for compiled kernels: scratch memory in the process, and places of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a compiled kernel that has to be left, in words."""
+"""Words for the faults by which a compiled kernel has to be left."""
 
 from __future__ import annotations
 

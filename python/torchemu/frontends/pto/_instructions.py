@@ -24,14 +24,14 @@ class Pipe(enum.IntEnum):
 
 
 class NotifyOp(enum.IntEnum):
-    """What a signal does to its word."""
+    """The effect of a signal on its word."""
 
     AtomicAdd = 0
     Set = 1
 
 
 class WaitCmp(enum.IntEnum):
-    """How a wait compares a word with its value."""
+    """The comparison of a word with the value that a wait is for."""
 
     EQ = 0
     NE = 1
@@ -42,7 +42,7 @@ class WaitCmp(enum.IntEnum):
 
 
 class AtomicType(enum.IntEnum):
-    """What TPUT does where it writes."""
+    """The effect of TPUT where it writes."""
 
     AtomicNone = 0
     AtomicAdd = 1
@@ -137,8 +137,8 @@ def TWAIT(signal: Signal, value: int, cmp: WaitCmp) -> None:
 
 
 def TTEST(signal: Signal, value: int, cmp: WaitCmp) -> bool:
-    """Whether a word of the own chip, or each of several, compares so with the value now. A kernel that asks for ever
-    what nobody will change is a deadlock, as with TWAIT."""
+    """Reports whether a word of the own chip, or each of several, compares so with the value now. A kernel that asks
+    for ever what nobody will change is a deadlock, as with TWAIT."""
     return all(_test(signal.ptr.addr + i * _WORD_BYTES, value, cmp) for i in range(signal.count))
 
 

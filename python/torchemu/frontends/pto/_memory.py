@@ -1,4 +1,4 @@
-"""What instructions work on: places in memory, tiles in scratch memory, and what a kernel is given."""
+"""Operands of instructions: places in memory, tiles in scratch memory, and a kernel's arguments."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class TensorArg:
-    """What a kernel gets for a tensor.
+    """The argument that a kernel gets for a tensor.
 
     Attributes:
         start_offset: elements from the buffer's beginning to the tensor's.
@@ -166,7 +166,7 @@ class Tile:
 
     @property
     def addr(self) -> int:
-        """Where it is.
+        """Returns its address.
 
         Raises:
             RuntimeError: nowhere yet.

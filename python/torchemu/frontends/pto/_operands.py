@@ -1,4 +1,4 @@
-"""What compiled kernels' operations work on, as it comes from C++: words that describe tiles and tensors in memory."""
+"""Operands of compiled kernels' operations as they come from C++: words that describe tiles and tensors in memory."""
 
 from __future__ import annotations
 

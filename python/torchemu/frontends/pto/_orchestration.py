@@ -1,4 +1,4 @@
-"""What an orchestration tells its chip: which kernels to run, with what."""
+"""Orders of an orchestration to its chip: the kernels to run, and their arguments."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MOST_DIMENSIONS = 5
 
 
 class DataType(enum.IntEnum):
-    """What elements are."""
+    """The type of elements."""
 
     FLOAT32 = 0
     FLOAT16 = 1
@@ -37,7 +37,7 @@ def get_element_size(dtype: DataType) -> int:
 
 
 class ArgDirection(enum.IntEnum):
-    """What a kernel does to an argument, in its signature."""
+    """The direction of a kernel's argument, in its signature."""
 
     SCALAR = 0
     IN = 1
@@ -46,7 +46,7 @@ class ArgDirection(enum.IntEnum):
 
 
 class TensorArgType(enum.IntEnum):
-    """What a task does to a tensor: which tasks come before and after it follows from that."""
+    """The access of a task to a tensor, from which the order of tasks follows."""
 
     INPUT = 0
     OUTPUT = 1
@@ -56,12 +56,12 @@ class TensorArgType(enum.IntEnum):
 
     @property
     def follows(self) -> bool:
-        """Whether the task comes after the one that made the tensor."""
+        """Reports whether the task comes after the one that made the tensor."""
         return self in (TensorArgType.INPUT, TensorArgType.INOUT)
 
     @property
     def makes(self) -> bool:
-        """Whether the task makes the tensor, for those that follow."""
+        """Reports whether the task makes the tensor, for those that follow."""
         return self in (TensorArgType.OUTPUT, TensorArgType.OUTPUT_EXISTING, TensorArgType.INOUT)
 
 
@@ -112,7 +112,7 @@ Tensor = ContinuousTensor
 
 
 class TaskArgs:
-    """What one task is called with: first tensors, then scalars."""
+    """The arguments of one task: first tensors, then scalars."""
 
     def __init__(self) -> None:
         self._tensors: list[tuple[ContinuousTensor, TensorArgType]] = []
@@ -154,7 +154,7 @@ class TaskArgs:
         return self._tensors[i][0]
 
     def tag(self, i: int) -> TensorArgType:
-        """What the task does to the i-th tensor."""
+        """Returns what the task does to the i-th tensor."""
         return self._tensors[i][1]
 
     def scalar(self, i: int) -> int:
@@ -181,7 +181,7 @@ def scalar_to_uint64(value: Any) -> int:
 
 
 class CallConfig:
-    """How the hardware's runtime is to run tasks: any attributes. A simulated chip needs none of them."""
+    """Settings of the hardware's runtime for tasks: any attributes. A simulated chip needs none of them."""
 
     def __init__(self) -> None:
         self.block_dim = 24

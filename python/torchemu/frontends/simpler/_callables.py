@@ -1,4 +1,4 @@
-"""What Worker.register takes: kernels, and the orchestration that passes a task's arguments on to one."""
+"""Arguments of Worker.register: kernels, and the orchestration that passes a task's arguments on to one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CoreCallable:
 
 @dataclass(frozen=True)
 class ChipCallable:
-    """What a chip can be told to do: an orchestration with its kernels.
+    """A job for a chip: an orchestration with its kernels.
 
     Attributes:
         signature: what it does to each tensor.

@@ -133,7 +133,7 @@ class Chips:
         return True
 
     def ended(self, task: Task) -> bool:
-        """Whether a task that the machine has been given has ended."""
+        """Reports whether a task that the machine has been given has ended."""
         return bool(go.PrimEnded(task.job))
 
     def lost(self) -> str:
@@ -165,7 +165,7 @@ class Chips:
 
 
 def _has_room(world: runtime.World, count: int) -> bool:
-    """Whether a World has so many SIPs, or can be given them."""
+    """Reports whether a World has so many SIPs, or can be given them."""
     if world.sips >= count:
         return True
     _streams.synchronize()  # or operations are under way
@@ -193,7 +193,7 @@ class _Place:
         self.after = [before.job for before in task.after if before.job]
 
     def address(self, i: int, tensor: int) -> int:
-        """Where a tensor of the i-th rank is for its kernel."""
+        """Returns where a tensor of the i-th rank is for its kernel."""
         return self._chips.memory.address(self.ranks[i], self.arguments[i].tensor(tensor))
 
     def seat(self, context: int) -> Seat:
@@ -205,7 +205,7 @@ class _Place:
         return self._chips.begin(self, entry, [self._given(i) for i in range(len(self.ranks))])
 
     def _given(self, i: int) -> list[TensorArg | int]:
-        """What the kernel of the i-th rank is called with."""
+        """Returns the arguments for the kernel of the i-th rank."""
         args = self.arguments[i]
         tensors = [self._tensor(self.address(i, k), args.tensor(k)) for k in range(args.tensor_count())]
         return [*tensors, *(args.scalar(k) for k in range(args.scalar_count()))]

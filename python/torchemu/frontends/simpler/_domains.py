@@ -110,12 +110,12 @@ class CommDomainHandle:
 
     @property
     def released(self) -> bool:
-        """Whether release has been called."""
+        """Reports whether release has been called."""
         return self._released
 
     @property
     def freed(self) -> bool:
-        """Whether its memory is gone."""
+        """Reports whether its memory is gone."""
         return self._freed
 
     def release(self) -> None:

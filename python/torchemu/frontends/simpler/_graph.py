@@ -39,7 +39,7 @@ class Task:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all that it follows has ended."""
+        """Reports whether all that it follows has ended."""
         return all(task.ended for task in self.after)
 
     def waiting(self, ranks: Sequence[int]) -> str:
@@ -92,7 +92,7 @@ def _cut(texts: list[str], shown: int, margin: str = "") -> list[str]:
 
 
 def _keys(arguments: Sequence[TaskArgs], wanted: Callable[..., bool]) -> Iterator[tuple[bool, int]]:
-    """What the tensors with wanted tags are known by. One without elements has no address."""
+    """Returns the addresses by which tensors with wanted tags are known. One without elements has none."""
     for args in arguments:
         for i in range(args.tensor_count()):
             if wanted(args.tag(i)) and args.tensor(i).data:

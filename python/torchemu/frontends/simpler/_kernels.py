@@ -34,7 +34,7 @@ _ALSO = {"allreduce": "allreduce_onephase", "domain_allreduce_sum": "allreduce_o
 
 
 class Kernel(Protocol):
-    """What runs on a chip.
+    """A program for a chip.
 
     Attributes:
         name: that of its source.
@@ -64,7 +64,7 @@ class Place(Protocol):
     arguments: tuple[TaskArgs, ...]
 
     def address(self, i: int, tensor: int) -> int:
-        """Where a tensor of the i-th rank is for its kernel."""
+        """Returns where a tensor of the i-th rank is for its kernel."""
 
     def seat(self, context: int) -> Seat:
         """The seat in a domain whose CommContext is at an address."""
@@ -122,7 +122,7 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class OrchestrationSource:
-    """What there is of an orchestration.
+    """The source of an orchestration, as far as there is one.
 
     Attributes:
         file: in C++, which need not exist.
@@ -134,7 +134,7 @@ class OrchestrationSource:
 
     @property
     def twin(self) -> Path:
-        """Where it would be in Python."""
+        """Returns the path that its Python twin would have."""
         return self.file.with_suffix(".py")
 
 
@@ -258,7 +258,7 @@ class ExampleKernel:
 
 
 def _blocks(example: str) -> tuple[bool, bool]:
-    """Whether input and output have a block for each member."""
+    """Reports whether input and output have a block for each member."""
     kind = KINDS.get(example.replace("allgather", "all_gather"))
     return kind.blocks if kind is not None else (False, False)
 

@@ -31,7 +31,7 @@ class Seat:
 
 @dataclass(frozen=True)
 class DomainMemory:
-    """What a domain has in the chips' memory.
+    """The memory of a domain on its chips.
 
     Attributes:
         windows: the numbers of its windows.
@@ -56,7 +56,7 @@ class _Window:
     nbytes: int
 
     def has(self, rank: int, address: int, nbytes: int) -> bool:
-        """Whether bytes are in a rank's part of it."""
+        """Reports whether bytes are in a rank's part of it."""
         base = self.bases.get(rank)
         return base is not None and base <= address and address + nbytes <= base + self.nbytes
 
@@ -160,13 +160,13 @@ class ChipMemory:
         return self._seats[context]
 
     def is_context(self, address: int) -> bool:
-        """Whether the CommContext of a domain is at an address."""
+        """Reports whether the CommContext of a domain is at an address."""
         return address in self._seats
 
     # -- tensors
 
     def address(self, rank: int, tensor: ContinuousTensor) -> int:
-        """Where a task's tensor is for the kernels of a chip. Of the host's tensors both see the same bytes."""
+        """Returns where a task's tensor is for the kernels of a chip. Of the host's tensors both see the same bytes."""
         if tensor.child_memory:
             return tensor.data
         key = (rank, tensor.data, tensor.nbytes())

@@ -23,7 +23,7 @@ _CAUSE = "\nlikely cause: "
 
 @dataclass(frozen=True)
 class Equipment:
-    """What a Worker has, for all its runs.
+    """The equipment of a Worker for all its runs.
 
     Attributes:
         domains: those that are allocated.

@@ -1,4 +1,4 @@
-"""What the pytest files of simpler's examples use: which chips a test gets, and of which platform."""
+"""Fixtures for the pytest files of simpler's examples: a test's chips, and their platform."""
 
 from __future__ import annotations
 

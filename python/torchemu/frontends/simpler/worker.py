@@ -26,7 +26,7 @@ _PS_PER_US = 10**6
 
 @dataclass(frozen=True)
 class RunTiming:
-    """How long a run took, in simulated microseconds.
+    """The duration of a run in simulated microseconds.
 
     Attributes:
         host_wall_us: from its first task's start to the last one's end.

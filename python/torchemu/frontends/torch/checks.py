@@ -1,4 +1,4 @@
-"""What a rank can know to be wrong with the tensors of a collective, in the words of PyTorch's gloo."""
+"""Checks of a collective's tensors that a rank can make by itself, in the words of PyTorch's gloo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run changes in PyTorch: groups, stores and backends by the names that programs use."""
+"""Changes of a run to PyTorch: groups, stores and backends by the names that programs use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ranks of a process group have in common."""
+"""The common part of a process group's ranks."""
 
 from __future__ import annotations
 

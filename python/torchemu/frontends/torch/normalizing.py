@@ -1,4 +1,5 @@
-"""What SyncBatchNorm is made of. PyTorch has it for GPUs only; here are the same sums on the host's memory."""
+"""Operations that SyncBatchNorm is made of. PyTorch has them for GPUs only; here are the same sums on the host's
+memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch keeps once for a process, kept once for each rank."""
+"""State that PyTorch keeps once for a process, kept once for each rank."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _extreme(x: Any, y: Any, propagate_nan: Any, ignoring: Any, keeping: Any) ->
 
 
 class PropagateNan:
-    """What minimum and maximum make of NaN: NONE gives the other operand, ALL gives NaN."""
+    """The treatment of NaN by minimum and maximum: NONE gives the other operand, ALL gives NaN."""
 
     NONE, ALL = 0, 0xFFFF
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rates:
-    """How fast a multiprocessor works. A PE of the topology is one.
+    """The speed of a multiprocessor. A PE of the topology is one.
 
     Attributes:
         matrix: picoseconds of an operation of the matrix unit, by the bits of an element.
@@ -33,7 +33,7 @@ class Rates:
 
 
 class Account:
-    """What a program has done since it was last seen.
+    """The work of a program since it was last seen.
 
     Attributes:
         made: bytes of results.

@@ -189,7 +189,7 @@ class JITFunction:
 
 
 class Compiled:
-    """What a launch returns: a kernel that would have been compiled.
+    """The result of a launch: a kernel that would have been compiled.
 
     Attributes:
         name: the kernel's.
@@ -206,7 +206,7 @@ class Compiled:
 
 
 class _Metadata:
-    """What a kernel was compiled for."""
+    """The target that a kernel was compiled for."""
 
     def __init__(self, warps: int) -> None:
         self.num_warps, self.shared = warps, 0

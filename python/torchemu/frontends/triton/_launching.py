@@ -84,7 +84,7 @@ class Grid:
 
     @property
     def blocks(self) -> int:
-        """How many programs it has."""
+        """Returns how many programs it has."""
         x, y, z = self.sizes
         return x * y * z
 

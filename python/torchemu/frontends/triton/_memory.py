@@ -1,4 +1,4 @@
-"""What moves between memory and values: loads, stores, atomic operations, block pointers and descriptors."""
+"""Moves between memory and values: loads, stores, atomic operations, block pointers and descriptors."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def topk(x: Any, k: Any, dim: Any = None) -> tensor:
 
 
 def histogram(input: Any, num_bins: Any, mask: Any = None) -> tensor:  # noqa: A002
-    """How often each of the numbers from 0 on occurs, as int32."""
+    """Returns how often each of the numbers from 0 on occurs, as int32."""
     x = value_of(input)
     if len(x.shape) != 1 or not x.dtype.is_integer:
         raise ValueError("histogram takes a block of integers of one dimension")

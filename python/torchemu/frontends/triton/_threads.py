@@ -1,4 +1,4 @@
-"""What threads of a block do by themselves, and between each other."""
+"""Operations of a block's threads, by themselves and between each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tid(axis: Any = 0) -> tensor:
 
 
 def ntid(axis: Any = 0) -> tensor:
-    """How many threads a block has."""
+    """Returns how many threads a block has."""
     return _number(current().threads if int(plain(axis)) == 0 else 1)
 
 
@@ -45,12 +45,12 @@ def warp_id() -> tensor:
 
 
 def num_warps() -> int:
-    """How many warps a block has."""
+    """Returns how many warps a block has."""
     return current().threads // _WARP
 
 
 def num_threads() -> int:
-    """How many threads a block has."""
+    """Returns how many threads a block has."""
     return current().threads
 
 

@@ -53,7 +53,7 @@ class Config:
 
 
 class _Around:
-    """What stands around a kernel and gives it arguments.
+    """A wrapper of a kernel that gives it arguments.
 
     Attributes:
         fn: the kernel, or what stands around it.

@@ -1,4 +1,4 @@
-"""What a block, a warp or a thread does with other ranks' memory: puts, gets, signals, waits, barriers."""
+"""Operations of a block, a warp or a thread on other ranks' memory: puts, gets, signals, waits, barriers."""
 
 from __future__ import annotations
 

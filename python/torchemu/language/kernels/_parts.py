@@ -1,4 +1,4 @@
-"""What the kernels share: the parts of a vector, and a reduction that streams through the pipes."""
+"""Common parts of the kernels: the parts of a vector, and a reduction that streams through the pipes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ COPY = "__torchemu_copies__"
 
 
 class Sources:
-    """What the copies of all ranks of a run are made of.
+    """The sources of all ranks' copies in a run.
 
     Attributes:
         common: copies that are no rank's.
@@ -80,7 +80,7 @@ class Sources:
 
 
 class Copies:
-    """Those of one rank.
+    """The threads of one rank.
 
     Args:
         sources: those of the run.
@@ -95,7 +95,7 @@ class Copies:
         return self._loaded.get(name)
 
     def imported(self, name: str, submodules: tuple[str, ...], from_copy: bool) -> types.ModuleType | None:
-        """What an import statement gets.
+        """Returns the module for an import statement.
 
         Args:
             name: the whole name of the module.

@@ -61,6 +61,6 @@ def _of_rank(rules: Rules, name: str, variables: Mapping[str, Any], fromlist: tu
 
 
 def _is_program(rules: Rules, variables: Mapping[str, Any]) -> bool:
-    """Whether these are the variables of a module of the program; what was executed from a string is, too."""
+    """Reports whether these are the variables of a module of the program; what was executed from a string is, too."""
     file = variables.get("__file__")
     return file is None or rules.is_own_file(str(variables.get("__name__")), file)

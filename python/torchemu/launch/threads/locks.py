@@ -13,7 +13,7 @@ _AT_ONCE, _FOR_EVER = 0, -1
 
 
 def is_foreign() -> bool:
-    """Whether this is a thread of the system, and none of a rank's."""
+    """Reports whether this is a thread of the system, and none of a rank's."""
     process: Any = runtime.process()
     return process is None or process.thread != _thread.get_ident()
 
@@ -99,7 +99,7 @@ class Lock:
         threads.may_switch()
 
     def locked(self) -> bool:
-        """Whether a thread has it."""
+        """Reports whether a thread has it."""
         return self._locked
 
     def __enter__(self) -> bool:
@@ -160,7 +160,7 @@ class RLock:
             self._lock.release()
 
     def locked(self) -> bool:
-        """Whether a thread has it."""
+        """Reports whether a thread has it."""
         return self._lock.locked()
 
     def __enter__(self) -> bool:

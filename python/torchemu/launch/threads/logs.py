@@ -1,4 +1,4 @@
-"""Which thread a record of the module logging is of."""
+"""Names of threads in records of the module logging."""
 
 from __future__ import annotations
 

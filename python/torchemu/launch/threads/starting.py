@@ -1,4 +1,5 @@
-"""How threads of a rank start and end: what ``_thread`` gives to ``threading``, in the versions of Python there are."""
+"""Starts and ends of a rank's threads: the functions that ``threading`` takes from ``_thread``, for each version of
+Python."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _ENDS = (Unwound, RankKilledError, greenlet.GreenletExit)
 
 
 def is_end(error: BaseException | None) -> bool:
-    """Whether an exception is how torchemu ends a thread, which no program is to hear of."""
+    """Reports whether an exception is how torchemu ends a thread, which no program is to hear of."""
     return isinstance(error, _ENDS)
 
 
@@ -120,7 +121,7 @@ class ThreadHandle:
         self._places = _threads.Places()
 
     def is_done(self) -> bool:
-        """Whether the thread has ended."""
+        """Reports whether the thread has ended."""
         return self._done
 
     def _set_done(self) -> None:
@@ -159,7 +160,7 @@ def start_joinable_thread(
 
 
 def make_thread_handle(ident: int) -> ThreadHandle:
-    """That of a thread that runs."""
+    """Returns the handle of a thread that runs."""
     handle = ThreadHandle()
     handle.ident = ident
     return handle
@@ -177,7 +178,7 @@ def main_ident() -> int:
 
 
 def count() -> int:
-    """How many threads there are besides the main program's."""
+    """Returns how many threads there are besides the main program's."""
     threads = runtime.current().threads
     return 0 if threads is None else len(threads.living)
 

@@ -1,4 +1,4 @@
-"""What threads wait for, as reports of deadlocks say it: Python's call that waits, and the place in the program."""
+"""Words for the waits of threads in reports of deadlocks: Python's call that waits, and the place in the program."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _STARTS = ("Thread._bootstrap", "Thread._bootstrap_inner", "Thread.run")  # what
 
 
 def is_pythons(code: types.CodeType) -> bool:
-    """Whether code is of Python's own library."""
+    """Reports whether code is of Python's own library."""
     return frames.is_pythons(code.co_filename)
 
 
 def called_by_program() -> bool:
-    """Whether it is the program that has called into torchemu, and no code of Python's library."""
+    """Reports whether it is the program that has called into torchemu, and no code of Python's library."""
     within, program = _stack()
     return not within and program is not None
 
 
 def is_in_condition() -> bool:
-    """Whether the running thread waits for a condition: it has the lock itself, for that is how it waits."""
+    """Reports whether the running thread waits for a condition: it has the lock itself, for that is how it waits."""
     return any(frame.f_code.co_qualname == "Condition.wait" for frame in _stack()[0])
 
 
 def described(call: str, limit: float | None = None) -> str:
-    """What the running thread is about to wait for: "Event.wait() at train.py:7 in main".
+    """Describes the wait that the running thread begins: "Event.wait() at train.py:7 in main".
 
     Args:
         call: what has been called, where that is not a call of Python's library.

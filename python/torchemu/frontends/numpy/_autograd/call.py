@@ -57,17 +57,17 @@ class Call(Node):
 
     @property
     def results(self) -> list[Any]:
-        """What the call returned; None in the place of what the formula has not said that it looks at."""
+        """Returns what the call returned; None in the place of what the formula has not said that it looks at."""
         return [None if saved is None else saved.unpack(self) for saved in self._results]
 
     @property
     def result(self) -> Tensor:
-        """What the call returned, if that is one tensor."""
+        """Returns what the call returned, if that is one tensor."""
         found: Tensor = self.results[0]
         return found
 
     def shape(self, operand: int) -> tuple[int, ...]:
-        """That of an operand; a number has none."""
+        """Returns that of an operand; a number has none."""
         about = self.operands[operand]
         return () if about is None else about.shape
 

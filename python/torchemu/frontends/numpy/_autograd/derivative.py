@@ -1,4 +1,4 @@
-"""What the derivative of an operation is made of. See the package for an example."""
+"""Parts of an operation's derivative. See the package for an example."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LATER = -4
 
 
 class Partial:
-    """How the gradient of one operand is found.
+    """The rule for the gradient of one operand.
 
     Args:
         formula: calculates it, from the call (``_autograd.call.Call``) and the gradients of the results (None:
@@ -52,7 +52,7 @@ class Derivative:
         self._known: dict[tuple[bool, ...], frozenset[int]] = {}  # what uses returns
 
     def uses(self, needs: Sequence[bool]) -> frozenset[int]:
-        """What the formulas of the operands whose gradients are needed look at."""
+        """Returns what the formulas of the operands whose gradients are needed look at."""
         key = tuple(needs)
         known = self._known.get(key)
         if known is None:

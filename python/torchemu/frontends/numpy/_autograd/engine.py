@@ -40,7 +40,7 @@ class Wanted:
                 self._needed.add(node)
 
     def goes_on(self, node: Node) -> bool:
-        """Whether the node has to run."""
+        """Reports whether the node has to run."""
         return node in self._needed or (self.accumulate and isinstance(node, AccumulateGrad) and node in self._ends)
 
     def capture(self, node: Node, grads: Sequence[Tensor | None]) -> None:
@@ -166,13 +166,13 @@ def _dependencies(roots: Sequence[Node]) -> tuple[dict[Node, int], list[Node]]:
 
 
 def _follow(stream: Stream, other: Stream) -> None:
-    """What is put on a stream from now on comes after what is on another now."""
+    """Returns what is put on a stream from now on comes after what is on another now."""
     if stream is not other:
         stream.wait_stream(other)
 
 
 def expected(edge: Edge) -> Metadata:
-    """What a gradient that goes there has to look like."""
+    """Returns what a gradient that goes there has to look like."""
     node, output = edge
     about = metadata_of(node.variable) if isinstance(node, AccumulateGrad) else node.outputs[output]
     assert about is not None  # what is no tensor has no edge
@@ -204,7 +204,7 @@ def fitting(grad: Any, about: Metadata, node: Node, at: int) -> Tensor:
 
 
 def _expands(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether a tensor of a shape can be expanded to another."""
+    """Reports whether a tensor of a shape can be expanded to another."""
     return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))
 
 

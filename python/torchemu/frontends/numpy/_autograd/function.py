@@ -27,7 +27,7 @@ _VIEW_OF_FUNCTION = (
 
 
 class FunctionCtx:
-    """What forward tells backward: it is the first argument of both, and keeps any attributes."""
+    """The context that forward hands to backward: it is the first argument of both, and keeps any attributes."""
 
     needs_input_grad: tuple[bool, ...]
 
@@ -54,7 +54,7 @@ class BackwardFunction(Node, FunctionCtx):
         self._saved: list[Saved | None] = []
 
     def returned(self, results: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What apply returns for what forward has returned: the same, with this as its history."""
+        """Returns what apply returns for what forward has returned: the same, with this as its history."""
         self.outputs = [metadata_of(t) if isinstance(t, Tensor) else None for t in results]
         inputs = [t for t in args if isinstance(t, Tensor)]
         wrapped = tuple([
@@ -88,7 +88,7 @@ class BackwardFunction(Node, FunctionCtx):
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What save_for_backward was given.
+        """Returns what save_for_backward was given.
 
         Raises:
             RuntimeError: it has been let go, or written since.

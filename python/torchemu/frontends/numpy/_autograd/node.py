@@ -38,7 +38,7 @@ class Node:
     _retaining: dict[int, weakref.ref[Tensor]] | None = None
 
     def name(self) -> str:
-        """What messages call it."""
+        """Returns what messages call it."""
         return type(self).__name__
 
     def __repr__(self) -> str:
@@ -148,7 +148,7 @@ class AccumulateGrad(Node):
 
 
 def _is_only_here(grads: list[Any]) -> bool:
-    """Whether nobody else has the only gradient of the list, or its memory, and it need not be copied.
+    """Reports whether nobody else has the only gradient of the list, or its memory, and it need not be copied.
 
     PyTorch counts references too: which gradients are copied can be seen, by what they cost.
     """
@@ -177,5 +177,5 @@ def _accumulate(variable: Tensor, grad: Tensor, recorded: bool) -> None:
 
 
 def outputs_of(results: Sequence[Tensor]) -> tuple[Metadata, ...]:
-    """What the gradients of results look like."""
+    """Returns what the gradients of results look like."""
     return tuple([metadata_of(t) for t in results])

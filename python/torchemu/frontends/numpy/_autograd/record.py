@@ -83,7 +83,7 @@ def record_views(name: str, views: Sequence[Tensor]) -> None:
 
 
 def before_write(op: Op, target: Tensor, operands: Sequence[Any], params: Sequence[Any]) -> Call | None:
-    """What after_write is to be told about a write into a tensor, which is its own first operand.
+    """Returns what after_write is to be told about a write into a tensor, which is its own first operand.
 
     Raises:
         RuntimeError: the tensor is one that operations may not write into.

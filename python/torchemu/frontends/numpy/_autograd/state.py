@@ -1,4 +1,4 @@
-"""What a rank has of its own for recording."""
+"""The state of a rank for recording."""
 
 from __future__ import annotations
 

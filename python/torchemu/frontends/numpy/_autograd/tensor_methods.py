@@ -58,7 +58,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def is_leaf(self: Tensor) -> bool:
-    """Whether it was not made by a recorded operation."""
+    """Reports whether it was not made by a recorded operation."""
     return grad_fn(self) is None
 
 
@@ -69,7 +69,7 @@ def grad_fn(self: Tensor) -> Node | None:
 
 
 def output_nr(self: Tensor) -> int:
-    """Which result of its grad_fn it is."""
+    """Returns which result of its grad_fn it is."""
     meta = current_meta(self)
     return 0 if meta is None else meta.output
 

@@ -1,4 +1,4 @@
-"""What a tensor has for its gradients: whether they are wanted, where they went, and where it came from."""
+"""A tensor's part in differentiation: its gradient, whether it is wanted, and the function that made the tensor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Hooks = OrderedDict[int, Any]
 
 
 class Edge(NamedTuple):
-    """Where a gradient goes: to an output of a recorded function."""
+    """The target of a gradient: an output of a recorded function."""
 
     node: Node
     output: int
 
 
 class Metadata(NamedTuple):
-    """What the gradient of a tensor has to look like."""
+    """The shape, dtype and device that the gradient of a tensor must have."""
 
     shape: tuple[int, ...]
     dtype: dtypes.dtype
@@ -80,12 +80,12 @@ class AutogradMeta:
 
 
 def metadata_of(t: Tensor) -> Metadata:
-    """What t's gradient has to look like."""
+    """Returns what t's gradient has to look like."""
     return Metadata(t._shape, t.dtype, t.device)
 
 
 def version_of(t: Tensor) -> int:
-    """How often its memory has been written."""
+    """Returns how often its memory has been written."""
     return (t._versions or t._storage).version
 
 
@@ -123,13 +123,13 @@ def current_meta(t: Tensor) -> AutogradMeta | None:
 
 
 def wants_grad(t: Tensor) -> bool:
-    """Whether t.requires_grad."""
+    """Reports whether t.requires_grad."""
     meta = current_meta(t)
     return meta is not None and meta.requires_grad
 
 
 def edge_of(t: Tensor) -> Edge | None:
-    """Where t's gradient goes; None if t requires none."""
+    """Returns where t's gradient goes; None if t requires none."""
     meta = t._autograd if t._base is None else current_meta(t)
     if meta is None or not meta.requires_grad:
         return None

@@ -14,7 +14,7 @@ from torchemu.frontends.numpy._tensor.core import Tensor
 
 
 class Geometry(NamedTuple):
-    """Where the elements of a tensor are in its storage, counted in elements."""
+    """The places of a tensor's elements in its storage, counted in elements."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -103,7 +103,7 @@ def spread(grad: Tensor, view: Geometry, base: Geometry) -> Tensor:
 
 
 def _overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether two elements may be in one place: True also for some shapes whose elements are apart."""
+    """Reports whether two elements may be in one place: True also for some shapes whose elements are apart."""
     reach = 0
     for step, n in sorted((step, n) for step, n in zip(strides, shape, strict=True) if n > 1):
         if step <= reach:
@@ -113,7 +113,7 @@ def _overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _reach(g: Geometry) -> int:
-    """How many elements of memory it lies in."""
+    """Returns how many elements of memory it lies in."""
     return 1 + sum((n - 1) * step for n, step in zip(g.shape, g.strides, strict=True)) if 0 not in g.shape else 0
 
 

@@ -1,4 +1,4 @@
-"""Whether tensors are equal, or nearly."""
+"""Comparisons of whole tensors: equal, or nearly."""
 
 # ruff: noqa: A002 (names are PyTorch's)
 
@@ -48,7 +48,7 @@ def isclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """Which elements are nearly equal: \\|input - other\\| ≤ atol + rtol·\\|other\\|.
+    """Returns which elements are nearly equal: \\|input - other\\| ≤ atol + rtol·\\|other\\|.
 
     Raises:
         RuntimeError: the dtypes differ, or a tolerance is negative.
@@ -70,14 +70,14 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> bool:
-    """Whether all elements are nearly equal; see isclose."""
+    """Reports whether all elements are nearly equal; see isclose."""
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
 @method
 @waits
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether the shapes and all elements are equal."""
+    """Reports whether the shapes and all elements are equal."""
     if not isinstance(other, Tensor):
         raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     if input._shape != other._shape:

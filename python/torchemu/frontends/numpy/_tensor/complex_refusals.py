@@ -1,4 +1,4 @@
-"""What PyTorch says where an operation is not for complex numbers."""
+"""PyTorch's words where an operation is not for complex numbers."""
 
 from __future__ import annotations
 

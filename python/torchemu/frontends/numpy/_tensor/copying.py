@@ -186,8 +186,8 @@ def _copied(input: Tensor, src: Tensor) -> None:
 
 
 def _in_python(target: Tensor, src: Tensor) -> bool:
-    """Whether NumPy is to copy: the core does it faster where there is much to convert, and can let equal contents
-    share memory that NumPy has not looked at."""
+    """Reports whether NumPy is to copy: the core does it faster where there is much to convert, and can let equal
+    contents share memory that NumPy has not looked at."""
     return target._storage.stays and (target.dtype is src.dtype or target.nbytes <= SMALL)
 
 

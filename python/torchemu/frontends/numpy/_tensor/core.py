@@ -189,7 +189,7 @@ class Tensor(Operators):
         return self._offset
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Reports whether the elements lie in row-major order without gaps."""
         steps = self._strides
         if steps is None or 0 in self._shape:
             return True
@@ -202,12 +202,12 @@ class Tensor(Operators):
 
     @property
     def is_cuda(self) -> bool:
-        """Whether it is on a simulated device."""
+        """Reports whether it is on a simulated device."""
         return not self.device.is_host
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is in the host's memory."""
+        """Reports whether it is in the host's memory."""
         return self.device.is_host
 
     def get_device(self) -> int:
@@ -254,7 +254,7 @@ class Tensor(Operators):
     # -- elements, for operations
 
     def _settles(self, writes: bool = False) -> bool:
-        """Whether the elements are known, or can be written, when other ranks have run as far as they can in no
+        """Reports whether the elements are known, or can be written, when other ranks have run as far as they can in no
         simulated time.
 
         For what is to come into the host's memory the host waits in any case, as PyTorch's does; so it does for what

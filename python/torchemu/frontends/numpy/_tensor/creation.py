@@ -209,7 +209,7 @@ def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
 
 
 def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
-    """What empty gives, with these strides."""
+    """Returns what empty gives, with these strides."""
     reach = 1 + builtins.sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
     return as_strided(empty(reach, **options), size, stride)
 
@@ -225,7 +225,7 @@ def ones_like(input: Tensor, **options: Any) -> Tensor:
 
 
 def empty_like(input: Tensor, **options: Any) -> Tensor:
-    """What empty gives, of the tensor's shape, dtype and device; the options are those of zeros."""
+    """Returns what empty gives, of the tensor's shape, dtype and device; the options are those of zeros."""
     return empty(input._shape, **as_options(input, options))
 
 

@@ -1,4 +1,4 @@
-"""What operations on tensors tell the core where it looks for uses of the same bytes that nothing orders.
+"""Reports of tensor operations to the core where it looks for uses of the same bytes that nothing orders.
 
 That is where a World is checked, and of memory that the core knows of: some operation between ranks or some kernel has
 used it, or the rank has several streams. Uses of tensors of operations between ranks that nobody has waited for are

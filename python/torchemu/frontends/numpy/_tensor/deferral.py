@@ -37,7 +37,7 @@ _PLAIN = (int, str, type(None), dtypes.dtype, np.dtype)
 
 
 class Deferrals:
-    """What the ranks of a World have put off.
+    """The operations that the ranks of a World have put off.
 
     What a computation writes is pending until it is done, and so is, for who is to write there, what it reads and is
     not known yet. What it reads and is known, its tensors *lend* it: who is to write there gives it a copy first.
@@ -51,7 +51,8 @@ class Deferrals:
         self._layouts: dict[Any, Layouts] = {}
 
     def layouts(self, call: tuple[Any, ...]) -> Layouts | None:
-        """What calls give that are like this one: what is called, and what alike says of the rest. None: unknown."""
+        """Returns what calls give that are like this one: what is called, and what alike says of the rest. None:
+        unknown."""
         return self._layouts.get(call)
 
     def learn(self, call: tuple[Any, ...], layouts: Layouts) -> None:
@@ -62,7 +63,7 @@ class Deferrals:
             self._layouts[call] = layouts
 
     def has_room(self, rank: int) -> bool:
-        """Whether a rank may put off more."""
+        """Reports whether a rank may put off more."""
         return self._counts[rank] < MOST
 
     def add(self, name: str, compute: Callable[[], None], given: list[Any], targets: Sequence[Tensor]) -> None:
@@ -130,7 +131,7 @@ def put_off(name: str, compute: Callable[[], None], given: list[Any], targets: S
 
 
 def current() -> Deferrals:
-    """What is put off in the World of the running rank."""
+    """Returns what is put off in the World of the running rank."""
     world = runtime.current().world
     if world.deferrals is None:
         world.deferrals = Deferrals(world)
@@ -138,8 +139,9 @@ def current() -> Deferrals:
 
 
 def alike(value: Any) -> Any:
-    """What a call's operands and parameters have in common with those of other calls, of which all are in order if one
-    is, and give results of the same layouts: all but their floating-point numbers. None where others may differ."""
+    """Returns what a call's operands and parameters have in common with those of other calls, of which all are in order
+    if one is, and give results of the same layouts: all but their floating-point numbers. None where others may
+    differ."""
     if isinstance(value, Tensor):
         return (value.dtype, value._shape, value._strides) if value.dtype.is_inexact else None
     if isinstance(value, tuple):
@@ -196,8 +198,8 @@ def alias(t: Tensor) -> Tensor:
 
 
 def must_wait(targets: Sequence[Tensor], operands: Sequence[Any]) -> bool:
-    """Whether a call is not to be put off, since other ranks may look at what it writes. Then it can run now: the rank
-    has waited for the operands."""
+    """Reports whether a call is not to be put off, since other ranks may look at what it writes. Then it can run now:
+    the rank has waited for the operands."""
     if not any(t._storage.others_see for t in targets):
         return False
     for t in operands:
@@ -214,5 +216,5 @@ def drawn_again(params: Sequence[Any]) -> list[Any]:
 
 
 def found(operands: Sequence[Any]) -> list[Any]:
-    """What known_later made, as arrays and numbers, now that the elements are there."""
+    """Returns what known_later made, as arrays and numbers, now that the elements are there."""
     return [elements(t) if isinstance(t, Tensor) else t for t in operands]

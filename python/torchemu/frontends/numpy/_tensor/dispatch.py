@@ -47,7 +47,7 @@ def flop_per_input(outputs: Outputs, inputs: Inputs) -> int:
 
 
 def never(*_: Any) -> Any:
-    """What an operation computes that does not go through _op."""
+    """Returns what an operation computes that does not go through _op."""
     raise AssertionError("this operation has no elements to compute")
 
 
@@ -103,7 +103,7 @@ def scattered(outputs: Outputs, inputs: Inputs) -> int:
 
 
 def cost(op: Op, outputs: Outputs, inputs: Inputs) -> tuple[int, int, str]:
-    """What a call takes of its device, as launch has it."""
+    """Returns what a call takes of its device, as launch has it."""
     nbytes = op.traffic(outputs, inputs) if op.traffic else bytes_of((*outputs, *inputs))
     unit, flops = op.unit, op.flops(outputs, inputs)
     if unit == MATRIX:
@@ -406,5 +406,5 @@ def check_writable(target: Tensor) -> None:
 
 
 def not_implemented(op: str, kind: dtypes.dtype) -> NotImplementedError:
-    """What PyTorch raises for an operation that a dtype has not."""
+    """Returns what PyTorch raises for an operation that a dtype has not."""
     return NotImplementedError(f'"{op}" not implemented for {kind.title!r}')

@@ -125,13 +125,13 @@ def _chosen(name: str, op: Op, of_all: Op, t: Tensor, dim: int | None, keepdim: 
 
 @method
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the largest element is, the first of equal ones: its number, or its index in a dimension."""
+    """Returns where the largest element is, the first of equal ones: its number, or its index in a dimension."""
     return _where_chosen("argmax", ARGMAX, input, dim, keepdim)
 
 
 @method
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the smallest element is, the first of equal ones: its number, or its index in a dimension."""
+    """Returns where the smallest element is, the first of equal ones: its number, or its index in a dimension."""
     return _where_chosen("argmin", ARGMIN, input, dim, keepdim)
 
 

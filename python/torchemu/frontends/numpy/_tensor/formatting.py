@@ -1,4 +1,4 @@
-"""How tensors are printed: as PyTorch does it, with the device where it is not the host."""
+"""Printing of tensors, as PyTorch does it, with the device where it is not the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
 
 
 class _ComplexNumbers:
-    """How complex elements are written: each part in the same form and width."""
+    """The form of complex elements: each part in the same form and width."""
 
     def __init__(self, elements: np.ndarray, options: Printing) -> None:
         self._real, self._imag = _Numbers(elements.real, options), _Numbers(elements.imag, options)
@@ -37,7 +37,7 @@ class _ComplexNumbers:
 
 
 class _Numbers:
-    """How the elements of one tensor are written: all in the same form and width."""
+    """The form of one tensor's elements: all in the same form and width."""
 
     def __init__(self, elements: np.ndarray, options: Printing) -> None:
         self._is_float = elements.dtype.kind == "f"
@@ -147,7 +147,7 @@ def _suffixes(t: Tensor) -> list[str]:
 
 
 def _of_default(kind: dtypes.dtype, default: dtypes.dtype) -> bool:
-    """Whether it is the complex dtype with parts of the default one."""
+    """Reports whether it is the complex dtype with parts of the default one."""
     return kind.is_complex and kind.to_real() is default
 
 
@@ -179,9 +179,9 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """How the rank's tensors are printed: the decimals; how many elements are printed in full, and else how many at
-    each end of a dimension; the width of lines; whether with exponents (None: where it is better); or one of the
-    profiles "default", "short" and "full"."""
+    """Returns how the rank's tensors are printed: the decimals; how many elements are printed in full, and else how
+    many at each end of a dimension; the width of lines; whether with exponents (None: where it is better); or one of
+    the profiles "default", "short" and "full"."""
     settings = _settings.current()
     if profile is not None:
         settings.printing = Printing(**vars(_PROFILES[profile]))

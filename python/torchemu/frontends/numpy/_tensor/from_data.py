@@ -170,7 +170,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0) -> 
 
 
 def legacy(cls: type[Tensor], args: tuple[Any, ...], device: Any) -> Tensor:
-    """What Tensor(…) is: of a shape, or of data; of the default dtype."""
+    """Returns what Tensor(…) is: of a shape, or of data; of the default dtype."""
     kind = _settings.current().dtype
     if len(args) == 1 and isinstance(args[0], Tensor):
         t = detach(args[0])
@@ -186,7 +186,7 @@ def legacy(cls: type[Tensor], args: tuple[Any, ...], device: Any) -> Tensor:
 
 
 def restored(cls: type[Tensor], array: np.ndarray, where: Device, requires_grad: bool = False) -> Tensor:
-    """What pickle makes a tensor of again."""
+    """Returns what pickle makes a tensor of again."""
     t = of_array(array, dtypes.of_numpy(array), _settings.resolved(where))
     t.__class__ = cls
     return t.requires_grad_(requires_grad)
@@ -201,7 +201,7 @@ def _copied(storage: Storage) -> Storage:
 
 
 def deep_copy(t: Tensor, memo: dict[int, Any]) -> Tensor:
-    """What copy.deepcopy makes of a tensor: tensors that share memory do so afterwards."""
+    """Returns what copy.deepcopy makes of a tensor: tensors that share memory do so afterwards."""
     known = memo.get(id(t))
     if known is not None:
         return known

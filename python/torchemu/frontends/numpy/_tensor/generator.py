@@ -63,7 +63,7 @@ class Generator:
         return self.manual_seed(self._seed * 6364136223846793005 + 1442695040888963407 & (1 << 63) - 1)._seed
 
     def get_state(self) -> Tensor:
-        """What set_state goes on from, as a tensor of bytes."""
+        """Returns what set_state goes on from, as a tensor of bytes."""
         from torchemu.frontends.numpy._tensor.from_data import frombuffer
 
         state = self._bits.state["state"]

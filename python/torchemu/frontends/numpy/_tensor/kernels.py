@@ -1,4 +1,4 @@
-"""What operations take of a rank's device, and when they end there.
+"""Costs of operations on a rank's device, and their ends there.
 
 NumPy has the result of an operation at once; the device has it when the kernel that the operation is on the rank's
 current stream ends, in simulated time. Whoever reads the result then waits for that.

@@ -1,4 +1,4 @@
-"""What a program may want to know of a tensor's memory."""
+"""Facts about a tensor's memory that programs ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operations are methods of Tensor."""
+"""Operations that are methods of Tensor."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def attach() -> None:
 
 
 def _in_place_twins(functions: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Those of elementwise functions, under all their names, but for the ones that have parameters of their own."""
+    """Returns those of elementwise functions, under all their names, but for the ones that have parameters of their
+    own."""
     twins = elementwise.in_place()
     twins |= {name: functions[name] for name in functions if name.endswith("_")}
     for name, function in functions.items():
@@ -187,5 +188,5 @@ def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    """What NumPy's functions make of the result that they have for a tensor: a tensor."""
+    """Returns what NumPy's functions make of the result that they have for a tensor: a tensor."""
     return from_data.from_numpy(np.asarray(array))

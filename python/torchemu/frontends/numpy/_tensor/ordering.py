@@ -106,7 +106,7 @@ BINCOUNT = Op("bincount", _bincount, flop_per_input)
 @method
 @waits
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each of the numbers 0, 1, 2, … is an element, or the sum of the weights of those elements.
+    """Returns how often each of the numbers 0, 1, 2, … is an element, or the sum of the weights of those elements.
 
     Raises:
         RuntimeError: not a vector of non-negative integers, or not as many weights.

@@ -25,7 +25,7 @@ from torchemu.frontends.numpy._tensor.core import Tensor
 
 
 class Domain(enum.Enum):
-    """What an operation calculates with."""
+    """The operands that an operation calculates with."""
 
     ANY = "any dtype"
     NUMBERS = "no bool"
@@ -36,7 +36,7 @@ class Domain(enum.Enum):
 
 
 class Result(enum.Enum):
-    """What dtype an operation's result has."""
+    """The dtype of an operation's result."""
 
     SAME = "the one that the operands meet in"
     BOOL = "bool"
@@ -44,7 +44,7 @@ class Result(enum.Enum):
 
 
 class Plan(NamedTuple):
-    """How to do a call on operands of certain dtypes."""
+    """The way to do a call on operands of certain dtypes."""
 
     function: Callable[..., Any]
     arithmetic: np.dtype  # of the operands' arrays
@@ -87,7 +87,7 @@ class Pointwise(dispatch.Op):
         self._plans: dict[Any, Plan] = {}
 
     def plan(self, keys: tuple[Any, ...]) -> Plan:
-        """That for operands of these promotion keys."""
+        """Returns the way for operands of these promotion keys."""
         plan = self._plans.get(keys)
         if plan is None:
             plan = self._planned(keys)

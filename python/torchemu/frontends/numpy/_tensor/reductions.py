@@ -159,13 +159,13 @@ ALL, ANY = Op("all", _all, flop_per_input), Op("any", _any, flop_per_input)
 
 @method
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements are true; of uint8 as uint8, else as bool."""
+    """Reports whether all elements are true; of uint8 as uint8, else as bool."""
     return _op(ALL, (input,), axes_of(dim, len(input._shape)), keepdim, kind=_truth(input))
 
 
 @method
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether any element is true; of uint8 as uint8, else as bool."""
+    """Reports whether any element is true; of uint8 as uint8, else as bool."""
     return _op(ANY, (input,), axes_of(dim, len(input._shape)), keepdim, kind=_truth(input))
 
 

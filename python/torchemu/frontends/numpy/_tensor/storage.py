@@ -77,7 +77,7 @@ class Storage:
 
     @property
     def others_see(self) -> bool:
-        """Whether programs of other ranks may look at the bytes: what is written there is written at once."""
+        """Reports whether programs of other ranks may look at the bytes: what is written there is written at once."""
         return hasattr(self, "handles")
 
     def __init__(self, world: runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
@@ -95,7 +95,7 @@ class Storage:
 
     @property
     def stays(self) -> bool:
-        """Whether its bytes have a fixed place. One without can share contents with other ranks'."""
+        """Reports whether its bytes have a fixed place. One without can share contents with other ranks'."""
         return self._bytes is not None or self._owner is not None
 
     # -- waiting
@@ -112,15 +112,15 @@ class Storage:
             _park(event)
 
     def has_settled(self, t: Tensor, writes: bool = False) -> bool:
-        """Whether a tensor in it can be read, or written; it does not wait for that. Raises as settle."""
+        """Reports whether a tensor in it can be read, or written; it does not wait for that. Raises as settle."""
         event = self._asked(go.Settled, t, writes)
         if event > 0:
             go.Release(event)
         return event <= 0
 
     def settles(self, t: Tensor, writes: bool = False) -> bool:
-        """Whether a tensor in it can be read, or written. It lets other ranks come to that, as far as they do in no
-        simulated time. Raises as settle."""
+        """Reports whether a tensor in it can be read, or written. It lets other ranks come to that, as far as they do
+        in no simulated time. Raises as settle."""
         deferrals = self.world.deferrals
         if deferrals is not None and not deferrals.has_room(runtime.current().rank):
             self.settle(t, writes)
@@ -165,8 +165,8 @@ class Storage:
         return go.UnderWay(root.number) if root is not None else 0
 
     def _asked(self, ask: Callable[[int, bool], int], t: Tensor, writes: bool) -> int:
-        """What go.Settled or go.Soon answers for a tensor in it; 0, without asking, where nothing can be in the way.
-        Where nothing is pending, only what reads can be under way, which is in the way of writes."""
+        """Returns what go.Settled or go.Soon answers for a tensor in it; 0, without asking, where nothing can be in the
+        way. Where nothing is pending, only what reads can be under way, which is in the way of writes."""
         if not self.unsettled or not (writes or self.pending):
             return 0
         if not self.world.is_open:
@@ -285,7 +285,7 @@ def reach_of(array: np.ndarray) -> int:
 
 
 def _bytes_of(array: np.ndarray) -> np.ndarray:
-    """Those bytes."""
+    """Returns those bytes."""
     return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else np.asarray(_Reach(array))
 
 

@@ -1,4 +1,4 @@
-"""What a device is, and which one is current."""
+"""Properties of devices, and the current one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_tf32_supported() -> bool:
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether one device reaches another's memory: all do, but each its own."""
+    """Reports whether one device reaches another's memory: all do, but each its own."""
     return ahbm.index_of(device) != ahbm.index_of(peer_device)
 
 

@@ -1,4 +1,4 @@
-"""How much of its device's memory the rank's tensors take. Nothing is kept back for later: reserved is allocated.
+"""Memory of the device that the rank's tensors take. Nothing is kept back for later: reserved is allocated.
 
 A device here means the rank's own: its tensors are nowhere else.
 """
@@ -14,7 +14,7 @@ from torchemu.runtime import memory_use
 
 
 def _use(device: Any) -> memory_use.Use | None:
-    """That of the rank's device; None for another one."""
+    """Returns that of the rank's device; None for another one."""
     if ahbm.index_of(device) != ahbm.own_device():
         return None
     use = memory_use.current()
@@ -109,6 +109,6 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
-    """What was set; 1 where nothing was."""
+    """Returns what was set; 1 where nothing was."""
     use = _use(device)
     return 1.0 if use is None else use.fraction

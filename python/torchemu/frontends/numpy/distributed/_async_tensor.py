@@ -9,7 +9,7 @@ from torchemu.frontends.numpy._tensor import Tensor
 
 
 class AsyncCollectiveTensor(Tensor):
-    """What a functional collective returns. The collective goes on beside the rank's current stream until an operation
+    """The result of a functional collective, which goes on beside the rank's current stream until an operation
     uses the tensor, or a host program looks at it: then the stream waits for it.
 
     Attributes:

@@ -50,7 +50,7 @@ class _Given:
     size: int
 
     def arguments(self) -> tuple[Any, ...]:
-        """What the method is called with."""
+        """Returns what the method is called with."""
         if self.op.silent:
             return (self._options(),)
         if self.op.several:
@@ -169,15 +169,15 @@ class Dispatch:
             self._running.remove(method)
 
     def _backend_of(self, tensors: Sequence[Tensor]) -> Any:
-        """What is registered for the device of tensors; without any, for the first type of device."""
+        """Returns what is registered for the device of tensors; without any, for the first type of device."""
         return self.backend(tensors[0].device.type) if tensors else self.any_backend()
 
     def any_backend(self) -> Any:
-        """What is registered for the first type of device."""
+        """Returns what is registered for the first type of device."""
         return self.backend(next(iter(self._backends), CPU))
 
     def backend(self, kind: str) -> Any:
-        """What is registered for a type of device.
+        """Returns what is registered for a type of device.
 
         Raises:
             RuntimeError: nothing.
@@ -205,7 +205,7 @@ class Dispatch:
         self._default = of
 
     def name(self) -> str:
-        """What the group's own class calls it, or else the kind of its backend."""
+        """Returns what the group's own class calls it, or else the kind of its backend."""
         own = getattr(self._group, "getBackendName", None)
         return own() if own is not None else self._default.name.lower()
 

@@ -1,5 +1,5 @@
-"""What serves process groups on types of devices: torch._C._distributed_c10d.Backend, which programs make subclasses
-of, and the two that they make instances of, ProcessGroupGloo and ProcessGroupNCCL."""
+"""Backends, which serve process groups on types of devices: torch._C._distributed_c10d.Backend, which programs make
+subclasses of, and the two that they make instances of, ProcessGroupGloo and ProcessGroupNCCL."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from torchemu.runtime.rank_local import RankLocal
 
 
 class Backend:
-    """What does the operations of process groups on some types of devices. A program's own subclass has the methods of
-    ProcessGroup that it can do, and ``getBackendName``.
+    """A backend, which does the operations of process groups on some types of devices. A program's own subclass has the
+    methods of ProcessGroup that it can do, and ``getBackendName``.
 
     Args:
         rank: in the group.
@@ -30,7 +30,7 @@ class Backend:
     """
 
     class Options:
-        """What a backend is made with, as far as all have it.
+        """The options of a backend, as far as all have them.
 
         Attributes:
             backend: its name.
@@ -53,7 +53,7 @@ class Backend:
         return self._size
 
     def name(self) -> str:
-        """What the backend is called.
+        """Returns what the backend is called.
 
         Raises:
             RuntimeError: the subclass does not say it.
@@ -165,7 +165,7 @@ class _FabricBackend(ProcessGroup, metaclass=_OfBackend):
 
 
 def _met(store: Store, rank: int, size: int) -> Membership:
-    """What the ranks of a new group have in common, who tell each other through the store who they are."""
+    """Returns what the ranks of a new group have in common, who tell each other through the store who they are."""
     me = str(runtime.current().rank)
     turn = store.add(f"joined/{rank}", 1)  # a store may be used again
     store.set(f"{turn}/member/{rank}", me)
@@ -181,7 +181,7 @@ _numbers: RankLocal[itertools.count[int]] = RankLocal(itertools.count)
 
 
 class ProcessGroupGloo(_FabricBackend):
-    """What groups of backend gloo are."""
+    """The backend of gloo groups."""
 
     backend = "gloo"
     _usual_timeout = default_pg_timeout
@@ -201,7 +201,7 @@ class ProcessGroupGloo(_FabricBackend):
 
 
 class ProcessGroupNCCL(_FabricBackend):
-    """What groups of backend nccl are. Its options may be given and mean nothing but their timeout."""
+    """The backend of nccl groups. Its options may be given and mean nothing but their timeout."""
 
     backend = "nccl"
     _usual_timeout = default_pg_nccl_timeout

@@ -1,4 +1,4 @@
-"""What PyTorch's backends have beside the methods of process groups: connections, and memory of their own."""
+"""Methods of PyTorch's backends beside those of process groups: connections, and memory of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBRARY = (2, 28, 9)  # of PyTorch 2.11
 
 
 class ErrorType(enum.Enum):
-    """What a backend says of its state."""
+    """The state of a backend, in its own words."""
 
     SUCCESS = 0
     TIMEOUT = 1
@@ -28,7 +28,7 @@ class ErrorType(enum.Enum):
 
 
 class BackendMethods:
-    """What ProcessGroup has of them: a group on the fabric is its own backend."""
+    """ProcessGroup's methods among them: a group on the fabric is its own backend."""
 
     if TYPE_CHECKING:
 
@@ -40,7 +40,7 @@ class BackendMethods:
 
     @property
     def options(self) -> BackendOptions:
-        """Those of a backend, which mean nothing here."""
+        """Returns those of a backend, which mean nothing here."""
         given = BackendOptions()
         given._timeout = self._self().timeout
         return given
@@ -93,7 +93,7 @@ class BackendMethods:
         return _LIBRARY
 
     def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0, opts_override: Any = None) -> NoReturn:
-        """What shrink_group is made of in PyTorch.
+        """Returns what shrink_group is made of in PyTorch.
 
         Raises:
             RuntimeError: always.
@@ -105,7 +105,7 @@ class BackendMethods:
 
     @property
     def mem_allocator(self) -> Allocator | None:
-        """What torch.cuda.MemPool takes: None, the usual one, for collectives reach all memory alike."""
+        """Returns what torch.cuda.MemPool takes: None, the usual one, for collectives reach all memory alike."""
         return None
 
     def register_mem_pool(self, pool: MemPool, symm: bool = False) -> None:
@@ -115,7 +115,7 @@ class BackendMethods:
         """Does nothing, as register_mem_pool."""
 
     def supports_tensor_alloc(self, device: Any) -> bool:
-        """Whether allocate_tensor works for a device: for all but the host."""
+        """Reports whether allocate_tensor works for a device: for all but the host."""
         return self._self().takes_devices and torch.device(device).type != "cpu"
 
     def allocate_tensor(self, size: Any, *, dtype: Any, device: Any) -> Tensor:

@@ -43,7 +43,7 @@ class FakeWork(Work):
 
 
 class FakeProcessGroup(Backend):
-    """What groups of backend fake are on every device."""
+    """The backend of fake groups, on every device."""
 
     def getBackendName(self) -> str:  # noqa: N802 (PyTorch's name)
         """ "fake"."""

@@ -193,7 +193,7 @@ def _gather(given: Tensor, group: c10d.ProcessGroup) -> tuple[Tensor, Work | Non
 
 
 def _along(gathered: Tensor, dim: int, parts: int) -> Tensor:
-    """What lies one after another along the first dimension, along another one."""
+    """Returns what lies one after another along the first dimension, along another one."""
     return gathered if dim == 0 else torch.cat(gathered.chunk(parts), dim=dim)
 
 

@@ -68,7 +68,7 @@ def _row(method: str, lists: Any) -> list[Tensor]:
 
 
 def _option(opts: Any, name: str, otherwise: Any) -> Any:
-    """What options say, or what was given in their place."""
+    """Returns what options say, or what was given in their place."""
     return getattr(opts, name) if hasattr(opts, name) else otherwise if opts is None else opts
 
 
@@ -81,7 +81,7 @@ def _limited(work: Work, opts: Any, timeout: timedelta | None) -> Work:
 
 
 class GroupMethods:
-    """What ProcessGroup has of them. ``opts`` are options, or what they would hold: a reduce op, or a root."""
+    """ProcessGroup's methods among them. ``opts`` are options, or what they would hold: a reduce op, or a root."""
 
     if TYPE_CHECKING:
         handle: int
@@ -347,14 +347,15 @@ class GroupMethods:
     # -- what else PyTorch's groups are asked
 
     def _get_sequence_number_for_group(self) -> int:
-        """How many collectives this rank has issued to the group."""
+        """Returns how many collectives this rank has issued to the group."""
         delegate = self._self().delegate
         if delegate is not None:
             return delegate.any_backend()._get_sequence_number_for_group()
         return go.NextSeq(self.handle, runtime.current().rank)
 
     def _get_backend(self, device: Any) -> Any:
-        """What does the group's operations on a device: the group itself, or what is registered for such devices.
+        """Returns what does the group's operations on a device: the group itself, or what is registered for such
+        devices.
 
         Raises:
             RuntimeError: its backend is for other devices.
@@ -367,7 +368,7 @@ class GroupMethods:
         return group
 
     def get_backend(self, device: Any) -> Any:
-        """What does the group's operations on a device; see torch.distributed.get_backend_impl."""
+        """Returns what does the group's operations on a device; see torch.distributed.get_backend_impl."""
         return self._get_backend(device)
 
     def _register_backend(self, device: Any, backend_type: BackendType, backend: Any = None) -> None:

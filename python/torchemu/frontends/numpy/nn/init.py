@@ -40,7 +40,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs and outputs each element of a weight is one of.
+    """Returns how many inputs and outputs each element of a weight is one of.
 
     Raises:
         ValueError: it has fewer than two dimensions.

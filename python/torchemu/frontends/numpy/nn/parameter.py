@@ -25,7 +25,7 @@ def _as_subclass(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
 
 
 def _rebuilt(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:
-    """What pickle makes a parameter of again."""
+    """Returns what pickle makes a parameter of again."""
     return cls(data, requires_grad)
 
 

@@ -228,7 +228,7 @@ class PerParameter(Optimizer):
 
 
 def evaluated(closure: Callable[[], Any] | None) -> Any:
-    """What the closure returns, gradients being recorded in it."""
+    """Returns what the closure returns, gradients being recorded in it."""
     if closure is None:
         return None
     with enable_grad():

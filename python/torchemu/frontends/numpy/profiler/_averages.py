@@ -1,4 +1,4 @@
-"""What a profile has recorded, as lists of events and sums of them."""
+"""Events that a profile has recorded, as lists and as sums."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ class FunctionEvent:
 
     @property
     def key(self) -> str:
-        """What its times are added up by."""
+        """Returns what its times are added up by."""
         return self.name
 
     @property
     def cpu_time_total(self) -> float:
-        """How long the host was in it."""
+        """Returns how long the host was in it."""
         return self.end - self.start if self.device_type == "CPU" else 0.0
 
     @property
     def self_cpu_time_total(self) -> float:
-        """How long the host was in it, and in none of its parts."""
+        """Returns how long the host was in it, and in none of its parts."""
         return max(0.0, self.cpu_time_total - sum(c.cpu_time_total for c in self.cpu_children))
 
     @property
     def device_time_total(self) -> float:
-        """How long the device was in what it, or a part of it, called for; or in it, if the device did it."""
+        """Returns how long the device was in what it, or a part of it, called for; or in it, if the device did it."""
         if self.device_type == "CUDA":
             return self.end - self.start
         return sum(k.device_time_total for k in self.kernels) + sum(c.device_time_total for c in self.cpu_children)
@@ -111,7 +111,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """How long the host was in all of it."""
+        """Returns how long the host was in all of it."""
         return sum(event.self_cpu_time_total for event in self)
 
     def table(

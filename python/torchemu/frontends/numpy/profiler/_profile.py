@@ -21,7 +21,7 @@ from torchemu.runtime.waiting import host_time
 
 
 class ProfilerActivity(Enum):
-    """What is recorded: hosts (CPU), or devices, which programs written for GPUs call CUDA."""
+    """The activity that is recorded: hosts (CPU), or devices, which programs written for GPUs call CUDA."""
 
     CPU = 0
     XPU = 1
@@ -45,7 +45,7 @@ class _ExperimentalConfig:
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be recorded."""
+    """Returns what can be recorded."""
     return {ProfilerActivity.CPU, ProfilerActivity.CUDA}
 
 
@@ -152,7 +152,7 @@ class _KinetoProfile:
         self._recorded().write(path, "perfetto" if single else "kineto", **self._options())
 
     def events(self) -> EventList:
-        """What the host and the device did, in the order of time."""
+        """Returns what the host and the device did, in the order of time."""
         return events_of(self._recorded().events(**self._options()))
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **_: Any) -> EventList:

@@ -1,4 +1,4 @@
-"""Which steps of a program are profiled."""
+"""Schedules of the steps that are profiled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class ProfilerAction(Enum):
-    """What a profile does in a step."""
+    """The action of a profile in a step."""
 
     NONE = 0
     WARMUP = 1

@@ -11,7 +11,7 @@ _NARROWEST = 12
 
 
 class _Totals:
-    """What percentages are of."""
+    """The totals that percentages are of."""
 
     def __init__(self, events: Sequence[Any]) -> None:
         self.cpu = sum(e.self_cpu_time_total for e in events)

@@ -23,7 +23,7 @@ _TOLERANCES |= {"complex64": _TOLERANCES["float32"], "complex128": _TOLERANCES["
 
 @dataclass(frozen=True)
 class _Check:
-    """What assert_close was asked for."""
+    """The arguments of assert_close."""
 
     rtol: float | None
     atol: float | None
@@ -184,7 +184,7 @@ def _compare_attributes(check: _Check, actual: Tensor, expected: Tensor, where: 
 
 
 def _differences(a: np.ndarray, b: np.ndarray, near: np.ndarray, rtol: float, atol: float) -> str:
-    """How many elements differ, and by how much at most: calculated in their own dtype."""
+    """Returns how many elements differ, and by how much at most: calculated in their own dtype."""
     kind = promote_types(dtypes.of_numpy(a), dtypes.of_numpy(b))
     number = kind.numpy if kind.is_inexact else np.dtype(np.int64)
     ratio = kind.to_real().numpy if kind.is_inexact else np.dtype(np.float32)

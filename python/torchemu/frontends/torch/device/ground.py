@@ -1,4 +1,4 @@
-"""What of torchemu's lower floors the simulated devices stand on."""
+"""The names of torchemu's lower floors on which the simulated devices stand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tensors are: names of devices on storages whose memory is the CPU's.
+"""Places of tensors: names of devices on storages whose memory is the CPU's.
 
 PyTorch keeps the Python object of a storage as long as its memory, with the attributes that it has. So the name of a
 device is an attribute of the storage, and views of a tensor, detached and saved tensors are where it is.

@@ -1,4 +1,4 @@
-"""What products of matrices and other operations of the matrix units take: operations, and bytes that they move."""
+"""Costs of matrix products and other operations of the matrix units: operations, and bytes that they move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tensors say of where they are, and the functions that make them from something that is no tensor."""
+"""Tensors' own words for their device, and the functions that make them from something that is no tensor."""
 
 from __future__ import annotations
 

@@ -25,14 +25,14 @@ class Teams(enum.IntEnum):
 
 
 class SignalOp(enum.IntEnum):
-    """What a signal does to a word."""
+    """The effect of a signal on a word."""
 
     SIGNAL_SET = 9
     SIGNAL_ADD = 10
 
 
 class ComparisonType(enum.IntEnum):
-    """How a wait compares a word."""
+    """The comparison of a wait."""
 
     CMP_EQ = 0
     CMP_NE = 1
@@ -43,7 +43,7 @@ class ComparisonType(enum.IntEnum):
 
 
 def get_unique_id(empty: bool = False) -> bytes:
-    """What ranks give each other before init: nothing that matters here."""
+    """Returns what ranks give each other before init: nothing that matters here."""
     return bytes(128)
 
 
@@ -98,7 +98,7 @@ def my_pe() -> int:
 
 
 def n_pes() -> int:
-    """How many ranks there are."""
+    """Returns how many ranks there are."""
     return len(ranks_of(runtime.current()))
 
 
@@ -108,7 +108,7 @@ def team_my_pe(team: Any) -> int:
 
 
 def team_n_pes(team: Any) -> int:
-    """How many ranks a team has."""
+    """Returns how many ranks a team has."""
     return n_pes() if int(team) == Teams.TEAM_WORLD else len(_near())
 
 

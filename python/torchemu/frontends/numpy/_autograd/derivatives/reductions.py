@@ -137,7 +137,7 @@ def _extreme(call: Call, grad: Tensor) -> Tensor:
 
 
 def placed(call: Call, grad: Tensor | None, axis: int, keep: bool = True) -> Any:
-    """Where the result's elements were taken from along a dimension; the indices are the second result."""
+    """Returns where the result's elements were taken from along a dimension; the indices are the second result."""
     if grad is None:
         return None
     shape, index = call.shape(0), call.results[1]

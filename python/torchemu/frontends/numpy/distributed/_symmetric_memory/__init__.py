@@ -70,7 +70,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def is_symm_mem_tensor(tensor: Tensor) -> bool:
-    """Whether the tensor's memory is from empty, of this rank or another one."""
+    """Reports whether the tensor's memory is from empty, of this rank or another one."""
     return _peers.is_symmetric(tensor)
 
 
@@ -133,7 +133,7 @@ def get_signal_pad_size() -> int:
 
 
 def get_mempool_allocator(device: Any) -> Allocator:
-    """What makes a torch.cuda.MemPool one of symmetric memory.
+    """Returns what makes a torch.cuda.MemPool one of symmetric memory.
 
     Raises:
         RuntimeError: the device is the host.

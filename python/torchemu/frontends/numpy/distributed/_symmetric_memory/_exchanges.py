@@ -122,8 +122,8 @@ def _check_rows(operation: str, given: Tensor, splits: Sequence[int], offsets: S
 
 
 def _aligned_starts(sizes: Sequence[int], world: int, align: int) -> list[int]:
-    """Where blocks begin, of which those of one expert follow each other. No expert is without rows, where devices'
-    grouped products could not bear it."""
+    """Returns where blocks begin, of which those of one expert follow each other. No expert is without rows, where
+    devices' grouped products could not bear it."""
     starts, begin = [], 0
     for first in range(0, len(sizes), world):
         block = sizes[first : first + world]
@@ -133,7 +133,7 @@ def _aligned_starts(sizes: Sequence[int], world: int, align: int) -> list[int]:
 
 
 def _splits(in_splits: Tensor, group: ProcessGroup) -> tuple[list[int], list[int]]:
-    """What this rank gives to each, and what it gets from each."""
+    """Returns what this rank gives to each, and what it gets from each."""
     received = torch.empty_like(in_splits)
     c10d.all_to_all_single(received, in_splits, group=group)
     return _numbers(in_splits), _numbers(received)

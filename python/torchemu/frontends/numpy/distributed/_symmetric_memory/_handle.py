@@ -1,4 +1,4 @@
-"""What a rank knows of a symmetric tensor after the rendezvous: the peers' memory, and signals between ranks.
+"""A rank's view of a symmetric tensor after the rendezvous: the peers' memory, and signals between ranks.
 
 Barriers and signals are of the stream, as on a device. Elements are moved when the host calls, so the host waits where
 order matters: until the others have called what they have to, without simulated time.
@@ -49,7 +49,7 @@ _BARRIER = Call.of("barrier", "all_reduce", "max")
 
 @dataclass
 class Settings:
-    """What one rank has chosen.
+    """The choice of one rank.
 
     Attributes:
         backend: the allocator's name.
@@ -112,7 +112,7 @@ class _SymmetricMemory:
 
     @staticmethod
     def get_mempool_allocator(device: Any) -> Allocator:
-        """What lets the others have access to the memory of tensors of a pool.
+        """Returns what lets the others have access to the memory of tensors of a pool.
 
         Raises:
             RuntimeError: the device is the host.
@@ -286,8 +286,8 @@ class _SymmetricMemory:
 
 
 def rendezvous(t: Tensor, group: ProcessGroup) -> _SymmetricMemory:
-    """What the group's ranks, each with its tensor, know of the others' memory; the same as before for a tensor of
-    memory that they have met with. The host waits until all have come.
+    """Returns what the group's ranks, each with its tensor, know of the others' memory; the same as before for a tensor
+    of memory that they have met with. The host waits until all have come.
 
     Raises:
         RuntimeError: the tensor is not symmetric, or the ranks' memories are of different sizes.
@@ -324,7 +324,7 @@ def _met(t: Tensor, group: ProcessGroup) -> _SymmetricMemory:
 
 @dataclass
 class _Table:
-    """Where the ranks of a rendezvous put their tensors and signal pads, and how many have taken the others'."""
+    """The table of a rendezvous: the ranks' tensors and signal pads, and how many have taken the others'."""
 
     entries: list[Any]
     taken: int = 0

@@ -117,7 +117,7 @@ def reduce_scatter_out(input: Tensor, group_name: str, split_last_dim: bool, out
 
 
 def _needs_multicast(operation: str, text: str) -> Callable[..., Tensor]:
-    """What an operation says without multicast."""
+    """Returns what an operation says without multicast."""
 
     def refuse(*_: Any, **__: Any) -> Tensor:
         raise RuntimeError(f"{operation}: {text}")

@@ -47,7 +47,7 @@ class PeerStorage(Storage):
 
     @property
     def stays(self) -> bool:
-        """Whether its bytes have a fixed place."""
+        """Reports whether its bytes have a fixed place."""
         return self.owner.stays
 
     def wait(self, t: Tensor) -> None:
@@ -124,7 +124,7 @@ def share(storage: Storage) -> None:
 
 
 def handles_of(storage: Storage) -> dict[str, Any] | None:
-    """What the rank knows of the others' memory, by group; None for memory that is not shared."""
+    """Returns what the rank knows of the others' memory, by group; None for memory that is not shared."""
     return getattr(storage, "handles", None)
 
 
@@ -136,7 +136,7 @@ def allocated(shape: Sequence[int], kind: dtype, where: device) -> Tensor:
 
 
 def is_symmetric(t: Tensor) -> bool:
-    """Whether others may have access to the tensor, or it is a view of a peer's."""
+    """Reports whether others may have access to the tensor, or it is a view of a peer's."""
     return t._storage.others_see
 
 

@@ -46,7 +46,7 @@ def enable_symm_mem_for_group(group_name: str) -> None:
 
 
 def is_symm_mem_enabled_for_group(group_name: str) -> bool:
-    """Whether there is such a group."""
+    """Reports whether there is such a group."""
     try:
         find_by_name(group_name)
     except RuntimeError:

@@ -1,1 +1,1 @@
-"""What torch.nn.functional has: operations with their derivatives, by what they are for."""
+"""Functions of torch.nn.functional: operations with their derivatives, by what they are for."""

@@ -1,4 +1,4 @@
-"""What functions of layers are given: tensors."""
+"""Arguments of layers' functions: tensors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def check_tensor(function: str, argument: str, position: int, value: Any) -> Non
 
 
 def within(indices: Tensor, size: int) -> bool:
-    """Whether all elements are from 0 to size - 1. They are looked at as soon as they are known, which costs nothing: a
-    device would find out in the kernel that uses them."""
+    """Reports whether all elements are from 0 to size - 1. They are looked at as soon as they are known, which costs
+    nothing: a device would find out in the kernel that uses them."""
     numbers = indices._read()
     return not numbers.size or bool(numbers.min() >= 0 and numbers.max() < size)
 

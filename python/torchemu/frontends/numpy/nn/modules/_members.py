@@ -1,4 +1,4 @@
-"""What a module consists of: its parameters, buffers and submodules, by name."""
+"""Members of a module: its parameters, buffers and submodules, by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _typename(value: Any) -> str:
-    """What PyTorch calls the type of a value in its messages."""
+    """Returns what PyTorch calls the type of a value in its messages."""
     if isinstance(value, Tensor):
         return str(value.type())
     kind = type(value)
@@ -147,7 +147,7 @@ class Members:
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def _check_name(self, what: str, name: Any) -> None:
-        """Whether a parameter or buffer can have this name; a name of its own kind it may take over."""
+        """Reports whether a parameter or buffer can have this name; a name of its own kind it may take over."""
         if f"_{what}s" not in self.__dict__:
             raise AttributeError(f"cannot assign {what} before Module.__init__() call")
         if not isinstance(name, str):

@@ -16,7 +16,7 @@ _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What load_state_dict found missing, and what it had no use for."""
+    """The keys that load_state_dict found missing, and those that it had no use for."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ class States(Members):
         return {k: v for k, v in {**self._parameters, **buffers}.items() if v is not None}
 
     def get_extra_state(self) -> Any:
-        """What a module that overrides this has in its state besides tensors."""
+        """Returns what a module that overrides this has in its state besides tensors."""
         raise RuntimeError("Module.get_extra_state() is for modules that override it")
 
     def set_extra_state(self, state: Any) -> None:
@@ -199,7 +199,7 @@ class _Loading:
                 self.load(child, f"{prefix}{name}.")
 
     def complaints_about_keys(self) -> list[str]:
-        """What strict loading says about the keys."""
+        """Returns what strict loading says about the keys."""
         found = {"Missing": self.missing, "Unexpected": self.unexpected}
         return [
             "{} key(s) in state_dict: {}. ".format(what, ", ".join(f'"{key}"' for key in keys))

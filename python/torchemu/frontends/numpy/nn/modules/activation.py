@@ -21,7 +21,7 @@ class _InPlace(Module):
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        """Whether it does."""
+        """Reports whether it does."""
         return "inplace=True" if self.inplace else ""
 
 

@@ -59,7 +59,7 @@ class Sequential(_Modules):
             self.add_module(str(name), module)
 
     def forward(self, input: Any) -> Any:  # noqa: A002 (PyTorch's name)
-        """What the last module returns."""
+        """Returns what the last module returns."""
         for module in self:
             input = module(input)  # noqa: A001
         return input

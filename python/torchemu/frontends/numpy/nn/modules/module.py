@@ -26,7 +26,7 @@ def _fields() -> dict[str, Any]:
 
 
 class Module(Conversion, States):
-    """What neural networks are made of: parameters, buffers, other modules, and a forward that computes with them.
+    """A part of a neural network: parameters, buffers, other modules, and a forward that computes with them.
 
     A subclass calls ``super().__init__()`` first, then sets its members as attributes, and defines ``forward``.
 
@@ -98,7 +98,7 @@ class Module(Conversion, States):
                 zero_(parameter.grad)
 
     def extra_repr(self) -> str:
-        """What stands in the brackets of a module's text, before its children."""
+        """Returns what stands in the brackets of a module's text, before its children."""
         return ""
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What programs import of Triton's runtime."""
+"""Names of Triton's runtime that programs import."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class _Active:
         return torch.cuda.current_stream().cuda_stream
 
     def get_current_target(self) -> Any:
-        """What kernels are compiled for."""
+        """The target that kernels are compiled for."""
         return _Target()
 
     def get_device_interface(self) -> Any:
@@ -36,7 +36,7 @@ class _Active:
 
 
 class _Target:
-    """What kernels are compiled for."""
+    """The target that kernels are compiled for."""
 
     backend, arch, warp_size = "cuda", 90, 32
 

@@ -1,4 +1,4 @@
-"""What programs import of Triton's tools."""
+"""Names of Triton's tools that programs import."""
 
 from torchemu.frontends.triton._placeholders import placeholders
 

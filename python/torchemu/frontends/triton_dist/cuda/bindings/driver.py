@@ -10,7 +10,7 @@ from torchemu.frontends.triton_dist import _streams
 
 
 class CUresult(enum.IntEnum):
-    """What a call answers."""
+    """The status that a call returns."""
 
     CUDA_SUCCESS = 0
     CUDA_ERROR_INVALID_VALUE = 1
@@ -18,7 +18,7 @@ class CUresult(enum.IntEnum):
 
 
 class CUstreamWriteValue_flags(enum.IntEnum):  # noqa: N801
-    """How a stream writes a word."""
+    """The flags of a stream's write of a word."""
 
     CU_STREAM_WRITE_VALUE_DEFAULT = 0
     CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1

@@ -52,7 +52,7 @@ def rank(axis: Any = -1) -> tensor:
 
 
 def num_ranks(axis: Any = -1) -> tensor:
-    """How many ranks there are."""
+    """Returns how many ranks there are."""
     return tensor(np.int32(len(current().launch.ranks)), t.int32)
 
 

@@ -1,1 +1,1 @@
-"""What PyTorch's own tests are made of, as far as programs use it."""
+"""Parts of PyTorch's own tests, as far as programs use them."""

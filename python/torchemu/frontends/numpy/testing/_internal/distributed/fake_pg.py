@@ -1,4 +1,4 @@
-"""Where PyTorch has the store that programs give to the backend fake."""
+"""PyTorch's place for the store that programs give to the backend fake."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def my_pe() -> tensor:
 
 
 def n_pes() -> tensor:
-    """How many ranks there are."""
+    """Returns how many ranks there are."""
     return _number(len(current().launch.ranks))
 
 
@@ -51,7 +51,7 @@ def team_my_pe(team: Any) -> tensor:
 
 
 def team_n_pes(team: Any) -> tensor:
-    """How many ranks a team has."""
+    """Returns how many ranks a team has."""
     return _number(len(_shmem.team(current(), team)))
 
 
