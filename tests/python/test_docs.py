@@ -98,6 +98,16 @@ def printed(arguments: list[str]) -> str:
     return out.getvalue()
 
 
+def fabrics(block: Block, folder: Path) -> None:
+    """Lines that time collectives and jobs without a program; the last size of each is a small one here."""
+    written(folder, "num_ranks 2\nrank 0 {\nl1: send 64b to 1\n}\nrank 1 {\nl1: recv 64b from 0\n}\n", "job.goal")
+    first_words = {"bandwidth": "#", "sweep": "all_reduce", "replay": "2 ranks", "topology": "h800_2x8"}
+    for arguments in commands(block, "torchemu"):
+        out = printed([{"512M": "64K", "64M": "4K"}.get(word, word) for word in arguments])
+        assert first_words.pop(arguments[0]) in out, out
+    assert not first_words
+
+
 def run_script(block: Block, folder: Path) -> None:
     """Lines that run or report on train.py."""
     written(folder, TRAIN, "train.py")
@@ -324,6 +334,7 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("README.md", "system: {sips"): topology,
     ("README.md", "defaults: {algorithm"): ccl,
     ("README.md", "import torchemu.language"): kernel,
+    ("README.md", ".venv/bin/torchemu bandwidth"): fabrics,
     ("running.md", "torchrun "): run_script,
     ("running.md", "import torchemu"): test_file,
     ("faults.md", "faults:"): faults,

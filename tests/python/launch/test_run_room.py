@@ -93,8 +93,8 @@ def test_a_script_that_only_could_spawn_has_a_rank_for_each_sip(tmp_path: Path) 
 
 def test_more_ranks_than_any_fabric_has(tmp_path: Path) -> None:
     """The error is about what the user has said, and not about a file made of it."""
-    outcome = launch("--nnodes", "2", "--nproc-per-node", "100000", written(tmp_path, "pass"))
+    outcome = launch("--nnodes", "2", "--nproc-per-node", "1000000", written(tmp_path, "pass"))
     assert outcome.status == 1
     assert outcome.err.startswith(
-        "torchemu: topology 'default' does not fit 2 nodes of 100000 ranks: system.sips.count: 200000 SIPs of "
+        "torchemu: topology 'default' does not fit 2 nodes of 1000000 ranks: system.sips.count: must be a whole number "
     )
