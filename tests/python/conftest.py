@@ -26,9 +26,12 @@ YamlFile = Callable[[str], str]
 
 
 def pytest_configure() -> None:
-    """A shell starts what it runs in the background with Ctrl-C ignored, which programs under test would inherit."""
+    """Sets signals as in a terminal: programs under test would inherit that a shell ignores Ctrl-C for what it runs in
+    the background, and nohup the end of the terminal."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

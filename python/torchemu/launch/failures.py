@@ -116,10 +116,11 @@ def of_program(trace: types.TracebackType | None) -> types.TracebackType | None:
 def place(error: BaseException) -> str:
     """Returns the place in the program that an exception comes from: "train.py:12 in main"; "" for nowhere in it."""
     frames = [f for f in traceback.extract_tb(of_program(error.__traceback__)) if not _is_internal(f.filename)]
-    if not frames:
-        return ""
     own = [frame for frame in frames if is_program_file(frame.filename)]  # and none of what it calls, such as argparse
-    last = (own or frames)[-1]
+    near = own or [frame for frame in frames if not _frames.is_pythons(frame.filename)]  # torchemu calls it, too
+    if not near:
+        return ""
+    last = near[-1]
     return f"{last.filename}:{last.lineno} in {last.name}"
 
 

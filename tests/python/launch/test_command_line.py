@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from torchemu.launch import commands
+from torchemu import runtime
+from torchemu.launch import commands, failures
 
 
 def _ended(argv: list[str]) -> int | None:
@@ -59,3 +62,15 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert _ended(["help"]) == 0
     told = capsys.readouterr().out
     assert all(f"\n    {command} " in told for command in ("run", "bench", "report", "help"))
+
+
+def test_what_torchemu_calls_itself_is_no_place() -> None:
+    """Ctrl-C may come while torchemu is in Python's own library, with no frame of the program around."""
+    variables: dict[str, Any] = {}
+    code = "import pathlib\ndef ours():\n    pathlib.PurePath(0)\n"
+    exec(compile(code, f"{runtime.PACKAGE}nowhere.py", "exec"), variables)
+    with pytest.raises(TypeError) as raised:
+        variables["ours"]()
+    trace = raised.value.__traceback__
+    assert trace is not None and trace.tb_next is not None and trace.tb_next.tb_next is not None
+    assert failures.place(raised.value.with_traceback(trace.tb_next)) == ""
