@@ -81,6 +81,9 @@ func guidelineWorlds() []int {
 	if os.Getenv("TORCHEMU_GUIDELINES") == "all" {
 		return []int{2, 3, 4, 5, 7, 8, 12, 16, 24, 32, 33, 48, 64}
 	}
+	if testing.Short() {
+		return []int{2, 8}
+	}
 	return []int{2, 8, 16, 64}
 }
 
