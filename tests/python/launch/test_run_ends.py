@@ -233,4 +233,6 @@ def test_interrupt(tmp_path: Path, busy: str, send: Callable[[int], None]) -> No
         send(run.pid)
         out, err = run.communicate(timeout=60)
     assert (out, run.returncode) == ("stop\n", 130)
-    assert re.fullmatch(rf"interrupted while rank 0 was at {program}:[34] in <module>\n", err)  # or still in print
+    place = rf" while rank 0 was at {program}:[34] in <module>"  # 3: still in print
+    nowhere = "?" if "sleep" in busy else ""  # the rank may be handing over just then, in order to sleep
+    assert re.fullmatch(rf"interrupted({place}){nowhere}\n", err), err
