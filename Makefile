@@ -8,6 +8,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 TORCH_VENV := .venv-torch
 TORCH_PY := $(TORCH_VENV)/bin/python
+BROWSER := build/browser
+PYRIGHT := build/pyright
+DOCS := build/docs
 STEP := .ci/step
 
 # The first CPython that is new enough; once there is a .venv, its own. `make PYTHON=...` names another.
@@ -116,11 +119,19 @@ lint-python: setup
 
 .PHONY: test-go
 test-go: prerequisites
-	@$(STEP) "go test" go test -vet=off ./...
+	@$(STEP) "go test" go test -timeout 30m -vet=off ./...
+
+# Where Go may fuse a multiplication and an addition, results must stay what they are: goldens are compared here, too.
+# The package tests looks at the source, and runs Go itself, which qemu does not; nor does it give back memory by madvise.
+.PHONY: test-arm64
+test-arm64: prerequisites ## the Go tests but for the doors, as linux/arm64, under Debian's qemu-user-static
+	@$(STEP) "go test, linux/arm64" env GOARCH=arm64 CGO_ENABLED=0 go test -short -vet=off -timeout 60m \
+		-skip '^TestBigBlocksBeyondThePeakGoBackToTheSystem$$' -exec qemu-aarch64-static \
+		$$(go list ./... | grep -v -e /pybind -e /tests$$)
 
 .PHONY: race
 race: prerequisites ## the Go tests with Go's race detector, but for what takes it minutes
-	@$(STEP) "go test -race" go test -race -short -vet=off ./...
+	@$(STEP) "go test -race" go test -timeout 30m -race -short -vet=off ./...
 
 .PHONY: test-python
 test-python: setup
@@ -130,9 +141,60 @@ test-python: setup
 test-torch: torch ## the tests of the front end for the installed PyTorch
 	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) tests/python/frontends/torch
 
+.PHONY: fuzz
+fuzz: SECONDS ?= 600
+fuzz: torch ## random programs on gloo and on torchemu, compared, for SECONDS=600
+	@PYTHONPATH=tests $(TORCH_PY) -m fuzz --seconds $(SECONDS)
+
 .PHONY: torch-conformance
 torch-conformance: torch ## PyTorch's own tests of torch.distributed on 4 ranks, with counts
 	@$(TORCH_PY) tests/python/frontends/torch/conformance.py
+
+# Playwright drives the system's Chromium. It is beside .venv, so that `make test` is the same with it and without.
+$(BROWSER)/.installed: python/requirements-browser.lock $(VENV)/.installed
+	@$(STEP) "installing Playwright" $(PY) -m pip install --quiet --no-deps --upgrade --target $(BROWSER) --requirement $<
+	@touch $@
+
+.PHONY: test-browser
+test-browser: setup $(BROWSER)/.installed ## the tests of the report's page in Chromium; pictures go to build/screenshots
+	@$(STEP) "pytest with Chromium" env PYTHONPATH=$(CURDIR)/$(BROWSER) SCREENSHOTS=build/screenshots $(PY) -m pytest tests/python/browser
+
+# Pyright gets its own program from npm when it is run first.
+$(PYRIGHT)/.installed: python/requirements-types.lock $(VENV)/.installed
+	@$(STEP) "installing Pyright" $(PY) -m pip install --quiet --no-deps --upgrade --target $(PYRIGHT) --requirement $<
+	@touch $@
+
+.PHONY: test-types
+test-types: setup $(PYRIGHT)/.installed ## what mypy and Pyright say of programs that are right, and of wrong ones
+	@$(STEP) "pytest with Pyright" env PYTHONPATH=$(CURDIR)/$(PYRIGHT) $(PY) -m pytest tests/python/test_types.py
+
+## Documentation
+
+$(DOCS)/.created: | prerequisites
+	@$(STEP) "creating $(DOCS)" $(PYTHON) -m venv --clear $(DOCS)
+	@touch $@
+
+$(DOCS)/.installed: python/requirements-docs.lock $(DOCS)/.created
+	@$(STEP) "installing MkDocs" $(DOCS)/bin/python -m pip install --quiet --no-deps --requirement $<
+	@touch $@
+
+.PHONY: docs
+docs: $(DOCS)/.installed ## a site of docs with the Python API, in build/site; a link that leads nowhere is an error
+	@$(STEP) "mkdocs" env NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+
+## Packages
+
+.PHONY: wheels
+wheels: setup ## build a wheel for each CPython >= 3.11 on this machine, into dist
+	@$(PY) python/build_backend/wheels.py
+
+# All of Go but what is behind the C of the binding; macOS' own C compiler builds that there.
+.PHONY: build-elsewhere
+build-elsewhere: prerequisites ## compile the Go packages and their tests for linux/arm64 and darwin/arm64
+	@for system in linux darwin; do \
+		$(STEP) "go vet, $$system/arm64" env GOOS=$$system GOARCH=arm64 CGO_ENABLED=0 \
+			sh -c 'go vet $$(go list ./... | grep -v /pybind)' || exit 1; \
+	done
 
 ## Upkeep
 
@@ -145,6 +207,16 @@ fmt: setup ## format Go and Python
 .PHONY: stubs
 stubs: setup ## write the stubs by which type checkers know the names of torchemu
 	@$(PY) -W ignore python/build_backend/stubs.py
+
+.PHONY: reference
+reference: setup ## write the pages of docs/reference, and the table of what runs, from parsers and tests
+	@$(PY) docs/reference/make.py
+	@$(PY) docs/compatibility.py
+
+.PHONY: pictures
+pictures: setup $(BROWSER)/.installed ## make the pictures of docs anew (needs Chromium)
+	@$(STEP) "installing matplotlib" $(PY) -m pip install --quiet --upgrade --target $(BROWSER) 'matplotlib>=3.8'
+	@$(STEP) "pictures" env PYTHONPATH=$(CURDIR)/$(BROWSER) $(PY) docs/pictures/make.py
 
 .PHONY: clean
 clean: ## remove .venv and everything built

@@ -93,6 +93,33 @@ def large_calls(dtype: str) -> None:
     print(statistics.median(times[2:]) * 1e3)
 
 
+def refilled_calls(ranks: int = 1024) -> None:
+    """Seconds of the processor and page faults of an all_reduce of a MiB on each rank, filled anew each time."""
+    import torchemu as torch
+
+    side = int(ranks**0.5)
+    marks: list[resource.struct_rusage] = []
+
+    def worker(rank: int) -> None:
+        t = torch.empty(MEGABYTE // 4)
+        for _ in range(4):
+            t.fill_(rank % 3)
+            torch.distributed.all_reduce(t)
+            t.wait()
+            if rank == 0:
+                marks.append(resource.getrusage(resource.RUSAGE_SELF))
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "torus.yaml"
+        file.write_text(f"system: {{sips: {{count: {ranks}, connect: torus2d, w: {side}, h: {side}}}}}\n")
+        with torch.open_world(str(file)):
+            torch.distributed.init_process_group(backend="ahbm")
+            torch.multiprocessing.spawn(worker, nprocs=ranks)
+    first, last, calls = marks[0], marks[-1], len(marks) - 1
+    seconds = last.ru_utime + last.ru_stime - first.ru_utime - first.ru_stime
+    print(seconds / calls, (last.ru_minflt - first.ru_minflt) / calls)
+
+
 def many_ranks(ranks: int = 4096) -> None:
     """Seconds and MiB: 4096 Python workers, ten small all_reduces each."""
     import torchemu as torch
@@ -190,7 +217,8 @@ def kernel_calls(check: str = "", calls: int = 9) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sips16.yaml"
         file.write_text("system: {sips: {count: 16}}\n")
-        with torchemu.open_world(file, "", runtime.Strictness(check=bool(check))):
+        with torchemu.open_world(file) as world:
+            world.strictness = runtime.Strictness(check=bool(check))
             mp.spawn(worker, nprocs=16)
     print(statistics.median(b - a for a, b in itertools.pairwise(times[1:])) * 1e3)
 
@@ -304,6 +332,9 @@ def rows() -> Iterator[tuple[str, float, str, float | None, bool]]:
     seconds, mebibytes = map(statistics.median, zip(*(in_process("many_ranks") for _ in range(3)), strict=True))
     yield "4096 Python ranks, ten all_reduces", seconds, "s", 5, False
     yield "  its peak memory", mebibytes, "MiB", 1024, False
+    seconds, faults = map(statistics.median, zip(*(in_process("refilled_calls") for _ in range(3)), strict=True))
+    yield "1024 ranks × 1 MiB filled anew, a call", seconds, "s", None, False
+    yield "  its page faults", faults, "", None, False
     for ranks, calls, target in (("64", "1000", 3), ("1024", "20", 5)):
         seconds = median(lambda r=ranks, c=calls: in_process("mixed_collectives", r, c)[0], 3)
         yield f"{ranks} Python ranks, {calls} mixed collectives", seconds, "s", target, False

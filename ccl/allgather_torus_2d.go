@@ -25,8 +25,9 @@ func (l Layout) torusAllGather() phase {
 // waysOfBlocks is the shape of a block for each rank, of a chunk for each way.
 func waysOfBlocks(l Layout, _ int) (blocks, sub int) { return l.World, len(l.torus().ways()) }
 
-// eachWay runs a phase for each way through the torus, with the number of its chunk in every block, and how many there are.
-func (l Layout) eachWay(of func(g grid, chunk, sub int) phase) phase {
+// eachWay runs a phase for each way through the torus, with its number, which is that of its chunk in every block, and how
+// many there are.
+func (l Layout) eachWay(of func(g grid, way, ways int) phase) phase {
 	ways := l.torus().ways()
 	return forEach(len(ways), func(i int) phase { return of(ways[i], i, len(ways)) })
 }

@@ -13,12 +13,9 @@ func allReduceTorus2D() Algorithm {
 	return plan{
 		collective: collective.AllReduce,
 		name:       "torus_2d",
-		shape: func(l Layout, _ int) (blocks, sub int) {
-			return len(l.torus().ways()) * l.World, 1
-		},
+		shape:      waysOfTorus,
 		steps: func(l Layout, _ int) phase {
-			ways := l.torus().ways()
-			return forEach(len(ways), func(i int) phase { return ways[i].allReduce(i * l.World) })
+			return l.eachWay(func(g grid, way, _ int) phase { return g.allReduce(way * l.World) })
 		},
 	}
 }
@@ -90,10 +87,5 @@ func (g grid) column(j int) []int {
 // allReduce works on as many chunks as the grid has ranks, from first on: reduce-scatter along i, then along j on
 // what that left, then the all-gathers in the opposite order.
 func (g grid) allReduce(first int) phase {
-	height, width := len(g), len(g[0])
-	alongI := func(ring func([]int, []part) phase) phase {
-		return forEach(width, func(j int) phase { return ring(g.column(j), parts(first, height, width)) })
-	}
-	alongJ := forEach(height, func(i int) phase { return ringBothWays(g[i], parts(first+i*width, width, 1)) })
-	return chain(alongI(ringReduceScatter), alongJ, alongI(ringAllGather))
+	return chain(g.alongI(first, ringReduceScatter), g.alongJ(first, ringBothWays), g.alongI(first, ringAllGather))
 }

@@ -20,10 +20,7 @@ func broadcastBidirectionalChain() Algorithm {
 // onBothChains runs a phase on the pieces of both halves of the vector: along the ranks from the root upwards, and
 // downwards.
 func onBothChains(l Layout, depth int, of func(members []int, p part) phase) phase {
-	up, down := make([]int, l.World), make([]int, l.World)
-	for i := range l.World {
-		up[i], down[i] = (l.Root+i)%l.World, (l.Root-i+l.World)%l.World
-	}
+	up, down := l.roundFromRoot()
 	return lanes(depth, func(lane int) phase {
 		return together(of(up, part{{lane, lane + 1}}), of(down, part{{depth + lane, depth + lane + 1}}))
 	})

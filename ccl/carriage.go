@@ -11,6 +11,7 @@ import (
 type Carriage struct {
 	Protocol topology.ProtocolKind // of all_to_all, gather and scatter the size decides
 	Channels int                   // that share out the call; 0: all that the transport has
+	Message  bool                  // of a rank's own, and no part of a collective
 
 	// ByProtocol says that gather and scatter go by the Protocol, too, instead of as messages between pairs.
 	ByProtocol bool
@@ -82,7 +83,10 @@ func newCall(t *topology.Topology, l Launch) *call {
 	for _, d := range l.Devices {
 		c.spread = c.spread || t.Device(d).Node != t.Device(l.Devices[0]).Node
 	}
-	if blocks := l.Schedule.Collective.Blocks(l.Schedule.World); blocks > 0 || l.Schedule.Collective == collective.AllReduce {
+	blocks := l.Schedule.Collective.Blocks(l.Schedule.World)
+	switch {
+	case l.Carriage.Message: // a tensor of its own, which begins where an allocation does
+	case blocks > 0 || l.Schedule.Collective == collective.AllReduce:
 		c.aligned = alignment(c.blocks(blocks))
 	}
 	return c
@@ -252,6 +256,9 @@ func (c *call) pairCarrier(link *topology.LinkClass, narrowest, most int64, peer
 		one.rate = float64(link.Protocols[topology.LL].Bandwidth) * p2p.LLShare
 		one.wire = float64(narrowest) / one.rate
 		return one
+	}
+	if c.Carriage.Message {
+		return one // no block of its own is copied meanwhile, for which the rest stands
 	}
 	one.channels = pairChannels(p2p.Channels, int(c.world), most)
 	all := float64(one.channels) * float64(max(1, peers))

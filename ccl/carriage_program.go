@@ -8,7 +8,6 @@ type itinerary struct {
 	tasks     []task
 	rankStart []uint32 // rank r's are tasks[rankStart[r]:rankStart[r+1]]
 	needs     []uint32 // steps that must have arrived
-	peers     []int32  // ranks that each rank sends to
 	kept      []bool   // steps that have a receipt
 }
 
@@ -31,10 +30,6 @@ func newItinerary(s *Schedule) *itinerary {
 	b.reverse()
 	b.findForwarded()
 	b.plan.kept = make([]bool, len(s.Steps))
-	b.plan.peers = make([]int32, s.World)
-	for _, p := range s.wiring().pairs {
-		b.plan.peers[p.src]++
-	}
 	for _, list := range b.byRank() {
 		b.plan.rankStart = append(b.plan.rankStart, uint32(len(b.plan.tasks)))
 		for _, t := range list {

@@ -147,13 +147,19 @@ func (r *ride) findCarriers(c *call) {
 			most[k] = max(most[k], r.bytes[i])
 		}
 	}
+	peers := make([]int, r.schedule.World) // that each rank sends anything to
+	for k, p := range pairs {
+		if most[k] > 0 {
+			peers[p.src]++
+		}
+	}
 	for k, p := range pairs {
 		link := c.transport.SIP
 		if t := r.executor.topology; t.Device(devices[p.src]).Node != t.Device(devices[p.dst]).Node {
 			link = c.transport.Network
 		}
 		narrowest := r.network.Narrowest(devices[p.src], devices[p.dst])
-		one := c.carrier(link, narrowest, most[k], int(r.itinerary.peers[p.src]))
+		one := c.carrier(link, narrowest, most[k], peers[p.src])
 		r.pairs = append(r.pairs, one)
 		r.lanes = append(r.lanes, r.network.Lane(devices[p.src], devices[p.dst], one.wireRate()))
 	}

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/schema"
@@ -93,7 +94,7 @@ func builtin() *Config {
 }
 
 func (c *Config) read(file string, data []byte) error {
-	d := schema.Format{Name: "a ccl.yaml"}.Decode(file, data, &c.file)
+	d := configFormat.Decode(file, data, &c.file)
 	kernels := c.file.Algorithms.kernels()
 	c.file.Algorithms.check(d)
 	c.file.Collectives.check(d, kernels)
@@ -137,3 +138,23 @@ func (c *Config) kernel(name string) Kernel {
 
 // Map is the Config as a mapping of the file's shape, fit for JSON, with the built-in values filled in.
 func (c *Config) Map() map[string]any { return schema.Tree(&c.file) }
+
+var configFormat = schema.Format{Name: "a ccl.yaml"}
+
+// ConfigJSONSchema describes a ccl.yaml, for editors; defaults and their comments are those of the built-in one.
+func ConfigJSONSchema() map[string]any {
+	described := configFormat.JSONSchema("ccl.yaml", &builtin().file, schema.Notes(builtinConfig))
+	sections := described["properties"].(map[string]any)
+	named := func(section, key string, of collective.Kind) {
+		sections[section].(map[string]any)["properties"].(map[string]any)[key].(map[string]any)["anyOf"] = []any{
+			map[string]any{"enum": choices(of)}, map[string]any{"pattern": ownName.String()},
+		}
+	}
+	named("defaults", "algorithm", collective.AllReduce)
+	for k := range collective.NumKinds {
+		if slices.Contains(choicePerCollective{}.Keys(), k.String()) {
+			named("collectives", k.String(), k)
+		}
+	}
+	return described
+}

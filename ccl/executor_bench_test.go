@@ -173,3 +173,22 @@ func BenchmarkRaggedAllToAll(b *testing.B) {
 		})
 	}
 }
+
+// Ranks on a ring that come to a one-shot all_reduce one after another, as hosts do that have waited for the one before:
+// every message crosses up to 32 links and shares each of them with a hundred others. One op is an all_reduce of 64 ranks.
+func BenchmarkRaggedOneShot(b *testing.B) {
+	f := newFabric(ringOfSIPs(b, 64))
+	algorithm, err := ccl.Lookup(collective.AllReduce, "one_shot")
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	l := launch(algorithm.Build(ccl.Layout{World: 64}, 64), 16, 4, firstPEs(f.topology))
+	l.Ready = make([]sim.Time, 64)
+	for r := range l.Ready {
+		l.Ready[r] = sim.Time(rng.Int64N(int64(10 * sim.Nanosecond)))
+	}
+	for b.Loop() {
+		f.time(l)
+	}
+}

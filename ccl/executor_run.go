@@ -78,7 +78,15 @@ func (r *run) findPaths(devices []topology.DeviceID) {
 
 // Join lets a rank join the launch at a time that is not past.
 func (r *run) Join(rank int, at sim.Time) {
-	r.executor.engine.At(at, joinPriority, r, uint64(rank))
+	r.executor.engine.At(at+r.start(), joinPriority, r, uint64(rank))
+}
+
+// start is what the launch takes before its first step.
+func (r *run) start() sim.Time {
+	if r.launch.Elems == 0 {
+		return 0
+	}
+	return sim.Time(r.executor.topology.Engines().Collective)
 }
 
 // Handle is the moment at which a rank joins, or, with the argument begin, at which those that joined begin.
@@ -99,6 +107,7 @@ const begin = 1 << 32 // no rank
 func (r *run) join(rank uint32, now sim.Time) {
 	r.joined[rank] = true
 	r.absent--
+	r.occupy(int(rank), r.network.Occupy)
 	if r.left[rank] == 0 {
 		r.rankDone(int(rank), now)
 		return
@@ -274,5 +283,14 @@ func (r *run) countDown(rank int32, now sim.Time) {
 
 func (r *run) rankDone(rank int, now sim.Time) {
 	r.running--
+	r.occupy(rank, r.network.Vacate)
 	r.watcher.RankDone(rank, now)
+}
+
+// occupy tells the network that a rank's units are at work on the launch, or no more, where the topology says what that
+// takes from products.
+func (r *run) occupy(rank int, tell func(topology.DeviceID)) {
+	if r.executor.topology.Engines().Products > 0 {
+		tell(r.launch.Devices[rank])
+	}
 }

@@ -29,12 +29,21 @@ func lineScatterBy(send sending, members []int, owned []part) phase {
 // the other one on the second halves.
 func bothWaysFrom(l Layout, line func(members []int, owned []part) phase) phase {
 	n := l.World
-	up, down := make([]int, n), make([]int, n)
+	up, down := l.roundFromRoot()
 	first, second := make([]part, n), make([]part, n)
 	halves := parts(0, 2*n, 1)
 	for i := range n {
-		up[i], down[i] = (l.Root+i)%n, (l.Root-i+n)%n
 		first[i], second[i] = halves[2*up[i]], halves[2*down[i]+1]
 	}
 	return together(line(up, first), line(down, second))
+}
+
+// roundFromRoot is the ranks from the root on round the ring: upwards, and downwards.
+func (l Layout) roundFromRoot() (up, down []int) {
+	n := l.World
+	up, down = make([]int, n), make([]int, n)
+	for i := range n {
+		up[i], down[i] = (l.Root+i)%n, (l.Root-i+n)%n
+	}
+	return up, down
 }

@@ -11,9 +11,8 @@ func reduceTorus2D() Algorithm {
 		shape:      waysOfTorus,
 		queued:     true,
 		steps: func(l Layout, _ int) phase {
-			ways := l.torus().ways()
-			return forEach(len(ways), func(i int) phase {
-				g, first := ways[i].from(l.Root), i*l.World
+			return l.eachWay(func(g grid, way, _ int) phase {
+				g, first := g.from(l.Root), way*l.World
 				return chain(g.reduceScatter(first), g.gather(first))
 			})
 		},

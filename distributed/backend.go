@@ -42,8 +42,10 @@ type Backend struct {
 	executor *ccl.Executor
 	tuner    *ccl.Tuner
 	library  *ccl.Library // nil: the tuner chooses
+	untried  []Untried
 	groups   []*ProcessGroup
 	planners map[string]*planner // by the devices
+	mirror   *mirror             // nil: every rank runs
 }
 
 // NewBackend returns a backend for the World. It is an error when no collective has an algorithm of that name.

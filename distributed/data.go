@@ -128,8 +128,8 @@ func plural(n int) string {
 
 // moveData executes the schedule on the members' tensors.
 func (m *meeting) moveData() error {
-	if m.isPhantom() {
-		return nil
+	if m.isPhantom() || m.group.of != nil && m.collective.Rooted() {
+		return nil // what a root gives, a rank that stands for it has
 	}
 	inputs := make([][]byte, len(m.parts))
 	for i, p := range m.parts {
@@ -144,6 +144,9 @@ func (m *meeting) moveData() error {
 	}
 	defer releaseEach(results)
 	for i, p := range m.parts {
+		if m.group.isMirrored(i) {
+			continue
+		}
 		if err := store(p.out, results[i]); err != nil {
 			return err
 		}

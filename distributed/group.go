@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/dtype"
@@ -25,7 +26,9 @@ type ProcessGroup struct {
 	HoldsHosts bool
 
 	*planner
-	index map[int]int         // group rank of a World rank
+	index map[int]int // group rank of a World rank
+	of    []int       // by group rank, the member that stands for it; nil: each for itself
+	folds map[foldKey]*ccl.Folded
 	next  []uint64            // by group rank: the number of its next collective
 	last  []*torchemu.Event   // by group rank: its latest collective; a rank's collectives run in order
 	open  map[uint64]*meeting // collectives that some rank has yet to join
@@ -62,6 +65,7 @@ func (b *Backend) newGroup(id int, name string, members []int, devices []topolog
 	}
 	return &ProcessGroup{
 		ID: id, Name: name, Members: members, planner: b.planner(devices), index: index,
+		of:   b.standing(members, index),
 		next: make([]uint64, n), last: make([]*torchemu.Event, n), open: map[uint64]*meeting{}, mail: make([]mailbox, n),
 		lines: make([]*order.Line, n), letters: map[[2]int]*order.Line{},
 	}

@@ -62,7 +62,7 @@ type part struct {
 func newMeeting(g *ProcessGroup, seq uint64, o *Operation) *meeting {
 	return &meeting{
 		group: g, seq: seq, collective: o.Collective, op: o.Reduce, root: o.Root, algorithm: o.Algorithm, call: callOf(o),
-		parts: make([]part, g.Size()), first: -1, missing: g.Size(), running: g.Size(),
+		parts: make([]part, g.Size()), first: -1, missing: g.acting(), running: g.Size(),
 	}
 }
 
@@ -87,6 +87,9 @@ func (m *meeting) join(member int, host *torchemu.Rank, c Caller, o *Operation) 
 		return nil, m.broken
 	}
 	w := m.arrive(member, host, c, o, errand)
+	if m.group.of != nil {
+		m.mirror(member)
+	}
 	if m.missing == 0 && m.waits == 0 {
 		m.start()
 	}
@@ -241,15 +244,24 @@ func (m *meeting) moveTime(size int) {
 			ready[i] = ccl.NotReady
 		}
 	}
-	b := m.group.backend
-	run := b.executor.Start(ccl.Launch{
+	l := ccl.Launch{
 		Schedule: m.schedule, Elems: m.scalars.elems, Sizes: m.scalars.sizes, ElemSize: size,
-		PartialSize: ccl.PartialSize(m.scalars.dtype, b.Options.AccumulateF32),
+		PartialSize: ccl.PartialSize(m.scalars.dtype, m.group.backend.Options.AccumulateF32),
 		Devices:     m.group.devices, Ready: ready, Carriage: m.carriage, Observer: m.observer(),
-	}, m)
+	}
+	if m.group.of != nil {
+		m.moveMirrored(l)
+	} else {
+		m.play(l)
+	}
+}
+
+// play starts the steps, and lets members join in.
+func (m *meeting) play(l ccl.Launch) {
+	run := m.group.backend.executor.Start(l, m)
 	for i := range m.parts {
-		if ready[i] != ccl.NotReady {
-			m.began(i, ready[i])
+		if l.Ready[i] != ccl.NotReady {
+			m.began(i, l.Ready[i])
 			continue
 		}
 		p := &m.parts[i]
@@ -278,6 +290,9 @@ func (m *meeting) RankDone(member int, now sim.Time) {
 		if m.whole != nil {
 			m.whole.Finish(now)
 		}
+	}
+	if m.group.isMirrored(member) {
+		return
 	}
 	m.recordPart(member, now)
 	m.parts[member].work.Finish(now)

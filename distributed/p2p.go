@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -136,6 +137,9 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 		return nil, err
 	}
 	l.site = c.Site
+	if err := g.checkMirrored(l); err != nil {
+		return nil, err
+	}
 	l.number, l.called, l.ready = g.backend.launch(host)
 	l.reached = l.ready
 	l.data = torchemu.PendingOn(l.tensor, l.access())
@@ -336,10 +340,10 @@ func (l *letter) moveTo(t *tensor.Tensor) error {
 func (l *letter) transmit(recv *letter, at sim.Time) {
 	w := l.group.backend.World
 	l.work.start, recv.work.start = at, at
-	w.At(at, func(now sim.Time) {
-		p := w.Network.Path(l.group.devices[l.from], l.group.devices[recv.to])
-		bytes := int64(l.tensor.Numel() * l.tensor.DType().Size())
-		w.Network.Send(p, bytes, transmission{l, recv, bytes}, 0)
+	w.At(at, func(sim.Time) {
+		g, elems, size := l.group, l.tensor.Numel(), l.tensor.DType().Size()
+		message := ccl.Message{From: g.devices[l.from], To: g.devices[recv.to], Elems: elems, ElemSize: size}
+		g.backend.executor.Send(message, transmission{l, recv, int64(elems * size)}, 0)
 	})
 }
 

@@ -3,6 +3,7 @@ package distributed_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // finish waits for works in turn.
@@ -23,8 +25,76 @@ func finish(p *multiprocessing.Process, works ...*distributed.Work) error {
 }
 
 func TestAMessageTakesAlphaPlusBytes(t *testing.T) {
-	c := newCluster(t, "default", distributed.Options{})
 	const n = 1 << 20
+	c := newCluster(t, "default", distributed.Options{})
+	oneMessage(t, c, n)
+	path := c.Network.Path(c.Topology.PE(0, 0, 0), c.Topology.PE(1, 0, 0))
+	want := sim.Time(c.Topology.LaunchOverhead()) + c.Network.Uncontended(path, 4*n)
+	if c.Engine.Now() != want {
+		t.Errorf("it arrived at %v, want %v", c.Engine.Now(), want)
+	}
+}
+
+func TestAMessageGoesByTheTransport(t *testing.T) {
+	const n = 1 << 20
+	c := newCluster(t, "h200_8", distributed.Options{})
+	oneMessage(t, c, n)
+	link := c.Topology.Transport().SIP
+	start := c.Topology.LaunchOverhead() + link.Launch + link.P2P.Start + link.P2P.StartSimple
+	want := float64(start) + 4*n*1e12/float64(link.Protocols[topology.Simple].Bandwidth)
+	if got := float64(c.Engine.Now()); math.Abs(got/want-1) > 1e-4 {
+		t.Errorf("it arrived at %v ps, want %v", got, want)
+	}
+}
+
+// A library launches a group of calls as one kernel. What has no library does not.
+func TestABatchIsOneLaunch(t *testing.T) {
+	const messages = 6
+	for preset, launches := range map[string]int{"h200_8": 1, "sips8": messages} {
+		c := newCluster(t, preset, distributed.Options{})
+		err := c.spawn(func(p *multiprocessing.Process) error {
+			host, err := c.Rank(p.ID)
+			if err != nil {
+				return err
+			}
+			begun := host.Now()
+			host.BeginBatch()
+			var works []*distributed.Work
+			for i := range messages / 2 {
+				caller := distributed.Caller{Rank: p.ID, Async: true}
+				s, err1 := c.group.Send(caller, (p.ID+1)%8, i, ramp(3, i))
+				r, err2 := c.group.Recv(caller, (p.ID+7)%8, i, ramp(3, 0))
+				if err := errors.Join(err1, err2); err != nil {
+					return err
+				}
+				works = append(works, s, r)
+			}
+			host.EndBatch()
+			if got, want := host.Now()-begun, sim.Time(launches)*sim.Time(c.Topology.LaunchOverhead()); got != want {
+				t.Errorf("%s: rank %d spent %v, want %v", preset, p.ID, got, want)
+			}
+			w, err := c.group.Send(distributed.Caller{Rank: p.ID, Async: true}, p.ID, 9, ramp(3, 0))
+			if err != nil {
+				return err
+			}
+			if got, want := host.Now()-begun, sim.Time(launches+1)*sim.Time(c.Topology.LaunchOverhead()); got != want {
+				t.Errorf("%s: rank %d spent %v with one more, want %v", preset, p.ID, got, want)
+			}
+			r, err := c.group.Recv(distributed.Caller{Rank: p.ID, Async: true}, p.ID, 9, ramp(3, 0))
+			if err != nil {
+				return err
+			}
+			return finish(p, append(works, w, r)...)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// oneMessage sends n elements from rank 0 to rank 1.
+func oneMessage(t *testing.T, c cluster, n int) {
+	t.Helper()
 	err := c.spawn(func(p *multiprocessing.Process) error {
 		switch p.ID {
 		case 0:
@@ -45,11 +115,6 @@ func TestAMessageTakesAlphaPlusBytes(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	path := c.Network.Path(c.Topology.PE(0, 0, 0), c.Topology.PE(1, 0, 0))
-	want := sim.Time(c.Topology.LaunchOverhead()) + c.Network.Uncontended(path, 4*n)
-	if c.Engine.Now() != want {
-		t.Errorf("it arrived at %v, want %v", c.Engine.Now(), want)
 	}
 }
 

@@ -3,6 +3,7 @@ package distributed
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/collective"
@@ -111,5 +112,26 @@ func (p *planner) algorithm(key planKey, l ccl.Layout) (ccl.Algorithm, error) {
 		}
 	}
 	choice, err := p.chooser().Choose(key.collective, cmp.Or(name, ccl.Auto), l, p.devices, key.elems, key.elemSize)
+	if len(choice.Untried) > 0 {
+		p.backend.note(Untried{key.collective, l.World, choice.Algorithm.Name(), choice.Untried})
+	}
 	return choice.Algorithm, err
+}
+
+// Untried is a choice that was made without trying algorithms that might be faster, for they take too long to simulate.
+type Untried struct {
+	Collective collective.Kind
+	Ranks      int
+	Chosen     string
+	Others     []string
+}
+
+// Untried lists such choices, of equal collectives and ranks the first.
+func (b *Backend) Untried() []Untried { return b.untried }
+
+func (b *Backend) note(u Untried) {
+	same := func(o Untried) bool { return o.Collective == u.Collective && o.Ranks == u.Ranks }
+	if !slices.ContainsFunc(b.untried, same) {
+		b.untried = append(b.untried, u)
+	}
 }

@@ -128,6 +128,6 @@ func (l *letter) activity(send, recv *letter, now sim.Time) trace.Activity {
 // and ended to issue it.
 func (b *Backend) launch(host *torchemu.Rank) (number uint64, called, issued sim.Time) {
 	called = host.Now()
-	issued = host.Launch()
+	issued = host.LaunchTogether()
 	return b.World.Trace.Call(), called, issued
 }

@@ -67,10 +67,35 @@ type DeadlockError struct {
 	Returned  []int // blocked ranks whose programs have returned, likewise: they will call nothing more
 }
 
+// Waits is what blocked ranks wait for.
+type Waits struct {
+	Ranks  []int  `json:"ranks"`
+	Thread string `json:"thread,omitempty"`
+	On     string `json:"on"`
+	Needs  []int  `json:"needs"` // of the first of the ranks: those that would have to do something
+}
+
+// Waits lists what blocked ranks wait for, each once.
+func (d *DeadlockError) Waits() []Waits {
+	list := []Waits{}
+	for _, w := range d.waits() {
+		list = append(list, Waits{w.ranks, w.thread, w.on, w.needs})
+	}
+	return list
+}
+
 // shownWaits bounds how many different waits the report spells out.
 const shownWaits = 16
 
 func (d *DeadlockError) Error() string {
+	if cause := d.Cause(); cause != "" {
+		return d.Report() + "\nlikely cause: " + cause
+	}
+	return d.Report()
+}
+
+// Report says which ranks wait and for what, without the likely cause.
+func (d *DeadlockError) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "deadlock at simulated time %v: no rank can run and no operation is in progress", d.At)
 	if d.Deadlines > 0 {
@@ -87,9 +112,6 @@ func (d *DeadlockError) Error() string {
 		}
 		b.WriteString("\n  " + w.String())
 	}
-	if cause := d.Cause(); cause != "" {
-		b.WriteString("\nlikely cause: " + cause)
-	}
 	return b.String()
 }
 
@@ -97,6 +119,7 @@ func (d *DeadlockError) Error() string {
 type wait struct {
 	on, thread string
 	ranks      torchemu.Ranks
+	needs      []int // of the first of them
 }
 
 func (w wait) String() string {
@@ -115,7 +138,7 @@ func (d *DeadlockError) waits() []wait {
 		if !known {
 			i = len(list)
 			at[[2]string{b.On, b.Thread}] = i
-			list = append(list, wait{on: b.On, thread: b.Thread})
+			list = append(list, wait{on: b.On, thread: b.Thread, needs: b.Needs})
 		}
 		list[i].ranks = append(list[i].ranks, b.Rank)
 	}

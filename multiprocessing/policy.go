@@ -29,7 +29,7 @@ type Schedule struct {
 	Seed   uint64
 
 	Depth int // of pct: how many orderings a bug may need; 0: usualDepth
-	Picks int // of pct: how many picks the program has; 0: nobody has counted
+	Forks int // of pct: at how many picks of the program several can run; 0: nobody has counted
 
 	Switches []Switch // of a replay: those of a [Recorder]
 }
@@ -43,7 +43,7 @@ func NewPolicy(s Schedule, ranks int) (Policy, error) {
 	case "random":
 		return random{rng}, nil
 	case "pct":
-		return newPCT(rng, ranks, s.Depth, s.Picks)
+		return newPCT(rng, ranks, s)
 	case "replay":
 		return newReplay(s.Switches)
 	}
@@ -68,19 +68,20 @@ type pct struct {
 	delay    sim.Time
 	priority []float64 // by task; the highest runs
 	falls    map[int]float64
-	picks    int
+	forks    int // picks of several, so far
 }
 
-// usualDepth is how many ordering constraints a bug may need to be found. Where nobody has counted a program's picks, the
+// usualDepth is how many ordering constraints a bug may need to be found. Where nobody has counted a program's forks, the
 // changes of priority are anywhere among the first mostSteps, early ones more often.
 const (
 	usualDepth = 3
 	mostSteps  = 10_000
 )
 
-func newPCT(rng *rand.Rand, ranks, depth, steps int) (*pct, error) {
-	if depth < 0 || steps < 0 {
-		return nil, fmt.Errorf("schedule pct of depth %d for %d picks: neither can be negative", depth, steps)
+func newPCT(rng *rand.Rand, ranks int, s Schedule) (*pct, error) {
+	depth := s.Depth
+	if depth < 0 || s.Forks < 0 {
+		return nil, fmt.Errorf("schedule pct of depth %d for %d forks: neither can be negative", depth, s.Forks)
 	}
 	if depth == 0 {
 		depth = usualDepth
@@ -91,33 +92,48 @@ func newPCT(rng *rand.Rand, ranks, depth, steps int) (*pct, error) {
 		p.priority = append(p.priority, float64(depth+place)) // the lower ones are for tasks that have fallen
 	}
 	for i := range depth - 1 {
-		p.falls[fall(rng, steps)] = float64(i)
+		share := rng.Float64()
+		if i == 0 {
+			_, share = math.Modf(float64(s.Seed) * math.Phi) // seeds in a row are at all places soon, and at none twice
+		}
+		p.falls[fall(share, s.Forks)] = float64(i)
 	}
 	return p, nil
 }
 
-// fall is when a priority changes.
-func fall(rng *rand.Rand, steps int) int {
-	if steps > 0 {
-		return rng.IntN(steps)
+// fall is the fork at which a priority changes, by a number below 1.
+func fall(share float64, forks int) int {
+	if forks > 0 {
+		return int(share * float64(forks))
 	}
-	return int(math.Exp(rng.Float64()*math.Log(mostSteps))) - 1
+	return int(math.Exp(share*math.Log(mostSteps))) - 1
 }
 
 // Delay lets a rank of higher priority, which waits for its device only, come before the others, with some seeds.
 func (p *pct) Delay() sim.Time { return p.delay }
 
+// Pick is the one of highest priority, which may fall before.
 func (p *pct) Pick(tasks []int) int {
+	best := p.best(tasks)
+	if len(tasks) == 1 {
+		return best
+	}
+	low, falls := p.falls[p.forks]
+	p.forks++
+	if !falls {
+		return best
+	}
+	p.priority[tasks[best]] = low
+	return p.best(tasks)
+}
+
+func (p *pct) best(tasks []int) int {
 	best := 0
 	for i, t := range tasks {
 		if p.of(t) > p.of(tasks[best]) {
 			best = i
 		}
 	}
-	if low, falls := p.falls[p.picks]; falls {
-		p.priority[tasks[best]] = low
-	}
-	p.picks++
 	return best
 }
 

@@ -27,7 +27,7 @@ func picks(p multiprocessing.Policy, seed uint64) (list []string) {
 // recording only that part.
 func TestReplaysDecideAsTheirRecordings(t *testing.T) {
 	for seed := range uint64(100) {
-		for _, s := range []multiprocessing.Schedule{{Policy: "fifo"}, {Policy: "random"}, {Policy: "pct"}, {Policy: "pct", Depth: 5, Picks: 40}} {
+		for _, s := range []multiprocessing.Schedule{{Policy: "fifo"}, {Policy: "random"}, {Policy: "pct"}, {Policy: "pct", Depth: 5, Forks: 40}} {
 			s.Seed = seed
 			p, err := multiprocessing.NewPolicy(s, 4)
 			if err != nil {
@@ -48,7 +48,7 @@ func TestReplaysDecideAsTheirRecordings(t *testing.T) {
 		{Policy: "replay", Switches: []multiprocessing.Switch{{Pick: -1}}},
 		{Policy: "replay", Switches: []multiprocessing.Switch{{Pick: 1, Index: -2}}},
 		{Policy: "replay", Switches: []multiprocessing.Switch{{Pick: 1, Hosts: multiprocessing.Slow + 1}}},
-		{Policy: "pct", Depth: -1}, {Policy: "pct", Depth: 3, Picks: -1},
+		{Policy: "pct", Depth: -1}, {Policy: "pct", Depth: 3, Forks: -1},
 	} {
 		if _, err := multiprocessing.NewPolicy(wrong, 2); err == nil {
 			t.Errorf("%+v: no error", wrong)
@@ -62,7 +62,7 @@ func TestPCTFindsWhatNeedsOneSwitchWithItsProbability(t *testing.T) {
 	const n, seeds = 20, 2000
 	found := 0
 	for seed := range uint64(seeds) {
-		p, err := multiprocessing.NewPolicy(multiprocessing.Schedule{Policy: "pct", Seed: seed, Depth: 2, Picks: n}, 2)
+		p, err := multiprocessing.NewPolicy(multiprocessing.Schedule{Policy: "pct", Seed: seed, Depth: 2, Forks: n}, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,6 +43,21 @@ func DropGroup(group int64) (err error) {
 	return nil
 }
 
+// Batch begins or ends a batch of a rank's operations, which are one launch.
+func Batch(worldHandle int64, rank int, begins bool) (err error) {
+	defer host.Guard(&err)
+	_, r, err := host.RankOf(worldHandle, rank)
+	if err != nil {
+		return err
+	}
+	if begins {
+		r.BeginBatch()
+	} else {
+		r.EndBatch()
+	}
+	return nil
+}
+
 // HoldHosts says that a rank's host waits for the group's operations before it goes on with what needs their results.
 func HoldHosts(group int64) (err error) {
 	defer host.Guard(&err)

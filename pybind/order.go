@@ -1,9 +1,11 @@
 package pybind
 
 import (
+	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/order"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
 // KeepOrder lets a World look, from now on, for uses of tensors that nothing orders; see Touch.
@@ -33,18 +35,51 @@ func Touch(worldHandle int64, rank int, stream int64, name, site string, readsAt
 	if u.Writes, err = w.Tensors(writesAt, writes); err != nil {
 		return err
 	}
-	d := r.Deed(name, site)
-	if stream != 0 {
-		s, err := host.StreamOf(stream)
-		if err != nil {
-			return err
-		}
-		d = s.Object.Deed(name, site)
-	}
-	if err := w.Touch(u, d); err != nil || !waits {
+	return w.Told(r, host.Told{Stream: stream, Name: name, Site: site, Waits: waits}, u)
+}
+
+// TouchRegions is Touch for tensors in memory that Python owns, see host.ReadRegion: those that are written come before
+// those that are read.
+func TouchRegions(worldHandle int64, rank int, stream int64, name, site string, regionsAt int64, regions, writes, reads int, waits bool) (err error) {
+	defer host.Guard(&err)
+	w, r, err := host.RankOf(worldHandle, rank)
+	if err != nil || w.Lanes == nil {
 		return err
 	}
-	r.Line().Learn(d.End)
+	var u torchemu.Uses
+	if u.Writes, u.Reads, err = host.ReadOperands(regionsAt, regions, writes, max(reads, 0)); err != nil {
+		return err
+	}
+	return w.Told(r, host.Told{Stream: stream, Name: name, Site: site, Waits: waits}, u)
+}
+
+// StreamTick begins an operation that a host puts on a stream, and returns its moment there; see TouchEarlier.
+func StreamTick(stream int64) (tick int, err error) {
+	defer host.Guard(&err)
+	s, err := host.StreamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	return s.Object.Tick(), nil
+}
+
+// TouchEarlier is Touch for an operation of an earlier moment of the rank's first stream, see StreamTick, which used some
+// bytes of a tensor. It reports nothing.
+func TouchEarlier(worldHandle int64, rank int, tensorHandle int64, tick int, name string, site int, writes bool, from, to int) (err error) {
+	defer host.Guard(&err)
+	w, r, err := host.RankOf(worldHandle, rank)
+	if err != nil {
+		return err
+	}
+	t, err := host.TensorOf(tensorHandle)
+	if err != nil {
+		return err
+	}
+	if from < 0 || from > to || to > t.Object.Storage().Len() {
+		return host.Raise("ValueError", "bytes %d to %d of %d", from, to, t.Object.Storage().Len())
+	}
+	d := r.Stream().DeedAt(tick, name, w.Backend.Sites.Text(distributed.Site(site)))
+	_ = t.Object.Storage().TouchBytes(from, to, tensor.Access(writes), d)
 	return nil
 }
 

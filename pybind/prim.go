@@ -102,6 +102,17 @@ func PrimAllocate(machine int64, name string, ranksAt int64, ranks, bytes int) (
 	return host.Keep(m, w), nil
 }
 
+// PrimUnset is prim.Window.Unset.
+func PrimUnset(window int64) (err error) {
+	defer host.Guard(&err)
+	w, err := host.PartOf[*prim.Window](window, "window")
+	if err != nil {
+		return err
+	}
+	w.Object.Unset()
+	return nil
+}
+
 // PrimAttach gives bytes that Python owns an address in the memory of a rank. Python keeps them until the window is
 // freed.
 func PrimAttach(machine int64, name string, rank int, address int64, bytes int) (window int64, err error) {

@@ -14,7 +14,7 @@ func PrimOfWorld(worldHandle int64, check, reorder bool, seed int64) (machine in
 	if err != nil {
 		return 0, err
 	}
-	return host.MachineOfWorld(w, prim.Options{Check: check, Reorder: reorder, Seed: uint64(seed)})
+	return host.MachineOfWorld(w, prim.Options{Check: check, Fences: true, Reorder: reorder, Seed: uint64(seed)})
 }
 
 // PrimTurn is PrimNext without letting time pass: 0 says that nothing has a turn now.
@@ -31,23 +31,8 @@ func PrimTurn(machine int64) (turn int64, err error) {
 // uses, windows those that were attached for it only. It returns the launch, which PrimAbout gives for its programs.
 func PrimLaunch(machine, stream int64, name string, blocks int, interlock bool, tensorsAt int64, tensors int, windowsAt int64, windows int) (handle int64, err error) {
 	defer host.Guard(&err)
-	m, err := host.MachineOf(machine)
-	if err != nil {
-		return 0, err
-	}
-	s, err := host.StreamOf(stream)
-	if err != nil {
-		return 0, err
-	}
-	uses, err := s.World.Tensors(tensorsAt, tensors)
-	if err != nil {
-		return 0, err
-	}
-	own, err := host.Windows(windowsAt, windows)
-	if err != nil {
-		return 0, err
-	}
-	return m.LaunchOn(s.Object, prim.Task{Name: name, Blocks: blocks, Interlock: interlock}, uses, own)
+	task := prim.Task{Name: name, Blocks: blocks, Interlock: interlock}
+	return host.LaunchTask(machine, stream, task, tensorsAt, tensors, windowsAt, windows)
 }
 
 // PrimAbandon ends all that the machine of a World runs with an error, whatever programs do. Python does not let them go

@@ -10,23 +10,14 @@ import (
 // more programs, they start when others have ended.
 func PrimLaunchThreads(machine, stream int64, name string, blocks, threads int, tensorsAt int64, tensors int, windowsAt int64, windows int) (handle int64, err error) {
 	defer host.Guard(&err)
-	m, err := host.MachineOf(machine)
-	if err != nil {
-		return 0, err
-	}
-	s, err := host.StreamOf(stream)
-	if err != nil {
-		return 0, err
-	}
-	uses, err := s.World.Tensors(tensorsAt, tensors)
-	if err != nil {
-		return 0, err
-	}
-	own, err := host.Windows(windowsAt, windows)
-	if err != nil {
-		return 0, err
-	}
-	return m.LaunchOn(s.Object, prim.Task{Name: name, Blocks: blocks, Threads: threads, Beside: true}, uses, own)
+	task := prim.Task{Name: name, Blocks: blocks, Threads: threads, Beside: true}
+	return host.LaunchTask(machine, stream, task, tensorsAt, tensors, windowsAt, windows)
+}
+
+// PrimPutOff puts a program on a stream that does what the rank's host has put off; see host.LaunchPutOff.
+func PrimPutOff(machine, stream int64, name string) (handle int64, err error) {
+	defer host.Guard(&err)
+	return host.LaunchPutOff(machine, stream, name)
 }
 
 // PrimResident is prim.Machine.Resident.
@@ -60,15 +51,15 @@ func PrimPass(program int64, line int, ps int64) (blocked bool, err error) {
 	})
 }
 
-// PrimTouch is prim.Context.Touch. A run is an address and a number of bytes; uses are 0 to 2: reads, writes, atomic.
+// PrimTouch is prim.Context.Touch. A run is an address and a number of bytes; uses are prim's, by number.
 func PrimTouch(program int64, line int, what string, runsAt int64, runs, use int, threads bool) (blocked bool, err error) {
 	return host.Operate(program, line, func(p *host.Program) error {
 		list, err := host.Runs(runsAt, runs)
 		if err != nil {
 			return err
 		}
-		if use < 0 || use > int(prim.Atomic) {
-			return host.Raise("ValueError", "use %d of memory; there are 0 to %d", use, prim.Atomic)
+		if use < 0 || use > int(prim.Releases) {
+			return host.Raise("ValueError", "use %d of memory; there are 0 to %d", use, prim.Releases)
 		}
 		p.Touch(what, list, prim.Use(use), threads)
 		return nil

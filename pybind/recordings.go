@@ -98,7 +98,8 @@ func ReadRecording(handle int64, options string) (text string, err error) {
 
 // RecordedFabric returns, of a recording that has ended, JSON: its simulated begin and end in picoseconds, the ranks that
 // did something, the topology's name and spec, and what the links have carried. Links inside of SIPs that have carried
-// nothing are left out.
+// nothing are left out. At level link it also has when DMA engines and network cards were busy, and the busiest links'
+// use over time.
 func RecordedFabric(handle int64) (about string, err error) {
 	defer host.Guard(&err)
 	r, err := host.RecordingOf(handle)

@@ -46,29 +46,23 @@ func Forks(worldHandle, to int64, room int) (count int, err error) {
 // is nothing to wait for.
 func Park(scheduler int64, task int, waitable int64) (parked bool, err error) {
 	defer host.Guard(&err)
-	s, r, err := host.SpawnOfLiving(scheduler, task)
-	if err != nil {
-		return false, err
-	}
-	if err = r.Overdue(); err != nil {
-		return false, err
-	}
-	host.Sees(r, waitable)
-	e, err := host.PendingOn(waitable)
-	if err == nil {
-		err = s.News()
-	}
-	if err != nil || e == nil {
-		return false, err
-	}
-	if s.ParkOn(task, r, e, waitable) {
-		return true, nil
-	}
-	return false, e.Err()
+	_, parked, err = host.Park(scheduler, task, waitable)
+	return parked, err
 }
 
-// ParkUntilDone says that the rank, whose program has returned, waits for the operations it has issued. It answers
-// false when all have ended.
+// Leave is Park and then Next, whose answer it returns; -4 when there is nothing to wait for. It answers -2 to a deadlock,
+// which the next call of Next finds.
+func Leave(scheduler int64, task int, waitable int64) (next int, err error) {
+	defer host.Guard(&err)
+	s, parked, err := host.Park(scheduler, task, waitable)
+	if err != nil || !parked {
+		return host.NotParked, err
+	}
+	return s.TurnUnlessStuck(), nil
+}
+
+// ParkUntilDone says that the rank, whose program has returned, waits for the operations it has issued; where device
+// programs are checked also for what they have sent. It answers false when all have ended.
 func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 	defer host.Guard(&err)
 	s, r, err := host.SpawnOfLiving(scheduler, rank)
@@ -79,7 +73,7 @@ func ParkUntilDone(scheduler int64, rank int) (parked bool, err error) {
 		return false, err
 	}
 	s.Return(rank)
-	return s.ParkOn(rank, r, r.Rest(), 0), s.News()
+	return s.ParkOn(rank, r, s.Rest(r), 0), s.News()
 }
 
 // Resumed lets the host clock of the task's rank catch up with what it waited for, and returns, as an error, its failure.

@@ -88,6 +88,16 @@ func Release(handle int64) (used bool, err error) {
 	return host.Release(handle), nil
 }
 
+// ReleaseEnded releases those of works and events that have ended, or whose World is closed, and fills in the others.
+func ReleaseEnded(handlesAt int64, handles int, to int64, room int) (count int, err error) {
+	defer host.Guard(&err)
+	left, err := host.ReleaseEnded(handlesAt, handles)
+	if err != nil {
+		return 0, err
+	}
+	return host.Fill(to, room, left)
+}
+
 // Returned fills in the tensors whose memory Release said to be in use, and that no operation uses any more: as many as
 // there is room for at an address. Each is told once. Memory that an operation used which has failed may be in use until
 // the World is closed.

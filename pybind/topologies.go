@@ -2,12 +2,10 @@ package pybind
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/pybind/internal/host"
+	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -37,17 +35,42 @@ func TopologySpec(nameOrFile string, ranks int) (spec string, err error) {
 	return string(text), err
 }
 
-// CollectiveAlgorithms lists the algorithms for people, a line for each collective: its name, and the algorithms'.
-func CollectiveAlgorithms() string {
-	var text strings.Builder
-	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for k := range collective.NumKinds {
-		var names []string
-		for _, a := range ccl.Algorithms(k) {
-			names = append(names, a.Name())
-		}
-		fmt.Fprintf(columns, "%v\t%s\n", k, strings.Join(names, ", "))
+// FileSchema is the JSON Schema of a kind of file: topology, ccl or faults.
+func FileSchema(kind string) (text string, err error) {
+	defer host.Guard(&err)
+	made, known := map[string]func() map[string]any{
+		"topology": topology.JSONSchema, "ccl": ccl.ConfigJSONSchema, "faults": torchemu.FaultsJSONSchema,
+	}[kind]
+	if !known {
+		return "", host.Raise("ValueError", "there is no schema of %q: the files are topology, ccl and faults", kind)
 	}
-	columns.Flush()
-	return text.String()
+	out, err := json.MarshalIndent(made(), "", "  ")
+	return string(out), err
+}
+
+// ResizedTopology is the tree of a topology with so many nodes of so many SIPs each, as JSON, which is a topology file too.
+func ResizedTopology(nameOrFile string, nodes, sipsPerNode int) (spec string, err error) {
+	defer host.Guard(&err)
+	t, err := topology.Load(nameOrFile)
+	if err != nil {
+		return "", err
+	}
+	if t, err = t.Resized(nodes, sipsPerNode); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(t.Spec())
+	return string(text), err
+}
+
+// CollectiveAlgorithms is the names of each collective's algorithms, as JSON: a list for each, in the order of the table of
+// collectives.
+func CollectiveAlgorithms() string {
+	var lists [collective.NumKinds][]string
+	for k := range lists {
+		for _, a := range ccl.Algorithms(collective.Kind(k)) {
+			lists[k] = append(lists[k], a.Name())
+		}
+	}
+	text, _ := json.Marshal(lists) // of strings: cannot fail
+	return string(text)
 }

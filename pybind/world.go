@@ -48,6 +48,22 @@ func DescribeWorld(handle int64) (about string, err error) {
 	return w.About, nil
 }
 
+// UntriedAlgorithms is the choices of algorithms that were made without trying all, as JSON: for each the collective, how
+// many ranks, what was chosen, and what may be faster.
+func UntriedAlgorithms(handle int64) (choices string, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(handle)
+	if err != nil {
+		return "", err
+	}
+	rows := [][4]any{}
+	for _, u := range w.Backend.Untried() {
+		rows = append(rows, [4]any{u.Collective.String(), u.Ranks, u.Chosen, u.Others})
+	}
+	text, err := json.Marshal(rows)
+	return string(text), err
+}
+
 // CloseWorld frees a World. Its tensors, groups and works can no longer be used. Closing twice does nothing.
 func CloseWorld(handle int64) (err error) {
 	defer host.Guard(&err)

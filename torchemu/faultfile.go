@@ -76,6 +76,16 @@ func ParseFaults(file string, data []byte, t *topology.Topology) ([]Fault, error
 	return list, c.Err()
 }
 
+// FaultsJSONSchema describes files of faults, for editors.
+func FaultsJSONSchema() map[string]any {
+	return faultFormat.JSONSchema("faults.yaml", &faultFile{}, map[string]string{
+		"faults[].kill": "a rank that dies", "faults[].slow_rank": "a rank that is slower",
+		"faults[].slow_link": "the ends of a link that is slower", "faults[].drop_link": "the ends of a link that fails",
+		"faults[].at": "ns, when a rank dies", "faults[].from": "ns, from when on",
+		"faults[].factor": "by which it is slower",
+	})
+}
+
 // faultChecker reports what is wrong between values that are each fine.
 type faultChecker struct {
 	*schema.Document

@@ -41,6 +41,7 @@ type Program struct {
 	Report func() Standing  // once it has started
 	Uses   []*tensor.Tensor // what it reads and writes
 	Apart  bool             // it does not wait for what other streams do with these: programs order that themselves
+	Paid   bool             // it is part of operations for which the host is charged
 	Issued func(Issued)     // called at once where an order is kept; may be nil
 }
 
@@ -58,7 +59,7 @@ type Standing struct{ On, Cause string }
 // Program adds a device program to the stream, after all that is on it and on its tensors. Whoever runs it ends the event
 // that is returned; the data of its tensors is in place only then.
 func (s *Stream) Program(p Program) (*Event, error) {
-	return s.launch(&activity{name: p.Name, run: p.Start, report: p.Report, issuedAs: p.Issued, apart: p.Apart}, p.Uses)
+	return s.launch(&activity{name: p.Name, run: p.Start, report: p.Report, issuedAs: p.Issued, apart: p.Apart, paid: p.Paid}, p.Uses)
 }
 
 // activity is a kernel or a copy on a stream, or a device program. It is its own event and reason, the handler that starts it and the sink
@@ -71,6 +72,7 @@ type activity struct {
 	report   func() Standing    // of a device program that has started
 	issuedAs func(Issued)       // of a device program
 	apart    bool               // of a device program: see [Program]
+	paid     bool               // of a device program: see [Program]
 	kernel   network.Kernel     // of a copy: its bytes
 	copies   bool
 	way      network.Way
@@ -87,9 +89,11 @@ func (s *Stream) launch(a *activity, outs []*tensor.Tensor) (*Event, error) {
 	}
 	a.rank, a.reason = s.rank, a
 	called := s.rank.Now()
-	a.issued = s.rank.Launch()
-	s.issueRest(a)
-	a.trace = s.recorded(a, called)
+	if a.issued = called; !a.paid {
+		a.issued = s.rank.Launch()
+		s.issueRest(a)
+		a.trace = s.recorded(a, called)
+	}
 	a.after = s.before(a, outs)
 	if a.run != nil {
 		a.WhenDone(func() { a.record(a.at) })

@@ -50,9 +50,37 @@ func (s *Stream) Deed(name, place string) *tensor.Deed {
 		return nil
 	}
 	at, here := s.step(), s.Here()
-	return &tensor.Deed{Name: name, Place: place, Rank: s.rank.ID, At: at, Known: here.Clock(), Begin: here, End: here, Wait: fmt.Sprintf(
+	return &tensor.Deed{Name: name, Place: place, Rank: s.rank.ID, At: at, Known: here.Clock(), Begin: here, End: here, Wait: s.missing()}
+}
+
+// Tick begins an operation that the host puts on the stream, of which nobody is told yet, and returns its moment: 0 when no
+// order is kept. [Stream.DeedAt] tells of it.
+func (s *Stream) Tick() int {
+	if s.Line() == nil {
+		return 0
+	}
+	at := s.step()
+	s.rank.Ended(s.Here())
+	return int(at.Tick)
+}
+
+// DeedAt is the operation that began at an earlier moment; nil when no order is kept.
+func (s *Stream) DeedAt(tick int, name, place string) *tensor.Deed {
+	if s.Line() == nil {
+		return nil
+	}
+	var known order.Clock
+	at := order.Moment{Lane: s.step().Lane, Tick: uint32(tick)}
+	known.Set(at)
+	end := order.NewPoint(known).Seal()
+	return &tensor.Deed{Name: name, Place: place, Rank: s.rank.ID, At: at, Known: known, Begin: end, End: end, Wait: s.missing()}
+}
+
+// missing says what orders another stream after this one.
+func (s *Stream) missing() string {
+	return fmt.Sprintf(
 		"nothing orders the two: the other stream does not wait for stream %d, by wait_stream() or by an event that is recorded after the first one",
-		s.Number)}
+		s.Number)
 }
 
 // Deed is what the host does itself, now; nil when no order is kept.

@@ -20,6 +20,7 @@ type Rank struct {
 	outstanding []*Event
 	line        *order.Line
 	ends        []*order.Point // of operations that it has issued and has not waited for
+	batch       batch
 	fate
 }
 
@@ -39,6 +40,25 @@ func (r *Rank) Spend(d sim.Time) { r.clock = r.Now() + d }
 func (r *Rank) Launch() sim.Time {
 	r.Spend(r.slowed(sim.Time(r.world.Topology.LaunchOverhead())))
 	return r.clock
+}
+
+// batch says whether operations of groups are launched as one, and whether the launch has been charged for.
+type batch struct{ open, charged bool }
+
+// BeginBatch makes what the host launches with LaunchTogether until EndBatch one launch: libraries issue a group of calls
+// as one kernel. In a topology without a transport, which has no library, each stays a launch.
+func (r *Rank) BeginBatch() { r.batch = batch{open: r.world.Topology.Transport() != nil} }
+
+// EndBatch ends what BeginBatch began.
+func (r *Rank) EndBatch() { r.batch = batch{} }
+
+// LaunchTogether is Launch for what may be a part of a batch.
+func (r *Rank) LaunchTogether() sim.Time {
+	if r.batch.charged {
+		return r.Now()
+	}
+	r.batch.charged = r.batch.open
+	return r.Launch()
 }
 
 // Sleep is the reason of an event that a host waits for to let time pass: nobody else brings it about.

@@ -47,7 +47,7 @@ func (c *Context) Barrier(b *Barrier) {
 }
 
 // Sync waits until all members have come here. What they sent to the program's rank before has landed too, unless
-// deliveries may be reordered; what they sent to others may not have.
+// only fences order deliveries; what they sent to others may not have.
 func (c *Context) Sync(b *Barrier) {
 	c.Arrive(b)
 	for i := range b.Ranks {

@@ -12,6 +12,8 @@ import (
 type carrier interface {
 	// send moves bytes from one PE's cube to another's.
 	send(from, to topology.DeviceID, bytes int, e effect)
+	// feed moves bytes at no more than a rate, for an engine that is no DMA engine of the PE's.
+	feed(from, to topology.DeviceID, bytes int, rate int64, e effect)
 	// combine makes a result of so many bytes on a vector unit.
 	combine(pe topology.DeviceID, bytes int, e effect)
 	// after lets time pass.
@@ -39,6 +41,10 @@ const maxMove = 8 * sim.Microsecond
 
 func (t timed) send(from, to topology.DeviceID, bytes int, e effect) {
 	t.Network.Send(t.Network.Path(from, to), int64(bytes), t.Machine, t.later(t.moved(e.do)))
+}
+
+func (t timed) feed(from, to topology.DeviceID, bytes int, rate int64, e effect) {
+	t.Network.SendOn(t.Network.Lane(from, to, rate), int64(bytes), t.Machine, t.later(t.moved(e.do)))
 }
 
 func (t timed) combine(pe topology.DeviceID, bytes int, e effect) {

@@ -7,8 +7,8 @@ type channel struct {
 	pe     *pe
 	to     int
 	queue  []*message // under way, in the order in which they were posted
-	order  fifo       // the lanes in which they land; with Reorder unused
-	chains chains     // the same, with Reorder
+	order  fifo       // the lanes in which they land; with Reorder and Fences unused
+	chains chains     // the same, with Reorder or Fences
 	epoch  int        // how many fences there were
 	fence  *fence     // the last one
 }
@@ -66,7 +66,20 @@ func (p *pe) post(s *message) {
 	if s.src.region != nil && s.data == nil {
 		s.data = m.take(s.src, s.origin, s.lane, s.clock)
 	}
-	m.carrier.send(p.device, m.PEs[ch.to], s.bytes(), effect{by: s.origin, message: s, data: s.data, do: func() { ch.arrive(s) }})
+	arrive := func() { ch.arrive(s) }
+	if wait := m.behindData(s); wait > 0 {
+		arrive = func() { m.carrier.after(wait, effect{by: s.origin, do: func() { ch.arrive(s) }}) }
+	}
+	m.carrier.send(p.device, p.memoryOf(ch.to), s.bytes(), effect{by: s.origin, message: s, data: s.data, do: arrive})
+}
+
+// behindData is how long after a message's data its signal is there: the signal is a packet of its own, which a DMA engine
+// sets up when the data has gone.
+func (m *Machine) behindData(s *message) sim.Time {
+	if s.signal == nil || len(s.data) == 0 || m.searched() {
+		return 0
+	}
+	return sim.Time(m.Topology.DMA().Setup)
 }
 
 // arrive notes that a message is at its destination, and lets land what can.
@@ -105,7 +118,7 @@ func (s *message) land() {
 	if s.then != nil {
 		s.then()
 	}
-	s.pe.landed(m.PEs[s.channel.to], landing{s.posted, s.clock})
+	s.pe.landed(s.pe.memoryOf(s.channel.to), landing{s.posted, s.clock})
 }
 
 // deposit writes the message's data.
@@ -133,6 +146,7 @@ type flight struct {
 	over    []landing // that no Quiet has waited for yet
 	all     clock     // of those that one has
 	waiting []quiet
+	after   []func() // called when nothing is under way; see [Machine.WhenLanded]
 }
 
 // landing is what is known at the end of a message or transfer, for who knows that it was sent.
@@ -159,7 +173,11 @@ func (p *pe) landed(at deviceID, l landing) {
 	for _, q := range f.waiting {
 		p.acknowledge(q)
 	}
-	f.waiting = nil
+	after := f.after
+	f.waiting, f.after = nil, nil
+	for _, call := range after {
+		call()
+	}
 }
 
 // acknowledge completes a Quiet when the acknowledgements are back.

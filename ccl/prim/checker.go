@@ -147,9 +147,9 @@ func (k *checker) place(ch *channel, s *message) {
 	if k == nil {
 		return
 	}
-	if k.machine.Reorder {
+	if k.machine.Reorder || k.machine.Fences {
 		s.lane = ch.chains.next(s.clock)
-		ch.chains.sent = append(ch.chains.sent, s)
+		ch.chains.keep(s)
 		return
 	}
 	i := s.side()
@@ -196,6 +196,17 @@ func (k *checker) access(p place, o *origin, kind accessKind, at moment, knows c
 	k.note(p, &access{origin: o, moment: at, kind: kind, lo: p.lo, hi: p.hi}, knows)
 }
 
+// moves notes that an operation takes bytes somewhere else.
+func (k *checker) moves(p place, o *origin, at moment, knows clock) {
+	if k == nil || p.lo == p.hi {
+		return
+	}
+	k.note(p, &access{origin: o, moment: at, kind: reads, lo: p.lo, hi: p.hi, moves: p.window != nil && o.pipe != Load}, knows)
+}
+
+// looks says whether an access is a mistake where nobody has written.
+func (a *access) looks(p place) bool { return a.kind == reads && !a.moves && !p.zeroed }
+
 func (k *checker) note(p place, a *access, knows clock) {
 	if p.mirror != nil {
 		p.mirror(p.lo, p.hi, a.kind.changes(), a.origin.String())
@@ -206,7 +217,7 @@ func (k *checker) note(p place, a *access, knows clock) {
 		if clashing == nil {
 			clashing, before = x.of.conflict(a, knows), x.of.write
 		}
-		if a.kind == reads && unwritten < 0 && !p.zeroed && !x.of.written() {
+		if a.looks(p) && unwritten < 0 && !x.of.written() {
 			unwritten = x.lo
 		}
 		if a.pe != nil && len(a.pe.doubts) > 0 {

@@ -21,11 +21,13 @@ const keptSteps = 64
 
 // count notes a signal that adds to the word.
 func (c *cell) count(o *origin, at moment, knows clock, old, value int64) {
-	s := &step{origin: o, at: at, own: knows, knows: knows.Clone(), delta: value - old, value: value}
+	s := &step{origin: o, at: at, own: knows, knows: knows, delta: value - old, value: value}
 	if n := len(c.steps); n > 0 {
 		last := c.steps[n-1]
-		c.mixed = c.mixed || !knows.Knows(last.at)
-		s.knows.Join(last.knows)
+		if c.mixed = c.mixed || !knows.Knows(last.at); c.mixed { // else it knows all that those before it knew
+			s.knows = knows.Clone()
+			s.knows.Join(last.knows)
+		}
 	}
 	if len(c.steps) == keptSteps {
 		c.steps = slices.Delete(c.steps, 0, keptSteps/2)

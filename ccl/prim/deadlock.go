@@ -33,6 +33,14 @@ type DeadlockError struct {
 }
 
 func (d *DeadlockError) Error() string {
+	if d.Cause != "" {
+		return d.Report() + "\nlikely cause: " + d.Cause
+	}
+	return d.Report()
+}
+
+// Report says which programs wait and for what, without the likely cause.
+func (d *DeadlockError) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "deadlock at simulated time %v: no program can go on and nothing is under way", d.At)
 	for _, x := range d.Blocked {
@@ -40,9 +48,6 @@ func (d *DeadlockError) Error() string {
 	}
 	for _, q := range d.Queued {
 		fmt.Fprintf(&b, "\n  task %q for %v is queued behind %s", q.Task, workers(q.Workers), strings.Join(q.Behind, " and "))
-	}
-	if d.Cause != "" {
-		b.WriteString("\nlikely cause: " + d.Cause)
 	}
 	return b.String()
 }

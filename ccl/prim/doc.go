@@ -24,7 +24,8 @@
 //     by [Context.SetFlag] with [Context.WaitFlag], and by [Context.PipeBarrier].
 //   - A store to a peer leaves its pipe when its bytes are read; it lands later.
 //   - What one PE sends to one rank lands in the order in which it was sent; with Reorder only what a
-//     [Context.Fence] separates. Nothing orders what is sent to different ranks, or by different PEs.
+//     [Context.Fence] separates. With [Options.Fences] the checker does not count on that order either. Nothing orders what
+//     is sent to different ranks, or by different PEs.
 //   - The signal of a put-with-signal lands after the put's data.
 //   - [Context.Quiet] returns when all that the program has sent, put, got or copied has landed.
 //   - A [Context.Wait] that is satisfied comes after the signals that made it so, and all that is before these: for
@@ -41,6 +42,13 @@
 //
 // Times come from the topology: transfers are messages of [network.Network], with its contention; the vector pipe is
 // the PE's vector unit; matrix multiplications take their operations over the PE's peak rate. Issuing takes no time.
-// [Context.Test] takes the latency of the memory, so that a loop around it sees time pass. A PE's load or store in
-// its own cube is a message from and to the cube's HBM. A Quiet ends when the last acknowledgement is back.
+// [Context.Test] takes the latency of the memory, so that a loop around it sees time pass. A Quiet ends when the last
+// acknowledgement is back.
+//
+// A rank's memory is spread over the HBM of all cubes of its SIP. What a PE loads from it or stores there, and what it
+// sends, is a message from or to the HBM of the PE's own cube; so the PEs of all cubes together have the bandwidth that a
+// product of the host has. Other ranks reach it at the cube of the rank's first PE.
+//
+// The signal of a put lands as long after the data as a DMA engine takes to be set up, for it is a packet of its own
+// behind the data. Data that carry their own flags do without it: they are more bytes, and win where they are few.
 package prim

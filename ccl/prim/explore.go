@@ -151,6 +151,9 @@ func (x *orders) start(e effect) {
 }
 
 func (x *orders) send(_, _ deviceID, _ int, e effect) { x.start(e) }
+func (x *orders) feed(_, _ deviceID, _ int, _ int64, e effect) {
+	x.start(e)
+}
 func (x *orders) combine(_ deviceID, _ int, e effect) { x.start(e) }
 func (x *orders) after(_ sim.Time, e effect)          { x.start(e) }
 func (x *orders) step() bool                          { return false }

@@ -159,13 +159,16 @@ type clash struct {
 // race reports two accesses in no order, under the name of the mistake that makes them so.
 func (k *checker) race(p place, x clash, knows clock) {
 	f := Finding{Where: p.at(max(x.a.lo, x.b.lo)), First: x.a.end(), Second: x.b.end()}
-	f.Kind, f.Missing = x.diagnose(knows)
+	f.Kind, f.Missing = x.diagnose(p.rank, knows)
 	k.report(f)
 }
 
-func (x clash) diagnose(knows clock) (Kind, string) {
+func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 	a, b := x.a, x.b
 	switch {
+	case x.isRound(owner):
+		return WindowReused, fmt.Sprintf("rank %d may not have read what the %s brought when the line runs again: a signal back, or a "+
+			"barrier, is missing before the bytes are written again; or a quiet, if only the last of them counts", owner, a.what)
 	case a.pe == b.pe && a.pe != nil:
 		return plainKind(a, b), samePE(a, b)
 	case a.kind.isAtomic() || b.kind.isAtomic():
@@ -183,6 +186,12 @@ func (x clash) diagnose(knows clock) (Kind, string) {
 		return WindowReused, fmt.Sprintf("nothing tells rank %d that rank %d has finished reading: a barrier, or a signal back, is missing before the bytes are written again", b.rank(), a.rank())
 	}
 	return plainKind(a, b), fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what)
+}
+
+// isRound says whether a program writes another rank's memory by one line again and again.
+func (x clash) isRound(owner int) bool {
+	a, b := x.a, x.b
+	return a.pe == b.pe && a.pe != nil && a.pipe == Scalar && a.site == b.site && a.rank() != owner && a.kind == writes && b.kind == writes
 }
 
 // isReuse says whether the reader has what the writer wrote there the last time.

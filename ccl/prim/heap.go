@@ -28,6 +28,7 @@ type region struct {
 	start      Addr
 	window     *Window // nil for scratch memory
 	limit      int     // bytes of scratch memory
+	hollow     bool    // has a length and no bytes: engines' copies take time and move nothing
 	zeroed     bool    // it is zero until something is written, which a program may rely on
 	storage    *tensor.Storage
 	bytes      []byte

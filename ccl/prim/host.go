@@ -31,6 +31,31 @@ func accessOf(writing bool) accessKind {
 	return reads
 }
 
+// WhenLanded calls then once all has landed that programs of a rank have sent. It returns false, and calls nothing, when that
+// is so already.
+func (m *Machine) WhenLanded(rank int, then func()) bool {
+	left := 0
+	one := func() {
+		if left--; left == 0 {
+			then()
+		}
+	}
+	for _, p := range m.ranks[rank].pes {
+		if p.flight.took > 0 {
+			left++
+			p.flight.after = append(p.flight.after, one)
+		}
+	}
+	return left > 0
+}
+
+// Unset says that nobody may rely on the window's memory to be zero before something is written there.
+func (w *Window) Unset() {
+	for _, r := range w.Ranks {
+		w.on(r).zeroed = false
+	}
+}
+
 // Mirror calls see for whatever programs do with bytes of the window in the memory of a rank. what is the operation and
 // its line.
 func (w *Window) Mirror(rank int, see func(lo, hi int, writes bool, what string)) {

@@ -13,6 +13,7 @@ import (
 // Options are how strictly programs are run.
 type Options struct {
 	Check   bool   // find accesses that nothing orders; see [Finding]
+	Fences  bool   // with Check: only fences order what one PE sends to one rank, in whatever order that lands
 	Reorder bool   // let everything move that no rule orders
 	Seed    uint64 // of the moves
 }
@@ -24,6 +25,7 @@ type Config struct {
 	Topology *topology.Topology
 	PEs      []topology.DeviceID // of each rank: where its memory is and its block 0 runs; see [Task.Blocks]
 	Lanes    *order.Lanes        // of the checker, where others use it too; nil for some of its own
+	Copied   func(EngineWork)    // is told what engines have done; nil: nobody
 	Options
 }
 
@@ -61,6 +63,7 @@ type rank struct {
 	pes   []*pe
 	queue []*Job
 	room  residency
+	copying
 }
 
 // pe is a processing element: the pipes, the scratch memory, and what it has under way.
@@ -145,11 +148,21 @@ func (m *Machine) newPE(r, slot int) *pe {
 	return p
 }
 
-// deviceOf is the PE of a slot: the PEs of a SIP in their order, from the rank's own on and round again.
+// deviceOf is the PE of a slot. Slots are dealt out to the cubes of the SIP in turn, from the rank's own PE on and round
+// again, so that a few programs have the memory of several cubes.
 func (m *Machine) deviceOf(r, slot int) topology.DeviceID {
-	d, perCube := m.Topology.Device(m.PEs[r]), m.Topology.PEsPerCube()
-	i := (d.Cube*perCube + d.PE + slot) % (m.Topology.CubesPerSIP() * perCube)
-	return m.Topology.PE(d.SIP, i/perCube, i%perCube)
+	d, cubes, perCube := m.Topology.Device(m.PEs[r]), m.Topology.CubesPerSIP(), m.Topology.PEsPerCube()
+	return m.Topology.PE(d.SIP, (d.Cube+slot)%cubes, (d.PE+slot/cubes)%perCube)
+}
+
+// memoryOf is where p reaches a rank's memory. That is spread over the stacks of all cubes, and each of the rank's own PEs
+// uses the one of its cube, so that all of them together have what a product of the host has. Others reach it at the
+// rank's own PE.
+func (p *pe) memoryOf(rank int) topology.DeviceID {
+	if rank == p.rank {
+		return p.device
+	}
+	return p.machine.PEs[rank]
 }
 
 // scratchOf is the scratch memory of a slot; nil when no program has run there.

@@ -16,7 +16,10 @@ func (m *Machine) take(p place, o *origin, at moment, knows clock) []byte {
 	if m.lost(p, o) {
 		return m.buffers.take(make([]byte, p.hi-p.lo))
 	}
-	m.check.access(p, o, reads, at, knows)
+	m.check.moves(p, o, at, knows)
+	if p.hollow {
+		return nil
+	}
 	return m.buffers.take(p.data())
 }
 

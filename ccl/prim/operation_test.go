@@ -13,6 +13,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // one runs a kernel on rank 0 of a lab.
@@ -127,7 +128,9 @@ func TestTimes(t *testing.T) {
 		{"put with signal", func(x *lab, c *prim.Context) {
 			c.PutSignal(x.at(1, 0), x.at(0, 0), 4000, x.word(1, 0), prim.Add, 1)
 		},
-			func(x *lab) sim.Time { return x.Network.Uncontended(x.Network.Path(x.PEs[0], x.PEs[1]), 4008) }},
+			func(x *lab) sim.Time {
+				return x.Network.Uncontended(x.Network.Path(x.PEs[0], x.PEs[1]), 4008) + sim.Time(x.Topology.DMA().Setup)
+			}},
 	} {
 		x := newLab(t, 2, prim.Options{})
 		var at sim.Time
@@ -142,6 +145,88 @@ func TestTimes(t *testing.T) {
 		})
 		if err := x.Run(); err != nil || at != c.want(x) {
 			t.Errorf("%s: at %v (%v), want %v", c.name, at, err, c.want(x))
+		}
+	}
+}
+
+// Data that carry a flag in every second word are twice the bytes, and need no signal behind them: they are faster up to
+// what a link moves in the time in which a DMA engine is set up.
+func TestFlagsInTheDataWinWhereItIsLittle(t *testing.T) {
+	x := newLab(t, 2, prim.Options{})
+	path := x.Network.Path(x.PEs[0], x.PEs[1])
+	even := int64(sim.Time(x.Topology.DMA().Setup) * 100e9 / sim.Second)
+	for bytes, flagsWin := range map[int64]bool{8: true, even / 2: true, even - 64: true, even + 64: false, 4 * even: false} {
+		withSignal := timeOfPut(t, int(bytes), true)
+		withFlags := timeOfPut(t, int(2*bytes), false)
+		if want := x.Network.Uncontended(path, 2*bytes); withFlags != want {
+			t.Errorf("%d bytes: flags are there at %v, want %v", bytes, withFlags, want)
+		}
+		if (withFlags < withSignal) != flagsWin {
+			t.Errorf("%d bytes: flags %v, signal %v, want that flags win: %v", bytes, withFlags, withSignal, flagsWin)
+		}
+	}
+}
+
+// timeOfPut is when rank 1 has n bytes of rank 0's: by a signal, or by their last word.
+func timeOfPut(t *testing.T, n int, signal bool) (at sim.Time) {
+	t.Helper()
+	x := newLab(t, 2, prim.Options{})
+	data, err := x.Allocate("data", all(2), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, x.Machine, data.At(0, n-8), []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	x.Launch("put", func(c *prim.Context) error {
+		switch {
+		case c.Rank() == 1 && signal:
+			c.Wait(x.word(1, 0), prim.GE, 1)
+		case c.Rank() == 1:
+			c.Wait(prim.I64(data.At(1, n-8)), prim.EQ, 1)
+		case signal:
+			c.PutSignalNBI(data.At(1, 0), data.At(0, 0), n, x.word(1, 0), prim.Add, 1)
+		default:
+			c.PutNBI(data.At(1, 0), data.At(0, 0), n)
+		}
+		if c.Rank() == 1 {
+			at = c.Now()
+		}
+		return nil
+	})
+	if err := x.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// A program on each PE loads its part of the rank's memory: all together have what all stacks of the SIP move, as a
+// product of the host has, and eight programs that of eight cubes.
+func TestProgramsOfAllCubesHaveAllMemory(t *testing.T) {
+	const part = 1 << 19
+	top, err := topology.Parse("test", []byte("name: test\nsystem: {sips: {count: 1}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, blocks := range []int{1, 8, 17, 128} {
+		m, err := prim.Over(top, 1, prim.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := window(t, m, 128*part)
+		var last sim.Time
+		_, err = m.Submit(prim.Task{Name: "loads", Workers: []int{0}, Blocks: blocks, Kernel: func(c *prim.Context) error {
+			c.Load(c.Tile(0, part), data.At(0, c.Block()*part))
+			c.PipeBarrier(prim.AllPipes)
+			last = max(last, c.Now())
+			return nil
+		}})
+		if err != nil || m.Run() != nil {
+			t.Fatal(err)
+		}
+		ofCube := int64((blocks + top.CubesPerSIP() - 1) / top.CubesPerSIP())
+		rate := min(top.DMA().Bandwidth, top.Memory().Bandwidth/ofCube)
+		own := m.Network.Path(m.PEs[0], m.PEs[0])
+		if want := m.Network.Alpha(own) + sim.Time(part*int64(sim.Second)/rate); last != want {
+			t.Errorf("%d programs: %v, want %v", blocks, last, want)
 		}
 	}
 }

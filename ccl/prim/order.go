@@ -65,6 +65,7 @@ type fence struct {
 // Fence makes all that the program sends to a rank from now on land after all that it has sent there before. Stores
 // count as sent when the program knows that their pipe has done them.
 func (c *Context) Fence() {
+	c.fences.fence(c.machine().check, &c.scalar().agent)
 	at := c.origin("fence", Scalar).issue
 	for _, ch := range c.pe.channels {
 		if ch != nil {
@@ -130,7 +131,21 @@ func (c *Context) Quiet() {
 type chains struct {
 	check *checker
 	lanes []moment   // the last moment in each
-	sent  []*message // with Reorder: posted since the last fence
+	sent  []*message // with Reorder or Fences: posted since the last fence, but for some that have landed
+	most  int        // so many of them are kept before those are dropped that have
+}
+
+// fewSent is how many messages are kept without a look.
+const fewSent = 32
+
+// keep notes a message that the next fence is for. It drops earlier ones that its sender knows to have landed, as after a
+// Quiet: whatever is sent from now on comes after them.
+func (x *chains) keep(s *message) {
+	if len(x.sent) >= max(x.most, fewSent) {
+		x.sent = slices.DeleteFunc(x.sent, func(o *message) bool { return s.known.Knows(o.lane) })
+		x.most = 2 * len(x.sent)
+	}
+	x.sent = append(x.sent, s)
 }
 
 // next is a moment in a lane for who knows that.

@@ -45,6 +45,14 @@ func (o *origin) rank() int {
 	return o.pe.rank
 }
 
+// reachAny is reach for what engines copy: memory without bytes, too.
+func (c *Context) reachAny(a Addr, n int) place {
+	if p, err := c.machine().find(a, n); err == nil && p.hollow {
+		return p
+	}
+	return c.reach(a, n)
+}
+
 // reach returns memory that the program may use: of a window, or its own scratch. It fails otherwise.
 func (c *Context) reach(a Addr, n int) place {
 	if a.isScratch() && a.Rank() == c.Rank() {
@@ -56,6 +64,9 @@ func (c *Context) reach(a Addr, n int) place {
 	}
 	if p.window == nil && p.region != c.pe.scratch {
 		c.fail("%v belongs to another PE", a)
+	}
+	if p.hollow {
+		c.fail("%v is in %s, which has no bytes: only engines copy there", a, p.name)
 	}
 	return p
 }

@@ -28,7 +28,8 @@ type Context struct {
 	result  int64     // of the last operation that waited for a value
 	err     error
 
-	seen uint64 // what it has observed so far, for the search of states
+	seen   uint64 // what it has observed so far, for the search of states
+	fences fences
 }
 
 // Event is the completion of an operation.

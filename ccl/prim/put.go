@@ -110,13 +110,13 @@ func (c *Context) copy(what string, to, from Addr, n int) *Event {
 func (t *transfer) read() {
 	m := t.pe.machine
 	t.data = m.take(t.src, t.origin, t.lane, t.clock)
-	m.carrier.send(m.PEs[t.src.rank], m.PEs[t.dst.rank], len(t.data), effect{by: t.origin, data: t.data, do: t.land})
+	m.carrier.send(t.pe.memoryOf(t.src.rank), t.pe.memoryOf(t.dst.rank), len(t.data), effect{by: t.origin, data: t.data, do: t.land})
 }
 
 func (t *transfer) land() {
 	m := t.pe.machine
 	m.put(t.dst, t.data, t.origin, nil, t.lane, t.clock)
 	t.event.clock = t.clock
-	t.pe.landed(m.PEs[t.dst.rank], landing{t.issue, t.clock})
+	t.pe.landed(t.pe.memoryOf(t.dst.rank), landing{t.issue, t.clock})
 	m.finish(t.event)
 }

@@ -25,6 +25,7 @@ type access struct {
 	kind   accessKind
 	value  int64 // of a set
 	lo, hi int   // in the region
+	moves  bool  // it looks at no values, and may bring what nobody has written
 }
 
 // shadow is what the checker knows of a region: which accesses each byte has had that still matter.

@@ -295,7 +295,7 @@ func (c *Context) atomic(what string, w Word, kind accessKind, change func(int64
 	s := c.message(o, c.wordAt(w))
 	s.signal = &signalling{word: s.dst, kind: kind, change: change, reply: func(old int64, knows clock) {
 		e.value, e.clock = old, knows
-		m.carrier.send(m.PEs[s.dst.rank], c.pe.device, headerBytes, m.effect(o, func() { m.finish(e) }))
+		m.carrier.send(c.pe.memoryOf(s.dst.rank), c.pe.device, headerBytes, m.effect(o, func() { m.finish(e) }))
 	}}
 	c.pe.post(s)
 	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("the answer to its %s of %v", what, w.Addr) }})

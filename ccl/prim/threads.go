@@ -21,12 +21,29 @@ type Run struct {
 // Use is how a program touches memory.
 type Use uint8
 
-// The uses. An atomic one conflicts with no other atomic one, and comes after those before it at the same bytes.
+// The uses. An atomic one conflicts with no other atomic one. It learns what those know who used the same bytes so before,
+// and tells those after it what it knows. One that acquires does only the former, one that releases only the latter, and
+// a relaxed one neither: the program's next fence does the former, and its last one has done the latter.
 const (
 	Reads Use = iota
 	Writes
 	Atomic
+	Relaxed
+	Acquires
+	Releases
 )
+
+// fences is what a program's fences do for atomic uses that order nothing themselves.
+type fences struct {
+	heard clock // what those knew whose bytes they saw, for the next fence
+	told  clock // what the program knew at the last one
+}
+
+// fence notes a fence.
+func (f *fences) fence(k *checker, a *agent) {
+	k.learn(a, f.heard)
+	f.heard, f.told = nil, k.release(a)
+}
 
 // Pass lets time pass for the program.
 func (c *Context) Pass(d sim.Time) {
@@ -46,7 +63,7 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 		if m.lost(p, o) {
 			continue
 		}
-		knows = m.check.touch(p, o, use, at, knows)
+		knows = m.check.touch(p, o, use, at, knows, &c.fences)
 		if use != Reads {
 			p.signalledBy(c.Rank())
 			m.wake(p)
@@ -78,9 +95,8 @@ func (c *Context) knows(o *origin, knows clock) {
 	c.machine().check.learn(&c.pe.pipes[o.pipe].agent, knows)
 }
 
-// touch notes an access in place, and returns what is known after it: who touches atomically learns what those know who
-// have done so before.
-func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock) clock {
+// touch notes an access in place, and returns what is known after it.
+func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock, f *fences) clock {
 	if k == nil || p.lo == p.hi {
 		return knows
 	}
@@ -92,12 +108,24 @@ func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock) clo
 		k.access(p, o, writes, at, knows)
 		return knows
 	}
-	c, all := p.cell(), knows.Clone()
-	all.Join(c.clock)
-	k.note(p, &access{origin: o, moment: at, kind: swaps, lo: p.lo, hi: p.hi}, all)
-	c.clock = all.Clone()
+	return k.change(p, &access{origin: o, moment: at, kind: swaps, lo: p.lo, hi: p.hi}, use, knows, f)
+}
+
+// change notes an atomic use, and returns what is known after it.
+func (k *checker) change(p place, a *access, use Use, knows clock, f *fences) clock {
+	c, after, tells := p.cell(), knows.Clone(), knows
+	if use == Atomic || use == Acquires {
+		after.Join(c.clock)
+	} else {
+		f.heard = k.union(f.heard.Clone(), c.clock)
+	}
+	k.note(p, a, after)
+	if use == Relaxed || use == Acquires {
+		tells = f.told
+	}
+	c.clock = k.union(c.clock.Clone(), tells)
 	c.fell, c.version = true, c.version+1
-	return all
+	return after
 }
 
 // Meet is a barrier of the program's threads: what all have done is known to each.
@@ -135,7 +163,7 @@ func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
 		places[i] = c.reach(r.Addr, r.Bytes)
 		n += r.Bytes
 	}
-	owner := m.PEs[places[0].rank]
+	owner := c.pe.memoryOf(places[0].rank)
 	away := sim.Time(0)
 	if places[0].rank != c.Rank() {
 		away = m.latency(c.pe.device, owner)

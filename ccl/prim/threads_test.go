@@ -149,3 +149,47 @@ func TestAtomicTouchesOrder(t *testing.T) {
 		t.Errorf("%d turns", turn)
 	}
 }
+
+// TestAtomicTouchesOrderAsTheySay lets one program write, count and be seen by another one that waits for the count and
+// reads: by the uses of both, and with a fence between what they do and the count.
+func TestAtomicTouchesOrderAsTheySay(t *testing.T) {
+	for _, x := range []struct {
+		counts, looks prim.Use
+		fenced        [2]bool
+		ordered       bool
+	}{
+		{prim.Atomic, prim.Atomic, [2]bool{}, true},
+		{prim.Releases, prim.Acquires, [2]bool{}, true},
+		{prim.Relaxed, prim.Acquires, [2]bool{}, false},
+		{prim.Acquires, prim.Acquires, [2]bool{}, false},
+		{prim.Releases, prim.Relaxed, [2]bool{}, false},
+		{prim.Releases, prim.Releases, [2]bool{}, false},
+		{prim.Relaxed, prim.Relaxed, [2]bool{true, true}, true},
+		{prim.Relaxed, prim.Relaxed, [2]bool{true, false}, false},
+		{prim.Relaxed, prim.Relaxed, [2]bool{false, true}, false},
+	} {
+		m, w := over(t, 1, prim.Options{Check: true})
+		word, data := []prim.Run{{Addr: w.At(0, 0), Bytes: 8}}, []prim.Run{{Addr: w.At(0, 8), Bytes: 8}}
+		run := func(c *prim.Context) error {
+			if c.Block() == 0 {
+				c.Touch("store", data, prim.Writes, false)
+				if x.fenced[0] {
+					c.Fence()
+				}
+				c.Touch("count", word, x.counts, false)
+				return nil
+			}
+			c.Pass(1_000_000)
+			c.Touch("look", word, x.looks, false)
+			if x.fenced[1] {
+				c.Fence()
+			}
+			c.Touch("load", data, prim.Reads, false)
+			return nil
+		}
+		submit(t, m, prim.Task{Name: "pair", Kernel: run, Workers: []int{0}, Blocks: 2, Threads: 32, Beside: true})
+		if err := m.Run(); (err == nil) != x.ordered {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 func (c *Context) Load(t Tile, from Addr) {
 	src, dst := c.reach(from, t.Bytes), c.reach(t.Addr, t.Bytes)
 	in := &instruction{origin: c.origin("load", Load), do: func(in *instruction) {
-		m, owner := in.pe.machine, in.pe.machine.PEs[src.rank]
+		m, owner := in.pe.machine, in.pe.memoryOf(src.rank)
 		read := func() {
 			data := m.take(src, in.origin, in.duration, in.pipe.now)
 			m.carrier.send(owner, in.pe.device, t.Bytes, effect{by: in.origin, data: data, do: func() {

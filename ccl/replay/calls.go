@@ -23,7 +23,6 @@ type call struct {
 // calls plays the collectives of a job.
 type calls struct {
 	*player
-	executor *ccl.Executor
 	chooser  ccl.Chooser
 	launches []ccl.Launch
 	running  []ccl.Joiner
@@ -31,7 +30,7 @@ type calls struct {
 }
 
 func newCalls(p *player, t *topology.Topology) calls {
-	c := calls{player: p, executor: ccl.NewExecutor(p.engine, p.network), running: make([]ccl.Joiner, len(p.Job.calls))}
+	c := calls{player: p, running: make([]ccl.Joiner, len(p.Job.calls))}
 	c.chooser.Tuner = ccl.NewTuner(t)
 	if transport := t.Transport(); transport != nil && transport.Library != "" {
 		c.chooser.Library, _ = ccl.LoadLibrary(transport.Library) // the topology was checked

@@ -5,6 +5,7 @@ package replay
 import (
 	"fmt"
 
+	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -107,16 +108,17 @@ func (j *Job) Play(t *topology.Topology) (Result, error) {
 // player is a job in simulated time.
 type player struct {
 	*Job
-	engine  *sim.Engine
-	network *network.Network
-	devices []topology.DeviceID
-	paths   []peerPath // by rank: to the peer that it sent to last
-	waits   []uint32   // by operation
-	units   map[unit]sim.Time
-	calls   calls
-	ends    []sim.Time
-	ended   []uint32 // operations whose end nobody has been told of yet
-	left    int
+	engine   *sim.Engine
+	network  *network.Network
+	executor *ccl.Executor
+	devices  []topology.DeviceID
+	paths    []peerPath // by rank: to the peer that it sent to last
+	waits    []uint32   // by operation
+	units    map[unit]sim.Time
+	calls    calls
+	ends     []sim.Time
+	ended    []uint32 // operations whose end nobody has been told of yet
+	left     int
 }
 
 type peerPath struct {
@@ -136,6 +138,7 @@ func newPlayer(j *Job, t *topology.Topology) *player {
 		Job: j, engine: e, network: network.New(e, t), units: map[unit]sim.Time{}, ends: make([]sim.Time, j.ranks),
 		left: len(j.operations), waits: make([]uint32, len(j.operations)), paths: make([]peerPath, j.ranks),
 	}
+	p.executor = ccl.NewExecutor(e, p.network)
 	for r := range j.ranks {
 		p.devices = append(p.devices, t.PE(r, 0, 0))
 		p.paths[r].peer = -1
@@ -164,7 +167,10 @@ func (p *player) start(i uint32, now sim.Time) {
 		p.calls.join(o, i, now)
 	case o.kind == meetingReceive:
 		p.open(o.mate, now)
-	case (o.kind == send || o.kind == meetingSend) && o.peer != o.rank:
+	case o.kind == meetingSend && o.peer != o.rank:
+		m := ccl.Message{From: p.devices[o.rank], To: p.devices[o.peer], Elems: int(o.amount), ElemSize: 1}
+		p.executor.Send(m, p, uint64(i))
+	case o.kind == send && o.peer != o.rank:
 		p.network.Send(p.path(o), o.amount, p, uint64(i))
 	case o.amount == 0 || o.kind == send || o.kind == meetingSend:
 		p.ended = append(p.ended, i)

@@ -25,5 +25,12 @@ class ExtensionHook(BuildHookInterface):
             install(out, root / "python" / "torchemu" / "_core")
         else:
             build_data["force_include"][str(out)] = "torchemu/_core"
+            build_data["force_include"].update(_benches(root))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
+
+
+def _benches(root: Path) -> dict[str, str]:
+    """The benches but for those in Go: files of the tree, and where they are in the wheel."""
+    files = (f for f in (root / "benches").rglob("*") if f.is_file() and f.suffix not in (".go", ".pyc"))
+    return {str(f): f"torchemu/{f.relative_to(root).as_posix()}" for f in files}

@@ -90,7 +90,8 @@ def names_of(module: Any, names: list[str], homes: dict[int, tuple[str, str]]) -
         if isinstance(value, torchemu.dtypes.dtype):
             typed.append(f"{name}: dtype")
         elif type(value) in _CONSTANTS:
-            typed.append(f"{name}: {_CONSTANTS[type(value)]}")
+            kind = _CONSTANTS[type(value)]
+            typed.append(f"{name}: {'builtins.' if kind in names else ''}{kind}")
         elif (origin := _origin(name, value, homes)) is not None:
             imports.append(f"from {origin[0]} import {origin[1]} as {name}")
         else:
@@ -102,6 +103,7 @@ def _header(typed: list[str], names: list[str]) -> list[str]:
     """The first lines of a stub, which import what types of values are made of."""
     text = "\n".join(typed)
     needed = {
+        "builtins": "import builtins",
         "Callable": "from collections.abc import Callable",
         "Any": "from typing import Any",
         "dtype": "from torchemu.dtypes import dtype",

@@ -1,5 +1,6 @@
 """Names for type checkers; written by python/build_backend/stubs.py."""
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,8 @@ from torchemu.frontends.numpy._grad_mode import is_grad_enabled as is_grad_enabl
 from torchemu.frontends.numpy._grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from torchemu.frontends.numpy._grad_mode import no_grad as no_grad
 from torchemu.frontends.numpy._grad_mode import set_grad_enabled as set_grad_enabled
+from torchemu.frontends.numpy._interactive import open_world as open_world
+from torchemu.frontends.numpy._interactive import run_ranks as run_ranks
 from torchemu.frontends.numpy._limits import finfo as finfo
 from torchemu.frontends.numpy._limits import iinfo as iinfo
 from torchemu.frontends.numpy._placement import DPPolicy as DPPolicy
@@ -245,7 +248,6 @@ from torchemu.language._launch import kernel as kernel
 from torchemu.promotion import can_cast as can_cast
 from torchemu.promotion import promote_types as promote_types
 from torchemu.runtime.world import World as World
-from torchemu.runtime.world import opened as open_world
 
 __version__: Any
 abs_: Callable[..., Tensor]
@@ -269,7 +271,7 @@ complex64: dtype
 cos_: Callable[..., Tensor]
 default_generator: Any
 double: dtype
-e: float
+e: builtins.float
 eq_: Callable[..., Tensor]
 erf_: Callable[..., Tensor]
 exp_: Callable[..., Tensor]
@@ -303,7 +305,7 @@ i16: dtype
 i32: dtype
 i64: dtype
 i8: dtype
-inf: float
+inf: builtins.float
 int16: dtype
 int32: dtype
 int64: dtype
@@ -320,11 +322,11 @@ logical_xor_: Callable[..., Tensor]
 long: dtype
 lt_: Callable[..., Tensor]
 mul_: Callable[..., Tensor]
-nan: float
+nan: builtins.float
 ne_: Callable[..., Tensor]
 neg_: Callable[..., Tensor]
 newaxis: None
-pi: float
+pi: builtins.float
 pow_: Callable[..., Tensor]
 reciprocal_: Callable[..., Tensor]
 relu_: Callable[..., Tensor]

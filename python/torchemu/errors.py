@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class DeadlockError(RuntimeError):
-    """No rank can run and no operation is in progress: what would be a hang on a real cluster."""
+    """No rank can run and no operation is in progress: what would be a hang on a real cluster.
+
+    Attributes:
+        report: which ranks wait, and for what.
+        cause: what is probably wrong; "" where nothing is known.
+        waits: what blocked ranks wait for: dicts of "ranks", "on", a text, and "needs", the ranks that would have to do
+            something; threads have a "thread", too. Empty where nobody knows.
+    """
+
+    waits: Sequence[dict[str, Any]] = ()
+
+    def __init__(self, report: str = "", cause: str = "") -> None:
+        super().__init__(f"{report}\nlikely cause: {cause}" if cause else report)
+        self.report, self.cause = report, cause
 
 
 class MismatchError(RuntimeError):

@@ -22,7 +22,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,18 +36,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(_AS_TORCH, "let `import torch` give torchemu", type="bool", default=False)
 
 
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Follows the setting before anything of the user's is imported."""
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
+    """Follows the setting before anything of the user's is imported. After the user's conftests it loads the fixtures
+    and options of front ends, where programs get their stand-ins."""
     if early_config.getini(_AS_TORCH):
         from torchemu.frontends import stand_ins
 
         stack = contextlib.ExitStack()
         stack.enter_context(stand_ins.installed())
         early_config.add_cleanup(stack.close)
+    yield
+    _load_fixtures(early_config)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Loads the fixtures of front ends where programs get their stand-ins."""
+# pytest's mark for hooks that run around others, without importing pytest
+pytest_load_initial_conftests.pytest_impl = {"hookwrapper": True}  # type: ignore[attr-defined]
+
+
+def _load_fixtures(config: pytest.Config) -> None:
     stand_ins = sys.modules.get("torchemu.frontends.stand_ins")
     if stand_ins is None or not stand_ins.are_installed():
         return

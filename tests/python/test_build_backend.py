@@ -16,13 +16,17 @@ BACKEND = Path(__file__).resolve().parents[2] / "python" / "build_backend"
 NEEDED_BY_THE_SCRIPT = ("sh", "tail")
 
 
-@pytest.fixture(scope="module")
-def extension() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("extension", BACKEND / "extension.py")
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, BACKEND / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def extension() -> ModuleType:
+    return loaded("extension")
 
 
 @pytest.fixture
@@ -170,3 +174,39 @@ def test_digest_follows_the_sources(extension: ModuleType, tmp_path: Path) -> No
 def test_prerequisites_of_this_machine_are_met() -> None:
     command = ["sh", str(BACKEND / "prerequisites.sh"), "setup", sys.executable]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_wheels_are_built_for_each_python_that_is_new_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of each minor version, which can build, from PATH or pyenv."""
+    wheels = loaded("wheels")
+    says = {
+        "bin/python3": "cpython 3 11 2 0",
+        "bin/python3.12": "cpython 3 12 0 0",
+        "bin/python3.13": "cpython 3 13 0 1",  # without a GIL
+        "bin/python3.9": "cpython 3 9 1 0",
+        "bin/python3-config": "cpython 3 15 0 0",
+        ".pyenv/versions/3.11.7/bin/python3": "cpython 3 11 7 0",
+        ".pyenv/versions/3.12.1/bin/python3": "cpython 3 12 1 0",
+        ".pyenv/versions/3.14.0/bin/python3": "cpython 3 14 0 0",
+        ".pyenv/versions/pypy/bin/python3": "pypy 3 11 0 0",
+        ".pyenv/versions/broken/bin/python3": "",
+    }
+    for name, text in says.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        stand_in(tmp_path / name, f"echo {text}")
+    lacking = {tmp_path / "bin/python3.12", tmp_path / ".pyenv/versions/3.14.0/bin/python3"}
+    monkeypatch.setattr(wheels, "lacks", lambda python: "no Python.h" if python in lacking else "")
+    found = wheels.pythons({"HOME": str(tmp_path), "PATH": f"{tmp_path}/none:{tmp_path}/bin"})
+    assert found == {
+        (3, 11): tmp_path / "bin/python3",
+        (3, 12): tmp_path / ".pyenv/versions/3.12.1/bin/python3",
+    }
+    told = capsys.readouterr().err
+    assert told == f"no wheel for CPython 3.14: {tmp_path}/.pyenv/versions/3.14.0/bin/python3: no Python.h\n"
+
+
+def test_tools_of_wheels_are_pinned() -> None:
+    wheels = loaded("wheels")
+    assert {line.partition("==")[0] for line in wheels.pinned()} == set(wheels.TOOLS)

@@ -29,12 +29,12 @@ from torchemu.launch import cli
 
 pytest_plugins = ["pytester"]
 
-WITH_TESTS_OF_THEIR_OWN = ("kernels.md", "simpler.md", "triton.md")
+WITH_TESTS_OF_THEIR_OWN = ("kernels.md", "mori.md", "simpler.md", "start.md", "triton.md")
 PAGES = [
     ROOT / "README.md",
     *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WITH_TESTS_OF_THEIR_OWN),
 ]
-FENCED = re.compile(r"^(<!-- \w+\.py -->\n)?```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^(<!-- [\w.]+ -->\n)?```(\w*)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?<=\n\n)((?: {4}.*\n|\n(?= {4}))+)")
 TIME = re.compile(r"\b\d+(\.\d+)? ?(ps|ns|us|ms|s)\b")
 
@@ -309,11 +309,6 @@ def host_memory(block: Block, folder: Path) -> None:
     assert f"HostMemoryError: {caught.value}".startswith(begin) and end in str(caught.value)
 
 
-def of_goldens(block: Block, folder: Path) -> None:
-    """The file with which the page's programs run."""
-    assert block.text == (ROOT / "tests" / "golden" / "diagnosis" / "small.yaml").read_text()
-
-
 def ends_well(block: Block, folder: Path) -> None:
     """The lines are commands that end well, with a small job to replay."""
     Path("job.goal").write_text("num_ranks 1\nrank 0 {\ncalc 5\n}\n")
@@ -342,7 +337,6 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("mismatch.md", "MismatchError: "): message,
     ("out-of-memory.md", "OutOfMemoryError: "): message,
     ("out-of-memory.md", "HostMemoryError: "): host_memory,
-    ("out-of-memory.md", "name: small"): of_goldens,
     ("traces.md", "torchemu run"): run_script,
     ("algorithms.md", "torchemu bandwidth"): ends_well,
     ("algorithms.md", "torchemu sweep"): ends_well,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
+
+from torchemu.launch import cli
 
 RIGHT = """
 import torchemu
@@ -44,20 +49,44 @@ WRONG = (
 HEADER = "import torchemu as torch\nimport torchemu.distributed as dist\nimport torchemu.nn as nn\n"
 
 
+PROGRAM = """
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.profiler import profile, record_function
+
+def step(rank: int, t: torch.Tensor) -> torch.Tensor:
+    dist.all_reduce(t, op=dist.ReduceOp.SUM)
+    return F.relu(t.float().view(3).exp() @ t + 1).sum()
+
+step(0, torch.ones(3, dtype=torch.float16, device="cuda"))
+layer: nn.Module = nn.Linear(3, 4)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+mp.spawn(step, args=(torch.ones(3),), nprocs=2)
+"""
+"""It runs where there is no PyTorch, too, and its names resolve there."""
+
+
 def mypy(folder: Path) -> list[str]:
     """The errors that mypy finds in the files of a folder."""
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file=", *_files(folder)]
-    return _errors(subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout)
+    environment = {**os.environ, "MYPYPATH": "typings"}
+    return _errors(subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True).stdout)
 
 
 def pyright(folder: Path) -> list[str]:
     """The errors that pyright finds, where it is installed."""
     found = shutil.which("basedpyright") or shutil.which("pyright")
-    if found is None:
-        pytest.skip("pyright is not installed")
+    program = [sys.executable, "-m", "pyright"] if importlib.util.find_spec("pyright") else [found]
+    if program == [None]:
+        pytest.skip("pyright is not installed: make test-types")
     (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
-    command = [found, "--pythonpath", sys.executable, "--level", "error"]
-    return _errors(subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout)
+    command = [*program, "--pythonpath", sys.executable, "--level", "error"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return _errors(done.stdout)
 
 
 def _files(folder: Path) -> list[str]:
@@ -74,10 +103,45 @@ def test_type_checkers_know_the_names(checker: object, tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text(RIGHT)
     for number, line in enumerate(WRONG):
         (tmp_path / f"wrong_{number}.py").write_text(HEADER + line + "\n")
-    errors = checker(tmp_path)
-    assert not [e for e in errors if "right.py" in e]
-    for number, line in enumerate(WRONG):
+    _check(checker(tmp_path), WRONG)
+
+
+def _check(errors: list[str], wrong: Sequence[str]) -> None:
+    assert not [e for e in errors if "wrong_" not in e]
+    for number, line in enumerate(wrong):
         assert any(f"wrong_{number}.py:4" in e for e in errors), f"no error in {line!r}: {errors}"
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_import_torch_resolves_without_pytorch(
+    checker: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert callable(checker)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["stubs"]) == 0
+    (tmp_path / "right.py").write_text(PROGRAM)
+    wrong = [*(line.replace("torchemu", "torch") for line in WRONG), "import torch.launch", "torch.language"]
+    for number, line in enumerate(wrong):
+        (tmp_path / f"wrong_{number}.py").write_text(HEADER.replace("torchemu", "torch") + line + "\n")
+    _check(checker(tmp_path), wrong)
+
+
+def test_stubs_leave_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert cli.main(["stubs", "some/where"]) == 0
+    (tmp_path / "typings" / "torch").mkdir(parents=True)
+    (tmp_path / "typings" / "torch" / "__init__.pyi").write_text("x: int\n")
+    assert cli.main(["stubs"]) == 1
+    assert "something else" in capsys.readouterr().err
+    (tmp_path / "typings" / "torch" / "__init__.pyi").unlink()
+    assert cli.main(["stubs"]) == 1
+    assert "No such file" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert cli.main(["stubs", "file"]) == 1
+    assert "file" in capsys.readouterr().err
 
 
 def test_stubs_are_current(tmp_path: Path) -> None:

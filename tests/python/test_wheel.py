@@ -17,6 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.slow
+EXTRA = re.compile(r"Requires-Dist: (\w+)[^;]*; extra == '(\w+)'")
 
 
 def run(command: Sequence[str | Path], folder: Path) -> str:
@@ -73,12 +74,43 @@ def test_declares_its_dependencies(wheel: Path) -> None:
         lines = archive.read(metadata).decode().splitlines()
     required = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
     required = [line for line in required if "; extra ==" not in line]
-    assert {re.split("[<>=]", name)[0].replace("-", "_") for name in required} == {"numpy", "greenlet", "ml_dtypes"}
+    names = {re.split("[<>=]", name)[0].replace("-", "_") for name in required}
+    assert names == {"numpy", "greenlet", "ml_dtypes", "shtab"}
+
+
+def test_has_extras_for_what_is_not_always_needed(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        lines = archive.read(metadata).decode().splitlines()
+    wanted = {(found[2], found[1]) for line in lines if (found := EXTRA.match(line))}
+    assert wanted == {("plot", "matplotlib"), ("sweep", "matplotlib"), ("sweep", "pyarrow"), ("torch", "torch")}
 
 
 def test_imports_from_the_other_venv(python: Path, tmp_path: Path) -> None:
     said = run([python, "-c", "import torchemu; print(torchemu.__file__)"], tmp_path)
     assert Path(said.strip()).is_relative_to(python.parents[1])
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("bench ccl_allreduce --topology sips2", "all_reduce of 32 float16 on 2 ranks: OK"),
+        ("topology show h800_2x8", "h800_2x8"),
+        ("bandwidth all_reduce --topology h200_8 -b 1K -e 1K", "algbw"),
+        ("schema faults", "json-schema.org"),
+        ("completion bash", "_shtab_torchemu"),
+    ],
+)
+def test_what_comes_with_it(command: str, said: str, python: Path, tmp_path: Path) -> None:
+    """Benches, presets and nccl-tests' table, in a folder with nothing in it."""
+    assert said in run([python.parent / "torchemu", *command.split()], tmp_path)
+
+
+def test_benches_are_whole(wheel: Path) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("torchemu/benches/")}
+    listed = run(["git", "ls-files", "benches"], ROOT).split() if (ROOT / ".git").exists() else []
+    assert names >= {f"torchemu/{name}" for name in listed if not name.endswith(".go")}
+    assert "torchemu/benches/ccl_allreduce.py" in names and not [n for n in names if n.endswith((".pyc", ".go"))]
 
 
 def test_bench_runs_from_the_other_venv(python: Path, tmp_path: Path) -> None:

@@ -67,6 +67,27 @@ func (w picobytes) at(r rate) sim.Time {
 	return sim.Time(min(t, uint64(busy)))
 }
 
+// quotient is a/b, for a less than 2^63. Where links are shared, b is small and known for many a: to multiply is three times
+// as fast as to divide.
+func quotient(a uint64, b uint32) uint64 {
+	if b >= uint32(len(inverses)) {
+		return a / uint64(b)
+	}
+	q, _ := bits.Mul64(a, inverses[b])
+	if a-q*uint64(b) >= uint64(b) {
+		q++
+	}
+	return q
+}
+
+// inverses[b] is a little less than 2^64/b, so little that quotients are at most 1 too small.
+var inverses = func() (list [256]uint64) {
+	for b := uint64(1); b < uint64(len(list)); b++ {
+		list[b] = math.MaxUint64 / b
+	}
+	return list
+}()
+
 // pace is a rate in bytes per second. It remembers the last time that was asked of it, which saves a division: the
 // messages of a collective are alike.
 type pace struct {

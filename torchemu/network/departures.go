@@ -29,6 +29,9 @@ func (d *departures) first() sim.Time {
 	return d.heap[0].at
 }
 
+// time is when a flow departs that was put.
+func (d *departures) time(f int32) sim.Time { return d.heap[d.places[f]].at }
+
 // put sets when a flow departs.
 func (d *departures) put(f int32, at sim.Time) {
 	i := d.places[f]

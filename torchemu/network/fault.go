@@ -36,7 +36,7 @@ func (d *sip) slower(took sim.Time) sim.Time {
 // DropLink loses the messages over a link that have not arrived by now, and all later ones. They use the links of their
 // path as ever, but their sinks never hear of them; there is no other route.
 func (n *Network) DropLink(id topology.LinkID) {
-	n.links[n.link(n.topology.Link(id))].dropped = true
+	n.slacks[n.link(n.topology.Link(id))].dropped = true
 	n.damage()
 }
 
@@ -66,7 +66,7 @@ func (n *Network) isBroken(src, dst topology.DeviceID, p PathID) bool {
 	}
 	for i := int32(p); ; i++ {
 		s := &n.segments[i]
-		if slices.ContainsFunc(n.route[s.first:s.last], func(l int32) bool { return n.links[l].dropped }) {
+		if slices.ContainsFunc(n.route[s.first:s.last], func(l int32) bool { return n.slacks[l].dropped }) {
 			return true
 		}
 		if !s.more {
@@ -100,9 +100,13 @@ func (n *Network) throttle(l int32, factor float64) {
 	n.findPeaks(l)
 	for _, f := range flows {
 		peak := n.segments[n.flows[f].segment].peak.rate
-		n.shares[f].change(rate{value: peak}, n.engine.Now())
+		s, finish := &n.shares[f], n.departures.time(f)
+		if r := (rate{value: peak}); s.rate != r {
+			s.change(r, n.engine.Now())
+			s.late, finish = false, s.finish()
+		}
 		n.observeRate(f, n.engine.Now())
-		n.enter(f)
+		n.enter(f, finish)
 	}
 	n.planDepartures()
 }

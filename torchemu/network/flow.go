@@ -56,6 +56,10 @@ func (n *Network) begin(f int32, now sim.Time) {
 	seg.carried += fl.bytes
 	n.uncounted = true
 	links := n.route[seg.first:seg.tight]
+	if seg.repeats {
+		n.join(f, now)
+		return
+	}
 	for _, l := range links {
 		if n.holds[l].until > now {
 			n.join(f, now)

@@ -53,6 +53,9 @@ type sip struct {
 	brakes                 [3]int32 // the links by which a fault slows its kernels
 	factor                 float64  // by which it does; 0: by none
 	collectives            int      // that take of its units
+	number                 int32
+	products               int     // that slow copies
+	lanes                  []int32 // the links by which they do
 }
 
 // full is the rate of a SIP's units: a flow over one has a byte for each picosecond that the unit takes for it alone.
@@ -76,6 +79,9 @@ func (n *Network) Kernel(at topology.DeviceID, k Kernel, s Sink, token uint64) {
 		panicNegative(min(k.Bytes, k.Ops))
 	}
 	d, work := n.sip(at), n.unitTime(k)
+	if work > 0 && k.Unit != Vector {
+		s, token = n.slowing(d, s, token)
+	}
 	switch {
 	case k.Bytes > 0 && work > 0:
 		both := n.newPair(s, token)
@@ -181,7 +187,7 @@ func (n *Network) sip(at topology.DeviceID) *sip {
 	if n.sips == nil {
 		n.sips = make([]sip, n.topology.SIPs())
 		for i := range n.sips {
-			n.sips[i] = sip{memory: none, copies: [ways]int32{none, none}}
+			n.sips[i] = sip{memory: none, copies: [ways]int32{none, none}, number: int32(i)}
 		}
 	}
 	d := &n.sips[i]

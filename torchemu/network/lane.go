@@ -29,7 +29,12 @@ func (n *Network) Lane(src, dst topology.DeviceID, rate int64) PathID {
 }
 
 func (n *Network) newLane(at lane) PathID {
-	p := n.lay(at.src, at.dst, n.newSegment())
+	brake := n.brakeOf(at)
+	first := n.newSegment()
+	if brake != none {
+		n.append(&first, brake)
+	}
+	p := n.lay(at.src, at.dst, first)
 	for i := int32(p); ; i++ {
 		s := &n.segments[i]
 		s.latency, s.limit = 0, at.rate
@@ -38,6 +43,14 @@ func (n *Network) newLane(at lane) PathID {
 			return p
 		}
 	}
+}
+
+// brakeOf returns a new link by which products on the sender's SIP slow a lane; none where they do not.
+func (n *Network) brakeOf(at lane) int32 {
+	if n.topology.Engines().Beside == 0 {
+		return none
+	}
+	return n.newBrake(at.src, at.rate)
 }
 
 // Narrowest is the bandwidth of the narrowest link between two PEs, in bytes per second. It panics when the topology has

@@ -1,15 +1,17 @@
 package network
 
+import "github.com/torchemu/torchemu/torchemu/sim"
+
 // link is the state of a link that matters once it is shared.
 // It fits one line of the cache.
 type link struct {
 	capacity uint64 // bytes per second: what a fault leaves of slack.nominal
 	load     uint64 // the peaks of its members, added up
+	used     uint64 // the rates of its members, added up, in units of filling; too little while peaks overflow it
 	level    uint64 // at which it was full when its flows were last rated, see filling; unreached when it was not
-	due      uint64 // while rates are computed: the level at which it gets dirty; unreached when it is not expected to
 	members  []member
-	dirt     int32 // while rates are computed: one more than its place in filling.dirty; 0 when it is clean
-	dropped  bool  // messages over it are lost
+	place    int32 // while rates are computed and it is not clean: its place in filling.pending
+	state    state // while rates are computed
 	changed  bool  // flows came or went while it was contended: listed in sharing.changed
 	joined   bool  // some of them came
 }
@@ -20,8 +22,8 @@ func (l *link) contended() bool { return l.load > l.capacity }
 // member is a flow on a link, which is the hop-th tight link of the flow's segment.
 type member struct{ flow, hop int32 }
 
-// enter makes a flow a member of the tight links of its segment, at its peak.
-func (n *Network) enter(f int32) {
+// enter makes a flow a member of the tight links of its segment, at its peak, with which it would finish at a given time.
+func (n *Network) enter(f int32, finish sim.Time) {
 	seg := &n.segments[n.flows[f].segment]
 	s := &n.shares[f]
 	s.member = true
@@ -32,7 +34,7 @@ func (n *Network) enter(f int32) {
 	for _, l := range n.route[seg.first:seg.tight] {
 		n.enterLink(f, l, seg.peak.rate)
 	}
-	n.departures.put(f, s.finish)
+	n.departures.put(f, finish)
 }
 
 // enterLink makes a flow a member of its next link.
@@ -44,6 +46,7 @@ func (n *Network) enterLink(f, l int32, peak uint64) {
 	s.places = append(s.places, int32(len(x.members)))
 	x.members = append(x.members, member{f, hop})
 	x.load += peak
+	x.used += n.filling.claims[f].rate
 	if x.contended() {
 		x.joined = true
 		n.noteChange(l)
@@ -61,6 +64,7 @@ func (n *Network) exit(f int32) {
 			n.noteChange(l)
 		}
 		x.load -= seg.peak.rate
+		x.used -= n.filling.claims[f].rate
 		last := len(x.members) - 1
 		moved := x.members[last]
 		x.members[places[hop]] = moved

@@ -17,7 +17,10 @@ import (
 //   - Flows came or went on a link. As long as its flows have the rates that they had (new ones count with their peaks)
 //     it can differ from last time only where it was full then or would be full now, so it is due to get dirty there.
 //   - An open flow comes to its last rate. If a clean link, full at this level, holds it there, or its peak does, it is
-//     settled. If not it grows on, which is new: its links are dirty from this level on.
+//     settled. If not it grows on, which is new: its links are dirty from this level on if they were full last time.
+//     The others are guarded.
+//   - A guarded link was not full and its flows have the rates that they had, but for those that grow. So it cannot be
+//     full before these have taken what it had left, and gets dirty there. Most never do: their flows are settled before.
 //   - A dirty link is full. Its open flows are settled at this level. For those that went on last time that is new: it
 //     leaves more to others, on its clean links. These are due where they were full, and not at all if they were not.
 //
@@ -35,13 +38,14 @@ type filling struct {
 
 	claims []claim // by flow
 
-	open      []opening
-	lowest    uint64  // no open flow has a lower next
-	due       []int32 // clean links that get dirty at link.due
-	dirty     []dirt  // links of which open flows take
-	saturated []int32
-	tainted   []int32 // all dirty links
-	moved     []int32 // flows that were settled at another rate than they had
+	open    []opening
+	lowest  uint64   // no open flow has a lower next
+	pending []onLink // links that are not clean, as long as something may happen on them
+	next    uint64   // nothing happens on links below this level
+	stale   bool     // perhaps not at it either: what was to happen there does so later, or not at all
+	reached []int32  // the links on which something happens there
+	touched []int32  // all links that have not been clean throughout
+	moved   []int32  // flows that were settled at another rate than they had
 }
 
 // claim is what filling needs to know of a flow that shares links.
@@ -60,16 +64,24 @@ type opening struct {
 	flow int32
 }
 
-// dirt is the state of a dirty link.
-type dirt struct {
+// onLink is what may happen on a link that is not clean.
+type onLink struct {
 	residual uint64 // bandwidth that is not given away yet
-	share    uint64 // of it for each of the takers; 0: to be worked out
-	takers   uint32 // open flows
+	level    uint64 // where it happens: residual for each of the takers, 0 while that is to be worked out; or where it is due
+	takers   uint32 // open flows, of which a guarded link counts those that grow; 1 while the link is due
 	link     int32
 }
 
-// settledDirt is in the place of a dirty link's state when no open flow takes of it any more.
-const settledDirt = -1
+// state is what filling knows of a link.
+type state uint8
+
+const (
+	clean   state = iota
+	due           // it gets dirty at a known level
+	guarded       // it gets dirty when the flows that grow have taken what was left
+	dirty
+	spent // it was dirty, and all its flows are settled
+)
 
 // unreached is a level above all.
 const unreached = 1<<64 - 1
@@ -81,8 +93,8 @@ const mostShift = 62
 func (n *Network) rerate(now sim.Time) {
 	c := &n.filling
 	c.round++
-	c.dirty, c.tainted, c.moved = c.dirty[:0], c.tainted[:0], c.moved[:0]
-	c.lowest = unreached
+	c.touched, c.moved = c.touched[:0], c.moved[:0]
+	c.lowest, c.next, c.stale = unreached, unreached, false
 	for k := 0; k < len(n.changed); k++ {
 		n.makeRoom(n.links[n.changed[k]].capacity)
 	}
@@ -97,8 +109,8 @@ func (n *Network) rerate(now sim.Time) {
 	}
 	n.changed = n.changed[:0]
 	n.fill()
-	for _, l := range c.tainted {
-		n.links[l].dirt = 0
+	for _, l := range c.touched {
+		n.links[l].state = clean
 	}
 	n.apply(now)
 }
@@ -118,8 +130,13 @@ func (n *Network) makeRoom(bytesPerSecond uint64) {
 	}
 	c.shift = shift
 	for l := range n.links {
-		if n.links[l].contended() {
-			n.links[l].level = 0 // in the old unit it says nothing
+		x := &n.links[l]
+		x.used = 0
+		for _, m := range x.members {
+			x.used += c.claims[m.flow].rate
+		}
+		if x.contended() {
+			x.level = 0 // in the old unit it says nothing
 			n.noteChange(int32(l))
 		}
 	}
@@ -151,67 +168,92 @@ func (n *Network) full(x *link) uint64 {
 	}
 }
 
-// expect has a link get dirty at a level, unless it does so before.
+// expect has a clean link get dirty at a level, unless it does so before.
 func (n *Network) expect(l int32, level uint64) {
-	x := &n.links[l]
-	if level >= x.due {
-		return
-	}
-	if x.due == unreached {
-		n.filling.due = append(n.filling.due, l)
-	}
-	x.due = level
-}
-
-// nextDue finds the level at which the next clean links get dirty.
-func (n *Network) nextDue() uint64 {
-	c, level := &n.filling, uint64(unreached)
-	for i := 0; i < len(c.due); {
-		at := n.links[c.due[i]].due
-		if at == unreached { // it is dirty already
-			c.due[i] = c.due[len(c.due)-1]
-			c.due = c.due[:len(c.due)-1]
-			continue
-		}
-		level = min(level, at)
-		i++
-	}
-	return level
-}
-
-// taintDue makes the links dirty that are due at a level.
-func (n *Network) taintDue(level uint64) {
-	for _, l := range n.filling.due {
-		if n.links[l].due == level {
-			n.taint(l, level)
-		}
+	switch x := &n.links[l]; {
+	case level == unreached:
+	case x.state == clean:
+		n.attend(l, due, onLink{level: level, takers: 1, link: l})
+	default:
+		p := &n.filling.pending[x.place]
+		n.filling.hasten(p, min(p.level, level))
 	}
 }
 
-// taint makes a clean link dirty from a level on. A link that is not contended any more constrains nobody: only those
-// are opened whom it may have held back.
+// guard has a clean link get dirty when the flow, which grows on, has taken what was left of the link. Rates are rounded
+// down, so that each of the other flows may leave less than there seems to be, by less than 1.
+func (n *Network) guard(l, flow int32) {
+	x, rate := &n.links[l], n.filling.claims[flow].rate
+	left := x.capacity<<n.filling.shift + rate
+	left -= min(x.used+uint64(len(x.members)), left)
+	n.attend(l, guarded, onLink{residual: left, level: max(left, 1), takers: 1, link: l})
+}
+
+// attend notes what may happen on a link that has been clean.
+func (n *Network) attend(l int32, s state, p onLink) {
+	c, x := &n.filling, &n.links[l]
+	x.state, x.place = s, int32(len(c.pending))
+	c.pending = append(c.pending, p)
+	c.touched = append(c.touched, l)
+	c.next = min(c.next, p.level)
+}
+
+// hasten has something happen on a link at a level that is not above the one that it was expected at.
+func (c *filling) hasten(p *onLink, level uint64) {
+	p.level = level
+	c.next = min(c.next, level)
+}
+
+// putOff has something happen later on a link than was to be expected.
+func (c *filling) putOff(p *onLink) {
+	c.stale = c.stale || p.level == c.next
+	p.level = 0
+}
+
+// drop forgets a link on which nothing can happen any more.
+func (n *Network) drop(x *link, s state) {
+	c := &n.filling
+	c.stale = c.stale || c.pending[x.place].level == c.next
+	last := c.pending[len(c.pending)-1]
+	n.links[last.link].place = x.place
+	c.pending[x.place] = last
+	c.pending = c.pending[:len(c.pending)-1]
+	x.state = s
+}
+
+// taint makes a link dirty from a level on. A link that is not contended any more constrains nobody: only those are opened
+// whom it may have held back.
 func (n *Network) taint(l int32, level uint64) {
 	c, x := &n.filling, &n.links[l]
-	d := dirt{link: l, residual: x.capacity << c.shift}
+	p := onLink{link: l, residual: x.capacity << c.shift}
 	for _, m := range x.members {
 		f := &c.claims[m.flow]
 		switch {
 		case f.open > 0:
-			d.takers++
+			p.takers++
 		case f.settled == c.round || f.rate < level:
-			d.residual -= min(f.rate, d.residual)
+			p.residual -= min(f.rate, p.residual)
 		default:
 			c.reopen(m.flow)
-			d.takers++
+			p.takers++
 		}
 	}
-	x.level, x.due = unreached, unreached
-	if x.contended() {
-		c.dirty = append(c.dirty, d)
-		c.tainted = append(c.tainted, l)
-		x.dirt = int32(len(c.dirty))
+	x.level = unreached
+	if x.state != clean {
+		n.drop(x, clean)
+	}
+	switch {
+	case !x.contended():
+	case p.takers == 0:
+		x.state = spent
+	default:
+		p.level = p.share()
+		n.attend(l, dirty, p)
 	}
 }
+
+// share is what is left for each of the takers of a link.
+func (p *onLink) share() uint64 { return max(quotient(p.residual, p.takers), 1) }
 
 // reopen has a flow looked at.
 func (c *filling) reopen(i int32) {
@@ -233,71 +275,74 @@ func (c *filling) shut(f *claim) {
 // fill settles all open flows.
 func (n *Network) fill() {
 	c := &n.filling
-	for len(c.open)+len(c.due) > 0 {
-		level, due := n.nextLevel(), n.nextDue()
-		if due <= level && due <= c.lowest {
-			n.taintDue(due)
-			continue
+	for len(c.open)+len(c.pending) > 0 {
+		if c.stale {
+			c.findNext()
 		}
-		if c.lowest <= level && n.settleBelow(min(level, due)) {
-			continue
+		switch {
+		case c.next <= c.lowest && n.taintReached():
+		case c.lowest <= c.next && n.settleBelow():
+		default:
+			n.saturate()
 		}
-		for _, l := range c.saturated {
-			n.links[l].level = level
-			for _, m := range n.links[l].members {
-				if c.claims[m.flow].open > 0 {
-					n.settle(m.flow, level)
-				}
+	}
+}
+
+// findNext finds the level at which something happens on links.
+func (c *filling) findNext() {
+	c.next, c.stale = unreached, false
+	for i := range c.pending {
+		p := &c.pending[i]
+		if p.level == 0 {
+			p.level = p.share()
+		}
+		c.next = min(c.next, p.level)
+	}
+}
+
+// taintReached finds the links on which something happens next. It makes those dirty that are not, and says whether there
+// were any.
+func (n *Network) taintReached() (found bool) {
+	c := &n.filling
+	c.reached = c.reached[:0]
+	for i := range c.pending {
+		if c.pending[i].level == c.next {
+			c.reached = append(c.reached, c.pending[i].link)
+		}
+	}
+	level := c.next
+	for _, l := range c.reached {
+		if s := n.links[l].state; s == due || s == guarded {
+			n.taint(l, level)
+			found = true
+		}
+	}
+	return found
+}
+
+// saturate settles the open flows of the links that are full now.
+func (n *Network) saturate() {
+	c := &n.filling
+	level := c.next
+	for _, l := range c.reached {
+		n.links[l].level = level
+		for _, m := range n.links[l].members {
+			if c.claims[m.flow].open > 0 {
+				n.settle(m.flow, level)
 			}
 		}
 	}
 }
 
-// settleBelow looks at the open flows that come to their next level before others are full: as long as no other link
-// gets dirty, links are full at this level or later. It says whether it has changed anything.
-func (n *Network) settleBelow(level uint64) bool {
+// settleBelow looks at the open flows that come to their next level before something happens on links. It says whether it
+// has changed anything.
+func (n *Network) settleBelow() bool {
 	c := &n.filling
-	tainted := len(c.tainted)
-	changed := n.settleNext(level)
-	for changed && c.lowest < level && len(c.tainted) == tainted {
-		n.settleNext(level)
+	changed := n.settleNext(c.next)
+	for changed && c.lowest < c.next {
+		n.settleNext(c.next)
 	}
 	return changed
-}
-
-// nextLevel finds the level at which the next dirty links are full, and these links.
-func (n *Network) nextLevel() uint64 {
-	c, level := &n.filling, uint64(unreached)
-	c.saturated = c.saturated[:0]
-	for i := 0; i < len(c.dirty); i++ {
-		d := &c.dirty[i]
-		if d.takers == 0 {
-			n.dropDirt(i)
-			i--
-			continue
-		}
-		if d.share == 0 {
-			d.share = max(d.residual/uint64(d.takers), 1)
-		}
-		if d.share < level {
-			level = d.share
-			c.saturated = c.saturated[:0]
-		}
-		if d.share == level {
-			c.saturated = append(c.saturated, d.link)
-		}
-	}
-	return level
-}
-
-// dropDirt forgets the state of a dirty link without takers.
-func (n *Network) dropDirt(i int) {
-	c := &n.filling
-	last := c.dirty[len(c.dirty)-1]
-	n.links[last.link].dirt = int32(i + 1)
-	n.links[c.dirty[i].link].dirt = settledDirt
-	c.dirty[i] = last
-	c.dirty = c.dirty[:len(c.dirty)-1]
 }
 
 // settleNext looks at the open flows that come to their next level first: below the given one, or to their peak there.
@@ -338,34 +383,67 @@ func (n *Network) comeTo(i int32, level uint64) (settled bool) {
 	}
 	c.open[f.open-1].next = f.peak
 	for _, l := range links {
-		if x := &n.links[l]; x.dirt == 0 && x.contended() {
-			n.taint(l, level)
-		}
+		n.grow(i, l, level)
 	}
 	return false
+}
+
+// grow takes note that a flow will have more of a link than last time, from a level on.
+func (n *Network) grow(i, l int32, level uint64) {
+	switch x := &n.links[l]; {
+	case x.state == guarded:
+		p := &n.filling.pending[x.place]
+		p.residual += n.filling.claims[i].rate
+		p.takers++
+		n.filling.putOff(p) // where rounding left less than nothing it is later
+		n.filling.hasten(p, p.share())
+	case x.state > guarded || !x.contended():
+	case x.state == clean && x.level == unreached:
+		n.guard(l, i)
+	default:
+		n.taint(l, level)
+	}
 }
 
 // settle fixes a flow's rate.
 func (n *Network) settle(i int32, rate uint64) {
 	c := &n.filling
 	f := &c.claims[i]
-	moved := f.rate != rate
+	last := f.rate
+	grew := c.open[f.open-1].next != last
 	c.shut(f)
 	f.settled, f.rate = c.round, rate
-	if moved {
+	if last != rate {
 		c.moved = append(c.moved, i)
 	}
 	for _, l := range n.route[f.first:f.end] {
 		x := &n.links[l]
+		x.used += rate - last
 		switch {
-		case x.dirt > 0:
-			d := &c.dirty[x.dirt-1]
-			d.takers--
-			d.residual -= min(rate, d.residual)
-			d.share = 0
-		case moved && x.dirt == 0 && x.contended():
+		case x.state == dirty || x.state == guarded && grew:
+			n.give(x, rate)
+		case x.state == guarded:
+			p := &c.pending[x.place]
+			p.residual += last - rate
+			c.putOff(p)
+		case last != rate && x.state <= due && x.contended():
 			n.expect(l, x.level)
 		}
+	}
+}
+
+// give settles one of the takers of a link.
+func (n *Network) give(x *link, rate uint64) {
+	p := &n.filling.pending[x.place]
+	p.residual -= min(rate, p.residual)
+	n.filling.putOff(p)
+	if p.takers--; p.takers > 0 {
+		return
+	}
+	if x.state == guarded {
+		n.drop(x, clean)
+	} else {
+		n.drop(x, spent)
 	}
 }
 
@@ -378,19 +456,29 @@ func (n *Network) apply(now sim.Time) {
 		if f.rate == f.peak {
 			r = rate{value: f.peak >> c.shift} // the same rate in the same words: a flow that was never slower keeps its finish
 		}
+		if s.rate == r {
+			continue
+		}
+		slower := r.shift > 0 && (s.rate.shift == 0 || s.rate.shift == r.shift && r.value < s.rate.value)
 		s.change(r, now)
 		n.observeRate(i, now)
-		n.departures.put(i, s.finish)
+		if slower {
+			s.late = true
+		} else {
+			n.departures.put(i, s.finish())
+			s.late = false
+		}
 	}
 }
 
 // change sets the rate from now on.
 func (s *share) change(r rate, now sim.Time) {
-	if s.rate == r {
-		return
-	}
 	s.left = s.left.less(s.rate, now-s.since)
 	s.since = now
 	s.rate = r
-	s.finish = now + min(s.left.at(r), busy-now)
+}
+
+// finish is when nothing will be left.
+func (s *share) finish() sim.Time {
+	return s.since + min(s.left.at(s.rate), busy-s.since)
 }

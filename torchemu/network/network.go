@@ -49,11 +49,17 @@ type Network struct {
 	pairs    []pair
 	freePair int32
 
+	products    []product
+	freeProduct int32
+	copyLinks   map[[2]int]int32 // by the SIPs at the ends
+
 	damaged bool         // a link was dropped or a SIP halted
 	halted  map[int]bool // by SIP
 	slowed  bool         // a SIP was slowed
 
 	watch *watch // nil: nobody
+
+	fold topology.Fold // nil: every SIP stands for itself
 
 	uncounted bool // some segment has carried bytes that its links do not know of
 
@@ -72,19 +78,20 @@ const busy sim.Time = 1<<63 - 1
 // New returns an idle network over t whose events e runs.
 func New(e *sim.Engine, t *topology.Topology) *Network {
 	n := &Network{
-		engine:    e,
-		topology:  t,
-		dma:       t.DMA(),
-		reduction: pace{rate: uint64(t.ReduceRate())},
-		compute:   computeRates(t),
-		vectors:   make([]sim.Time, t.NumDevices()),
-		paths:     make(map[ends]PathID),
-		linkOf:    make([]int32, t.NumLinks()),
-		freeFlow:  none,
-		freePair:  none,
-		freeSeat:  none,
-		sourceOf:  make(map[topology.DeviceID]int32),
-		sharing:   sharing{departures: departures{planned: busy}, filling: filling{shift: mostShift}},
+		engine:      e,
+		topology:    t,
+		dma:         t.DMA(),
+		reduction:   pace{rate: uint64(t.ReduceRate())},
+		compute:     computeRates(t),
+		vectors:     make([]sim.Time, t.NumDevices()),
+		paths:       make(map[ends]PathID),
+		linkOf:      make([]int32, t.NumLinks()),
+		freeFlow:    none,
+		freePair:    none,
+		freeProduct: none,
+		freeSeat:    none,
+		sourceOf:    make(map[topology.DeviceID]int32),
+		sharing:     sharing{departures: departures{planned: busy}, filling: filling{shift: mostShift}},
 	}
 	for i := range n.linkOf {
 		n.linkOf[i] = none
@@ -117,6 +124,7 @@ func (n *Network) Send(p PathID, bytes int64, s Sink, token uint64) {
 // Reduce makes the vector unit of a PE combine operands to a result of the given number of bytes, after all that it
 // was given before. When that is done, s.Delivered is called with the token.
 func (n *Network) Reduce(pe topology.DeviceID, bytes int64, s Sink, token uint64) {
+	pe = n.standing(pe)
 	f := n.newFlow(none, bytes, s, token)
 	took := n.ReduceTime(bytes)
 	if n.slowed {

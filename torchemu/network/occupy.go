@@ -22,8 +22,11 @@ func (n *Network) occupy(pe topology.DeviceID, more int) {
 	}
 }
 
-// collectiveShare is what collectives take of the units' rates.
+// collectiveShare is what collectives, and engines that copy, take of the units' rates.
 func (n *Network) collectiveShare() float64 {
+	if share := n.topology.Engines().Products; share > 0 {
+		return share
+	}
 	if k := n.topology.Kernels(); k != nil {
 		return k.Collective
 	}

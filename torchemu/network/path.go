@@ -28,6 +28,7 @@ type segment struct {
 	lanes   uint32 // a flow's bytes are spread evenly over so many links side by side: 1, but for kernels
 	more    bool   // the path goes on with the following segment
 	kernel  bool   // for kernels: what they carry has no direction, and is not counted
+	repeats bool   // links of it are there several times: flows that are not simulated share them; see Fold
 	broken  bool   // part of a path on which messages are lost
 	limit   uint64 // of a flow's rate, whatever the links can take: that of a DMA engine, for one
 	peak    pace   // of a flow without contention, on each lane
@@ -51,10 +52,14 @@ func (n *Network) Path(src, dst topology.DeviceID) PathID {
 }
 
 func (n *Network) newPath(src, dst topology.DeviceID) PathID {
+	between := n.betweenDevices(src, dst)
 	s := n.newSegment()
+	if between != none {
+		n.append(&s, between)
+	}
 	s.source = n.source(src)
 	s.limit = uint64(n.dma.Bandwidth)
-	s.peak.rate = s.limit
+	s.peak.rate = min(s.peak.rate, s.limit)
 	s.latency = sim.Time(n.dma.Setup)
 	return n.lay(src, dst, s)
 }
@@ -69,7 +74,7 @@ func (n *Network) lay(src, dst topology.DeviceID, s segment) PathID {
 	p := PathID(len(n.segments))
 	for i, id := range route {
 		l := n.topology.Link(id)
-		n.extend(&s, l)
+		n.extend(&s, n.topology.Link(n.folded(id)))
 		if i < len(route)-1 && n.topology.Device(l.To).StoreAndForward {
 			s.more = true
 			n.addSegment(s)
@@ -83,8 +88,13 @@ func (n *Network) lay(src, dst topology.DeviceID, s segment) PathID {
 // addSegment adds a segment, whose links are at the end of the route, and returns its index.
 func (n *Network) addSegment(s segment) int32 {
 	i := int32(len(n.segments))
+	s.repeats = n.isRepeating(&s)
 	n.segments = append(n.segments, s)
-	n.constrain(i)
+	if s.repeats {
+		n.tightenAll(i)
+	} else {
+		n.constrain(i)
+	}
 	return i
 }
 
@@ -123,7 +133,7 @@ func (n *Network) link(l topology.Link) int32 {
 
 // newLink adds a link of so many bytes per second.
 func (n *Network) newLink(capacity uint64) int32 {
-	n.links = append(n.links, link{capacity: capacity, level: unreached, due: unreached})
+	n.links = append(n.links, link{capacity: capacity, level: unreached})
 	n.holds = append(n.holds, hold{by: none})
 	n.slacks = append(n.slacks, slack{nominal: capacity})
 	return int32(len(n.links) - 1)

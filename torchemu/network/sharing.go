@@ -16,11 +16,11 @@ type sharing struct {
 
 // share is how far a flow has come that shares links.
 type share struct {
-	rate   rate
-	left   picobytes // to be sent, as of since
-	since  sim.Time
-	finish sim.Time // when nothing will be left
+	rate  rate
+	left  picobytes // to be sent, as of since
+	since sim.Time
 
+	late   bool    // its rate fell since departures was told of its finish, which is not earlier than that
 	member bool    // of the tight links of its segment
 	places []int32 // which of the members of each the flow is
 }
@@ -58,9 +58,9 @@ func (n *Network) makeMember(f int32) {
 	s.rate = rate{value: seg.peak.rate}
 	s.left = amount(fl.bytes).each(seg.lanes)
 	s.since = fl.start
-	s.finish = fl.start + seg.peak.time(fl.bytes, seg.lanes)
+	s.late = false
 	n.observeRate(f, fl.start)
-	n.enter(f)
+	n.enter(f, fl.start+seg.peak.time(fl.bytes, seg.lanes))
 }
 
 // planDepartures sees to it that the flows that finish first depart then. While rates have yet to be computed at this
@@ -70,7 +70,7 @@ func (n *Network) planDepartures() {
 	if len(n.changed) > 0 {
 		return
 	}
-	first := d.first()
+	first := n.firstDeparture()
 	if first == busy && len(d.heap) > 0 {
 		panic(fmt.Sprintf("network: %d messages that share links take longer than the 106 days that a time can hold",
 			len(d.heap)))
@@ -87,11 +87,27 @@ func (n *Network) planDepartures() {
 	}
 }
 
+// firstDeparture is when the first flows depart; busy when there are none. Rates change many times before a flow is first,
+// so that the finish of one that became slower is worked out only when it may be first.
+func (n *Network) firstDeparture() sim.Time {
+	d := &n.departures
+	for at := d.first(); at != busy; at = d.first() {
+		f := d.heap[0].flow
+		s := &n.shares[f]
+		if !s.late {
+			return at
+		}
+		s.late = false
+		d.put(f, s.finish())
+	}
+	return busy
+}
+
 // Handle lets the flows depart that finish now.
 func (d *departure) Handle(now sim.Time, _ uint64) {
 	n := (*Network)(d)
 	n.departures.event, n.departures.planned = 0, busy
-	for n.departures.first() == now {
+	for n.firstDeparture() == now {
 		n.depart(n.departures.pop(), now)
 	}
 	n.planDepartures()

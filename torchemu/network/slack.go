@@ -20,6 +20,7 @@ type slack struct {
 	sum      uint64  // of their bandwidths
 	segments []int32 // to be told should the link become tight
 	carried  int64   // bytes
+	dropped  bool    // messages over it are lost
 }
 
 // constrain finds the tight links of a new segment.

@@ -53,17 +53,27 @@ func latest(a, b *block) *block {
 		}
 		return a
 	}
-	aAhead, bAhead := false, false
-	for i, v := range a {
-		aAhead = aAhead || v > b[i]
-		bAhead = bAhead || v < b[i]
-	}
-	switch {
-	case !bAhead:
+	if *a == *b {
 		return a
-	case !aAhead:
-		return b
 	}
+	ahead, behind := a, b
+	i := 0
+	for a[i] == b[i] {
+		i++
+	}
+	if a[i] < b[i] {
+		ahead, behind = b, a
+	}
+	for ; i < blockLanes; i++ {
+		if ahead[i] < behind[i] {
+			return maxima(ahead, behind)
+		}
+	}
+	return ahead
+}
+
+// maxima is a block of what either of two knows.
+func maxima(a, b *block) *block {
 	both := *a
 	for i, v := range b {
 		both[i] = max(both[i], v)

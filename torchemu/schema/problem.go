@@ -11,17 +11,21 @@ import (
 // Problem is one thing that is wrong with a file.
 type Problem struct {
 	File string
-	Line int    // from 1
+	Line int    // from 1; 0 for what no line of a file says
 	Path string // of the key, such as system.sips.link.bandwidth; empty for the file as a whole
 	Text string // what is wrong and what would be right
 }
 
-// String is the problem as "file:line: path: text".
+// String is the problem as "file:line: path: text", less what there is not.
 func (p Problem) String() string {
-	if p.Path == "" {
-		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+	place := p.File
+	if p.Line > 0 {
+		place = fmt.Sprintf("%s:%d", p.File, p.Line)
 	}
-	return fmt.Sprintf("%s:%d: %s: %s", p.File, p.Line, p.Path, p.Text)
+	if p.Path == "" {
+		return place + ": " + p.Text
+	}
+	return place + ": " + p.Path + ": " + p.Text
 }
 
 // Error lists every problem of a file, in the order of the lines.

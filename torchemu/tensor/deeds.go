@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/order"
 )
 
@@ -35,11 +36,33 @@ const mostTouches = 512
 
 // Touch notes that a deed uses the tensor's elements. It is an error when there is another one of the same rank that uses
 // some of them, one of the two writes, and nothing orders them.
-func (t *Tensor) Touch(a Access, d *Deed) error { return t.storage.touched(touch{d, t.region(), a}) }
+func (t *Tensor) Touch(a Access, d *Deed) error {
+	t = t.Whole()
+	return t.storage.touched(touch{d, t.region(), a})
+}
 
 // TouchBytes is Touch for bytes of the storage from one on up to another one.
 func (s *Storage) TouchBytes(from, to int, a Access, d *Deed) error {
+	if s.whole != nil {
+		return s.whole.TouchBytes(s.at+from, s.at+to, a, d)
+	}
 	return s.touched(touch{d, region{from: from, to: to}, a})
+}
+
+// Within says that the storage is a part of another one, from a byte on: what deeds do with it they do with that.
+func (s *Storage) Within(whole *Storage, at int) { s.whole, s.at = whole, at }
+
+// Whole is the tensor as a view of the storage that its own is a part of; itself where that is none.
+func (t *Tensor) Whole() *Tensor {
+	s, l, size := t.storage, t.layout, t.dtype.Size()
+	switch {
+	case s.whole == nil:
+		return t
+	case s.at%size != 0:
+		return &Tensor{dtype: dtype.U8, layout: Layout{Shape: []int{l.end() * size}, Strides: []int{1}, Offset: s.at}, storage: s.whole}
+	}
+	l.Offset += s.at / size
+	return &Tensor{dtype: t.dtype, layout: l, storage: s.whole}
 }
 
 func (s *Storage) touched(next touch) error {
@@ -80,6 +103,7 @@ func (u touch) replaces(o touch) bool {
 
 // Written calls yield for the ends of a rank's deeds that have written some of the tensor's elements and still matter.
 func (t *Tensor) Written(rank int, yield func(end *order.Point)) {
+	t = t.Whole()
 	at := t.region()
 	for _, u := range t.storage.touches {
 		if u.Rank == rank && u.access == Write && at.overlaps(u.at) {

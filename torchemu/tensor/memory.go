@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -17,7 +18,7 @@ const (
 
 	slabSize  = 8 << 20
 	hugePage  = 2 << 20
-	keepBytes = 512 << 20 // of free blocks from trimClass on are kept for reuse
+	keepBytes = 512 << 20 // of free blocks from trimClass on are kept for reuse in any case
 )
 
 // block is memory of 1<<class bytes that one or more storages have.
@@ -33,12 +34,19 @@ func (b *block) bytes(n int) []byte { return unsafe.Slice((*byte)(b.ptr), n) }
 
 // allocator hands out blocks. A process may not have more than about 65,000 mappings, so that small blocks share
 // mappings, called slabs; a slab has blocks of one class.
+//
+// The system takes longer to clear a page for its first use than a collective to fill it. So what a program has needed
+// before is kept for when it needs it again: free blocks stay as they are as long as all blocks together occupy no more
+// memory than those in use once did.
 type allocator struct {
 	mu    sync.Mutex
 	free  [maxClass + 1][]*block
 	slabs [bigClass]slab
-	kept  int // bytes of free blocks from trimClass on that occupy memory
-	limit int // of kept
+	limit int // bytes that may be kept whatever is in use
+
+	// Bytes of blocks from trimClass on:
+	used, peak int // in use, now and at most so far
+	kept       int // free, that occupy memory
 }
 
 // slab is what is left of the slab that blocks of a class are being carved from.
@@ -63,6 +71,10 @@ func (a *allocator) allocate(n int) (*block, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a storage of %d bytes: %w", n, err)
 	}
+	if b.class >= trimClass {
+		a.used += 1 << b.class
+		a.peak = max(a.peak, a.used)
+	}
 	b.refs.Store(1)
 	return b, nil
 }
@@ -72,11 +84,14 @@ func (a *allocator) take(class int) (*block, error) {
 		b := a.free[class][last]
 		a.free[class][last] = nil
 		a.free[class] = a.free[class][:last]
-		if class >= trimClass && !b.zero {
+		if !b.zero && class >= trimClass {
 			a.kept -= 1 << class
+		} else {
+			a.shed(class)
 		}
 		return b, nil
 	}
+	a.shed(class)
 	ptr, err := a.fresh(class)
 	if err != nil {
 		return nil, err
@@ -111,26 +126,52 @@ func (a *allocator) unref(b *block) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	b.zero = false
-	if b.class >= trimClass && !a.keep(b) {
-		return
+	if b.class >= trimClass {
+		a.used -= 1 << b.class
+		if !a.mayKeep(1<<b.class) && a.giveBack(b) {
+			return
+		}
+		if !b.zero {
+			a.kept += 1 << b.class
+		}
 	}
 	a.free[b.class] = append(a.free[b.class], b)
 }
 
-// keep decides about a free block that occupies memory worth speaking of: within the bound it is kept as it is.
-// Beyond, a mapping of its own goes back to the system (then keep returns false), and part of a slab loses its pages.
-func (a *allocator) keep(b *block) bool {
+// mayKeep says whether so many bytes more may be kept.
+func (a *allocator) mayKeep(size int) bool {
+	return a.kept+size <= a.limit || a.used+a.kept+size <= a.peak
+}
+
+// giveBack gives the memory of a free block back to the system. A mapping of its own goes, and the block with it: then the
+// answer is true. Part of a slab loses its pages.
+func (a *allocator) giveBack(b *block) (gone bool) {
 	size := 1 << b.class
-	switch {
-	case a.kept+size <= a.limit:
-		a.kept += size
-	case b.class >= bigClass:
+	if b.class >= bigClass {
 		unmap(b.ptr, size)
-		return false
-	case discard(b.ptr, size):
-		b.zero = true
-	default:
-		a.kept += size
+		return true
 	}
-	return true
+	b.zero = discard(b.ptr, size)
+	return false
+}
+
+// shed makes room for a block that occupies no memory yet: it gives others that are free back, large ones first, until this
+// one may be in use beside those that are kept.
+func (a *allocator) shed(class int) {
+	if class < trimClass {
+		return
+	}
+	fits := func() bool { return a.kept <= a.limit || a.used+a.kept+1<<class <= a.peak }
+	for c := maxClass; c >= trimClass && !fits(); c-- {
+		a.free[c] = slices.DeleteFunc(a.free[c], func(b *block) bool {
+			if b.zero || fits() {
+				return false
+			}
+			gone := a.giveBack(b)
+			if gone || b.zero {
+				a.kept -= 1 << c
+			}
+			return gone
+		})
+	}
 }

@@ -2,7 +2,9 @@ package tensor
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -32,26 +34,69 @@ func blocksOf(t *testing.T, a *allocator, count, n int) []*block {
 	return all
 }
 
-// Free blocks are kept up to the limit. Beyond it mappings go away, and parts of slabs read as zeros again.
-func TestFreeMemoryIsKeptUpToALimit(t *testing.T) {
+// Free blocks are kept up to what was in use at once. Beyond it, which only blocks of other sizes come to, mappings go
+// away, and parts of slabs read as zeros again.
+func TestFreeMemoryIsKeptUpToThePeak(t *testing.T) {
 	for class := trimClass; class <= bigClass+1; class++ {
 		const count = 8
 		size := 1 << class
-		a := allocator{limit: 3*size + size/2}
+		a := allocator{}
 		for round := range 3 {
 			for _, b := range blocksOf(t, &a, count, size) {
+				if round > 0 && b.zero {
+					t.Fatalf("class %d, round %d: fresh memory", class, round)
+				}
 				a.unref(b)
 			}
-			if a.kept != 3*size {
-				t.Fatalf("class %d, round %d: %d bytes kept, want %d", class, round, a.kept, 3*size)
+			if a.kept != count*size {
+				t.Fatalf("class %d, round %d: %d bytes kept, want %d", class, round, a.kept, count*size)
 			}
 		}
-		if want := map[bool]int{true: 3, false: count}[class >= bigClass]; len(a.free[class]) != want {
+		blocksOf(t, &a, 5, size/2) // from classes below trimClass on nothing is counted
+		if want := (count*2 - 5) * size / 2 / size * size; class > trimClass && a.kept != want {
+			t.Errorf("class %d: %d bytes kept beside others, want %d", class, a.kept, want)
+		}
+		if want := map[bool]int{true: 5, false: count}[class >= bigClass]; class > trimClass && len(a.free[class]) != want {
 			t.Errorf("class %d: %d free blocks, want %d", class, len(a.free[class]), want)
 		}
-		blocksOf(t, &a, count, size)
-		if a.kept != 0 {
-			t.Errorf("class %d: %d bytes kept while no block is free", class, a.kept)
+	}
+}
+
+// Whatever a program allocates and frees, its memory is no more than it ever had in use at once, or than the limit beside
+// what it has in use.
+func TestMemoryStaysWithinThePeak(t *testing.T) {
+	for seed := range uint64(8) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		a := allocator{limit: rng.IntN(3) << 18}
+		used, peak := 0, 0
+		var live []*block
+		for step := range 120 {
+			if rng.IntN(2) == 0 || len(live) == 0 {
+				b := blocksOf(t, &a, 1, 1<<(bigClass-rng.IntN(4)))[0]
+				live = append(live, b)
+				used += 1 << b.class
+			} else {
+				i := rng.IntN(len(live))
+				used -= 1 << live[i].class
+				a.unref(live[i])
+				live = slices.Delete(live, i, i+1)
+			}
+			peak = max(peak, used)
+			kept := 0
+			for class, list := range a.free {
+				for _, b := range list {
+					if !b.zero {
+						kept += 1 << class
+					}
+				}
+			}
+			if kept != a.kept || used+kept > max(peak, used+a.limit) {
+				t.Fatalf("seed %d, step %d: %d bytes kept and %d said to be, %d in use and %d at most so far, limit %d",
+					seed, step, kept, a.kept, used, peak, a.limit)
+			}
+		}
+		for _, b := range live {
+			a.unref(b)
 		}
 	}
 }

@@ -18,9 +18,11 @@ type Storage struct {
 	held     *hold
 	n        int
 	exported bool
-	uses     []use   // by operations in flight
-	touches  []touch // by deeds, where somebody looks for those that nothing orders
-	phantom  bool    // has a length and no bytes
+	uses     []use    // by operations in flight
+	touches  []touch  // by deeds, where somebody looks for those that nothing orders
+	whole    *Storage // that this one is a part of, from a byte on; nil for itself
+	at       int
+	phantom  bool // has a length and no bytes
 	cleanup  runtime.Cleanup
 }
 

@@ -90,3 +90,10 @@ func defaults() config {
 	}
 	return c
 }
+
+// JSONSchema describes topology files, for editors; defaults and their comments are those of presets/default.yaml.
+func JSONSchema() map[string]any {
+	data, _ := presets.ReadFile(presetDir + "default.yaml")
+	c := defaults()
+	return format.JSONSchema("topology.yaml", &c, schema.Notes(data))
+}

@@ -2,8 +2,11 @@ package topology
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+
+	"github.com/torchemu/torchemu/torchemu/schema"
 )
 
 // severalNodes is the preset whose network joins the nodes where a topology has none.
@@ -33,7 +36,19 @@ func (t *Topology) Resized(nodes, sipsPerNode int) (*Topology, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(fmt.Sprintf("%s of %s of %s", t.Name, counted(nodes, "node"), counted(sipsPerNode, "SIP")), text)
+	resized, err := Parse(fmt.Sprintf("topology %s does not fit %s of %s", t.Name, counted(nodes, "node"), counted(sipsPerNode, "SIP")), text)
+	return resized, withoutLines(err)
+}
+
+// withoutLines makes problems of a file that nobody has written name no line of it.
+func withoutLines(err error) error {
+	var wrong *schema.Error
+	if errors.As(err, &wrong) {
+		for i := range wrong.Problems {
+			wrong.Problems[i].Line = 0
+		}
+	}
+	return err
 }
 
 // side is the shorter side of the rectangle of so many that is nearest to a square.

@@ -36,7 +36,7 @@ func TestResized(t *testing.T) {
 		}
 	}
 	base, _ := topology.Load("default")
-	if _, err := base.Resized(1, 1<<40); err == nil || !strings.Contains(err.Error(), "default of 1 node of 1099511627776 SIPs") {
+	if _, err := base.Resized(1, 1<<40); err == nil || !strings.Contains(err.Error(), "topology default does not fit 1 node of 1099511627776 SIPs: system.sips.count: must be") {
 		t.Errorf("too many SIPs: %v", err)
 	}
 }

@@ -13,6 +13,7 @@ type config struct {
 
 	Transport *transportConfig `yaml:"transport"`
 	Kernels   *kernelsConfig   `yaml:"kernels"`
+	Engines   *enginesConfig   `yaml:"engines"`
 }
 
 type systemConfig struct {

@@ -10,10 +10,14 @@ type Topology struct {
 	layout    layout
 	transport *Transport
 	kernels   *Kernels
+	engines   Engines
 }
 
 func newTopology(c config) *Topology {
-	return &Topology{Name: string(c.Name), config: c, layout: layOut(&c), transport: newTransport(c.Transport), kernels: newKernels(c.Kernels)}
+	return &Topology{
+		Name: string(c.Name), config: c, layout: layOut(&c),
+		transport: newTransport(c.Transport), kernels: newKernels(c.Kernels), engines: newEngines(&c),
+	}
 }
 
 // Nodes is the number of nodes.
@@ -21,6 +25,9 @@ func (t *Topology) Nodes() int { return t.layout.nodes }
 
 // SIPs is the number of SIPs over all nodes. SIP s is in node s / (SIPs/Nodes).
 func (t *Topology) SIPs() int { return t.layout.sips }
+
+// Switched says whether a switch joins the SIPs of a node.
+func (t *Topology) Switched() bool { return t.config.System.SIPs.Connect == switched }
 
 // CubesPerSIP is the number of cubes in a SIP.
 func (t *Topology) CubesPerSIP() int { return t.layout.cubes }

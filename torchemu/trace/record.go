@@ -78,7 +78,8 @@ const (
 	StreamTrack TrackKind = iota
 	GroupTrack
 	MessageTrack
-	ShardTrack // a PE of a single worker
+	ShardTrack  // a PE of a single worker
+	EngineTrack // an engine that copies, to one peer; its queues overlap
 )
 
 // Group is a process group.

@@ -28,9 +28,10 @@ func Raise(exception, format string, args ...any) error {
 
 // failure is how an error crosses to Python: as JSON.
 type failure struct {
-	Exception string `json:"exception"`
-	Message   string `json:"message"`
-	Details   string `json:"details,omitempty"` // what else the exception is to know
+	Exception string                  `json:"exception"`
+	Message   string                  `json:"message"`
+	Details   string                  `json:"details,omitempty"` // what else the exception is to know
+	Waits     []multiprocessing.Waits `json:"waits,omitempty"`   // of a deadlock
 }
 
 // Guard is deferred by every exported function: it turns a panic into an error and names the exception to raise.
@@ -41,20 +42,39 @@ func Guard(err *error) {
 	if *err == nil {
 		return
 	}
-	text, broken := json.Marshal(failure{exceptionOf(*err), (*err).Error(), details(*err)})
+	text, broken := json.Marshal(failureOf(*err))
 	if broken != nil {
 		panic(broken) // strings only
 	}
 	*err = errors.New(string(text))
 }
 
-// details are what else the exception is to know of the error.
-func details(err error) string {
-	var mismatch *distributed.MismatchError
-	if errors.As(err, &mismatch) && mismatch.Calls != nil {
-		return mismatch.Details()
+// failureOf is an error with what else the exception is to know of it: the calls of a mismatch, or a deadlock's likely cause,
+// which its message then leaves out.
+func failureOf(err error) failure {
+	f := failure{Exception: exceptionOf(err), Message: err.Error()}
+	switch e := only(err).(type) {
+	case *distributed.MismatchError:
+		if e.Calls != nil {
+			f.Details = e.Details()
+		}
+	case *multiprocessing.DeadlockError:
+		f.Message, f.Details, f.Waits = e.Report(), e.Cause(), e.Waits()
+	case *prim.DeadlockError:
+		f.Message, f.Details = e.Report(), e.Cause
 	}
-	return ""
+	return f
+}
+
+// only is the one error that was joined with none.
+func only(err error) error {
+	for {
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok || len(joined.Unwrap()) != 1 {
+			return err
+		}
+		err = joined.Unwrap()[0]
+	}
 }
 
 func exceptionOf(err error) string {

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,6 +49,23 @@ func TestErrorsNameExceptions(t *testing.T) {
 	}
 	if err := guarded(func() error { return nil }); err != nil {
 		t.Errorf("no error became %v", err)
+	}
+}
+
+func TestDeadlocksCrossInTwoParts(t *testing.T) {
+	stuck := &prim.DeadlockError{Cause: "nobody sends"}
+	for _, err := range []error{stuck, errors.Join(stuck, nil)} {
+		var got struct{ Exception, Message, Details string }
+		if e := json.Unmarshal([]byte(guarded(func() error { return err }).Error()), &got); e != nil {
+			t.Fatal(e)
+		}
+		if got.Exception != "DeadlockError" || got.Message != stuck.Report() || got.Details != stuck.Cause {
+			t.Errorf("%T became %+v", err, got)
+		}
+	}
+	both := guarded(func() error { return errors.Join(stuck, errors.New("another")) })
+	if text := both.Error(); !strings.Contains(text, "nobody sends") || !strings.Contains(text, "another") {
+		t.Errorf("one of two errors is lost: %s", text)
 	}
 }
 

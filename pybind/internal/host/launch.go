@@ -24,27 +24,65 @@ type Launch struct {
 	race    error // between it and another operation of its rank, on a tensor that it was given
 }
 
+// LaunchTask is LaunchOn of what crosses from Python: handles of the machine and the stream, and lists of those of tensors,
+// which the kernel uses, and of windows.
+func LaunchTask(machine, stream int64, t prim.Task, tensorsAt int64, tensors int, windowsAt int64, windows int) (handle int64, err error) {
+	m, err := MachineOf(machine)
+	if err != nil {
+		return 0, err
+	}
+	s, err := StreamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	uses, err := s.World.Tensors(tensorsAt, tensors)
+	if err != nil {
+		return 0, err
+	}
+	own, err := Windows(windowsAt, windows)
+	if err != nil {
+		return 0, err
+	}
+	return m.LaunchOn(s.Object, t, uses, own)
+}
+
 // LaunchOn puts a kernel, which Python drives, on a stream, and returns the handle of the launch. The windows exist only for
 // it.
 func (m *Machine) LaunchOn(s *torchemu.Stream, t prim.Task, uses []*tensor.Tensor, windows []*prim.Window) (handle int64, err error) {
 	if most := m.Topology.CubesPerSIP() * m.Topology.PEsPerCube(); t.Blocks < 1 || t.Threads == 0 && t.Blocks > most {
 		return 0, Raise("ValueError", "a grid of %d programs: a rank has 1 to %d PEs, one for each program", t.Blocks, most)
 	}
-	l := &Launch{machine: m, stream: s, task: t, windows: windows}
-	l.task.Workers, l.task.Done, l.task.Failed = []int{s.Rank().ID}, l.done, l.failed
-	handle = Register(l)
-	l.event, err = s.Program(torchemu.Program{
-		Name: t.Name, Uses: uses, Apart: t.Beside, Report: l.report,
-		Start:  func(sim.Time) { l.start(handle) },
-		Issued: func(i torchemu.Issued) { l.issued = i },
-	})
+	return m.put(&Launch{machine: m, stream: s, task: t, windows: windows}, torchemu.Program{Name: t.Name, Uses: uses, Apart: t.Beside})
+}
+
+// LaunchPutOff puts a program of one block on a stream, which does what the rank's host has put off: beside all else that
+// the rank does, and for nothing, since the host was charged for that.
+func LaunchPutOff(machine, stream int64, name string) (handle int64, err error) {
+	m, err := MachineOf(machine)
 	if err != nil {
+		return 0, err
+	}
+	s, err := StreamOf(stream)
+	if err != nil {
+		return 0, err
+	}
+	l := &Launch{machine: m, stream: s.Object, task: prim.Task{Name: name, Blocks: 1, Beside: true}}
+	return m.put(l, torchemu.Program{Name: name, Apart: true, Paid: true})
+}
+
+// put puts a launch on its stream, as a program that has no beginning and no end yet.
+func (m *Machine) put(l *Launch, p torchemu.Program) (handle int64, err error) {
+	l.task.Workers, l.task.Done, l.task.Failed = []int{l.stream.Rank().ID}, l.done, l.failed
+	handle = Register(l)
+	p.Report, p.Start = l.report, func(sim.Time) { l.start(handle) }
+	p.Issued = func(i torchemu.Issued) { l.issued = i }
+	if l.event, err = l.stream.Program(p); err != nil {
 		Forget(handle)
 		return 0, err
 	}
 	m.begin(l)
 	if m.home.Lanes != nil {
-		l.mirror(uses)
+		l.mirror(p.Uses)
 	}
 	l.event.WhenDone(func() {
 		l.seal()

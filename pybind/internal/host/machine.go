@@ -5,8 +5,6 @@ import (
 	"errors"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
@@ -14,8 +12,8 @@ import (
 // Machine is a prim.Machine that Python drives.
 type Machine struct {
 	*prim.Machine
-	home     *World // nil: it has an engine of its own
-	thread   int
+	home     *World  // nil: it has an engine of its own
+	thread   uintptr // that made it; a World's machine is where that is
 	programs map[*prim.Context]int64
 	lines    []string
 	numbers  map[*prim.Computation]int64
@@ -28,7 +26,7 @@ type Machine struct {
 // newMachine drives a machine; that of a World, unless w is nil.
 func newMachine(m *prim.Machine, w *World) *Machine {
 	return &Machine{
-		Machine: m, home: w, thread: unix.Gettid(),
+		Machine: m, home: w, thread: callingThread(),
 		programs: map[*prim.Context]int64{}, lines: []string{""}, numbers: map[*prim.Computation]int64{},
 		jobs: map[*prim.Job]int64{},
 	}
@@ -48,7 +46,11 @@ func (o Part[T]) belongsTo(w any) bool { return w == any(o.Machine) || o.Machine
 func (m *Machine) belongsTo(w any) bool { return m.home != nil && w == any(m.home) }
 
 func (m *Machine) checkThread() error {
-	if unix.Gettid() != m.thread {
+	owner := m.thread
+	if m.home != nil {
+		owner = m.home.thread
+	}
+	if callingThread() != owner {
 		return Raise("RuntimeError", "a machine belongs to the thread that made it; this is another thread")
 	}
 	return nil
@@ -182,7 +184,7 @@ func MachineOfWorld(w *World, o prim.Options) (int64, error) {
 		w.KeepOrder()
 	}
 	c := w.configOf(w.Topology.SIPs(), o)
-	c.Lanes = w.Lanes
+	c.Lanes, c.Copied = w.Lanes, w.recordEngine
 	m := newMachine(prim.New(c), w)
 	w.Programs, w.Backend.Kernels, w.Backend.Look = m.Machine, m, w.look
 	return Register(m), nil

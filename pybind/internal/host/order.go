@@ -25,6 +25,31 @@ func (w *World) Touch(u torchemu.Uses, d *tensor.Deed) error {
 	return w.News()
 }
 
+// Told is an operation as Python tells of it: on a stream, or else (0) of the host itself, which may have waited for its end.
+type Told struct {
+	Stream     int64
+	Name, Site string
+	Waits      bool
+}
+
+// Told notes what an operation of a rank does with tensors; see Touch.
+func (w *World) Told(r *torchemu.Rank, told Told, u torchemu.Uses) error {
+	d := r.Deed(told.Name, told.Site)
+	if told.Stream != 0 {
+		s, err := StreamOf(told.Stream)
+		if err != nil {
+			return err
+		}
+		d = s.Object.Deed(told.Name, told.Site)
+		r.Ended(d.End)
+	}
+	if err := w.Touch(u, d); err != nil || !told.Waits {
+		return err
+	}
+	r.Line().Learn(d.End)
+	return nil
+}
+
 // part is a rank's part of a window.
 type part struct {
 	window *prim.Window
@@ -34,6 +59,7 @@ type part struct {
 // look lets the checker of device programs see a use of symmetric memory, once all is known that was before it: a read
 // begins as soon as it can, and a write may have waited for what others bring.
 func (w *World) look(t *tensor.Tensor, a tensor.Access, d *tensor.Deed) {
+	t = t.Whole()
 	p, symmetric := w.symmetric[t.Storage()]
 	if !symmetric {
 		return

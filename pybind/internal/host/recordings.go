@@ -16,6 +16,7 @@ import (
 	"github.com/torchemu/torchemu/torchemu/trace/chrome"
 	"github.com/torchemu/torchemu/torchemu/trace/kineto"
 	"github.com/torchemu/torchemu/torchemu/trace/perfetto"
+	"github.com/torchemu/torchemu/torchemu/trace/usage"
 )
 
 // Recording is one in the making or done, and what the links had carried before it.
@@ -168,9 +169,13 @@ func (r *Recording) Fabric() (string, error) {
 		return "", Raise("RuntimeError", "the recording has not ended")
 	}
 	t := r.world.Topology
-	text, err := json.Marshal(map[string]any{
+	about := map[string]any{
 		"start": int64(r.began), "end": int64(r.ended), "level": r.Level.String(),
 		"left_out": r.LeftOut, "ranks": r.present(), "topology": t.Name, "spec": t.Spec(), "links": r.links(t),
-	})
+	}
+	if r.Level >= trace.Links {
+		about["lanes"], about["use"] = usage.Of(r.Recording, r.began, r.ended)
+	}
+	text, err := json.Marshal(about)
 	return string(text), err
 }

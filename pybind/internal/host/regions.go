@@ -10,7 +10,9 @@ import (
 // Regions are tensors in memory that Python owns: whoever issues an operation on them keeps the memory until its data is in
 // place. Python packs them into 64-bit words, one tensor after another: its address, its dtype's number (see
 // pybind.DTypeNumber), and the number of its dimensions, its sizes and its strides, in elements; or, where it is contiguous, -1
-// and the number of its elements. The address 0 stands for memory that does not exist: see tensor.Phantom.
+// and the number of its elements. The address 0 stands for memory that does not exist: see tensor.Phantom. Where somebody
+// looks for uses that nothing orders there are two words before the address: less than 0, the handle of a tensor of all of
+// the memory, and the byte of it that the address is of.
 
 // contiguousRegion takes the place of the number of dimensions.
 const contiguousRegion = -1
@@ -77,6 +79,28 @@ func (r *regionReader) list(n int) ([]*tensor.Tensor, error) {
 }
 
 func (r *regionReader) read() (*tensor.Tensor, error) {
+	if len(r.rest) == 0 || r.rest[0] >= 0 {
+		return r.readPlain()
+	}
+	part, err := r.take(2)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := TensorOf(int64(-part[0]))
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.readPlain()
+	if err == nil && part[1]+t.Storage().Len() > whole.Object.Storage().Len() {
+		err = Raise("ValueError", "%d bytes from %d on are not in memory of %d", t.Storage().Len(), part[1], whole.Object.Storage().Len())
+	}
+	if err == nil {
+		t.Storage().Within(whole.Object.Storage(), part[1])
+	}
+	return t, err
+}
+
+func (r *regionReader) readPlain() (*tensor.Tensor, error) {
 	head, err := r.take(3)
 	if err != nil {
 		return nil, err

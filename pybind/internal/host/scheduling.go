@@ -3,6 +3,7 @@ package host
 import (
 	"slices"
 
+	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -15,12 +16,16 @@ const (
 	sleep    = -3 // sleep for as long as Pause says, and call again
 )
 
+// NotParked is what Leave answers where there is nothing to wait for.
+const NotParked = -4
+
 // Spawn is the scheduler of ranks 0 to ranks-1, and of their threads.
 type Spawn struct {
 	*multiprocessing.Scheduler
 	world *World
 	ranks int
 	waits []wait // by task: the present one, or the last
+	stuck error  // a deadlock that TurnUnlessStuck has found; the next Turn returns it
 }
 
 // NewSpawn makes the run queue of n ranks of a World and returns its handle. numbers are what pybind.NewScheduler says.
@@ -43,14 +48,14 @@ func NewSpawn(w *World, n int, s multiprocessing.Schedule, numbers []int) (handl
 		}
 		r.HearsAll() // whoever spawns it may know of everything
 	}
-	return Own(w, &Spawn{multiprocessing.NewScheduler(w.World, n, p), w, n, make([]wait, n)}), nil
+	return Own(w, &Spawn{multiprocessing.NewScheduler(w.World, n, p), w, n, make([]wait, n), nil}), nil
 }
 
 // policy makes that of the World's next spawn, which is recorded. Of the switches of a replay it takes its own.
 func (w *World) policy(s multiprocessing.Schedule, numbers []int, ranks int) (multiprocessing.Policy, error) {
 	switch {
 	case s.Policy == "pct" && len(numbers) == 2:
-		s.Depth, s.Picks = numbers[0], numbers[1]
+		s.Depth, s.Forks = numbers[0], numbers[1]
 	case s.Policy == "replay" && len(numbers)%4 == 0:
 		for n := range slices.Chunk(numbers, 4) {
 			if n[0] == len(w.recorders) {
@@ -145,6 +150,30 @@ func (w wait) isAtRest() bool {
 	return ok && !t.Object.Storage().InUse()
 }
 
+// Park parks the running task, of the scheduler with this handle, until what is pending on the waitable has ended. It
+// answers false when there is nothing to wait for.
+func Park(scheduler int64, task int, waitable int64) (s *Spawn, parked bool, err error) {
+	s, r, err := SpawnOfLiving(scheduler, task)
+	if err != nil {
+		return s, false, err
+	}
+	if err = r.Overdue(); err != nil {
+		return s, false, err
+	}
+	Sees(r, waitable)
+	e, err := PendingOn(waitable)
+	if err == nil {
+		err = s.News()
+	}
+	if err != nil || e == nil {
+		return s, false, err
+	}
+	if s.ParkOn(task, r, e, waitable) {
+		return s, true, nil
+	}
+	return s, false, e.Err()
+}
+
 // ParkOn parks the running task, of rank r, until e has ended, which belongs to the waitable. It answers false when there
 // is nothing to wait for.
 func (s *Spawn) ParkOn(task int, r *torchemu.Rank, e *torchemu.Event, waitable int64) bool {
@@ -174,6 +203,26 @@ func (s *Spawn) Resume(task int, r *torchemu.Rank) (atRest bool, err error) {
 // News is what the checker of device programs has found since it was last asked; nil for nothing.
 func (s *Spawn) News() error { return s.world.News() }
 
+// Rest is the end of all that a rank has issued, and of what its programs have sent where somebody is to hear of the races
+// of that; nil when nothing is under way.
+func (s *Spawn) Rest(r *torchemu.Rank) *torchemu.Event {
+	m, programs := s.world.Programs.(*prim.Machine)
+	if e := r.Rest(); e != nil || !programs || s.world.Lanes == nil {
+		return e
+	}
+	e := torchemu.NewEvent(sent{r.ID})
+	if !m.WhenLanded(r.ID, func() { e.Finish(m.Now()) }) {
+		return nil
+	}
+	return e
+}
+
+// sent is why a rank waits whose programs have sent something.
+type sent struct{ rank int }
+
+func (s sent) String() string { return "what its device programs have sent" }
+func (s sent) Needs() []int   { return nil }
+
 // Timer is the handle of an event that ends when so many picoseconds have passed on the rank's host.
 func (w *World) Timer(r *torchemu.Rank, ps int64, reason torchemu.Reason) (event int64) {
 	e := torchemu.NewEvent(reason)
@@ -190,8 +239,19 @@ func (s *Spawn) BeginThread(rank int, name string, daemon bool) (task int) {
 	return task
 }
 
+// TurnUnlessStuck is Turn; where that is an error, it is left to the next Turn, and the answer is to call again.
+func (s *Spawn) TurnUnlessStuck() (task int) {
+	if task, s.stuck = s.Turn(); s.stuck != nil {
+		return askAgain
+	}
+	return task
+}
+
 // Turn is the next task to switch to, or what Next answers instead.
 func (s *Spawn) Turn() (task int, err error) {
+	if err, s.stuck = s.stuck, nil; err != nil {
+		return 0, err
+	}
 	task, verdict, err := s.Next()
 	switch {
 	case err != nil:

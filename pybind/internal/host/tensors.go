@@ -88,6 +88,30 @@ func Release(handle int64) (used bool) {
 	return false
 }
 
+// ReleaseEnded releases those of n works and events, whose handles are at an address, that have ended, or whose World is
+// closed, and returns the others.
+func ReleaseEnded(at int64, n int) (left []int64, err error) {
+	handles, err := words(at, n)
+	if err != nil {
+		return nil, err
+	}
+	for _, handle := range handles {
+		if Lookup(handle) == nil {
+			continue
+		}
+		e, err := PendingOn(handle)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil && !e.Done() {
+			left = append(left, handle)
+		} else {
+			Release(handle)
+		}
+	}
+	return left, nil
+}
+
 // Returned takes up to so many of the tensors whose memory Release said to be in use, and that no operation uses any more.
 func (w *World) Returned(most int) []int64 {
 	n := min(most, len(w.returned))

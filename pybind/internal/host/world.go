@@ -5,8 +5,6 @@ import (
 	"os"
 	"runtime/debug"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
@@ -23,7 +21,7 @@ type World struct {
 	About   string // the World in words, as JSON
 
 	config *ccl.Config
-	thread int
+	thread uintptr
 
 	launches map[int]*launches // by rank
 	kernelKinds
@@ -38,7 +36,7 @@ type World struct {
 func OpenWorld(t *topology.Topology, c *ccl.Config) (handle int64, err error) {
 	collectSeldom()
 	w := &World{
-		World: torchemu.NewWorld(t), config: c, thread: unix.Gettid(),
+		World: torchemu.NewWorld(t), config: c, thread: callingThread(),
 		launches: map[int]*launches{}, symmetric: map[*tensor.Storage]part{},
 	}
 	if err := w.furnish(); err != nil {
@@ -68,7 +66,7 @@ func WorldOf(handle int64) (*World, error) {
 func Adopt(handle int64) error {
 	w, err := openWorld(handle)
 	if err == nil {
-		w.thread = unix.Gettid()
+		w.thread = callingThread()
 	}
 	return err
 }
@@ -82,7 +80,7 @@ func openWorld(handle int64) (*World, error) {
 }
 
 func (w *World) checkThread() error {
-	if unix.Gettid() != w.thread {
+	if callingThread() != w.thread {
 		return Raise("RuntimeError", "a World belongs to the thread that opened it; this is another thread. "+
 			"Ranks are cooperative: use torch.multiprocessing.spawn, not threads")
 	}

@@ -21,12 +21,14 @@ _ROOM = 64
 Describe = Callable[[str, str], str]
 """Makes the text of an exception from the core's text and from the details that the core gives beside it."""
 
-_described: dict[str, Describe] = {}
+_detailed: dict[str, Callable[[str, str], BaseException]] = {"DeadlockError": errors.DeadlockError}
+"""Makes an exception of the core's text and details, by its name; otherwise details are left out."""
 
 
 def describe(name: str, by: Describe) -> None:
-    """Makes `by` the author of the texts of exceptions of a class that have details; otherwise details are left out."""
-    _described[name] = by
+    """Makes `by` the author of the texts of exceptions of a class that have details."""
+    kind = getattr(errors, name)
+    _detailed[name] = lambda text, details: kind(by(text, details))
 
 
 def _translated(error: RuntimeError) -> BaseException:
@@ -35,9 +37,12 @@ def _translated(error: RuntimeError) -> BaseException:
     except ValueError:
         return error  # the binding's own
     name = failure["exception"]
-    kind: type[BaseException] = getattr(errors, name, getattr(builtins, name, RuntimeError))
     text, details = failure["message"], failure.get("details")
-    return kind(_described[name](text, details) if details and name in _described else text)
+    kind: type[BaseException] = getattr(errors, name, getattr(builtins, name, RuntimeError))
+    made = _detailed[name](text, details) if details and name in _detailed else kind(text)
+    if isinstance(made, errors.DeadlockError):
+        made.waits = failure.get("waits", ())
+    return made
 
 
 def _bind(name: str) -> Callable[..., Any]:
@@ -95,7 +100,7 @@ def _listing(function: Callable[..., Any], place: int) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         ints = args[place]
-        if not isinstance(ints, Ints):
+        if type(ints) is not Ints and not isinstance(ints, Ints):
             ints = Ints(ints)
         return function(*args[:place], ints.address, ints.count, *args[place + 1 :])
 
@@ -129,6 +134,9 @@ def _forked() -> None:
         setattr(go, name, _refuse)
     go.Release = lambda _: False  # tensors that the child inherited go away quietly
 
+
+LIBRARY: str = _pybind.__file__
+"""The file that the core is in, with functions in C."""
 
 EXPORTED = tuple(sorted(name for name in vars(pybind) if name[0].isupper() and callable(getattr(pybind, name))))
 """The names of the core's functions."""

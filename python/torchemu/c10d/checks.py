@@ -101,13 +101,15 @@ def check_root(group: Group, operation: str, root: int) -> None:
         raise RuntimeError(f"ProcessGroupGloo::{operation}: invalid root rank: {root}")
 
 
-def check_blocks(operation: str, blocks: Sequence[Any], own: Any, rank: int) -> None:
-    """Raises RuntimeError unless this rank's block has as many elements as its own tensor. Other blocks may differ."""
-    mine = buffer_of(own)
-    if buffer_of(blocks[rank]).numel() == mine.numel():
-        return
+def check_blocks(group: Group, operation: str, blocks: Sequence[Any], own: Any) -> None:
+    """Raises RuntimeError unless this rank's block has as many elements as its own tensor. Other blocks may differ; but
+    those of as many elements have the same shape with gloo."""
+    mine, exact = buffer_of(own), group.backend == Backend.GLOO
+    right = buffer_of(blocks[group.rank()]).numel() == mine.numel()
     for i, block in enumerate(map(buffer_of, blocks)):
-        if block.numel() != mine.numel():
+        if (not right and block.numel() != mine.numel()) or (
+            exact and block.numel() == mine.numel() and tuple(block.shape) != tuple(mine.shape)
+        ):
             raise RuntimeError(_wrong_size(operation, i, mine.shape, block.shape))
 
 

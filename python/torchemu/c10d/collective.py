@@ -23,9 +23,6 @@ from torchemu.c10d.ops import OPS
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import Buffer
 
-_ONE = {"tensor"}
-"""The parameter of collectives of one tensor, of which there is no dtype to compare."""
-
 
 @dataclass(frozen=True, slots=True)
 class Collective:
@@ -53,7 +50,7 @@ class Collective:
             NotImplementedError: over a single worker's shards, where it does not take them.
         """
         different = {parameter: _different(value, parameter) for parameter, value in given.items()}
-        if not self.mixed and given.keys() != _ONE:
+        if not self.mixed:
             check_dtypes(chain.from_iterable(different.values()))
         ranks = member(group, self.name)
         if ranks is None:
@@ -62,6 +59,16 @@ class Collective:
             refuse_shards(ranks, self.name)
         for parameter, tensors in different.items():
             check_place(ranks, parameter, tensors)
+        return ranks
+
+    def entered_with(self, group: Group | None, tensor: Any) -> Group | None:
+        """As entered, for the parameter ``tensor`` alone."""
+        buffer = check_tensor(tensor, "tensor")
+        ranks = member(group, self.name)
+        if ranks is not None:
+            if not self.takes_shards:
+                refuse_shards(ranks, self.name)
+            check_place(ranks, "tensor", (buffer,))
         return ranks
 
     def root(self, ranks: Group, global_rank: int | None, group_rank: int | None) -> int:

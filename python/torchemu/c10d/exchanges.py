@@ -7,6 +7,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.c10d.backends import Backend
 from torchemu.c10d.blocks import Blocks, blocks, cut
 from torchemu.c10d.checks import (
     check_blocks,
@@ -55,7 +56,7 @@ def broadcast(
         RuntimeError: no such rank.
         MismatchError: another rank called something that does not fit.
     """
-    ranks = BROADCAST.entered(group, tensor=tensor)
+    ranks = BROADCAST.entered_with(group, tensor)
     if ranks is None:
         return None
     root, one = BROADCAST.root(ranks, src, group_src), [tensor]
@@ -90,7 +91,7 @@ def _check_gathered(group: Group, operation: str, gathered: list[Any], own: Any)
             f"ProcessGroupGloo::{operation}: invalid output tensor list at index 0 "
             f"(expected length {group.size()}, got {len(gathered)})"
         )
-    check_blocks(operation, gathered, own, group.rank())
+    check_blocks(group, operation, gathered, own)
 
 
 def all_gather_into_tensor(
@@ -196,6 +197,8 @@ def gather(
         if len(gather_list) != ranks.size():
             raise RuntimeError(_wrong_length("gather", "output", gather_list, ranks))
         _check_gathered(ranks, "gather", gather_list, tensor)
+    if ranks.backend == Backend.GLOO and buffer_of(tensor).dtype.is_complex:
+        raise RuntimeError("Invalid scalar type: gloo has no gather of complex numbers")
     return GATHER.issue(ranks, (gathered, [tensor]), async_op, gather_list or [], root=root)
 
 
@@ -217,7 +220,7 @@ def gather_single(
     Raises:
         as gather does; ValueError also when gather_tensor has another size or is not contiguous.
     """
-    ranks = GATHER_SINGLE.entered(group, tensor=tensor)
+    ranks = GATHER_SINGLE.entered_with(group, tensor)
     if ranks is None:
         return None
     root = _root(GATHER, ranks, dst, group_dst)
@@ -306,7 +309,7 @@ def _check_scatter_list(group: Group, scattered: list[Any] | None, root: int, ow
         raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
     if len(scattered) != group.size():
         raise RuntimeError(_wrong_length("scatter", "input", scattered, group))
-    check_blocks("scatter", scattered, own, root)
+    check_blocks(group, "scatter", scattered, own)
 
 
 def all_to_all(

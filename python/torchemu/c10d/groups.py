@@ -243,7 +243,18 @@ def find_by_name(name: str) -> Group:
         RuntimeError: there is none.
     """
     current_default()
-    found = groups.get().by_name.get(name)
+    mine = groups.get()
+    found = mine.registered.get(name) or mine.by_name.get(name)
     if found is None:
         raise RuntimeError(f"Could not resolve the process group registered under the name {name}")
     return found
+
+
+def register_by_name(name: str, group: Group) -> None:
+    """Makes find_by_name find a group under another name, too."""
+    groups.get().registered[name] = resolved(group)
+
+
+def unregister_by_name(name: str) -> None:
+    """Undoes register_by_name. A name that is not registered is no error."""
+    groups.get().registered.pop(name, None)

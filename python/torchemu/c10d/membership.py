@@ -49,6 +49,7 @@ class Groups:
 
     Attributes:
         by_name: those that this rank is in.
+        registered: those that the program has registered under names of its own.
         count: how many have a number for a name, also of those that it is not in.
         era: how often there was a default group; names are the same on all ranks within one era.
         alike: how many groups of the same ranks have no number for a name.
@@ -56,6 +57,7 @@ class Groups:
     """
 
     by_name: dict[str, Any] = field(default_factory=dict)
+    registered: dict[str, Any] = field(default_factory=dict)
     count: int = 0
     era: int = 0
     alike: Counter[tuple[int, ...]] = field(default_factory=Counter)
@@ -76,6 +78,7 @@ class Groups:
         for group in self.by_name.values():
             group.alive = False
         self.by_name.clear()
+        self.registered.clear()
         self.count, self.inherited = 0, False
 
 

@@ -21,6 +21,7 @@ from torchemu.c10d.hooks import batched
 from torchemu.c10d.issue import NotIssued
 from torchemu.c10d.work import Work
 from torchemu.runtime.buffer import BUFFERS, Buffer, buffer_of, elements
+from torchemu.runtime.launches import one_launch
 
 _ANY_SOURCE = -1
 
@@ -252,7 +253,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     first = p2p_op_list[0].group
     if any(p.group is not first for p in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
-    with batched(None if is_outside(first) else first):
+    with batched(None if is_outside(first) else first), one_launch():
         works = [p.op(p.tensor, group=p.group, tag=p.tag, **_peer(p)) for p in p2p_op_list]
     return [work for work in works if work is not None]
 

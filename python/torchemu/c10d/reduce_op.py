@@ -23,6 +23,8 @@ class RedOpType(enum.Enum):
     PREMUL_SUM = 8
     UNUSED = 9
 
+    __hash__ = object.__hash__  # Enum's, of the name, is a function in Python
+
     def __int__(self) -> int:
         return self.value
 

@@ -46,7 +46,7 @@ def all_reduce(
         RuntimeError: a bitwise op of floating-point numbers.
         MismatchError: another rank called something that does not fit.
     """
-    ranks = ALL_REDUCE.entered(group, tensor=tensor)
+    ranks = ALL_REDUCE.entered_with(group, tensor)
     if ranks is None:
         return None
     reduction = reduced(op, buffer_of(tensor).dtype)
@@ -110,7 +110,7 @@ def reduce(
     Raises:
         as all_reduce does; ValueError also for dst and group_dst both or neither, RuntimeError for no such rank.
     """
-    ranks = REDUCE.entered(group, tensor=tensor)
+    ranks = REDUCE.entered_with(group, tensor)
     if ranks is None:
         return None
     root = REDUCE.root(ranks, dst, group_dst)
@@ -141,7 +141,7 @@ def reduce_scatter(
         return None
     if len(input_list) != ranks.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
-    check_blocks("reduce_scatter", input_list, output, ranks.rank())
+    check_blocks(ranks, "reduce_scatter", input_list, output)
     reduction, outs = reduced(op, buffer_of(output).dtype, "reduce_scatter"), [output]
     return REDUCE_SCATTER.issue(ranks, (outs, given), async_op, outs, *reduction)
 

@@ -59,6 +59,7 @@ class FrontEnd:
         fixtures: the module with what pytest's tests of its programs use; "" for none.
         home: gives the module in which a run's program sees a class or function, by its own module and its name.
         torch: the value of ``--torch`` for which it is there; None for what is there beside the default one.
+        beside_all: it is there beside every torch.
     """
 
     packages: Mapping[str, str]
@@ -68,6 +69,7 @@ class FrontEnd:
     fixtures: str = ""
     home: Callable[[str, str], str] = _keeps_its_name
     torch: Torch | None = None
+    beside_all: bool = False
 
     def module(self, name: str) -> str | None:
         """The module that a program's name stands for, whether or not there is one; None for other packages."""
@@ -127,9 +129,9 @@ def torch_named(name: str | None) -> Torch:
     return next(iter(known.values())) if name is None else known[name]
 
 
-def fitting(names: Iterable[str], omits_data: bool = False) -> Torch:
-    """The torch of a script whose command names none: one that is installed, if there is one, and ours for programs
-    that use what is there beside ours.
+def fitting(names: Iterable[str], omits_data: bool = False) -> tuple[Torch, str]:
+    """The torch of a script whose command names none, and why it is that: one that is installed, if there is one, and
+    ours for programs that use what is there beside ours.
 
     Args:
         names: the modules that the script imports, and the attributes that it asks for.
@@ -137,9 +139,14 @@ def fitting(names: Iterable[str], omits_data: bool = False) -> Torch:
     """
     ours = torch_named(None)
     installed = [torch for torch in torches().values() if torch is not ours and torch.is_there()]
+    beside = [name for name in sorted(names) if _is_beside(name)]
+    if not installed:
+        return ours, "there is no other one"
     if omits_data and not ours.can_omit_data:
-        return next(iter(installed), ours)
-    return next(iter(installed), ours) if not any(map(_is_beside, names)) else ours
+        return installed[0], "for --no-data"
+    if beside:
+        return ours, f"the program uses {beside[0]}, which is there with it only"
+    return installed[0], "it is there"
 
 
 _WITH_OURS = ("torch.ahbm", "torch.distributed._symmetric_memory")
@@ -153,14 +160,15 @@ def _is_beside(name: str) -> bool:
     package = name.partition(".")[0]
     if package == "torchemu":
         return name != "torchemu.pytorch"
-    return any(front_end.torch is None and front_end.module(package) is not None for front_end in front_ends())
+    ours = [front_end for front_end in front_ends() if front_end.torch is None and not front_end.beside_all]
+    return any(front_end.module(package) is not None for front_end in ours)
 
 
 def enabled(torch: str | None = None) -> tuple[FrontEnd, ...]:
     """The front ends of programs that get a torch, by its name; None stands for the default one."""
     chosen = torch_named(torch)
     beside = None if chosen.is_default else chosen
-    return tuple(front_end for front_end in front_ends() if front_end.torch in (chosen, beside))
+    return tuple(front_end for front_end in front_ends() if front_end.torch in (chosen, beside) or front_end.beside_all)
 
 
 def isolated(torch: str | None = None) -> tuple[str, ...]:

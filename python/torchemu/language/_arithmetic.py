@@ -37,22 +37,22 @@ def minimum(a: Operand, b: Operand) -> Tile:
 
 def subtract(a: Operand, b: Operand) -> Tile:
     """a - b."""
-    return _elementwise("sub", np.subtract, (a, b), _common(a, b))
+    return elementwise("sub", np.subtract, (a, b), common(a, b))
 
 
 def divide(a: Operand, b: Operand) -> Tile:
     """a / b, of floats; integers become float32."""
-    return _elementwise("div", np.divide, (a, b), _floating(_common(a, b)))
+    return elementwise("div", np.divide, (a, b), _floating(common(a, b)))
 
 
 def negative(x: Tile) -> Tile:
     """-x."""
-    return _elementwise("neg", np.negative, (x,), x.dtype)
+    return elementwise("neg", np.negative, (x,), x.dtype)
 
 
 def absolute(x: Tile) -> Tile:
     """|x|."""
-    return _elementwise("abs", np.absolute, (x,), x.dtype)
+    return elementwise("abs", np.absolute, (x,), x.dtype)
 
 
 def exp(x: Tile) -> Tile:
@@ -107,8 +107,8 @@ def sigmoid(x: Tile) -> Tile:
 
 def where(condition: Tile, a: Operand, b: Operand) -> Tile:
     """a where the condition holds, else b."""
-    kind = _common(a, b)
-    return _elementwise("where", np.where, (condition, a, b), kind, (_raw, _calculated(kind), _calculated(kind)))
+    kind = common(a, b)
+    return elementwise("where", np.where, (condition, a, b), kind, (_raw, calculated(kind), calculated(kind)))
 
 
 def sum(x: Tile, axis: int | None = None) -> Tile:  # noqa: A001 (the language's name)
@@ -221,20 +221,30 @@ def _combined(op: str, function: Callable[..., Any], a: Operand, b: Operand) -> 
     """Returns the core's own result where both are tiles of one dtype and shape."""
     if isinstance(a, Tile) and isinstance(b, Tile) and a.dtype is b.dtype and a.shape == b.shape:
         return combine(op, a, b)
-    return _elementwise(op, function, (a, b), _common(a, b))
+    return elementwise(op, function, (a, b), common(a, b))
 
 
 def _unary(what: str, function: Callable[..., Any], x: Tile) -> Tile:
-    return _elementwise(what, function, (x,), _floating(x.dtype))
+    return elementwise(what, function, (x,), _floating(x.dtype))
 
 
-def _elementwise(
+def elementwise(
     what: str,
     function: Callable[..., Any],
     operands: Sequence[Any],
     kind: dtypes.dtype,
     ways: Sequence[Callable[[Any], Any]] = (),
 ) -> Tile:
+    """Returns a tile of a function of operands, element by element.
+
+    Args:
+        what: the instruction's name in reports.
+        kind: the dtype of the result.
+        ways: the conversions of the operands; by default all become what kind is calculated in.
+
+    Raises:
+        ValueError: their shapes do not go together.
+    """
     shapes = [x.shape for x in operands if isinstance(x, Tile)]
     try:
         shape = np.broadcast_shapes(*shapes)
@@ -243,7 +253,7 @@ def _elementwise(
         raise ValueError(
             f"tiles of shapes {text} do not go together: they differ in a dimension that is not 1"
         ) from None
-    convert = ways or [_calculated(kind)] * len(operands)
+    convert = ways or [calculated(kind)] * len(operands)
 
     def compute(*given: Any) -> Any:
         return function(*[f(x) for f, x in zip(convert, given, strict=True)])
@@ -253,19 +263,19 @@ def _elementwise(
 
 def compared(what: str, function: Callable[..., Any], a: Operand, b: Operand) -> Tile:
     """A tile of bool."""
-    f = _calculated(_common(a, b))
-    return _elementwise(what, function, (a, b), dtypes.parse("bool"), (f, f))
+    f = calculated(common(a, b))
+    return elementwise(what, function, (a, b), dtypes.parse("bool"), (f, f))
 
 
 def _reduced(what: str, function: Callable[..., Any], x: Tile, axis: int | None, kind: dtypes.dtype) -> Tile:
     if axis is not None and not -len(x.shape) <= axis < len(x.shape):
         raise ValueError(f"axis {axis} of a tile with {len(x.shape)} dimensions")
     shape = () if axis is None else tuple(np.delete(x.shape, axis).tolist())
-    calculate = _calculated(kind)
+    calculate = calculated(kind)
     return computed(what, new_tile(kind, shape), (x,), lambda a: function(calculate(a), axis=axis))
 
 
-def _common(*operands: Operand) -> dtypes.dtype:
+def common(*operands: Operand) -> dtypes.dtype:
     """Returns the dtype in which operands meet."""
     return promotion.of_keys(tuple([_key(x) for x in operands]), chosen().default_dtype)
 
@@ -283,7 +293,7 @@ def _floating(kind: dtypes.dtype) -> dtypes.dtype:
     return kind if kind.is_floating_point else dtypes.float32
 
 
-def _calculated(kind: dtypes.dtype) -> Callable[[Any], Any]:
+def calculated(kind: dtypes.dtype) -> Callable[[Any], Any]:
     """Returns the conversion of an operand to the dtype that is calculated in."""
     arithmetic = kind.arithmetic
     return lambda x: np.asarray(x).astype(arithmetic, copy=False)

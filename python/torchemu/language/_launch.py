@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import math
 import os
 import traceback
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from torchemu.language._pointer import Pointer
 from torchemu.language._program import Program
 from torchemu.language.inside import Inside
 from torchemu.runtime import frames
-from torchemu.runtime.buffer import Buffer, Memory, buffer_of
+from torchemu.runtime.buffer import Buffer, Memory, buffer_of, chosen
 
 COLLECTIVES = tuple(row["name"] for row in json.loads(go.CollectiveTable())["kinds"] if row["kernel"])
 """What a kernel can say that it is."""
@@ -43,12 +44,13 @@ class Kernel:
         self._signature = inspect.signature(function)
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
-        """Returns a launcher of the kernel, with so many programs on this rank, each on a PE of its own: ``kernel[4]``;
-        or among the ranks of a process group: ``kernel[4, group]``."""
+        """Returns a launcher of the kernel, with so many programs on this rank, each on a PE of its own: ``kernel[4]``,
+        or in up to three dimensions ``kernel[4, 2]``; or among the ranks of a process group: ``kernel[4, group]``,
+        ``kernel[(4, 2), group]``."""
         group = None
-        if isinstance(grid, tuple) and len(grid) == 2:
-            grid, group = grid
-        return functools.partial(self._launch, _blocks(grid), group)
+        if isinstance(grid, tuple) and len(grid) == 2 and (not isinstance(grid[1], int) or grid[1] < 0):
+            grid, group = grid  # a group of other ranks is a negative number
+        return functools.partial(self._launch, _sizes(grid), group)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Calls the function from another kernel.
@@ -63,7 +65,7 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kernel {self.name!r}>"
 
-    def _launch(self, blocks: int, group: Any, *args: Any, **kwargs: Any) -> None:
+    def _launch(self, grid: tuple[int, ...], group: Any, *args: Any, **kwargs: Any) -> None:
         """Puts the kernel on this rank's current stream.
 
         Raises:
@@ -80,7 +82,9 @@ class Kernel:
             raise TypeError(f"kernel {self.name!r}, {self.name}{self._signature}: {error}") from None
         bound.apply_defaults()
         context = runtime.current()
-        Launch(machine_of(context.world), context, self, ranks_of(context, group), bound).start(blocks)
+        launch = Launch(machine_of(context.world), context, self, ranks_of(context, group), bound)
+        launch.sizes = grid
+        launch.start(math.prod(grid))
 
 
 def kernel(
@@ -118,8 +122,13 @@ class Launched:
         ranks: all that take part, as ranks of the World.
         index, rank: which one of them this is, and which one of the World's.
         handle: the core's.
+        sizes: of the grid, the first dimension's is the fastest; empty where it has one dimension.
         number: which launch of the kernel among these ranks it is on this rank: 1, 2, …
+        over: all its programs have ended.
     """
+
+    over = False
+    sizes: tuple[int, ...] = ()
 
     def __init__(
         self, machine: Machine, context: runtime.Context, kernel: Kernel, ranks: tuple[int, ...], index: int
@@ -171,7 +180,41 @@ def _is_internal(file: str) -> bool:
     return frames.is_ours(file) and not file.startswith(_KERNELS)
 
 
-class Launch(Launched):
+class StreamLaunch(Launched):
+    """A launch on a stream, with what its kernel uses: tensors, and windows over memory of theirs."""
+
+    def __init__(
+        self, machine: Machine, context: runtime.Context, kernel: Kernel, ranks: tuple[int, ...], index: int
+    ) -> None:
+        super().__init__(machine, context, kernel, ranks, index)
+        self._buffers: list[Buffer] = []
+        self._windows: dict[Memory, int] = {}
+
+    def failed(self, program: Program, error: BaseException) -> None:
+        """Ends the launch, because a program of it has ended with an exception."""
+        go.PrimEnd(program.handle, self.report(error))
+        self.machine.kill(lambda launch: launch is self)
+
+    def look(self) -> None:
+        """Lets go of the tensors if all programs have ended."""
+        if self.handle in self.machine.launches and go.PrimLaunchEnded(self.handle):
+            del self.machine.launches[self.handle]
+            self.over = True
+            self._buffers.clear()
+            self._free()
+
+    def has_begun(self) -> None:
+        """Makes it known that it is on its stream."""
+        self.machine.launches[self.handle] = self
+        self.count()
+        chosen().launched(self._buffers, self)
+
+    def _free(self) -> None:
+        """Lets go of the windows, and of what else it has."""
+        raise NotImplementedError
+
+
+class Launch(StreamLaunch):
     """A launch on a stream."""
 
     def __init__(
@@ -184,8 +227,6 @@ class Launch(Launched):
     ) -> None:
         super().__init__(machine, context, kernel, ranks, ranks.index(context.rank))
         self._bound: inspect.BoundArguments | None = bound
-        self._buffers: list[Buffer] = []
-        self._windows: dict[Memory, int] = {}
 
     def start(self, blocks: int) -> None:
         """Puts it on the stream."""
@@ -194,7 +235,8 @@ class Launch(Launched):
         try:
             for name, value in arguments.items():
                 arguments[name] = self._converted(name, value)
-            handles = [buffer.core_handle for buffer in self._buffers]
+            chosen().launching(self.kernel.name, self._buffers)
+            handles = [handle for buffer in self._buffers if (handle := buffer.core_handle)]
             windows = self._windows.values()
             stream = self.context.stream
             self.handle = go.PrimLaunch(
@@ -203,26 +245,12 @@ class Launch(Launched):
         except BaseException:
             self._free()
             raise
-        self.machine.launches[self.handle] = self
-        self.count()
+        self.has_begun()
 
     def call(self) -> None:
         """Runs the function, in a program."""
         assert self._bound is not None
         self.kernel.function(*self._bound.args, **self._bound.kwargs)
-
-    def failed(self, program: Program, error: BaseException) -> None:
-        """Ends the launch, because a program of it has ended with an exception."""
-        go.PrimEnd(program.handle, self.report(error))
-        self.machine.kill(lambda launch: launch is self)
-
-    def look(self) -> None:
-        """Lets go of the tensors if all programs have ended."""
-        if self.handle in self.machine.launches and go.PrimLaunchEnded(self.handle):
-            del self.machine.launches[self.handle]
-            self._bound = None
-            self._buffers.clear()
-            self._free()
 
     def _converted(self, name: str, value: Any) -> Any:
         buffer = buffer_of(value)
@@ -264,6 +292,7 @@ class Launch(Launched):
         return go.PrimAddress(self._windows[memory], rank, 0)
 
     def _free(self) -> None:
+        self._bound = None
         for window in self._windows.values():
             go.PrimFree(window)
             go.Release(window)
@@ -290,16 +319,15 @@ def ranks_of(context: runtime.Context, group: Any = None) -> tuple[int, ...]:
     return tuple(ranks)
 
 
-def _blocks(grid: Any) -> int:
-    """The number of programs of a grid.
+def _sizes(grid: Any) -> tuple[int, ...]:
+    """The sizes of a grid of one to three dimensions.
 
     Raises:
         TypeError, ValueError: it is not one.
     """
-    if isinstance(grid, Sequence) and len(grid) == 1:
-        grid = grid[0]
-    if isinstance(grid, bool) or not isinstance(grid, int):
-        raise TypeError(f"a grid is a number of programs, such as kernel[4] or kernel[(4,)], not {grid!r}")
-    if grid < 1:
+    sizes = tuple(grid) if isinstance(grid, Sequence) and not isinstance(grid, str) else (grid,)
+    if any(isinstance(n, bool) or not isinstance(n, int) for n in sizes) or not 1 <= len(sizes) <= 3:
+        raise TypeError(f"a grid is one to three numbers of programs, such as kernel[4] or kernel[4, 2], not {grid!r}")
+    if min(sizes) < 1:
         raise ValueError(f"a grid has at least one program, not {grid}")
-    return grid
+    return sizes

@@ -40,7 +40,7 @@ class Machine:
         self.launches: dict[int, Launched] = {}
         self._scratch: dict[tuple[int, int], np.ndarray] = {}
         self._programs: dict[int, Program] = {}
-        self._lines: dict[tuple[types.CodeType, int], int] = {}
+        self._lines: dict[tuple[str, int], int] = {}
         self.heap = Heap()
         self.kernels: dict[str, Kernel] = {}
         self._counts: dict[tuple[Any, ...], int] = {}
@@ -59,12 +59,15 @@ class Machine:
 
     def line(self, code: types.CodeType, number: int) -> int:
         """The core's number for a line of a program."""
-        place = (code, number)
+        place = (code.co_filename, number)  # hashing code takes long
         known = self._lines.get(place)
         if known is None:
-            text = f"{os.path.basename(code.co_filename)}:{number}"
-            known = self._lines[place] = go.PrimLine(self.handle, text)
+            known = self._lines[place] = self.line_at(code.co_filename, number)
         return known
+
+    def line_at(self, file: str, number: int) -> int:
+        """The core's number for a line of a file."""
+        return int(go.PrimLine(self.handle, f"{os.path.basename(file)}:{number}"))
 
     def count(self, kernel: Kernel, ranks: tuple[int, ...], rank: int) -> int:
         """Notes a rank's launch of a kernel among some ranks, and returns its number: 1, 2, …"""

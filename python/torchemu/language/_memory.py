@@ -2,42 +2,88 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from torchemu.bridge.binding import go
 from torchemu.language._pointer import Pointer, checked, count
 from torchemu.language._program import current
-from torchemu.language._tile import Tile, new_tile, shape_of
+from torchemu.language._tile import Tile, computed, new_tile, shape_of
 
 _OPS = {"add": 0, "set": 1}
 _WORDS = ("int32", "int64")
 
 
-def load(pointer: Pointer, shape: int | Sequence[int]) -> Tile:
-    """A tile of the elements from a place on, in the memory of any rank, on the load pipe.
+def load(
+    pointer: Pointer,
+    shape: int | Sequence[int],
+    strides: Sequence[int] | None = None,
+    mask: Any = None,
+    other: float = 0,
+) -> Tile:
+    """A tile of elements in the memory of any rank, on the load pipe: of those from a place on, or in strides. Each run
+    of elements side by side is an instruction.
+
+    Args:
+        pointer: the first element.
+        shape: of the tile.
+        strides: for each dimension, the elements from one index to the next; None for one after another.
+        mask: which of them to load, as bools that NumPy spreads over the shape; None for all.
+        other: what the tile has in the place of those that are not loaded.
 
     Raises:
-        ValueError: they are not in one window; a negative number.
+        ValueError: they are not in one window; a negative number; strides or a mask of another shape.
         MemoryError: there is no room in the scratch memory.
     """
     checked(pointer, "pointer")
     tile = new_tile(pointer.dtype, shape_of(shape))
-    if tile.numel:
-        tile._program.call(go.PrimLoad, tile.address, pointer.address, tile.nbytes)
+    if not tile.numel:
+        return tile
+    runs = _runs(tile.shape, strides, mask)
+    if sum(n for _, _, n in runs) < tile.numel:
+        computed("full", tile, (other,), lambda v: v)
+    size = tile.dtype.itemsize
+    for at, offset, n in runs:
+        tile._program.call(go.PrimLoad, tile.address + at * size, pointer.address + offset * size, n * size)
     return tile
 
 
-def store(pointer: Pointer, tile: Tile) -> None:
-    """Writes a tile to a place in the memory of any rank, on the store pipe. In the own memory it is there when the
-    pipes have run empty (:func:`drain`); in another rank's it lands later.
+def _runs(shape: tuple[int, ...], strides: Sequence[int] | None, mask: Any) -> list[tuple[int, int, int]]:
+    """The runs of elements that are side by side in a tile and in memory: the first in each, and how many."""
+    if strides is None and mask is None:
+        return [(0, 0, math.prod(shape))]
+    if strides is None:
+        strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    if len(strides) != len(shape):
+        raise ValueError(f"strides {list(strides)} for a tile of shape {list(shape)}: one for each dimension")
+    offsets = sum(np.indices(shape, sparse=True)[d] * int(step) for d, step in enumerate(strides))
+    offsets = np.broadcast_to(offsets, shape).ravel()
+    try:
+        kept = np.broadcast_to(True if mask is None else np.asarray(mask, bool), shape).ravel()
+    except ValueError:
+        raise ValueError(f"a mask of shape {list(np.shape(mask))} for a tile of shape {list(shape)}") from None
+    places = np.flatnonzero(kept)
+    if not len(places):
+        return []
+    breaks = np.flatnonzero((np.diff(places) != 1) | (np.diff(offsets[places]) != 1)) + 1
+    return [(int(run[0]), int(offsets[run[0]]), len(run)) for run in np.split(places, breaks)]
+
+
+def store(pointer: Pointer, tile: Tile, strides: Sequence[int] | None = None, mask: Any = None) -> None:
+    """Writes a tile to a place in the memory of any rank, on the store pipe, one after another or in strides, as load
+    does. In the own memory it is there when the pipes have run empty (:func:`drain`); in another rank's it lands later.
 
     Raises:
         TypeError: the dtypes differ.
-        ValueError: there is not so much memory.
+        ValueError: there is not so much memory; strides or a mask of another shape.
     """
     if _stored(pointer, tile):
-        tile._program.call(go.PrimStore, pointer.address, tile.address, tile.nbytes)
+        size = tile.dtype.itemsize
+        for at, offset, n in _runs(tile.shape, strides, mask):
+            tile._program.call(go.PrimStore, pointer.address + offset * size, tile.address + at * size, n * size)
 
 
 def store_reduce(pointer: Pointer, tile: Tile, op: str = "sum") -> None:

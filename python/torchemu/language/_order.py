@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from torchemu.bridge.binding import go
 from torchemu.language._memory import signal_op, word_of
 from torchemu.language._pointer import Pointer, checked, count
 from torchemu.language._program import current
 from torchemu.language._tile import Tile
+
+if TYPE_CHECKING:
+    from torchemu.language._launch import Launched
 
 EQ, NE, GT, GE, LT, LE = range(6)
 """How a wait compares a word with a value."""
@@ -77,20 +83,39 @@ def wait_flag(source: str, target: str, number: int = 0) -> None:
     current().call(go.PrimFlag, True, _pipe(source), _pipe(target), number)
 
 
-def sync() -> None:
-    """Waits until the program has come here on all ranks."""
+def sync(ranks: Sequence[int] | None = None) -> None:
+    """Waits until the program has come here on all ranks, or on some, of which this is one: a team, such as
+    :func:`node_ranks`.
+
+    Raises:
+        ValueError: this rank is not among them, one is named twice, or there is no such rank.
+    """
     program = current()
-    barrier = program.launch.barrier(program.block)
+    launch = program.launch
+    if ranks is None:
+        barrier = launch.barrier(program.block)
+    else:
+        barrier = program.machine.barrier(launch.kernel, _team(launch, ranks), program.block)
     line = program.line()
     while go.PrimSync(program.handle, line, barrier):
         program.park()
 
 
-def barrier() -> None:
-    """Waits until the program has come here on all ranks, and all that they had started before has landed."""
+def _team(launch: Launched, ranks: Sequence[int]) -> tuple[int, ...]:
+    members = tuple(sorted({count(r, "a rank") for r in ranks}))
+    if len(members) != len(ranks) or launch.index not in members or members[-1] >= len(launch.ranks):
+        raise ValueError(
+            f"a team of the ranks {list(ranks)}: rank {launch.index} has to be among them, each once, and all of 0 to "
+            f"{len(launch.ranks) - 1}"
+        )
+    return tuple(launch.ranks[r] for r in members)
+
+
+def barrier(ranks: Sequence[int] | None = None) -> None:
+    """Waits until the program has come here on all ranks, or some, and all that they had started before has landed."""
     drain()
     quiet()
-    sync()
+    sync(ranks)
 
 
 class Queue:

@@ -82,10 +82,14 @@ class Program(greenlet.greenlet):
             if go.PrimOrder(self.handle, self.machine.end_line, kind):
                 self.park()
 
+    def work(self) -> None:
+        """Runs the kernel to its end."""
+        self.launch.call()
+        self.finish()
+
     def _body(self) -> None:
         try:
-            self.launch.call()
-            self.finish()
+            self.work()
         except (Killed, greenlet.GreenletExit):
             return
         except BaseException as error:

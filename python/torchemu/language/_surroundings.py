@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import math
+
 from torchemu import dtypes
 from torchemu.bridge.binding import go
-from torchemu.language._order import Queue
+from torchemu.language._order import GE, Queue, atomic_add, drain, wait
 from torchemu.language._pointer import Pointer, count
 from torchemu.language._program import current
 
 
 def program_id(axis: int = 0) -> int:
-    """The program's number in the grid of its rank."""
-    _check_axis(axis)
-    return current().block
+    """The program's number in the grid of its rank, along a dimension."""
+    program, sizes = current(), _sizes()
+    return program.block // math.prod(sizes[: _checked(axis)]) % sizes[axis]
 
 
 def num_programs(axis: int = 0) -> int:
-    """Returns how many programs the grid has on each rank."""
-    _check_axis(axis)
-    return current().blocks
+    """Returns how many programs the grid has on each rank, along a dimension."""
+    return _sizes()[_checked(axis)]
+
+
+def _sizes() -> tuple[int, ...]:
+    program = current()
+    sizes = program.launch.sizes or (program.blocks,)
+    return (*sizes, *(1,) * (3 - len(sizes)))
+
+
+def node_ranks() -> tuple[int, ...]:
+    """Returns those that take part and are on this rank's node, in their order."""
+    launch = current().launch
+    node = launch.context.node
+    return tuple(i for i, rank in enumerate(launch.ranks) if node is None or rank in node)
 
 
 def rank() -> int:
@@ -62,6 +76,16 @@ def workspace(name: str, n: int, dtype: dtypes.dtype = dtypes.float32) -> Pointe
     return Pointer(go.PrimAddress(window, launch.rank, 0), kind, launch.ranks)
 
 
+def sync_programs() -> None:
+    """Waits until all programs of the rank's grid have come here: what each has stored before is known to all after.
+    All of them call it as often."""
+    program = current()
+    met = workspace(f"programs that meet, of {program.blocks}", 1, dtypes.int64)
+    drain()
+    turn = atomic_add(met, 1) // program.blocks + 1
+    wait(met, GE, turn * program.blocks)
+
+
 def queue(name: str, source: int, target: int, slots: int, n: int, dtype: dtypes.dtype = dtypes.float32) -> Queue:
     """A queue of the kernel's own from one rank to another, of so many slots for n elements each. It is there from its
     first use on.
@@ -80,6 +104,7 @@ def queue(name: str, source: int, target: int, slots: int, n: int, dtype: dtypes
     return Queue(handle, Pointer(0, kind, launch.ranks), n)
 
 
-def _check_axis(axis: int) -> None:
-    if axis != 0:
-        raise ValueError(f"axis {axis}: a grid has one dimension, axis 0")
+def _checked(axis: int) -> int:
+    if axis not in (0, 1, 2):
+        raise ValueError(f"axis {axis}: a grid has the dimensions 0, 1 and 2")
+    return axis

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,7 +77,13 @@ def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = 
 
 
 def _joined(
-    heap: Heap, machine: int, ranks: tuple[int, ...], rank: int, what: tuple[str, tuple[int, ...]], itemsize: int
+    heap: Heap,
+    machine: int,
+    ranks: tuple[int, ...],
+    rank: int,
+    what: tuple[str, tuple[int, ...]],
+    itemsize: int,
+    allocate: Callable[..., int] = go.PrimAllocate,
 ) -> int:
     """The window of a rank's next allocation."""
     number = heap.calls.get((ranks, rank), 0)
@@ -84,7 +91,7 @@ def _joined(
     if shared is None:
         name = f"symmetric {what[0]}{list(what[1])}"
         nbytes = math.prod(what[1]) * itemsize
-        window = go.PrimAllocate(machine, name, ranks, nbytes)
+        window = allocate(machine, name, ranks, nbytes)
         shared = heap.open[ranks, number] = Shared(window, what, runtime.call_site(), len(ranks))
     elif shared.what != what:
         raise MismatchError(

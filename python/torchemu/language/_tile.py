@@ -58,6 +58,10 @@ class Tile:
         """The elements, converted."""
         return _arithmetic.to(self, dtype)
 
+    def bitcast(self, dtype: dtypes.dtype) -> Tile:
+        """The same bits as elements of another dtype of this size."""
+        return _elements.bitcast(self, dtype)
+
     def reshape(self, *shape: int) -> Tile:
         """The elements in another shape: a copy.
 
@@ -89,6 +93,54 @@ class Tile:
 
     def __rtruediv__(self, other: Operand) -> Tile:
         return _arithmetic.divide(other, self)
+
+    def __floordiv__(self, other: Operand) -> Tile:
+        return _elements.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Operand) -> Tile:
+        return _elements.floor_divide(other, self)
+
+    def __mod__(self, other: Operand) -> Tile:
+        return _elements.remainder(self, other)
+
+    def __rmod__(self, other: Operand) -> Tile:
+        return _elements.remainder(other, self)
+
+    def __and__(self, other: Operand) -> Tile:
+        return _elements.bitwise_and(self, other)
+
+    def __rand__(self, other: Operand) -> Tile:
+        return _elements.bitwise_and(other, self)
+
+    def __or__(self, other: Operand) -> Tile:
+        return _elements.bitwise_or(self, other)
+
+    def __ror__(self, other: Operand) -> Tile:
+        return _elements.bitwise_or(other, self)
+
+    def __xor__(self, other: Operand) -> Tile:
+        return _elements.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Operand) -> Tile:
+        return _elements.bitwise_xor(other, self)
+
+    def __lshift__(self, other: Operand) -> Tile:
+        return _elements.left_shift(self, other)
+
+    def __rlshift__(self, other: Operand) -> Tile:
+        return _elements.left_shift(other, self)
+
+    def __rshift__(self, other: Operand) -> Tile:
+        return _elements.right_shift(self, other)
+
+    def __rrshift__(self, other: Operand) -> Tile:
+        return _elements.right_shift(other, self)
+
+    def __invert__(self) -> Tile:
+        return _elements.bitwise_not(self)
+
+    def __getitem__(self, key: Any) -> Tile:
+        return _elements.part(self, key)
 
     def __neg__(self) -> Tile:
         return _arithmetic.negative(self)
@@ -163,4 +215,4 @@ def computed(
     return out
 
 
-from torchemu.language import _arithmetic  # noqa: E402 (it needs the class)
+from torchemu.language import _arithmetic, _elements  # noqa: E402 (they need the class)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from torchemu.bridge.binding import go
+from torchemu.c10d.ops import TABLE
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -40,9 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Times a collective over a sweep of sizes, on a fabric that has nothing else to do, with all ranks ready. "
         "Only messages and reductions are simulated: no data, and no programs."
     )
-    table = [line.split() for line in go.CollectiveAlgorithms().splitlines()]
     add = parser.add_argument
-    add("collective", choices=[name for name, *_ in table], metavar="COLLECTIVE", help=", ".join(k for k, *_ in table))
+    add("collective", choices=list(TABLE.kinds), metavar="COLLECTIVE", help=", ".join(TABLE.kinds))
     add("--topology", default="default", metavar="NAME|FILE", help="a topology.yaml, or a preset, of any size; default")
     add("-g", "--ngpus", "--ranks", dest="ranks", type=int, default=0, help="without, the SIPs of the topology")
     add("-b", "--minbytes", dest="begin", type=size, default=1 << 10, metavar="SIZE", help="the first, such as 8; 1K")
@@ -120,11 +120,10 @@ def _print_header(options: argparse.Namespace, ranks: int) -> None:
 
 
 def _print_row(options: argparse.Namespace, row: dict[str, Any]) -> None:
-    reduces = options.collective in ("all_reduce", "reduce_scatter", "reduce")
-    rooted = options.collective in ("broadcast", "reduce", "gather", "scatter")
+    kind = TABLE.kinds[options.collective]
     print(
-        f"{row['size']:12}  {row['count']:12}  {options.dtype:>8}  {options.op if reduces else 'none':>6}  "
-        f"{options.root if rooted else -1:6}  {row['time_us']:9.2f}  {row['algbw']:7.2f}  {row['busbw']:7.2f}  "
+        f"{row['size']:12}  {row['count']:12}  {options.dtype:>8}  {options.op if kind.reduces else 'none':>6}  "
+        f"{options.root if kind.rooted else -1:6}  {row['time_us']:9.2f}  {row['algbw']:7.2f}  {row['busbw']:7.2f}  "
         f"{row['algorithm']}",
         flush=True,
     )

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from torchemu import runtime
-from torchemu.frontends import stand_ins
+from torchemu.frontends import base, stand_ins
 from torchemu.profile.run import reader, traced
 from torchemu.report import nccl_table
 
 T = TypeVar("T")
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_OWN = (_PACKAGE / "benches", _PACKAGE.parents[1] / "benches")
+"""Where the benches are that come with a wheel, and those of a checkout."""
 
 _MODULE = "torchemu_bench"  # what a bench's module is called while it runs
 
@@ -54,12 +58,16 @@ def _check_parameter(path: Path, run: Callable[..., Any]) -> None:
 
 
 def _existing(file: str | Path) -> Path:
+    """The bench of a user's, or the one of this name that comes with torchemu."""
     path = Path(file)
     if path.is_dir():
         raise BenchError(f"{path}: a folder, where a bench is a Python file")
-    if not path.is_file():
-        raise BenchError(f"{path}: no such file")
-    return path
+    if path.is_file():
+        return path
+    for folder in _OWN if path.name == str(file) else ():
+        if (own := folder / path.with_suffix(".py").name).is_file():
+            return own
+    raise BenchError(f"{path}: no such file")
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,7 @@ def run(
     ccl: str | Sequence[str] = "",
     trace: Trace = Trace(),
     strictness: runtime.Strictness | None = None,
+    torch: str | None = None,
 ) -> None:
     """Runs a bench and prints a line for each collective that it ran.
 
@@ -86,24 +95,30 @@ def run(
         ccl: a ccl.yaml; empty for the built-in one; or several, with each of which the bench is run.
         trace: what is traced, and where to; without, nothing. Of several runs, the last.
         strictness: how strictly device programs are run.
+        torch: the value of --torch, whose torch the bench gets; None is torchemu's own.
 
     Raises:
         BenchError: one of the files is missing or wrong; the text has every problem.
     """
-    _existing(file)
+    file = _existing(file)
     configs = [ccl] if isinstance(ccl, str) else ccl
-    lines = [line for c in configs for line in _collectives_of(file, (topology, c, strictness), trace)]
+    lines = []
+    for c in configs:
+        named = {"ccl": c} if len(configs) > 1 else {}
+        lines += [{**named, **line} for line in _collectives_of(file, (topology, c, strictness), trace, torch)]
     print()
     print(nccl_table.table(lines))
     if trace.path:
         print(f"\ntrace written to {trace.path}; open it in {reader(trace.path)}")
 
 
-def _collectives_of(file: str | Path, setting: tuple[Any, ...], trace: Trace) -> list[dict[str, Any]]:
+def _collectives_of(
+    file: str | Path, setting: tuple[Any, ...], trace: Trace, torch: str | None
+) -> list[dict[str, Any]]:
     """Runs a bench in a World of its own, opened with the setting; returns the World's log."""
     with contextlib.ExitStack() as stack:
         world = _checked(lambda: stack.enter_context(runtime.opened(*setting)))
-        stack.enter_context(stand_ins.installed())
+        _checked(lambda: stack.enter_context(stand_ins.opened(base.torch_named(torch), world)))
         stack.enter_context(_neighbours_importable(Path(file)))
         _checked(lambda: stack.enter_context(traced(world, trace.path, trace.level, trace.profiled_only)))
         print(f"{Path(file).name} on {world.topology} ({world.sips} SIPs)", flush=True)
@@ -129,5 +144,5 @@ def _checked(step: Callable[[], T]) -> T:
     """Returns the step's result; that a file or name which the user gave is wrong becomes a BenchError."""
     try:
         return step()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         raise BenchError(str(error)) from error

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from torchemu.bridge.binding import go
+from torchemu.launch import progress
 
 
 class CalibrateError(Exception):
@@ -74,11 +75,8 @@ def _add_products(handle: int, file: str) -> None:
 
 def _run(handle: int) -> None:
     """Runs a calibration to its end, with a bar on a terminal."""
-    shows, width, share = sys.stderr.isatty(), 40, 0.0
-    while share < 1:
-        share = go.StepCalibration(handle)
-        if shows:
-            bar = "█" * round(share * width)
-            print(f"\rcalibrating {bar:·<{width}} {share:4.0%}", end="", file=sys.stderr, flush=True)
-    if shows:
-        print(file=sys.stderr)
+    share = 0.0
+    with progress.Line() as line:
+        while share < 1:
+            share = go.StepCalibration(handle)
+            line.write(f"calibrating {progress.bar(share, 1)} {share:4.0%}")

@@ -7,12 +7,25 @@ import contextlib
 import functools
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from torchemu import runtime
 from torchemu.frontends import base, stand_ins
-from torchemu.launch import blas, compiling, exploration, failures, flags, host_processes, switches
+from torchemu.launch import (
+    blas,
+    compiling,
+    exploration,
+    failures,
+    flags,
+    host_processes,
+    mirroring,
+    progress,
+    switches,
+    untried,
+)
 from torchemu.launch.exploration import Choices
 from torchemu.launch.isolation import Isolation
+from torchemu.launch.log_files import LogFiles, streams
 from torchemu.profile.run import traced
 from torchemu.runtime import fabric
 from torchemu.runtime.environ import Launch
@@ -43,8 +56,7 @@ def run(options: argparse.Namespace) -> int:
         return 1
     with _told():
         flags.check(options)
-        if options.torch is None:
-            options.torch = base.fitting(program.names(), options.no_data).name
+        _choose_torch(options, program)
         launch = _launch(options, program)
         flags.check_filter(options.local_ranks_filter, launch.nproc)
     with contextlib.ExitStack() as stack:
@@ -62,6 +74,16 @@ def _told() -> Iterator[None]:
         raise RunError(str(error)) from error
 
 
+def _choose_torch(options: argparse.Namespace, program: Program) -> None:
+    """Chooses what the program imports as torch, unless the command says so; with --verbose it says what, and why."""
+    why = "the command says so"
+    if options.torch is None:
+        torch, why = base.fitting(program.names(), options.no_data)
+        options.torch = torch.name
+    if options.verbose:
+        print(f"torchemu: --torch {options.torch}, {base.torch_named(options.torch).help}: {why}", file=sys.stderr)
+
+
 def _launch(options: argparse.Namespace, program: Program) -> Launch:
     """Returns how many ranks there are; without numbers, one for each SIP of the topology, or one for a program that is
     one host."""
@@ -75,12 +97,25 @@ def _launch(options: argparse.Namespace, program: Program) -> Launch:
         role=options.role,
         master_addr=options.master_addr,
         master_port=options.master_port,
+        max_restarts=options.max_restarts,
     )
+
+
+def _log_files(options: argparse.Namespace, nproc: int) -> LogFiles | None:
+    """Returns the files of what ranks print; None where none are asked for."""
+    if options.log_dir is None and options.redirects is None and options.tee is None:
+        return None
+    tee = options.tee or streams("0" if options.redirects else "3")
+    folder = Path(options.log_dir) if options.log_dir is not None else None
+    return LogFiles(folder, options.redirects or streams("0"), tee, nproc)
 
 
 class _Run:
     def __init__(self, options: argparse.Namespace, program: Program, launch: Launch, topology: str) -> None:
         self._options, self._program, self._launch, self._topology = options, program, launch, topology
+        self._restarts = 0
+        with _told():
+            self._logs = _log_files(options, launch.nproc)
 
     def status(self) -> int:
         """Runs the program, under one schedule or under many; returns the exit status."""
@@ -97,7 +132,33 @@ class _Run:
         else:
             choices = exploration.chosen(options.schedule or "fifo", self.depth, seed=seed)
         choices.sets = options.set_orders
-        return self.reported(self.failures(choices))
+        return self._repeated(choices)
+
+    def _repeated(self, choices: Choices) -> int:
+        """Runs the program until it ends well, or has been restarted as often as it may be."""
+        while True:
+            failed = self._mirrored(choices) if self._options.mirror else self.failures(choices)
+            status = self.reported(failed)
+            self._close_logs(failed)
+            if not failed or self._restarts == self._launch.max_restarts:
+                return status
+            self._restarts += 1
+            print(f"torchemu: restart {self._restarts} of {self._launch.max_restarts}", file=sys.stderr)
+
+    def _close_logs(self, failed: list[Failure]) -> None:
+        if self._logs is not None:
+            for failure in failed:
+                self._logs.note(failure.rank, failures.shown(failure.exception))
+            self._logs.close()
+
+    def _mirrored(self, choices: Choices) -> list[Failure]:
+        """As failures, of the ranks that stand for others."""
+        launch = self._launch
+
+        def run(mirror: mirroring.Mirror | None, shown: bool) -> list[Failure]:
+            return self.failures(choices, silent=not shown, mirror=mirror)
+
+        return mirroring.failures(run, launch.world_size, launch.nproc)
 
     @property
     def depth(self) -> int:
@@ -115,7 +176,7 @@ class _Run:
             print(failures.report(failed, self._options.script, self._launch.nproc, told), file=sys.stderr)
         return 1
 
-    def failures(self, choices: Choices, silent: bool = False) -> list[Failure]:
+    def failures(self, choices: Choices, silent: bool = False, mirror: mirroring.Mirror | None = None) -> list[Failure]:
         """Runs the program once; returns the ranks that failed, the cause first."""
         with contextlib.ExitStack() as stack:
             with _told():
@@ -124,10 +185,12 @@ class _Run:
                 if choices.reorder is not None and strictness.reorder is None:
                     strictness = runtime.Strictness(strictness.check, choices.reorder)
                 world = stack.enter_context(runtime.opened(self._topology, options.ccl, strictness))
-                if self._options.faults:
+                if self._options.faults and not self._restarts:
                     world.add_faults(self._options.faults)
+                if mirror is not None:
+                    mirror.begin(world)
             world.schedule, world.seed, world.numbers = choices.schedule, choices.seed, choices.numbers
-            world.unwaited = flags.unwaited(options)
+            world.unwaited, world.autotunes = flags.unwaited(options), options.autotune
             if fabric.is_preset(self._options.topology):
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)
             with _told():
@@ -136,13 +199,13 @@ class _Run:
             isolation = stack.enter_context(self._isolation(silent, choices.sets))
             if self._launch.world_size == 1:
                 host_processes.install(stack)
-            stack.enter_context(self._traced(world))
-            tasks = self._tasks(world, isolation)
-            tasks.run()
+            if not silent:
+                stack.enter_context(self._traced(world))
+            tasks = self._tasks(world, isolation, mirror)
+            with contextlib.nullcontext() if silent else progress.of_run(world, tasks):
+                tasks.run()
             choices.note(world)
-            failed = failures.ordered(tasks.failures)
-            if failed:
-                world.failure = failures.in_a_line(failed[0])
+            failed = _ended(world, tasks, mirror, silent)
         if tasks.interrupt is not None:
             raise tasks.interrupt
         return failed
@@ -158,6 +221,7 @@ class _Run:
             virtual_clock=self._options.virtual_clock,
             main_again=self._program.again,
             set_orders=orders,
+            **({} if silent or self._logs is None else {"stream": self._logs.stream}),
         )
 
     @contextlib.contextmanager
@@ -171,9 +235,24 @@ class _Run:
             with _told():
                 stack.close()
 
-    def _tasks(self, world: runtime.World, isolation: Isolation) -> Tasks:
-        ranks = range(self._launch.world_size)
-        processes = [isolation.process(rank, self._launch.variables(rank)) for rank in ranks]
-        tasks = Tasks(world.main, self._program.start, (), len(processes), processes)
+    def _tasks(self, world: runtime.World, isolation: Isolation, mirror: mirroring.Mirror | None) -> Tasks:
+        acts = mirror.acts if mirror is not None else lambda rank: True
+        processes = [
+            isolation.process(rank, self._launch.variables(rank, self._restarts)) if acts(rank) else None
+            for rank in range(self._launch.world_size)
+        ]
+        tasks = Tasks(world.main, self._program.start, (), len(processes), processes, acts=acts)
         self._launch.place(tasks.contexts)
         return tasks
+
+
+def _ended(world: runtime.World, tasks: Tasks, mirror: mirroring.Mirror | None, silent: bool) -> list[Failure]:
+    """Notes how a run has ended; returns the ranks that failed, the cause first."""
+    if mirror is not None:
+        mirror.end(world, bool(tasks.failures))
+    failed = failures.ordered(tasks.failures)
+    if not silent:
+        untried.tell(world)
+    if failed:
+        world.failure = failures.in_a_line(failed[0])
+    return failed

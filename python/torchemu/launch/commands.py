@@ -9,7 +9,7 @@ import sys
 import torchemu.launch.bench as bench
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
-from torchemu.launch import bandwidth, calibrate, failures, flags, replay, sweep, topologies
+from torchemu.launch import bandwidth, calibrate, completion, failures, flags, replay, sweep, topologies, typings
 from torchemu.launch import command as run
 from torchemu.launch.parsing import Parser
 from torchemu.multiprocessing import ProcessException
@@ -25,6 +25,8 @@ _OWN_ERRORS = (
     bandwidth.BandwidthError,
     replay.ReplayError,
     sweep.SweepError,
+    completion.CompletionError,
+    typings.StubsError,
 )
 """Exceptions that say all that there is to say."""
 
@@ -58,6 +60,11 @@ def _parser() -> Parser:
     calibrate.add_arguments(commands.add_parser("calibrate", help="fit a topology.yaml to times measured on a machine"))
     topologies.add_arguments(commands.add_parser("topology", help="show a topology, or say what is wrong in its file"))
     topologies.add_algorithms(commands.add_parser("algorithms", help="list the collectives and their algorithms"))
+    schema = "print the JSON Schema of topology.yaml, ccl.yaml or faults.yaml, for editors"
+    topologies.add_schema(commands.add_parser("schema", help=schema))
+    typings.add_arguments(commands.add_parser("stubs", help="write stubs, for editors where there is no PyTorch"))
+    completes = "print what lets a shell complete these commands"
+    completion.add_arguments(commands.add_parser("completion", help=completes), lambda: parser)
     _add_help(parser, commands)
     return parser
 
@@ -83,7 +90,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 def _add_bench(parser: argparse.ArgumentParser) -> None:
     parser.usage = "torchemu bench [OPTION…] FILE"
     presets = ", ".join(json.loads(go.Presets()))
-    parser.add_argument("file", metavar="FILE", help="the bench")
+    parser.add_argument("file", metavar="FILE", help="the bench, or one of torchemu's by its name: ccl_allreduce")
     parser.add_argument(
         "--topology", default="default", metavar="NAME|FILE", help=f"a topology.yaml, or one of {presets}"
     )
@@ -93,6 +100,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a ccl.yaml; without it the Tuner chooses algorithms; with several, a run with each, in one table",
     )
+    flags.add_torch(parser, "without it torchemu's own")
     flags.add_strictness(parser)
     flags.add_trace(parser)
     parser.set_defaults(action=_bench)
@@ -105,7 +113,7 @@ def _bench(options: argparse.Namespace) -> int:
         raise bench.BenchError(str(error)) from None
     trace = bench.Trace(options.trace, options.trace_level, options.trace_range == "profiler")
     try:
-        bench.run(options.file, options.topology, options.ccl or [""], trace, flags.strictness(options))
+        bench.run(options.file, options.topology, options.ccl or [""], trace, flags.strictness(options), options.torch)
     except (bench.BenchError, ProcessException):
         raise
     except Exception as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.launch import progress
 from torchemu.launch.failures import in_a_line
 from torchemu.launch.switches import Switch, numbers, rows, written
 from torchemu.runtime.tasks import Failure
@@ -75,22 +75,22 @@ class Runs(Protocol):
         """Prints why a run failed, and returns the exit status."""
 
 
-def chosen(schedule: str, depth: int, picks: int = 0, seed: int = 0, reorder: int | None = None) -> Choices:
-    """Makes the choices of a schedule; depth and picks are pct's, 0 for as many as usual, and for nobody knows."""
-    return Choices(schedule, seed, reorder, (depth, picks) if schedule == "pct" else ())
+def chosen(schedule: str, depth: int, forks: int = 0, seed: int = 0, reorder: int | None = None) -> Choices:
+    """Makes the choices of a schedule; depth and forks are pct's, 0 for as many as usual, and for nobody knows."""
+    return Choices(schedule, seed, reorder, (depth, forks) if schedule == "pct" else ())
 
 
 def explore(runs: Runs, schedules: Sequence[str], seeds: range) -> int:
-    """Runs the ordinary schedule, which counts the picks, and those of some seeds until one fails, by turns;
+    """Runs the ordinary schedule, which counts the forks, and those of some seeds until one fails, by turns;
     returns the exit status. Where there are device programs, what no rule orders moves by the same seeds."""
     first = Choices.replayed(())
     failed = runs.failures(first, silent=True)
     if failed:
         return _say(runs.reported(failed), "fails in the ordinary order: no schedule is needed to see it again")
-    for seed in _shown(seeds, "schedules"):
+    for seed in progress.shown(seeds, "schedules"):
         reorder = seed if first.kernels else None
         schedule = schedules[seed % len(schedules)]
-        choices = chosen(schedule, runs.depth, sum(first.picks), seed, reorder)
+        choices = chosen(schedule, runs.depth, len(first.forks), seed, reorder)
         choices.sets = seed
         if failed := runs.failures(choices, silent=True):
             return _found(runs, choices, failed)
@@ -99,6 +99,7 @@ def explore(runs: Runs, schedules: Sequence[str], seeds: range) -> int:
 
 
 def _say(status: int, text: str) -> int:
+    progress.make_room()
     print(text, file=sys.stderr)
     return status
 
@@ -106,6 +107,7 @@ def _say(status: int, text: str) -> int:
 def _found(runs: Runs, choices: Choices, failed: list[Failure]) -> int:
     """Reports a failure, with the fewest switches that make it."""
     choices, failed = _minimised(runs, choices, failed)
+    progress.make_room()
     flags = f"--replay {written(choices.switches, len(choices.picks)) or repr('')}"
     if choices.reorder is not None:
         flags += f" --reorder {choices.reorder}"
@@ -159,7 +161,7 @@ def exhaust(runs: Runs, most: int) -> int:
     there have been so many; returns the exit status."""
     todo: deque[tuple[Switch, ...]] = deque([()])
     switches = runs_made = 0
-    for number in _shown(range(most), "orders"):
+    for number in progress.shown(range(most), "orders"):
         path = todo.popleft()
         switches, runs_made = len(path), number + 1
         choices = Choices.replayed(path)
@@ -183,17 +185,3 @@ def _ways_out(choices: Choices, path: Sequence[Switch]) -> Iterator[Switch]:
     for spawn, pick, ways in choices.forks:
         if (spawn, pick) > last:
             yield from (Switch(spawn, pick, way) for way in range(1, ways))
-
-
-def _shown(numbers: range, what: str) -> Iterator[int]:
-    """The numbers; on a terminal it is said how far one is, and how fast that goes."""
-    terminal, start = sys.stderr.isatty(), time.monotonic()
-    try:
-        for done, number in enumerate(numbers):
-            if terminal and done:
-                rate = done / (time.monotonic() - start)
-                print(f"\r{done} of {len(numbers)} {what}, {rate:.1f} a second ", end="", file=sys.stderr, flush=True)
-            yield number
-    finally:
-        if terminal:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -188,9 +188,8 @@ def _text(error: BaseException) -> str:
 
 def _cause(failure: Failure) -> Iterator[str]:
     """Of a deadlock, where one is likely."""
-    _, found, cause = _text(failure.exception).partition("\nlikely cause: ")
-    if found and isinstance(failure.exception, DeadlockError):
-        yield f"  cause     : {cause}"
+    if isinstance(failure.exception, DeadlockError) and failure.exception.cause:
+        yield f"  cause     : {failure.exception.cause}"
 
 
 def grouped(failures: Sequence[Failure]) -> list[str]:

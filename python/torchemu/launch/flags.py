@@ -10,7 +10,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends import base
-from torchemu.launch import switches
+from torchemu.launch import log_files, switches
 from torchemu.profile.recording import LEVELS
 
 _ALL = ("auto", "cpu", "gpu")  # what torchrun takes for --nproc-per-node besides a number
@@ -19,11 +19,8 @@ _IGNORED = (
     "--duplicate-stdout-filters",
     "--event-log-handler",
     "--local-addr",
-    "--log-dir",
     "--logs-specs",
-    "--max-restarts",
     "--monitor-interval",
-    "--node-rank",
     "--numa-binding",
     "--rdzv-backend",
     "--rdzv-conf",
@@ -69,6 +66,14 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
         help="ranks of a node; with auto, gpu or cpu, and without it, one for each SIP, or 1 for a script that spawns",
     )
     _flag(group, "--nnodes", type=_nodes, metavar="M", help="nodes; without it 1, or all of the topology's without N")
+    _flag(
+        group,
+        "--max-restarts",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="start all ranks anew after one has failed, so many times at most; faults happen at first only",
+    )
     _flag(group, "--seed", type=int, default=0, metavar="S", help="of random numbers, 0; each rank has others")
     _flag(
         group,
@@ -84,15 +89,8 @@ def _add_ranks(parser: argparse.ArgumentParser) -> None:
 
 def _add_front_end(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("front end")
+    add_torch(group, "without it what is installed, if it is, for programs that use nothing else of torchemu's")
     torches = base.torches()
-    _flag(
-        group,
-        "--torch",
-        choices=tuple(torches),
-        help="what programs import as torch: "
-        + "; ".join(f"{torch.name}, {torch.help}" for torch in torches.values())
-        + "; without it what is installed, if it is, for programs that use nothing else of torchemu's",
-    )
     able = " or ".join(f"--torch {torch.name}" for torch in torches.values() if torch.can_omit_data)
     _flag(
         group,
@@ -100,6 +98,19 @@ def _add_front_end(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"take the time of operations on devices without computing them; with {able}",
     )
+    _flag(
+        group,
+        "--mirror",
+        action="store_true",
+        help="as --no-data, and run one rank of each class, which stands for those that do the same",
+    )
+
+
+def add_torch(group: Any, otherwise: str) -> None:
+    """Adds the argument that says what programs import as torch."""
+    torches = base.torches()
+    listed = "; ".join(f"{torch.name}, {torch.help}" for torch in torches.values())
+    _flag(group, "--torch", choices=tuple(torches), help=f"what programs import as torch: {listed}; {otherwise}")
 
 
 def _add_fabric(parser: argparse.ArgumentParser) -> None:
@@ -174,6 +185,12 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
         help="say nothing of tensors that are used before the wait() of an operation on them; otherwise that is a "
         "warning, and with --check and --explore an error",
     )
+    _flag(
+        group,
+        "--autotune",
+        action="store_true",
+        help="run kernels of several configurations in the fastest one, by simulated time; otherwise it is the first",
+    )
 
 
 def unwaited(options: argparse.Namespace) -> str:
@@ -191,7 +208,21 @@ def strictness(options: argparse.Namespace) -> runtime.Strictness:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
+    _flag(group, "--verbose", action="store_true", help="say first what programs import as torch, and why")
     _flag(group, "--prefix", action="store_true", help="let each line that a rank prints name the rank")
+    _flag(
+        group,
+        "--log-dir",
+        metavar="FOLDER",
+        help="write what ranks print to files there, attempt_0/RANK/stdout.log and stderr.log; without -r and -t both, "
+        "and to the terminal as well",
+    )
+    for name, short, does in (
+        ("--redirects", "-r", "to files instead of the terminal"),
+        ("--tee", "-t", "to files and the terminal"),
+    ):
+        told = f"write {does}: 1 stdout, 2 stderr, 3 both; or by local ranks, 0:3,1:2"
+        _flag(group, name, short, type=_streams, metavar="STREAMS", help=told)
     _flag(group, "--local-ranks-filter", type=_numbers, metavar="R,…", help="show only what these local ranks print")
     add_trace(group)
 
@@ -241,9 +272,22 @@ def check(options: argparse.Namespace) -> None:
         raise ValueError("--schedule-depth does nothing without --schedule pct")
     if options.explore and options.schedule == "fifo":
         raise ValueError("--explore runs different schedules, of which fifo has one: use --schedule random or pct")
+    if ways and options.max_restarts:
+        raise ValueError(f"--max-restarts does nothing with {ways[0]}, which runs each schedule once")
     if options.schedule_seed is not None and not (varied or options.explore):
         raise ValueError("--schedule-seed does nothing without --schedule random or pct, or --explore")
+    _check_mirror(options)
     check_trace(options)
+
+
+def _check_mirror(options: argparse.Namespace) -> None:
+    """Refuses what a rank that stands for others cannot have."""
+    if not options.mirror:
+        return
+    for name in ("faults", "explore", "exhaustive", "replay", "check", "reorder"):
+        if getattr(options, name):
+            raise ValueError(f"--{name} tells ranks apart, of which --mirror has one for all: give one of both")
+    options.no_data = True
 
 
 def _check_replay(text: str) -> None:
@@ -278,8 +322,6 @@ def check_filter(local_ranks: Collection[int] | None, nproc: int) -> None:
 def _add_ignored(parser: argparse.ArgumentParser) -> None:
     for name in _IGNORED:
         _flag(parser, name, help=argparse.SUPPRESS)
-    _flag(parser, "--redirects", "-r", help=argparse.SUPPRESS)
-    _flag(parser, "--tee", "-t", help=argparse.SUPPRESS)
     for name in ("--standalone", "--run-path"):
         _flag(parser, name, action="store_true", help=argparse.SUPPRESS)
     refused = {
@@ -288,6 +330,8 @@ def _add_ignored(parser: argparse.ArgumentParser) -> None:
     }
     for name, reason in refused.items():
         _flag(parser, name, action=_Refused, nargs=0, reason=reason, help=argparse.SUPPRESS)
+    all_nodes = "one command runs all nodes: give --nnodes, and leave this out"
+    _flag(parser, "--node-rank", action=_Refused, nargs="?", reason=all_nodes, help=argparse.SUPPRESS)
 
 
 class _Refused(argparse.Action):
@@ -306,6 +350,19 @@ def _processes(text: str) -> int | None:
 def _nodes(text: str) -> int:
     """M, or MIN:MAX, of which all come."""
     return max(_positive(part) for part in text.split(":", 1))
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of times")
+    return int(text)
+
+
+def _streams(text: str) -> log_files.Streams:
+    try:
+        return log_files.streams(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _positive(text: str) -> int:

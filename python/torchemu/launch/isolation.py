@@ -47,6 +47,7 @@ class Isolation:
         isolate: names of installed packages of which each rank has its own modules, as of the program's files.
         prefix: whether each line that a rank prints names the rank.
         shown: which ranks' output is to be seen.
+        stream: where a rank's stdout or stderr goes, given its number, the stream's name and where it would go.
         virtual_clock: whether the module time tells simulated time.
         main_again: what loads the main program anew in the ranks that a rank spawns.
         set_orders: the seed of the orders in which ranks go through sets of strings; None for one that all have.
@@ -66,8 +67,9 @@ class Isolation:
         virtual_clock: bool = False,
         main_again: Callable[[], None] = lambda: None,
         set_orders: int | None = None,
+        stream: Callable[[int, str, Any], Any] = lambda _rank, _name, shown: shown,
     ) -> None:
-        self._set_orders = set_orders
+        self._set_orders, self._stream = set_orders, stream
         self.exchanges: list[Callable[[Process, Process], None]] = []
         self._seed, self._prefix, self._shown, self._main_again = seed, prefix, shown, main_again
         self._rules = Rules(isolate)
@@ -125,8 +127,8 @@ class Isolation:
         return self._started(rank, interpreter, parent)
 
     def _started(self, rank: int, interpreter: Interpreter, parent: Process) -> Process:
-        interpreter.stdout = self._output(rank, self._outside.interpreter.stdout)
-        interpreter.stderr = self._output(rank, self._outside.interpreter.stderr)
+        interpreter.stdout = self._output(rank, "stdout")
+        interpreter.stderr = self._output(rank, "stderr")
         modules = Table(self._rules, self._outside.modules.main())
         return Process(self, f"{parent.key}/{rank}", interpreter, modules)
 
@@ -137,8 +139,9 @@ class Isolation:
         variables = Inheritance(vars(sys.modules["__main__"]), parent.modules.names) if forked else None
         return Birth(parent.interpreter.copy(), variables)
 
-    def _output(self, rank: int, target: Any) -> Any:
-        return Lines(target if self._shown(rank) else self.nowhere, f"[rank{rank}]: " if self._prefix else "")
+    def _output(self, rank: int, name: str) -> Any:
+        shown = getattr(self._outside.interpreter, name) if self._shown(rank) else self.nowhere
+        return Lines(self._stream(rank, name, shown), f"[rank{rank}]: " if self._prefix else "")
 
     def spawned(
         self, parent: Process, call: tuple[Callable[..., Any], *tuple[Any, ...]], births: Sequence[Birth]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchemu.launch import progress
+
 
 class Lines:
     """A rank's standard output or error: holds what it writes until a line is complete.
@@ -75,4 +77,5 @@ class Lines:
             lines = text.splitlines(keepends=True)
             text = "".join(("" if i == 0 and self._in_line else self._prefix) + line for i, line in enumerate(lines))
         self._in_line = not text.endswith("\n")
+        progress.make_room()
         self._target.write(text)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _SETS = "__torchemu_sets__"
 _SETATTR = {"setattr": "__torchemu_setattr__", "delattr": "__torchemu_delattr__"}
+_MOCKS = "__torchemu_mocks__"
 _EXCHANGED = ("sys", "logging", "warnings")
 """Modules of which ranks have their own state already; see interpreter.py."""
 
@@ -51,6 +52,20 @@ class Telling(ast.NodeTransformer):
     def visit_Delete(self, node: ast.Delete) -> Any:
         self.generic_visit(node)
         return self._told(node, node.targets)
+
+    def visit_Import(self, node: ast.Import) -> Any:
+        return self._mocking(node, any(alias.name == "unittest.mock" for alias in node.names))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+        has = node.module == "unittest" and any(alias.name == "mock" for alias in node.names)
+        return self._mocking(node, has or node.module == "unittest.mock")
+
+    def _mocking(self, node: ast.stmt, has: bool) -> Any:
+        """Lets an import of unittest.mock be followed by what makes its patches the rank's own."""
+        if not has:
+            return node
+        self.found = True
+        return [node, _located(ast.Expr(ast.Call(ast.Name(_MOCKS, ast.Load()), [], [])), node)]
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -80,10 +95,13 @@ def _is_path(target: ast.expr) -> bool:
 def _telling(target: ast.Attribute) -> ast.stmt:
     owner = ast.parse(ast.unparse(target.value), mode="eval").body
     call = ast.Call(ast.Name(_SETS, ast.Load()), [owner, ast.Constant(target.attr)], [])
-    told = ast.Expr(call)
-    for node in ast.walk(told):
-        ast.copy_location(node, target)
-    return told
+    return _located(ast.Expr(call), target)
+
+
+def _located(made: ast.stmt, at: ast.AST) -> ast.stmt:
+    for node in ast.walk(made):
+        ast.copy_location(node, at)
+    return made
 
 
 class Attributes:
@@ -129,16 +147,29 @@ class Attributes:
             self.sets(owner, name)
             delattr(owner, name)
 
-        told = {_SETS: self.sets, _SETATTR["setattr"]: set_attribute, _SETATTR["delattr"]: delete_attribute}
+        own = {"setattr": set_attribute, "delattr": delete_attribute}
+
+        def mocks() -> None:
+            vars(sys.modules["unittest.mock"]).update(own)
+
+        told = {_SETS: self.sets, _MOCKS: mocks, **{_SETATTR[name]: function for name, function in own.items()}}
         for name, function in told.items():
             vars(builtins).setdefault(name, None)
             stack.callback(vars(builtins).pop, name)
             replace(stack, builtins, name, function)
         stack.callback(self._undo)
+        stack.callback(_unmock)
 
     def _undo(self) -> None:
         for (owner, name), value in zip(self._owners, self._first, strict=True):
             _set(owner, name, value)
+
+
+def _unmock() -> None:
+    """Lets unittest.mock set attributes as it always does."""
+    module = vars(sys.modules.get("unittest.mock", types))
+    for name in _SETATTR:
+        module.pop(name, None)
 
 
 def _set(owner: Any, name: str, value: Any) -> None:

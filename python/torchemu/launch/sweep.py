@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import contextlib
+import copy
 import importlib
 import itertools
 import json
@@ -19,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from torchemu.bridge.binding import go
-from torchemu.launch import bandwidth, sweep_output
+from torchemu.c10d.ops import TABLE
+from torchemu.launch import bandwidth, sweep_output, topologies
 
 _NEAR = ("", "system.sips.", "system.", "system.network.")
 """Where a key of --set is looked for."""
@@ -53,9 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Times collectives, as torchemu bandwidth does, for all combinations of what is given, and says which "
         "algorithm wins where. A sweep that was interrupted goes on where it was."
     )
-    names = [line.split()[0] for line in go.CollectiveAlgorithms().splitlines()]
     add = parser.add_argument
-    add("collectives", nargs="+", choices=names, metavar="COLLECTIVE", help=", ".join(names))
+    add("collectives", nargs="+", choices=list(TABLE.kinds), metavar="COLLECTIVE", help=", ".join(TABLE.kinds))
     add(
         "--topology",
         nargs="+",
@@ -122,8 +123,7 @@ def sweep(options: argparse.Namespace) -> int:
 
 def _points(options: argparse.Namespace) -> Iterator[Point]:
     """All combinations, in the order of the output."""
-    lines = go.CollectiveAlgorithms().replace(",", " ").splitlines()
-    known = {kind: names for kind, *names in map(str.split, lines)}
+    known = topologies.algorithms()
     if options.factor < 2:
         raise ValueError(f"a factor of {options.factor}: it must be at least 2")
     sizes = list(_sizes(options.begin, options.end, options.factor))
@@ -174,7 +174,7 @@ def changed(tree: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: it has no such key.
     """
-    tree = json.loads(json.dumps(tree))
+    tree = copy.deepcopy(tree)
     for key, value in settings.items():
         for near in _NEAR:
             *path, last = (near + key).split(".")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
+
+from torchemu.launch import progress
 
 MEASURED = ("size", "count", "algorithm", "time_us", "algbw", "busbw")
 """Columns of what was measured; the others say of what."""
@@ -74,27 +74,18 @@ class Journal:
         self._file.unlink(missing_ok=True)
 
 
-class Progress:
-    """A bar on a terminal."""
+class Progress(progress.Line):
+    """A line that says how much of a sweep is done."""
 
     def __init__(self, total: int, done: int) -> None:
+        super().__init__()
         self._total, self._done = total, done
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
     def step(self, about: dict[str, Any]) -> None:
-        """Draws that one more is done."""
+        """Says that one more is done."""
         self._done += 1
-        if sys.stderr.isatty():
-            bar = "█" * (30 * self._done // self._total)
-            what = " ".join(str(about[k]) for k in ("collective", "topology", "ranks", "requested", "requested_size"))
-            line = f"{bar:░<30} {self._done}/{self._total}  {what}"
-            print(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
+        what = " ".join(str(about[k]) for k in ("collective", "topology", "ranks", "requested", "requested_size"))
+        self.write(f"{progress.bar(self._done, self._total)} {self._done}/{self._total}  {what}")
 
 
 def write(output: str, rows: Sequence[dict[str, Any]]) -> None:

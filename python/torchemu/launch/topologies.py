@@ -8,6 +8,10 @@ import os
 from pathlib import Path
 
 from torchemu.bridge.binding import go
+from torchemu.c10d.ops import TABLE
+
+KINDS = ("topology", "ccl", "faults")
+"""The kinds of files that have a JSON Schema."""
 
 
 class TopologyError(Exception):
@@ -27,9 +31,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     validate.set_defaults(action=_validate)
 
 
+def add_schema(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of ``torchemu schema`` to its parser."""
+    parser.add_argument("kind", choices=KINDS, help="which files")
+    parser.set_defaults(action=_schema)
+
+
 def add_algorithms(parser: argparse.ArgumentParser) -> None:
     """Adds what ``torchemu algorithms`` does to its parser."""
     parser.set_defaults(action=_algorithms)
+
+
+def algorithms() -> dict[str, list[str]]:
+    """Returns the names of the algorithms of each collective."""
+    return dict(zip(TABLE.kinds, json.loads(go.CollectiveAlgorithms()), strict=True))
 
 
 def _picture(topology: str, svg: bool) -> str:
@@ -57,6 +72,14 @@ def _validate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _schema(options: argparse.Namespace) -> int:
+    print(go.FileSchema(options.kind))
+    return 0
+
+
 def _algorithms(_: argparse.Namespace) -> int:
-    print(go.CollectiveAlgorithms(), end="")
+    table = algorithms()
+    width = max(map(len, table))
+    for kind, names in table.items():
+        print(f"{kind:{width}}  {', '.join(names)}")
     return 0

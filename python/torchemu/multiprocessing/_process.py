@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from torchemu import runtime
+from torchemu.multiprocessing import _helper
 from torchemu.multiprocessing._ranks import RankProcess, Ranks, birth_of, tasks_of
 from torchemu.multiprocessing._start import get_start_method
 from torchemu.runtime.rank_local import RankLocal
@@ -59,6 +60,9 @@ class Process(RankProcess):
         """
         if self._ranks is not None:
             raise AssertionError("cannot start a process twice")
+        if _helper.is_wanted(self._start_method or str(get_start_method())):
+            self._ranks, self._rank = _helper.Helper(self), 0
+            return
         batch = _batches.get()
         if not batch or batch[-1].ended:
             batch.append(_Batch(runtime.current()))

@@ -6,13 +6,16 @@ import atexit
 import inspect
 import signal
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchemu import runtime
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
 from torchemu.multiprocessing._shared import access, limit
 from torchemu.runtime.tasks import Signalled, Tasks
+
+if TYPE_CHECKING:
+    from torchemu.multiprocessing._helper import Helper
 
 
 class Ranks:
@@ -179,7 +182,7 @@ class RankProcess:
         number: what pid is after the start.
     """
 
-    def __init__(self, ranks: Ranks | None, rank: int, name: str, daemon: bool = False) -> None:
+    def __init__(self, ranks: Ranks | Helper | None, rank: int, name: str, daemon: bool = False) -> None:
         self.name, self.daemon = name, daemon
         self.number = next(runtime.current_world().pids)
         self._ranks, self._rank = ranks, rank

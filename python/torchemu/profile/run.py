@@ -118,6 +118,7 @@ def _write(world: runtime.World, recording: Recording, path: str, first: int) ->
         recording.write(os.path.join(path, f"rank{rank}.json.gz"), "kineto", rank=rank, ranks=ranks)
     about["collectives"] = world.collectives(first)
     about["failure"] = world.failure
+    about["waits"] = list(world.waits) if world.failure else []
     Path(path, RUN_FILE).write_text(json.dumps(about))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torchemu.c10d.ops import OPS
 from torchemu.report._load import Bar, Rank, Run
@@ -20,7 +21,8 @@ class Shares:
         compute: it ran kernels.
         copy: it copied from or to its host, and ran none.
         overlapped: it communicated while it ran kernels or copied.
-        exposed: it communicated, and did nothing else.
+        waiting: it was ready to communicate, and had nothing else to do, while another rank was not ready.
+        transfer: it communicated with all ranks ready, and did nothing else.
         idle: it did nothing.
     """
 
@@ -28,8 +30,14 @@ class Shares:
     compute: float
     copy: float
     overlapped: float
-    exposed: float
+    waiting: float
+    transfer: float
     idle: float
+
+    @property
+    def exposed(self) -> float:
+        """Communication that nothing hides."""
+        return self.waiting + self.transfer
 
     @property
     def communication(self) -> float:
@@ -85,6 +93,23 @@ class Operation:
 
 
 @dataclass(frozen=True)
+class KernelSum:
+    """All calls of a kernel, on all ranks; times in microseconds.
+
+    Attributes:
+        size: bytes of memory traffic.
+        ops: operations.
+    """
+
+    name: str
+    calls: int
+    time: float
+    longest: float
+    size: int
+    ops: int
+
+
+@dataclass(frozen=True)
 class Link:
     """The load of a link."""
 
@@ -124,27 +149,91 @@ def common(a: Sequence[Interval], b: Sequence[Interval]) -> float:
     return total
 
 
+@dataclass
+class Meeting:
+    """A collective or a message as its ranks take part in it.
+
+    Attributes:
+        parts: the bars, with the ranks' numbers.
+        ready: when the last rank was.
+    """
+
+    parts: list[tuple[int, Bar]] = field(default_factory=list)
+    ready: float = -math.inf
+
+    def add(self, rank: int, bar: Bar) -> None:
+        """Adds a rank's part."""
+        self.parts.append((rank, bar))
+        self.ready = max(self.ready, bar.start)
+
+
+def meetings(run: Run) -> dict[int, Meeting]:
+    """Returns what each bar of a collective or message is a part of, by the bar's id()."""
+    together: dict[object, Meeting] = defaultdict(Meeting)
+    counts: dict[object, int] = defaultdict(int)
+    for rank in run.ranks:
+        for bar in rank.bars:
+            if bar.communicates:
+                together[bar.key or _message(bar, rank, counts)].add(rank.number, bar)
+    return {id(bar): meeting for meeting in together.values() for _, bar in meeting.parts}
+
+
+def _message(bar: Bar, rank: Rank, counts: dict[object, int]) -> object:
+    """What the two bars of a message have in common: of equal ones the first send belongs to the first receive."""
+    args = bar.args
+    pair = (args.get("Src Rank"), args.get("Dst Rank"), args.get("tag"), args.get("Process Group Name"))
+    side = (rank.number, args.get("Collective name"), pair)
+    counts[side] += 1
+    return (*pair, counts[side])
+
+
 def shares(run: Run) -> list[Shares]:
     """Of each rank."""
-    return [_shares(rank, run.duration) for rank in run.ranks]
+    found = meetings(run)
+    return [_shares(rank, run.duration, found) for rank in run.ranks]
 
 
-def _shares(rank: Rank, duration: float) -> Shares:
+def _shares(rank: Rank, duration: float, found: dict[int, Meeting]) -> Shares:
     kinds: dict[str, list[Interval]] = defaultdict(list)
     for bar in rank.bars:
         kinds["communication" if bar.communicates else bar.kind].append((bar.start, bar.end))
-    compute, communication = union(kinds["compute"]), union(kinds["communication"])
+        if bar.communicates:
+            kinds["transfer"].append((min(found[id(bar)].ready, bar.end), bar.end))
+    compute, communication, transfer = (union(kinds[k]) for k in ("compute", "communication", "transfer"))
     busy = union([*compute, *kinds["copy"]])
-    overlapped = common(communication, busy)
+    overlapped, hidden = common(communication, busy), common(transfer, busy)
     everything = length(union([*busy, *communication]))
+    exposed, moving = length(communication) - overlapped, length(transfer) - hidden
     return Shares(
         rank.number,
         compute=length(compute),
         copy=length(busy) - length(compute),
         overlapped=overlapped,
-        exposed=length(communication) - overlapped,
+        waiting=max(0.0, exposed - moving),
+        transfer=min(exposed, moving),
         idle=max(0.0, duration - everything),
     )
+
+
+def kernels(run: Run) -> list[KernelSum]:
+    """Sums over the calls of each kernel and copy, the longest first."""
+    by_name: dict[str, list[Bar]] = defaultdict(list)
+    for rank in run.ranks:
+        for bar in rank.bars:
+            if not bar.communicates:
+                by_name[bar.name].append(bar)
+    sums = [
+        KernelSum(
+            name,
+            len(bars),
+            sum(b.end - b.start for b in bars),
+            max(b.end - b.start for b in bars),
+            sum(b.args.get("memory traffic", b.args.get("bytes", 0)) for b in bars),
+            sum(b.args.get("operations", 0) for b in bars),
+        )
+        for name, bars in by_name.items()
+    ]
+    return sorted(sums, key=lambda k: (-k.time, k.name))
 
 
 def collectives(run: Run) -> list[Collective]:

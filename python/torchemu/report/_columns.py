@@ -10,7 +10,7 @@ from torchemu.report._svg import element, picture, tip
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 1180.0, 210.0, 46.0, 8.0, 24.0
 _NARROW = 4.0  # columns that are as narrow touch: gaps of less than a pixel would only make them pale
-_PARTS = ("compute", "copy", "exposed")  # from below
+_PARTS = ("compute", "copy", "transfer", "waiting")  # from below
 
 
 def columns(shares: Sequence[Shares], duration: float) -> str:
@@ -44,7 +44,8 @@ def _scale(bottom: float) -> list[str]:
 def _column(s: Shares, duration: float, left: float, width: float, bottom: float) -> str:
     said = (
         f"rank {s.rank}: compute {units.time(s.compute)}, copies {units.time(s.copy)}, communication "
-        f"{units.time(s.communication)}, of it exposed {units.time(s.exposed)}, idle {units.time(s.idle)}"
+        f"{units.time(s.communication)}, of it exposed {units.time(s.exposed)}: transfer {units.time(s.transfer)} and "
+        f"waiting for other ranks {units.time(s.waiting)}; idle {units.time(s.idle)}"
     )
     per = (bottom - TOP) / max(duration, 1e-9)
     parts, y = [], bottom

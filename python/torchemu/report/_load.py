@@ -28,8 +28,8 @@ class Bar:
     """Something that a rank's device did; times in simulated microseconds.
 
     Attributes:
-        kind: compute, copy, collective or message.
-        name: the kernel's, or the operation's as the program called it.
+        kind: compute, copy, collective or message; of a host, host or wait; of a collective's algorithm, step.
+        name: the kernel's, or the operation's as the program called it; of a wait, what for.
         track: the number of the stream.
         key: of a collective, what its ranks have in common: group and number.
         args: what the trace says about it.
@@ -62,11 +62,23 @@ class Annotation:
 
 @dataclass
 class Rank:
-    """The record of one rank."""
+    """The record of one rank.
+
+    Attributes:
+        bars: what its device did.
+        host: what its host did: calls, of kind host, and waits, of kind wait.
+        steps: of the algorithms of collectives, those that it sent.
+        rows: the names of streams, groups and messages by their numbers, see Bar.track.
+        memory: bytes that the program had in use, each from a time on.
+    """
 
     number: int
     bars: list[Bar]
     annotations: list[Annotation]
+    host: list[Bar] = field(default_factory=list)
+    steps: list[Bar] = field(default_factory=list)
+    rows: dict[int, str] = field(default_factory=dict)
+    memory: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass
@@ -99,6 +111,21 @@ class Run:
     def failure(self) -> str:
         """Its failure in a line; empty where there was none, or nobody knows."""
         return self.fabric.get("failure", "") if self.fabric else ""
+
+    @property
+    def waits(self) -> list[dict[str, Any]]:
+        """What ranks waited for where the run ended in a deadlock: dicts of "ranks", "on" and "needs"."""
+        return self.fabric.get("waits", []) if self.fabric and self.failure else []
+
+    @property
+    def first(self) -> float:
+        """The beginning of what is shown: hosts begin before devices do."""
+        return min([self.start, *(bar.start for rank in self.ranks for bar in rank.host[:1])])
+
+    @property
+    def last(self) -> float:
+        """The end of what is shown: of a run that hangs, when that was found."""
+        return max(self.end, self.fabric["end"] / 1e6) if self.fabric and self.waits else self.end
 
     @property
     def is_empty(self) -> bool:
@@ -162,7 +189,60 @@ def _parsed(about: dict[str, Any], all_events: list[dict[str, Any]]) -> Rank:
         if not all(isinstance(event[key], int | float) and math.isfinite(event[key]) for key in ("ts", "dur")):
             raise ValueError(f"an event from {event['ts']!r} on for {event['dur']!r}")
     sites = {e["args"]["External id"]: e["args"]["Call site"] for e in events if "Call site" in e.get("args", {})}
-    return Rank(int(about["rank"]), _bars(events, sites), _annotations(events))
+    number = int(about["rank"])
+    return Rank(
+        number,
+        _bars(events, sites),
+        _annotations(events),
+        _host(events, sites),
+        _steps(all_events),
+        _rows(all_events, number),
+        _memory(all_events),
+    )
+
+
+def _host(events: Iterable[dict[str, Any]], sites: dict[int, str]) -> list[Bar]:
+    """The calls of a host and its waits, which follow one another."""
+    bars = []
+    for e in events:
+        args, end = e.get("args", {}), e["ts"] + e["dur"]
+        if e.get("cat") == "cpu_op":
+            site = _shown(sites.get(args.get("External id", -1), ""))
+            bars.append(Bar("host", _shown(e["name"]), 0, e["ts"], end, args=args, site=site))
+        elif "waits for" in args and e.get("cat") == "cuda_runtime":
+            bars.append(Bar("wait", _shown(args["waits for"]), 0, e["ts"], end))
+    return sorted(bars, key=lambda bar: (bar.start, bar.end))
+
+
+def _steps(events: Iterable[dict[str, Any]]) -> list[Bar]:
+    """The steps of algorithms, each from its first byte until it has arrived."""
+    bars = []
+    for e in events:
+        if e["ph"] == "b" and e.get("cat") == "step":
+            args = e["args"]
+            start, end = _finite(e["ts"]), _finite(args["arrived"])
+            key = (_shown(args["Process Group Name"]), int(args["collective"]))
+            bars.append(Bar("step", _shown(e["name"]), 0, start, end, key, args))
+    return sorted(bars, key=lambda bar: (bar.start, bar.end))
+
+
+def _rows(events: Iterable[dict[str, Any]], rank: int) -> dict[int, str]:
+    return {
+        int(e["tid"]): _shown(e["args"]["name"])
+        for e in events
+        if e["ph"] == "M" and e["name"] == "thread_name" and e["pid"] == rank
+    }
+
+
+def _memory(events: Iterable[dict[str, Any]]) -> list[tuple[float, float]]:
+    found = [e for e in events if e["ph"] == "C" and e["name"] == "memory allocated"]
+    return sorted((_finite(e["ts"]), _finite(e["args"]["bytes"])) for e in found)
+
+
+def _finite(x: Any) -> float:
+    if not isinstance(x, int | float) or not math.isfinite(x):
+        raise ValueError(f"a number {x!r}")
+    return float(x)
 
 
 def _text(file: Path) -> bytes:

@@ -2,51 +2,88 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from importlib import resources
+from typing import Any
 
+from torchemu.report import _tables as tables
 from torchemu.report import _units as units
-from torchemu.report._analysis import Collective, Link, Operation, Shares
+from torchemu.report._analysis import Collective, Link
 from torchemu.report._columns import columns
 from torchemu.report._fabric import Fabric, scale
 from torchemu.report._load import Run
+from torchemu.report._sums import Sums
 from torchemu.report._svg import element, escaped, heat
-from torchemu.report._timeline import Timeline, colour_of, style_sheet
+from torchemu.report._text import ranks_named
+from torchemu.report._timeline import Timeline, style_sheet
 
 _WIDE = 700  # a drawing that is wider has nothing beside it
-_NAMES = {"compute": "kernels", "copy": "copies from and to the host", "message": "messages", "other": "others"}
+_NAMES = {
+    "compute": "kernels",
+    "copy": "copies from and to the host",
+    "message": "messages",
+    "other": "others",
+    "host": "calls of the host",
+    "wait": "waits of the host",
+    "dma": "DMA engines",
+    "nic": "network cards",
+    "step": "steps of algorithms",
+    "hang": "what hangs",
+    "annotation": "names that the program gave",
+}
 
 
-def page(
-    run: Run,
-    shares: Sequence[Shares],
-    collectives: Sequence[Collective],
-    operations: Sequence[Operation],
-    slowest: Sequence[Collective],
-    links: Sequence[Link],
-) -> str:
-    """All of it."""
-    sections = [_head(run)]
+def page(run: Run, sums: Sums, top: int) -> str:
+    """All of it, with so many of the slowest collectives."""
+    sections, data = [_head(run)], {}
     if not run.is_empty:
-        timeline = Timeline(run, {c.key: i for i, c in enumerate(collectives)})
+        timeline = Timeline(run, {c.key: i for i, c in enumerate(sums.collectives)}, sums.path)
+        data = {
+            "data": timeline.data(),
+            "collectives": [_said(c) for c in sums.collectives],
+            "summary": summary(run, sums),
+        }
         sections += [
-            _tiles(run, shares, collectives, links),
-            _timeline(timeline),
-            _exposed(shares, run.duration),
-            _fabric(run, links),
-            _operations(operations),
-            _slowest(slowest),
+            _tiles(run, sums),
+            _waits(run),
+            _timeline(run, timeline),
+            _exposed(sums, run.duration),
+            tables.path(sums.path),
+            tables.kernels(sums.kernels),
+            _fabric(run, sums.links),
+            tables.operations(sums.operations),
+            tables.slowest(sums.slowest[:top], sums.collectives),
         ]
-    about = json.dumps([_said(c) for c in collectives]).replace("<", "\\u003c")
+    return document(f"{run.name}: torchemu report", sections, data)
+
+
+def document(title: str, sections: Sequence[str], data: dict[str, Any]) -> str:
+    """A page of sections, whose script reads the data."""
+    library = [_resource("uplot/uPlot.iife.min.js"), _resource("timeline.js")] if data else []
     return _DOCUMENT.format(
-        title=escaped(f"{run.name}: torchemu report"),
-        style=_resource("page.css") + style_sheet(),
+        title=escaped(title),
+        style=_resource("uplot/uPlot.min.css") + "\n" + _resource("page.css") + style_sheet(),
         body="\n".join(s for s in sections if s),
-        about=about,
-        script=_resource("page.js"),
+        data="\n".join(_json(name, value) for name, value in data.items()),
+        license=_resource("uplot/LICENSE") if data else "",
+        script="\n".join([*library, _resource("page.js")]),
     )
 
+
+def _json(name: str, value: Any) -> str:
+    text = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{text}</script>'
+
+
+def summary(run: Run, sums: Sums) -> dict[str, Any]:
+    """The report's figures as JSON has them; times in microseconds."""
+    whole = {name: list(map(dataclasses.asdict, getattr(sums, name))) for name in _SUMMED}
+    return {"run": run.name, "topology": run.topology, "ranks": len(run.ranks), "duration": run.duration, **whole}
+
+
+_SUMMED = ("shares", "operations", "collectives", "kernels", "path_parts", "links")
 
 _DOCUMENT = """<!DOCTYPE html>
 <html lang="en">
@@ -65,8 +102,9 @@ _DOCUMENT = """<!DOCTYPE html>
 {body}
 </main>
 <div id="tip"></div>
-<script type="application/json" id="collectives">{about}</script>
+{data}
 <script>
+/*! The charts are uPlot's. {license}*/
 {script}</script>
 </body>
 </html>
@@ -77,17 +115,13 @@ def _resource(name: str) -> str:
     return resources.files("torchemu.report").joinpath(name).read_text()
 
 
-def _section(title: str, about: str, *content: str) -> str:
-    return element("section", "\n".join([element("h2", title), element("p", about), *content]))
-
-
 def _head(run: Run) -> str:
     n = len(run.ranks)
     where = f" on {escaped(run.topology)}" if run.topology else ""
     about = f"{n} rank{'s' if n > 1 else ''}{where}; all times are simulated"
     if run.is_empty:
         about = f"No device did anything{where} while this was recorded."
-    failed = f"The run failed, {run.failure}. What had not ended then is not shown."
+    failed = f"The run failed, {run.failure}."
     return "".join(
         [
             element("h1", escaped(run.name)),
@@ -97,37 +131,100 @@ def _head(run: Run) -> str:
     )
 
 
-def _tiles(run: Run, shares: Sequence[Shares], collectives: Sequence[Collective], links: Sequence[Link]) -> str:
+def _tiles(run: Run, sums: Sums) -> str:
     duration = run.duration or 1.0
-    mean = {what: sum(getattr(s, what) for s in shares) / len(shares) / duration for what in ("compute", "exposed")}
+    mean = {what: sum(getattr(s, what) for s in sums.shares) / len(sums.shares) / duration for what in _MEANS}
+    n = len(sums.collectives)
     tiles = [
         (units.time(run.duration), "simulated"),
-        (f"{len(collectives):,}", f"collective{'' if len(collectives) == 1 else 's'}"),
-        (units.share(mean["compute"]), "of the time computing, on average"),
-        (units.share(mean["exposed"]), "in exposed communication"),
+        (f"{n:,}", f"collective{'' if n == 1 else 's'}"),
+        *((units.share(mean[what]), said) for what, said in _MEANS.items()),
     ]
-    if links and links[0].size:
-        tiles.append((units.share(links[0].share), f"of the bandwidth of {links[0].name}, the busiest link"))
+    if sums.links and sums.links[0].size:
+        tiles.append((units.share(sums.links[0].share), _busiest(sums.links)))
     return element(
         "div", "".join(element("div", element("b", a) + element("span", escaped(b)), class_="tile") for a, b in tiles),
         class_="tiles",
     )  # fmt: skip
 
 
-def _timeline(timeline: Timeline) -> str:
-    drawing = _as_wide_as_needed(timeline.svg())
-    left_out = f" Of {timeline.left_out} further ranks there are no rows." if timeline.left_out else ""
+_MEANS = {
+    "compute": "of the time computing, on average",
+    "waiting": "waiting for other ranks, with nothing to do",
+    "transfer": "in exposed transfers",
+}
+
+
+def _busiest(links: Sequence[Link]) -> str:
+    equal = sum(units.share(link.share) == units.share(links[0].share) for link in links)
+    if equal > 1:
+        return f"of the bandwidth of each of the {equal} busiest links"
+    return f"of the bandwidth of {links[0].name}, the busiest link"
+
+
+def _waits(run: Run) -> str:
+    """What a run that hangs was waiting for."""
+    if not run.waits:
+        return ""
+    rows = []
+    for wait in run.waits:
+        needs = wait["needs"]
+        missing = escaped(ranks_named(needs)) if needs else ""
+        rows.append((escaped(ranks_named(wait["ranks"]).partition(" ")[2]), escaped(wait["on"]), missing))
+    about = "These ranks waited, and nothing could happen any more. In the timeline their waits are hatched."
+    return tables.section("What hangs", about, tables.table(("ranks", "wait for", "would have to act"), rows))
+
+
+def _timeline(run: Run, timeline: Timeline) -> str:
     about = (
-        "Each rank's device: kernels above, communication below. Drag over a time to see it more closely; with Ctrl "
-        f"the wheel does so, with Shift it moves. A double click shows all.{left_out}"
+        "Each rank's device: streams above, collectives and messages below; a click on a rank's name shows its host, "
+        "its steps and its engines, too. Drag over a time to see it more closely; a double click shows all; with "
+        "Ctrl the wheel zooms, with Shift it moves. Keys: ← → + − 0, / searches, n and p go on. "
+        "A click on a bar keeps what is said of it."
     )
     key = "".join(_key(class_, _NAMES.get(class_, class_.replace("-", "_"))) for class_ in timeline.used)
-    return _section("Timeline", about, drawing, element("div", key, class_="key"))
+    return tables.section(
+        "Timeline", about, _TOOLS, element("div", key, class_="key"),
+        _curve("memory", "Memory", _memory_about(run)), _curve("links", "Use of links", _links_about(run)),
+    )  # fmt: skip
 
 
-def _as_wide_as_needed(drawing: str) -> str:
-    """A drawing that on a narrow screen is moved about in, and not made illegible."""
-    return element("div", drawing, class_="scroll")
+def _memory_about(run: Run) -> str:
+    if not any(rank.memory for rank in run.ranks):
+        return ""
+    of = "of each rank" if len(run.ranks) <= 8 else "of the 8 ranks with the highest peaks"
+    return f"What the program has in use of its device's memory, {of}."
+
+
+def _links_about(run: Run) -> str:
+    if run.fabric is None:
+        return ""
+    if not run.fabric.get("use"):
+        return "Over time with <code>torchemu run --trace-level link</code>."
+    return "The share of its bandwidth that each of the busiest links carries."
+
+
+def _curve(name: str, title: str, about: str) -> str:
+    chart = element("div", " ", id=name, class_="curve") + element("div", " ", class_="key")
+    return element("div", element("h3", title) + element("p", about) + chart) if about else _HIDDEN.format(name)
+
+
+_HIDDEN = '<div hidden><div id="{}"> </div><div class="key"> </div></div>'
+
+_TOOLS = """<div class="tools">
+<input id="search" type="search" placeholder="Search names and places" aria-label="Search">
+<button id="previous" title="previous one found (p)">‹</button><button id="next" title="next one found (n)">›</button>
+<span id="found" aria-live="polite"> </span><span class="gap"> </span>
+<button id="zoom-out" title="longer time (-)">−</button><button id="zoom-in" title="shorter time (+)">+</button>
+<button id="whole" title="all of the time (0)">All</button>
+<button id="all-rows" aria-pressed="false">All rows</button>
+<button id="path" aria-pressed="false">Critical path</button><span class="gap"> </span>
+<button id="png" title="the timeline as a picture">PNG</button><button id="csv" title="all bars">CSV</button>
+<button id="json" title="the tables of this page">JSON</button>
+</div>
+<div id="rows" tabindex="0" role="img" aria-label="Timeline"><div id="timeline"> </div><div id="spacer"> </div></div>
+<div id="pinned" hidden><pre id="pinned-text"> </pre><button id="unpin" title="let go (Escape)">×</button></div>
+"""
 
 
 def _key(class_: str, name: str) -> str:
@@ -135,20 +232,20 @@ def _key(class_: str, name: str) -> str:
     return element("span", square + escaped(name))
 
 
-def _exposed(shares: Sequence[Shares], duration: float) -> str:
+def _exposed(sums: Sums, duration: float) -> str:
     about = (
-        "How each device spent the time. Exposed communication is what nothing else hides; communication behind "
-        "kernels and copies is hatched."
+        "How each device spent the time. Exposed communication is what nothing else hides: transfer, with all ranks "
+        "ready, or waiting for those that are not. Communication behind kernels and copies is hatched."
     )
     hidden = element("rect", width=12, height=12, class_="part-compute")
     hidden += element("rect", width=12, height=12, class_="part-overlapped")
     square = element("svg", hidden, viewBox="0 0 12 12")
-    key = [_key("part-compute", "kernels"), _key("part-copy", "copies"), _key("part-exposed", "exposed communication")]
-    key.append(element("span", square + "with communication behind"))
-    return _section(
+    key = [_key("part-compute", "kernels"), _key("part-copy", "copies"), _key("part-transfer", "exposed transfer")]
+    key += [_key("part-waiting", "waiting for other ranks"), element("span", square + "with communication behind")]
+    return tables.section(
         "Exposed communication",
         about,
-        _as_wide_as_needed(columns(shares, duration)),
+        element("div", columns(sums.shares, duration), class_="scroll"),
         element("div", "".join(key), class_="key"),
     )
 
@@ -157,7 +254,7 @@ def _fabric(run: Run, links: Sequence[Link]) -> str:
     if run.fabric is None:
         return ""
     if not any(link.size for link in links):
-        return _section("Links", "No link carried anything.")
+        return tables.section("Links", "No link carried anything.")
     fabric = Fabric(run.fabric["spec"], links)
     about = (
         "What part of its bandwidth each link used on average. Traffic keeps to the right: of two lines between two "
@@ -168,95 +265,15 @@ def _fabric(run: Run, links: Sequence[Link]) -> str:
     rows = []
     for link in links[:8]:
         part = link.share / (fabric.busiest or 1)
-        cells = (escaped(link.name), units.size(link.size), units.share(link.share))
-        rows.append((_bar(part, heat(part)), *cells))
-    table = _table(("", "busiest links", "carried#", "of its bandwidth#"), rows)
+        cells = (escaped(link.name), tables.Number(link.size, units.size), tables.Number(link.share, units.share))
+        rows.append((tables.bar(part, heat(part)), *cells))
+    listed = tables.table(("", "busiest links", "carried#", "of its bandwidth#"), rows)
     drawing, width = fabric.svg()
     frame = element(
         "div", drawing, style=f"max-width:{width:.0f}px;flex:1 1 {width if width > _WIDE else min(width, 420):.0f}px"
     )
-    beside = element("div", scale(fabric.busiest) + table, class_="beside")
-    return _section("Links", about, element("div", frame + beside, class_="links"))
-
-
-def _bar(share: float, colour: str) -> str:
-    return f'<span class="bar"><i style="width:{100 * share:.1f}%;background:{colour}"></i></span>'
-
-
-def _operations(operations: Sequence[Operation]) -> str:
-    if not operations:
-        return _section("Collectives", "There were none.")
-    longest = operations[0].time or 1.0
-    rows = [
-        (
-            _dot(o.name),
-            str(o.calls),
-            _of(o.name, o.time / longest),
-            units.time(o.time),
-            units.size(o.size),
-            units.time(o.skew),
-        )
-        for o in operations
-    ]
-    header = ("collective", "calls#", "", "time#", "bytes#", "waited for the last rank#")
-    return _section("Collectives", "Sums over all calls.", _table(header, rows))
-
-
-def _slowest(slowest: Sequence[Collective]) -> str:
-    if not slowest:
-        return ""
-    longest = slowest[0].time or 1.0
-    rows = [
-        (
-            _dot(c.name), escaped(c.algorithm), escaped(c.group), str(c.number), str(c.ranks), units.size(c.size),
-            _of(c.name, c.time / longest), units.time(c.time), units.rate(c.busbw), units.time(c.skew), _place(c.site),
-        )
-        for c in slowest
-    ]  # fmt: skip
-    header = (
-        "collective",
-        "algorithm",
-        "group",
-        "no.#",
-        "ranks#",
-        "bytes#",
-        "",
-        "time#",
-        "busbw#",
-        "waited#",
-        "called at",
-    )
-    about = (
-        "From the last rank's arrival to the last one's end. Waited is how long the first rank did for the last one."
-    )
-    return _section("Slowest collectives", about, _table(header, rows))
-
-
-def _dot(name: str) -> str:
-    square = element(
-        "svg", element("rect", width=12, height=12, rx=3, class_=colour_of(name)), class_="dot", viewBox="0 0 12 12"
-    )
-    return square + escaped(name)
-
-
-def _place(site: str) -> str:
-    """A call site without the folder, which is shown under the mouse."""
-    return element("span", escaped(site.rpartition("/")[2]), title=site) if site else ""
-
-
-def _of(name: str, share: float) -> str:
-    return _bar(share, f"var(--{colour_of(name)})")
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table. Columns whose titles end in # are numbers; cells are HTML."""
-    classes = ["n" if title.endswith("#") else "site" if title == "called at" else None for title in header]
-    head = "".join(element("th", t.rstrip("#") or " ", class_=c) for t, c in zip(header, classes, strict=True))
-    body = "".join(
-        element("tr", "".join(element("td", cell or " ", class_=c) for cell, c in zip(row, classes, strict=True)))
-        for row in rows
-    )
-    return element("div", element("table", element("tr", head) + body), class_="scroll")
+    beside = element("div", scale(fabric.busiest) + listed, class_="beside")
+    return tables.section("Links", about, element("div", frame + beside, class_="links"))
 
 
 def _said(c: Collective) -> str:

@@ -1,27 +1,37 @@
-"""The timeline: a row for each rank, with what it computed above what it communicated."""
+"""The timeline's data: rows of bars, packed for the script of the page, which draws them."""
 
 from __future__ import annotations
 
-import math
+import base64
+import gzip
+from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
+from typing import Any
 
 from torchemu.c10d.ops import KINDS
 from torchemu.report import _units as units
+from torchemu.report._critical import Piece
 from torchemu.report._load import Annotation, Bar, Rank, Run
-from torchemu.report._svg import element, escaped, fine, number, picture, tip
 
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1180.0, 76.0, 12.0, 22.0, 24.0
-_MOST_ROWS = 128
-_FINEST = (0.01, 0.03, 0.1, 0.3, 0.7)  # what is narrower, or nearer, is drawn as one: the least of these that gives
-_MOST_PIECES = 30_000  # no more bars than so many, which browsers show at once; zooming in shows what is that fine
-_THIN = 0.7  # what is narrower has a border, whose width does not depend on the scale
-_MOST_LANES = 3  # of communication
+_MOST_LANES = 4  # of steps, which overlap
+_MOST_CURVES = 8
 _ROUNDING = 1e-5  # what floating point makes of times that meet, in microseconds
 
 COLOURS = {name: name.replace("_", "-") for name in ("compute", "copy", "message", "barrier", *KINDS)}
 """The classes of bars, by what begins the operation's name. Those of collectives are style_sheet()'s."""
+
+_OWN = {
+    "host": "host",
+    "wait": "wait",
+    "dma": "dma",
+    "nic": "nic",
+    "hang": "hang",
+    "step": "step",
+    "annotation": "annotation",
+}
+"""The classes of bars of other kinds."""
 
 _PALETTE = ("#e4572e", "#8e5bd0", "#1b998b", "#d81e82", "#a8471c", "#5a6acf", "#3c8f4f", "#c28b00")
 """Colours of the kinds of collectives, in the order of their table; others go round the circle of hues."""
@@ -35,12 +45,14 @@ def style_sheet() -> str:
     variables = "".join(
         f"  --{COLOURS[kind]}: {hue};\n" for kind, hue in zip(KINDS, chain(_PALETTE, hues), strict=False)
     )
-    classes = (f".{name} {{ fill: var(--{name}); stroke: var(--{name}); }}\n" for name in (*COLOURS.values(), "other"))
+    classes = (f".{name} {{ fill: var(--{name}); }}\n" for name in (*COLOURS.values(), "other", *_OWN.values()))
     return f":root {{\n{variables}}}\n{''.join(classes)}"
 
 
 def colour(bar: Bar) -> str:
     """The class of a bar."""
+    if bar.kind in _OWN:
+        return _OWN[bar.kind]
     return colour_of(bar.name) if bar.kind == "collective" else COLOURS[bar.kind]
 
 
@@ -50,171 +62,145 @@ def colour_of(collective: str) -> str:
     return COLOURS[max(fitting, key=len)] if fitting else "other"
 
 
-@dataclass
-class _Piece:
-    """The drawing of one bar."""
+class _Table:
+    """Different values, each with its place."""
 
-    first: Bar
-    left: float
-    right: float
-    count: int = 1
+    def __init__(self) -> None:
+        self.places: dict[Any, int] = {}
+
+    def place(self, value: Any) -> int:
+        return self.places.setdefault(value, len(self.places))
 
 
 class Timeline:
-    """Draws a run.
+    """Collects what the timeline shows.
 
     Args:
         run: what.
         index: the number of each collective, by which bars of one are found together.
+        path: the critical path.
     """
 
-    def __init__(self, run: Run, index: dict[tuple[str, int], int]) -> None:
+    def __init__(self, run: Run, index: dict[tuple[str, int], int], path: Sequence[Piece]) -> None:
         self._run, self._index = run, index
-        self._ranks = _chosen(run.ranks)
-        self._lane = _height(len(self._ranks))
-        self._scale = (WIDTH - LEFT - RIGHT) / max(run.duration, 1e-9)
-        self._finest = _FINEST[-1]
-        self.used: dict[str, None] = {}  # classes of bars
+        self._names, self._sites, self._notes = _Table(), _Table(), _Table()
+        self._sites.place(""), self._notes.place("")
+        self._places: dict[int, int] = {}  # of bars, by their id()
+        self._starts, self._lengths = array("d"), array("d")
+        self._numbers = [array("i") for _ in range(4)]  # of the name, the collective, the site and the note
+        self._fabric = run.fabric or {}
+        self._lanes = self._hardware()
+        self._ranks = [self._rank(rank) for rank in run.ranks]
+        self._path = [[p.rank, self._places.get(id(p.bar), -1), p.start, p.end, p.kind] for p in path]
+        used = {class_ for _, class_ in self._names.places}
+        self.used = [class_ for class_ in (*COLOURS.values(), "other", *_OWN.values()) if class_ in used]
 
-    @property
-    def left_out(self) -> int:
-        """Ranks that are not drawn."""
-        return len(self._run.ranks) - len(self._ranks)
+    def data(self) -> dict[str, Any]:
+        """What the script reads. Times are microseconds."""
+        return {
+            "first": self._run.first,
+            "last": max(self._run.last, self._run.first + 1e-6),
+            "ranks": self._ranks,
+            "names": list(self._names.places),
+            "sites": list(self._sites.places),
+            "notes": list(self._notes.places),
+            "count": len(self._starts),
+            "columns": self._packed(),
+            "path": self._path,
+            "annotations": [[a.name, a.start, a.end] for a in _outermost(self._run.ranks[0].annotations)],
+            "memory": self._memory(),
+            "links": [[link["name"], link["parts"]] for link in self._fabric.get("use", [])[:_MOST_CURVES]],
+            "span": [self._fabric.get(end, 0) / 1e6 for end in ("start", "end")],
+        }
 
-    def svg(self) -> str:
-        """The drawing. What the script of the page scales is in an element of its own: it holds no text, which would
-        become wider as well."""
-        notes, names = self._annotations()
-        top = TOP + (16 if notes else 0)
-        rows, bars, bottom = self._rows(top)
-        width = WIDTH - LEFT - RIGHT
-        view = f"{number(LEFT)} 0 {number(width)} {number(bottom)}"
-        scaled = element(
-            "svg", "".join([*notes, *bars]), class_="scaled", x=LEFT, y=0, width=width, height=bottom, viewBox=view,
-            preserveAspectRatio="none", data_duration=repr(self._run.duration),
-        )  # fmt: skip
-        axis = element("g", "".join(self._axis(top, bottom)), class_="axis", data_top=top - 3, data_bottom=bottom + 3)
-        return picture(WIDTH, bottom + BOTTOM, [axis, *rows, scaled, *names], "timeline")
+    def _packed(self) -> str:
+        """The columns one after the other, little-endian, compressed, as base64."""
+        columns: list[array[float] | array[int]] = [self._starts, self._lengths, *self._numbers]
+        return base64.b64encode(gzip.compress(b"".join(c.tobytes() for c in columns), 6, mtime=0)).decode()
 
-    def _rows(self, top: float) -> tuple[list[str], list[str], float]:
-        """The rows' backgrounds and labels; the bars, as many as browsers can show; where the last row ends."""
-        for self._finest in _FINEST:
-            self.used.clear()
-            rows: list[str] = []
-            bars: list[str] = []
-            y = top
-            for rank in self._ranks:
-                y += self._row(rank, y, rows, bars)
-            if len(bars) <= _MOST_PIECES:
-                break
-        return rows, bars, y
+    def _rank(self, rank: Rank) -> dict[str, Any]:
+        """A rank's rows. Those that are main are shown when the rank is folded, too."""
+        rows = [
+            self._row("host", "host", rank.host, False),
+            self._row("annotations", "annotation", [_annotated(a) for a in rank.annotations], False),
+        ]
+        by_track: dict[int, list[Bar]] = defaultdict(list)
+        for bar in rank.bars:
+            by_track[bar.track].append(bar)
+        for track in sorted(by_track):
+            kind = "communication" if by_track[track][0].communicates else "work"
+            rows.append(self._row(rank.rows.get(track, f"stream {track}"), kind, by_track[track], True))
+        rows += [self._row(f"steps, {i + 1}", "steps", lane, False) for i, lane in enumerate(_lanes(rank.steps))]
+        rows += [self._row(name, "lane", bars, False) for name, bars in self._lanes.get(rank.number, ())]
+        rows.append(self._row("hangs", "hang", self._hanging(rank), True))
+        return {"n": rank.number, "rows": [row for row in rows if row["count"]]}
 
-    def _x(self, time: float) -> float:
-        return LEFT + (time - self._run.start) * self._scale
+    def _row(self, name: str, kind: str, bars: Sequence[Bar], main: bool) -> dict[str, Any]:
+        at = len(self._starts)
+        for bar in bars:
+            self._add(bar)
+        return {"name": name, "kind": kind, "at": at, "count": len(bars), "main": main}
 
-    def _row(self, rank: Rank, y: float, rows: list[str], bars: list[str]) -> float:
-        """Adds a rank's; returns how much of the drawing's height it takes."""
-        above = [b for b in rank.bars if not b.communicates]
-        below = [b for b in rank.bars if b.communicates]
-        lanes = [*_lanes(above, 2), *_lanes(below, _MOST_LANES)]
-        height, gap = self._lane * max(len(lanes), 1), max(1.0, self._lane / 3)
-        rows.append(element("rect", x=LEFT, y=y, width=WIDTH - LEFT - RIGHT, height=height, class_="row"))
-        if self._is_labelled(rank):
-            middle = y + height / 2 + min(4.0, self._lane * 0.8)
-            rows.append(element("text", f"rank {rank.number}", x=LEFT - 8, y=middle, class_="label"))
-        for i, lane in enumerate(lanes):
-            bars += [self._bar(p, y + i * self._lane) for p in self._pieces(lane)]
-        return height + gap
+    def _add(self, bar: Bar) -> None:
+        self._places[id(bar)] = len(self._starts)
+        self._starts.append(bar.start)
+        self._lengths.append(bar.end - bar.start)
+        collective = self._index.get(bar.key, -1) if bar.key is not None else -1
+        places = (
+            self._names.place((bar.name, colour(bar))),
+            collective,
+            self._sites.place(bar.site),
+            self._notes.place(_note(bar)),
+        )
+        for column, place in zip(self._numbers, places, strict=True):
+            column.append(place)
 
-    def _is_labelled(self, rank: Rank) -> bool:
-        """So many ranks that their labels do not touch."""
-        every = 1 if self._lane >= 5 else 4 if self._lane >= 2.5 else 8
-        return self._ranks.index(rank) % every == 0
+    def _hardware(self) -> dict[int, list[tuple[str, list[Bar]]]]:
+        """DMA engines and network cards, by rank."""
+        found: dict[int, list[tuple[str, list[Bar]]]] = defaultdict(list)
+        for lane in self._fabric.get("lanes", []):
+            bars = [
+                Bar(lane["kind"], lane["name"], 0, b["start"] / 1e6, b["end"] / 1e6, args={"bytes": b["bytes"]})
+                for b in lane["busy"]
+            ]
+            found[lane["sip"]].append((lane["name"], bars))
+        return found
 
-    def _pieces(self, lane: Iterable[Bar]) -> list[_Piece]:
-        pieces: list[_Piece] = []
-        for bar in lane:
-            left, right = self._x(bar.start), self._x(bar.end)
-            last = pieces[-1] if pieces else None
-            if last and self._touch(last, left, right) and colour(last.first) == colour(bar):
-                last.right = max(last.right, right)
-                last.count += 1
-            else:
-                pieces.append(_Piece(bar, left, right))
-        return pieces
+    def _hanging(self, rank: Rank) -> list[Bar]:
+        """What the rank waited for when the run ended in a deadlock, since its host had done all else."""
+        since = max([bar.end for bar in rank.host], default=self._run.first)
+        waits = [w for w in self._run.waits if rank.number in w["ranks"]]
+        return [Bar("hang", str(w["on"]), 0, since, self._run.last) for w in waits[:1]]
 
-    def _touch(self, last: _Piece, left: float, right: float) -> bool:
-        narrow = right - left < self._finest or last.right - last.left < self._finest
-        return narrow and left - last.right < self._finest
-
-    def _bar(self, piece: _Piece, y: float) -> str:
-        bar = piece.first
-        class_ = colour(bar)
-        self.used[class_] = None
-        width = max(piece.right - piece.left, min(self._finest, 0.4))
-        place = f'x="{fine(piece.left)}" y="{number(y)}" width="{fine(width)}" height="{number(self._lane)}"'
-        if width < _THIN:
-            place += " data-thin"
-        if piece.count > 1:
-            said = f"{piece.count} × {bar.name} or alike, {units.time((piece.right - piece.left) / self._scale)}"
-            return f'<rect {place} class="{class_}">{tip(said)}</rect>'
-        if bar.key is not None:
-            return f'<rect {place} class="{class_}" data-c="{self._index[bar.key]}"/>'
-        return f'<rect {place} class="{class_}">{tip(f"{bar.name}, {units.time(bar.end - bar.start)}")}</rect>'
-
-    def _annotations(self) -> tuple[list[str], list[str]]:
-        """Draws the first rank's outermost annotations above the rows: boxes, and names where there is room."""
-        first, parts, names = self._ranks[0], [], []
-        for a in _outermost(first.annotations):
-            left, right = max(LEFT, self._x(a.start)), min(WIDTH - RIGHT, self._x(a.end))
-            if right - left < 2:
-                continue
-            said = tip(f"{a.name}, {units.time(a.end - a.start)} of rank {first.number}'s host")
-            place = {"x": left, "y": TOP - 2, "width": right - left - 0.5, "height": 13.0}
-            parts.append(element("rect", said, **place, class_="annotation"))
-            shown = None if right - left > 7 * len(a.name) else "none"
-            ends = {"x": (left + right) / 2, "y": TOP + 8, "data_left": left, "data_right": right}
-            names.append(element("text", escaped(a.name), **ends, display=shown, class_="annotation-name"))
-        return parts, names
-
-    def _axis(self, top: float, bottom: float) -> list[str]:
-        parts = []
-        for t in ticks(self._run.duration, 9):
-            x = LEFT + t * self._scale
-            parts.append(element("line", x1=x, x2=x, y1=top - 3, y2=bottom + 3, class_="grid"))
-            style = "text-anchor:end" if x > WIDTH - RIGHT - 24 else None  # as the script does
-            parts.append(element("text", units.time(t), x=x, y=bottom + 17, class_="tick", style=style))
-        return parts
+    def _memory(self) -> list[dict[str, Any]]:
+        """The ranks with the highest peaks, in their order."""
+        peaks = sorted(
+            (rank for rank in self._run.ranks if rank.memory),
+            key=lambda rank: (-max(size for _, size in rank.memory), rank.number),
+        )
+        chosen = sorted(peaks[:_MOST_CURVES], key=lambda rank: rank.number)
+        return [{"n": r.number, "t": [t for t, _ in r.memory], "bytes": [b for _, b in r.memory]} for r in chosen]
 
 
-def ticks(duration: float, about: int) -> list[float]:
-    """Round times from 0 on."""
-    if duration <= 0:
-        return [0.0]
-    step = duration / about
-    power = 10 ** math.floor(math.log10(step))
-    step = next(f * power for f in (1, 2, 5, 10) if f * power >= step)
-    return [i * step for i in range(int(duration / step) + 1)]
+def _annotated(a: Annotation) -> Bar:
+    return Bar("annotation", a.name, 0, a.start, a.end)
 
 
-def _chosen(ranks: Sequence[Rank]) -> list[Rank]:
-    """All, or so many that the drawing is not too long, from the first to the last."""
-    if len(ranks) <= _MOST_ROWS:
-        return list(ranks)
-    return [ranks[i * (len(ranks) - 1) // (_MOST_ROWS - 1)] for i in range(_MOST_ROWS)]
+def _note(bar: Bar) -> str:
+    """What else there is to say of a bar."""
+    size = bar.args.get("memory traffic", bar.args.get("bytes"))
+    parts = [units.size(size)] if isinstance(size, int | float) and size else []
+    if bar.kind == "message":
+        parts.append(f"rank {bar.args.get('Src Rank')} → rank {bar.args.get('Dst Rank')}")
+    return ", ".join(parts)
 
 
-def _height(rows: int) -> float:
-    """Of a lane, in so many rows."""
-    return 13.0 if rows <= 8 else 8.0 if rows <= 16 else 5.0 if rows <= 32 else 3.5 if rows <= 64 else 2.0
-
-
-def _lanes(bars: Sequence[Bar], most: int) -> list[list[Bar]]:
-    """Bars that do not overlap, where that needs no more lanes than so many."""
+def _lanes(bars: Sequence[Bar]) -> list[list[Bar]]:
+    """Bars that do not overlap, where that needs no more lanes than there may be."""
     lanes: list[list[Bar]] = []
     for bar in bars:
         fitting = next((lane for lane in lanes if lane[-1].end <= bar.start + _ROUNDING), None)
-        if fitting is None and len(lanes) < most:
+        if fitting is None and len(lanes) < _MOST_LANES:
             lanes.append(fitting := [])
         (fitting if fitting is not None else lanes[-1]).append(bar)
     return lanes

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-_HEADER = ("collective", "algorithm", "ranks", "bytes", "time (us)", "algbw (GB/s)", "busbw (GB/s)")
-_TEXT_COLUMNS = 2  # the first ones, aligned to the left
+_HEADER = ("ccl", "collective", "algorithm", "ranks", "bytes", "time (us)", "algbw (GB/s)", "busbw (GB/s)")
+_TEXT_COLUMNS = 3  # the first ones, aligned to the left
 
 
 def table(collectives: Sequence[dict[str, Any]]) -> str:
-    """One line for each collective; times are simulated. Runs of equal lines are counted, not repeated."""
+    """One line for each collective; times are simulated. Runs of equal lines are counted, not repeated. Where one says
+    with which ccl.yaml it was run, there is a column for that."""
     if not collectives:
         return "no collective was run"
     rows = [_HEADER, *(_row(c) for c in collectives)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
-    lines = [_line(row, widths) for row in rows]
+    first = 0 if any("ccl" in c for c in collectives) else 1
+    lines = [_line(row, widths, first) for row in rows]
     return "\n".join(_counted(lines))
 
 
 def _row(c: dict[str, Any]) -> tuple[str, ...]:
     microseconds = (c["end"] - c["start"]) / 1e6
     return (
+        c.get("ccl", ""),
         c["collective"],
         c["algorithm"],
         str(c["ranks"]),
@@ -32,12 +35,12 @@ def _row(c: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+def _line(row: Sequence[str], widths: Sequence[int], first: int) -> str:
     cells = [
         cell.ljust(width) if i < _TEXT_COLUMNS else cell.rjust(width)
         for i, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
-    return "  ".join(cells).rstrip()
+    return "  ".join(cells[first:]).rstrip()
 
 
 def _counted(lines: Sequence[str]) -> list[str]:

@@ -92,7 +92,8 @@ class Buffer(Protocol):
         nbytes: the bytes of all elements.
         device: where they are.
         memory: the run of bytes that they lie in.
-        core_handle: of the Go core's tensor. Whoever asks for it may set an operation going.
+        core_handle: of the Go core's tensor; 0 where the front end itself keeps the order of what uses the elements.
+            Whoever asks for it may set an operation going.
     """
 
     @property
@@ -327,10 +328,12 @@ class TensorClass:
     Attributes:
         kind: the class.
         is_buffer: its tensors have all attributes of Buffer.
+        has_elements: its tensors on devices have elements; or else a run is for its times only.
     """
 
     kind: type = Region
     is_buffer: bool = True
+    has_elements: bool = True
 
     def buffer(self, tensor: Any) -> Buffer:
         """Returns the tensor's elements: the same buffer each time, as long as the tensor has the same memory."""
@@ -360,6 +363,17 @@ class TensorClass:
         """Returns a contiguous tensor, on this rank's device, of memory that the core's tensor owns."""
         nbytes = math.prod(shape) * kind.itemsize
         return Region(Bytes(core, go.ExportAddress(core.number), nbytes), kind, shape)
+
+    def holding(self, address: int) -> Any:
+        """Returns a tensor of all bytes of the memory that a place in the process is in, if the program has asked where
+        that is; None otherwise."""
+        return None
+
+    def launching(self, name: str, buffers: Sequence[Buffer]) -> None:
+        """Puts all on the rank's stream that a kernel comes after, which is to be launched and uses buffers."""
+
+    def launched(self, buffers: Sequence[Buffer], launch: Any) -> None:
+        """Notes that a launch uses buffers until its attribute `over` is true."""
 
     @contextlib.contextmanager
     def new_stream(self) -> Iterator[int]:

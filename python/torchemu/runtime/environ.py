@@ -16,6 +16,7 @@ class Launch:
     Attributes:
         nproc: workers of a node.
         nnodes: nodes.
+        max_restarts: how often all workers are started anew after one has failed.
     """
 
     nproc: int
@@ -24,6 +25,7 @@ class Launch:
     role: str = "default"
     master_addr: str = "127.0.0.1"
     master_port: int = 29500
+    max_restarts: int = 0
 
     @property
     def world_size(self) -> int:
@@ -37,8 +39,8 @@ class Launch:
                 first = context.rank // self.nproc * self.nproc
                 context.settle_on(range(first, first + self.nproc))
 
-    def variables(self, rank: int) -> dict[str, str]:
-        """The variables of one worker."""
+    def variables(self, rank: int, restarts: int = 0) -> dict[str, str]:
+        """The variables of one worker, after so many restarts."""
         node, local = divmod(rank, self.nproc)
         numbers = {
             "RANK": rank,
@@ -51,8 +53,8 @@ class Launch:
             "GROUP_WORLD_SIZE": self.nnodes,
             "ROLE_WORLD_SIZE": self.world_size,
             "MASTER_PORT": self.master_port,
-            "TORCHELASTIC_RESTART_COUNT": 0,
-            "TORCHELASTIC_MAX_RESTARTS": 0,
+            "TORCHELASTIC_RESTART_COUNT": restarts,
+            "TORCHELASTIC_MAX_RESTARTS": self.max_restarts,
         }
         names = {"MASTER_ADDR": self.master_addr, "ROLE_NAME": self.role, "TORCHELASTIC_RUN_ID": self.run_id}
         switches = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}

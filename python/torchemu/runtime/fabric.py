@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
-import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -14,8 +12,6 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-
-_SEVERAL_NODES = "nodes2x8"  # the preset whose network joins the nodes where a topology has none
 
 
 class MisfitError(ValueError):
@@ -54,15 +50,8 @@ def fitting(topology: str, nnodes: int, nproc: int) -> Iterator[str]:
         )
     with tempfile.TemporaryDirectory(prefix="torchemu-") as folder:
         file = Path(folder, f"{topology}.yaml")
-        file.write_text(json.dumps(resized(_spec(topology), nnodes, nproc)))  # JSON is YAML
-        try:
-            yield os.fspath(file)
-        except Exception as error:
-            if os.fspath(file) not in str(error):
-                raise
-            about = str(error).replace(f"{file}:1: ", "")  # a file that the user has never seen
-            ranks = f"{_count(nnodes, 'node')} of {_count(nproc, 'rank')}"
-            raise type(error)(f"topology {topology!r} does not fit {ranks}: {about}") from error
+        file.write_text(go.ResizedTopology(topology, nnodes, nproc))
+        yield os.fspath(file)
 
 
 def enlarge(world: runtime.World, topology: str, nproc: int) -> None:
@@ -79,21 +68,6 @@ def enlarge(world: runtime.World, topology: str, nproc: int) -> None:
                 f"{nproc} processes do not fit topology {world.topology!r}: it has {_count(world.sips, 'SIP')}, and "
                 f"cannot get more, for {error}; choose a --topology with at least {nproc}"
             ) from error
-
-
-def resized(spec: dict[str, Any], nodes: int, sips: int) -> dict[str, Any]:
-    """A topology's tree with so many nodes of so many SIPs each."""
-    spec = copy.deepcopy(spec)
-    spec["name"] = f"{spec['name']}, resized to {_count(nodes, 'node')} of {_count(sips, 'SIP')}"
-    system = spec["system"]
-    system["nodes"]["count"] = nodes
-    system["sips"]["count"] = nodes * sips
-    if system["sips"]["connect"] == "torus2d":
-        system["sips"]["h"] = next(h for h in range(math.isqrt(sips), 0, -1) if sips % h == 0)
-        system["sips"]["w"] = sips // system["sips"]["h"]
-    if nodes > 1 and "network" not in system:
-        system["network"] = _spec(_SEVERAL_NODES)["system"]["network"]
-    return spec
 
 
 def _spec(topology: str) -> dict[str, Any]:

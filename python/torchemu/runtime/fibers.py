@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import greenlet
 
 from torchemu.bridge import interrupts
+from torchemu.bridge.batons import Baton
 
 
 class Fiber(Protocol):
@@ -58,14 +59,14 @@ class Threads:
     """Fibers as threads of the system.
 
     Args:
-        enter: is called by each that goes on, on its thread, before anything else.
+        enter: is called by each that goes on, on its thread, before anything else, with the thread's number.
         leave: is called by each that ends, on its thread, after everything else.
         stack: bytes of each thread's stack.
     """
 
     def __init__(
         self,
-        enter: Callable[[], None] = lambda: None,
+        enter: Callable[[int], None] = lambda ident: None,
         leave: Callable[[], None] = lambda: None,
         stack: int = 16 << 20,
     ) -> None:
@@ -86,17 +87,39 @@ class Threads:
             found.adopt(ident)
         return found
 
-    def begin_turn(self, ident: int) -> None:
-        """Notes that the running thread, of this number, goes on."""
-        self.active = ident
-        self.enter()
-
     def interrupt(self, interrupt: KeyboardInterrupt) -> None:
         """Raises Ctrl-C, which always comes to the main thread, in the thread whose turn it is."""
         if isinstance(interrupt, interrupts.CtrlC):
             interrupt.notice()
         kind = ctypes.py_object(type(interrupt))
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.active), kind)
+
+
+class _MainTurn:
+    """The turn of a thread that was not started here. Ctrl-C, which always comes to the main thread, ends its wait.
+
+    Args:
+        interrupt: is called with Ctrl-C, which is for whoever runs.
+    """
+
+    __slots__ = ("_interrupt", "_lock")
+
+    def __init__(self, interrupt: Callable[[KeyboardInterrupt], None]) -> None:
+        self._interrupt, self._lock = interrupt, _thread.allocate_lock()
+        self._lock.acquire()
+
+    def hand_over(self) -> None:
+        """Lets the thread go on that waits for it, or will."""
+        self._lock.release()
+
+    def wait(self) -> None:
+        """Blocks the running thread until somebody hands over."""
+        while True:
+            try:
+                self._lock.acquire()
+                return
+            except KeyboardInterrupt as interrupt:
+                self._interrupt(interrupt)
 
 
 class ThreadFiber:
@@ -114,8 +137,7 @@ class ThreadFiber:
 
     def __init__(self, kind: Threads, body: Callable[..., None] | None, parent: Any) -> None:
         self._kind, self._body, self.parent = kind, body, parent
-        self._turn = _thread.allocate_lock()
-        self._turn.acquire()
+        self._turn: Baton | _MainTurn = Baton() if body is not None else _MainTurn(kind.interrupt)
         self._thrown: BaseException | None = None
         self._begun = self.dead = False
         self.ident = 0
@@ -130,9 +152,13 @@ class ThreadFiber:
     def switch(self, *args: Any) -> None:
         """Hands over, and returns when it is the caller's turn again."""
         caller = self._kind.running[_thread.get_ident()]
-        if caller is not self:
-            self._go_on(args)
-            caller._await()
+        if caller is self:
+            return
+        if self._begun:
+            caller._await(self._turn)
+        else:
+            self._start(args)
+            caller._await(None)
 
     def throw(self, error: Any) -> None:
         """Raises the exception where it waits; one that has not begun never will."""
@@ -142,10 +168,7 @@ class ThreadFiber:
         self._thrown = error
         self.switch()
 
-    def _go_on(self, args: tuple[Any, ...] = ()) -> None:
-        if self._begun:
-            self._turn.release()
-            return
+    def _start(self, args: tuple[Any, ...]) -> None:
         self._begun = True
         before = threading.stack_size(self._kind.stack)
         try:
@@ -153,23 +176,27 @@ class ThreadFiber:
         finally:
             threading.stack_size(before)
 
-    def _await(self) -> None:
-        """Blocks the thread until it is its turn."""
-        while True:
-            try:
-                self._turn.acquire()
-                break
-            except KeyboardInterrupt as interrupt:  # of the main thread: it is for whoever runs
-                self._kind.interrupt(interrupt)
-        self._kind.begin_turn(self.ident)
-        error, self._thrown = self._thrown, None
+    def _await(self, following: Baton | _MainTurn | None) -> None:
+        """Hands a turn over, unless that is None, and blocks the thread until it is its own turn."""
+        own, kind = self._turn, self._kind
+        if type(following) is Baton and type(own) is Baton:
+            own.wait_after(following)
+        else:
+            if following is not None:
+                following.hand_over()
+            own.wait()
+        kind.active = self.ident
+        kind.enter(self.ident)
+        error = self._thrown
         if error is not None:
+            self._thrown = None
             raise error
 
     def _run(self, *args: Any) -> None:
         self.ident = _thread.get_ident()
         self._kind.running[self.ident] = self
-        self._kind.begin_turn(self.ident)
+        self._kind.active = self.ident
+        self._kind.enter(self.ident)
         try:
             assert self._body is not None
             self._body(*args)
@@ -179,4 +206,4 @@ class ThreadFiber:
             try:
                 self._kind.leave()
             finally:
-                self.parent._go_on()
+                self.parent._turn.hand_over()

@@ -55,6 +55,11 @@ class Use:
         """Storages now."""
         return len(self._pieces)
 
+    def held(self) -> list[tuple[int, int, int]]:
+        """Lists the storages now: address, bytes, and the bytes that they take of the device."""
+        storages = [(piece(), piece.nbytes) for piece in self._pieces]
+        return [(s.data_ptr(), s.nbytes(), kept) for s, kept in storages if s is not None]
+
     def take(self, storage: Any, nbytes: int) -> _Piece:
         """Counts a storage until it is gone. Returns what resize takes.
 

@@ -166,18 +166,20 @@ class Outstanding:
         issued: they, in the order of issue. It is empty where nothing is to be reported.
     """
 
-    __slots__ = ("_context", "issued")
+    __slots__ = ("_context", "_most", "issued")
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._most = _KEPT  # with more, some are dropped
         self.issued: dict[Issued, None] = {}
 
     def add(self, issued: Issued) -> None:
         """Notes one."""
         self.issued[issued] = None
         self._context.world.watches = True
-        if len(self.issued) > _KEPT:
+        if len(self.issued) > self._most:
             self._forget()
+            self._most = max(_KEPT, 2 * len(self.issued))
 
     def _forget(self) -> None:
         """Drops the oldest that have ended, where they are many, or large."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dis
 import importlib.machinery
 import os
@@ -84,10 +85,13 @@ class Script(Program):
 
     def is_one_host(self) -> bool:
         """As Program.is_one_host: it sees what the file says, and the files beside it that it imports."""
-        codes = self._seen()
-        names = set().union(*map(_names, filter(None, codes.values())))
+        names = set().union(*map(_names, filter(None, self._seen().values())))
         spawns = not names.isdisjoint(_SPAWNS) and "multiprocessing" in names
-        return _CHIPS in codes or spawns or "elastic_launch" in names
+        return self.drives_chips() or spawns or "elastic_launch" in names
+
+    def drives_chips(self) -> bool:
+        """Reports whether it imports simpler, itself or in a file beside it."""
+        return _CHIPS in self._seen()
 
     def names(self) -> set[str]:
         """As Program.names: of the file, and of the files beside it that it imports."""
@@ -124,8 +128,25 @@ class Module(Program):
     """A module that is found like any other; a package's is its __main__."""
 
     def is_one_host(self) -> bool:
-        """As Program.is_one_host: PyTorch's launchers are."""
-        return self.argv[0] in ("torch.distributed.run", "torch.distributed.launch")
+        """As Program.is_one_host: PyTorch's launchers are, and pytest with files that are."""
+        launches = self.argv[0] in ("torch.distributed.run", "torch.distributed.launch")
+        return launches or any(script.drives_chips() for script in self._tests())
+
+    def names(self) -> set[str]:
+        """As Program.names: of the files that pytest is called with."""
+        return set().union(*(script.names() for script in self._tests()))
+
+    def _tests(self) -> list[Script]:
+        """The Python files that pytest is called with, and those in the folders that it is called with."""
+        if self.argv[0] != "pytest":
+            return []
+        paths = [Path(argument.partition("::")[0]) for argument in self.argv[1:] if not argument.startswith("-")]
+        files = [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
+        scripts = []
+        for file in files:
+            with contextlib.suppress(OSError, SyntaxError, ValueError):
+                scripts.append(Script([str(file)]))
+        return scripts
 
     def _loaded(self) -> tuple[types.CodeType, dict[str, Any]]:
         _, spec, code = runpy._get_module_details(self.argv[0])  # type: ignore[attr-defined] # what pdb calls, too
@@ -144,6 +165,12 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _modules(code: types.CodeType) -> set[str]:
-    """The modules that code, and the functions in it, import."""
-    found = {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
+    """The modules that code, and the functions in it, import, and what it imports from them, which may be modules."""
+    found, module = set(), ""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME":
+            module = instruction.argval
+            found.add(module)
+        elif instruction.opname == "IMPORT_FROM":
+            found.add(f"{module}.{instruction.argval}")
     return found.union(*(_modules(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))

@@ -3,56 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
 
 from torchemu import runtime
 
 T = TypeVar("T")
 
 
-class RankLocal(Generic[T]):
-    """A value for each rank. It ends with the rank.
+class _Local(Generic[T]):
+    """A value for each owner of a table, which a context has.
 
     Args:
-        make: makes the value that a rank begins with.
+        make: makes the value that each begins with.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
 
+    _table: Callable[[runtime.Context], dict[Any, Any]]
+
     def get(self) -> T:
-        """The running rank's."""
-        own = runtime.current().own
+        """The running one's."""
+        table = self._table(runtime.current())
         try:
-            value: T = own[self]
+            value: T = table[self]
         except KeyError:
-            value = own[self] = self._make()
+            value = table[self] = self._make()
         return value
 
     def set(self, value: T) -> None:
-        """Replaces the running rank's."""
-        runtime.current().own[self] = value
+        """Replaces the running one's."""
+        self._table(runtime.current())[self] = value
 
 
-class ThreadLocal(Generic[T]):
-    """A value for each thread of each rank. It ends with the thread.
+class RankLocal(_Local[T]):
+    """A value for each rank. It ends with the rank."""
 
-    Args:
-        make: makes the value that a thread begins with.
-    """
+    _table = attrgetter("own")
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
 
-    def get(self) -> T:
-        """The running thread's."""
-        own = runtime.current().of_thread
-        try:
-            value: T = own[self]
-        except KeyError:
-            value = own[self] = self._make()
-        return value
+class ThreadLocal(_Local[T]):
+    """A value for each thread of each rank. It ends with the thread."""
 
-    def set(self, value: T) -> None:
-        """Replaces the running thread's."""
-        runtime.current().of_thread[self] = value
+    _table = attrgetter("of_thread")

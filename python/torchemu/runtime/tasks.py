@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ASK_AGAIN = -2  # the answer of go.Next that no task can run yet
 _SLEEP = -3  # that there is time to sleep before one can
+_NOT_PARKED = -4  # of go.Leave, that there is nothing to wait for
 _PS_PER_SECOND = 10**12
 _sleep = time.sleep  # the process's: programs may get to see another one
 _TERMINATED = -signal.SIGTERM  # the exit code of a process that is ended by it
@@ -71,6 +72,7 @@ class Tasks:
         grace: picoseconds that ranks may go on after one has failed; None is until they wait.
         when_failed: what is called with the failures, if there are any, before what is left is ended.
         loop: the fiber that decides who runs.
+        looked_at: what the loop is to call once, when it comes by; another thread may set it.
     """
 
     def __init__(
@@ -81,8 +83,10 @@ class Tasks:
         nprocs: int,
         processes: Sequence[runtime.Process | None] = (),
         together: bool = True,
+        acts: Callable[[int], bool] = lambda rank: True,
     ) -> None:
-        """As spawn; together says whether a rank that fails takes the others with it."""
+        """As spawn; together says whether a rank that fails takes the others with it, and acts whether one runs at all,
+        or another stands for it."""
         self.world, self.nprocs = parent.world, nprocs
         self._parent = parent
         self.group: Any = None  # the default group, where the ranks make one
@@ -95,6 +99,7 @@ class Tasks:
         self.ended = False
         self.when_failed: list[Callable[[Sequence[Failure]], None]] = []
         self.interrupt: KeyboardInterrupt | None = None
+        self.looked_at: Callable[[], None] | None = None
         self.grace: int | None = None
         self._grace_end = 0  # a timer's handle
         self._doomed: list[tuple[int, BaseException]] = []
@@ -103,6 +108,7 @@ class Tasks:
         self._unwinding = False
         self._dropped: set[int] = set()  # threads that are being ended
         self._fibers = self.world.fibers
+        self._are_threads = isinstance(self._fibers, fibers.Threads)
         self.loop = self._fibers.current()
         self._is_simple = True  # all that is to be decided is who runs next
         self._found: int | DeadlockError | None = None  # what a task that handed over has found, for the loop
@@ -111,6 +117,9 @@ class Tasks:
         self.contexts = [runtime.Context(self.world, r, self, parent, p) for r, p in enumerate(processes)]
         self._greenlets = [self._fibers.new(self._body, self.loop) for _ in range(nprocs)]
         self.live = nprocs
+        for rank in range(nprocs):
+            if not acts(rank):
+                self._exited(rank, 0)
 
     def run(self) -> None:
         """Runs all ranks to their end."""
@@ -128,7 +137,9 @@ class Tasks:
             go.Until(self.scheduler, until)
             self._is_simple = until == 0 and enough is None and self._parent.threads is None
             with interrupts.ends_the_process():
-                over = self._drive(lambda: (until != 0 and go.IsDone(until)) or (enough is not None and enough()))
+                over = self._drive(
+                    None if self._is_simple else lambda: bool((until and go.IsDone(until)) or (enough and enough()))
+                )
         except KeyboardInterrupt as interrupt:
             self.interrupt = interrupt
         finally:
@@ -183,9 +194,8 @@ class Tasks:
         """
         if (self._unwinding or task in self._dropped) and not go.IsDone(waitable):
             raise Unwound
-        if not go.Park(self.scheduler, task, waitable):
+        if not self._parked(task, waitable):
             return False
-        self._leave(task)
         at_rest: bool = go.Resumed(self.scheduler, task)
         process = self.contexts[task].process if task < self.nprocs else None
         if process is not None and process.signals_due:
@@ -193,24 +203,59 @@ class Tasks:
             return False
         return at_rest
 
-    def _leave(self, task: int) -> None:
-        """Lets others run until the task, which has parked, goes on. A thread hands over to the next one itself; where
-        there is more to decide than who that is, the loop does."""
-        if isinstance(self._fibers, fibers.Threads) and self._is_simple and not (self._doomed or self._is_over()):
-            following = self._next()
-            if following == task:
-                return
-            if isinstance(following, int) and following >= 0:
-                self._switch_to(following)
-                return
-            self._found = following
+    def _parked(self, task: int, waitable: int) -> bool:
+        """Parks the running task, and lets others run until it goes on. Returns false where there is nothing to wait
+        for."""
+        if self._hands_over():
+            following = go.Leave(self.scheduler, task, waitable)
+            if following == _NOT_PARKED:
+                return False
+            self._leave_to(following if following >= 0 else self._next(following), task)
+            return True
+        if not go.Park(self.scheduler, task, waitable):
+            return False
         self.loop.switch()
+        return True
 
-    def _next(self) -> int | DeadlockError:
-        """As go.Next, once more than asking again would do."""
+    def _hands_over(self) -> bool:
+        """Reports whether a task that parks hands over to the next one itself, as threads do. Where there may be more
+        to decide than who that is, the loop does."""
+        return (
+            self._are_threads
+            and self._is_simple
+            and not (self._doomed or self.failures or self.interrupt or self.looked_at)
+        )
+
+    def _leave(self, task: int) -> None:
+        """Lets others run until the task, which has parked, goes on."""
+        if self._hands_over():
+            self._leave_to(self._next(), task)
+        else:
+            self.loop.switch()
+
+    def _leave_to(self, following: int | DeadlockError, task: int) -> None:
+        """Lets the following task run, and others, until the task, which has parked, goes on."""
+        if following == task:
+            return
+        if type(following) is int and following >= 0:
+            self._switch_to(following)
+        else:
+            self._found = following
+            self.loop.switch()
+
+    def _next(self, answer: int | None = None) -> int | DeadlockError:
+        """As go.Next, once more than asking again would do. Device programs take their turns on the loop's thread.
+
+        Args:
+            answer: what it has answered already.
+        """
         try:
-            while (task := go.Next(self.scheduler)) == _ASK_AGAIN and not self._is_over():
+            task = go.Next(self.scheduler) if answer is None else answer
+            while task == _ASK_AGAIN and not self._is_over():
+                if self.world.programs is not None:
+                    return _ASK_AGAIN
                 self.world.take_turns()
+                task = go.Next(self.scheduler)
         except DeadlockError as deadlock:
             return deadlock
         return int(task)
@@ -227,14 +272,16 @@ class Tasks:
             go.Offer(self.scheduler, task)
             self.loop.switch()
 
-    def _drive(self, enough: Callable[[], bool]) -> bool:
-        """Reports false when it is enough, and true when the run is over."""
+    def _drive(self, enough: Callable[[], bool] | None) -> bool:
+        """Reports false when it is enough, and true when the run is over. None is for a run that is simple."""
         while not self._is_over():
-            if enough() and not self._is_ending():
-                return False
-            self._let_threads_of_parent_run()
+            self._look()
+            if enough is not None:
+                if enough() and not self._is_ending():
+                    return False
+                self._let_threads_of_parent_run()
             try:
-                task = self._taken()
+                task = go.Next(self.scheduler) if self._found is None else self._taken()
             except DeadlockError as deadlock:
                 if not self._parent_may_help():
                     self._throw_into_parked(deadlock)
@@ -249,12 +296,19 @@ class Tasks:
                 self.kill(*self._doomed.pop(0))
         return True
 
+    def _look(self) -> None:
+        """Does what a thread that watches the run has asked for."""
+        if self.looked_at is not None:
+            look, self.looked_at = self.looked_at, None
+            look()
+
     def _taken(self) -> int:
-        """As go.Next, unless a task that handed over has asked already."""
+        """As go.Next, which a task that handed over has asked already."""
         found, self._found = self._found, None
         if isinstance(found, DeadlockError):
             raise found
-        return go.Next(self.scheduler) if found is None else found
+        assert found is not None
+        return found
 
     def _let_threads_of_parent_run(self) -> None:
         """The one that has spawned these ranks waits here."""
@@ -280,7 +334,7 @@ class Tasks:
             return True
         if self._grace_end:
             return go.IsDone(self._grace_end)
-        return self._is_ending() and not go.Runnable(self.scheduler)
+        return bool(self.failures) and self._is_ending() and not go.Runnable(self.scheduler)
 
     def _end(self) -> None:
         if self.failures:
@@ -379,8 +433,9 @@ class Tasks:
 
     def _throw_into_parked(self, deadlock: DeadlockError) -> None:
         """Makes every parked rank fail where it waits, so that its traceback shows the place."""
+        self.world.waits = deadlock.waits
         for rank in go.Parked(self.scheduler):
-            self.contexts[rank].deadlock = own = DeadlockError(str(deadlock))
+            self.contexts[rank].deadlock = own = DeadlockError(deadlock.report, deadlock.cause)
             self._resume(rank, own)
 
     def _unwind(self) -> None:

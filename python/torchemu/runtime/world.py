@@ -21,6 +21,7 @@ from torchemu.runtime import fibers
 if TYPE_CHECKING:
     from torchemu.errors import DeadlockError
     from torchemu.runtime.buffer import TensorClass
+    from torchemu.runtime.classes import Calls
     from torchemu.runtime.outstanding import Outstanding
     from torchemu.runtime.stream_order import StreamOrder
     from torchemu.runtime.tasks import Tasks
@@ -61,6 +62,7 @@ class World:
     Attributes:
         lent: the memory that its operations use and that is not the core's.
         failure: how the program that ran in it failed, in a line; empty while it has not.
+        waits: what ranks waited for in a deadlock, see DeadlockError.waits.
         fibers: how its ranks are made, which take turns.
         room_for: makes the World large enough for so many ranks; None where its topology has been chosen for its size.
 
@@ -78,14 +80,17 @@ class World:
         self.handle: int = go.OpenWorld(self.source, os.fspath(ccl))
         self.lent = Lent(self.handle)
         self.failure = ""
+        self.waits: Sequence[dict[str, Any]] = ()
         self.room_for: Callable[[int], None] | None = None
         self.fibers: fibers.Kind = fibers.Greenlets()
         self.schedule = "fifo"  # how spawned ranks take turns: fifo, random, pct or replay
         self.seed = 0  # of the schedule
         self.numbers: Sequence[int] = ()  # of the schedule, as the core's NewScheduler has them
         self.strictness = strictness or Strictness()
+        self.calls: Calls | None = None  # where ranks stand for others: what those call that run
         self.ordered = self.strictness.check  # who looks for what nothing orders is to know what ranks do
         self.unwaited = "error" if self.ordered else "warn"  # or "off": what becomes of uses before a wait()
+        self.autotunes = False  # kernels of several configurations run in the fastest one
         self.watches = self.ordered  # somebody is to be told what operations use
         self.reported: set[tuple[int, str, int]] = set()  # uses before a wait() that were warned of
         if self.ordered:
@@ -159,12 +164,12 @@ class World:
         is_host = _context is None or _context.is_host
         return is_host and self.is_open and self._thread == threading.get_ident() and not go.forked
 
-    def adopt(self) -> None:
-        """Makes the running thread the one that uses the World, and runs its rank."""
-        self._thread = threading.get_ident()
+    def adopt(self, ident: int) -> None:
+        """Makes the running thread, of this number, the one that uses the World, and runs its rank."""
+        self._thread = ident
         go.AdoptWorld(self.handle)
         if _context is not None and _context.process is not None:
-            _context.process.thread = self._thread
+            _context.process.thread = ident
 
     def check(self) -> None:
         """Raises RuntimeError where the World cannot be used."""
@@ -243,15 +248,26 @@ def _told(code: types.CodeType, at: int) -> str:
 def _frame_of_program() -> types.FrameType:
     """The innermost frame that is not this package's. To be called by what other functions of the package call."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename.startswith(_between) and frame.f_back is not None:
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        between = _files.get(file)
+        if between is None:
+            between = _files[file] = file.startswith(_between)
+        if not between:
+            break
         frame = frame.f_back
     return frame
+
+
+_files: dict[str, bool] = {}
+"""The files of code by whether it is what programs call and what calls this package."""
 
 
 def look_past(folders: Iterable[str]) -> None:
     """Makes call sites the places that call code in these folders, and not places in it."""
     global _between
     _between = (PACKAGE, *folders)
+    _files.clear()
 
 
 class Process(Protocol):

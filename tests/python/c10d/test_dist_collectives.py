@@ -13,6 +13,8 @@ from ranks import SIXTY_FOUR, on_ranks
 import torchemu as torch
 import torchemu.distributed as dist
 
+pytestmark = pytest.mark.shows("PyTorch: collectives")
+
 WORLD_SIZES = [1, 2, 3, 4, 7, 8, 16, 64]
 
 

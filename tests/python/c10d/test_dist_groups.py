@@ -16,6 +16,8 @@ import torchemu.distributed as dist
 from torchemu.distributed import GroupMember, distributed_c10d
 from torchemu.errors import MismatchError
 
+pytestmark = pytest.mark.shows("PyTorch: groups")
+
 c10d = distributed_c10d
 
 

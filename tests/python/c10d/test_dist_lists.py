@@ -55,7 +55,7 @@ def filled(tensors: list[torch.Tensor], rank: int) -> list[torch.Tensor]:
 
 def exchanged(rank: int, arrangement: Callable[[], list[torch.Tensor]]) -> dict[str, list[np.ndarray]]:
     """All collectives that take lists, with lists in that arrangement."""
-    own, got = torch.from_numpy(value(rank, 0)), torch.zeros(SIZE)
+    own, got = torch.from_numpy(value(rank, 0)), torch.zeros(arrangement()[0].shape)
     gathered, collected, exchange = arrangement(), arrangement(), arrangement()
     dist.all_gather(gathered, own.reshape(gathered[0].shape))
     dist.gather(own.reshape(collected[0].shape), collected if rank == 2 else None, dst=2)
@@ -63,9 +63,9 @@ def exchanged(rank: int, arrangement: Callable[[], list[torch.Tensor]]) -> dict[
     ends = {"all_gather": gathered, "gather": collected, "all_to_all": exchange}
     result = {name: [np.array(t.numpy()).reshape(SIZE) for t in list_] for name, list_ in ends.items()}
     dist.scatter(got, filled(arrangement(), rank) if rank == 1 else None, src=1)
-    result["scatter"] = [np.array(got.numpy())]
+    result["scatter"] = [np.array(got.numpy()).reshape(SIZE)]
     dist.reduce_scatter(got, filled(arrangement(), rank))
-    result["reduce_scatter"] = [np.array(got.numpy())]
+    result["reduce_scatter"] = [np.array(got.numpy()).reshape(SIZE)]
     return result
 
 
@@ -88,6 +88,42 @@ def test_where_the_tensors_lie_does_not_matter(open_world: OpenWorld, name: str)
         }
         for collective, arrays in want.items():
             np.testing.assert_array_equal(got[collective], arrays, f"{collective} on rank {rank}")
+
+
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+def test_gloo_wants_equal_shapes_and_not_only_as_many_elements(open_world: OpenWorld, backend: str) -> None:
+    open_world("default")
+    calls: list[Callable[[torch.Tensor, list[torch.Tensor]], object]] = [
+        lambda flat, square: dist.all_gather(square, flat),
+        lambda flat, square: dist.gather(flat, square if dist.get_rank() == 1 else None, dst=1),
+        lambda flat, square: dist.scatter(flat, square if dist.get_rank() == 1 else None, src=1),
+        lambda flat, square: dist.reduce_scatter(flat, square),
+    ]
+
+    def program(rank: int, call: Callable[[torch.Tensor, list[torch.Tensor]], object]) -> None:
+        dist.init_process_group(backend)
+        call(torch.zeros(4), [torch.zeros(2, 2) for _ in range(RANKS)])
+
+    for call in calls:
+        if backend == "nccl":
+            on_ranks(RANKS, program, call)
+            continue
+        with pytest.raises(Exception, match=r"invalid tensor size at index 0 \(expected \(4\), got \(2, 2\)\)"):
+            on_ranks(RANKS, program, call)
+
+
+def test_gloo_does_not_gather_complex_numbers(open_world: OpenWorld) -> None:
+    open_world("default")
+
+    def program(rank: int, backend: str) -> list[complex]:
+        dist.init_process_group(backend)
+        gathered = [torch.zeros(1, dtype=torch.complex64) for _ in range(RANKS)] if rank == 0 else None
+        dist.gather(torch.tensor([rank * 1j]), gathered)
+        return [t.item() for t in gathered or ()]
+
+    assert on_ranks(RANKS, program, "nccl")[0] == [r * 1j for r in range(RANKS)]
+    with pytest.raises(Exception, match="Invalid scalar type"):
+        on_ranks(RANKS, program, "gloo")
 
 
 def test_parts_of_one_tensor_must_have_the_sizes_that_ranks_give(open_world: OpenWorld) -> None:

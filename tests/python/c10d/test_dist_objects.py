@@ -15,6 +15,8 @@ import torchemu.distributed as dist
 from torchemu.errors import MismatchError
 from torchemu.runtime.waiting import host_time
 
+pytestmark = pytest.mark.shows("PyTorch: collectives of objects")
+
 WORLD_SIZES = [1, 2, 3, 4, 7, 8, 16, 64]
 
 

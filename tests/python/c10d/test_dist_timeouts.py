@@ -16,6 +16,8 @@ from torchemu.distributed import distributed_c10d
 from torchemu.errors import DeadlockError
 from torchemu.runtime.waiting import host_time, reach
 
+pytestmark = pytest.mark.shows("PyTorch: timeouts")
+
 SECOND = 10**12
 
 CALLS: dict[str, Callable[[], Any]] = {

@@ -17,6 +17,8 @@ import torchemu.distributed as dist
 from torchemu._C import _distributed_c10d as c10d
 from torchemu.runtime.waiting import host_time, reach
 
+pytestmark = pytest.mark.shows("PyTorch: flight recorder")
+
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:

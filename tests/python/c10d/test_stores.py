@@ -14,6 +14,8 @@ import torchemu.distributed as dist
 from torchemu.errors import DeadlockError
 from torchemu.runtime.waiting import host_time
 
+pytestmark = pytest.mark.shows("PyTorch: stores")
+
 WORLD_SIZES = [1, 2, 3, 7, 16, 64]
 SECOND = 10**12
 REQUEST = 50 * 10**6  # ps for a request to a store

@@ -20,6 +20,8 @@ from torchemu._C._distributed_c10d import _SymmetricMemory
 from torchemu.errors import DeadlockError
 from torchemu.runtime.waiting import host_time, reach
 
+pytestmark = pytest.mark.shows("PyTorch: symmetric memory")
+
 MILLISECOND = 10**9
 
 

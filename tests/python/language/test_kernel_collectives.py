@@ -369,9 +369,11 @@ def test_a_bench_shows_kernels_beside_the_built_in_algorithms(capsys: pytest.Cap
 
     configs = [f"--ccl={ROOT / 'benches' / 'kernels' / name}.yaml" for name in ("builtin_ring", "ring", "two_shot")]
     assert main(["bench", str(ROOT / "benches" / "ccl_allreduce.py"), *configs, "--check"]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("all_reduce")]
-    assert [words[1] for words in lines] == ["ring"] * 3 + ["kernel_ring"] * 3 + ["kernel_two_shot"] * 3
-    assert [words[3] for words in lines] == ["64", "8192", "2097152"] * 3
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if "  all_reduce  " in line]
+    assert [words[1:3] for words in lines] == [
+        ["all_reduce", name] for name in ("ring", "kernel_ring", "kernel_two_shot") for _ in range(3)
+    ]
+    assert [words[4] for words in lines] == ["64", "8192", "2097152"] * 3
 
 
 def test_shards_of_a_single_worker_are_no_ranks() -> None:

@@ -1,4 +1,4 @@
-"""The pages about kernels: their programs run, and print what they say.
+"""The first page and those about kernels: their programs run, and print what they say.
 
 ``pytest -k kernel_docs --rewrite`` puts what they print there.
 """
@@ -14,12 +14,21 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-PAGES = {ROOT / "docs" / "kernels.md": 6, ROOT / "docs" / "triton.md": 2}
+PAGES = {ROOT / "docs" / f"{name}.md": n for name, n in (("kernels", 6), ("triton", 2), ("start", 5), ("mori", 2))}
 """The pages, and how many consoles they show."""
 
 FILE = re.compile(r"<!-- file: ([\w.]+) -->\n```\w+\n(.*?)```\n", re.DOTALL)
 CONSOLE = re.compile(r"```shell-session\n(.*?)```\n", re.DOTALL)
-COMMANDS = {"python": [sys.executable], "torchemu": [sys.executable, "-m", "torchemu"]}
+COMMANDS = {
+    "python": [sys.executable],
+    "torchemu": [sys.executable, "-m", "torchemu"],
+    "pytest": [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
+}
+TOOK = re.compile(r" in \d+\.\d+s\b")  # of pytest
+WIDE = frozenset({"CI", "BUILD_NUMBER", "COLUMNS"})
+"""What would have pytest print its summary wider than a reader's terminal does."""
+OWN_FILES = re.compile(r"\S*/python/torchemu/")
+OWN_LINES = re.compile(r"(…/torchemu/[\w./]+\.py):\d+")  # which change with the files
 
 
 def printed(command: str, folder: Path) -> str:
@@ -31,9 +40,10 @@ def printed(command: str, folder: Path) -> str:
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "TORCHEMU_AS_TORCH": "1"},
+        env={name: value for name, value in os.environ.items() if name not in WIDE} | {"TORCHEMU_AS_TORCH": "1"},
     )
-    return re.sub(rf"{re.escape(str(folder.resolve()))}/", "", done.stdout + done.stderr)
+    text = re.sub(rf"{re.escape(str(folder.resolve()))}/", "", done.stdout + done.stderr)
+    return OWN_LINES.sub(r"\1", OWN_FILES.sub("…/torchemu/", TOOK.sub("", text)))
 
 
 def answered(block: re.Match[str], folder: Path) -> str:

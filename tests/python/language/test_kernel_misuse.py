@@ -40,8 +40,10 @@ def nothing(*args: Any) -> None:
         (-1, ValueError),
         ("1", TypeError),
         (True, TypeError),
-        ((1, 2), TypeError),
-        ((1, 2, 3), TypeError),
+        ((1, "2"), TypeError),
+        ((1, 0), ValueError),
+        ((1, 2, 3, 4), TypeError),
+        ((1, 2.0, 3), TypeError),
         (10_000, ValueError),
     ],
 )
@@ -235,6 +237,7 @@ def test_a_store_that_was_not_drained_before_its_signal() -> None:
         tl.store(out.on(peer), tl.full(n, 1.0))
         if drain:
             tl.drain()
+            tl.fence()
         tl.signal(words.on(peer), 1)
         tl.wait(words, tl.GE, 1)
         tl.load(out, n)

@@ -12,6 +12,8 @@ import torchemu as torch
 import torchemu.language as tl
 from torchemu.runtime.waiting import host_time
 
+pytestmark = pytest.mark.shows("programs: kernels in torchemu.language")
+
 WORLDS = [1, 2, 3, 4, 8, 16]
 
 

@@ -16,6 +16,8 @@ import torchemu
 from torchemu.bridge.binding import go
 from torchemu.launch import bench, cli
 
+pytestmark = pytest.mark.shows("programs: benches")
+
 KERNBENCH = ["kernbench", "kernbench.ccl", "kernbench.ccl.install", "kernbench.policy.placement.dp"]
 
 
@@ -374,3 +376,35 @@ def test_a_bench_leaves_no_module_behind(bench_file: Any) -> None:
     bench.run(bench_file("pass"))
     left = {n for n in set(sys.modules) - before if not n.startswith("torchemu.")}
     assert left == set()
+
+
+def test_rows_of_several_ccl_yamls_say_which(
+    bench_file: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = bench_file(
+        "torch.distributed.init_process_group()\n"
+        "torch.multiprocessing.spawn(lambda r: torch.distributed.all_reduce(torch.zeros(8)), nprocs=4)"
+    )
+    configs = [str(tmp_path / f"{name}.yaml") for name in ("a", "b")]
+    for config in configs:
+        Path(config).write_text("defaults: {algorithm: ring}\n")
+    assert cli.main(["bench", file, "--ccl", configs[0], "--ccl", configs[1]]) == 0
+    *_, head, first, second = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["ccl", "collective"]
+    assert [row.split()[0] for row in (first, second)] == configs
+    assert cli.main(["bench", file, "--ccl", configs[0]]) == 0
+    assert "ccl " not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["ccl_allreduce", "ccl_allreduce.py"])
+def test_benches_that_come_with_torchemu_have_names(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["bench", name, "--topology", "sips2"]) == 0
+    assert "ccl_allreduce.py on sips2" in capsys.readouterr().out
+    (tmp_path / "ccl_allreduce").mkdir()
+    assert cli.main(["bench", "ccl_allreduce"]) == 1
+    assert "a folder" in capsys.readouterr().err
+    assert cli.main(["bench", f"elsewhere/{name}"]) == 1
+    assert "no such file" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from launch import TIME, launch
 GOLDEN = ROOT / "tests" / "golden" / "diagnosis"
 PROGRAMS = sorted(GOLDEN.glob("*.py"))
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-PROGRAM = re.compile(r"<!-- (\w+)\.py -->\n```python\n(.*?)```\n", re.DOTALL)
+PROGRAM = re.compile(r"<!-- (\w+\.(?:py|yaml)) -->\n```\w+\n(.*?)```\n", re.DOTALL)
 OUTPUT = re.compile(r"```console\n\$ (torchemu run [^\n]*)\n(.*?)```\n", re.DOTALL)
 
 
@@ -59,17 +59,38 @@ def test_each_diagnosis_has_a_program() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda file: file.stem)
 def test_diagnosis_in_docs(page: Path, rewrite: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page quotes whole programs, and the output of commands about them."""
+    """A page quotes whole programs and the files they need, and the output of commands about them."""
     monkeypatch.chdir(GOLDEN)
     text = PROGRAM.sub(lambda found: quoted_program(found[1]), page.read_text())
     text = OUTPUT.sub(lambda found: quoted_output(found[1]), text)
     same(page, text, rewrite)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda file: file.stem)
+def test_files_that_commands_name_are_on_their_page(page: Path) -> None:
+    text = page.read_text()
+    shown = {name for name, _ in PROGRAM.findall(text)} | set(re.findall(r"golden/diagnosis/([\w.]+)\)", text))
+    for line, _ in OUTPUT.findall(text):  # a long one is linked
+        assert {word for word in shlex.split(line) if (GOLDEN / word).is_file()} <= shown, line
+
+
+def test_lines_that_output_names_are_those_of_the_page() -> None:
+    """A traceback's line number leads to the line that it quotes, counted on the page."""
+    seen = 0
+    for page in PAGES:
+        text = page.read_text()
+        programs = {name: source.splitlines() for name, source in PROGRAM.findall(text)}
+        for name, number, quoted in re.findall(r'File "(\w+\.py)", line (\d+), in .*\n(?:\[rank\d+\]:)? +(.*)', text):
+            if name in programs:
+                assert programs[name][int(number) - 1].strip() == quoted.strip(), (page.name, name, number)
+                seen += 1
+    assert seen > 20
+
+
 def quoted_program(name: str) -> str:
-    """A block with a program, without the line that says how it is started."""
-    source = (GOLDEN / f"{name}.py").read_text().split("\n", 1)[1]
-    return f"<!-- {name}.py -->\n```python\n{source}```\n"
+    """A block with a file, whole: so that its lines have the numbers that output tells."""
+    language = name.rpartition(".")[2].replace("py", "python")
+    return f"<!-- {name} -->\n```{language}\n{(GOLDEN / name).read_text()}```\n"
 
 
 def quoted_output(line: str) -> str:

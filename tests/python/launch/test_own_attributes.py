@@ -24,6 +24,16 @@ SETS = {
     "a function that others call": ("dist.get_rank = lambda group=None: 10 + rank", "dist.get_rank() - 10"),
     "a method": ("torch.Tensor.whose = lambda self: rank", "torch.ones(1).whose()"),
     "an attribute of a class": ("torch.nn.Linear.mine = rank", "torch.nn.Linear.mine"),
+    "mock.patch": ("from unittest import mock\nmock.patch('json.dumps', lambda x: rank).start()", "json.dumps(0)"),
+    "mock.patch.object": (
+        "import unittest.mock\nunittest.mock.patch.object(torch.nn.Linear, 'mine', rank, create=True).start()",
+        "torch.nn.Linear.mine",
+    ),
+    "a patch in a patch": (
+        "from unittest.mock import patch\nwith patch('json.dumps', rank):\n    dist.barrier()\n"
+        "    with patch('json.dumps', -1): dist.barrier()\n    seen = json.dumps",
+        "seen",
+    ),
     "by setattr": ("setattr(torch.nn.Linear, 'mine', rank)", "torch.nn.Linear.mine"),
     "Python's library": ("json.dumps = lambda x: rank", "json.dumps(0)"),
     "builtins": ("builtins.mine = rank", "mine"),

@@ -13,6 +13,8 @@ import pytest
 import torchemu
 import torchemu.launch.testing  # loaded here, for what an inner pytest loads goes with it
 
+pytestmark = pytest.mark.shows("programs: tests in pytest")
+
 pytest_plugins = ["pytester"]
 
 PREAMBLE = """\

@@ -96,5 +96,17 @@ def test_more_ranks_than_any_fabric_has(tmp_path: Path) -> None:
     outcome = launch("--nnodes", "2", "--nproc-per-node", "1000000", written(tmp_path, "pass"))
     assert outcome.status == 1
     assert outcome.err.startswith(
-        "torchemu: topology 'default' does not fit 2 nodes of 1000000 ranks: system.sips.count: must be a whole number "
+        "torchemu: topology default does not fit 2 nodes of 1000000 SIPs: system.sips.count: must be a whole number "
     )
+
+
+def test_auto_says_what_it_did_not_try(tmp_path: Path) -> None:
+    text = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\ndist.all_reduce(torch.ones(256))"
+    program = written(tmp_path, text)
+    few = launch("--topology", "sips16", "--nproc-per-node", "16", program)
+    assert (few.status, few.err) == (0, "")
+    many = launch("--topology", "sips16", "--nproc-per-node", "256", program)
+    assert many.status == 0
+    (line,) = many.err.splitlines()
+    assert line.startswith("torchemu: all_reduce among 256 ranks goes by ")
+    assert "two_shot" in line.partition(":")[2].partition(" may be faster")[0]

@@ -9,6 +9,8 @@ import pytest
 from launch import launch
 from recorded_scripts import ON_NUMPY, ONLY_REAL, RECORDED, SCRIPTS, started
 
+pytestmark = pytest.mark.shows("programs: scripts for torchrun, which print what they print on processes of PyTorch")
+
 SCHEDULES = [["--schedule", "fifo"], ["--schedule", "random", "--schedule-seed", "7"], ["--schedule", "pct"]]
 EXPLORED = [("random" if seed % 2 else "pct", seed) for seed in range(1, 7)]
 

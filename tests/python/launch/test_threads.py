@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from launch import launch, lines, written
 
+pytestmark = pytest.mark.shows("PyTorch: threads")
+
 PROGRAMS = sorted((Path(__file__).parents[1] / "data" / "threads").glob("*.py"))
 WAYS = [
     [],

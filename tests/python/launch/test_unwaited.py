@@ -61,7 +61,7 @@ def test_what_many_works_that_nobody_waits_for_hold_is_bounded(tmp_path: Path) -
     for _ in range(300):
         dist.all_reduce(torch.ones(4), group=other, async_op=True)
         dist.barrier()
-    assert len(runtime.current().outstanding.issued) <= 65
+    assert len(runtime.current().outstanding.issued) <= 2 * 64 + 1  # half are dropped at a time
     """
     outcome = launch("--nproc-per-node", "2", written(tmp_path, program("gloo", "") + textwrap.dedent(text)))
     assert (outcome.status, outcome.err) == (0, "")

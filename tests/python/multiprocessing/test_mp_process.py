@@ -23,6 +23,8 @@ import torchemu.distributed as dist
 import torchemu.multiprocessing as mp
 from torchemu.runtime.waiting import host_time
 
+pytestmark = pytest.mark.shows("PyTorch: torch.multiprocessing")
+
 SECOND = 10**12
 
 

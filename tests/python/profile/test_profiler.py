@@ -25,6 +25,8 @@ from torchemu.profiler import (
     tensorboard_trace_handler,
 )
 
+pytestmark = pytest.mark.shows("PyTorch: torch.profiler")
+
 LAUNCH = 4.0  # microseconds that the default topology's host takes for a call
 
 

@@ -15,6 +15,8 @@ from torchemu import runtime, tp
 from torchemu.tp import parallel_state
 from torchemu.tp.gradients import finalize_model_grads
 
+pytestmark = pytest.mark.shows("libraries: Megatron's tensor parallelism, torchemu's own")
+
 IN, OUT, SEQUENCE, BATCH = 24, 48, 24, 2
 
 SEED = 4_2026

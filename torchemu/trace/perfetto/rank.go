@@ -96,6 +96,7 @@ func (o *writer) hostTime(track uint64, h trace.HostTime) {
 
 var trackTitles = map[trace.TrackKind]string{
 	trace.StreamTrack: "", trace.GroupTrack: "collectives of ", trace.MessageTrack: "messages of ", trace.ShardTrack: "shard on ",
+	trace.EngineTrack: "",
 }
 
 func (o *writer) rows(parent uint64, t trace.Track, list []bar) {

@@ -51,13 +51,14 @@ class Tensors(buffer.TensorClass):
         """Returns a tensor, on this rank's device, of memory that the core's tensor owns."""
         storage = Storage(world, None, math.prod(shape) * kind.itemsize)
         storage._handles = {kind: core}
-        t = object.__new__(Tensor)
-        where = _settings.resolved(None)
-        if where.is_host:
-            where = _settings.resolved(_settings.current().accelerator)
-        t.dtype, t.device, t._storage = kind, where, storage
-        t._shape, t._core = tuple(shape), core
-        return t
+        return _of_storage(storage, kind, tuple(shape), core)
+
+    def holding(self, address: int) -> Tensor | None:
+        """Returns a tensor of the memory that a place is in."""
+        for start, storage in runtime.current().world.exported.items():
+            if start <= address < start + storage.nbytes:
+                return _of_storage(storage, dtypes.uint8, (storage.nbytes,), None)
+        return None
 
     def array(self, tensor: Any) -> np.ndarray:
         """Returns the elements, as numpy() does."""
@@ -73,6 +74,17 @@ class Tensors(buffer.TensorClass):
         """Makes a new stream the current one for the duration of a with block, and gives its handle."""
         with Stream() as stream:
             yield stream._handle.number
+
+
+def _of_storage(storage: Storage, kind: dtypes.dtype, shape: tuple[int, ...], core: Handle | None) -> Tensor:
+    """A contiguous tensor of all of a storage's elements, on the rank's device."""
+    t = object.__new__(Tensor)
+    where = _settings.resolved(None)
+    if where.is_host:
+        where = _settings.resolved(_settings.current().accelerator)
+    t.dtype, t.device, t._storage = kind, where, storage
+    t._shape, t._core = shape, core
+    return t
 
 
 def _whole(parts: Sequence[Tensor]) -> Tensor | None:

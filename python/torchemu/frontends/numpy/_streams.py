@@ -14,13 +14,12 @@ from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.numpy import _device, _settings
 from torchemu.runtime.rank_local import RankLocal, ThreadLocal
+from torchemu.runtime.streams import EventMethods, StreamMethods
 from torchemu.runtime.thread_state import Kept, keep
 from torchemu.runtime.waiting import Looks
 
-_PS_PER_MS = 1e9
 
-
-class Stream:
+class Stream(StreamMethods):
     """An order of operations on this rank's device. As a context manager it is the current stream meanwhile.
 
     Args:
@@ -38,8 +37,6 @@ class Stream:
     """
 
     __slots__ = ("__weakref__", "_before", "_handle", "device", "stream_id")
-
-    priority = 0
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         context = runtime.current()
@@ -68,33 +65,11 @@ class Stream:
         """The stream as a number: unlike PyTorch's it is no pointer."""
         return self.stream_id
 
-    @staticmethod
-    def priority_range() -> tuple[int, int]:
-        """The least and the greatest priority."""
-        return 0, 0
-
-    def wait_event(self, event: Event) -> None:
-        """Makes operations that are put on this stream from now on start after an event. The host goes on."""
-        event.wait(self)
-
-    def wait_stream(self, stream: Stream) -> None:
-        """Makes operations that are put on this stream from now on start after all that is on another one now."""
-        self.wait_event(stream.record_event())
-
     def record_event(self, event: Event | None = None) -> Event:
         """Records an event, a new one where none is given, and returns it."""
         event = DeviceEvent() if event is None else event
         event.record(self)
         return event
-
-    def query(self) -> bool:
-        """Reports whether all operations on the stream have ended by the present simulated time. Asking in vain takes
-        time."""
-        return self.record_event().query()
-
-    def synchronize(self) -> None:
-        """Blocks the host until all operations have ended that are on the stream."""
-        self.record_event().synchronize()
 
     def __enter__(self) -> Stream:
         self._before.append(current_stream())
@@ -118,7 +93,7 @@ class Stream:
         return f"<torch.Stream device={self.device} stream_id={self.stream_id}>"
 
 
-class Event:
+class Event(EventMethods):
     """A place in a stream: it ends when all operations have ended that were on the stream when it was recorded.
 
     Args:
@@ -137,11 +112,6 @@ class Event:
         self.enable_timing = enable_timing
         self.device: _device.device | None = None if device is None else of_sip(device)
         self._handle: Handle | None = None
-
-    @property
-    def event_id(self) -> int:
-        """The number of the place; 0 before it is recorded."""
-        return 0 if self._handle is None else self._handle.number
 
     def record(self, stream: Stream | None = None) -> None:
         """Sets the event to where a stream is now, the current one where none is given."""
@@ -166,21 +136,6 @@ class Event:
         """Blocks the host until the event is over."""
         if self._handle is not None:
             runtime.current().wait(self._handle.number)
-
-    def elapsed_time(self, end_event: Event) -> float:
-        """The simulated time from this event to another one, in milliseconds.
-
-        Raises:
-            ValueError: one of them has no timing, or was not recorded.
-            RuntimeError: one of them is not over.
-        """
-        if not (self.enable_timing and end_event.enable_timing):
-            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        if self._handle is None or end_event._handle is None:
-            raise ValueError("Both events must be recorded before calculating elapsed time.")
-        if not (go.IsDone(self._handle.number) and go.IsDone(end_event._handle.number)):
-            raise RuntimeError("Both events must be completed before calculating elapsed time.")
-        return (go.EventTime(end_event._handle.number) - go.EventTime(self._handle.number)) / _PS_PER_MS
 
     def __repr__(self) -> str:
         return f"<torch.Event device={self.device} event_id={self.event_id}>"

@@ -22,6 +22,7 @@ from torchemu.frontends.numpy._grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from torchemu.frontends.numpy._interactive import open_world, run_ranks
 from torchemu.frontends.numpy._limits import finfo, iinfo
 from torchemu.frontends.numpy._placement import DPPolicy
 from torchemu.frontends.numpy._settings import (
@@ -42,7 +43,6 @@ from torchemu.frontends.numpy.random import (
 )
 from torchemu.frontends.numpy.serialization import load, save
 from torchemu.runtime import World
-from torchemu.runtime import opened as open_world
 
 __version__: str = version.__version__
 
@@ -88,6 +88,7 @@ __all__ = [
     "numel",
     "open_world",
     "pi",
+    "run_ranks",
     "save",
     "seed",
     "set_default_device",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torchemu.frontends.simpler import _domains
-from torchemu.frontends.simpler._domains import ChipDomainContext, CommBufferSpec, CommDomainHandle
+from torchemu.frontends.simpler._domains import ChipDomainContext, CommBufferSpec, CommDomainHandle, DomainBuffer
 from torchemu.frontends.simpler._memory import ChipMemory, DomainMemory
 
 
@@ -35,7 +35,10 @@ class Allocations:
             raise ValueError(f"allocate_domain({name!r}): a domain of this name is already live; release it first")
         memory = self._chips.allocate_domain(name, workers, window_size)
         contexts = {
-            worker: self._context(name, place, memory, window_size, buffers) for place, worker in enumerate(workers)
+            worker: self._context(
+                name, place, memory, window_size, _domains.parts(buffers, memory.bases[place], worker)
+            )
+            for place, worker in enumerate(workers)
         }
         self._allocated += 1
         handle = CommDomainHandle(name, contexts, self._allocated, self._release)
@@ -45,18 +48,17 @@ class Allocations:
 
     @staticmethod
     def _context(
-        name: str, place: int, memory: DomainMemory, window_size: int, buffers: Sequence[CommBufferSpec]
+        name: str, place: int, memory: DomainMemory, window_size: int, buffers: dict[str, DomainBuffer]
     ) -> ChipDomainContext:
-        base = memory.bases[place]
         return ChipDomainContext(
             name=name,
             domain_rank=place,
             domain_size=len(memory.bases),
             device_ctx=memory.contexts[place],
-            local_window_base=base,
+            local_window_base=memory.bases[place],
             actual_window_size=window_size,
-            buffer_ptrs=_domains.carved(buffers, base),
-            buffers=_domains.parts(buffers, base),
+            buffer_ptrs={name: buffer.addr for name, buffer in buffers.items()},
+            buffers=buffers,
         )
 
     def _release(self, handle: CommDomainHandle) -> None:

@@ -38,20 +38,41 @@ class DomainBuffer:
     Attributes:
         addr, nbytes: where it is, and how long.
         dtype, count: what is in it.
+        worker: whose window it is in.
     """
 
     addr: int
     nbytes: int
     dtype: str
     count: int
+    worker: int
 
-    def tensor(self) -> ContinuousTensor:
-        """The tensor of its elements, for a task.
+    @property
+    def base(self) -> int:
+        """Returns where it is: addr."""
+        return self.addr
+
+    def place(self, nbytes: int) -> int:
+        """Returns where so many bytes at its begin are.
+
+        Raises:
+            ValueError: it is shorter.
+        """
+        if nbytes > self.nbytes:
+            raise ValueError(f"{nbytes} bytes of a buffer of {self.nbytes}")
+        return self.addr
+
+    def tensor(self, shapes: Sequence[int] | None = None, dtype: DataType | None = None) -> ContinuousTensor:
+        """The tensor of its elements, for a task, in other shapes and of another dtype if these are given.
 
         Raises:
             KeyError: tasks have no tensors of its dtype.
+            ValueError: it is longer than the buffer.
         """
-        return ContinuousTensor.make(self.addr, (self.count,), DataType[self.dtype.upper()], child_memory=True)
+        kind = DataType[self.dtype.upper()] if dtype is None else dtype
+        tensor = ContinuousTensor.make(self.addr, (self.count,) if shapes is None else shapes, kind, child_memory=True)
+        self.place(tensor.nbytes())
+        return tensor
 
 
 @dataclass
@@ -172,7 +193,7 @@ def carved(buffers: Sequence[CommBufferSpec], base: int) -> dict[str, int]:
     return places
 
 
-def parts(buffers: Sequence[CommBufferSpec], base: int) -> dict[str, DomainBuffer]:
-    """A window's buffers, one after another from its base on."""
+def parts(buffers: Sequence[CommBufferSpec], base: int, worker: int) -> dict[str, DomainBuffer]:
+    """The buffers of a worker's window, one after another from its base on."""
     places = carved(buffers, base)
-    return {b.name: DomainBuffer(places[b.name], b.nbytes, b.dtype, b.count) for b in buffers}
+    return {b.name: DomainBuffer(places[b.name], b.nbytes, b.dtype, b.count, worker) for b in buffers}

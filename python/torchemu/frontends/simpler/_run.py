@@ -12,13 +12,13 @@ from torchemu.frontends.numpy._tensor import zeros
 from torchemu.frontends.simpler import _host_memory
 from torchemu.frontends.simpler._allocations import Allocations
 from torchemu.frontends.simpler._arguments import ContinuousTensor, DataType, TaskArgs
+from torchemu.frontends.simpler._callables import ChipCallable
 from torchemu.frontends.simpler._chips import Chips
 from torchemu.frontends.simpler._graph import Graph, Task
 from torchemu.frontends.simpler._kernels import Kernel
 
 T = TypeVar("T")
 PyFunction = Callable[[TaskArgs], object]
-_CAUSE = "\nlikely cause: "
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Equipment:
         domains: those that are allocated.
         kernels, functions: what was registered, by the numbers that register gave.
         sub_workers: how many calls of Python functions can be one task.
+        number_of: gives a ChipCallable's number; it is registered then.
     """
 
     chips: Chips
@@ -36,6 +37,7 @@ class Equipment:
     kernels: Mapping[int, Kernel]
     functions: Mapping[int, PyFunction]
     sub_workers: int
+    number_of: Callable[[ChipCallable], int]
 
 
 class Run:
@@ -66,6 +68,10 @@ class Run:
         if not 0 <= worker < len(self._chips):
             raise ValueError(f"worker {worker}: there are workers 0 to {len(self._chips) - 1}")
         return worker
+
+    def number_of(self, target: ChipCallable) -> int:
+        """The number of a ChipCallable, which need not have been registered."""
+        return self._equipment.number_of(target)
 
     def add_chip_task(self, number: int, arguments: Sequence[TaskArgs], workers: Sequence[int]) -> None:
         """Adds a task for one worker, for several or, if none is given, for any.
@@ -176,7 +182,5 @@ class Run:
 
     def _explained(self, deadlock: DeadlockError) -> DeadlockError:
         """The core's report, with the tasks that it has not been given."""
-        text, found, cause = str(deadlock).partition(_CAUSE)
-        if lost := self._chips.lost():
-            found, cause = _CAUSE, lost
-        return DeadlockError("\n".join([text, *self._graph.waiting(self._chips.ranks)]) + found + cause)
+        report = "\n".join([deadlock.report, *self._graph.waiting(self._chips.ranks)])
+        return DeadlockError(report, self._chips.lost() or deadlock.cause)

@@ -5,6 +5,6 @@ from __future__ import annotations
 from torchemu.frontends.base import FrontEnd
 
 FRONT_END = FrontEnd(
-    fixtures="torchemu.frontends.simpler.fixtures",
+    fixtures="torchemu.frontends.simpler_setup.fixtures",
     packages={"simpler": "torchemu.frontends.simpler", "simpler_setup": "torchemu.frontends.simpler_setup"},
 )

@@ -12,7 +12,7 @@ import numpy as np
 from torchemu.frontends.simpler import _host_memory
 from torchemu.frontends.simpler._arguments import CallConfig, ContinuousTensor, DataType, TaskArgs
 from torchemu.frontends.simpler._callables import ChipCallable
-from torchemu.frontends.simpler._domains import CommBufferSpec, CommDomainHandle
+from torchemu.frontends.simpler._domains import CommBufferSpec, CommDomainHandle, DomainBuffer
 
 if TYPE_CHECKING:
     from torchemu.frontends.simpler._run import Run
@@ -41,12 +41,12 @@ class Orchestrator:
     # -- tasks
 
     def submit_next_level(
-        self, callable_id: int, args: TaskArgs, config: CallConfig | None = None, *, worker: int = -1
+        self, callable_id: int | ChipCallable, args: TaskArgs, config: CallConfig | None = None, *, worker: int = -1
     ) -> None:
         """Adds a task for a chip.
 
         Args:
-            callable_id: what register gave for a ChipCallable.
+            callable_id: what register gave for a ChipCallable; or that itself, as in earlier versions.
             args: what it is called with; their tags say which tasks it follows.
             worker: the chip; -1 for the first that is free.
 
@@ -56,11 +56,11 @@ class Orchestrator:
             ValueError: there is no such worker.
         """
         workers = () if worker == -1 else (self._run.known_worker(worker),)
-        self._run.add_chip_task(_number(callable_id), [_checked(args)], workers)
+        self._run.add_chip_task(self._chip_task(callable_id), [_checked(args)], workers)
 
     def submit_next_level_group(
         self,
-        callable_id: int,
+        callable_id: int | ChipCallable,
         args_list: Sequence[TaskArgs],
         config: CallConfig | None = None,
         *,
@@ -76,7 +76,12 @@ class Orchestrator:
             raise ValueError(
                 f"a group of {len(args_list)} args for workers {list(workers)}: want different ones, and args for each"
             )
-        self._run.add_chip_task(_number(callable_id), [_checked(args) for args in args_list], numbers)
+        self._run.add_chip_task(self._chip_task(callable_id), [_checked(args) for args in args_list], numbers)
+
+    def _chip_task(self, callable_id: int | ChipCallable) -> int:
+        """The number of what a task for chips is."""
+        run = self._run
+        return run.number_of(callable_id) if isinstance(callable_id, ChipCallable) else operator.index(callable_id)
 
     def submit_sub(self, callable_id: int, args: TaskArgs | None = None) -> None:
         """Adds a call of a registered Python function, with args, on a SubWorker of the host.
@@ -92,7 +97,7 @@ class Orchestrator:
         Raises:
             ValueError: there are no args, or more than SubWorkers.
         """
-        self._run.add_sub_task(_number(callable_id), [_checked(args) for args in args_list])
+        self._run.add_sub_task(operator.index(callable_id), [_checked(args) for args in args_list])
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
@@ -135,28 +140,30 @@ class Orchestrator:
         """
         self._run.memory.free(self._run.known_worker(worker_id), ptr)
 
-    def copy_to(self, worker_id: int, dst: int, src: int, size: int) -> None:
-        """Copies bytes of the host's to a chip's memory, before any task of the run begins.
+    def copy_to(self, worker_id: Any, dst: Any, src: int = 0, size: int = 0) -> None:
+        """Copies bytes of the host's to a chip's memory, before any task of the run begins: so many from an address to
+        another one, or by ``copy_to(buffer, tensor)`` a tensor's to one of a domain's buffers.
 
         Raises:
-            ValueError: src is not in a tensor's memory, or dst not in the chip's.
+            ValueError: src is not in a tensor's memory, or dst not in the chip's; or the tensor is longer than the
+                buffer.
         """
+        if isinstance(worker_id, DomainBuffer):
+            worker_id, dst, src, size = worker_id.worker, worker_id.place(dst.nbytes()), dst.data, dst.nbytes()
         self._copy(self._run.memory.write, worker_id, dst, src, size)
 
-    def copy_from(self, worker_id: int, dst: int, src: int, size: int) -> None:
-        """Copies bytes of a chip's memory to the host's, before any task of the run begins."""
+    def copy_from(self, worker_id: Any, dst: Any, src: int = 0, size: int = 0) -> None:
+        """Copies bytes of a chip's memory to the host's, before any task of the run begins. As copy_to; or by
+        ``copy_from(tensor, buffer)``."""
+        if isinstance(dst, DomainBuffer):
+            tensor, buffer = worker_id, dst
+            worker_id, dst, src, size = buffer.worker, tensor.data, buffer.place(tensor.nbytes()), tensor.nbytes()
         self._copy(self._run.memory.read, worker_id, src, dst, size)
 
     def _copy(
         self, copy: Callable[[int, int, np.ndarray], None], worker: int, there: int, here: int, size: int
     ) -> None:
         copy(self._run.known_worker(worker), there, _host_memory.bytes_at(here, size, "a copy"))
-
-
-def _number(callable_id: Any) -> int:
-    if isinstance(callable_id, ChipCallable):
-        raise TypeError("submit wants what worker.register(chip_callable) returned, not the ChipCallable itself")
-    return operator.index(callable_id)
 
 
 def _checked(args: Any) -> TaskArgs:

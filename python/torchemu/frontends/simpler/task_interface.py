@@ -11,6 +11,13 @@ from torchemu.frontends.simpler._arguments import (
     get_element_size,
     scalar_to_uint64,
 )
+from torchemu.frontends.simpler._bootstrap import (
+    ChipBootstrapConfig,
+    ChipBufferSpec,
+    ChipCommBootstrapConfig,
+    ChipContext,
+    HostBufferStaging,
+)
 from torchemu.frontends.simpler._callables import ChipCallable, CoreCallable
 from torchemu.frontends.simpler._domains import ChipDomainContext, CommBufferSpec, CommDomainHandle
 from torchemu.frontends.simpler._tensors import make_tensor_arg, torch_dtype_to_datatype
@@ -18,17 +25,30 @@ from torchemu.frontends.simpler._tensors import make_tensor_arg, torch_dtype_to_
 ChipCallConfig = CallConfig
 """What other versions call it."""
 
+ChipStorageTaskArgs = TaskArgs
+"""What a Worker of level 2 is called with."""
+
+ChipTensor = ContinuousTensor
+"""What other versions call it."""
+
 __all__ = [
     "ArgDirection",
     "CallConfig",
+    "ChipBootstrapConfig",
+    "ChipBufferSpec",
     "ChipCallConfig",
     "ChipCallable",
+    "ChipCommBootstrapConfig",
+    "ChipContext",
     "ChipDomainContext",
+    "ChipStorageTaskArgs",
+    "ChipTensor",
     "CommBufferSpec",
     "CommDomainHandle",
     "ContinuousTensor",
     "CoreCallable",
     "DataType",
+    "HostBufferStaging",
     "TaskArgs",
     "Tensor",
     "TensorArgType",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchemu.frontends.pto._compiler import HEADERS
 from torchemu.frontends.simpler import _kernels
-from torchemu.frontends.simpler.worker import PLATFORMS, RUNTIMES
+from torchemu.frontends.simpler.worker import PLATFORMS, RUNTIMES, check_one_of
 
 _CORE_TYPES = ("aic", "aiv")
 
@@ -24,8 +24,7 @@ class KernelCompiler:
     """
 
     def __init__(self, platform: str = "a2a3") -> None:
-        if platform not in PLATFORMS:
-            raise ValueError(f"platform {platform!r}: want one of {', '.join(PLATFORMS)}")
+        check_one_of("platform", platform, PLATFORMS)
         self.platform = platform
         self.project_root = Path(__file__).parent
 
@@ -35,7 +34,7 @@ class KernelCompiler:
         Raises:
             ValueError: there is no such runtime.
         """
-        _check_runtime(runtime_name)
+        check_one_of("runtime", runtime_name, RUNTIMES)
         return [str(HEADERS)]
 
     def compile_incore(
@@ -54,8 +53,7 @@ class KernelCompiler:
             RuntimeError: the compiler has found something wrong, and the text is what it says; or nothing can run.
             ValueError: there is no such type of core.
         """
-        if core_type not in _CORE_TYPES:
-            raise ValueError(f"core_type {core_type!r}: want one of {', '.join(_CORE_TYPES)}")
+        check_one_of("core_type", core_type, _CORE_TYPES)
         return _kernels.compiled(Path(source_path), core_type, list(extra_include_dirs or ()))
 
     def compile_orchestration(
@@ -71,10 +69,5 @@ class KernelCompiler:
             RuntimeError: the compiler has found something wrong.
             ValueError: there is no such runtime.
         """
-        _check_runtime(runtime_name)
+        check_one_of("runtime", runtime_name, RUNTIMES)
         return _kernels.compiled_orchestration(Path(source_path), list(extra_include_dirs or ()))
-
-
-def _check_runtime(name: str) -> None:
-    if name not in RUNTIMES:
-        raise ValueError(f"runtime {name!r}: want one of {', '.join(RUNTIMES)}")

@@ -48,21 +48,31 @@ def of_work(work: Any, result: Any = _OUTPUTS) -> torch.futures.Future:
     if _at_once.get():
         resolve(future)
     elif torch._C._current_graph_task_id() != -1:  # whoever waits in C++ does so when the backward pass ends
-        torch.autograd.Variable._execution_engine.queue_callback(resolve)
+        torch.autograd.Variable._execution_engine.queue_callback(_resolve_for_cpp)
     return future
 
 
-def resolve(until: Any = None) -> None:
-    """Gives the running rank's futures their results, in the order of their works; until one has its."""
-    waiting = _unresolved.get()
+def _resolve_for_cpp() -> None:
+    """Ends a backward pass, after which C++ would take the error that Python keeps in a future for its result."""
+    error = resolve()
+    if error is not None:
+        raise error
+
+
+def resolve(until: Any = None) -> Exception | None:
+    """Gives the running rank's futures their results, in the order of their works; until one has its. Returns the first
+    error that one has got."""
+    waiting, first = _unresolved.get(), None
     while waiting and not (until is not None and _is_done(until)):
         future, work, value = waiting.popleft()
         try:
             work.wait()
         except Exception as error:
             future.set_exception(error)
+            first = first or error
         else:
             future.set_result(value)
+    return first
 
 
 def _resolve_settled() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -13,12 +14,15 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.calls import Call
 from torchemu.c10d.ops import OPS
-from torchemu.frontends.torch import checks, looking, monitored, profiles, session, sparse, works
+from torchemu.frontends.torch import calls, checks, looking, monitored, profiles, session, sparse, works
 from torchemu.frontends.torch.device import ordering
 from torchemu.frontends.torch.membership import Membership, leave, shared
 from torchemu.frontends.torch.memory import regions
-from torchemu.frontends.torch.reductions import reduced
+from torchemu.frontends.torch.naming import Named
+from torchemu.frontends.torch.reductions import number, reduced
 from torchemu.frontends.torch.works import AhbmWork, Several
+from torchemu.runtime import capture as captures
+from torchemu.runtime import launches
 from torchemu.runtime.waiting import picoseconds
 
 _DEFAULT = timedelta(minutes=30)
@@ -32,7 +36,7 @@ _ANY_SOURCE = -1
 Tensors = Sequence[torch.Tensor]
 
 
-class AhbmGroup(dist.ProcessGroup):
+class AhbmGroup(Named, dist.ProcessGroup):
     """One rank's side of a group.
 
     Args:
@@ -61,30 +65,60 @@ class AhbmGroup(dist.ProcessGroup):
 
     # What operations have in common
 
-    def _issue(self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, on_host: bool = False) -> AhbmWork:
+    def _issue(
+        self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any = None, on_host: bool = False
+    ) -> AhbmWork:
         """Issues a collective; see go.IssueRegions. ins is None for what is in place."""
+        if captures.current() is None:
+            return self._issue_at_once(call, outs, ins, result, opts, on_host)
+        again = functools.partial(self._issue_at_once, call, outs, ins, result, opts, on_host)
+        with captures.noted(lambda: again().wait(), outs):
+            return again()
+
+    def _issue_at_once(
+        self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool
+    ) -> AhbmWork:
         context, run = runtime.current(), session.current()
         used = [*outs, *ins] if ins else list(outs)
         if run.before_use is not None:
             run.before_use(used)
         given = outs if ins is None else ins
-        looking.look(call.name, given, outs, spared=self.membership)
+        if context.outstanding is not None:
+            looking.look(call.name, given, outs, spared=self.membership)
         if context.stream_order is not None:
             ordering.look(context, call.name, given)
         count = _IN_PLACE if ins is None else len(ins)
         host = on_host or not used or run.is_on_host(used[0])
         core, site = self._core if host else self._device_core, context.world.site()
         context.last = call.name, site
+        calls.collective(context, call.name, self._size, host, used)
         try:
             handle = go.IssueRegions(core, context.stream, site, True, call.number, regions(used), len(outs), count)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, result, used, host)
-        work.noted(call.name, site, self.membership, (outs, given))
-        profiles.note(self.backend, call.name, outs if ins is None else ins, work)
+        work.writes(context, outs)
+        if self._may_wait_later(context, opts):
+            work.noted(context, call.name, site, self.membership, given)
+        profiles.note(self.backend, call.name, given, work)
         return work
 
+    def _may_wait_later(self, context: runtime.Context, opts: Any) -> bool:
+        """Reports whether the rank may do something else before it waits for what it issues with these options, or has
+        done so: always but where torch.distributed says that it waits at once."""
+        outstanding = context.outstanding
+        if context.threads is not None or self._coalescing is not None or (outstanding and outstanding.issued):
+            return True
+        return bool(getattr(opts, "asyncOp", True))
+
     def _post(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+        if captures.current() is None:
+            return self._post_at_once(sending, peer, tag, tensor)
+        again = functools.partial(self._post_at_once, sending, peer, tag, tensor)
+        with captures.noted(lambda: again().wait(), () if sending else (tensor,)):
+            return again()
+
+    def _post_at_once(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
         context, run = runtime.current(), session.current()
         if run.before_use is not None:
             run.before_use([tensor])
@@ -94,22 +128,24 @@ class AhbmGroup(dist.ProcessGroup):
             looking.look("recv", [], [tensor], spared=self.membership)
         host = run.is_on_host(tensor)
         core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
-        context.last = "send" if sending else "recv", site
+        context.last = verb, site = "send" if sending else "recv", site
+        calls.message(context, verb, (peer - self._rank) % self._size, tag, host, tensor)
         try:
             handle = go.PostRegion(core, context.stream, site, True, sending, peer, tag, told)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, [tensor], [tensor], host)
-        work.noted(
-            "send" if sending else "recv", site, self.membership, ([], [tensor]) if sending else ([tensor], []), peer
-        )
-        name = "send" if sending else "recvAnySource" if peer == _ANY_SOURCE else "recv"
+        work.writes(context, [] if sending else [tensor])
+        work.noted(context, verb, site, self.membership, [tensor] if sending else [], peer)
+        name = "recvAnySource" if peer == _ANY_SOURCE and not sending else verb
         profiles.note(self.backend, name, [tensor], work)
         return work
 
     def _issued(self, handle: int, result: Any, used: list[torch.Tensor], host: bool) -> AhbmWork:
-        limit = (self._limit, self._core if host else self._device_core) if self._is_watched else ()
-        work = AhbmWork(handle, result, used, host, *limit)
+        if self._is_watched:
+            work = AhbmWork(handle, result, used, host, self._limit, self._core if host else self._device_core)
+        else:
+            work = AhbmWork(handle, result, used, host)
         if self._coalescing is not None:
             self._coalescing.append(work)
         works.swept()
@@ -128,13 +164,13 @@ class AhbmGroup(dist.ProcessGroup):
         op = _op(opts)
         if tensors[0].layout is not torch.strided:
             return sparse.all_reduce(self, tensors, op)
-        return self._issue(_reducing("all_reduce", op), tensors, None, tensors)
+        return self._issue(_reducing("all_reduce", op), tensors, None, tensors, opts)
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """allreduce of several tensors as one operation."""
         checks.not_empty("allreduce", tensors)
         call = _reducing("all_reduce_coalesced", _op(opts))
-        return self._issue(call, tensors, None, tensors)
+        return self._issue(call, tensors, None, tensors, opts)
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Replaces the tensor on every rank by the root's."""
@@ -142,7 +178,7 @@ class AhbmGroup(dist.ProcessGroup):
         root = opts if isinstance(opts, int) else (0 if opts is None else opts.rootRank)
         checks.root("broadcast", root, self._size)
         ins: Tensors | None = None if self._rank == root else []
-        return self._issue(_call("broadcast", root), tensors, ins, tensors)
+        return self._issue(_call("broadcast", root), tensors, ins, tensors, opts)
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> Any:
         """Replaces the root's tensor by the reduction."""
@@ -151,8 +187,8 @@ class AhbmGroup(dist.ProcessGroup):
         checks.root("reduce", root, self._size)
         call = _reducing("reduce", _op(op if isinstance(opts, int) else opts), root)
         if self._rank == root:
-            return self._issue(call, tensors, None, tensors)
-        return self._issue(call, [], tensors, tensors)
+            return self._issue(call, tensors, None, tensors, opts)
+        return self._issue(call, [], tensors, tensors, opts)
 
     def allgather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Gives every rank the tensors of all in a list."""
@@ -161,13 +197,13 @@ class AhbmGroup(dist.ProcessGroup):
         checks.not_empty("allgather", ins)
         if len(ins) != len(outs):
             checks.refuse("allgather", "requires input/output tensor lists to have the same length")
-        works = [self._all_gather(i, o, t) for i, (o, t) in enumerate(zip(outs, ins, strict=True))]
+        works = [self._all_gather(i, o, t, opts) for i, (o, t) in enumerate(zip(outs, ins, strict=True))]
         return works[0] if len(works) == 1 else Several(works, outs)
 
-    def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor) -> AhbmWork:
+    def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor, opts: Any) -> AhbmWork:
         checks.as_many("allgather", "output", index, outs, self._size)
         checks.alike("allgather", outs[self._rank : self._rank + 1], given)
-        return self._issue(_call("all_gather"), outs, [given], [outs])
+        return self._issue(_call("all_gather"), outs, [given], [outs], opts)
 
     def allgather_coalesced(self, outs: list[list[torch.Tensor]], ins: list[torch.Tensor], opts: Any = None) -> Any:
         """allgather of several tensors: outs has a list for each rank."""
@@ -175,7 +211,7 @@ class AhbmGroup(dist.ProcessGroup):
         if len(outs) != self._size:
             checks.refuse("allgather_coalesced", "output lists should be equal to world size")
         blocks = [tensor for row in outs for tensor in row]
-        return self._issue(_call("all_gather_coalesced"), blocks, ins, outs)
+        return self._issue(_call("all_gather_coalesced"), blocks, ins, outs, opts)
 
     def _allgather_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         if out.numel() != given.numel() * self._size:
@@ -187,7 +223,7 @@ class AhbmGroup(dist.ProcessGroup):
                 f"(expected {expected} elements, got {has})"
             )
         checks.alike("allgather", [out], given, sizes=False)
-        return self._issue(_call("all_gather_into_tensor"), [out], [given], [out])
+        return self._issue(_call("all_gather_into_tensor"), [out], [given], [out], opts)
 
     all_gather_single = _allgather_base
 
@@ -201,8 +237,11 @@ class AhbmGroup(dist.ProcessGroup):
             outs, ins = [outs], [ins]
         if any(len(given) != self._size for given in ins):
             raise RuntimeError("invalid input tensor list size, must be world size")
+        if self.backend == "gloo":
+            for out, given in zip(outs, ins, strict=True):
+                checks.alike("reduce_scatter", given, out)
         call = _reducing("reduce_scatter", _op(opts))
-        works = [self._issue(call, [out], given, [out]) for out, given in zip(outs, ins, strict=True)]
+        works = [self._issue(call, [out], given, [out], opts) for out, given in zip(outs, ins, strict=True)]
         return works[0] if len(works) == 1 else Several(works, outs)
 
     def _reduce_scatter_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
@@ -212,7 +251,7 @@ class AhbmGroup(dist.ProcessGroup):
                 f"{out.numel()} × {self._size} elements, and not {given.numel()}"
             )
         call = _reducing("reduce_scatter_tensor", _op(opts))
-        return self._issue(call, [out], [given], [out])
+        return self._issue(call, [out], [given], [out], opts)
 
     reduce_scatter_single = _reduce_scatter_base
 
@@ -236,7 +275,9 @@ class AhbmGroup(dist.ProcessGroup):
                     "same as size of the process group.",
                 )
             checks.alike("gather", outs[0], ins[0])
-        return self._issue(_call("gather", root), outs[0] if self._rank == root else [], ins, outs)
+        if self.backend == "gloo" and ins[0].is_complex():
+            raise RuntimeError("Invalid scalar type: gloo has no gather of complex numbers")
+        return self._issue(_call("gather", root), outs[0] if self._rank == root else [], ins, outs, opts)
 
     def scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Gives each rank one of the root's tensors."""
@@ -254,11 +295,11 @@ class AhbmGroup(dist.ProcessGroup):
                     "same as size of the process group.",
                 )
             checks.alike("scatter", ins[0], outs[0])
-        return self._issue(_call("scatter", root), outs, ins[0] if self._rank == root else [], outs)
+        return self._issue(_call("scatter", root), outs, ins[0] if self._rank == root else [], outs, opts)
 
     def alltoall(self, outs: Tensors, ins: Tensors, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Gives rank r the tensor that each has at index r."""
-        return self._issue(_call("all_to_all"), outs, ins, outs)
+        return self._issue(_call("all_to_all"), outs, ins, outs, opts)
 
     def alltoall_base(
         self,
@@ -274,15 +315,15 @@ class AhbmGroup(dist.ProcessGroup):
         checks.splits(in_splits, given, self._size)
         call = _call("all_to_all_single")
         if not out_splits and not in_splits:
-            return self._issue(call, [out], [given], [out])
-        work = self._issue(call, self._blocks(out, out_splits), self._blocks(given, in_splits), [out])
+            return self._issue(call, [out], [given], [out], opts)
+        work = self._issue(call, self._blocks(out, out_splits), self._blocks(given, in_splits), [out], opts)
         work.memory = [out, given]
         return work
 
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Ends for each rank after it has begun for all."""
         token = [torch.zeros(1, dtype=torch.uint8, device="cpu")]
-        return self._issue(Call.of("barrier", "all_reduce", "max"), token, None, [], on_host=True)
+        return self._issue(Call.of("barrier", "all_reduce", "max"), token, None, [], opts, on_host=True)
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """A barrier of which rank 0 says who did not come."""
@@ -306,10 +347,14 @@ class AhbmGroup(dist.ProcessGroup):
     # What else c10d asks
 
     def _start_coalescing(self, device: Any = None) -> None:
+        if self.backend == "gloo":
+            raise RuntimeError("Backend gloo does not implement startCoalescing")
         self._coalescing = []
+        launches.launch_together(True)
 
     def _end_coalescing(self, device: Any = None) -> Any:
         issued, self._coalescing = self._coalescing or [], None
+        launches.launch_together(False)
         return Several(issued, [tensor for work in issued for tensor in work.memory])
 
     def size(self) -> int:
@@ -327,46 +372,6 @@ class AhbmGroup(dist.ProcessGroup):
     def getRank(self) -> int:  # noqa: N802
         """As rank."""
         return self._rank
-
-    def name(self) -> str:
-        """The backend's name."""
-        return self.backend
-
-    def getBackendName(self) -> str:  # noqa: N802 (what C++ calls it)
-        """The backend that it is: where it is called gloo, PyTorch's logger would look into gloo's threads."""
-        return "ahbm"
-
-    _get_backend_name = name
-
-    @property
-    def group_name(self) -> str:
-        """The group's name."""
-        return self._name
-
-    pg_name = group_name
-
-    def getGroupName(self) -> str:  # noqa: N802 (what C++ calls it)
-        """As group_name."""
-        return self._name
-
-    def _set_group_name(self, name: str) -> None:
-        self._name = name
-
-    setGroupName = _set_group_name  # noqa: N815
-
-    @property
-    def group_desc(self) -> str:
-        """The program's description of the group."""
-        return self._desc
-
-    def getGroupDesc(self) -> str:  # noqa: N802
-        """As group_desc."""
-        return self._desc
-
-    def _set_group_desc(self, desc: str) -> None:
-        self._desc = desc
-
-    setGroupDesc = _set_group_desc  # noqa: N815
 
     def get_group_store(self) -> Any:
         """A store that the members share."""
@@ -490,10 +495,23 @@ def _op(options: Any) -> Any:
 
 def _call(name: str, root: int = 0) -> Call:
     """The call of a function that does not reduce."""
-    return Call.of(name, OPS[name].kind.name, "", root)
+    known = _calls.get((name, None, root))
+    if known is None:
+        known = _calls[name, None, root] = Call.of(name, OPS[name].kind.name, "", root)
+    return known
 
 
 def _reducing(name: str, op: Any, root: int = 0) -> Call:
     """The call of a function that reduces."""
-    reduction, factor = reduced(op)
-    return Call.of(name, OPS[name].kind.name, reduction, root, factor)
+    key = name, number(op), root
+    known = _calls.get(key)
+    if known is None:
+        reduction, factor = reduced(op)
+        known = Call.of(name, OPS[name].kind.name, reduction, root, factor)
+        if factor is None:
+            _calls[key] = known
+    return known
+
+
+_calls: dict[tuple[str, int | None, int], Call] = {}
+"""The frequent calls, by their name, PyTorch's number of the reduction, and the root."""

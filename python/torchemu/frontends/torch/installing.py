@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
-import torch.distributed._symmetric_memory as symmetric
 import torch.distributed.rpc as rpc
 from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
-from torch.jit import _state
 
 from torchemu import errors, runtime
 from torchemu.frontends.torch import (
+    buffers,
+    compilers,
     device,
     futures,
     loading,
@@ -32,8 +32,11 @@ from torchemu.frontends.torch import (
     spawning,
     state,
     stores,
+    switches,
+    symmetric,
     workers,
 )
+from torchemu.frontends.torch.batches import batching
 from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime import makers
@@ -42,6 +45,7 @@ from torchemu.runtime import makers
 def install(run: Session, seed: int) -> None:
     """Makes PyTorch that of the run's ranks, whose generators have this seed, until it ends."""
     state.install(run, seed)
+    switches.install(run)
     _install_futures(run)
     _install_stores(run)
     _install_backends(run)
@@ -50,12 +54,30 @@ def install(run: Session, seed: int) -> None:
     profiles.install(run)
     _install_devices(run)
     reducers.install(run)
-    _install_compilers(run)
+    compilers.install(run)
     spawning.install(run)
     loading.install(run)
     packages.install(run)
     workers.install(run)
     _install_numbers(run)
+    buffers.install(run)
+
+
+def _refused_without_data(name: str) -> Callable[..., NoReturn]:
+    """A function of torch.distributed.checkpoint, which has nothing to work on."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        word = "load" if name == "load" else "store"
+        raise device.timing.lacking(f"torch.distributed.checkpoint.{name}: what it would {word} are elements")
+
+    return refuse
+
+
+_OF_OBJECTS = (
+    "all_gather_object", "gather_object", "scatter_object_list", "broadcast_object_list", "send_object_list",
+    "recv_object_list",
+)  # fmt: skip
+"""Functions that send what is no tensor: in runs without data they send it all the same."""
 
 
 def _install_devices(run: Session) -> None:
@@ -67,10 +89,25 @@ def _install_devices(run: Session) -> None:
     run.stack.callback(device.uninstall)
     run.on_begin.append(functools.partial(device.begin, data=run.data))
     run.on_end.append(device.end)
-    run.put_off = device.goes_on if run.data else lambda work: True
-    run.before_use = device.before_use if run.data else None
-    if not run.data:  # ranks would compare shapes that they have sent each other
-        run.replace(dist, "_verify_params_across_processes", lambda *_: None)
+    has_data = (lambda: True) if run.data else device.timing.keeps_elements
+    run.put_off = lambda work: device.goes_on(work) if has_data() else True
+    run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
+    if not run.data:
+        verify = device.timing.with_elements(dist._verify_params_across_processes)
+        run.replace(
+            dist,
+            "_verify_params_across_processes",
+            lambda group, tensors, *logger: verify(group, device.timing.standing_in(tensors), *logger),
+        )
+        run.replace(torch.Tensor, "__bool__", device.timing.truth)
+        tracker = importlib.import_module("torch.distributed.tensor._random").OffsetBasedRNGTracker
+        run.replace(tracker, "__init__", device.timing.with_elements(tracker.__init__))  # compares states of generators
+        checkpoint = importlib.import_module("torch.distributed.checkpoint")
+        for name in ("save", "async_save", "load"):
+            run.replace(checkpoint, name, _refused_without_data(name))
+        for name in _OF_OBJECTS:
+            for module in (c10d, dist):
+                run.replace(module, name, device.timing.with_elements(getattr(c10d, name)))
     run.replace(fake_tensor, "init_gpu_context", lambda device: None)  # which looks for CUDA's driver
     accelerator = torch._C._get_accelerator
 
@@ -78,15 +115,12 @@ def _install_devices(run: Session) -> None:
         group = c10d._world.default_pg
         return torch.device("cpu") if group is not None and backends(group) == {"gloo"} else accelerator(*args)
 
+    batch = batching(c10d.batch_isend_irecv)
+    for module in (c10d, dist):
+        run.replace(module, "batch_isend_irecv", batch)
     run.replace(torch._C, "_get_accelerator", get_accelerator)  # gloo's collectives are for the host's tensors
     run.is_on_host = device.places.is_on_host
-
-
-def _install_compilers(run: Session) -> None:
-    """Lets what programs compile run as it is: compilers would look into devices."""
-    _state.disable()
-    run.stack.callback(_state.enable)
-    run.replace(torch.autograd, "_add_metadata_json", lambda key, value: None)
+    symmetric.install(run)
 
 
 def _install_numbers(run: Session) -> None:
@@ -119,18 +153,6 @@ def _install_refusals(run: Session) -> None:
         )
 
     run.replace(rpc, "init_rpc", init_rpc)
-    for name in ("empty", "rendezvous", "enable_symm_mem_for_group"):
-        run.replace(symmetric, name, _no_symmetric_memory(name))
-
-
-def _no_symmetric_memory(name: str) -> Callable[..., NoReturn]:
-    def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise RuntimeError(
-            f"torch.distributed._symmetric_memory.{name}: the installed PyTorch has no symmetric memory on simulated "
-            "devices; torchemu's own has it: --torch numpy"
-        )
-
-    return refuse
 
 
 def _install_futures(run: Session) -> None:
@@ -218,8 +240,9 @@ _asking: list[tuple[list[int], str, bool]] = []
 def _asked(store: Any, rank: int, size: int) -> membership.Membership:
     """The membership of the group that is being made."""
     ranks, name, is_parted = _asking[-1] if _asking else ([], "default_pg", False)
-    members = ranks or membership.of_default_group(store, rank, size)
-    return membership.shared(name, members, is_parted=is_parted)
+    if ranks:
+        return membership.shared(name, ranks, is_parted=is_parted)
+    return membership.default(name, store, rank, size, is_parted)
 
 
 def backends(group: Any) -> set[str]:
@@ -262,6 +285,8 @@ class _OwnSys:
 def _install_backends(run: Session) -> None:
     register()
     run.replace(c10d, "sys", _OwnSys())
+    if run.world.calls is not None:  # ranks that another one stands for do not come
+        run.replace(c10d, "_store_based_barrier", lambda *_, **__: None)
     run.replace(c10d, "_new_process_group_helper", _noting(c10d._new_process_group_helper))
     for kind in (ProcessGroupGloo, ProcessGroupNCCL):
         for module in (c10d, dist, torch._C._distributed_c10d):

@@ -11,13 +11,15 @@ import torch
 from torchemu import runtime
 from torchemu.runtime.outstanding import Elements
 
+_data_ptr = torch._C.TensorBase.data_ptr
+
 
 def elements(tensor: Any) -> Elements | None:
     """Returns where a tensor's elements are; None for what has none in the host's memory."""
     if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided:
         return None
     try:
-        memory, start = tensor.untyped_storage().data_ptr(), tensor.data_ptr()
+        memory, start = tensor.untyped_storage().data_ptr(), _data_ptr(tensor)
     except (NotImplementedError, RuntimeError):
         return None
     if not memory:

@@ -39,7 +39,9 @@ class Membership:
     left: set[int] = field(default_factory=set)
 
 
-_made: RankLocal[Counter[str]] = RankLocal(Counter)  # how often this rank has made a group of a name
+_made: RankLocal[Counter[object]] = RankLocal(Counter)  # how often this rank has made a group of a name and an era
+
+_era: RankLocal[list[object]] = RankLocal(list)  # the key of the default group: names count anew with each
 
 _world_ranks: RankLocal[list[int]] = RankLocal(list)  # by rank of the default group; empty where they are the same
 
@@ -59,10 +61,10 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_pa
     context = runtime.current()
     mapped = _world_ranks.get()
     members = tuple(mapped[r] for r in ranks) if mapped and not are_world_ranks else tuple(ranks)
-    made = _made.get()
-    made[name] += 1
+    made, about = _made.get(), (name, *_era.get())
+    made[about] += 1
     kept = context.own if context.tasks is None else context.tasks.shared
-    key = (Membership, name, made[name], context.rank if len(members) == 1 else min(members))
+    key = (Membership, *about, made[about], context.rank if len(members) == 1 else min(members))
     found = kept.get(key)
     if found is None:
         handle = go.NewGroup(context.world.handle, len(kept), name, members)
@@ -78,6 +80,15 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_pa
             "All ranks of the world, not only the members, must make the same groups in the same order."
         )
     return found
+
+
+def default(name: str, store: dist.Store, rank: int, size: int, is_parted: bool = False) -> Membership:
+    """The default group that this rank and the others make: see shared and of_default_group."""
+    era = _era.get()
+    era.clear()
+    made = shared(name, of_default_group(store, rank, size), is_parted=is_parted)
+    era.append(made.key)
+    return made
 
 
 def leave(of: Membership) -> None:

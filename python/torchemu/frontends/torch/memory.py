@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 import torch
 
+from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
 from torchemu.bridge.ints import Ints
+from torchemu.runtime import notes
+
+_data_ptr = torch._C.TensorBase.data_ptr
 
 _CONTIGUOUS = -1  # in the place of the number of dimensions; see pybind/raw.go
 
@@ -18,6 +23,8 @@ _NAMES = (
 
 _NUMBERS: dict[torch.dtype, int] = {getattr(torch, name): go.DTypeNumber(name) for name in _NAMES}
 
+_STRIDED = torch.strided
+
 _AS_BYTES = go.DTypeNumber("uint8")
 
 
@@ -27,12 +34,29 @@ def regions(tensors: Sequence[torch.Tensor]) -> Ints:
     Raises:
         RuntimeError: a tensor is not strided, or its elements have a type that nothing can be done with.
     """
+    if len(tensors) == 1:
+        one = tensors[0]
+        number = _NUMBERS.get(one.dtype)
+        if (
+            number is not None
+            and not runtime.current().world.ordered
+            and one.layout is _STRIDED
+            and one.is_contiguous()
+        ):
+            return Ints((_address(one), number, _CONTIGUOUS, one.numel()))
+    return _regions(tensors)
+
+
+def _regions(tensors: Sequence[torch.Tensor]) -> Ints:
     told: list[int] = []
+    ordered = runtime.current().world.ordered
     for tensor in tensors:
+        if ordered:
+            told.extend(_part(tensor))
         number = _NUMBERS.get(tensor.dtype)
         if number is None:
             number = _moved(tensor)
-        if tensor.layout is not torch.strided:
+        if tensor.layout is not _STRIDED:
             raise RuntimeError(f"unsupported layout: {tensor.layout}")
         if tensor.is_contiguous():
             told.extend((_address(tensor), number, _CONTIGUOUS, tensor.numel()))
@@ -41,9 +65,32 @@ def regions(tensors: Sequence[torch.Tensor]) -> Ints:
     return Ints(told)
 
 
+def _part(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Returns of which memory a tensor's is a part, and from which byte on, for those who look for uses that nothing
+    orders; nothing where it has none."""
+    if tensor.layout is not torch.strided or not _address(tensor) or not tensor.numel():
+        return ()
+    storage = tensor.untyped_storage()
+    return -whole(storage), _data_ptr(tensor) - storage.data_ptr()
+
+
+def whole(storage: torch.UntypedStorage) -> int:
+    """Returns the core's tensor of all bytes of a storage, which knows what has used them."""
+    place = storage.data_ptr(), storage.nbytes()
+    known: tuple[Handle, tuple[int, int]] | None = getattr(storage, "_known", None)
+    if known is None or known[1] != place:
+        world = runtime.current().world
+        number = go.WrapMemory(world.handle, "uint8", (place[1],), *place)
+        known = storage._known = Handle(number), place
+        noted: notes.Noted | None = getattr(storage, "_noted", None)
+        if noted:
+            notes.tell(runtime.current(), number, noted)
+    return known[0].number
+
+
 def _address(tensor: torch.Tensor) -> int:
     """Returns the address of the first element; 0 where tensors have no memory."""
-    return 0 if tensor.is_meta or type(tensor).__name__ == "FakeTensor" else tensor.data_ptr()
+    return 0 if tensor.is_meta or type(tensor).__name__ == "FakeTensor" else _data_ptr(tensor)
 
 
 def _moved(tensor: torch.Tensor) -> int:

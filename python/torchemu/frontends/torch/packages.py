@@ -22,6 +22,11 @@ from torchemu.frontends.torch.session import Session
 PACKAGES = ("megatron", "megatron_core", "transformer_engine", "deepspeed", "accelerate")
 """Packages whose modules' variables are exchanged."""
 
+SETTING = (
+    "ignite", "fairscale", "detectron2", "mmengine", "torchtitan", "torchtune", "composer", "colossalai", "yunchang",
+)  # fmt: skip
+"""Packages of which only those are exchanged that functions set: what else is in their modules is filled by imports."""
+
 ATTRIBUTES = {
     "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
     "torch.distributed.fsdp._debug_utils": (("SimpleProfiler", "profiling"), ("SimpleProfiler", "results")),
@@ -33,7 +38,7 @@ ATTRIBUTES = {
 """Attributes of classes that are exchanged, of objects that classes have, and of modules themselves, by module."""
 
 _MISSING = object()
-_SETTING = ("STORE_GLOBAL", "DELETE_GLOBAL")
+_INSTRUCTIONS = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _CONTAINERS = (dict, list, set)
 
 
@@ -45,15 +50,15 @@ class Variable:
         name: its name.
     """
 
-    __slots__ = ("_first", "name", "owner")
+    __slots__ = ("_first", "_get", "name", "owner")
 
     def __init__(self, owner: Any, name: str) -> None:
-        self.owner, self.name = owner, name
+        self.owner, self.name, self._get = owner, name, vars(owner).get
         self._first = _copied(self.value())
 
     def value(self) -> Any:
         """Returns the present value."""
-        return vars(self.owner).get(self.name, _MISSING)
+        return self._get(self.name, _MISSING)
 
     def first(self) -> Any:
         """Returns the value that a rank begins with."""
@@ -65,6 +70,10 @@ class Variable:
             setattr(self.owner, self.name, value)
         elif self.value() is not _MISSING:
             delattr(self.owner, self.name)
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _copied(value: Any) -> Any:
@@ -81,6 +90,9 @@ class Variables:
     def note(self, module: types.ModuleType, code: types.CodeType | None) -> None:
         """Notes those of a module that has just been executed."""
         names = _set_by(code) if code is not None else set()
+        if _package(module.__name__) in SETTING:
+            self._all += [Variable(module, name) for name in sorted(names)]
+            return
         held = {n for n, v in vars(module).items() if type(v) in _CONTAINERS and not n.startswith("__")}
         self._all += [Variable(module, name) for name in sorted(names | held)]
         self._all += [Variable(kind, name) for kind in _classes(module) for name in _registries(kind)]
@@ -94,10 +106,12 @@ class Variables:
         """Puts a rank's values in place of another one's."""
         if not self._all:
             return
-        self._kept[before] = [variable.value() for variable in self._all]
+        values = self._kept[before] = [variable.value() for variable in self._all]
         kept = self._kept.get(after, [])
-        for i, variable in enumerate(self._all):
-            variable.set(kept[i] if i < len(kept) else variable.first())
+        kept += [variable.first() for variable in self._all[len(kept) :]]
+        for variable, value, own in zip(self._all, values, kept, strict=True):
+            if own is not value:
+                variable.set(own)
 
 
 def _classes(module: types.ModuleType) -> list[type]:
@@ -117,7 +131,7 @@ def _set_by(code: types.CodeType) -> set[str]:
         instruction.argval
         for inner in _functions(code)
         for instruction in dis.get_instructions(inner)
-        if instruction.opname in _SETTING
+        if instruction.opname in _INSTRUCTIONS
     }
 
 
@@ -155,7 +169,7 @@ class _Finder:
         self, name: str, path: Sequence[str] | None = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Returns the spec of a module; None where it is of no such package."""
-        if name.partition(".")[0] not in PACKAGES and name not in ATTRIBUTES:
+        if _package(name) not in (*PACKAGES, *SETTING) and name not in ATTRIBUTES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
@@ -179,5 +193,5 @@ def install(run: Session) -> None:
 
 def _forget() -> None:
     """Unloads the packages: the next run notes their variables as it loads them."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+    for name in [name for name in sys.modules if _package(name) in (*PACKAGES, *SETTING)]:
         del sys.modules[name]

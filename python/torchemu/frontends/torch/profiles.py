@@ -20,6 +20,7 @@ from torchemu.frontends.torch.session import Session
 from torchemu.runtime.rank_local import RankLocal
 
 _open: RankLocal[list[Any]] = RankLocal(list)  # profiles that go on
+_opened: list[Any] = []  # those of all ranks
 
 
 def note(backend: str, operation: str, tensors: Sequence[torch.Tensor], work: Any) -> None:
@@ -31,7 +32,7 @@ def note(backend: str, operation: str, tensors: Sequence[torch.Tensor], work: An
         tensors: that it reads.
         work: its work.
     """
-    for profile in _open.get():
+    for profile in _open.get() if _opened else ():
         shapes = [list(t.shape) for t in tensors] if profile.record_shapes else []
         profile.noted.append((f"{backend}:{_name(operation)}", shapes, work))
 
@@ -63,6 +64,7 @@ class RankProfile(profiler_legacy.profile):
     def _start_trace(self) -> None:
         self.entered = True
         _open.get().append(self)
+        _opened.append(self)
         super()._start_trace()
 
     def __exit__(self, *error: Any) -> None:
@@ -70,6 +72,7 @@ class RankProfile(profiler_legacy.profile):
             return
         if self in _open.get():
             _open.get().remove(self)
+            _opened.remove(self)
         super().__exit__(*error)
         self.function_events.extend(_event(number, *noted) for number, noted in enumerate(self.noted))
 
@@ -77,6 +80,12 @@ class RankProfile(profiler_legacy.profile):
         """Returns the recorded events."""
         self._check_finish()
         return self.function_events
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> Any:
+        """Averages events; overloads of an operation count as one."""
+        return super().key_averages(group_by_input_shape, group_by_stack_n)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
         """Means nothing: all is recorded."""
@@ -89,8 +98,9 @@ class RankProfile(profiler_legacy.profile):
 def _event(number: int, name: str, shapes: list[Any], work: Any) -> FunctionEvent:
     took = go.Duration(work.handle) / 10**6 if go.IsDone(work.handle) else 0
     return FunctionEvent(
-        id=-1 - number, name=name, thread=0, start_us=0, end_us=took, input_shapes=shapes, is_async=True, is_legacy=True
-    )
+        id=-1 - number, name=name, thread=0, start_us=0, end_us=took, input_shapes=shapes, stack=[], is_async=True,
+        is_legacy=True,
+    )  # fmt: skip
 
 
 def install(run: Session) -> None:

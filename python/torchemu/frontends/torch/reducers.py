@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -26,12 +26,17 @@ _VARIABLES = {
 
 _places: weakref.WeakKeyDictionary[Any, torch.device] = weakref.WeakKeyDictionary()  # by reducer
 
+_mixed: weakref.WeakSet[Any] = weakref.WeakSet()  # reducers of parameters on several devices
+
 _works: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()  # of the last forward pass, by reducer
 
 
 def install(run: Session) -> None:
     """Puts what reducers make on the devices of their parameters, until the run ends."""
     kind = dist.Reducer
+    run.replace(dist, "_compute_bucket_assignment_by_size", _by_device(dist._compute_bucket_assignment_by_size))
+    run.replace(dist, "_broadcast_coalesced", _broadcast_by_device(dist._broadcast_coalesced))
+    run.replace(kind, "_rebuild_buckets", _rebuilding(kind._rebuild_buckets))
     run.replace(kind, "__init__", _beginning(kind.__init__))
     for name in _MAKING:
         run.replace(kind, name, _made_like_parameters(getattr(kind, name)))
@@ -57,11 +62,64 @@ def _place(parameters: Iterable[torch.Tensor]) -> torch.device:
 def _beginning(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
     def begin(self: Any, parameters: list[torch.Tensor], *args: Any, **kwargs: Any) -> None:
-        with device.made_on(_place(parameters)):
+        place, buckets = _place(parameters), args[0] if args else kwargs["bucket_indices"]
+        if len({p.device for p in parameters}) > 1:
+            _mixed.add(self)
+        with device.made_in_turn([*(parameters[bucket[0]].device for bucket in buckets), place]):
             init(self, parameters, *args, **kwargs)
-        _places[self] = _place(parameters)
+        _places[self] = place
 
     return begin
+
+
+def _indices_by_device(tensors: Sequence[torch.Tensor]) -> list[list[int]]:
+    """The indices of the tensors of each device."""
+    found: dict[torch.device, list[int]] = {}
+    for index, tensor in enumerate(tensors):
+        found.setdefault(tensor.device, []).append(index)
+    return list(found.values())
+
+
+def _by_device(assign: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that makes buckets of parameters, which C++ takes to be on one device."""
+
+    @functools.wraps(assign)
+    def compute(
+        tensors: Any, limits: Any, expect_sparse: Any = (), indices: Any = (), *rest: Any, **kwargs: Any
+    ) -> Any:
+        parts = _indices_by_device(tensors)
+        if len(parts) < 2 or indices:
+            return assign(tensors, limits, expect_sparse or [], indices or [], *rest, **kwargs)
+        found = []
+        for part in parts:
+            sparse = [expect_sparse[i] for i in part] if expect_sparse else []
+            buckets, sizes = assign([tensors[i] for i in part], limits, sparse, [], *rest, **kwargs)
+            found += [([part[i] for i in bucket], size) for bucket, size in zip(buckets, sizes, strict=True)]
+        found.sort(key=lambda one: min(one[0]))
+        return [bucket for bucket, _ in found], [size for _, size in found]
+
+    return compute
+
+
+def _broadcast_by_device(broadcast: Callable[..., None]) -> Callable[..., None]:
+    """The function that broadcasts a model, whose tensors C++ puts together as if they were on one device."""
+
+    @functools.wraps(broadcast)
+    def call(process_group: Any, tensors: Any, *args: Any, **kwargs: Any) -> None:
+        for part in _indices_by_device(tensors) or [[]]:
+            broadcast(process_group, [tensors[i] for i in part], *args, **kwargs)
+
+    return call
+
+
+def _rebuilding(rebuild: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The method that makes buckets anew: those of several devices stay, as C++ would put these together."""
+
+    @functools.wraps(rebuild)
+    def call(self: Any) -> bool:
+        return False if self in _mixed else rebuild(self)
+
+    return call
 
 
 def _made_like_parameters(method: Callable[..., Any]) -> Callable[..., Any]:

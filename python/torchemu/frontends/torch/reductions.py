@@ -6,7 +6,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-_NAMES = {
+_KINDS = {
     dist.ReduceOp.SUM: "sum",
     dist.ReduceOp.AVG: "avg",
     dist.ReduceOp.PRODUCT: "prod",
@@ -18,14 +18,21 @@ _NAMES = {
 }
 
 
+_NAMES = {int(kind): name for kind, name in _KINDS.items()}  # PyTorch's enumerations are slow to look up
+
+
+def number(op: Any) -> int:
+    """Returns PyTorch's number of a ReduceOp or RedOpType."""
+    return int(getattr(op, "op", op))
+
+
 def reduced(op: Any) -> tuple[str, float | None]:
     """The core's name of a ReduceOp or RedOpType, and the factor of a premul_sum; None for the others.
 
     Raises:
         RuntimeError: a factor that is a tensor of several elements.
     """
-    kind = getattr(op, "op", op)
-    found = _NAMES.get(kind)
+    found = _NAMES.get(number(op))
     return (found, None) if found is not None else ("sum", _factor(op))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from torchemu import runtime
+from torchemu.frontends import stand_ins
 from torchemu.runtime import fibers
 from torchemu.runtime import world as worlds
 
@@ -59,12 +60,12 @@ class Session:
             self.stack.callback(setattr, owner, name, before)
         setattr(owner, name, value)
 
-    def enter(self) -> None:
-        """Puts in place what the running rank has of its own; called on its thread, as its turn begins."""
-        self.world.adopt()
+    def enter(self, ident: int) -> None:
+        """Puts in place what the running rank has of its own; called on its thread, of this number, as its turn
+        begins."""
+        self.world.adopt(ident)
         context = runtime.running()
         before = self._last
-        ident = _thread.get_ident()
         if ident not in self._begun and context is not None and context.tasks is not None:
             self._begun.add(ident)
             for begin in self.on_begin:
@@ -135,6 +136,7 @@ def opened(world: runtime.World, seed: int = 0, data: bool = True) -> Iterator[S
         stack.callback(worlds.look_past, ())
         before, _open = _open, session
         try:
+            stack.enter_context(stand_ins.installed("real"))
             installing.install(session, seed)
             yield session
         finally:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import threading
 from typing import Any
 
@@ -53,15 +55,12 @@ class State:
     def __init__(self, run: Session, seed: int) -> None:
         self._seed = seed
         self._world = RankWorld()
-        self._outside = _Own(seed)
-        self._own: dict[runtime.Context, _Own] = {}
+        self._own: dict[runtime.Context | None, _Own] = {None: _Own(seed)}
         run.replace(c10d, "_world", self._world)
         run.on_switch.append(self.exchange)
 
     def of(self, context: runtime.Context | None) -> _Own:
         """Returns a rank's part; outside of ranks, nobody's."""
-        if context is None:
-            return self._outside
         own = self._own.get(context)
         if own is None:
             own = self._own[context] = _Own(self._seed)
@@ -87,6 +86,7 @@ def install(run: Session, seed: int = 0) -> None:
     torch._C._distributed_c10d._set_thread_isolation_mode(True)
     run.stack.callback(torch._C._distributed_c10d._set_thread_isolation_mode, False)
     run.on_turn.append(_know_groups)
+    _keep_groups_out_of_defaults(run)
     _tell_meshes_apart(run)
     _set_guard_once(run)
     run.on_begin.append(lambda context: torch.autograd.grad_mode.set_multithreading_enabled(False).__enter__())
@@ -112,6 +112,21 @@ def _know_groups() -> None:
 
 _groups = threading.local()
 """The groups that each thread can find, by their names: PyTorch's table is a thread's."""
+
+
+def _keep_groups_out_of_defaults(run: Session) -> None:
+    """Lets an installed package that is loaded for all ranks see no default group: what it kept, as the default of a
+    parameter, say, would be that of the rank which loads it. None means the running rank's."""
+    world = c10d._WorldMeta.WORLD
+
+    def get(cls: Any) -> Any:
+        code = sys._getframe(1).f_code
+        return None if code.co_name == "<module>" and code.co_filename.startswith(_PACKAGES) else world.fget(cls)
+
+    run.replace(c10d._WorldMeta, "WORLD", property(get, world.fset))
+
+
+_PACKAGES = os.path.dirname(os.path.dirname(torch.__file__)) + os.sep
 
 
 def _tell_meshes_apart(run: Session) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -21,6 +20,10 @@ _MOST = 1 << 61
 """Picoseconds of simulated time that no program lasts."""
 
 
+_gone: dict[int, Any] = {}
+"""Handles of works that nobody has any more, with the memory that they may still use."""
+
+
 class AhbmWork(Work):
     """One rank's part in an operation.
 
@@ -37,31 +40,45 @@ class AhbmWork(Work):
         self, handle: int, outputs: Any, memory: Any, on_host: bool, limit: timedelta | None = None, group: int = 0
     ) -> None:
         super().__init__()
-        self.group = group
-        self.handle, self.outputs, self.memory, self.on_host, self.limit = handle, outputs, memory, on_host, limit
-        self._waited = False
-        self._looks: Looks | None = None
-        self._known: Known | None = None  # what it comes after, where the program has several streams
-        self._writes: Sequence[Any] = ()
-        self._issued: outstanding.Issued | None = None  # what is known of it until the program has waited
+        self.handle, self.outputs, self.memory, self.on_host = handle, outputs, memory, on_host
+        if limit is not None:
+            self.limit, self.group = limit, group
+
+    # What most works keep is in the class.
+    limit: timedelta | None = None
+    group = 0
+    _waited = False
+    _looks: Looks | None = None
+    _known: Known | None = None  # what it comes after, where the program has several streams
+    _writes: Sequence[Any] = ()
+    _issued: outstanding.Issued | None = None  # what is known of it until the program has waited
+
+    def writes(self, context: runtime.Context, tensors: Sequence[Any]) -> None:
+        """Notes what the operation writes, and what it comes after."""
+        self._writes = tensors
+        if context.stream_order is not None:
+            self._known = context.stream_order.here(go.StreamNumber(context.stream))
 
     def noted(
-        self, name: str, site: int, group: Any, tensors: tuple[Sequence[Any], Sequence[Any]], peer: int | None = None
+        self,
+        context: runtime.Context,
+        name: str,
+        site: int,
+        group: Any,
+        reads: Sequence[Any],
+        peer: int | None = None,
     ) -> None:
         """Notes, for those who look for uses of its tensors before a wait(), what the operation uses.
 
         Args:
+            context: the rank's.
             name: what reports call it.
             site: the number of its place in the program.
             group: the group.
-            tensors: what the rank receives, and what it gives.
+            reads: what the rank gives.
             peer: of a message: the group rank of the other side.
         """
-        context = runtime.current()
-        self._writes = tensors[0]
-        if context.stream_order is not None:
-            self._known = context.stream_order.here(go.StreamNumber(context.stream))
-        issued = outstanding.Issued(name, site, group, tensors[1], tensors[0], self.handle, self.on_host, peer)
+        issued = outstanding.Issued(name, site, group, reads, self._writes, self.handle, self.on_host, peer)
         self._issued = outstanding.note(context, issued)
 
     def is_over(self) -> None:
@@ -70,10 +87,10 @@ class AhbmWork(Work):
         if issued is not None:
             outstanding.of(runtime.current()).end(issued)
 
-    def __del__(self) -> None:
+    def __del__(self, gone: dict[int, Any] = _gone) -> None:  # the module may have gone before
         handle = self.__dict__.get("handle", 0)
         if handle:
-            _gone.append((handle, self.memory))
+            gone[handle] = self.memory
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Waits until the data is in place, and then, with on_host, for the operation's end in simulated time; without
@@ -94,6 +111,8 @@ class AhbmWork(Work):
             put_off = session.current().put_off
             if put_off is None or not put_off(self):
                 self.settle()
+            go.StreamWait(context.stream, self.handle)
+        elif context.streams:
             go.StreamWait(context.stream, self.handle)
         self._waited = True
         if context.stream_order is not None:
@@ -215,22 +234,13 @@ class AhbmWork(Work):
         return not event
 
 
-_gone: deque[tuple[int, Any]] = deque()
-"""Works that nobody has any more, with the memory that they may still use."""
-
-
 def sweep() -> None:
     """Releases works that nobody has any more and that have ended."""
-    for _ in range(len(_gone)):
-        handle, memory = _gone.popleft()
-        try:
-            done = go.IsDone(handle)
-        except RuntimeError:  # its World is closed
-            continue
-        if done:
-            go.Release(handle)
-        else:
-            _gone.append((handle, memory))
+    handles = list(_gone)
+    left = frozenset(go.ReleaseEnded(handles))
+    for handle in handles:
+        if handle not in left:
+            del _gone[handle]
 
 
 def swept() -> None:

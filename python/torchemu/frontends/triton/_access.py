@@ -12,8 +12,11 @@ from torchemu.frontends.triton._program import Block, Part, rank_of
 _SECTOR = 32
 """Bytes that memory moves at least."""
 
-READS, WRITES, ATOMIC = range(3)
+READS, WRITES, ATOMIC, RELAXED, ACQUIRES, RELEASES = range(6)
 """How memory is used, as the core has it."""
+
+ORDERS = {None: ATOMIC, "acq_rel": ATOMIC, "relaxed": RELAXED, "acquire": ACQUIRES, "release": RELEASES}
+"""The uses of atomic operations by the semantics that they are given."""
 
 
 def _hull(flat: np.ndarray, size: int) -> tuple[int, int, int]:
@@ -167,6 +170,7 @@ def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threa
     if part.rank != program.launch.rank:
         reachable(program, part.rank, what)
         program.pay()
+        program.landing = True  # the end of a kernel is that of its stores, wherever they go
         scatter(program, flat, values, what, threads)
         return
     program.account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + gaps * _SECTOR // 2
@@ -190,11 +194,14 @@ def scatter(program: Block, flat: np.ndarray, values: np.ndarray, what: str, thr
     program.call(go.PrimScatter, what, where, place, data.nbytes, threads)
 
 
-def update(program: Block, flat: np.ndarray, operate: Any, kind: np.dtype, what: str, threads: bool) -> np.ndarray:
+def update(
+    program: Block, flat: np.ndarray, operate: Any, kind: np.dtype, what: str, threads: bool, use: int
+) -> np.ndarray:
     """Changes elements atomically, one after another, and returns the old ones.
 
     Args:
         operate: gives the new element, by the number of the element and the old one.
+        use: one of ORDERS.
     """
     size = kind.itemsize
     program.account.spent += program.rates.latency
@@ -215,7 +222,7 @@ def update(program: Block, flat: np.ndarray, operate: Any, kind: np.dtype, what:
         elif program.loops:
             program.looks.append((address, typed[at].tobytes()))
     words = [number for address in flat.tolist() for number in (address, size)]
-    go.PrimTouch(program.handle, program.line(), what, words, ATOMIC, threads)
+    go.PrimTouch(program.handle, program.line(), what, words, use, threads)
     return old
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from torchemu.frontends.triton import _types as t
-from torchemu.frontends.triton._values import cast, made, plain, spread, tensor, together, truth, value_of
+from torchemu.frontends.triton._conversions import cast
+from torchemu.frontends.triton._promotion import spread, together
+from torchemu.frontends.triton._values import made, plain, tensor, truth, value_of
 
 _FLOATS = (t.float32, t.float64)
 

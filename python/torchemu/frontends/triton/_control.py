@@ -14,8 +14,9 @@ import numpy as np
 
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._operators import bits
 from torchemu.frontends.triton._program import Block, current
-from torchemu.frontends.triton._values import bits, let, plain, tensor, truth, value_of
+from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
 
 
 class Unbound:

@@ -13,6 +13,7 @@ from torchemu.frontends.triton._launching import Grid, GridLaunch
 from torchemu.frontends.triton._program import running
 from torchemu.frontends.triton._rewriting import rewritten
 from torchemu.frontends.triton._values import constexpr, plain
+from torchemu.runtime import capture as captures
 
 _OPTIONS = {
     "num_warps": 4,
@@ -134,12 +135,14 @@ class JITFunction:
         for hook in self.pre_run_hooks:
             hook(**bound)
         if warmup:
-            return Compiled(self, warps)
+            return Compiled(self, warps, bound)
         shape = Grid(grid({**options, **bound}) if callable(grid) else grid)
         self._check(shape, warps, bool(options.get("launch_cooperative_grid")))
         if shape.blocks:
-            self._launch(shape, warps, bound)
-        return Compiled(self, warps)
+            again = functools.partial(self._launch, shape, warps, bound)
+            with captures.noted(again, list(bound.values())):
+                again()
+        return Compiled(self, warps, bound)
 
     def _check(self, grid: Grid, warps: int, cooperative: bool) -> None:
         if warps < 1 or warps > _launching.MOST_WARPS or warps & (warps - 1):
@@ -189,17 +192,37 @@ class JITFunction:
 
 
 class Compiled:
-    """The result of a launch: a kernel that would have been compiled.
+    """The result of a launch: a kernel that would have been compiled. How many registers and how much shared memory it
+    would need is not known: they are numbers with which programs find that it fits.
 
     Attributes:
         name: the kernel's.
+        n_regs, n_spills: registers of a thread, and what does not fit into them.
         metadata: what it was compiled for.
     """
 
-    def __init__(self, kernel: JITFunction, warps: int) -> None:
+    n_regs, n_spills = 32, 0
+
+    def __init__(self, kernel: JITFunction, warps: int, bound: dict[str, Any]) -> None:
         self.name, self.kernel = kernel.name, kernel
-        self.n_regs = self.n_spills = 0
         self.metadata = _Metadata(warps)
+        self._constants = {p.name: bound[p.name] for p in kernel.params if p.is_constexpr}
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """Returns what launches it with a grid; what it was compiled for need not be given again."""
+        return functools.partial(self._launch, grid)
+
+    def _launch(self, grid: Any, *args: Any) -> Any:
+        names = self.kernel.arg_names if len(args) == len(self.kernel.arg_names) else self._variable()
+        given = {**self._constants, **dict(zip(names, args, strict=True))}
+        options = {"num_warps": self.metadata.num_warps} if "num_warps" not in given else {}
+        return self.kernel.run(grid=grid, warmup=False, **given, **options)
+
+    def _variable(self) -> list[str]:
+        return [name for name in self.kernel.arg_names if name not in self._constants]
+
+    def _init_handles(self) -> None:
+        """Does nothing: there is nothing to load."""
 
     def __repr__(self) -> str:
         return f"<compiled kernel {self.name!r}>"
@@ -209,7 +232,7 @@ class _Metadata:
     """The target that a kernel was compiled for."""
 
     def __init__(self, warps: int) -> None:
-        self.num_warps, self.shared = warps, 0
+        self.num_warps, self.shared = warps, 1024
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

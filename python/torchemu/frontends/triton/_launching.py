@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,53 +15,27 @@ from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._clock import Rates
 from torchemu.frontends.triton._program import Block, Parts
 from torchemu.frontends.triton._values import constexpr, tensor, type_of_number
-from torchemu.language._launch import Launched, ranks_of
+from torchemu.language import _windows
+from torchemu.language._launch import StreamLaunch, ranks_of
 from torchemu.language._machine import Machine, machine_of
-from torchemu.runtime.buffer import Buffer, Memory, buffer_of
+from torchemu.runtime.buffer import Buffer, buffer_of, chosen
 from torchemu.runtime.rank_local import RankLocal
 
 _parts: weakref.WeakKeyDictionary[Machine, Parts] = weakref.WeakKeyDictionary()
 _rates: weakref.WeakKeyDictionary[Machine, Rates] = weakref.WeakKeyDictionary()
-_places: weakref.WeakKeyDictionary[Memory, tuple[int, int]] = weakref.WeakKeyDictionary()
-"""Memory of peers that a rank sees: the window and the rank."""
-
 symmetric_buffers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLocal(weakref.WeakValueDictionary)
 """A rank's own symmetric memory, by the first address: whoever reads it on the host waits for all launches, since peers
 write it too."""
 
 
-class _Window:
-    """A window over memory that launches use.
+_LEAST_PLACE = 1 << 32
+"""No memory of the process is below."""
 
-    Attributes:
-        number: the core's.
-        users: how many launches.
-    """
-
-    def __init__(self, number: int) -> None:
-        self.number, self.users = number, 0
-
-
-_shared: weakref.WeakKeyDictionary[runtime.World, dict[int, dict[Memory, _Window]]] = weakref.WeakKeyDictionary()
-
-
-def _shared_of(context: runtime.Context) -> dict[Memory, _Window]:
-    """The windows over memory that launches of a rank use."""
-    return _shared.setdefault(context.world, {}).setdefault(context.rank, {})
-
+_MOST_OF_TABLES = 1 << 16
+"""Bytes of tensors in which places are looked for."""
 
 WARP = 32
 MOST_WARPS = 32
-
-
-def show(memory: Memory, window: int, rank: int) -> None:
-    """Notes that memory is a rank's part of a window, whoever has it."""
-    _places[memory] = window, rank
-
-
-def place_of(memory: Memory) -> tuple[int, int] | None:
-    """Returns the window and the rank of memory that show has named."""
-    return _places.get(memory)
 
 
 class Grid:
@@ -94,7 +69,12 @@ class Grid:
         return block % x, block // x % y, block // (x * y)
 
 
-class GridLaunch(Launched):
+def parts_of(machine: Machine) -> Parts:
+    """Returns the windows of a machine."""
+    return _parts.setdefault(machine, Parts(machine.handle))
+
+
+class GridLaunch(StreamLaunch):
     """A launch of a kernel.
 
     Attributes:
@@ -104,6 +84,8 @@ class GridLaunch(Launched):
         parts: the windows of the machine.
         rates: how fast its programs are.
         checks: the checker is on.
+        places: memory that its arguments point to: from where to where it is in the process, and how far from there the
+            machine has it.
         site: the core's number for the line that reports name; None for the kernel's own.
     """
 
@@ -116,20 +98,21 @@ class GridLaunch(Launched):
         super().__init__(machine, context, kernel, ranks, ranks.index(context.rank))
         self.grid, self.threads = grid, warps * WARP
         self.node = context.node if context.node is not None else range(max(ranks) + 1)
-        self.parts = _parts.setdefault(machine, Parts(machine.handle))
+        self.parts = parts_of(machine)
         if machine not in _rates:
             _rates[machine] = Rates.of_core(go.PrimRates(machine.handle))
         self.rates = _rates[machine]
         self.checks = context.world.strictness.check
+        self.places: list[tuple[int, int, int]] = []
         self._call = call
-        self._buffers: list[Buffer] = []
-        self._windows: dict[Memory, int] = {}
 
     def start(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Puts it on the current stream, and returns its arguments as its programs get them."""
         try:
             given = {name: self._converted(name, value) for name, value in arguments.items()}
-            handles = [buffer.core_handle for buffer in (*self._buffers, *symmetric_buffers.get().values())]
+            chosen().launching(self.kernel.name, self._buffers)
+            used = (*self._buffers, *symmetric_buffers.get().values())
+            handles = [handle for buffer in used if (handle := buffer.core_handle)]
             self.handle = go.PrimLaunchThreads(
                 self.machine.handle, self.context.stream, self.kernel.name, self.grid.blocks, self.threads,
                 handles, self._windows.values(),
@@ -137,8 +120,7 @@ class GridLaunch(Launched):
         except BaseException:
             self._free()
             raise
-        self.machine.launches[self.handle] = self
-        self.count()
+        self.has_begun()
         return given
 
     def program(self, handle: int, block: int, blocks: int) -> Block:
@@ -149,24 +131,14 @@ class GridLaunch(Launched):
         """Runs the kernel, in a program."""
         self._call()
 
-    def failed(self, program: Any, error: BaseException) -> None:
-        """Ends the launch, because a program of it has ended with an exception."""
-        go.PrimEnd(program.handle, self.report(error))
-        self.machine.kill(lambda launch: launch is self)
-
-    def look(self) -> None:
-        """Lets go of the tensors if all programs have ended."""
-        if self.handle in self.machine.launches and go.PrimLaunchEnded(self.handle):
-            del self.machine.launches[self.handle]
-            self._buffers.clear()
-            self._free()
-
     def _converted(self, name: str, value: Any) -> Any:
         if isinstance(value, constexpr):
             return value.value
         if isinstance(value, bool | int | float | np.bool_):
             kind = type_of_number(value)
             kind = t.int64 if kind is t.uint32 else kind
+            if kind is t.int64 and value > _LEAST_PLACE:
+                self._refer(name, [int(value)])
             return tensor(kind.numpy.type(value), kind)
         if isinstance(value, tuple | list):
             return tuple(self._converted(name, v) for v in value)
@@ -176,7 +148,10 @@ class GridLaunch(Launched):
             return value.as_descriptor(lambda base: self._converted(name, base))
         buffer = buffer_of(value)
         if buffer is not None:
-            return self._pointer(name, buffer)
+            pointer = self._pointer(name, buffer)
+            if pointer.dtype.element_ty.primitive_bitwidth == 64:
+                self._look_for_places(name, buffer)
+            return pointer
         raise TypeError(
             f"argument {name} of kernel {self.kernel.name!r} is of type {type(value).__name__}; kernels take tensors, "
             "numbers, tuples of these, and as tl.constexpr anything"
@@ -195,7 +170,7 @@ class GridLaunch(Launched):
     def _address(self, name: str, buffer: Buffer) -> int:
         """Returns where the memory of an argument is: for this launch, unless it is symmetric memory."""
         memory, rank = buffer.memory, self.context.rank
-        shown = _places.get(memory)
+        shown = _windows.shown(memory)
         if shown is not None:
             return go.PrimAddress(shown[0], shown[1], 0)
         symmetric = self.machine.heap.windows.get(memory)
@@ -209,29 +184,40 @@ class GridLaunch(Launched):
         if memory.nbytes == 0:
             return 0
         if memory not in self._windows:
-            self._windows[memory] = self._attached(f"argument {name} of kernel {self.kernel.name}", memory)
+            self._windows[memory] = _windows.attach(
+                self.context, memory, f"argument {name} of kernel {self.kernel.name}"
+            )
         return go.PrimAddress(self._windows[memory], rank, 0)
 
-    def _attached(self, where: str, memory: Memory) -> int:
-        """Returns the window of memory, which launches have together that use it at the same time."""
-        shared = _shared_of(self.context)
-        known = shared.get(memory)
-        if known is None:
-            args = (self.machine.handle, where, self.context.rank, memory.data_ptr(), memory.nbytes)
-            known = shared[memory] = _Window(go.PrimAttach(*args))
-        known.users += 1
-        return known.number
+    def _look_for_places(self, name: str, buffer: Buffer) -> None:
+        """Makes the memory that words point to the launch's too: such as tables of t.data_ptr()."""
+        if buffer.memory.nbytes > _MOST_OF_TABLES or _windows.is_symmetric(self.context.world, buffer.memory):
+            return
+        place = buffer.memory.data_ptr()
+        words = np.ctypeslib.as_array((ctypes.c_int64 * (buffer.memory.nbytes // 8)).from_address(place))
+        self._refer(name, np.unique(words[words > _LEAST_PLACE]).tolist())
+
+    def _refer(self, name: str, places: list[int]) -> None:
+        for place in places:
+            if any(lo <= place < hi for lo, hi, _ in self.places):
+                continue
+            held = buffer_of(chosen().holding(place))
+            if held is not None and held.device.is_sip:
+                start, nbytes = held.memory.data_ptr(), held.memory.nbytes
+                self.places.append((start, start + nbytes, self._address(name, held) - start))
+
+    def found(self, numbers: np.ndarray) -> np.ndarray:
+        """Returns addresses for numbers that are to be pointers: places in the process become the machine's."""
+        moved = numbers
+        for lo, hi, way in self.places:
+            moved = np.where((numbers >= lo) & (numbers < hi), numbers + way, moved)
+        return moved
 
     def _free(self) -> None:
-        shared = _shared_of(self.context)
-        for memory, window in self._windows.items():
-            known = shared[memory]
-            known.users -= 1
-            if known.users == 0:
-                del shared[memory]
-                self.parts.forget(go.PrimAddress(window, self.context.rank, 0))
-                go.PrimFree(window)
-                go.Release(window)
+        for memory in self._windows:
+            address = _windows.detach(self.context, memory)
+            if address:
+                self.parts.forget(address)
         self._windows.clear()
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._program import Block, current, rank_of
-from torchemu.frontends.triton._values import cast, plain, tensor, truth, value_of
+from torchemu.frontends.triton._values import plain, tensor, truth, value_of
 
 _POISON = 0xCD
 
@@ -171,27 +172,27 @@ def _changed(name: str, kind: t.dtype) -> Callable[[Any, Any], Any]:
     return functions[name]
 
 
-_SEMANTICS = (None, "acquire", "release", "acq_rel", "relaxed")
 _SCOPES = (None, "gpu", "cta", "sys")
 
 
-def check_order(sem: Any, scope: Any) -> None:
-    """Makes sure that there are such semantics and such a scope.
+def order_of(sem: Any, scope: Any) -> int:
+    """Returns how an atomic operation of such semantics and such a scope uses memory.
 
     Raises:
-        ValueError: there are not.
+        ValueError: there are none.
     """
-    if plain(sem) not in _SEMANTICS:
+    if plain(sem) not in _access.ORDERS:
         raise ValueError(f"Memory semantic {sem} not supported")
     if plain(scope) not in _SCOPES:
         raise ValueError(f"Memory scope {scope} not supported")
+    return _access.ORDERS[plain(sem)]
 
 
 def atomic(name: str, pointer: Any, values: Sequence[Any], mask: Any, sem: Any, scope: Any) -> tensor:
     """Changes elements and returns the old ones; a scalar is changed once."""
     what = f"tl.atomic_{name}"
     program, p = current(), _pointer(pointer, what)
-    check_order(sem, scope)
+    use = order_of(sem, scope)
     kind = p.dtype.element_ty
     given = [cast(v, kind) for v in values]
     if not p.shape and not p.lanes and any(v.shape for v in given):
@@ -205,25 +206,29 @@ def atomic(name: str, pointer: Any, values: Sequence[Any], mask: Any, sem: Any, 
     out = np.zeros(shape, kind.numpy)
     if flat.size and (p.shape or p.lanes or program.active().any()):
         out[keep if keep is not None and shape else ...] = _old(
-            program, name, flat, [np.ravel(v) for v in each], kind, bool(p.shape)
+            program, name, flat, [np.ravel(v) for v in each], kind, bool(p.shape), use
         ).reshape(shape if keep is None else -1 if shape else ())
     return tensor(out if shape else out[()], kind, p.lanes)
 
 
 def _old(
-    program: Block, name: str, flat: np.ndarray, values: list[np.ndarray], kind: t.dtype, threads: bool
+    program: Block, name: str, flat: np.ndarray, values: list[np.ndarray], kind: t.dtype, threads: bool, use: int
 ) -> np.ndarray:
     what = f"tl.atomic_{name}"
     if any(rank_of(a) != program.launch.rank for a in flat.tolist()):
+        if use in (_access.ATOMIC, _access.RELEASES):
+            program.call(go.PrimOrder, "fence")
         return np.array(
             [_far(program, name, a, [v[i] for v in values], kind) for i, a in enumerate(flat.tolist())], kind.numpy
         )
-    if name == "cas":
-        return _access.update(
-            program, flat, lambda i, old: values[1][i] if old == values[0][i] else old, kind.numpy, what, threads
-        )
-    change = _changed(name, kind)
-    return _access.update(program, flat, lambda i, old: change(old, values[0][i]), kind.numpy, what, threads)
+    change = _changed(name, kind) if name != "cas" else None
+
+    def operate(i: int, old: Any) -> Any:
+        if change is not None:
+            return change(old, values[0][i])
+        return values[1][i] if old == values[0][i] else old
+
+    return _access.update(program, flat, operate, kind.numpy, what, threads, use)
 
 
 _FAR = {"add": "add", "xchg": "exchange", "cas": "compare_swap"}

@@ -14,7 +14,7 @@ import numpy as np
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _clock
-from torchemu.language._program import Killed, Program
+from torchemu.language._program import Program
 
 if TYPE_CHECKING:
     from torchemu.frontends.triton._launching import GridLaunch
@@ -126,7 +126,7 @@ class Block(Program):
         self.effects = 0
         self.looks: list[tuple[int, bytes]] = []
         self.loops = 0
-        self.landing = False  # something that it has put is to be read later
+        self.landing = False  # something that it has stored or put afar has to be over at its end
         self.all = np.ones(self.threads, bool)
         self.last: Part | None = None
 
@@ -181,20 +181,11 @@ class Block(Program):
             self.last = found
         return found
 
-    def _body(self) -> None:
+    def work(self) -> None:
+        """Runs the kernel to its end, and keeps account of its time."""
         _clock.use(self.account)
-        try:
-            with np.errstate(all="ignore"):
-                self.launch.call()
-            self.finish()
-        except (Killed, greenlet.GreenletExit):
-            return
-        except BaseException as error:
-            self.launch.failed(self, error)
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            return
-        go.PrimEnd(self.handle, "")
+        with np.errstate(all="ignore"):
+            super().work()
 
 
 def current() -> Block:

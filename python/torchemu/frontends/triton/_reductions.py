@@ -10,8 +10,9 @@ import numpy as np
 from torchemu.frontends.triton import _arithmetic
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._clock import present
+from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._program import running
-from torchemu.frontends.triton._values import cast, made, plain, tensor, value_of
+from torchemu.frontends.triton._values import made, plain, tensor, value_of
 
 
 def _axis(x: tensor, axis: Any) -> int | None:
@@ -255,8 +256,9 @@ def dot(
         total = value_of(acc)
         if total.shape != data.shape:
             raise ValueError(f"acc is of shape {list(total.shape)}, the product of {list(data.shape)}")
-        return tensor((total.data.astype(data.dtype) + data).astype(total.dtype.numpy), total.dtype)
-    return tensor(data.astype(kind.numpy), kind)
+        np.add(total.data.astype(data.dtype, copy=False), data, out=data)
+        return tensor(data.astype(total.dtype.numpy, copy=False), total.dtype)
+    return tensor(data.astype(kind.numpy, copy=False), kind)
 
 
 def _multiplied(a: np.ndarray, b: np.ndarray, kind: t.dtype, short: bool) -> np.ndarray:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from torchemu.frontends.triton import _types as t
-from torchemu.frontends.triton._values import cast, made, moved, plain, tensor, together, value_of
+from torchemu.frontends.triton._conversions import cast
+from torchemu.frontends.triton._promotion import together
+from torchemu.frontends.triton._values import made, moved, plain, tensor, value_of
 
 _MOST = 1 << 20
 """Elements of a block."""

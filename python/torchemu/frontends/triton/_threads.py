@@ -10,9 +10,10 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import _pointer, atomic, loaded
 from torchemu.frontends.triton._program import current, rank_of
-from torchemu.frontends.triton._values import cast, plain, tensor, value_of
+from torchemu.frontends.triton._values import plain, tensor, value_of
 
 _WARP = 32
 
@@ -115,6 +116,8 @@ def st(ptr: Any, val: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> Non
     active = program.active()
     if not active.any():
         return
+    if plain(semantic) == "release":
+        fence()
     if not p.lanes:
         last = value.data[active][-1:] if value.lanes else np.array([value.data])
         _signal(np.array([p.data], np.int64), last.astype(kind.numpy), "st")

@@ -1,4 +1,5 @@
-"""Configurations of kernels. The first one runs, on every rank alike: there is nothing to be timed before a run."""
+"""Configurations of kernels. The first one runs, on every rank alike, unless the run is told to look for the fastest:
+then each runs once, in simulated time."""
 
 from __future__ import annotations
 
@@ -6,6 +7,9 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from torchemu import runtime
+from torchemu.bridge.binding import go
+from torchemu.bridge.handles import Handle
 from torchemu.frontends.triton._jit import JITFunction
 
 
@@ -91,8 +95,9 @@ class Autotuner(_Around):
     """A kernel with several configurations.
 
     Attributes:
-        configs: these; those that pruning has left.
-        best_config: the one that runs.
+        configs: these.
+        best_config: the one that ran last.
+        cache: those that were found to be the fastest, by the values of the key and the types of the arguments.
     """
 
     def __init__(self, fn: Any, configs: Sequence[Config], key: Sequence[str], **options: Any) -> None:
@@ -103,28 +108,70 @@ class Autotuner(_Around):
         self.cache: dict[Any, Config] = {}
 
     def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        """Launches the kernel in the first configuration that pruning leaves.
+        """Launches the kernel in the first configuration that pruning leaves, or in the fastest one of these.
 
         Raises:
             ValueError: an argument is given that the configurations have.
         """
         named = self._named(args, kwargs)
-        config = self.best_config = self._first(named)
-        twice = set(config.kwargs) & set(kwargs)
+        twice = set(self.configs[0].kwargs) & set(kwargs)
         if twice:
             names = ", ".join(sorted(twice))
             raise ValueError(
                 f"Conflicting meta-parameters: {names}. Make sure that you don't re-define auto-tuned symbols."
             )
-        for hook in (self._options.get("pre_hook"), config.pre_hook):
-            if hook is not None:
-                hook({**named, **config.all_kwargs()})
-        return self.fn.run(*args, grid=grid, warmup=warmup, **{**config.all_kwargs(), **kwargs})
 
-    def _first(self, named: Mapping[str, Any]) -> Config:
-        prune = (self._options.get("prune_configs_by") or {}).get("early_config_prune")
-        left = list(prune(self.configs, named, **named)) if prune is not None else self.configs
-        return left[0] if left else self.configs[0]
+        def launch(config: Config) -> Any:
+            for hook in (self._options.get("pre_hook"), config.pre_hook):
+                if hook is not None:
+                    hook({**named, **config.all_kwargs()})
+            return self.fn.run(*args, grid=grid, warmup=warmup, **{**config.all_kwargs(), **kwargs})
+
+        left = self._left(named)
+        if len(left) > 1 and not warmup and runtime.current_world().autotunes:
+            self.best_config = self._fastest(left, named, launch)
+        else:
+            self.best_config = left[0]
+        return launch(self.best_config)
+
+    def _left(self, named: Mapping[str, Any]) -> list[Config]:
+        """The configurations that pruning leaves."""
+        prune = self._options.get("prune_configs_by") or {}
+        early, model = prune.get("early_config_prune"), prune.get("perf_model")
+        left = list(early(self.configs, named, **named)) if early is not None else self.configs
+        if model is not None:
+            most = prune.get("top_k", 1.0)
+            most = int(len(self.configs) * most) if isinstance(most, float) else most
+            left = sorted(left, key=lambda config: model(**{**named, **config.all_kwargs()}))[:most]
+        return left or self.configs[:1]
+
+    def _fastest(self, configs: Sequence[Config], named: Mapping[str, Any], launch: Callable[[Config], Any]) -> Config:
+        """The configuration in which the kernel takes the least simulated time with these arguments."""
+        kinds = [str(value.dtype) for value in named.values() if hasattr(value, "dtype")]
+        key = (*(named.get(name) for name in self.keys), *kinds)
+        if key not in self.cache:
+            times = [self._time(named, functools.partial(launch, config)) for config in configs]
+            self.cache[key] = configs[times.index(min(times))]
+            self._reset(named)
+        return self.cache[key]
+
+    def _reset(self, named: Mapping[str, Any]) -> None:
+        for name in self._options.get("reset_to_zero") or ():
+            named[name].zero_()
+
+    def _time(self, named: Mapping[str, Any], launch: Callable[[], Any]) -> int:
+        """The simulated picoseconds of a launch, for which tensors are zeroed or put back as the decorator says."""
+        self._reset(named)
+        kept = {name: named[name].clone() for name in self._options.get("restore_value") or ()}
+        context = runtime.current()
+        context.synchronize()
+        start = Handle(go.StreamRecord(context.stream))
+        launch()
+        stop = Handle(go.StreamRecord(context.stream))
+        context.wait(stop.number)
+        for name, value in kept.items():
+            named[name].copy_(value)
+        return int(go.EventTime(stop.number) - go.EventTime(start.number))
 
 
 class Heuristics(_Around):
@@ -147,11 +194,11 @@ class Heuristics(_Around):
 
 
 def autotune(configs: Sequence[Config], key: Sequence[str], **options: Any) -> Callable[[Any], Autotuner]:
-    """Gives a kernel configurations, of which the first one runs.
+    """Gives a kernel configurations, of which the first one runs, or the fastest with ``torchemu run --autotune``.
 
     Args:
         configs: in their order.
-        key: the arguments on which the choice would depend.
+        key: the arguments on which the choice depends.
         options: prune_configs_by, reset_to_zero, restore_value, pre_hook, post_hook, warmup, rep, use_cuda_graph,
             do_bench, cache_results.
 

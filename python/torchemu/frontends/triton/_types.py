@@ -90,9 +90,9 @@ class dtype:  # noqa: N801 (Triton's name)
 
     def __call__(self, value: Any) -> Any:
         """Converts a value, as ``tl.float32(0)`` does."""
-        from torchemu.frontends.triton import _values
+        from torchemu.frontends.triton import _conversions
 
-        return _values.cast(value, self)
+        return _conversions.cast(value, self)
 
 
 class pointer_type(dtype):  # noqa: N801

@@ -13,4 +13,5 @@ FRONT_END = FrontEnd(
         "triton.language.extra.cuda.libshmem_device": f"{_EXTRA}.libshmem_device",
         "triton.language.extra.cuda.language_extra": f"{_EXTRA}.language_extra",
     },
+    beside_all=True,
 )

@@ -16,6 +16,7 @@ from torchemu.bridge.handles import Handle
 from torchemu.frontends.triton import _launching
 from torchemu.frontends.triton._launching import Grid, GridLaunch
 from torchemu.frontends.triton._program import Block, Part, current
+from torchemu.language import _windows
 from torchemu.language._machine import machine_of
 from torchemu.language._symmetric import symmetric_empty
 from torchemu.runtime.buffer import Buffer, buffer_of, chosen, copy_afar_by
@@ -65,7 +66,7 @@ def _copied(target: Any, source: Any) -> bool:
         NotImplementedError: the types or the shapes differ.
     """
     to, of = buffer_of(target), buffer_of(source)
-    if _launching.place_of(to.memory) is None and _launching.place_of(of.memory) is None:
+    if _windows.shown(to.memory) is None and _windows.shown(of.memory) is None:
         return False
     if to.dtype is not of.dtype or tuple(to.shape) != tuple(of.shape):
         raise NotImplementedError(
@@ -141,6 +142,7 @@ def allocate(shape: Any, dtype: Any) -> Any:
     if runtime.current().world.strictness.check:
         _, place, nbytes = go.PrimInProcess(machine.handle, address)
         Part(address, place, nbytes).data[:] = _UNSET
+        go.PrimUnset(window)
     return whole[:n].view(shape) if shape else whole[0]
 
 
@@ -197,7 +199,7 @@ def peer(tensor: Any, rank: int) -> Any:
     nbytes = buffer.memory.nbytes
     number = go.PrimWindowTensor(window, rank, buffer.dtype.name, (nbytes // buffer.dtype.itemsize,))
     whole = tensors.of_core(context.world, Handle(number), buffer.dtype, (nbytes // buffer.dtype.itemsize,))
-    _launching.show(tensors.buffer(whole).memory, window, rank)
+    _windows.show(tensors.buffer(whole).memory, window, rank)
     start = buffer.storage_offset()
     return whole[start : start + buffer.numel()].view(buffer.shape)
 

@@ -7,5 +7,6 @@ from torchemu.frontends.base import FrontEnd
 _PACKAGE = "torchemu.frontends.triton_dist"
 
 FRONT_END = FrontEnd(
-    packages={"triton_dist": f"{_PACKAGE}.face", "nvshmem": f"{_PACKAGE}.nvshmem", "cuda": f"{_PACKAGE}.cuda"}
+    packages={"triton_dist": f"{_PACKAGE}.face", "nvshmem": f"{_PACKAGE}.nvshmem", "cuda": f"{_PACKAGE}.cuda"},
+    beside_all=True,
 )

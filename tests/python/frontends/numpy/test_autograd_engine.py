@@ -17,6 +17,8 @@ from conftest import OpenWorld
 
 import torchemu as torch
 
+pytestmark = pytest.mark.shows("PyTorch: gradients")
+
 Tensor = torch.Tensor
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from launch import Outcome, launch, lines, written
 
+pytestmark = pytest.mark.shows("PyTorch: torch.cuda: devices and memory")
+
 BEGIN = """
     import os
     import torch

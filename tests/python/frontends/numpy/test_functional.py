@@ -19,6 +19,8 @@ from torchemu.bridge.binding import go
 from torchemu.distributed._functional_collectives import AsyncCollectiveTensor
 from torchemu.errors import DeadlockError
 
+pytestmark = pytest.mark.shows("PyTorch: functional collectives")
+
 WORLD_SIZES = [1, 2, 3, 8, 64]
 SHAPE = (4, 6, 2)
 

@@ -14,6 +14,8 @@ from nn_cases import Pair, refused
 import torchemu as torch
 from torchemu import nn
 
+pytestmark = pytest.mark.shows("PyTorch: modules and optimizers")
+
 
 @pytest.fixture(autouse=True)
 def _world(open_world: OpenWorld) -> None:

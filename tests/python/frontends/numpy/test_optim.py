@@ -17,6 +17,8 @@ from nn_cases import refused
 import torchemu as torch
 from torchemu import nn, optim
 
+pytestmark = pytest.mark.shows("PyTorch: modules and optimizers")
+
 RNG = np.random.default_rng
 SHAPES: list[tuple[int, ...]] = [(3,), (2, 2), (), (0,)]
 

@@ -12,6 +12,8 @@ from ranks import failures, on_ranks
 import torchemu as torch
 from torchemu.runtime.waiting import host_time
 
+pytestmark = pytest.mark.shows("PyTorch: torch.cuda: streams and events")
+
 cuda, dist = torch.cuda, torch.distributed
 
 TOPOLOGY = """

@@ -14,6 +14,8 @@ from conftest import NUMPY, REAL, OpenWorld, same
 import torchemu as torch
 from torchemu import dtypes
 
+pytestmark = pytest.mark.shows("PyTorch: tensors")
+
 SHORT = {
     "f16": "float16",
     "bf16": "bfloat16",

@@ -19,6 +19,8 @@ from tensor_oracle import tensor
 
 import torchemu as torch
 
+pytestmark = pytest.mark.shows("PyTorch: torch.save and torch.load")
+
 PYTORCHS = ROOT / "tests" / "golden" / "saved_by_pytorch.pt"
 """A dictionary that PyTorch 2.15 has written."""
 

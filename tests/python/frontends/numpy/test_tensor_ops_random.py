@@ -13,6 +13,8 @@ from ranks import on_ranks
 
 import torchemu as torch
 
+pytestmark = pytest.mark.shows("PyTorch: random numbers")
+
 
 @pytest.fixture(autouse=True)
 def world(open_world: OpenWorld) -> torch.World:

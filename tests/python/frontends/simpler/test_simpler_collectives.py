@@ -23,6 +23,8 @@ import torchemu as torch
 from torchemu.frontends import stand_ins
 from torchemu.frontends.simpler.orchestrator import Orchestrator
 
+pytestmark = pytest.mark.shows("libraries: simpler")
+
 DRIVERS = ROOT / "benches" / "simpler"
 MODES = ("onephase", "twophase", "ring", "bidirectional_ring")
 

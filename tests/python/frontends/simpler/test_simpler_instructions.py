@@ -371,16 +371,38 @@ void entry(const ChipStorageTaskArgs &args) {
 }
 }
 """
+LATER = {
+    "pto_orchestration_api.h": "orchestration_api.h",
+    "PTO2OrchestrationConfig": "OrchestrationConfig",
+    "ChipStorageTaskArgs": "ChipTaskArgs",
+    "const Tensor &x": "SIMPLER_SCOPE_GUARD();\n    const simpler::tmr::Tensor &x",
+    "    Tensor y = from_tensor_arg(args.tensor(1))": "    simpler::hbg::Tensor y = args.tensor(1).ref()",
+    "Arg last": "CoreTaskArgs last",
+    "pto2_rt_": "rt_",
+}
+"""Names of later versions."""
 EACH = "float *x = pointer<float>(args[0]), *y = pointer<float>(args[1]); "
-ADDS = EACH + "for (int i = 0; i < 64; ++i) y[i] = x[i] + args[2];"
+ADDS = (
+    "static_assert(int(CollectiveReduceOp::kProd) == 3); "
+    + EACH
+    + "for (int i = 0; i < 64; ++i) y[i] = x[i] + args[2];"
+)
 TIMES = EACH + "for (int i = 0; i < 32; ++i) y[i] = x[i] * args[2];"
 
 
-def test_orchestration_of_several_kernels(tmp_path: Path, open_world: OpenWorld) -> None:
+@pytest.mark.parametrize("names", [{}, LATER], ids=["names", "later names"])
+def test_orchestration_of_several_kernels(names: dict[str, str], tmp_path: Path, open_world: OpenWorld) -> None:
     """Tensors that the chip makes room for, parts of tensors, and tasks that depend on each other."""
     strictly(open_world)
-    (tmp_path / "orch.cpp").write_text(ORCHESTRATION)
-    kernels = [source(tmp_path, ADDS, name="adds"), source(tmp_path, TIMES, name="times")]
+    text = ORCHESTRATION
+    for name, later in names.items():
+        assert name in text
+        text = text.replace(name, later)
+    (tmp_path / "orch.cpp").write_text(text)
+    kernels = [
+        source(tmp_path, ADDS, '#include "collectives_reduce_op.hpp"', name="adds"),
+        source(tmp_path, TIMES, name="times"),
+    ]
     x, y = tensor(np.arange(64)), [torch.zeros(64) for _ in range(2)]
     with working(2) as worker:
         cid = worker.register(orchestrated(tmp_path / "orch.cpp", kernels))
@@ -412,7 +434,10 @@ def test_orchestration_of_several_kernels(tmp_path: Path, open_world: OpenWorld)
 def test_wrong_orchestrations(before: str, after: str, said: str, tmp_path: Path, open_world: OpenWorld) -> None:
     open_world()
     (tmp_path / "orch.cpp").write_text(ORCHESTRATION.replace(before, after))
-    kernels = [source(tmp_path, ADDS, name="adds"), source(tmp_path, TIMES, name="times")]
+    kernels = [
+        source(tmp_path, ADDS, '#include "collectives_reduce_op.hpp"', name="adds"),
+        source(tmp_path, TIMES, name="times"),
+    ]
     x, y = tensor(np.arange(64)), torch.zeros(64)
     with working(1) as worker, pytest.raises((RuntimeError, ValueError), match=said):
         cid = worker.register(orchestrated(tmp_path / "orch.cpp", kernels))

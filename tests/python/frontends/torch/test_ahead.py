@@ -78,6 +78,7 @@ def test_a_backward_pass_is_put_off():
         assert torch.equal(p.cpu(), q)
 
 
+@pytest.mark.shows("PyTorch: functional collectives")
 @real
 def test_collectives_that_return_their_result_are_on_the_device():
     from torch.distributed import _functional_collectives as functional

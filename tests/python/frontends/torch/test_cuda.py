@@ -40,6 +40,7 @@ def test_events_tell_the_roofline(mode):
         start.elapsed_time(torch.cuda.Event())
 
 
+@pytest.mark.shows("PyTorch: torch.cuda: streams and events")
 def test_streams(mode):
     side = torch.cuda.Stream()
     a = torch.ones(1 << 20, device="cuda")
@@ -61,6 +62,7 @@ def test_streams(mode):
     assert isinstance(side, torch.Stream) and repr(side).startswith("<torch.cuda.Stream device=cuda:0")
 
 
+@pytest.mark.shows("PyTorch: torch.cuda: devices and memory")
 def test_memory(mode):
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -100,10 +102,62 @@ def test_a_fallen_tensor_takes_no_memory(mode):
     assert torch.cuda.memory_allocated() == 0
 
 
-def test_graphs_are_refused(mode):
-    with pytest.raises(RuntimeError, match=r"torch.cuda.CUDAGraph: "):
-        torch.cuda.CUDAGraph()
+def test_a_graph_does_at_each_replay_what_was_captured(mode):
+    x, total = torch.arange(4.0, device="cuda"), torch.zeros(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        assert torch.cuda.is_current_stream_capturing()
+        y = (x * 2).view(2, 2).t().contiguous()
+        total += x
+        z = torch.ones(4, device="cuda")
+        z.add_(total)
     assert not torch.cuda.is_current_stream_capturing()
+    assert total.tolist() == [0, 0, 0, 0]  # a capture does nothing that lasts
+    for turn in range(1, 4):
+        x.fill_(turn)
+        graph.replay()
+        assert y.tolist() == [[2 * turn] * 2] * 2
+        assert total.tolist() == [sum(range(turn + 1))] * 4
+        assert z.tolist() == [1 + sum(range(turn + 1))] * 4
+
+
+def test_a_graph_has_the_order_of_its_streams(mode):
+    side, x = torch.cuda.Stream(), torch.zeros(1000, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        x += 1
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = x * 3
+        torch.cuda.current_stream().wait_stream(side)
+        z = y + x
+    graph.replay()
+    graph.replay()
+    assert z.tolist() == [8] * 1000
+
+
+def test_what_a_capture_refuses(mode):
+    graph, x = torch.cuda.CUDAGraph(), torch.ones(3, device="cuda")
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        graph.replay()
+    with pytest.raises(RuntimeError, match="non-default stream"):
+        graph.capture_begin()
+    for wait in (lambda: x.sum().item(), x.cpu, torch.cuda.synchronize, lambda: x.tolist()):
+        graph = torch.cuda.CUDAGraph()
+        with pytest.raises(RuntimeError, match="not permitted when stream is capturing"), torch.cuda.graph(graph):
+            wait()
+        assert not torch.cuda.is_current_stream_capturing()
+
+
+def test_graphed_callables(mode):
+    torch.manual_seed(3)
+    layer = torch.nn.Linear(4, 3).cuda()
+    x = torch.randn(2, 4, device="cuda", requires_grad=True)
+    graphed = torch.cuda.make_graphed_callables(layer, (x,))
+    for _ in range(2):
+        given = torch.randn(2, 4, device="cuda")
+        want = torch.nn.functional.linear(given, layer.weight, layer.bias)
+        assert torch.equal(graphed(given.clone().requires_grad_()), want)
 
 
 def test_ranges(mode):

@@ -27,6 +27,8 @@ def test_a_script_gets_what_is_installed(tmp_path, flags, is_ours):
 
 def test_a_script_that_uses_what_is_beside_ours_gets_ours(tmp_path):
     assert "torchemu" in run(tmp_path, WHERE + "torch.ahbm.set_device(0)\n").stdout
+    imported = "from torch.distributed import _symmetric_memory as symmetric\n"
+    assert "torchemu" in run(tmp_path, imported + WHERE).stdout
     helper = "import torchemu.language\n"
     assert "torchemu" in run(tmp_path, "import helper\n" + WHERE, helper=helper).stdout
 
@@ -50,8 +52,29 @@ def test_a_report_says_which(tmp_path):
         (("torchemu.language",), "numpy"),
         (("kernbench.tp",), "numpy"),
         (("simpler",), "numpy"),
-        (("triton_dist.language",), "numpy"),
+        (("triton", "triton.language"), "real"),
+        (("triton_dist.language", "nvshmem.core", "cuda.bindings"), "real"),
+        (("triton", "torchemu.language"), "numpy"),
     ],
 )
 def test_names_decide(names, expected):
-    assert base.fitting(names).name == expected
+    assert base.fitting(names)[0].name == expected
+
+
+@pytest.mark.parametrize(
+    "text, flags, expected",
+    [
+        ("", (), "--torch real, the PyTorch that is installed: it is there"),
+        ("", ("--torch", "numpy"), "--torch numpy, torchemu's own, on NumPy: the command says so"),
+        ("", ("--no-data",), "--torch real, the PyTorch that is installed: for --no-data"),
+        (
+            "def main():\n    from torchemu import language\n",
+            (),
+            "--torch numpy, torchemu's own, on NumPy: the program uses torchemu, which is there with it only",
+        ),
+    ],
+)
+def test_verbose_says_first_which_and_why(tmp_path, text, flags, expected):
+    done = run(tmp_path, "import sys\nprint('program', file=sys.stderr)\n" + text, "--verbose", *flags)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [f"torchemu: {expected}", "program"]

@@ -87,6 +87,7 @@ def test_views_stay_where_their_base_is(mode):
     )
 
 
+@pytest.mark.shows("PyTorch: tensors")
 def test_results_are_where_operands_are(mode):
     a, b = torch.rand(4, 4, device="cuda"), torch.rand(4, 4, device="cuda:1")
     for made in (
@@ -111,6 +112,7 @@ def test_results_are_where_operands_are(mode):
         a + b
 
 
+@pytest.mark.shows("PyTorch: gradients")
 def test_gradients_are_where_their_tensors_are(mode):
     w = torch.ones(3, requires_grad=True)  # on the host
     x = torch.arange(3.0, device="cuda", requires_grad=True)
@@ -162,6 +164,7 @@ def trained(model, x, make):
     return losses
 
 
+@pytest.mark.shows("PyTorch: modules and optimizers")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", ["mlp", "lstm", "gru", "conv", "transformer", "embedding"])
 def test_training_is_that_of_the_cpu(mode, name, optimizer):
@@ -174,6 +177,7 @@ def test_training_is_that_of_the_cpu(mode, name, optimizer):
         assert q.is_cuda and q.grad.is_cuda and torch.equal(p, q.cpu())
 
 
+@pytest.mark.shows("PyTorch: torch.save and torch.load")
 def test_saving_keeps_names(mode):
     state = {"a": torch.arange(3.0, device="cuda:1"), "b": torch.ones(2), "m": nn.Linear(2, 2).cuda().state_dict()}
     file = io.BytesIO()
@@ -195,6 +199,7 @@ def test_saving_keeps_names(mode):
     assert twin.device.index == 1 and twin.data_ptr() != state["a"].data_ptr()
 
 
+@pytest.mark.shows("PyTorch: random numbers")
 def test_generators(mode):
     a, b = torch.Generator("cuda").manual_seed(5), torch.Generator("cuda").manual_seed(5)
     assert torch.equal(torch.randn(4, device="cuda", generator=a), torch.randn(4, device="cuda", generator=b))
@@ -235,6 +240,7 @@ def test_groups_of_tensors_are_by_device(mode):
     }
 
 
+@pytest.mark.shows("PyTorch: autocast and GradScaler")
 def test_autocast_and_scaler(mode):
     model, x = nn.Linear(4, 4).cuda(), torch.randn(2, 4, device="cuda")
     with torch.autocast("cuda", torch.bfloat16):

@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import functools
+import importlib
 import os
+import sys
 from datetime import timedelta
 
 import pytest
@@ -102,6 +104,7 @@ def test_attention_of_dtensors_is_that_of_tensors():
     torch.testing.assert_close(whole.cpu(), functional.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
+@pytest.mark.shows("PyTorch: context parallelism")
 @real
 def test_context_parallel_is_attention():
     from torch.distributed.device_mesh import init_device_mesh
@@ -187,6 +190,7 @@ def test_a_property_may_wait_for_other_ranks():
     assert Shared().total == 4
 
 
+@pytest.mark.shows("PyTorch: threads")
 @real
 def test_threads_of_pools_are_the_ranks():
     rank = begin("gloo")
@@ -248,9 +252,38 @@ def test_remote_calls_are_refused_in_a_line():
         dist.rpc.init_rpc("worker", rank=0, world_size=1)
 
 
-@torchemu.distributed(world_size=1, torch="real")
-def test_symmetric_memory_is_refused_in_a_line():
-    import torch.distributed._symmetric_memory as symmetric
+@real
+def test_a_package_that_is_loaded_late_keeps_no_ranks_group():
+    """Its parameters' default is the default group of whoever calls."""
+    sys.modules.pop("torch.distributed.nn.functional", None)
+    rank = begin("gloo")
+    functions = importlib.import_module("torch.distributed.nn.functional")
+    x = torch.full((2,), float(rank), requires_grad=True)
+    functions.all_reduce(x).sum().backward()
+    assert x.grad.tolist() == [4.0, 4.0]
+    joined = torch.stack(functions.all_gather(x))
+    assert joined[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0]
 
-    with pytest.raises(RuntimeError, match=r"symmetric_memory\.empty: .*: --torch numpy$"):
-        symmetric.empty(4, device="cuda")
+
+@pytest.mark.shows("PyTorch: torch.profiler")
+@real
+def test_averages_of_a_profile():
+    begin("gloo")
+    with torch.profiler.profile(record_shapes=True, acc_events=True) as profile:
+        dist.all_reduce(torch.ones(3))
+    counts = {average.key: average.count for average in profile.key_averages(group_by_input_shape=True)}
+    assert counts["gloo:all_reduce"] == 1
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_a_mismatch_in_a_backward_pass_can_be_caught():
+    """DDP's reducer, in C++, would take the error in a future for its result."""
+    dist.init_process_group("gloo")
+    both = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+    both.forward = lambda x: (both[0](x), both[1](x))
+    model = nn.parallel.DistributedDataParallel(both, find_unused_parameters=True)
+    with pytest.raises(torchemu.errors.MismatchError, match="rank 1 calls barrier"):
+        if dist.get_rank() == 1:
+            dist.barrier()
+        else:
+            model(torch.ones(1, 2))[0].sum().backward()

@@ -29,6 +29,7 @@ def summed(n):
     return sum(pattern(r, n) for r in range(WORLD))
 
 
+@pytest.mark.shows("PyTorch: collectives")
 @pytest.mark.parametrize("backend", ["gloo", "nccl", "ahbm"])
 @pytest.mark.parametrize("n", [0, 1, 7, 4096])
 @real
@@ -110,6 +111,8 @@ def test_all_to_all_with_splits():
     assert torch.equal(out, torch.arange(WORLD, dtype=torch.float32).repeat_interleave(rank + 1))
 
 
+@pytest.mark.shows("PyTorch: collectives of objects")
+@pytest.mark.shows("PyTorch: messages")
 @real
 def test_messages_and_objects():
     rank = joined()
@@ -133,6 +136,8 @@ def test_messages_and_objects():
         assert seen == {1, 2, 3}
 
 
+@pytest.mark.shows("PyTorch: stores")
+@pytest.mark.shows("PyTorch: groups")
 @real
 def test_groups_stores_and_futures():
     rank = joined()
@@ -150,6 +155,32 @@ def test_groups_stores_and_futures():
     dist.destroy_process_group()
     assert not dist.is_initialized()
     assert joined() == rank
+
+
+@real
+def test_gloo_refuses_what_gloo_refuses():
+    joined()
+    with pytest.raises(RuntimeError, match=r"invalid tensor size at index 0 \(expected \(4\), got \(2, 2\)\)"):
+        dist.reduce_scatter(torch.zeros(4), [torch.zeros(2, 2) for _ in range(WORLD)])
+    with pytest.raises(RuntimeError, match="Invalid scalar type"):
+        numbers = torch.zeros(1, dtype=torch.complex64)
+        dist.gather(numbers, [numbers.clone() for _ in range(WORLD)] if dist.get_rank() == 0 else None)
+
+
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+@real
+def test_groups_have_the_names_of_earlier_ones_that_not_all_were_in(backend):
+    rank = joined(backend)
+    dist.new_group([1])
+    dist.destroy_process_group()
+    for turn in range(2):
+        joined(backend)
+        group = dist.new_group([0, 1, 3])
+        tensor = torch.tensor([rank + turn])
+        if rank != 2:
+            dist.all_reduce(tensor, group=group)
+            assert tensor.item() == 4 + 3 * turn
+        dist.destroy_process_group()
 
 
 @real
@@ -185,6 +216,7 @@ def test_a_mismatch_names_both_sides():
         program()
 
 
+@pytest.mark.shows("PyTorch: timeouts")
 @pytest.mark.parametrize("schedule", range(3))
 def test_a_short_timeout_passes_in_simulated_time(schedule):
     @torchemu.distributed(world_size=2, torch="real", seed=schedule)

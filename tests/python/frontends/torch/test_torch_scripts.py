@@ -6,6 +6,11 @@ import sys
 import pytest
 from recorded_scripts import RECORDED, SCRIPTS, started
 
+pytestmark = [
+    pytest.mark.shows("programs: scripts for torchrun, which print what they print on processes of PyTorch"),
+    pytest.mark.shows("PyTorch: torch.multiprocessing"),
+]
+
 DIFFERS = {
     "group_methods": "the flight recorder lacks what a group's own methods issue",
     "pipelining": "the last digit of a loss",

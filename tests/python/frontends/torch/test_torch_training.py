@@ -1,5 +1,6 @@
 """Parallel training with the installed PyTorch: as on one rank."""
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.nn as nn
@@ -51,12 +52,14 @@ def together(net):
     return losses
 
 
+@pytest.mark.shows("PyTorch: DistributedDataParallel")
 @real
 def test_ddp():
     dist.init_process_group("gloo")
     torch.testing.assert_close(together(nn.parallel.DistributedDataParallel(model())), alone())
 
 
+@pytest.mark.shows("PyTorch: FSDP2")
 @real
 def test_fully_shard():
     from torch.distributed.fsdp import fully_shard
@@ -68,6 +71,7 @@ def test_fully_shard():
     torch.testing.assert_close(together(fully_shard(net)), alone())
 
 
+@pytest.mark.shows("PyTorch: tensor parallelism by DTensor")
 @real
 def test_tensor_parallel():
     from torch.distributed.device_mesh import init_device_mesh
@@ -80,6 +84,7 @@ def test_tensor_parallel():
     torch.testing.assert_close([step(net, optimizer, *batch(number)) for number in range(STEPS)], alone())
 
 
+@pytest.mark.shows("PyTorch: pipelines")
 @real
 def test_pipeline():
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B
@@ -99,6 +104,7 @@ def test_pipeline():
         torch.testing.assert_close(torch.stack(losses).mean(), mse_loss(whole(x), y))
 
 
+@pytest.mark.shows("PyTorch: torch.distributed.checkpoint")
 @real
 def test_a_checkpoint_that_other_ranks_load(tmp_path_factory):
     import tempfile
@@ -117,6 +123,7 @@ def test_a_checkpoint_that_other_ranks_load(tmp_path_factory):
     assert torch.equal(loaded["a"].full_tensor(), values)
 
 
+@pytest.mark.shows("PyTorch: SyncBatchNorm")
 @real
 def test_synchronized_batch_norm():
     dist.init_process_group("nccl")

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+pytestmark = pytest.mark.shows("libraries: Triton-distributed")
+
 TEXT = ROOT / "tests" / "python" / "data" / "triton" / "03-inter-node-allgather.txt"
 
 ONE, TWO = "push 1d", "push 2d"

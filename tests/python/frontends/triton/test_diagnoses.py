@@ -324,3 +324,43 @@ def test_race_of_two_programs() -> None:
 @triton.jit
 def races(x):
     tl.store(x + tl.arange(0, 8), tl.program_id(0).to(tl.float32))
+
+
+@triton.jit
+def counted(data, count, COUNTS: tl.constexpr, LOOKS: tl.constexpr, FENCES: tl.constexpr):
+    if tl.program_id(0) == 0:
+        tl.store(data, 7)
+        if FENCES:
+            language_extra.fence("acq_rel", "gpu")
+        tl.atomic_add(count, 1, sem=COUNTS)
+    else:
+        for _ in range(9):  # it comes after the other program's
+            tl.atomic_add(count + 1, 1, sem="relaxed")
+        if tl.atomic_add(count, 0, sem=LOOKS) == 1:
+            if FENCES:
+                language_extra.fence("acq_rel", "gpu")
+            tl.store(data + 1, tl.load(data))
+
+
+@pytest.mark.parametrize(
+    "counts, looks, fences, races",
+    [
+        ("acq_rel", "acq_rel", False, False),
+        ("release", "acquire", False, False),
+        ("relaxed", "acquire", False, True),
+        ("release", "relaxed", False, True),
+        ("relaxed", "relaxed", True, False),
+    ],
+)
+def test_atomic_operations_order_as_they_say(counts: str, looks: str, fences: bool, races: bool) -> None:
+    def program(rank: int) -> None:
+        memory = allocate(8)
+        counted[(2,)](memory, memory[4:], counts, looks, fences)
+        torch.cuda.synchronize()
+        assert memory.tolist()[:2] == [7, 7]
+
+    if races:
+        text = failure(1, program, check=True)
+        assert f"test_diagnoses.py:{line_of(counted, 'tl.load(data)')}" in text
+    else:
+        run(1, program, check=True)

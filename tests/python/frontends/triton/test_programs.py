@@ -14,6 +14,8 @@ import torchemu.frontends.triton.face.language as tl
 from torchemu.frontends.triton_dist.face import language as dl
 from torchemu.frontends.triton_dist.face.language.extra import language_extra as extra
 
+pytestmark = pytest.mark.shows("libraries: Triton")
+
 RANDOM = np.random.default_rng(3)
 
 
@@ -389,3 +391,44 @@ def test_launches_that_are_refused(call: Any, error: type[Exception], text: str)
         x = torch.zeros(4)
         with pytest.raises(error, match=text):
             call(x)
+
+
+CONFIGS = [triton.Config({"BLOCK": block}) for block in (16, 256, 64)]
+
+
+@triton.autotune(CONFIGS, key=["n"], reset_to_zero=["total"], restore_value=["x"])
+@triton.jit
+def adding(x, total, n, BLOCK: tl.constexpr):
+    for start in range(0, n, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        value = tl.load(x + i, mask=i < n, other=0.0)
+        tl.atomic_add(total, tl.sum(value))
+        tl.store(x + i, value + 1, mask=i < n)
+
+
+@pytest.mark.parametrize("autotunes", [False, True])
+def test_the_fastest_configuration_runs_where_the_run_looks_for_it(autotunes: bool) -> None:
+    adding.cache.clear()
+    with world_of(1) as world:
+        world.autotunes = autotunes
+        x, total = torch.zeros(500), torch.zeros(1)
+        for call in range(3):
+            adding[(1,)](x, total, 500)
+            assert x.tolist() == [call + 1] * 500
+            assert total.item() == 500 * sum(range(call + 1))
+        assert adding.best_config.kwargs["BLOCK"] == (256 if autotunes else 16)
+        assert len(adding.cache) == autotunes
+        adding[lambda meta: (meta["BLOCK"] // meta["BLOCK"],)](x[:8].contiguous(), total, 8)
+        assert len(adding.cache) == 2 * autotunes
+
+
+def test_pruning_by_a_model_keeps_the_best() -> None:
+    prune = {"perf_model": lambda x, BLOCK, **_: -BLOCK, "top_k": 2}
+    tuned = triton.autotune(CONFIGS, key=["n"], prune_configs_by=prune)(adding.fn)
+    with world_of(1) as world:
+        x, total = torch.zeros(500), torch.zeros(1)
+        tuned[(1,)](x, total, 500)
+        assert tuned.best_config.kwargs["BLOCK"] == 256
+        world.autotunes = True
+        tuned[(1,)](x, total, 500)
+        assert tuned.best_config.kwargs["BLOCK"] == 256

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.shows("programs: tutorials for Triton-distributed")
+
 FOLDER = Path(__file__).parent / "tutorials"
 RANKS = 4
 

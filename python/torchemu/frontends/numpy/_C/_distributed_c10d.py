@@ -8,6 +8,8 @@ from torchemu.c10d.flight_files import dump_trace as _dump_fr_trace
 from torchemu.c10d.flight_files import dump_trace_file as _dump_fr_trace_file
 from torchemu.c10d.flight_files import dump_trace_json as _dump_fr_trace_json
 from torchemu.c10d.flight_files import reset_trace as _reset_fr_trace
+from torchemu.c10d.groups import register_by_name as _register_process_group
+from torchemu.c10d.groups import unregister_by_name as _unregister_process_group
 from torchemu.c10d.hooks import HookOpName, NanCheckHook, PostHookArgs, PreHookArgs
 from torchemu.frontends.numpy.distributed import (
     AllreduceCoalescedOptions,
@@ -92,9 +94,11 @@ __all__ = [
     "_dump_nccl_trace_json",
     "_is_nvshmem_available",
     "_make_nccl_premul_sum",
+    "_register_process_group",
     "_reset_fr_recording_nccl",
     "_reset_fr_trace",
     "_resolve_process_group",
+    "_unregister_process_group",
     "get_debug_level",
     "set_debug_level",
     "set_debug_level_from_env",

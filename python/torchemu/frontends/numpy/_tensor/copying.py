@@ -21,7 +21,7 @@ from torchemu.frontends.numpy._tensor.conversion import check_number, converted,
 from torchemu.frontends.numpy._tensor.core import Tensor, adopted, method
 from torchemu.frontends.numpy._tensor.kernels import launch_copy
 from torchemu.frontends.numpy._tensor.storage import SMALL
-from torchemu.frontends.numpy._tensor.views import CLONE, detach
+from torchemu.frontends.numpy._tensor.views import CLONE, detach, order_of
 from torchemu.runtime.buffer import copied_afar
 
 TO = dispatch.Op("to", converted, dispatch.no_flops)
@@ -109,12 +109,21 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
 def _elsewhere(t: Tensor, where: device, wait: bool) -> Tensor:
     """A tensor with the same elements on a device. Without wait they may come there later."""
     if wait or not t._storage.unsettled or t._settles():
-        return adopted(t._storage.world, np.array(t._read(), order="C"), t.dtype, where)
-    copy = adopted(t._storage.world, np.empty(t._shape, t.dtype.numpy), t.dtype, where)
+        return adopted(t._storage.world, np.array(t._read(), order=order_of(t)), t.dtype, where)
+    copy = adopted(t._storage.world, _blank(t), t.dtype, where)
 
     given, into = deferral.known_later((t,)), deferral.elements(copy)
     deferral.put_off("a copy", lambda: np.copyto(into, *deferral.found(given)), given, (copy,))
     return copy
+
+
+def _blank(t: Tensor) -> np.ndarray:
+    """Makes an array for a copy of a tensor, in whose memory the elements have its order."""
+    axes = [*range(len(t._shape))]
+    if t._strides is not None and order_of(t) == "K":
+        steps = t._strides
+        axes.sort(key=lambda axis: -steps[axis])
+    return np.empty([t._shape[axis] for axis in axes], t.dtype.numpy).transpose(np.argsort(axes))
 
 
 @method

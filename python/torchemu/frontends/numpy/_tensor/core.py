@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -82,8 +83,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def method(function: F) -> F:
     """Makes a function a method of Tensor, of the same name."""
-    METHODS[function.__name__] = function
-    return function
+    called = with_numpy_names(function)
+    METHODS[function.__name__] = called
+    return called
+
+
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+"""NumPy's names of arguments, which PyTorch takes as well."""
+
+
+def with_numpy_names(function: F) -> F:
+    """Lets a function be called with NumPy's names of the arguments that it has under PyTorch's."""
+    has = inspect.signature(function).parameters
+    names = {other: own for other, own in _NUMPY_NAMES.items() if own in has and other not in has}
+    if not names:
+        return function
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = {names.get(name, name) if names.get(name) not in kwargs else name: kwargs[name] for name in kwargs}
+        return function(*args, **kwargs)
+
+    return cast(F, called)
 
 
 class Tensor(Operators):

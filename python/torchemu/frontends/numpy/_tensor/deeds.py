@@ -1,8 +1,8 @@
 """Reports of tensor operations to the core where it looks for uses of the same bytes that nothing orders.
 
 That is where a World is checked, and of memory that the core knows of: some operation between ranks or some kernel has
-used it, or the rank has several streams. Uses of tensors of operations between ranks that nobody has waited for are
-reported in any World.
+used it, or the rank has several streams. What was before is noted; see runtime/notes.py. Uses of tensors of operations
+between ranks that nobody has waited for are reported in any World.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.numpy._tensor.core import Tensor
+from torchemu.runtime import notes
 from torchemu.runtime.buffer import elements
 
 
@@ -35,9 +36,10 @@ def touch(name: str, reads: Iterable[Any], writes: Iterable[Any], waits: bool = 
     if not context.world.ordered:
         return
     taken, given = _known(reads, context), _known(writes, context)
-    if not taken and not given:
+    noted = not context.streams and _note(name, reads, writes, context)
+    if not taken and not given and not (noted and waits):
         return
-    on_host = not any(t.device.is_sip for t in (*taken, *given))
+    on_host = not noted and not any(t.device.is_sip for t in (*taken, *given))
     go.Touch(
         context.world.handle,
         context.rank,
@@ -60,6 +62,29 @@ def _known(tensors: Iterable[Any], context: runtime.Context) -> list[Tensor]:
         and (t._storage._handles is not None or (context.streams and t.device.is_sip))
         and t._storage.world is context.world
     ]
+
+
+def _note(name: str, reads: Iterable[Any], writes: Iterable[Any], context: runtime.Context) -> bool:
+    """Notes uses of memory of the device that the core does not know of, and returns whether there are any."""
+    moment = None
+    for tensors, is_write in ((reads, False), (writes, True)):
+        for t in tensors:
+            if not isinstance(t, Tensor) or t._storage._handles is not None or not t.device.is_sip:
+                continue
+            if not t._storage.nbytes or t._storage.world is not context.world:
+                continue
+            moment = moment or notes.moment(context)
+            if not t.is_contiguous() or not _noted(t, is_write, name, moment):
+                _ = t._number  # from now on the core knows
+    return moment is not None
+
+
+def _noted(t: Tensor, is_write: bool, name: str, moment: tuple[int, int]) -> bool:
+    storage = t._storage
+    if storage.noted is None:
+        storage.noted = []
+    start = t._offset * t.dtype.itemsize
+    return notes.add(storage.noted, start, start + t.nbytes, is_write, name, moment)
 
 
 def _numbers(tensors: list[Tensor]) -> list[int]:

@@ -290,9 +290,10 @@ TRIL, TRIU = (Op(name, f, no_flops) for name, f in (("tril", np.tril), ("triu", 
 
 
 @method
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *dims_: Any, dims: Any = None) -> Tensor:
     """With dimensions reversed, in a copy."""
-    given = dims[0] if len(dims) == 1 and isinstance(dims[0], list | tuple) else dims
+    named = dims_ if dims is None else (dims,)
+    given = named[0] if len(named) == 1 and isinstance(named[0], list | tuple) else named
     axes = tuple(axis_of(d, len(input._shape)) for d in given)
     return _op(FLIP, (input,), axes if input._shape else ())
 

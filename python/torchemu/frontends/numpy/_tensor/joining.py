@@ -13,7 +13,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu.frontends.numpy._shape import dims as shape_of
 from torchemu.frontends.numpy._tensor.conversion import converted
-from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method
+from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method, with_numpy_names
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, no_flops, stored
 from torchemu.frontends.numpy._tensor.promotion import promote_types
 from torchemu.frontends.numpy._tensor.reductions import Array
@@ -88,6 +88,7 @@ def _check_sizes(tensors: list[Tensor], axis: int) -> None:
                 )
 
 
+@with_numpy_names
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors, all of one shape, side by side along a new dimension."""
     given = _list("stack", tensors)

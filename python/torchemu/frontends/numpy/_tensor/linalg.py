@@ -22,7 +22,7 @@ from torchemu.frontends.numpy._tensor.product_cost import (
 )
 from torchemu.frontends.numpy._tensor.promotion import promote_types
 from torchemu.frontends.numpy._tensor.reductions import Array, wide
-from torchemu.frontends.numpy._tensor.views import broadcast_shapes
+from torchemu.frontends.numpy._tensor.views import broadcast_shapes, permute
 
 __all__ = [
     "bmm",
@@ -189,7 +189,7 @@ EINSUM = Op("einsum", _einsum, _einsum_flops, MATRIX)
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Einstein's sum: "ij,jk->ik".
+    """Einstein's sum: "ij,jk->ik". Where one operand's dimensions get another order it is a view.
 
     Raises:
         RuntimeError: the equation does not fit the operands.
@@ -198,11 +198,22 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         operands = tuple(operands[0])
     _check("einsum", operands, [None] * len(operands))
     _check_equation(equation, operands)
+    if len(operands) == 1 and (order := _order_of(equation, operands[0])) is not None:
+        return permute(operands[0], order)
     try:
         return _op(EINSUM, (*operands, equation))
     except ValueError as error:
         shapes = ", ".join(str(list(t._shape)) for t in operands)
         raise RuntimeError(f"einsum(): {equation!r} does not fit operands of shapes {shapes}: {error}") from None
+
+
+def _order_of(equation: str, operand: Tensor) -> list[int] | None:
+    """Returns the order of dimensions that an equation asks for, if it asks for nothing else: a view does it."""
+    given, arrow, wanted = equation.replace(" ", "").partition("->")
+    wanted = wanted if arrow else "".join(sorted(given))
+    if "." in given or len(set(given)) != len(operand._shape) or sorted(given) != sorted(wanted):
+        return None
+    return [given.index(letter) for letter in wanted]
 
 
 def _check_equation(equation: str, operands: Sequence[Tensor]) -> None:

@@ -54,15 +54,21 @@ def _generator(given: Generator | None) -> Generator:
 
 def _fill(x: Array, numbers: Callable[[], Array]) -> None:
     """Numbers are drawn in the order in which the elements lie in memory."""
-    inwards = x.transpose(sorted(range(x.ndim), key=lambda axis: -x.strides[axis]))
+    inwards = in_memory_order(x)
     inwards[...] = converted(np.asarray(numbers()).reshape(inwards.shape), x.dtype)
+
+
+def in_memory_order(x: Array) -> Array:
+    """Returns a view whose elements come one after another as they lie in memory."""
+    return x.transpose(sorted(range(x.ndim), key=lambda axis: -x.strides[axis]))
 
 
 def _filling(name: str) -> Op:
     return Op(name, _fill, no_flops)
 
 
-UNIFORM, NORMAL, RANDOM, BERNOULLI = map(_filling, ("uniform_", "normal_", "random_", "bernoulli_"))
+UNIFORM, NORMAL, RANDOM = map(_filling, ("uniform_", "normal_", "random_"))
+BERNOULLI = Op("bernoulli_", lambda x, write: write(x), no_flops)
 
 
 def _check_float(name: str, t: Tensor) -> int:
@@ -173,10 +179,13 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     if not (np.all(np.asarray(chance) >= 0) and np.all(np.asarray(chance) <= 1)):
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
 
-    def numbers() -> Array:
-        return source.uniform(n, 53).reshape(self._shape) < converted(np.asarray(chance), np.dtype(np.float64))
+    def write(x: Array) -> None:
+        drawn, inwards = np.empty_like(x, np.float64), source.uniform(n, 53)
+        into = in_memory_order(drawn)
+        into[...] = inwards.reshape(into.shape)
+        x[...] = converted(drawn < converted(np.asarray(chance), np.dtype(np.float64)), x.dtype)
 
-    _op_in_place(BERNOULLI, self, (), numbers)
+    _op_in_place(BERNOULLI, self, (), write)
     return self
 
 

@@ -14,7 +14,9 @@ from torchemu.bridge.handles import Handle
 from torchemu.bridge.ints import kept
 from torchemu.frontends.numpy._attributes import foresee_attributes
 from torchemu.frontends.numpy._shape import row_major
+from torchemu.runtime import notes
 from torchemu.runtime.buffer import elements
+from torchemu.runtime.notes import Noted
 
 if TYPE_CHECKING:
     from torchemu.frontends.numpy._tensor.core import Tensor
@@ -55,6 +57,7 @@ class Storage:
         pending: an operation, the core's or a kernel, may not have ended yet in simulated time.
         launcher, launch: the rank that launched the kernel which wrote it last, if any, and the launch's number there.
         version: how often operations have written into it.
+        noted: what the core is to be told of, once it knows the storage, where uses that nothing orders are looked for.
         tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
         handles: what its rank knows of other ranks' memory after a rendezvous, by group; not there for memory that
             others have no access to.
@@ -69,6 +72,7 @@ class Storage:
     launcher: runtime.Context | None = None
     launch: int = 0
     version: int = 0
+    noted: Noted | None = None
     _owner: np.ndarray | None
     _bytes: np.ndarray | None = None
     _handles: dict[dtypes.dtype, Handle] | None = None
@@ -266,6 +270,8 @@ class Storage:
             number = go.WrapMemory(self.world.handle, kind.name, kept(tuple(shape)), address, self.nbytes)
             root = Handle(number, self.world.lent, owner)
         self._handles[kind] = root
+        if self.noted:
+            notes.tell(runtime.current(), root.number, self.noted)
         return root
 
 

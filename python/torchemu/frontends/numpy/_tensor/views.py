@@ -7,7 +7,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -388,10 +388,11 @@ def detach(input: Tensor) -> Tensor:
 @method
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy with memory of its own; its elements are in the same order in memory, if they have no gaps."""
-    return _op(CLONE, (input,), "C" if memory_format is contiguous_format else _order(input))
+    return _op(CLONE, (input,), "C" if memory_format is contiguous_format else order_of(input))
 
 
-def _order(t: Tensor) -> str:
+def order_of(t: Tensor) -> Literal["C", "K"]:
+    """Returns NumPy's name for the order in memory that a copy has: the tensor's own if it has no gaps."""
     steps = t._strides
     if steps is None:
         return "C"

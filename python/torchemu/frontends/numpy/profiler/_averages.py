@@ -142,6 +142,12 @@ class EventList(list[Any]):
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        """Returns the table, for notebooks."""
+        from torchemu.frontends.numpy.profiler._table import as_html
+
+        return as_html(self)
+
 
 def _within_its_like(event: FunctionEvent) -> bool:
     parent = event.cpu_parent

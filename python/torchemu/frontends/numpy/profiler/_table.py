@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,6 +51,15 @@ def table(
     total = [f"Self CPU time total: {duration(totals.cpu)}", f"Self CUDA time total: {duration(totals.device)}"]
     top = [header] if header is not None else []
     return "\n".join([*top, rule, lines[0], rule, *lines[1:], rule, *total, ""])
+
+
+def as_html(events: Sequence[Any]) -> str:
+    """Returns a table of all events as HTML, for notebooks."""
+    totals = _Totals(events)
+    head = "".join(f"<th>{html.escape(title)}</th>" for title in ("Name", *(title for title, _ in _COLUMNS)))
+    rows = [(e.key, *(cell(e, totals) for _, cell in _COLUMNS)) for e in events]
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _cut(name: str, width: int) -> str:

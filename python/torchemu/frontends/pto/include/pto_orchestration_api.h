@@ -57,6 +57,9 @@ class ChipStorageTaskArgs {
 };
 
 using L2TaskArgs = ChipStorageTaskArgs;
+using ChipTaskArgs = ChipStorageTaskArgs;
+using ChipTensor = Tensor;
+using OrchestrationConfig = PTO2OrchestrationConfig;
 
 inline Tensor from_tensor_arg(const ContinuousTensor &t, bool = false, int32_t = 0) {
     return t.tensor;
@@ -170,6 +173,7 @@ using PTOParam = Arg;
 
 // A task, for those that are to follow it.
 struct PTO2TaskId {};
+using TaskId = PTO2TaskId;
 
 // The tensors that the chip has made room for.
 class TaskOutputTensors {
@@ -214,6 +218,8 @@ inline TaskOutputTensors pto2_rt_submit_aic_task(int32_t kernel, const Arg &args
 // How long tensors are needed. Here that is until the task ends.
 #define PTO2_SCOPE(...) if (true)
 #define PTO2_SCOPE_GUARD(...)
+#define SIMPLER_SCOPE(...) if (true)
+#define SIMPLER_SCOPE_GUARD(...)
 inline void rt_scope_begin() {}
 inline void rt_scope_end() {}
 inline void pto2_rt_scope_begin() {}

@@ -58,3 +58,13 @@ inline Tensor make_tensor_external(void *data, const uint32_t shapes[], uint32_t
     t.buffer.size = step * get_element_size(dtype);
     return t;
 }
+
+// The names of later versions, for both of their runtimes.
+namespace simpler {
+namespace tmr {
+using ::Tensor;
+}
+namespace hbg {
+using ::Tensor;
+}
+}  // namespace simpler

@@ -12,10 +12,23 @@ from collections.abc import Iterator
 import torch
 from torch.utils import _python_dispatch
 
-from torchemu.frontends.torch.device import attention, casts, cuda, deferral, foreach, networks, storages, tensors
+from torchemu.frontends.torch.device import (
+    ahbm,
+    attention,
+    casts,
+    cuda,
+    deferral,
+    foreach,
+    live,
+    networks,
+    replicas,
+    storages,
+    tensors,
+)
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import Context
 from torchemu.frontends.torch.device.patches import Replacements
+from torchemu.frontends.torch.device.places import made_in_turn as made_in_turn
 from torchemu.frontends.torch.device.places import made_on as made_on
 from torchemu.frontends.torch.device.timing import TimingMode
 
@@ -31,8 +44,10 @@ def install() -> None:
     tensors.put(_replaced)
     storages.put(_replaced)
     cuda.put(_replaced)
+    ahbm.put(_replaced)
     foreach.put(_replaced)
     networks.put(_replaced)
+    replicas.put(_replaced)
     attention.put(_replaced)
     casts.put(_replaced)
 
@@ -76,4 +91,4 @@ def end() -> None:
         _python_dispatch._pop_mode()
 
 
-goes_on, before_use = deferral.goes_on, deferral.before_use
+goes_on, before_use = deferral.goes_on, live.before_use

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import torch
 
-from torchemu.frontends.torch.device import generators, memory, places, streams
+from torchemu.frontends.torch.device import generators, graphs, launches, memory, places, streams
 from torchemu.frontends.torch.device.ground import context
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.runtime.device_properties import CAPABILITY, DeviceProperties, of_running_rank
@@ -22,12 +24,29 @@ class Properties(DeviceProperties):
     regs_per_multiprocessor: int = 0
     L2_cache_size: int = 0
     gcnArchName: str = ""  # noqa: N815 (PyTorch's name)
+    shared_memory_per_multiprocessor: int = 0
+    shared_memory_per_block_optin: int = 0
+    clock_rate: int = 0
+    memory_clock_rate: int = 0
+    memory_bus_width: int = 0
+    pci_domain_id: int = 0
+    pci_bus_id: int = 0
+    pci_device_id: int = 0
+    uuid: str = ""
 
 
 def properties(device: Any = None) -> Properties:
-    """Returns what a device is; all of a topology are alike."""
-    places.meant(device)
-    return Properties(**of_running_rank())
+    """Returns what a device is; all of a topology are alike but for their number, and their place in the node."""
+    number, node = _index(device), context().node
+    known = of_running_rank()
+    shared = known["shared_memory_per_block"]
+    return Properties(
+        **known,
+        shared_memory_per_multiprocessor=shared,
+        shared_memory_per_block_optin=shared,
+        pci_bus_id=number,
+        uuid=str(uuid.UUID(int=number if node is None else node[number])),
+    )
 
 
 def set_device(device: Any) -> None:
@@ -63,13 +82,6 @@ def refused(name: str, why: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-class Graph:
-    """torch.cuda.CUDAGraph: refused."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise RuntimeError("torch.cuda.CUDAGraph: a simulated device captures no graphs; call the functions themselves")
-
-
 def _ranges() -> dict[str, Callable[..., Any]]:
     """torch.cuda.nvtx: how deep ranges are nested, and nothing else."""
     depth = [0]
@@ -89,6 +101,13 @@ def _ranges() -> dict[str, Callable[..., Any]]:
         "range_end": lambda *_: None,
         "mark": lambda *_: None,
     }
+
+
+def _sleep(cycles: int) -> None:
+    """torch.cuda._sleep: keeps the current stream busy for so many nanoseconds."""
+    spec = context().world.spec
+    cubes = spec["sip"]["cube_mesh"]["w"] * spec["sip"]["cube_mesh"]["h"]
+    launches.current().add("sleep", int(cycles * cubes * spec["cube"]["hbm"]["bandwidth"]), 0, "vector")
 
 
 def _memory_info(device: Any = None) -> tuple[int, int]:
@@ -134,10 +153,36 @@ def _random() -> dict[str, Callable[..., Any]]:
     }
 
 
+def _yes(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def _no(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Does nothing."""
+
+
 def put(replaced: Replacements) -> None:
     """Puts all of it in place."""
-    cuda = torch.cuda
-    yes, no, nothing = (lambda *_, **__: True), (lambda *_, **__: False), (lambda *_, **__: None)
+    _put_below(replaced)
+    _put_devices(replaced)
+    _put_streams(replaced)
+    _put_memory(replaced)
+    _put_graphs(replaced)
+    random = _random()
+    replaced.put_all(torch.cuda.random, random)
+    replaced.put_all(torch.cuda, {**random, "default_generators": generators.Defaults()})
+    replaced.put_all(torch.cuda.nvtx, _ranges())
+    replaced.put(torch, "Generator", generators.Generator)
+    replaced.put(torch.backends.cudnn, "is_acceptable", _no)
+    _put_accelerator(replaced)
+
+
+def _put_below(replaced: Replacements) -> None:
+    """Puts what torch.cuda asks PyTorch's C++ in place."""
     replaced.put_all(
         torch._C,
         {
@@ -150,27 +195,32 @@ def put(replaced: Replacements) -> None:
             "_cuda_memoryStats": memory.stats,
             "_cuda_resetPeakMemoryStats": memory.reset_peak,
             "_cuda_resetAccumulatedMemoryStats": memory.reset_accumulated,
-            "_cuda_emptyCache": nothing,
+            "_cuda_emptyCache": _nothing,
             "_cuda_setMemoryFraction": memory.set_fraction,
             "_cuda_getMemoryFraction": memory.fraction,
             "_cuda_getCompiledVersion": lambda: 0,
             "_cuda_getArchFlags": lambda: "",
-            "_cuda_isInBadFork": no,
-            "_cuda_ipc_collect": nothing,
-            "_cuda_isCurrentStreamCapturing": no,
+            "_cuda_isInBadFork": _no,
+            "_cuda_ipc_collect": _nothing,
+            "_cuda_isCurrentStreamCapturing": graphs.is_capturing,
+            "_cuda_memorySnapshot": memory.snapshot,
+            "_cuda_record_memory_history": _nothing,
+            "_cuda_sleep": _sleep,
+            "_host_emptyCache": _nothing,
         },
     )
-    random = _random()
-    replaced.put_all(cuda.random, random)
-    replaced.put_all(cuda, random)
+
+
+def _put_devices(replaced: Replacements) -> None:
+    """Puts torch.cuda's functions about devices in place."""
     replaced.put_all(
-        cuda,
+        torch.cuda,
         {
-            "is_available": yes,
+            "is_available": _yes,
             "device_count": places.count,
             "_device_count_nvml": places.count,
             "_initialized": True,
-            "_is_in_bad_fork": no,
+            "_is_in_bad_fork": _no,
             "current_device": current_device,
             "set_device": set_device,
             "_exchange_device": _exchange,
@@ -179,9 +229,20 @@ def put(replaced: Replacements) -> None:
             "get_device_name": lambda device=None: properties(device).name,
             "get_device_capability": lambda device=None: CAPABILITY,
             "get_arch_list": list,
-            "is_bf16_supported": yes,
-            "is_tf32_supported": no,
+            "is_bf16_supported": _yes,
+            "is_tf32_supported": _no,
             "can_device_access_peer": lambda device, peer: _index(device) != _index(peer),
+            "get_sync_debug_mode": lambda: 0,
+            "set_sync_debug_mode": _nothing,
+        },
+    )
+
+
+def _put_streams(replaced: Replacements) -> None:
+    """Puts streams and events in place."""
+    replaced.put_all(
+        torch.cuda,
+        {
             "Stream": streams.Stream,
             "ExternalStream": streams.Stream,
             "Event": streams.Event,
@@ -189,37 +250,40 @@ def put(replaced: Replacements) -> None:
             "default_stream": streams.default_stream,
             "set_stream": streams.set_stream,
             "synchronize": streams.synchronize,
-            "default_generators": generators.Defaults(),
-            "empty_cache": nothing,
-            "ipc_collect": nothing,
-            "mem_get_info": _memory_info,
-            "is_current_stream_capturing": no,
-            "CUDAGraph": Graph,
-            "get_sync_debug_mode": lambda: 0,
-            "set_sync_debug_mode": nothing,
         },
     )
-    replaced.put(cuda.memory, "mem_get_info", _memory_info)
-    replaced.put(cuda.streams, "Stream", streams.Stream)
-    replaced.put(cuda.streams, "Event", streams.Event)
-    replaced.put(cuda.graphs, "is_current_stream_capturing", no)
-    replaced.put(cuda.graphs, "CUDAGraph", Graph)
-    replaced.put(cuda.graphs.graph, "__init__", Graph.__init__)
-    replaced.put_all(cuda.nvtx, _ranges())
-    for module in (cuda, cuda.memory):
-        for name in (
-            "memory_snapshot",
-            "_record_memory_history",
-            "caching_allocator_alloc",
-            "caching_allocator_delete",
-        ):
-            if hasattr(module, name):
-                replaced.put(
-                    module, name, refused(f"torch.cuda.{name}", "a simulated device's memory has no allocator")
-                )
-    replaced.put_all(torch, {"Stream": streams.Stream, "Event": streams.DeviceEvent, "Generator": generators.Generator})
-    replaced.put(torch.backends.cudnn, "is_acceptable", no)
-    _put_accelerator(replaced)
+    replaced.put_all(torch.cuda.streams, {"Stream": streams.Stream, "Event": streams.Event})
+    replaced.put_all(torch, {"Stream": streams.Stream, "Event": streams.DeviceEvent})
+
+
+def _put_memory(replaced: Replacements) -> None:
+    """Puts what torch.cuda says of memory in place, and refusals of what looks into an allocator."""
+    replaced.put_all(torch.cuda, {"empty_cache": _nothing, "ipc_collect": _nothing, "mem_get_info": _memory_info})
+    replaced.put(torch.cuda.memory, "mem_get_info", _memory_info)
+    for module in (torch.cuda, torch.cuda.memory):
+        replaced.put_all(module, {"MemPool": memory.Pool, "use_mem_pool": memory.use_pool})
+    names = ("caching_allocator_alloc", "caching_allocator_delete")
+    for module in (torch.cuda, torch.cuda.memory):
+        for name in filter(functools.partial(hasattr, module), names):
+            why = "a simulated device's memory has no allocator"
+            replaced.put(module, name, refused(f"torch.cuda.{name}", why))
+
+
+def _put_graphs(replaced: Replacements) -> None:
+    """Puts graphs in place."""
+    names = {"is_current_stream_capturing": graphs.is_capturing, "CUDAGraph": graphs.CUDAGraph}
+    for module in (torch.cuda, torch.cuda.graphs):
+        replaced.put_all(module, {**names, "graph_pool_handle": lambda: (0, 0)})
+    replaced.put(torch.cuda.graphs.graph, "__init__", _graph)
+
+
+def _graph(
+    self: Any, cuda_graph: Any, pool: Any = None, stream: Any = None, capture_error_mode: str = "global"
+) -> None:
+    """torch.cuda.graph's __init__, with a stream of the rank's own."""
+    self.pool, self.cuda_graph, self.capture_error_mode = (), cuda_graph, capture_error_mode
+    self.capture_stream = streams.Stream() if stream is None else stream
+    self.stream_ctx = torch.cuda.stream(self.capture_stream)
 
 
 def _put_accelerator(replaced: Replacements) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from torchemu.frontends.torch.device import layouts
 from torchemu.frontends.torch.device.ground import RankLocal, context, go
-from torchemu.frontends.torch.device.places import HOST, META, honestly
+from torchemu.frontends.torch.device.places import HOST, META
 
 _IN_VAIN = -2
 
@@ -40,35 +41,27 @@ class Deferred:
     def late(self, work: Any) -> None:
         """Notes a work whose data is not in place, and that the host goes on."""
         self.works.append(work)
-        for tensor in _tensors((work.outputs, work.memory)):
+        for tensor in tensors((work.outputs, work.memory)):
             self._flag(tensor, True)
 
     def concerns(self, args: Sequence[Any], in_place: bool) -> bool:
         """Reports whether a call needs elements that are missing, or writes where what has been put off is to read."""
-        if in_place and any(_flag_of(t) is not None for t in _tensors(args[:1])):
+        if in_place and any(_flag_of(t) is not None for t in tensors(args[:1])):
             return True
-        return any(_flag_of(t) for t in _tensors(args))
+        return any(_flag_of(t) for t in tensors(args))
 
     def put_off(self, op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Puts a call off. Returns its results, which have no elements yet."""
         if len(self._queue) >= _MOST:
             self.catch_up()
             return op.compute(*args, **kwargs)
-        kept, named = _kept(args), {name: _kept(value) for name, value in kwargs.items()}
-        for tensor in _tensors((args, kwargs)):
+        compute, result, made = recorded(op, args, kwargs)
+        for tensor in tensors((args, kwargs)):
             self._flag(tensor, False)
-        if op.in_place:
-            for tensor in _tensors(args[:1]):
-                self._flag(tensor, True)
-            self._queue.append(lambda: _drop(op.compute(*kept, **named)))
-            return args[0] if op.func._schema.returns else None
-        shapes = honestly(op.compute, *_bare(args), **{name: _bare(value) for name, value in kwargs.items()})
-        made = [_like(t) for t in _listed(shapes)]
-        targets = _kept(made)
-        self._queue.append(lambda: _fill(targets, op.compute(*kept, **named)))
-        for tensor in _tensors(made):
+        self._queue.append(compute)
+        for tensor in tensors(made if not op.in_place else args[:1]):
             self._flag(tensor, True)
-        return made[0] if isinstance(shapes, torch.Tensor) else type(shapes)(made)
+        return result
 
     def _flag(self, tensor: torch.Tensor, missing: bool) -> None:
         storage: Any = tensor.untyped_storage()
@@ -100,6 +93,22 @@ _DEFERRED: RankLocal[Deferred] = RankLocal(Deferred)
 def current() -> Deferred:
     """Returns the running rank's."""
     return _DEFERRED.get()
+
+
+def recorded(
+    op: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Callable[[], None], Any, list[torch.Tensor]]:
+    """Returns what does a call later, the call's results, which have no elements until then, and the new ones of
+    these."""
+    kept, named = _kept(args), {name: _kept(value) for name, value in kwargs.items()}
+    if op.in_place:
+        result = args[0] if op.func._schema.returns else None
+        return lambda: _drop(op.compute(*kept, **named)), result, []
+    shapes = layouts.made(op, _bare(args), {name: _bare(value) for name, value in kwargs.items()})
+    made = [_like(t) for t in _listed(shapes)]
+    targets = _kept(made)
+    result = made[0] if isinstance(shapes, torch.Tensor) else type(shapes)(made)
+    return lambda: _fill(targets, op.compute(*kept, **named)), result, made
 
 
 def goes_on(work: Any) -> bool:
@@ -143,14 +152,15 @@ def _flag_of(tensor: torch.Tensor) -> bool | None:
     return found
 
 
-def _tensors(values: Any) -> Iterator[torch.Tensor]:
+def tensors(values: Any) -> Iterator[torch.Tensor]:
+    """The tensors among values, in lists and dicts as well."""
     if isinstance(values, torch.Tensor):
         yield values
     elif isinstance(values, dict):
-        yield from _tensors(list(values.values()))
+        yield from tensors(list(values.values()))
     elif isinstance(values, (list, tuple)):
         for value in values:
-            yield from _tensors(value)
+            yield from tensors(value)
 
 
 def _kept(value: Any) -> Any:

@@ -10,10 +10,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchemu.frontends.torch import looking
-from torchemu.frontends.torch.device import deferral, generators, launches, mixing, ordering, places, products
+from torchemu.frontends.torch.device import (
+    deferral,
+    generators,
+    launches,
+    live,
+    mixing,
+    ordering,
+    places,
+    products,
+    widening,
+)
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
 from torchemu.frontends.torch.device.operations import BELOW, KNOWN, PLAIN, RUN, Operation, learned, result_place
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
@@ -27,7 +38,6 @@ _FUNCTIONAL = {"_c10d_functional", "_c10d_functional_autograd", "_dtensor"}
 """Namespaces of collectives that return their results, in tensors that C++ makes where no mode sees it."""
 
 _STRIDED = torch.strided
-_CPU_KEY = torch._C.DispatchKey.CPU
 
 
 class RankMode(TorchDispatchMode):
@@ -39,8 +49,10 @@ class RankMode(TorchDispatchMode):
     Attributes:
         use: the memory that the rank's tensors take.
         deferred: what the rank has put off.
+        watch: looks at the memory that device programs use.
         launch: puts a kernel on the rank's current stream: its name, its bytes, its operations and their unit.
         last: where the last operation was that computes; None is the host.
+        checks: the core is to look for uses of memory that nothing orders.
     """
 
     def __init__(self, rank: Context | None = None) -> None:
@@ -48,19 +60,45 @@ class RankMode(TorchDispatchMode):
         self.rank = context() if rank is None else rank
         self.use = memory_use.current()
         self.launch = launches.current().add
-        self.deferred = deferral.current()
+        self.deferred, self.watch = deferral.current(), live.current()
         self.last: Place | None = None
+        self.checks = self.rank.world.ordered
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and not all(map(is_plain, types)):
             return func(*args, **(kwargs or {})) if FakeTensor in types else NotImplemented
-        op = KNOWN.get(func) or learned(func)
+        op = KNOWN.get(func)
+        if op is None:
+            if isinstance(func, HigherOrderOperator):
+                return self.higher(func, args, kwargs or _NOTHING)
+            op = learned(func)
         outstanding = self.rank.outstanding
         if outstanding is not None and outstanding.issued and op.kind in _TOUCHING and op.works:
             looking.look_at_call(func, args, kwargs or _NOTHING)
+        if self.checks and op.works and (op.kind in _TOUCHING or op.kind == "factory"):
+            return self.checked(op, args, kwargs or _NOTHING)
         if self.rank.stream_order is not None and op.kind in _TOUCHING and op.works:
             return self.ordered(op, args, kwargs or _NOTHING)
         return self.run(op, args, kwargs)
+
+    supports_higher_order_operators = True
+
+    def higher(self, func: HigherOrderOperator, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Calls an operation that calls functions, such as flex_attention: what it is made of is seen."""
+        kernel = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+        if kernel is None:
+            raise NotImplementedError(f"{func}: it has no implementation by other operations")
+        with self:
+            return kernel(*args, **kwargs)
+
+    def checked(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Does an operation of a World that is checked, and tells the core what it uses."""
+        out = self.run(op, args, kwargs)
+        if op.kind == "move":
+            ordering.touch_copy(self.rank, op.func, args, kwargs, out, _is_late(args, kwargs))
+        else:
+            ordering.touch(self.rank, op.func, args, kwargs, out, op.kind == "read")
+        return out
 
     def ordered(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Does an operation of a rank with several streams, and looks whether it comes after what it reads."""
@@ -72,9 +110,15 @@ class RankMode(TorchDispatchMode):
 
     def run(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any] | None) -> Any:
         """Does an operation, or puts it off."""
+        if self.watch.is_on:
+            return live.run(self, op, args, kwargs or _NOTHING)
+        return self.at_once(op, args, kwargs or _NOTHING)
+
+    def at_once(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Does an operation, or puts it off where it needs the data of collectives."""
         if self.deferred.works:
-            return self.behind(op, args, kwargs or _NOTHING)
-        return op.run(self, op, args, kwargs or _NOTHING)
+            return self.behind(op, args, kwargs)
+        return op.run(self, op, args, kwargs)
 
     def behind(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Does an operation while the data of collectives is not in place, or puts it off."""
@@ -88,7 +132,17 @@ class RankMode(TorchDispatchMode):
         if at is None or (op.kind == "move" and _leaves(args, kwargs, target)):
             self.deferred.catch_up()
             return op.run(self, op, args, kwargs)
-        return self.made(op, args, kwargs, self.deferred.put_off(op, args, _on_host(kwargs)), at, nbytes)
+        try:
+            out = self.deferred.put_off(op, args, _on_host(kwargs))
+        except Exception:  # what it gives depends on elements, nobody knows it without, or the call is wrong
+            self.deferred.catch_up()
+            return op.run(self, op, args, kwargs)
+        if op.kind == "kernel":
+            return self.made(op, args, kwargs, out, at, nbytes)
+        if target is None:
+            self.settle(out, at)
+        self.launch(op.name, size(args[0] if target is None else args[1]) + size(out), 0, "vector")
+        return out
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -104,7 +158,7 @@ class RankMode(TorchDispatchMode):
         at = op.survey(args, kwargs, checks=False)[0]
         if op.is_made_of_others:
             with self, places.made_at(at):
-                return op.func._op_dk(_CPU_KEY, *args, **kwargs)
+                return op.parts(at)(*args, **kwargs)
         with places.made_at(at):
             out = self.communicated(op, args, kwargs) if op.space in _FUNCTIONAL else op.func(*args, **kwargs)
         if at is not None:
@@ -135,7 +189,12 @@ class RankMode(TorchDispatchMode):
         if op.random:
             out = generators.computed(op, args, kwargs, args[0] if args else None)
         else:
-            out = op.compute(*args, **kwargs)
+            try:
+                out = op.compute(*args, **kwargs)
+            except RuntimeError as error:
+                if op.in_place or not widening.lacks_kernel(error):
+                    raise
+                out = widening.computed(op.compute, args, kwargs, error)
         return self.made(op, args, kwargs, out, at, nbytes)
 
     def packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -215,28 +274,41 @@ class RankMode(TorchDispatchMode):
 
     def move(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Copies elements, on a device, or between one and the host."""
-        if op.name == "_to_copy":
-            source, target = args[0], None
-            to, device = result_place(kwargs, places.of(source), True)
-            if device is not None:
-                kwargs = {**kwargs, "device": device}
-        else:
-            target, source = args[0], args[1]
-            to = places.of(target)
-        at, self.last = places.of(source), to
-        late = kwargs.get("non_blocking") or (op.name == "copy_" and len(args) > 2 and args[2])
-        if at is not None and to is None and not late:
+        to, source, late = self.ends_of(op, args, kwargs)
+        self.last = to
+        if places.of(source) is not None and to is None and not late:
             self.catch_up_after_copy(size(source))
-        out = op.compute(*args, **kwargs)
-        if to is not None and target is None:
+        out = op.compute(*args, **self.on_host(kwargs))
+        if to is not None and op.name == "_to_copy":
             self.settle(out, to)
+        if to is not None or late:
+            self.charge_copy(op, source, out, to)
+        return out
+
+    def ends_of(
+        self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[Place | None, torch.Tensor, bool]:
+        """Returns where a copy goes to, what is copied, and whether the host goes on while it is under way."""
+        late = bool(kwargs.get("non_blocking") or (op.name == "copy_" and len(args) > 2 and args[2]))
+        if op.name == "_to_copy":
+            return result_place(kwargs, places.of(args[0]), True)[0], args[0], late
+        return places.of(args[0]), args[1], late
+
+    def on_host(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Returns the arguments by which the CPU's kernel makes a result that is to be on a device, or the host."""
+        device = kwargs.get("device")
+        is_ours = device is not None and (device.type == "cpu" or places.is_simulated(device))
+        return {**kwargs, "device": HOST} if is_ours else kwargs
+
+    def charge_copy(self, op: Operation, source: torch.Tensor, out: torch.Tensor, to: Place | None) -> None:
+        """Puts a copy on the rank's stream."""
+        at = places.of(source)
         if at is not None and to is not None:
             self.launch(op.name, size(source) + size(out), 0, "vector")
         elif to is not None:
             go.LaunchCopy(self.rank.stream, size(out), False)
-        elif at is not None and late:
+        elif at is not None:
             go.LaunchCopy(self.rank.stream, size(out), True)
-        return out
 
     # names and memory
 
@@ -257,13 +329,14 @@ class RankMode(TorchDispatchMode):
         nbytes = flops = 0
         for t in (out,) if isinstance(out, torch.Tensor) else out if isinstance(out, (tuple, list)) else ():
             if isinstance(t, torch.Tensor):
-                if t.layout is not torch.strided:
+                for part in (t,) if t.layout is _STRIDED else places.parts(t):
+                    storage = part.untyped_storage()
+                    if getattr(storage, "_place", None) is None:
+                        self.put(storage, at)
+                    nbytes += part.nbytes
+                if t.layout is not _STRIDED:
                     places.name(t, at)
                     continue
-                storage = t.untyped_storage()
-                if getattr(storage, "_place", None) is None:
-                    self.put(storage, at)
-                nbytes += t.nbytes
                 flops += t.numel()
         return nbytes, flops
 

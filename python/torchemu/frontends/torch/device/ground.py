@@ -10,6 +10,17 @@ from torchemu.runtime.rank_local import RankLocal, ThreadLocal
 from torchemu.runtime.waiting import Looks
 from torchemu.runtime.world import Context
 
-context = world.current
+context, call_site = world.current, world.call_site
 
-__all__ = ["Context", "Handle", "Looks", "OutOfMemoryError", "RankLocal", "ThreadLocal", "context", "go", "memory_use"]
+__all__ = [
+    "Context",
+    "Handle",
+    "Looks",
+    "OutOfMemoryError",
+    "RankLocal",
+    "ThreadLocal",
+    "call_site",
+    "context",
+    "go",
+    "memory_use",
+]

@@ -10,6 +10,7 @@ from array import array
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from torchemu.frontends.torch.device import live
 from torchemu.frontends.torch.device.ground import Context, RankLocal, context, go
 
 _TOGETHER = 3 * 64
@@ -24,12 +25,13 @@ _kinds: WeakKeyDictionary[Any, dict[tuple[str, str], int]] = WeakKeyDictionary()
 class Launches:
     """One rank's."""
 
-    __slots__ = ("_kinds", "_rank", "_words")
+    __slots__ = ("_kinds", "_rank", "_watch", "_words")
 
     def __init__(self) -> None:
         self._rank: Context = context()
         self._kinds = _kinds.setdefault(self._rank.world, {})
         self._words = array("q")
+        self._watch = live.current()
         self._rank.unissued = self.issue
 
     def add(self, name: str, nbytes: int, flops: int, unit: str) -> None:
@@ -44,10 +46,13 @@ class Launches:
 
     def issue(self) -> None:
         """Hands over what has been put together."""
+        self._watch.start()
         words = self._words
         if not words:
             return
         self._words = array("q")
+        if self._rank.world.calls is not None:
+            self._rank.world.calls.note(self._rank, "kernels", words.tobytes())
         number = go.LaunchKernels(self._rank._stream, words)
         if number & 63 == 0 and number > _AHEAD:
             self._rank.wait_for_launch(number - _AHEAD + 63)

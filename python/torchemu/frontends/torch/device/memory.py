@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from torchemu.frontends.torch.device import places
@@ -81,3 +84,67 @@ def fraction(device: int | None = None) -> float:
     """Returns the share of the device's memory that the rank may take."""
     use = _use(device)
     return 1.0 if use is None else use.fraction
+
+
+def _segment(address: int, nbytes: int, kept: int, device: int) -> dict[str, Any]:
+    block = {"address": address, "size": kept, "requested_size": nbytes, "state": "active_allocated", "frames": []}
+    return {
+        "device": device,
+        "address": address,
+        "total_size": kept,
+        "allocated_size": kept,
+        "active_size": kept,
+        "requested_size": nbytes,
+        "stream": 0,
+        "segment_type": "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "frames": [],
+        "blocks": [block],
+    }
+
+
+def snapshot(asked: tuple[Any, ...] | None = None) -> dict[str, Any]:
+    """Returns what torch.cuda.memory._snapshot shows: a segment for each storage, as nothing is kept back, and no
+    history. A pool's is empty: memory is the device's, whichever pool the program has asked for.
+
+    Args:
+        asked: the pool, two numbers, and whether traces are wanted; (0, 0) and None are the device's own.
+    """
+    use, device = memory_use.current(), places.here().number
+    use.settle()
+    held = [] if asked is not None and tuple(asked[:2]) != (0, 0) else use.held()
+    return {
+        "segments": [_segment(*one, device) for one in sorted(held)],
+        "device_traces": [[] for _ in range(places.count())],
+        "external_annotations": [],
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "expandable_segments": False},
+    }
+
+
+class Pool:
+    """torch.cuda.MemPool: a number, and nothing else. Memory is the device's.
+
+    Args:
+        allocator: kept.
+        use_on_oom, no_split: accepted, and without effect.
+    """
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False) -> None:
+        self.allocator, self.id = allocator, (0, next(self._numbers))
+
+    def use_count(self) -> int:
+        """Returns the references to the pool: the program's."""
+        return 1
+
+    def snapshot(self, include_traces: bool = True) -> list[Any]:
+        """Returns the pool's segments, of which there are none."""
+        return []
+
+
+@contextlib.contextmanager
+def use_pool(pool: Pool, device: Any = None) -> Iterator[None]:
+    """torch.cuda.use_mem_pool: what is allocated meanwhile is the device's, as ever."""
+    yield

@@ -18,7 +18,7 @@ _MAY_INDEX = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_i
 
 _MAY_MIX = {
     "set_", "_foreach_copy_", "_foreach_norm", "_pack_padded_sequence", "_pack_padded_sequence_backward",
-    "_pad_packed_sequence", "_ctc_loss", "ctc_loss",
+    "_pad_packed_sequence", "_ctc_loss", "ctc_loss", "_sparse_addmm",
 }  # fmt: skip
 """Operations of which the host may have operands, such as the lengths of sequences."""
 

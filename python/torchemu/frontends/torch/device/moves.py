@@ -60,6 +60,8 @@ def to(self: torch.Tensor, *given: Any, **kwargs: Any) -> torch.Tensor:
     if want is None or want == have or (want.type == have.type == "cpu"):
         options = {name: value for name, value in options.items() if value is not None}
         return _base.to(self, dtype or self.dtype, copy=copy, **options)
+    if want.type == "meta" and places.is_simulated(have) and not (self.requires_grad and torch.is_grad_enabled()):
+        return torch.empty_strided(self.shape, self.stride(), dtype=dtype or self.dtype, device=want)
     if (not places.is_simulated(want) and want.type != "cpu") or not _is_ours(have):
         return _base.to(self, want, dtype or self.dtype, copy=copy, non_blocking=non_blocking)
     return moved(self, want, dtype=dtype, **options)

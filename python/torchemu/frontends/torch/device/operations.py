@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import torch
+from torch._library.custom_ops import OPDEFS
 
-from torchemu.frontends.torch.device import mixing, places, products
+from torchemu.frontends.torch.device import mixing, norms, places, products
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 aten = torch.ops.aten
@@ -31,7 +33,7 @@ _NO_WORK = {
 
 _MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
 
-BELOW = {"c10d", "symm_mem", "profiler", "aten", "prim", "prims", "inductor", "torchbind"}
+BELOW = {"c10d", "profiler", "aten", "prim", "prims", "inductor", "torchbind"}
 """Namespaces of operations that are not made of others, or whose others are nobody's business."""
 
 
@@ -41,6 +43,8 @@ def _has_kernel(func: Any) -> bool:
     found: bool = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CPU")
     return found
 
+
+_CPU_KEY = torch._C.DispatchKey.CPU
 
 _REDUCTIONS = {
     "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "norm", "linalg_vector_norm", "var",
@@ -63,6 +67,7 @@ class Operation:
         in_place: it writes into its first operand and returns that.
         space: its namespace.
         aliases: results may be operands, or views of such.
+        definition: what defines an operation in Python; None for others.
         is_made_of_others: it is in no list of PyTorch's own, and has a kernel that calls such.
         is_odd: results may be views of operands, and are not simply the first one.
         reduces: it does an operation for each element of its operand.
@@ -74,8 +79,8 @@ class Operation:
     """
 
     __slots__ = (
-        "aliases", "compute", "costs", "flops", "func", "in_place", "is_made_of_others", "is_odd", "kind", "lists",
-        "name", "random", "reduces", "run", "seeded", "space", "works",
+        "aliases", "compute", "costs", "definition", "flops", "func", "in_place", "is_made_of_others", "is_odd", "kind",
+        "lists", "name", "random", "reduces", "run", "seeded", "space", "works",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
@@ -89,7 +94,8 @@ class Operation:
         self.in_place = (first is not None and first.is_write) or (not schema.returns and self.name.endswith("_"))
         self.space = schema.name.partition("::")[0]
         self.aliases = any(r.alias_info is not None for r in schema.returns)
-        self.is_made_of_others = self.space not in BELOW and _has_kernel(func)
+        self.definition = OPDEFS.get(schema.name)
+        self.is_made_of_others = self.space not in BELOW and (self.definition is not None or _has_kernel(func))
         self.is_odd = self.aliases and not self.in_place
         self.reduces = self.name in _REDUCTIONS
         self.random = torch.Tag.nondeterministic_seeded in func.tags
@@ -97,6 +103,15 @@ class Operation:
         self.flops = products.formula(func)
         self.works = self.name not in _NO_WORK
         self.compute: Callable[..., Any] = FAST.get(func, func._op)
+
+    def parts(self, at: Place | None) -> Callable[..., Any]:
+        """Returns what calls the operations that it is made of, for operands at a place."""
+        if self.definition is not None:
+            kernels = self.definition._backend_fns
+            for device in (None if at is None else at.device.type, None, "cpu"):
+                if device in kernels:
+                    return kernels[device]
+        return functools.partial(self.func._op_dk, _CPU_KEY)
 
     def refuse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NoReturn:
         """Raises what PyTorch raises for operands on several devices."""
@@ -206,7 +221,7 @@ def _fast() -> dict[Any, Callable[..., Any]]:
     return found
 
 
-FAST = _fast()
+FAST = {**_fast(), **norms.KERNELS}
 
 
 def result_place(

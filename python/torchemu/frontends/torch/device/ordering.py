@@ -1,6 +1,9 @@
-"""Streams that read what another one is still to write: reported as uses before a wait() are.
-See runtime/outstanding.py.
-A storage knows the operation that wrote to it last. What a backward pass does is left out: PyTorch orders its streams.
+"""Operations on streams that nothing orders.
+
+Where a World is checked the core hears of each operation of a device, with the memory that it reads and writes. Else a
+storage knows the operation that wrote to it last, and streams that read what another one is still to write are reported
+as uses before a wait() are; see runtime/outstanding.py. What a backward pass does is left out: PyTorch orders
+its streams.
 """
 
 from __future__ import annotations
@@ -10,15 +13,18 @@ from typing import Any
 
 import torch
 
+from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.ground import Context, go
 from torchemu.frontends.torch.looking import elements, operands
-from torchemu.runtime import outstanding
+from torchemu.frontends.torch.memory import regions, whole
+from torchemu.runtime import notes, outstanding
 from torchemu.runtime.stream_order import StreamOrder, Write
+from torchemu.runtime.world import call_site
 
 
 def begin(rank: Context) -> None:
     """Keeps the order of a rank's streams from now on, unless nobody is to hear of it."""
-    if rank.stream_order is None and rank.world.unwaited != "off":
+    if rank.stream_order is None and rank.world.unwaited != "off" and not rank.world.ordered:
         rank.stream_order = StreamOrder()
 
 
@@ -62,3 +68,79 @@ def wrote(rank: Context, name: str, tensors: Sequence[Any], waits: bool = False)
         if tensor.layout is torch.strided:
             where = None if waits else elements(tensor)
             tensor.untyped_storage()._written = None if where is None else Write(name, site, stream, tick, where)
+
+
+def touch(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any, waits: bool) -> None:
+    """Tells the core of an operation, of which the host may have waited for the end.
+
+    Raises:
+        RaceError: nothing orders it and another use of the same memory.
+    """
+    if torch._C._current_graph_task_id() != -1:
+        return
+    reads, writes = operands(func, args, kwargs)
+    writes += [t for t in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(t, torch.Tensor)]
+    _tell(rank, func._schema.name.partition("::")[2], _kept(reads), _kept(writes), waits)
+
+
+def touch_copy(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any, late: bool) -> None:
+    """The same of a copy. One that the host does not wait for uses the host's memory later where that is
+    pinned, as what to() makes is."""
+    made = func._schema.name != "aten::copy_"
+    target, source = (out, args[0]) if made else (args[0], args[1])
+    host = next((t for t in (target, source) if places.of(t) is None), None)
+    reads = [source]
+    if late and host is not None:
+        if _is_pinned(host) or (made and host is target):
+            whole(host.untyped_storage())
+        elif host is source:
+            reads = []  # it was read at once
+        else:
+            late = False
+    _tell(rank, "to" if made else "copy_", _kept(reads), _kept([target]), not late)
+
+
+def _is_pinned(tensor: torch.Tensor) -> bool:
+    return bool(getattr(tensor.untyped_storage(), "_pinned", False))
+
+
+def _kept(tensors: Sequence[Any]) -> list[torch.Tensor]:
+    """Returns the tensors in memory that is looked after: that of devices, and what copies use of the host's."""
+    return [
+        t
+        for t in tensors
+        if t.layout is torch.strided
+        and t.nbytes
+        and not t.is_meta
+        and (places.of(t) is not None or getattr(t.untyped_storage(), "_known", None) is not None)
+    ]
+
+
+def _note(
+    rank: Context, name: str, reads: list[torch.Tensor], writes: list[torch.Tensor], waits: bool
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Notes uses of memory that the core does not know of, and returns the tensors of which it is to be told."""
+    moment, left = None, (list[torch.Tensor](), list[torch.Tensor]())
+    for tensors, told, is_write in zip((reads, writes), left, (False, True), strict=True):
+        for t in tensors:
+            storage = t.untyped_storage()
+            if waits or getattr(storage, "_known", None) is not None or not t.is_contiguous():
+                told.append(t)
+                continue
+            moment = moment or notes.moment(rank)
+            noted = storage.__dict__.setdefault("_noted", [])
+            start = t.storage_offset() * t.element_size()
+            if not notes.add(noted, start, start + t.nbytes, is_write, name, moment):
+                whole(storage)
+    return left
+
+
+def _tell(rank: Context, name: str, reads: list[torch.Tensor], writes: list[torch.Tensor], waits: bool) -> None:
+    if not rank.streams:
+        reads, writes = _note(rank, name, reads, writes, waits)
+    if not reads and not writes:
+        return
+    on_device = any(places.of(t) is not None for t in (*reads, *writes))
+    told = regions([*writes, *reads])
+    stream = rank.stream if on_device else 0
+    go.TouchRegions(rank.world.handle, rank.rank, stream, name, call_site(), told, len(writes), len(reads), waits)

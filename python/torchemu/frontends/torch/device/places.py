@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -123,13 +123,38 @@ def of(tensor: torch.Tensor) -> Place | None:
 def of_wrapper(tensor: torch.Tensor) -> Place | None:
     """Returns where a tensor without a storage of its own is: by its name, or by the tensor that it wraps."""
     found: Place | None = getattr(tensor, "_place", None)
-    if found is None and tensor.__class__ not in _PLAIN:
-        for inner in _INNER:
-            wrapped = getattr(tensor, inner, None)
-            if isinstance(wrapped, torch.Tensor):
-                return of(wrapped)
-    return found
+    if found is not None:
+        return found
+    if tensor.__class__ in _PLAIN:
+        if tensor.layout in _PARTS:  # C++ has made it, of parts that are there
+            return of(next(parts(tensor)))
+        return of(_unwrapped(tensor)) if not _is_meta(tensor) and _is_of_functorch(tensor) else None
+    for inner in _INNER:
+        wrapped = getattr(tensor, inner, None)
+        if isinstance(wrapped, torch.Tensor):
+            return of(wrapped)
+    return None
 
+
+_is_meta = torch._C.TensorBase.is_meta.__get__
+_is_of_functorch, _unwrapped = torch._C._functorch.is_functorch_wrapped_tensor, torch._C._functorch.get_unwrapped
+
+
+def parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The tensors that a sparse one is made of, its values first."""
+    with torch._C._DisableTorchDispatch():
+        for name in _PARTS.get(tensor.layout, ()):
+            yield getattr(tensor, name)()
+
+
+_PARTS = {
+    torch.sparse_coo: ("_values", "_indices"),
+    torch.sparse_csr: ("values", "crow_indices", "col_indices"),
+    torch.sparse_bsr: ("values", "crow_indices", "col_indices"),
+    torch.sparse_csc: ("values", "ccol_indices", "row_indices"),
+    torch.sparse_bsc: ("values", "ccol_indices", "row_indices"),
+}
+"""Methods that give the parts of sparse tensors, by their layouts."""
 
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
@@ -159,7 +184,7 @@ def honestly(compute: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Made(threading.local):
-    on: tuple[Place, ...] = ()
+    on: tuple[Place | list[Place | None], ...] = ()
 
 
 _made = _Made()  # each thread is one rank's
@@ -186,6 +211,17 @@ def made_on(device: torch.device) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def made_in_turn(devices: Sequence[torch.device]) -> Iterator[None]:
+    """As made_on, for the tensors that C++ code makes one after the other; all further ones are on the last."""
+    before = _made.on
+    _made.on = (*before, [found(device) if is_simulated(device) else None for device in devices])
+    try:
+        yield
+    finally:
+        _made.on = before
+
+
 def is_on_host(tensor: torch.Tensor) -> bool:
     """Reports whether a tensor is in the host's memory, also one that C++ has just made for a collective."""
     return of(tensor) is None and default_for_code() is None
@@ -199,7 +235,10 @@ def default_for_code(last: Place | None = None) -> Place | None:
         last: where the thread's last operation was.
     """
     if _made.on:
-        return _made.on[-1]
+        on = _made.on[-1]
+        if isinstance(on, list):
+            return on.pop(0) if len(on) > 1 else on[0]
+        return on
     return last if last is not None and _is_of_engine() else None
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
 
 from torchemu.frontends.torch.device import deferral, places
-from torchemu.frontends.torch.device.ground import OutOfMemoryError, memory_use
+from torchemu.frontends.torch.device.ground import OutOfMemoryError, RankLocal, memory_use
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import Place
 
 _class = torch.UntypedStorage
 _raw_device = torch._C.StorageBase.device.__get__
+_raw_data_ptr = torch._C.TensorBase.data_ptr
 _raw_resize = torch._C.StorageBase.resize_
 
 
@@ -43,6 +45,20 @@ def count(storage: Any) -> None:
         storage._piece = memory_use.current().take(storage, storage.nbytes())
     except OutOfMemoryError as error:
         raise torch.OutOfMemoryError(str(error)) from None
+
+
+asked: RankLocal[weakref.WeakValueDictionary[int, Any]] = RankLocal(weakref.WeakValueDictionary)
+"""A rank's storages of devices of which the program has asked where they are, by the first address."""
+
+
+def data_ptr(self: torch.Tensor) -> int:
+    """Tensor.data_ptr."""
+    address = _raw_data_ptr(self)
+    if address:
+        storage: Any = self.untyped_storage()
+        if getattr(storage, "_place", None) is not None:
+            asked.get()[storage.data_ptr()] = storage
+    return address
 
 
 def _device(self: Any) -> torch.device:

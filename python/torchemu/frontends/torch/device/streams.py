@@ -8,16 +8,17 @@ import torch
 
 from torchemu.frontends.torch.device import ordering, places
 from torchemu.frontends.torch.device.ground import Handle, Looks, RankLocal, ThreadLocal, context, go
+from torchemu.runtime import capture as captures
 from torchemu.runtime.stream_order import Known
+from torchemu.runtime.streams import EventMethods, StreamMethods
 
-_PS_PER_MS = 1e9
 _CUDA_TYPE = 1
 """The number of CUDA among PyTorch's types of devices."""
 
 _Stream: Any = torch._C.Stream
 
 
-class Stream(_Stream):
+class Stream(StreamMethods, _Stream):
     """An order of operations on the rank's device. As a context manager it is the current stream meanwhile.
 
     Args:
@@ -30,6 +31,7 @@ class Stream(_Stream):
             return _known(numbers["stream_id"])
         rank = context()
         ordering.begin(rank)
+        rank.streams += 1
         return cls._over(Handle(go.NewStream(rank.world.handle, rank.rank)), device)
 
     def __init__(self, *_: Any, **__: Any) -> None:
@@ -57,38 +59,15 @@ class Stream(_Stream):
         """The stream as a number: unlike PyTorch's it is no pointer."""
         return int(self.stream_id)
 
-    priority = 0
-
-    @staticmethod
-    def priority_range() -> tuple[int, int]:
-        """Returns the least and the greatest priority."""
-        return 0, 0
-
-    def wait_event(self, event: Any) -> None:
-        """Makes operations that are put on this stream from now on start after an event. The host goes on."""
-        event.wait(self)
-
-    def wait_stream(self, stream: Any) -> None:
-        """Makes operations that are put on this stream from now on start after all that is on another one now."""
-        self.wait_event(stream.record_event())
-
     def record_event(self, event: Any = None) -> Any:
         """Records an event, a new one where none is given, and returns it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
-    def query(self) -> bool:
-        """Reports whether all on the stream has ended by the present simulated time. Asking in vain takes time."""
-        return bool(self.record_event().query())
-
-    def synchronize(self) -> None:
-        """Blocks the host until all has ended that is on the stream."""
-        self.record_event().synchronize()
-
     def is_capturing(self) -> bool:
-        """Returns False: there are no graphs."""
-        return False
+        """Says whether a graph is being captured."""
+        return captures.current() is not None
 
     @property
     def native_handle(self) -> int:
@@ -119,7 +98,7 @@ class Stream(_Stream):
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
-class Event:
+class Event(EventMethods):
     """A place in a stream: it ends when all has ended that was on the stream when it was recorded.
 
     Args:
@@ -135,12 +114,7 @@ class Event:
         self._handle: Handle | None = None
         self._known: Known | None = None
 
-    @property
-    def event_id(self) -> int:
-        """The number of the place; 0 before it is recorded."""
-        return 0 if self._handle is None else self._handle.number
-
-    cuda_event = event_id
+    cuda_event = EventMethods.event_id
 
     def record(self, stream: Any = None) -> None:
         """Sets the event to where a stream is now, the current one where none is given."""
@@ -151,14 +125,21 @@ class Event:
         self.device = stream.device
         order = context().stream_order
         self._known = None if order is None else order.here(int(stream.stream_id))
+        capture = captures.current()
+        if capture is not None:
+            with stream:
+                capture.note(self.record, ())
 
     def wait(self, stream: Any = None) -> None:
         """Makes operations that are put on a stream from now on start after the event; on the current one where none
         is given. The host goes on. An event that was never recorded is over."""
         if self._handle is not None:
-            rank = context()
+            rank, capture = context(), captures.current()
             rank.issue()
             stream = current_stream() if stream is None else stream
+            if capture is not None:
+                with stream:
+                    capture.note(self.wait, ())
             go.StreamWait(stream.handle, self._handle.number)
             if rank.stream_order is not None and self._known is not None:
                 rank.stream_order.wait(int(stream.stream_id), self._known)
@@ -172,6 +153,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Blocks the host until the event is over."""
+        refuse_while_capturing("Event.synchronize")
         if self._handle is not None:
             context().wait(self._handle.number)
             self._is_over()
@@ -180,21 +162,6 @@ class Event:
         order = context().stream_order
         if order is not None and self._known is not None:
             order.wait_on_host(self._known)
-
-    def elapsed_time(self, end_event: Event) -> float:
-        """Returns the simulated milliseconds from this event to another one.
-
-        Raises:
-            ValueError: one of them has no timing, or was not recorded.
-            RuntimeError: one of them is not over.
-        """
-        if not (self.enable_timing and end_event.enable_timing):
-            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        if self._handle is None or end_event._handle is None:
-            raise ValueError("Both events must be recorded before calculating elapsed time.")
-        if not (go.IsDone(self._handle.number) and go.IsDone(end_event._handle.number)):
-            raise RuntimeError("Both events must be completed before calculating elapsed time.")
-        return float((go.EventTime(end_event._handle.number) - go.EventTime(self._handle.number)) / _PS_PER_MS)
 
     def ipc_handle(self) -> bytes:
         """Refuses: ranks share no events."""
@@ -253,8 +220,25 @@ def set_stream(stream: Stream | None) -> None:
         context().stream = stream.handle
 
 
+def numbered(number: int) -> Stream:
+    """Returns the rank's stream of a number."""
+    return _known(number)
+
+
+def number_of(handle: int) -> int:
+    """Returns the number of a stream of the core's."""
+    return int(go.StreamNumber(handle))
+
+
+def refuse_while_capturing(what: str) -> None:
+    """Raises RuntimeError where a graph is being captured: a host cannot wait for what is not done."""
+    if captures.current() is not None:
+        raise RuntimeError(f"CUDA error: operation not permitted when stream is capturing: {what}")
+
+
 def synchronize(device: Any = None) -> None:
     """Blocks the host until all has ended that the rank has issued, on whichever stream."""
+    refuse_while_capturing("torch.cuda.synchronize")
     places.meant(device)
     rank = context()
     rank.issue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch.utils._device import DeviceContext
 
 from torchemu import runtime
 from torchemu.frontends.torch import looking
-from torchemu.frontends.torch.device import moves, places, reading
+from torchemu.frontends.torch.device import live, moves, places, reading, storages, streams
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
@@ -32,6 +33,7 @@ _MADE_OF_OTHERS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch.nn.functional, ("one_hot", "ctc_loss")),
     (torch, ("combinations", "ctc_loss", "nanquantile", "quantile")),
     (torch.linalg, ("matrix_rank",)),
+    (torch._VF, ("_pad_packed_sequence",)),
     (torch.Tensor, ("nanquantile", "quantile")),
 )
 """Functions that make, in C++, tensors on what they take for the device of their operand."""
@@ -50,22 +52,37 @@ def device(self: torch.Tensor) -> torch.device:
     return _raw_device(self) if where is None else where.device
 
 
+_DEVICE = property(device)
+_IS_META = property(lambda self: _raw_is_meta(self) and device(self).type == "meta")
+
+
+def _tell_sharded_tensors() -> None:
+    """Tells ShardedTensor the new properties, where it is loaded: it knows PyTorch's by their getters."""
+    module: Any = sys.modules.get("torch.distributed._shard.sharded_tensor.api")
+    for name, new in (("device", _DEVICE), ("is_meta", _IS_META)) if module is not None else ():
+        known = module._SHARDED_OPS.get(getattr(_base, name).__get__)
+        if known is not None:
+            module._SHARDED_OPS[new.__get__] = known
+
+
 def put(replaced: Replacements) -> None:
     """Puts all of it in place."""
     tensor = torch.Tensor
+    _tell_sharded_tensors()
     replaced.put_all(
         tensor,
         {
-            "device": property(device),
+            "device": _DEVICE,
             "is_cuda": property(lambda self: self.device.type == "cuda"),
             "is_cpu": property(lambda self: self.device.type == "cpu"),
             "get_device": lambda self: -1 if self.device.index is None else self.device.index,
             "to": moves.to,
             "cuda": moves.cuda,
             "cpu": moves.cpu,
+            "data_ptr": storages.data_ptr,
             "copy_": moves.copy_(_base.copy_),
             "type": moves.type_(_base.type),
-            "is_meta": property(lambda self: _raw_is_meta(self) and device(self).type == "meta"),
+            "is_meta": _IS_META,
             "pin_memory": _pin_memory,
             "is_pinned": _is_pinned,
             "record_stream": lambda self, stream: None,
@@ -176,6 +193,8 @@ def _text(original: Any) -> Any:
     def _str(self: torch.Tensor, *, tensor_contents: Any = None) -> str:
         if tensor_contents is None and _raw_is_meta(self) and places.of(self) is not None:
             tensor_contents = f"..., size={tuple(self.shape)}"
+        elif runtime.running() is not None and places.of(self) is not None:
+            live.before_use([self])  # the function reads past all modes
         return str(original(self, tensor_contents=tensor_contents))
 
     return _str
@@ -235,6 +254,7 @@ def _tolist(self: torch.Tensor) -> Any:
     if places.is_simulated(self.device):
         if _raw_is_meta(self):
             return self.cpu().tolist()
+        streams.refuse_while_capturing("tolist")
         reading.wait_for(self)
     return _base.tolist(self)
 

@@ -6,29 +6,24 @@ the first call with operands of the same shapes: PyTorch's shape functions take 
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import dispatch, generators, places
+from torchemu.frontends.torch.device import dispatch, functional, generators, layouts, places
 from torchemu.frontends.torch.device.dispatch import RankMode
-from torchemu.frontends.torch.device.ground import go
+from torchemu.frontends.torch.device.ground import call_site, go
 from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned, result_place
 from torchemu.frontends.torch.device.places import META, Place, honestly
 
 _empty_strided = torch.empty_strided
 _is_meta = torch._C.TensorBase.is_meta.__get__
 
-_MOST_SHAPES = 1 << 16
-
 _LITTLE = 1 << 20
 """Bytes up to which what is copied to the host is zeros; more is what new memory holds."""
-
-Layout = tuple[Any, Any, torch.dtype]
-
-_shapes: dict[Any, Any] = {}
-"""What calls give: a layout, several, or False where it is to be asked each time."""
 
 
 def without_elements(tensor: torch.Tensor, at: Place | None = None) -> torch.Tensor:
@@ -39,21 +34,71 @@ def without_elements(tensor: torch.Tensor, at: Place | None = None) -> torch.Ten
     return made if at is None else places.name(made, at)
 
 
-def _key(value: Any) -> Any:
-    """Returns what an argument contributes to the result's shape."""
-    if isinstance(value, torch.Tensor):
-        return value.shape, value.stride(), value.dtype
-    if value.__class__ is list or value.__class__ is tuple:
-        return tuple([_key(v) for v in value])
-    if value.__class__ in (int, float, bool):
-        return value.__class__, value
-    return value
+def lacking(what: str) -> RuntimeError:
+    """The error of what a program cannot do without elements, with the place in it.
+
+    Args:
+        what: it cannot do, and why.
+    """
+    return RuntimeError(f"{what}, and a run without data has none (--no-data), at {call_site()}")
+
+
+def truth(tensor: torch.Tensor) -> bool:
+    """Says whether a tensor's only element is not zero: torch.Tensor.__bool__ in a run without data.
+
+    Raises:
+        RuntimeError: it has no elements, so the program's way cannot depend on them.
+    """
+    if places.of(tensor) is not None and _is_meta(tensor):
+        raise lacking(f"bool of a tensor on {tensor.device}: what the program does next depends on its element")
+    return bool(_truth(tensor))
+
+
+_truth = torch.Tensor.__bool__
+
+
+class _Kept(threading.local):
+    depth = 0
+
+
+_kept = _Kept()  # each thread is one rank's
+
+
+def keeps_elements() -> bool:
+    """Says whether the calling thread is in a function that with_elements has made."""
+    return _kept.depth > 0
+
+
+def with_elements(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function compute what it does on devices, as a run with data would: what it sends is no tensor of the
+    program's but an object."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _kept.depth += 1
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _kept.depth -= 1
+
+    return call
+
+
+def standing_in(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Returns tensors of the same shapes, where the given ones are, each with one element for all."""
+    made = []
+    for tensor in tensors:
+        one, at = torch.zeros(1, dtype=tensor.dtype, device=places.STATED_HOST), places.of(tensor)
+        made.append((one if at is None else places.name(one, at)).expand(tensor.shape))
+    return made
 
 
 class TimingMode(RankMode):
     """A dispatch mode that sees the operations of a rank's thread, and computes nothing on devices."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if _kept.depth:
+            return super().__torch_dispatch__(func, types, args, kwargs)
         if types and not all(map(dispatch.is_plain, types)):
             return func(*args, **(kwargs or {})) if dispatch.FakeTensor in types else NotImplemented
         op = KNOWN.get(func) or learned(func)
@@ -74,10 +119,10 @@ class TimingMode(RankMode):
         return self.made(op, args, kwargs, self.shaped(op, args, kwargs), at, nbytes)
 
     def communicated(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Refuses: PyTorch's kernel for tensors without elements does not communicate."""
-        raise RuntimeError(
-            f"{op.space}.{op.name}: a run without data has no collectives that return their result (DTensor)"
-        )
+        """Calls a collective that returns its result; such of the host's tensors is PyTorch's own."""
+        if places.default_for_code() is None or _kept.depth:
+            return op.func(*args, **kwargs)
+        return honestly(functional.communicated, op.func, op.name, args, kwargs)
 
     def timed_view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what looks at no element."""
@@ -88,22 +133,9 @@ class TimingMode(RankMode):
         if op.in_place and "out" not in kwargs and op.name not in _RESHAPES:
             return args[0] if op.func._schema.returns else None
         try:
-            key = op.func, _key(args), _key(tuple(kwargs.items())) if kwargs else None
-            known = _shapes.get(key)
-        except TypeError:  # an argument that cannot be a key
-            return honestly(op.compute, *args, **kwargs)
-        if known is None:
-            out = honestly(op.compute, *args, **kwargs)
-            if len(_shapes) == _MOST_SHAPES:
-                _shapes.clear()
-            _shapes[key] = False if kwargs.get("out") is not None or op.in_place or op.aliases else _layout(out)
-            return out
-        if known is False:
-            return honestly(op.compute, *args, **kwargs)
-        if known.__class__ is tuple:
-            return _empty_strided(known[0], known[1], dtype=known[2], device=META)
-        made = [None if k is None else _empty_strided(k[0], k[1], dtype=k[2], device=META) for k in known]
-        return made if known.__class__ is _List else tuple(made)
+            return layouts.made(op, args, kwargs)
+        except NotImplementedError:
+            raise lacking(f"{op.name}: the size of its result depends on elements") from None
 
     def timed_read(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Lets the host wait, and tells it a zero.
@@ -120,7 +152,7 @@ class TimingMode(RankMode):
             return 0.0 if kind.is_floating_point else 0j if kind.is_complex else False if kind is torch.bool else 0
         if op.name == "equal":
             return True
-        raise RuntimeError(f"{op.name}: the size of its result depends on elements, and a run without data has none")
+        raise lacking(f"{op.name}: the size of its result depends on elements")
 
     def timed_factory(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Makes a tensor without elements where it is to be on a device."""
@@ -178,20 +210,6 @@ class TimingMode(RankMode):
 
 
 _RESHAPES = {"resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "t_", "transpose_", "as_strided_", "detach_"}
-
-
-class _List(list[Any]):
-    """Layouts of what an operation gives as a list."""
-
-
-def _layout(out: Any) -> Any:
-    """Returns the layout of a tensor in place of a result; False where it is no tensors without elements."""
-    if isinstance(out, torch.Tensor):
-        return (out.shape, out.stride(), out.dtype) if _is_meta(out) else False
-    if isinstance(out, (tuple, list)) and all(o is None or (isinstance(o, torch.Tensor) and _is_meta(o)) for o in out):
-        layouts = [None if o is None else (o.shape, o.stride(), o.dtype) for o in out]
-        return _List(layouts) if isinstance(out, list) else [*layouts]
-    return False
 
 
 def _bare(args: Sequence[Any]) -> Sequence[Any]:

@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
-
 from torchemu.frontends.triton._placeholders import placeholders
 
 
@@ -19,6 +17,8 @@ def perf_func(func: Callable[[], Any], iters: int, warmup_iters: int) -> tuple[A
         iters: calls that are timed.
         warmup_iters: calls before these.
     """
+    import torch
+
     output = None
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     for _ in range(warmup_iters):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import os
 import random
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
@@ -19,7 +19,15 @@ from torchemu.frontends.triton_dist import _symmetric
 from torchemu.frontends.triton_dist._symmetric import HostOperation, on_stream
 from torchemu.runtime.rank_local import RankLocal
 
-NVSHMEM_SIGNAL_DTYPE = torch.int64
+
+class _Torch:
+    """The torch that programs have, whichever it is now."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("torch"), name)
+
+
+torch = _Torch()
 
 _BARRIER, _SLEEP = HostOperation("nvshmem_barrier_all_on_stream"), HostOperation("sleep_async")
 _PS_PER_MS = 1_000_000_000
@@ -213,4 +221,8 @@ def synchronize() -> None:
     runtime.current().synchronize()
 
 
-__getattr__ = placeholders("triton_dist.utils")
+_placeholder = placeholders("triton_dist.utils")
+
+
+def __getattr__(name: str) -> Any:
+    return torch.int64 if name == "NVSHMEM_SIGNAL_DTYPE" else _placeholder(name)

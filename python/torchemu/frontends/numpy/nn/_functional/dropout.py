@@ -10,6 +10,7 @@ from torchemu.frontends.numpy._tensor.conversion import converted
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op_several
 from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
+from torchemu.frontends.numpy._tensor.random_numbers import in_memory_order
 from torchemu.frontends.numpy._tensor.reductions import wide
 from torchemu.frontends.numpy.nn._functional.arguments import check_tensor
 
@@ -18,7 +19,9 @@ Array = np.ndarray
 
 def _dropout(x: Array, p: float, source: Generator) -> tuple[Array, Array]:
     """The result, and which elements are kept. 1/(1-p) has the precision of the elements' dtype."""
-    kept = source.uniform(x.size, 53).reshape(x.shape) < 1 - p
+    kept = np.empty_like(x, np.bool_)
+    into = in_memory_order(kept)
+    into[...] = (source.uniform(x.size, 53) < 1 - p).reshape(into.shape)
     scale = converted(np.asarray(1 / (1 - p) if p < 1 else 0.0), x.dtype)
     return wide(x) * kept * wide(scale), kept
 

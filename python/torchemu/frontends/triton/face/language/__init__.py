@@ -35,7 +35,9 @@ from torchemu.frontends.triton._arithmetic import (
     where,
 )
 from torchemu.frontends.triton._control import Range
+from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import BlockPointer, Descriptor, atomic, load, store
+from torchemu.frontends.triton._operators import bits
 from torchemu.frontends.triton._placeholders import Placeholder
 from torchemu.frontends.triton._program import current
 from torchemu.frontends.triton._randomness import philox, rand, randint, randint4x, randn, uint_to_uniform_float
@@ -102,7 +104,7 @@ from torchemu.frontends.triton._types import (
     uint64,
     void,
 )
-from torchemu.frontends.triton._values import bits, cast, constexpr, plain, tensor, value_of
+from torchemu.frontends.triton._values import constexpr, plain, tensor, value_of
 
 __all__ = [
     "TRITON_MAX_TENSOR_NUMEL",

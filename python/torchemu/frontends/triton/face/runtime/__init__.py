@@ -9,8 +9,40 @@ from torchemu.frontends.triton._tuning import Autotuner, Config, Heuristics, Out
 __all__ = ["Autotuner", "Config", "Heuristics", "JITFunction", "OutOfResources", "autotune", "driver", "heuristics"]
 
 
+_SHARED, _REGISTERS, _THREADS = 232_448, 65_536, 2048
+"""Bytes of shared memory, registers and threads of a multiprocessor, of the kind whose target is named below."""
+
+
+class _Utils:
+    """The driver's questions about devices."""
+
+    def get_device_properties(self, device: Any = None) -> dict[str, int]:
+        """The sizes of a device: of its multiprocessors, and how many they are."""
+        import torch
+
+        return {
+            "max_shared_mem": _SHARED,
+            "max_num_regs": _REGISTERS,
+            "max_threads_per_sm": _THREADS,
+            "multiprocessor_count": torch.cuda.get_device_properties(device).multi_processor_count,
+            "warpSize": _Target.warp_size,
+        }
+
+
 class _Active:
-    """The driver in use."""
+    """The driver in use.
+
+    Attributes:
+        utils: what it knows of devices.
+    """
+
+    utils = _Utils()
+
+    def get_active_torch_device(self) -> Any:
+        """The rank's device, as PyTorch names it."""
+        import torch
+
+        return torch.device("cuda", torch.cuda.current_device())
 
     def get_current_device(self) -> int:
         """The number of the rank's device."""

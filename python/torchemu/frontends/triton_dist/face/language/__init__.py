@@ -107,6 +107,8 @@ def notify(ptr: Any, rank: Any, signal: Any = 1, sig_op: Any = "set", comm_scope
         raise ValueError(f"notify: sig_op is set or add, not {op!r}")
     if scope not in ("gpu", "intra_node", "inter_node"):
         raise ValueError(f"notify: comm_scope is gpu, intra_node or inter_node, not {scope!r}")
+    if scope != "inter_node":
+        _shmem.order("fence")
     _shmem.notify(ptr, current().launch.index if scope == "gpu" else rank, signal, _OPS[op])
 
 

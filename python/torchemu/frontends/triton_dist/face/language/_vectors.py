@@ -8,8 +8,9 @@ import numpy as np
 
 from torchemu.frontends.triton import _threads
 from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import loaded
-from torchemu.frontends.triton._values import cast, plain, tensor, value_of
+from torchemu.frontends.triton._values import plain, tensor, value_of
 
 
 class Vector:

@@ -1,8 +1,7 @@
 """Functions of particular devices."""
 
 from torchemu.frontends.triton._placeholders import placeholders
-from torchemu.frontends.triton.face.language import math as libdevice
-from torchemu.frontends.triton.face.language.extra import cuda
+from torchemu.frontends.triton.face.language.extra import cuda, libdevice
 
 __all__ = ["cuda", "libdevice"]
 

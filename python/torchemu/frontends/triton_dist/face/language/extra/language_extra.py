@@ -8,6 +8,7 @@ import numpy as np
 
 from torchemu.frontends.triton import _threads
 from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import loaded
 from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton._program import current
@@ -28,12 +29,15 @@ from torchemu.frontends.triton._threads import (
     tid,
     warp_id,
 )
-from torchemu.frontends.triton._values import cast, plain, tensor, truth, value_of
+from torchemu.frontends.triton._values import plain, tensor, truth, value_of
+from torchemu.frontends.triton_dist import _shmem
+from torchemu.frontends.triton_dist._shmem import pointer
 
 __all__ = [
     "arrive_inc", "atomic_add", "atomic_add_per_warp", "atomic_cas", "fence", "globaltimer", "laneid", "ld",
     "ld_acquire", "load_v2_b64", "load_v4_u32", "membar", "ntid", "num_threads", "num_warps", "pack", "pack_b32_v2",
-    "red_release", "smid", "st", "st_v2_u32", "st_v4_u32", "threads_per_warp", "tid", "unpack", "wait_eq", "warp_id",
+    "red_release", "smid", "st", "st_v2_b64", "st_v2_u32", "st_v4_u32", "threads_per_warp", "tid", "unpack", "wait_eq",
+    "warp_id",
 ]  # fmt: skip
 
 _WARP = 32
@@ -57,8 +61,13 @@ def membar(scope: Any = "gl") -> None:
 
 
 def _loaded(ptr: Any, n: int, kind: t.dtype, what: str) -> tuple[tensor, ...]:
-    base = cast(ptr, t.pointer_type(kind))
-    return tuple(loaded(base + i, None, None, what, True) for i in range(n))
+    """Words that each thread loads at once: no store can come between them."""
+    base = pointer(cast(ptr, t.pointer_type(kind)), "ptr")
+    every = base.data if not base.lanes else base.data[:, None]
+    words = tensor(every + np.arange(n, dtype=np.int64) * kind.itemsize, base.dtype)
+    mask = tensor(current().active()[:, None], t.int1) if base.lanes else None
+    found = loaded(words, mask, None, what, True).data
+    return tuple(tensor(found[..., i], kind, base.lanes) for i in range(n))
 
 
 def load_v4_u32(ptr: Any) -> tuple[tensor, ...]:
@@ -77,9 +86,14 @@ def load_v2_b64(ptr: Any) -> tuple[tensor, ...]:
 
 
 def _store(ptr: Any, values: tuple[Any, ...], kind: t.dtype) -> None:
-    base = cast(ptr, t.pointer_type(kind))
-    for i, value in enumerate(values):
-        _threads.st(base + i, value)
+    """Words that are stored by eight bytes at once: whoever sees one half of these sees the other."""
+    base = cast(ptr, t.pointer_type(t.uint64))
+    parts = [cast(v, kind) for v in values]
+    if kind is t.uint32:
+        parts = [pack_b32_v2(*parts[i : i + 2]) for i in range(0, len(parts), 2)]
+    for i, part in enumerate(parts):
+        _threads.st(base + i, part)
+    current().landing = True  # the end of a kernel is that of its stores, wherever they go
 
 
 def st_v2_u32(ptr: Any, val0: Any, val1: Any) -> None:
@@ -90,6 +104,11 @@ def st_v2_u32(ptr: Any, val0: Any, val1: Any) -> None:
 def st_v4_u32(ptr: Any, val0: Any, val1: Any, val2: Any, val3: Any) -> None:
     """Stores four words: each active thread."""
     _store(ptr, (val0, val1, val2, val3), t.uint32)
+
+
+def st_v2_b64(ptr: Any, val0: Any, val1: Any) -> None:
+    """Stores two words of 64 bits: each active thread."""
+    _store(ptr, (val0, val1), t.uint64)
 
 
 st_v2_b32, st_v4_b32 = st_v2_u32, st_v4_u32
@@ -113,8 +132,6 @@ def arrive_inc(ptr: Any, thread_idx: Any, value: Any = 1, scope: Any = "gpu") ->
 
 def wait_eq(ptr: Any, thread_idx: Any, value: Any, scope: Any = "gpu") -> None:
     """Makes the block wait until a word is equal to a value: thread 0 looks."""
-    from torchemu.frontends.triton_dist import _shmem
-
     _shmem.wait_equal(ptr, 1, value)
     _threads.syncthreads()
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
+from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton._program import current
-from torchemu.frontends.triton._values import cast, plain, tensor, value_of
+from torchemu.frontends.triton._values import plain, tensor, value_of
 from torchemu.frontends.triton_dist import _shmem
 from torchemu.frontends.triton_dist._shmem import THREAD, Rocm, variants
 

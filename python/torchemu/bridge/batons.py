@@ -1,0 +1,44 @@
+"""Batons: by them threads of the system take turns. One call hands over and waits, without Python's lock meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+
+from torchemu.bridge.binding import LIBRARY
+
+_library = ctypes.CDLL(LIBRARY)
+_make, _free, _pass = _library.torchemu_baton_make, _library.torchemu_baton_free, _library.torchemu_baton_pass
+_make.restype = ctypes.c_void_p
+_free.argtypes, _free.restype = (ctypes.c_void_p,), None
+_pass.argtypes, _pass.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+
+
+class Baton:
+    """A lock that one thread waits for. No signal of Python's ends the wait: it is for threads other than the main one.
+
+    Raises:
+        MemoryError: there is no memory for it.
+    """
+
+    __slots__ = ("_address",)
+
+    def __init__(self) -> None:
+        self._address = _make()
+        if not self._address:
+            raise MemoryError("no memory for a thread's turn")
+
+    def __del__(self) -> None:
+        if getattr(self, "_address", None):
+            _free(self._address)
+
+    def hand_over(self) -> None:
+        """Lets the thread go on that waits for it, or will."""
+        _pass(self._address, None)
+
+    def wait(self) -> None:
+        """Blocks the running thread until somebody hands over."""
+        _pass(None, self._address)
+
+    def wait_after(self, following: Baton) -> None:
+        """Hands over another one, and waits for this one."""
+        _pass(following._address, self._address)

@@ -1,0 +1,1 @@
+"""The stand-in for mori; what programs import is in face."""

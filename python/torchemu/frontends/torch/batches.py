@@ -1,0 +1,47 @@
+"""Batches of messages, which a library launches as one."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from torchemu.frontends.torch.naming import Named
+from torchemu.runtime.launches import one_launch
+
+
+def batching(issue: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Makes batch_isend_irecv issue the messages of a group as one launch, as NCCL does; gloo's are one each."""
+
+    @functools.wraps(issue)
+    def call(p2p_op_list: Any) -> Any:
+        first = p2p_op_list[0] if isinstance(p2p_op_list, list) and p2p_op_list else None
+        if first is not None and sys._getframe(1).f_code.co_filename.startswith(_PIPELINING):
+            _receive_apart(p2p_op_list)
+        group = getattr(first, "group", None)
+        if not isinstance(group, Named) or not getattr(group, "supports_coalescing", False):
+            return issue(p2p_op_list)
+        with one_launch():
+            return issue(p2p_op_list)
+
+    return call
+
+
+_PIPELINING = os.path.join(os.path.dirname(dist.__file__), "pipelining", "")
+
+
+def _receive_apart(ops: Sequence[dist.P2POp]) -> None:
+    """Gives each message of a batch a tensor of its own. Stages of a pipeline greet their neighbours with numbers that
+    nobody reads, and PyTorch receives those of both sides in one tensor, which checks would take for the program's
+    mistake."""
+    received: set[int] = set()
+    for op in ops:
+        if op.op is dist.irecv:
+            if id(op.tensor) in received:
+                op.tensor = torch.empty_like(op.tensor)
+            received.add(id(op.tensor))

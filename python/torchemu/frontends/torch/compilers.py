@@ -1,0 +1,65 @@
+"""PyTorch's compilers, which run what they are given as it is, and know of no Triton."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+
+import torch
+from torch.jit import _state
+from torch.utils import _triton
+
+from torchemu.frontends.torch.session import Session
+
+_COMPILERS = ("torch._inductor", "torch._dynamo")
+
+
+def install(run: Session) -> None:
+    """Lets what programs compile run as it is: compilers would look into devices."""
+    _state.disable()
+    run.stack.callback(_state.enable)
+    run.replace(torch.autograd, "_add_metadata_json", lambda key, value: None)
+    run.replace(_triton, "has_triton_package", lambda: False)
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)
+    run.stack.callback(sys.meta_path.remove, finder)
+
+
+@contextlib.contextmanager
+def _without_triton() -> Iterator[None]:
+    """Makes ``import triton`` fail: the package that programs get has kernels, and no compiler to look into."""
+    hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "triton"}
+    sys.modules["triton"] = None  # type: ignore[assignment]  # which the import system takes for "not there"
+    try:
+        yield
+    finally:
+        del sys.modules["triton"]
+        sys.modules.update(hidden)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of PyTorch's compilers, and has them loaded without Triton."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Returns the spec of a module of a compiler; None for all others."""
+        if not fullname.startswith(_COMPILERS):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads a module to which Triton is not installed."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Executes the module."""
+        with _without_triton():
+            super().exec_module(module)

@@ -1,0 +1,215 @@
+"""torch.cuda.CUDAGraph: what streams do is noted while it is done, undone, and done again at each replay.
+
+A capture does all that it notes, in order to know the results' shapes, and then gives the memory that was there before
+its elements back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchemu.frontends.torch import looking
+from torchemu.frontends.torch.device import deferral, places, streams
+from torchemu.frontends.torch.device.deferral import tensors
+from torchemu.frontends.torch.device.ground import context
+from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned
+from torchemu.runtime import capture as captures
+
+_CAPTURING = "operation not permitted when stream is capturing"
+
+
+class CUDAGraph:
+    """Work of streams that is put there again as a whole.
+
+    Args:
+        keep_graph: accepted.
+
+    The host issues what was captured again at each replay, in the order in which it was, and each launch takes its
+    time. Work on the stream of the capture goes to that of the replay, other work to the stream that it was on.
+    """
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self._steps: list[tuple[streams.Stream | None, Callable[[], Any]]] | None = None
+        self._capture: _Capture | None = None
+
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
+        """Begins to capture what is put on the current stream.
+
+        Raises:
+            RuntimeError: it is the default stream; a capture is under way.
+        """
+        if captures.current() is not None:
+            raise RuntimeError(f"torch.cuda.CUDAGraph: {_CAPTURING}: captures do not nest")
+        if streams.current_stream() == streams.default_stream():
+            raise RuntimeError("CUDA graphs must be captured on a non-default stream.")
+        streams.synchronize()
+        self._capture = _Capture(streams.current_stream())
+        self._capture.mode.__enter__()
+        captures.begin(self._capture)
+
+    def capture_end(self) -> None:
+        """Ends the capture. Memory that was there before has its elements of then.
+
+        Raises:
+            RuntimeError: none is under way.
+        """
+        capture, self._capture = self._capture, None
+        if capture is None:
+            raise RuntimeError("torch.cuda.CUDAGraph.capture_end without capture_begin")
+        captures.end()
+        capture.mode.__exit__(None, None, None)
+        streams.synchronize()
+        capture.undo()
+        self._steps = capture.steps
+
+    def instantiate(self) -> None:
+        """Does nothing: a graph is ready after its capture."""
+
+    def replay(self) -> None:
+        """Puts what was captured on the current stream again.
+
+        Raises:
+            RuntimeError: nothing was captured.
+        """
+        if self._steps is None:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        own = streams.current_stream()
+        with torch.no_grad():
+            for stream, again in self._steps:
+                with torch.cuda.stream(own if stream is None else stream):
+                    again()
+
+    def reset(self) -> None:
+        """Forgets what was captured."""
+        self._steps = None
+
+    def pool(self) -> tuple[int, int]:
+        """Returns a name for memory, which graphs here do not share."""
+        return 0, id(self)
+
+    def enable_debug_mode(self) -> None:
+        """Does nothing."""
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Does nothing: there is no graph of CUDA's to write."""
+
+
+class _Capture:
+    """A capture that is under way.
+
+    Attributes:
+        steps: the stream of each, None being that of the capture, and what puts it there again.
+        mode: sees PyTorch's operations.
+    """
+
+    def __init__(self, stream: streams.Stream) -> None:
+        self.steps: list[tuple[streams.Stream | None, Callable[[], Any]]] = []
+        self.mode = _Noting(self)
+        self.is_paused = False
+        self._stream = stream
+        self._before: dict[int, tuple[Any, bytes]] = {}
+
+    def note(self, again: Callable[[], Any], writes: Sequence[Any]) -> None:
+        """Notes something on the current stream: what puts it there again, and the tensors that it writes."""
+        if self.is_paused:
+            return
+        for tensor in tensors(list(writes)):
+            self._keep(tensor.untyped_storage())
+        number = int(streams.current_stream().stream_id)
+        if context().stream != streams.current_stream().handle:
+            number = streams.number_of(context().stream)
+        own = number == int(self._stream.stream_id)
+        self.steps.append((None if own else streams.numbered(number), again))
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Lets a with block be noted as a whole, and not what it is made of."""
+        before, self.is_paused = self.is_paused, True
+        try:
+            yield
+        finally:
+            self.is_paused = before
+
+    def made(self, out: Any) -> None:
+        """Notes results, whose memory was not there before."""
+        for tensor in tensors(out):
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in self._before:
+                self._before[storage.data_ptr()] = (storage, b"")
+
+    def _keep(self, storage: Any) -> None:
+        """Keeps the bytes of memory that is to have them again at the end."""
+        at = storage.data_ptr()
+        if at and at not in self._before:
+            self._before[at] = (storage, ctypes.string_at(at, storage.nbytes()))
+
+    def undo(self) -> None:
+        """Gives memory its bytes back."""
+        for at, (_, held) in self._before.items():
+            ctypes.memmove(at, held, len(held))
+
+
+class _Noting(TorchDispatchMode):
+    """A dispatch mode that notes operations of devices, above that which does them."""
+
+    def __init__(self, capture: _Capture) -> None:
+        super().__init__()
+        self._capture = capture
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, capture = kwargs or {}, self._capture
+        if capture.is_paused:
+            return func(*args, **kwargs)
+        op = KNOWN.get(func) or learned(func)
+        used = [t for t in tensors([args, kwargs]) if places.of(t) is not None]
+        _permit(op, args, kwargs, used)
+        position = len(capture.steps)
+        again = functools.partial(_do_again, func, args, kwargs)
+        capture.note(again, looking.operands(func, args, kwargs)[1])
+        with capture.paused():
+            out = func(*args, **kwargs)
+        made = [t for t in tensors(out) if places.of(t) is not None]
+        known = {t.untyped_storage().data_ptr() for t in used}
+        fresh = [t.untyped_storage().data_ptr() not in known for t in tensors(out)]
+        capture.made([t for t in made if t.untyped_storage().data_ptr() not in known])
+        if not (used or made) or op.kind == "view" or not op.works:
+            del capture.steps[position]
+        elif any(fresh):
+            again.keywords["into"] = [t if new else None for t, new in zip(tensors(out), fresh, strict=True)]
+        return out
+
+
+def _permit(op: Operation, args: Sequence[Any], kwargs: dict[str, Any], used: list[torch.Tensor]) -> None:
+    """Raises RuntimeError where the host would wait for a device."""
+    to = kwargs.get("device")
+    leaves = op.kind == "move" and (
+        (to is not None and not places.is_simulated(to)) or (op.name == "copy_" and places.of(args[0]) is None)
+    )
+    late = kwargs.get("non_blocking") or (op.name == "copy_" and len(args) > 2 and args[2])
+    if used and (op.kind == "read" or (leaves and not late)):
+        raise RuntimeError(f"CUDA error: {_CAPTURING}: {op.name} makes the host wait for the device")
+
+
+def _do_again(func: Any, args: Sequence[Any], kwargs: dict[str, Any], into: Sequence[Any] = ()) -> None:
+    """Does an operation again, with its results in the memory that they were in at first."""
+    out = func(*args, **kwargs)
+    for made, target in zip(tensors(out), into, strict=False):
+        if target is None or made.is_meta:
+            continue
+        of, to = made.untyped_storage(), target.untyped_storage()
+        if deferral.current().works or of.nbytes() != to.nbytes():
+            target.copy_(made)
+        else:
+            ctypes.memmove(to.data_ptr(), of.data_ptr(), of.nbytes())
+
+
+def is_capturing() -> bool:
+    """Says whether a capture is under way."""
+    return captures.current() is not None

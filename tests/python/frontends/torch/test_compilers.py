@@ -1,0 +1,53 @@
+"""What programs compile runs as it is, whether or not they have kernels of Triton."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import torchemu
+
+real = torchemu.distributed(world_size=2, torch="real")
+
+PROGRAM = """
+import sys
+import torch, torch.distributed as dist
+{first}
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+layer = torch.nn.Linear(8, 8).to(f"cuda:{{rank}}")
+x = torch.arange(8.0, device=f"cuda:{{rank}}")
+assert torch.equal(torch.compile(layer)(x), layer(x))
+import torch._inductor.utils, torch._dynamo.utils
+from torch._inductor.runtime import triton_compat
+assert not triton_compat.HAS_TRITON
+import triton.language as tl
+assert callable(tl.program_id) and sys.modules["triton"] is not None
+print(f"rank {{rank}} ends well")
+"""
+
+
+@pytest.mark.parametrize("first", ["import triton", "import triton.language as tl", ""])
+def test_compilers_see_no_triton_and_programs_do(tmp_path, first):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM.format(first=first))
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "2", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == ["rank 0 ends well", "rank 1 ends well"]
+
+
+@pytest.mark.shows("PyTorch: torch.compile, which runs what it is given as it is")
+@real
+def test_what_is_compiled_runs_as_it_is():
+    seen = []
+
+    @torch.compile(fullgraph=True, mode="max-autotune")
+    def f(x):
+        seen.append(x)  # a compiler would refuse this, with fullgraph
+        return x * 2 + 1
+
+    x = torch.ones(3, device="cuda")
+    assert f(x).tolist() == [3.0] * 3
+    assert seen[0] is x

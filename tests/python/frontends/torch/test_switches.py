@@ -1,0 +1,107 @@
+"""Switches that PyTorch has once for a process are each rank's own, as in processes, and end with the run."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import torchemu
+
+real = torchemu.distributed(world_size=4, torch="real")
+
+
+def matmul_precision(value):
+    torch.backends.cuda.matmul.fp32_precision = value
+
+
+SWITCHES = {
+    "matmul.allow_tf32": (
+        lambda v: setattr(torch.backends.cuda.matmul, "allow_tf32", v),
+        lambda: torch.backends.cuda.matmul.allow_tf32,
+        (False, True),
+    ),
+    "matmul.fp32_precision": (
+        matmul_precision,
+        lambda: torch.backends.cuda.matmul.fp32_precision,
+        ("ieee", "tf32"),
+    ),
+    "float32_matmul_precision": (
+        torch.set_float32_matmul_precision,
+        torch.get_float32_matmul_precision,
+        ("highest", "high"),
+    ),
+    "cudnn.benchmark": (
+        lambda v: setattr(torch.backends.cudnn, "benchmark", v),
+        lambda: torch.backends.cudnn.benchmark,
+        (False, True),
+    ),
+    "cudnn.enabled": (
+        lambda v: setattr(torch.backends.cudnn, "enabled", v),
+        lambda: torch.backends.cudnn.enabled,
+        (True, False),
+    ),
+    "deterministic": (
+        torch.use_deterministic_algorithms,
+        torch.are_deterministic_algorithms_enabled,
+        (False, True),
+    ),
+    "anomaly": (torch.autograd.set_detect_anomaly, torch.is_anomaly_enabled, (False, True)),
+    "printing": (
+        lambda v: torch.set_printoptions(precision=v),
+        lambda: len(str(torch.tensor(1 / 3)).split(".")[1]) - 1,
+        (4, 7),
+    ),
+    "flash": (torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.flash_sdp_enabled, (True, False)),
+    "math": (torch.backends.cuda.enable_math_sdp, torch.backends.cuda.math_sdp_enabled, (True, False)),
+    "warnings": (torch.set_warn_always, torch.is_warn_always_enabled, (False, True)),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+@real
+def test_a_switch_is_its_ranks_own(name):
+    turn, value, (first, other) = SWITCHES[name]
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    assert value() == first
+    dist.barrier()
+    if rank % 2:
+        turn(other)
+    dist.barrier()
+    assert value() == (other if rank % 2 else first)
+    if rank == 3:
+        turn(first)
+    dist.barrier()
+    assert value() == (other if rank == 1 else first)
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_ends_with_the_run(name):
+    turn, value, (first, other) = SWITCHES[name]
+
+    def rank() -> None:
+        dist.init_process_group("gloo")
+        turn(other)
+        dist.barrier()
+
+    torchemu.distributed(world_size=2, torch="real")(rank)()
+    assert value() == first
+
+
+@real
+def test_kernels_of_attention_are_chosen_by_each_rank():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    backend = (SDPBackend.FLASH_ATTENTION, SDPBackend.MATH, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
+    enabled = (
+        torch.backends.cuda.flash_sdp_enabled,
+        torch.backends.cuda.math_sdp_enabled,
+        torch.backends.cuda.mem_efficient_sdp_enabled,
+        torch.backends.cuda.cudnn_sdp_enabled,
+    )
+    for _ in range(3):
+        with sdpa_kernel(backend[rank]):
+            dist.barrier()
+            assert [is_on() for is_on in enabled] == [k == rank for k in range(4)]
+            dist.barrier()
+        assert all(is_on() for is_on in enabled)

@@ -1,0 +1,64 @@
+"""Runs without data: the times and traces of runs with it, and what such runs refuse."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.shows("PyTorch: runs without data")
+
+pytest.importorskip("torch", reason="no PyTorch is installed here")
+
+PROGRAMS = Path(__file__).with_name("timed.py")
+
+
+def run(*args):
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+
+
+def unnumbered(event):
+    """An event without the numbers that say in which order events became known."""
+    about = {name: value for name, value in event.get("args", {}).items() if name != "collective"}
+    return {**{name: value for name, value in event.items() if name != "id"}, "args": about}
+
+
+@pytest.mark.parametrize("program", ["ddp", "fsdp", "tp", "tp_fsdp", "pipeline"])
+def test_times_and_traces_are_those_with_data(program, tmp_path):
+    """Events that begin together are in a trace in the order in which ranks came to them, so that is not compared."""
+    printed, traces = [], []
+    for flags in ([], ["--no-data"]):
+        trace = tmp_path / f"{len(traces)}.json"
+        done = run(*flags, "--trace", trace, "--nproc-per-node", 4, PROGRAMS, program)
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout)
+        traces.append(sorted(map(unnumbered, json.loads(trace.read_text())["traceEvents"]), key=str))
+    assert printed[0] == printed[1] and printed[0].count(" ps\n") == 3
+    assert traces[0] == traces[1]
+
+
+DCP = "torch.distributed.checkpoint"
+
+REFUSED = {
+    "if x.sum() > 3: pass": "bool of a tensor on cuda:0: what the program does next depends on its element",
+    "x.nonzero()": "nonzero: the size of its result depends on elements",
+    "x[x > 0]": "index: the size of its result depends on elements",
+    "dcp.save({'x': x}, checkpoint_id='nowhere')": f"{DCP}.save: what it would store are elements",
+    "dcp.load({'x': x}, checkpoint_id='nowhere')": f"{DCP}.load: what it would load are elements",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_needs_elements_is_refused_with_its_place(line, tmp_path):
+    script = tmp_path / "needs.py"
+    script.write_text(
+        "import torch\nimport torch.distributed.checkpoint as dcp\n"
+        f"x = torch.ones(4, device='cuda')\nprint(x.sum().item())\n{line}\n"
+    )
+    done = run("--no-data", "--nproc-per-node", 1, script)
+    assert done.returncode == 1
+    assert done.stdout == "0.0\n"  # what item() says where there are no elements
+    text = f"RuntimeError: {REFUSED[line]}, and a run without data has none (--no-data), at {script}:5"
+    assert text in done.stderr, done.stderr

@@ -1,0 +1,73 @@
+"""The programs of planted/hosts.py on the installed PyTorch: the right ones are clean, and each defect is reported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from planted import hosts, marks
+
+pytest.importorskip("torch")
+
+PROGRAMS = {**hosts.PROGRAMS, **hosts.OF_PYTORCH}
+
+CAUGHT = """
+def caught(name, function):
+    from torchemu.errors import RaceError
+    try:
+        function()
+    except RaceError as error:
+        print(f"<{name}>{error}</{name}>")
+    torch.cuda.set_stream(torch.cuda.default_stream())
+    torch.cuda.synchronize()
+    dist.barrier()
+"""
+
+
+def program(variants: list[tuple[str, str | None]]) -> str:
+    """Returns a program that runs programs with defects, as functions, one after another."""
+    parts = [hosts.BEGIN + CAUGHT]
+    for i, (name, defect) in enumerate(variants):
+        body = marks.planted(PROGRAMS[name], defect).replace("\n", "\n    ")
+        parts.append(f"def f{i}():{body}\ncaught('{name}/{defect}', f{i})\n")
+    return "".join(parts)
+
+
+def run(folder: Path, text: str) -> str:
+    """Runs a program on two ranks, and returns what it says."""
+    file = folder / "program.py"
+    file.write_text(text)
+    command = [
+        sys.executable,
+        "-m",
+        "torchemu",
+        "run",
+        "--torch",
+        "real",
+        "--nproc-per-node",
+        "2",
+        "--check",
+        str(file),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_right_programs_are_clean(tmp_path: Path) -> None:
+    said = run(tmp_path, program([(name, None) for name in PROGRAMS]))
+    assert "/None>" not in said, said
+
+
+def test_planted_defects_are_reported_by_their_lines(tmp_path: Path) -> None:
+    variants = [(name, defect) for name, text in PROGRAMS.items() for defect in marks.defects(text)]
+    text = program(variants)
+    said = run(tmp_path, text)
+    for i, (name, defect) in enumerate(variants):
+        begin = text[: text.index(f"def f{i}():")].count("\n")
+        wanted = {begin + line for line in marks.named(PROGRAMS[name], defect)}
+        report = said.partition(f"<{name}/{defect}>")[2].partition(f"</{name}/{defect}>")[0]
+        found = marks.reports(report)
+        assert found and found[0] and all(lines <= wanted for lines in found), (name, defect, wanted, found, report)

@@ -1,0 +1,302 @@
+"""What published scripts use of devices and of several of them, beside plain PyTorch on the host."""
+
+import pickle
+import subprocess
+import sys
+import types
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+
+import torchemu
+from torchemu.frontends.torch import packages
+
+one = torchemu.distributed(world_size=1, torch="real")
+
+NUMBERS = """
+import torch
+made = torch.zeros(2, device=0), torch.ones(1).to(1), torch.ones(1, device=torch.device(1))
+print([str(t.device) for t in made], [str(p.device) for p in torch.nn.Linear(1, 1).to(0).parameters()])
+import torch.ahbm
+torch.ahbm.current_device()
+print(torch.ones(1, device="ahbm").device.type)
+"""
+
+
+def test_a_bare_number_is_a_cuda_device(tmp_path):
+    """In a process of its own: the name ahbm, which PyTorch takes bare numbers for, stays once it is used."""
+    script = tmp_path / "numbers.py"
+    script.write_text(NUMBERS)
+    command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "1", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "['cuda:0', 'cuda:1', 'cuda:1'] ['cuda:0', 'cuda:0']",
+        "ahbm",
+    ]
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_batch_norms_over_ranks_are_one_of_the_whole_batch():
+    """Its forward pass takes a mask as an index while the numbers of other ranks are on their way."""
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    whole = torch.rand(6, 3, 4, generator=torch.Generator().manual_seed(5))
+    plain, synced = nn.BatchNorm1d(3), nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(3)).cuda()
+    on_host, on_device = whole.clone().requires_grad_(), whole[3 * rank :][:3].cuda().requires_grad_()
+    (plain(on_host) ** 3).sum().backward()
+    (synced(on_device) ** 3).sum().backward()
+    torch.testing.assert_close(on_device.grad.cpu(), on_host.grad[3 * rank :][:3])
+    torch.testing.assert_close(synced.running_var.cpu(), plain.running_var)
+
+
+@one
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_packed_sequences_come_back_padded_on_the_device(kind):
+    torch.manual_seed(0)
+    model, found = kind(3, 4, 2, batch_first=True, bidirectional=True), []
+    for device in ("cpu", "cuda"):
+        model.zero_grad()
+        x = torch.linspace(-1, 1, 30).reshape(2, 5, 3).to(device).requires_grad_()
+        packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 3]), batch_first=True)
+        out, lengths = nn.utils.rnn.pad_packed_sequence(model.to(device)(packed)[0], batch_first=True)
+        (out**2).sum().backward()
+        assert out.device.type == x.grad.device.type == device and lengths.tolist() == [5, 3]
+        found.append(x.grad.cpu())
+    torch.testing.assert_close(*found)
+
+
+@one
+def test_dtypes_for_which_only_cuda_has_kernels():
+    whole = torch.tensor([1, 3, 3, 7])
+    for kind in (torch.int32, torch.int64, torch.uint8):
+        counts = torch.histc(whole.to("cuda", kind), bins=4, min=0, max=7)
+        assert counts.dtype == kind and counts.tolist() == torch.histc(whole.float(), bins=4, min=0, max=7).tolist()
+    halves = torch.full((3, 3), 0.5, device="cuda", dtype=torch.float16).trace()
+    assert halves.dtype == torch.float16 and halves.item() == 1.5
+    with pytest.raises(NotImplementedError, match="not implemented for 'Int'"):
+        torch.histc(whole.int(), bins=4)  # on the host there is none
+
+
+@one
+def test_data_parallel_is_the_model():
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    parallel = nn.DataParallel(nn.Linear(4, 2), device_ids=[0, 1, 2]).cuda()
+    parallel.module.load_state_dict(model.state_dict())
+    for size in (7, 3, 1):
+        x = torch.rand(size, 4)
+        out, want = parallel(x.cuda()), model(x)
+        assert out.device == torch.device("cuda", 0)
+        torch.testing.assert_close(out.cpu(), want)
+        out.sum().backward()
+        want.sum().backward()
+    torch.testing.assert_close(parallel.module.weight.grad.cpu(), model.weight.grad)
+    with pytest.raises(RuntimeError, match="Expected all input tensors to be CUDA tensors, but tensor at index 0"):
+        nn.parallel.comm.gather([torch.ones(2), torch.ones(2)])
+
+
+class Halves(nn.Module):
+    """A model of which each half is on a device."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        self.devices = first, second
+        self.a, self.b = nn.Linear(6, 6).to(first), nn.Linear(6, 3).to(second)
+
+    def forward(self, x):
+        return self.b(functional.relu(self.a(x.to(self.devices[0]))).to(self.devices[1]))
+
+
+@torchemu.distributed(world_size=2, torch="real")
+@pytest.mark.parametrize("view", [False, True])
+def test_ddp_of_a_model_on_two_devices(view):
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    torch.manual_seed(rank)  # rank 0's is everybody's
+    model = nn.parallel.DistributedDataParallel(Halves(2 * rank, 2 * rank + 1), gradient_as_bucket_view=view)
+    torch.manual_seed(0)
+    plain = Halves("cpu", "cpu")
+    x = torch.rand(4, 6, generator=torch.Generator().manual_seed(1))
+    for _ in range(3):
+        for whole, part in ((plain, x), (model, x[2 * rank :][:2])):
+            whole.zero_grad()
+            whole(part).square().mean().backward()
+            with torch.no_grad():
+                for p in whole.parameters():
+                    p -= 0.1 * p.grad
+    for got, want in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(got.cpu(), want)
+    assert model.module.b.weight.grad.device == torch.device("cuda", 2 * rank + 1)
+
+
+@one
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_tensors_are_on_devices():
+    indices, values = torch.tensor([[0, 1, 1], [1, 0, 0]]), torch.tensor([2.0, 3.0, 4.0])
+    on_host = torch.sparse_coo_tensor(indices, values, (2, 2))
+    on_device = torch.sparse_coo_tensor(indices.cuda(), values.cuda(), (2, 2))
+    dense = torch.arange(4.0).reshape(2, 2)
+    for name, function in {
+        "coalesce": lambda s, d: s.coalesce().values(),
+        "product": lambda s, d: s @ d,
+        "sum": lambda s, d: (s + s).to_dense(),
+        "scaled": lambda s, d: (2 * s).to_dense(),
+        "csr": lambda s, d: d.to_sparse_csr() @ d,
+    }.items():
+        got = function(on_device, dense.cuda())
+        assert got.device.type == "cuda", name
+        torch.testing.assert_close(got.cpu(), function(on_host, dense), msg=name)
+
+
+@one
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_gradients_of_embeddings():
+    found = []
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(0)
+        table = nn.Embedding(6, 2, sparse=True).to(device)
+        optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.1)
+        for _ in range(2):
+            table(torch.tensor([1, 4, 1], device=device)).square().sum().backward()
+            assert table.weight.grad.layout is torch.sparse_coo and table.weight.grad.device.type == device
+            optimizer.step()
+            optimizer.zero_grad()
+        found.append(table.weight.detach().cpu())
+    torch.testing.assert_close(*found)
+
+
+@one
+def test_memory_is_shown(tmp_path):
+    torch.cuda.memory._record_memory_history(max_entries=10)
+    kept = torch.ones(1000, device="cuda")
+    torch.cuda.memory._dump_snapshot(str(tmp_path / "memory.pickle"))
+    torch.cuda.memory._record_memory_history(enabled=None)
+    shown = pickle.loads((tmp_path / "memory.pickle").read_bytes())
+    assert [(s["total_size"], s["requested_size"], s["address"]) for s in shown["segments"]] == [
+        (4096, 4000, kept.data_ptr())
+    ]
+    assert sum(s["total_size"] for s in torch.cuda.memory_snapshot()) == torch.cuda.memory_allocated()
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        more = torch.ones(8, device="cuda")
+    assert more.sum().item() == 8 and pool.id != torch.cuda.MemPool().id
+
+
+@one
+def test_a_stream_sleeps():
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    times = []
+    for cycles in (0, 3_000_000):
+        start.record()
+        torch.cuda._sleep(cycles)
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    assert times[1] - times[0] == pytest.approx(3, rel=1e-3)
+
+
+@one
+def test_devices_have_numbers_of_their_own():
+    first, second = (torch.cuda.get_device_properties(number) for number in (0, 1))
+    assert first.uuid != second.uuid and (first.pci_bus_id, second.pci_bus_id) == (0, 1)
+    assert first.shared_memory_per_block_optin == first.shared_memory_per_block > 0
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_gloo_coalesces_nothing_on_its_own():
+    dist.init_process_group("gloo")
+    coalesced = dist.distributed_c10d._coalescing_manager(device=torch.device("cpu"))
+    with pytest.raises(RuntimeError, match="Backend gloo does not implement startCoalescing"), coalesced:
+        dist.all_reduce(torch.ones(1))
+
+
+def test_variables_that_functions_set_are_noted_and_containers_filled_by_imports_are_not():
+    source = "model = None\nknown = {}\ndef use(m):\n    global model\n    model = m\n"
+    for name, expected in (("ignite.x", {"model"}), ("megatron.x", {"model", "known"})):
+        module, code = types.ModuleType(name), compile(source, name, "exec")
+        exec(code, vars(module))
+        variables = packages.Variables()
+        variables.note(module, code)
+        assert {v.name for v in variables._all} == expected
+
+
+def square(queue, counts, number):
+    queue.put((number, counts.get() ** 2))
+    counts.task_done()
+
+
+def fail():
+    raise ValueError("no")
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_a_rank_forks_helpers():
+    """As Megatron-core does to write a checkpoint: they run beside the rank's program, which goes on."""
+    dist.init_process_group("gloo")
+    context = torch.multiprocessing.get_context("fork")
+    found, counts = context.Queue(), context.JoinableQueue()
+    helpers = [context.Process(target=square, args=(found, counts, number)) for number in range(3)]
+    for number, helper in enumerate(helpers):
+        assert helper.exitcode is None and not helper.is_alive()
+        counts.put(number + dist.get_rank())
+        helper.start()
+    counts.join()
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    assert sorted(value for _, value in (found.get() for _ in helpers)) == [
+        (n + dist.get_rank()) ** 2 for n in range(3)
+    ]
+    for helper in helpers:
+        helper.join()
+        helper.close()
+    failing = context.Process(target=fail, name="failing")
+    failing.start()
+    failing.join()
+    assert failing.exitcode == 1 and total.item() == 2
+    with pytest.raises(NotImplementedError, match="process failing is a helper of rank"):
+        failing.terminate()
+
+
+@one
+def test_tensors_inside_of_vmap_and_grad_are_on_their_device():
+    x, seen = torch.arange(6.0, device="cuda").reshape(3, 2), []
+
+    def function(row):
+        seen.append(row.device.type)
+        return (row * torch.arange(2.0, device=row.device)).sum() ** 2
+
+    slopes = torch.vmap(torch.func.grad(function))(x)
+    assert set(seen) == {"cuda"} and slopes.device.type == "cuda"
+    assert slopes.tolist() == [[0, 2.0 * (2 * n + 1)] for n in range(3)]
+
+
+@one
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_flexible_attention_is_attention():
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch.manual_seed(0)
+    q, k, v = (torch.rand(1, 2, 16, 8) for _ in range(3))
+    mask = create_block_mask(lambda b, h, i, j: i >= j, 1, 1, 16, 16, device="cuda")
+    got = flex_attention(q.cuda(), k.cuda(), v.cuda(), block_mask=mask)
+    assert got.device.type == "cuda"
+    torch.testing.assert_close(got.cpu(), functional.scaled_dot_product_attention(q, k, v, is_causal=True))
+
+
+@pytest.mark.filterwarnings("ignore:Please use DTensor")
+@torchemu.distributed(world_size=2, torch="real")
+def test_sharded_tensors_say_where_they_are():
+    """Those before DTensor, with which Megatron-core writes checkpoints."""
+    from torch.distributed._shard import sharded_tensor
+
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    shard = sharded_tensor.Shard.from_tensor_and_offsets(torch.ones(2, 3, device="cuda"), [2 * rank, 0], rank)
+    whole = sharded_tensor.init_from_local_shards([shard], 4, 3)
+    assert whole.device == torch.device("cuda", rank) and whole.shape == (4, 3)

@@ -1,0 +1,702 @@
+"""Programs with kernels of torchemu.language, right and with planted defects; see test_planted.py for the marks."""
+
+from __future__ import annotations
+
+BEGIN = """
+import torch, torch.distributed as dist
+import torchemu, torchemu.language as tl
+dist.init_process_group("nccl")
+rank, world = dist.get_rank(), dist.get_world_size()
+right, left = (rank + 1) % world, (rank - 1) % world
+"""
+
+PROGRAMS: dict[str, str] = {
+    "gather by puts with signals": """
+@torchemu.kernel
+def gather(out, x, n):
+    me, world, call = tl.rank(), tl.world_size(), tl.call_number()
+    slots = tl.workspace("slots", world * n)
+    words = tl.workspace("words", world, torchemu.int64)
+    tl.sync()  #- no sync
+    for peer in range(world):
+        tl.put_signal_nbi(slots.on(peer) + me * n, x, n, words.on(peer) + me)  #! *
+    for r in range(world):
+        tl.wait(words + r, tl.GE, call)  #- no wait, old count, other word
+        tl.wait(words + r, tl.GE, call - 1)  #+ old count
+        tl.wait(words + (r - 1) % world, tl.GE, call)  #+ other word
+        tl.store(out + r * n, tl.load(slots + r * n, n))  #! *
+
+x, out = torch.ones(16), torch.zeros(16 * world)
+for _ in range(3):
+    gather[1](out, x, 16)
+print(out.sum())
+""",
+    "ring all-reduce": """
+@torchemu.kernel
+def ring(x, part):
+    me, world, call = tl.rank(), tl.world_size(), tl.call_number()
+    right = (me + 1) % world
+    inbox = tl.workspace("inbox", world * part)
+    words = tl.workspace("words", 2 * world, torchemu.int64)
+    for s in range(world - 1):
+        send, take = (me - s) % world * part, (me - s - 1) % world * part
+        tl.put_signal(inbox.on(right) + s * part, x + send, part, words.on(right) + s)  #! no wait, no drain
+        tl.wait(words + s, tl.GE, call)  #- no wait
+        t = tl.load(inbox + s * part, part)  #! no wait
+        tl.store(x + take, tl.load(x + take, part) + t)  #! no drain, no wait, no second wait
+        tl.drain()  #- no drain
+    for s in range(world - 1):
+        send = (me + 1 - s) % world * part
+        tl.put_signal(x.on(right) + send, x + send, part, words.on(right) + world + s)  #! *
+        tl.wait(words + world + s, tl.GE, call)  #- no second wait
+
+x = tl.symmetric_empty(8 * world)
+x.fill_(rank)
+dist.barrier()
+for _ in range(2):
+    ring[1](x, 8)
+torch.cuda.synchronize()
+dist.barrier()
+print(x.sum())
+""",
+    "two buffers with credits": """
+@torchemu.kernel
+def stream(out, x, n, rounds):
+    me = tl.rank()
+    slots = tl.workspace("slots", 2 * n)
+    full, free = tl.workspace("full", 2, torchemu.int64), tl.workspace("free", 2, torchemu.int64)
+    if me == 0:
+        for i in range(rounds):
+            b = i % 2
+            if i >= 2:
+                tl.wait(free + b, tl.GE, i // 2)  #- no credit, credit short
+                tl.wait(free + b, tl.GE, i // 2 - 1)  #+ credit short
+            tl.put_signal(slots.on(1) + b * n, x + i * n, n, full.on(1) + b)  #! *
+    if me == 1:
+        for i in range(rounds):
+            b = i % 2
+            tl.wait(full + b, tl.GE, i // 2 + 1)  #- no wait  #! no credit, credit short
+            t = tl.load(slots + b * n, n)  #! no credit, credit short, early credit, no wait
+            tl.store(out + i * n, t)
+            tl.drain()  #- early credit
+            tl.signal(free.on(0) + b)
+
+x, out = torch.ones(160), torch.zeros(160)
+stream[1](out, x, 16, 10)
+print(out.sum())
+""",
+    "flag for equality and acknowledgement": """
+@torchemu.kernel
+def pingpong(out, x, n, rounds):
+    me = tl.rank()
+    box = tl.workspace("box", n)
+    flag, ack = tl.workspace("flag", 1, torchemu.int64), tl.workspace("ack", 1, torchemu.int64)
+    for i in range(1, rounds + 1):
+        if me == 0:
+            tl.put(box.on(1), x, n)  #! no acknowledgement, one value, no fence
+            value = i
+            value = 1  #+ one value
+            tl.fence()  #- no fence
+            tl.signal(flag.on(1), value, "set")
+            tl.wait(ack, tl.EQ, i)  #- no acknowledgement  #! one value
+        if me == 1:
+            value = i
+            value = 1  #+ one value
+            tl.wait(flag, tl.EQ, value)  #- no acknowledgement
+            tl.wait(flag, tl.GE, value)  #+ no acknowledgement
+            tl.store(out, tl.load(box, n))  #! no acknowledgement, one value, no fence
+            tl.drain()
+            tl.signal(ack.on(0), i, "set")  #! one value
+
+x, out = torch.ones(16), torch.zeros(16)
+pingpong[1](out, x, 16, 4)
+print(out.sum())
+""",
+    "signal before its data": """
+@torchemu.kernel
+def push(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    tl.signal(word.on(right))  #+ signal first
+    tl.put(box.on(right), x, n)  #! signal first, no fence
+    tl.fence()  #- no fence
+    tl.signal(word.on(right))  #- signal first
+    tl.wait(word, tl.GE, 1)
+    tl.store(out, tl.load(box, n))  #! signal first, no fence
+
+x, out = torch.ones(16), torch.zeros(16)
+push[1](out, x, 16)
+print(out.sum())
+""",
+    "stores of tiles to a peer": """
+@torchemu.kernel
+def push(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    tl.store(box.on(right), tl.load(x, n) * 2)  #! not drained, no fence
+    tl.drain()  #- not drained
+    tl.fence()
+    tl.signal(word.on(right))
+    tl.wait(word, tl.GE, 1)
+    tl.store(out, tl.load(box, n))  #! not drained, no fence
+
+x, out = torch.ones(16), torch.zeros(16)
+push[1](out, x, 16)
+print(out.sum())
+""",
+    "told by a third rank": """
+@torchemu.kernel
+def relay(out, x, n):
+    me = tl.rank()
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    if me == 0:
+        tl.put(box.on(1), x, n)  #! no quiet, only a fence
+        tl.quiet()  #- no quiet, only a fence
+        tl.fence()  #+ only a fence
+        tl.signal(word.on(2))
+    if me == 2:
+        tl.wait(word, tl.GE, 1)
+        tl.store(out, tl.load(box.on(1), n))  #! no quiet, only a fence
+
+x, out = torch.ones(16), torch.zeros(16)
+relay[1](out, x, 16)
+print(out.sum())
+""",
+    "halo of a stencil": """
+@torchemu.kernel
+def exchange(u, n):
+    me, world = tl.rank(), tl.world_size()
+    right, left = (me + 1) % world, (me - 1) % world
+    tl.barrier()  #- no barrier before
+    m = 1
+    m = 2  #+ one too many
+    tl.put(u.on(right), u + n, m)  #! no barrier before, no barrier after, one too many
+    tl.put(u.on(left) + n + 1, u + 1, 1)  #! no barrier before, no barrier after, one too many
+    tl.barrier()  #- no barrier after
+
+@torchemu.kernel
+def step(u, n):
+    a = tl.load(u, n)  #! no barrier before, no barrier after
+    b = tl.load(u + 2, n)  #! no barrier before, no barrier after
+    tl.store(u + 1, (a + b) * 0.5)
+
+u = tl.symmetric_empty(34)
+u.fill_(rank)  #! no barrier before
+for _ in range(3):
+    exchange[1](u, 32)
+    step[1](u, 32)
+torch.cuda.synchronize()
+dist.barrier()
+print(u.sum())
+""",
+    "pipes without interlock": """
+@torchemu.kernel(interlock=False)
+def scale(out, x, n):
+    t = tl.load(x, n)  #! load to vector
+    tl.set_flag("load", "vector")  #- load to vector
+    tl.wait_flag("load", "vector")  #- load to vector
+    y = t * 2  #! load to vector, vector to store
+    tl.set_flag("vector", "store")  #- vector to store
+    tl.wait_flag("vector", "store")  #- vector to store
+    tl.store(out, y)  #! vector to store
+
+x, out = torch.ones(1000), torch.zeros(1000)
+scale[1](out, x, 1000)
+print(out.sum())
+""",
+    "two programs of a rank": """
+@torchemu.kernel
+def relay(out, x, n):
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    if tl.program_id() == 0:
+        tl.store(box, tl.load(x, n) * 2)  #! no drain, no wait
+        tl.drain()  #- no drain
+        tl.signal(word)
+    else:
+        tl.wait(word, tl.GE, tl.call_number())  #- no wait
+        tl.store(out, tl.load(box, n))  #! no drain, no wait
+
+x, out = torch.ones(16), torch.zeros(16)
+relay[2](out, x, 16)
+relay[2](out, x, 16)
+print(out.sum())
+""",
+    "parts of programs": """
+@torchemu.kernel
+def add(out, x, n, tile):
+    pid = tl.program_id()
+    lo = pid * tile
+    m = min(tile, n - lo)
+    m = min(tile + 1, n - lo)  #+ one too many
+    t = tl.load(x + lo, m) + 1
+    tl.store(out + lo, t)  #! one too many
+
+x, out = torch.ones(1000), torch.zeros(1000)
+add[4](out, x, 1000, 250)
+print(out.sum())
+""",
+    "sum by atomic additions": """
+@torchemu.kernel
+def reduce(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    total, count = tl.workspace("total", n), tl.workspace("count", 1, torchemu.int64)
+    tl.put_reduce(total.on(0), x, n)  #- stored  #! one short, no wait
+    tl.put(total.on(0), x, n)  #+ stored  #! stored
+    tl.fence()
+    tl.signal(count.on(0))
+    if me == 0:
+        need = world
+        need = world - 1  #+ one short
+        tl.wait(count, tl.GE, need)  #- no wait
+        tl.store(out, tl.load(total, n))  #! one short, no wait
+
+x, out = torch.ones(16), torch.zeros(16)
+reduce[1](out, x, 16)
+print(out.sum())
+""",
+    "a late reader of a count": """
+@torchemu.kernel
+def reduce(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    total, count = tl.workspace("total", world * n), tl.workspace("count", 1, torchemu.int64)
+    idle = tl.workspace("idle", 1, torchemu.int64)
+    tl.put_signal(total.on(0) + me * n, x, n, count.on(0))
+    if me == 0:
+        for _ in range(200):
+            tl.test(idle, tl.EQ, 1)
+        need = world
+        need = world - 1  #+ one short
+        tl.wait(count, tl.GE, need)  #! one short
+        tl.store(out, tl.load(total, world * n))  #! one short
+
+x, out = torch.ones(16), torch.zeros(16 * world)
+reduce[1](out, x, 16)
+print(out.sum())
+""",
+    "gather by gets": """
+@torchemu.kernel
+def pull(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    box = tl.workspace("box", n)
+    tl.store(box, tl.load(x, n))  #! no drain, no sync, no second sync
+    tl.drain()  #- no drain
+    tl.sync()  #- no sync
+    for r in range(world):
+        tl.get(out + r * n, box.on(r), n)  #! no drain, no sync, no second sync
+    tl.sync()  #- no second sync
+
+x, out = torch.ones(16), torch.zeros(16 * world)
+for _ in range(2):
+    pull[1](out, x, 16)
+print(out.sum())
+""",
+    "gets that are not waited for": """
+@torchemu.kernel
+def pull(out, box, n):
+    me, world = tl.rank(), tl.world_size()
+    tmp = tl.workspace("tmp", world * n)
+    for r in range(world):
+        tl.get_nbi(tmp + r * n, box.on(r), n)  #! no quiet
+    tl.quiet()  #- no quiet
+    tl.store(out, tl.load(tmp, world * n))  #! no quiet
+
+box, out = tl.symmetric_empty(16), torch.zeros(16 * world)
+box.fill_(rank)
+dist.barrier()
+pull[1](out, box, 16)
+print(out.sum())
+""",
+    "copies by an engine": """
+@torchemu.kernel
+def push(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    slots, words = tl.workspace("slots", world * n), tl.workspace("words", world, torchemu.int64)
+    copies = [tl.copy_async(slots.on(r) + me * n, x, n) for r in range(world)]  #! no event, other event
+    for r in range(world):
+        copies[r].wait()  #- no event, other event
+        copies[0].wait() if r == 0 else None  #+ other event
+        tl.signal(words.on(r) + me)
+    for r in range(world):
+        tl.wait(words + r, tl.GE, 1)
+    tl.store(out, tl.load(slots, world * n))  #! no event, other event
+
+x, out = torch.ones(16), torch.zeros(16 * world)
+push[1](out, x, 16)
+print(out.sum())
+""",
+    "source changed under a put": """
+@torchemu.kernel
+def push(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    slots, word = tl.workspace("slots", 4 * n), tl.workspace("word", 1, torchemu.int64)
+    stage = tl.workspace("stage", n)
+    for i in range(4):
+        tl.store(stage, tl.load(x, n) + i)  #! no quiet, no drain
+        tl.drain()  #- no drain
+        tl.put_signal_nbi(slots.on(right) + i * n, stage, n, word.on(right))  #! no quiet, no drain
+        tl.quiet()  #- no quiet
+    tl.wait(word, tl.GE, 4)
+    tl.store(out, tl.load(slots, 4 * n))
+
+x, out = torch.ones(16), torch.zeros(64)
+push[1](out, x, 16)
+print(out.sum())
+""",
+    "queue between ranks": """
+@torchemu.kernel
+def through(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    q = tl.queue("q", 0, 1, 2, n)
+    tmp = tl.workspace("tmp", n)
+    if me == 0:
+        for i in range(5):
+            tl.send(q, x + i * n, n)
+    if me == 1:
+        for i in range(5):
+            tl.recv(q, tmp, n)  #! no drain
+            tl.store(out + i * n, tl.load(tmp, n))  #! no drain
+            tl.drain()  #- no drain
+
+x, out = torch.ones(80), torch.zeros(80)
+through[1](out, x, 16)
+print(out.sum())
+""",
+    "broadcast down a tree": """
+@torchemu.kernel
+def tree(x, n):
+    me, world = tl.rank(), tl.world_size()
+    word = tl.workspace("word", 1, torchemu.int64)
+    if me > 0:
+        tl.wait(word, tl.GE, tl.call_number())  #- no wait
+    for child in (2 * me + 1, 2 * me + 2):
+        if child < world:
+            tl.put(x.on(child), x, n)  #! no wait
+            tl.fence()
+            tl.signal(word.on(child))
+
+x = tl.symmetric_empty(16)
+if rank == 0:
+    x.fill_(3)
+tree[1](x, 16)
+print(x.sum())  #! no wait
+""",
+    "wrong peer": """
+@torchemu.kernel
+def neighbours(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    right, left = (me + 1) % world, (me - 1) % world
+    slots, words = tl.workspace("slots", world * n), tl.workspace("words", world, torchemu.int64)
+    tl.put_signal(slots.on(right) + me * n, x, n, words.on(right) + me)
+    tl.put_signal(slots.on(left) + me * n, x, n, words.on(left) + me)  #! other slot
+    tl.wait(words + left, tl.GE, 1)
+    r = left
+    r = right  #+ other slot
+    tl.store(out, tl.load(slots + r * n, n))  #! other slot
+
+x, out = torch.ones(16), torch.zeros(16)
+neighbours[1](out, x, 16)
+print(out.sum())
+""",
+    "all to all with counts": """
+@torchemu.kernel
+def exchange(out, x, counts, n):
+    me, world, call = tl.rank(), tl.world_size(), tl.call_number()
+    slots = tl.workspace("slots", world * n)
+    sizes, words = tl.workspace("sizes", world, torchemu.int64), tl.workspace("words", world, torchemu.int64)
+    tl.sync()  #- no sync
+    many = [int(c) for c in counts_of(counts, world)]
+    for peer in range(world):
+        tl.put(sizes.on(peer) + me, counts + peer, 1)  #! no sync, size after
+        tl.fence()
+        tl.put_signal(slots.on(peer) + me * n, x + peer * n, many[peer], words.on(peer) + me)  #! no sync
+    at = 0
+    for r in range(world):
+        early = counts_of(sizes + r, 1)  #+ size after  #! size after
+        tl.wait(words + r, tl.GE, call)
+        m = int(counts_of(sizes + r, 1)[0])
+        if m:
+            tl.store(out + at, tl.load(slots + r * n, m))  #! no sync
+        at += m
+
+def counts_of(p, n):
+    t = tl.load(p, n)  #! size after, no sync
+    tl.drain()
+    return t.numpy()
+
+counts = torch.tensor([(rank + i) % 4 for i in range(world)], dtype=torch.int64)
+x, out = torch.ones(8 * world), torch.zeros(8 * world)
+for _ in range(2):
+    exchange[1](out, x, counts, 8)
+print(out.sum())
+""",
+    "lock": """
+@torchemu.kernel
+def count(total, lock, scratch):
+    for _ in range(3):
+        while tl.atomic_cas(lock.on(0), 0, 1) != 0: pass  #- no lock
+        t = tl.load(total.on(0), 1) + 1  #! no lock, not drained
+        tl.store(total.on(0), t)  #! no lock, not drained
+        tl.drain()  #- not drained
+        tl.quiet()  #- not drained
+        tl.atomic_exchange(lock.on(0), 0)
+
+total, lock = tl.symmetric_empty(1), tl.symmetric_empty(1, dtype=torch.int64)
+count[1](total, lock, 0)
+torch.cuda.synchronize()
+dist.barrier()
+if rank == 0:
+    assert total.item() == 3 * world
+""",
+    "tickets": """
+@torchemu.kernel
+def take(out, ticket, done, n):
+    me, world = tl.rank(), tl.world_size()
+    i = tl.atomic_add(ticket.on(0), 1)  #- not atomic
+    i = tl.fetch(ticket.on(0))  #+ not atomic
+    tl.signal(ticket.on(0))  #+ not atomic
+    tl.store(out.on(0) + i * n, tl.full(n, float(me)))  #! not atomic, no wait
+    tl.drain()
+    tl.fence()
+    tl.signal(done.on(0))
+    if me == 0:
+        tl.wait(done, tl.GE, world)  #- no wait
+        tl.load(out, world * n)  #! no wait
+
+out = tl.symmetric_empty(16 * world)
+ticket, done = tl.symmetric_empty(1, dtype=torch.int64), tl.symmetric_empty(1, dtype=torch.int64)
+take[1](out, ticket, done, 16)
+torch.cuda.synchronize()
+""",
+    "launches apart by a barrier of hosts": """
+@torchemu.kernel
+def give(box, x, n):
+    tl.put(box.on((tl.rank() + 1) % tl.world_size()), x, n)  #! no barrier, no second barrier, no synchronize
+
+@torchemu.kernel
+def take(out, box, n):
+    tl.store(out, tl.load(box, n))  #! no barrier, no second barrier, no synchronize
+
+box, x, out = tl.symmetric_empty(16), torch.ones(16), torch.zeros(16)
+store = dist.distributed_c10d._get_default_store()
+for i in range(3):
+    give[1](box, x, 16)
+    torch.cuda.synchronize()  #- no synchronize
+    store.set(f"given {i} {rank}", "1")  #- no barrier
+    store.get(f"given {i} {left}")  #- no barrier
+    take[1](out, box, 16)
+    torch.cuda.synchronize()
+    store.set(f"taken {i} {rank}", "1")  #- no second barrier
+    store.get(f"taken {i} {right}")  #- no second barrier
+print(out.sum())
+""",
+    "host fills symmetric memory": """
+@torchemu.kernel
+def add(box, x, n):
+    tl.put_reduce(box.on((tl.rank() + 1) % tl.world_size()), x, n)  #! no barrier, no second barrier
+
+box, x = tl.symmetric_empty(16), torch.ones(16)
+box.fill_(rank)  #! no barrier
+dist.barrier()  #- no barrier
+add[1](box, x, 16)
+torch.cuda.synchronize()
+dist.barrier()  #- no second barrier
+print(box.sum())  #! no second barrier
+""",
+    "own barrier": """
+@torchemu.kernel
+def rounds(box, words, n, times):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    for i in range(times):
+        tl.put(box.on(right), box + n, n)  #! one use, no barrier
+        tl.fence()
+        for peer in range(world):
+            tl.signal(words.on(peer) + me)
+        for r in range(world):
+            need = 2 * i + 1
+            need = 1  #+ one use
+            tl.wait(words + r, tl.GE, need)  #- no barrier
+        tl.store(box + n, tl.load(box, n) + 1)  #! one use, no barrier
+        tl.drain()
+        for peer in range(world):
+            tl.signal(words.on(peer) + me)
+        for r in range(world):
+            need = 2 * i + 2
+            need = 1  #+ one use
+            tl.wait(words + r, tl.GE, need)  #- no barrier
+
+box, words = tl.symmetric_empty(32), tl.symmetric_empty(world, dtype=torch.int64)
+rounds[1](box, words, 16, 3)
+torch.cuda.synchronize()
+dist.barrier()
+print(box.sum())
+""",
+    "chain of sums": """
+@torchemu.kernel
+def scan(x, n):
+    me, world = tl.rank(), tl.world_size()
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    t = tl.load(x, n)
+    if me:
+        tl.wait(word, tl.GE, 1)  #- no wait
+        t = t + tl.load(box, n)  #! no wait, not drained
+    if me + 1 < world:
+        tl.store(box.on(me + 1), t)  #! no wait, not drained
+        tl.drain()  #- not drained
+        tl.fence()
+        tl.signal(word.on(me + 1))
+    tl.store(x, t)
+
+x = torch.ones(16)
+scan[1](x, 16)
+print(x.sum())
+""",
+    "beyond a window": """
+@torchemu.kernel
+def give(box, x, n):
+    m = n
+    m = n + 1  #+ beyond
+    tl.put(box.on((tl.rank() + 1) % tl.world_size()), x, m)  #! beyond
+
+box, x = tl.symmetric_empty(16), torch.ones(32)
+give[1](box, x, 16)
+torch.cuda.synchronize()
+""",
+    "one counter, two senders, two rounds": """
+@torchemu.kernel
+def meet(slots, count, go, n):
+    me = tl.rank()
+    if me in (1, 2):
+        for i in range(2):
+            tl.put_signal(slots.on(0) + ((me - 1) * 2 + i) * n, slots + 4 * n, n, count.on(0))
+            tl.wait(go, tl.GE, i + 1)  #- no word back
+    if me == 0:
+        for i in range(2):
+            tl.wait(count, tl.GE, 2 * (i + 1))  #! no word back
+            a = tl.load(slots + i * n, n)  #! no word back
+            b = tl.load(slots + (2 + i) * n, n)  #! no word back
+            tl.drain()
+            tl.signal(go.on(1))
+            tl.signal(go.on(2))
+
+slots = tl.symmetric_empty(80)
+count, go = tl.symmetric_empty(1, dtype=torch.int64), tl.symmetric_empty(1, dtype=torch.int64)
+meet[1](slots, count, go, 16)
+torch.cuda.synchronize()
+""",
+    "reduce-scatter by reducing stores": """
+@torchemu.kernel
+def scatter(out, x, n):
+    me, world, call = tl.rank(), tl.world_size(), tl.call_number()
+    total, words = tl.workspace("total", n), tl.workspace("words", world, torchemu.int64)
+    for k in range(world):
+        peer = (me + k) % world
+        tl.store_reduce(total.on(peer), tl.load(x + peer * n, n))  #! not drained, no wait
+    tl.drain()  #- not drained
+    tl.fence()
+    for peer in range(world):
+        tl.signal(words.on(peer) + me)
+    for r in range(world):
+        tl.wait(words + r, tl.GE, call)  #- no wait
+    tl.store(out, tl.load(total, n))  #! not drained, no wait
+
+x, out = torch.ones(16 * world), torch.zeros(16)
+scatter[1](out, x, 16)
+print(out.sum())
+""",
+    "polling": """
+@torchemu.kernel
+def poll(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    box, word = tl.workspace("box", n), tl.workspace("word", 1, torchemu.int64)
+    tl.put_signal_nbi(box.on(right), x, n, word.on(right))  #! no poll, plain poll
+    while not tl.test(word, tl.NE, 0): pass  #- no poll
+    tl.store(out, tl.load(box, n))  #! no poll
+
+x, out = torch.ones(16), torch.zeros(16)
+poll[1](out, x, 16)
+print(out.sum())
+""",
+    "two programs send, one of them tells": """
+@torchemu.kernel
+def push(out, x, n):
+    me, world, pid = tl.rank(), tl.world_size(), tl.program_id()
+    right = (me + 1) % world
+    box = tl.workspace("box", 2 * n)
+    done, word = tl.workspace("done", 1, torchemu.int64), tl.workspace("word", 1, torchemu.int64)
+    tl.put(box.on(right) + pid * n, x + pid * n, n)  #! only a fence, no wait for the other
+    tl.quiet()  #- only a fence
+    tl.fence()  #+ only a fence
+    if pid == 1:
+        tl.signal(done)
+    else:
+        tl.wait(done, tl.GE, 1)  #- no wait for the other
+        tl.signal(word.on(right))
+        tl.wait(word, tl.GE, 1)
+        tl.store(out, tl.load(box, 2 * n))  #! only a fence, no wait for the other
+
+x, out = torch.ones(32), torch.zeros(32)
+push[2](out, x, 16)
+print(out.sum())
+""",
+    "word cleared for the next round": """
+@torchemu.kernel
+def rounds(out, x, n, times):
+    me, world = tl.rank(), tl.world_size()
+    right, left = (me + 1) % world, (me - 1) % world
+    box = tl.workspace("box", n)
+    word, ready = tl.workspace("word", 1, torchemu.int64), tl.workspace("ready", 1, torchemu.int64)
+    for i in range(times):
+        tl.put_signal(box.on(right), x, n, word.on(right), 1, "set")  #! cleared late, not cleared
+        tl.wait(word, tl.EQ, 1)
+        tl.store(out, tl.load(box, n))  #! not cleared
+        tl.drain()
+        tl.signal(word, 0, "set")  #- cleared late, not cleared
+        tl.quiet()
+        tl.signal(ready.on(left))
+        tl.signal(word, 0, "set")  #+ cleared late  #! cleared late
+        tl.wait(ready, tl.GE, i + 1)
+
+x, out = torch.ones(16), torch.zeros(16)
+rounds[1](out, x, 16, 3)
+print(out.sum())
+""",
+    "gather into a symmetric result": """
+@torchemu.kernel
+def gather(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    for peer in range(world):
+        tl.put(out.on(peer) + me * n, x, n)  #! no barrier, one to the left
+    tl.barrier()  #- no barrier
+
+@torchemu.kernel
+def use(y, out, n):
+    tl.store(y, tl.load(out, n) * 2)  #! no barrier
+
+out, x, y = tl.symmetric_empty(16 * world), torch.ones(16), torch.zeros(16 * world)
+gather[1](out, x, 16)
+use[1](y, out, 16 * world)
+torch.cuda.synchronize()
+""",
+    "scratch memory that wraps": """
+@torchemu.kernel
+def temps(out, x, n, times):
+    me, world = tl.rank(), tl.world_size()
+    right = (me + 1) % world
+    word = tl.workspace("w", 1, torchemu.int64)
+    for i in range(times):
+        tl.put_signal_nbi(out.on(right) + i * n, tl.load(x, n) + i, n, word.on(right))  #! no wait
+    tl.wait(word, tl.GE, times)  #- no wait
+    for i in range(times):
+        tl.load(out + i * n, n)  #! no wait
+
+n = 20000
+out, x = tl.symmetric_empty(40 * n), torch.ones(n)
+temps[1](out, x, n, 40)
+torch.cuda.synchronize()
+""",
+}

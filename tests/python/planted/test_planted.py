@@ -1,0 +1,69 @@
+"""Right programs are clean in any order; with a planted defect one ordinary run reports that, by its lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from launch import launch
+from planted import hosts, language, marks, triton_kernels
+
+TABLES = {
+    "language": (language.BEGIN, language.PROGRAMS),
+    "hosts": (hosts.BEGIN, hosts.PROGRAMS),
+    "triton": (triton_kernels.BEGIN, triton_kernels.PROGRAMS),
+}
+
+RIGHT = [(table, name) for table, (_, programs) in TABLES.items() for name in programs]
+WRONG = [
+    (table, name, defect)
+    for table, (_, programs) in TABLES.items()
+    for name, text in programs.items()
+    for defect in marks.defects(text)
+]
+
+
+def run(folder: Path, text: str, *flags: str) -> tuple[int, str]:
+    """Runs a program on four ranks, and returns its exit status and what it says."""
+    file = folder / "program.py"
+    file.write_text(text)
+    outcome = launch("--nproc-per-node", "4", *flags, file)
+    return outcome.status, outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(("table", "name"), RIGHT)
+def test_right_programs_are_clean_in_any_order(table: str, name: str, tmp_path: Path) -> None:
+    begin, programs = TABLES[table]
+    text = marks.planted(begin + programs[name])
+    for flags in (("--check",), ("--check", "--reorder", "7"), ("--explore", "3")):
+        status, said = run(tmp_path, text, *flags)
+        assert status == 0, (flags, said)
+
+
+@pytest.mark.parametrize(("table", "name", "defect"), WRONG)
+def test_a_planted_defect_is_reported_by_its_lines(table: str, name: str, defect: str, tmp_path: Path) -> None:
+    begin, programs = TABLES[table]
+    text = begin + programs[name]
+    wanted = marks.named(text, defect)
+    status, said = run(tmp_path, marks.planted(text, defect), "--check")
+    found = marks.reports(said)
+    assert status and found and found[0], said
+    assert all(lines <= wanted for lines in found), (wanted, found, said)
+
+
+BEFORE = """
+import torch, sys
+x = torch.ones(64, device="cuda") * 3  #! no synchronize
+torch.cuda.synchronize()  #- no synchronize
+s = torch.cuda.Stream()
+with torch.cuda.stream(s): y = x + 1  #! no synchronize
+torch.cuda.synchronize()
+print(y.sum())
+"""
+
+
+@pytest.mark.parametrize("defect", [None, *marks.defects(BEFORE)])
+def test_what_was_before_there_was_a_second_stream(defect: str | None, tmp_path: Path) -> None:
+    status, said = run(tmp_path, marks.planted(BEFORE, defect), "--check")
+    assert (status == 0) == (defect is None), said
+    assert defect is None or marks.reports(said)[0] == marks.named(BEFORE, defect)

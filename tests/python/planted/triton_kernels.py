@@ -1,0 +1,303 @@
+"""Kernels of Triton and Triton-distributed, right and with planted defects; see test_planted.py."""
+
+from __future__ import annotations
+
+BEGIN = """
+import os
+import torch
+import triton
+import triton.language as tl
+import triton_dist
+import triton_dist.language as dl
+from triton_dist.language.extra import libshmem_device as shmem
+from triton_dist.language.extra.language_extra import __syncthreads, ld_acquire, membar, red_release, tid
+from triton_dist.utils import finalize_distributed, initialize_distributed
+from triton_dist.utils import nvshmem_barrier_all_on_stream, nvshmem_create_tensor
+initialize_distributed()
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+"""
+
+PROGRAMS: dict[str, str] = {
+    "stores to a peer, then notify": """
+@triton_dist.jit
+def shift(x, inbox, words, out, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    tl.store(dl.symm_at(inbox, right) + i, tl.load(x + i))  #! no syncthreads, no wait, no fence
+    __syncthreads()  #- no syncthreads
+    scope = "intra_node"
+    scope = "inter_node"  #+ no fence
+    dl.notify(words, right, signal=1, sig_op="set", comm_scope=scope)  # which fences in a node
+    token = dl.wait(words, 1, "sys", "acquire", waitValue=1)  #- no wait
+    tl.store(out + i, tl.load(inbox + i))  #! no syncthreads, no wait, no fence
+
+inbox, words = nvshmem_create_tensor((64,), torch.float32), nvshmem_create_tensor((1,), torch.int64)
+words.fill_(0)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+shift[(1,)](x, inbox, words, out, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "put with signal": """
+@triton_dist.jit
+def gather(x, slots, words, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    for peer in range(W):
+        shmem.putmem_signal_nbi_block(slots + me * N, x, N * 4, words + me, 1, shmem.NVSHMEM_SIGNAL_SET, peer)  #! *
+    i = tl.arange(0, N)
+    for r in range(W):
+        shmem.signal_wait_until(words + r, shmem.NVSHMEM_CMP_EQ, 1)  #- no wait, other word
+        shmem.signal_wait_until(words + (r + 1) % W, shmem.NVSHMEM_CMP_EQ, 1)  #+ other word
+        __syncthreads()
+        tl.store(out + r * N + i, tl.load(slots + r * N + i))  #! *
+
+slots, words = nvshmem_create_tensor((64 * world,), torch.float32), nvshmem_create_tensor((world,), torch.uint64)
+x, out = nvshmem_create_tensor((64,), torch.float32), torch.zeros(64 * world).cuda()
+x.fill_(rank)
+words.fill_(0)
+nvshmem_barrier_all_on_stream()
+gather[(1,)](x, slots, words, out, 64, world)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "words not cleared by all before": """
+@triton_dist.jit
+def send(x, inbox, words, out, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    shmem.putmem_signal_block(inbox, x, N * 4, words, 1, shmem.NVSHMEM_SIGNAL_SET, right)  #! no barrier
+    shmem.signal_wait_until(words, shmem.NVSHMEM_CMP_EQ, 1)
+    __syncthreads()
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(inbox + i))
+
+inbox, words = nvshmem_create_tensor((64,), torch.float32), nvshmem_create_tensor((1,), torch.uint64)
+x, out = nvshmem_create_tensor((64,), torch.float32), torch.zeros(64).cuda()
+x.fill_(rank)
+words.fill_(0)  #! no barrier
+nvshmem_barrier_all_on_stream()  #- no barrier
+send[(1,)](x, inbox, words, out, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "calls in a row, a barrier between": """
+@triton_dist.jit
+def send(x, inbox, words, out, k, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    shmem.putmem_signal_block(inbox, x, N * 4, words, k, shmem.NVSHMEM_SIGNAL_SET, right)  #! no barrier, one value
+    shmem.signal_wait_until(words, shmem.NVSHMEM_CMP_GE, k)
+    __syncthreads()
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(inbox + i))  #! no barrier, one value
+
+inbox, words = nvshmem_create_tensor((64,), torch.float32), nvshmem_create_tensor((1,), torch.uint64)
+x, out = nvshmem_create_tensor((64,), torch.float32), torch.zeros(64).cuda()
+x.fill_(rank)
+words.fill_(0)
+nvshmem_barrier_all_on_stream()
+for k in range(1, 4):
+    k = 1  #+ one value
+    send[(1,)](x, inbox, words, out, k, 64)
+    nvshmem_barrier_all_on_stream()  #- no barrier
+print(out.sum())
+""",
+    "grid that counts its blocks": """
+@triton.jit
+def total(x, parts, count, out, N: tl.constexpr, BLOCKS: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(parts + pid, tl.sum(tl.load(x + i)))  #! relaxed, other count
+    __syncthreads()
+    sem: tl.constexpr = "acq_rel"
+    before = tl.atomic_add(count, 1, sem="acq_rel")  #- relaxed
+    before = tl.atomic_add(count, 1, sem="relaxed")  #+ relaxed
+    __syncthreads()
+    last = BLOCKS - 1
+    last = BLOCKS - 2  #+ other count
+    if before == last:
+        tl.store(out, tl.sum(tl.load(parts + tl.arange(0, BLOCKS))))  #! relaxed, other count
+
+x, parts, count = torch.ones(256).cuda(), torch.zeros(4).cuda(), torch.zeros(1, dtype=torch.int32).cuda()
+out = torch.zeros(1).cuda()
+total[(4,)](x, parts, count, out, 64, 4)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "blocks that overlap": """
+@triton.jit
+def add(x, out, n, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    i = pid * (N - 1) + tl.arange(0, N)  #+ step too small
+    tl.store(out + i, tl.load(x + i) + 1)  #! step too small
+
+x, out = torch.ones(256).cuda(), torch.zeros(256).cuda()
+add[(4,)](x, out, 256, 64)
+print(out.sum())
+""",
+    "sums by atomic additions": """
+@triton.jit
+def add(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.atomic_add(out + i, tl.load(x + i))  #- not atomic
+    tl.store(out + i, tl.load(out + i) + tl.load(x + i))  #+ not atomic  #! not atomic
+
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+add[(4,)](x, out, 64)
+print(out.sum())
+""",
+    "lock among blocks": """
+@triton.jit
+def count(lock, total):
+    while tl.atomic_cas(lock, 0, 1) == 1: pass  #- no lock
+    tl.store(total, tl.load(total) + 1)  #! no lock, relaxed release
+    tl.debug_barrier()
+    tl.atomic_xchg(lock, 0)  #- relaxed release
+    tl.atomic_xchg(lock, 0, sem="relaxed")  #+ relaxed release
+
+lock, total = torch.zeros(1, dtype=torch.int32).cuda(), torch.zeros(1).cuda()
+count[(4,)](lock, total)
+torch.cuda.synchronize()
+assert total.item() == 4
+""",
+    "kernels on two streams": """
+@triton.jit
+def scale(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i) * 2)  #! no event
+
+s = torch.cuda.Stream()
+x, y, z = torch.ones(64).cuda(), torch.zeros(64).cuda(), torch.zeros(64).cuda()
+torch.cuda.synchronize()
+scale[(1,)](x, y, 64)
+s.wait_stream(torch.cuda.current_stream())  #- no event
+with torch.cuda.stream(s):
+    scale[(1,)](y, z, 64)
+torch.cuda.synchronize()
+print(z.sum())
+""",
+    "kernel beside a tensor operation": """
+@triton.jit
+def scale(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i) * 2)  #! no wait, no wait before
+
+s = torch.cuda.Stream()
+x, y = torch.ones(64).cuda(), torch.zeros(64).cuda()
+torch.cuda.synchronize()
+x.mul_(3)  #! no wait before
+s.wait_stream(torch.cuda.current_stream())  #- no wait before
+with torch.cuda.stream(s):
+    scale[(1,)](x, y, 64)
+torch.cuda.current_stream().wait_stream(s)  #- no wait
+z = y + 1  #! no wait
+torch.cuda.synchronize()
+print(z.sum())
+""",
+    "ring of puts": """
+@triton_dist.jit
+def ring(buf, words, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    right = (me + 1) % W
+    for s in range(W - 1):
+        chunk = (me + W - s) % W
+        at = buf + chunk * N
+        shmem.putmem_signal_block(at, at, N * 4, words + s, 1, shmem.NVSHMEM_SIGNAL_ADD, right)  #! *
+        shmem.signal_wait_until(words + s, shmem.NVSHMEM_CMP_GE, 1)  #- no wait
+        __syncthreads()
+
+@triton.jit
+def use(buf, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(buf + i))  #! no wait
+
+buf, words = nvshmem_create_tensor((64 * world,), torch.float32), nvshmem_create_tensor((world,), torch.uint64)
+out = torch.zeros(64 * world).cuda()
+buf.fill_(rank)
+words.fill_(0)
+nvshmem_barrier_all_on_stream()
+ring[(1,)](buf, words, 64, world)
+use[(1,)](buf, out, 64 * world)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "gets after a barrier": """
+@triton_dist.jit
+def pull(x, slots, out, N: tl.constexpr, W: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(x + i, tl.load(x + i) + 1)  #! no barrier
+    __syncthreads()
+    shmem.barrier_all_block()  #- no barrier
+    for r in range(W):
+        shmem.getmem_nbi_block(slots + r * N, x, N * 4, r)  #! no barrier, no quiet
+    shmem.quiet()  #- no quiet
+    __syncthreads()
+    j = tl.arange(0, N * W)
+    tl.store(out + j, tl.load(slots + j))  #! no quiet
+
+x, slots = nvshmem_create_tensor((64,), torch.float32), nvshmem_create_tensor((64 * world,), torch.float32)
+out = torch.zeros(64 * world).cuda()
+x.fill_(rank)
+nvshmem_barrier_all_on_stream()
+pull[(1,)](x, slots, out, 64, world)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "never written": """
+@triton.jit
+def use(buf, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(buf + i))  #! not filled
+
+buf, out = nvshmem_create_tensor((64,), torch.float32), torch.zeros(64).cuda()
+buf.fill_(rank)  #- not filled
+use[(1,)](buf, out, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "an exchange that releases, a swap that acquires": """
+@triton_dist.jit
+def flag(x, inbox, words, out, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    tl.store(dl.symm_at(inbox, right) + i, tl.load(x + i))  #! *
+    __syncthreads()
+    release, acquire = "release", "acquire"
+    release = "relaxed"  #+ no release
+    acquire = "relaxed"  #+ no acquire
+    tl.atomic_xchg(dl.symm_at(words, right), 1, sem=release, scope="sys")
+    while tl.atomic_cas(words, 1, 0, sem=acquire, scope="sys") != 1: pass
+    __syncthreads()
+    tl.store(out + i, tl.load(inbox + i))  #! *
+
+inbox, words = nvshmem_create_tensor((64,), torch.float32), nvshmem_create_tensor((1,), torch.int32)
+words.fill_(0)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+flag[(1,)](x, inbox, words, out, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "words that are stored and polled": """
+@triton_dist.jit
+def flag(x, inbox, words, out, N: tl.constexpr):
+    right = (dl.rank() + 1) % dl.num_ranks()
+    i = tl.arange(0, N)
+    tl.store(dl.symm_at(inbox, right) + i, tl.load(x + i))  #! no fence, no poll
+    __syncthreads()  #- no fence
+    if tid(0) == 0:
+        membar("sys")
+        red_release(dl.symm_at(words, right), 1, "sys")
+        while ld_acquire(words, "sys") != 1: pass  #- no poll
+    __syncthreads()
+    tl.store(out + i, tl.load(inbox + i))  #! no fence, no poll
+
+inbox, words = nvshmem_create_tensor((64,), torch.float32), nvshmem_create_tensor((1,), torch.int32)
+words.fill_(0)
+nvshmem_barrier_all_on_stream()
+x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
+flag[(1,)](x, inbox, words, out, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+}
