@@ -214,7 +214,7 @@ reference: setup ## write the pages of docs/reference, and the table of what run
 	@$(PY) docs/compatibility.py
 
 .PHONY: pictures
-pictures: setup $(BROWSER)/.installed ## make the pictures of docs anew (needs Chromium)
+pictures: torch $(BROWSER)/.installed ## make the pictures of docs anew (needs Chromium)
 	@$(STEP) "installing matplotlib" $(PY) -m pip install --quiet --upgrade --target $(BROWSER) 'matplotlib>=3.8'
 	@$(STEP) "pictures" env PYTHONPATH=$(CURDIR)/$(BROWSER) $(PY) docs/pictures/make.py
 

@@ -21,6 +21,9 @@ from typing import Any
 import torchemu as torch
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.bridge.calls import Call
+from torchemu.bridge.handles import Handle
+from torchemu.bridge.ints import Ints
 from torchemu.c10d import groups
 from torchemu.frontends.mori import _state
 from torchemu.frontends.mori._launch import Hollow
@@ -93,9 +96,12 @@ def rccl(topology: str, sizes: list[int], group: int = GROUP) -> list[float]:
 
 
 def default(nbytes: int, world: int = 2 * GROUP) -> Callable[[], Any]:
-    """Returns the default all-gather of shards of so many bytes."""
-    shard, whole = torch.empty(nbytes // 4, device="cuda"), torch.empty(nbytes // 4 * world, device="cuda")
-    return lambda: torch.distributed.all_gather_into_tensor(whole, shard)
+    """Returns the default all-gather of shards of so many bytes, of memory without them."""
+    call, float32 = Call.of("all_gather_into_tensor", "all_gather"), go.DTypeNumber("float32")
+    whole, shard = ((0, float32, -1, n // 4) for n in (nbytes * world, nbytes))
+    group, context = torch.distributed.group.WORLD.handle, runtime.current()
+    tensors = Ints((*whole, *shard))
+    return lambda: Handle(go.IssueRegions(group, context.stream, 0, False, call.number, tensors, 1, 1))
 
 
 def beside(work: Callable[[], Any]) -> float:

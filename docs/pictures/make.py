@@ -1,12 +1,13 @@
 """Makes the pictures of the documentation: `make pictures`.
 
 They come of the programs that docs/start.md shows, so that a reader can make them too. The report's needs Chromium and
-Playwright, the sweep's matplotlib.
+Playwright, the sweep's matplotlib, that of mori's engines the installed PyTorch.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -60,21 +61,46 @@ def torchemu(folder: Path, *arguments: str) -> None:
 
 def report(folder: Path, file: Path) -> None:
     """Takes a picture of the upper part of the report on train.py, with the last rank's rows."""
-    from playwright.sync_api import sync_playwright
-
     torchemu(folder, "run", "--nproc-per-node", "8", "--topology", "sips8", "--torch", "numpy",
              "--trace", "run", "--trace-level", "link", "train.py")  # fmt: skip
     torchemu(folder, "report", "run")
+    photograph(folder / "run" / "report.html", file, 1180)
+
+
+def engines(folder: Path, file: Path) -> None:
+    """Takes a picture of a rank's engines beside its products, in the second step of benches/mori_fsdp2.py."""
+    root = DOCS.parent
+    command = [root / ".venv-torch" / "bin" / "python", "-m", "torchemu", "run", "--torch", "real", "--no-data",
+               "--nnodes", "2", "--nproc-per-node", "4", "--topology", "mi355x_2x4", "--trace", "engines",
+               root / "benches" / "mori_fsdp2.py"]  # fmt: skip
+    subprocess.run(
+        command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"MORI_ENABLE_SDMA": "1"}
+    )
+    torchemu(folder, "report", "engines")
+    photograph(folder / "engines" / "report.html", file, 860, (0.52, 0.75))
+
+
+def photograph(page: Path, file: Path, height: int, part: tuple[float, float] | None = None) -> None:
+    """Takes a picture of the upper part of a report, with the rows of one rank, and of a part of the time."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1180})
-        page.goto((folder / "run" / "report.html").as_uri())
-        page.wait_for_selector("html[data-ready]")
-        box = page.locator("#timeline .u-over").bounding_box()
+        shown = browser.new_page(viewport={"width": 1280, "height": height})
+        shown.goto(page.as_uri())
+        shown.wait_for_selector("html[data-ready]")
+        box = shown.locator("#timeline .u-over").bounding_box()
         assert box is not None
-        page.mouse.click(box["x"] - 60, box["y"] + 12)
-        page.locator("#rows").evaluate("rows => { rows.scrollTop = 0 }")
-        page.screenshot(path=file)
+        shown.mouse.click(box["x"] - 60, box["y"] + 12)
+        shown.locator("#rows").evaluate("rows => { rows.scrollTop = 0 }")
+        if part is not None:
+            y = box["y"] + 12
+            shown.mouse.move(box["x"] + part[0] * box["width"], y)
+            shown.mouse.down()
+            shown.mouse.move(box["x"] + part[1] * box["width"], y, steps=5)
+            shown.mouse.up()
+            shown.mouse.move(1, 1)  # or else a bar says what it is
+        shown.screenshot(path=file)
         browser.close()
 
 
@@ -124,6 +150,7 @@ def main() -> None:
         torchemu(folder, "sweep", "all_reduce", "--topology", "sips8", "--set", "link.bandwidth=50,100,200,400",
                  "-b", "1K", "-e", "16M", "--plot", str(pictures / "sweep.svg"))  # fmt: skip
         report(folder, pictures / "report.png")
+        engines(folder, pictures / "engines.png")
         bench = DOCS.parent / "benches" / "triton_overlap.py"
         torchemu(folder, "run", "--torch", "numpy", "--nnodes", "2", "--nproc-per-node", "8", "--topology", "h800_2x8",
                  str(bench), "256", "1024", "4096", "--csv", "overlap.csv")  # fmt: skip

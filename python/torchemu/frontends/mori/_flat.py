@@ -57,7 +57,7 @@ class Flat:
         _state.take(room, f"{name}: output transit buffer ShmemMalloc failed", self)
         self._plan = self._planned(name, room)
         self._called = 0
-        self._open: tuple[int, Any] | None = None
+        self._begun: int | None = None
         self._registered: set[Any] = set()
 
     def _planned(self, name: str, room: int) -> Plan:
@@ -88,7 +88,7 @@ class Flat:
         call.source, call.target = at["input"], at["output"]
         self._plan.team.calls.setdefault(call.number, {})[self.my_pe] = call
 
-    def _checked(self, nbytes: int, result: int, direct: bool) -> None:
+    def _require_room(self, nbytes: int, result: int, direct: bool) -> None:
         name = type(self).__name__
         if nbytes % 4:
             raise ValueError(f"{nbytes} bytes are no multiple of 4: they move as lanes of 4 bytes")
@@ -100,20 +100,24 @@ class Flat:
 
     # -- calls in two steps
 
-    def start_async(self, *args: Any, **kwargs: Any) -> bool:
+    def start_async(self, input: Any, output: Any, count: int, stream: Any = None) -> bool:  # noqa: A002
         """Begins a call, of which wait_async is the end. The host does not wait.
 
         Raises:
             RuntimeError: another call is in progress.
         """
-        if self._open is not None:
-            raise RuntimeError(f"{type(self).__name__}: an asynchronous call is in progress; call wait_async first")
-        before = go.PrimNow(self._plan.team.machine.handle)
-        self._begin(*args, **kwargs)
-        self._open = before, kwargs.get("stream")
+        before = self._start_of_call()
+        self._begin(input, output, count, stream)
+        self._begun = before
         return True
 
-    def _begin(self, *args: Any, **kwargs: Any) -> None:
+    def _start_of_call(self) -> int:
+        """Returns the time, unless a call is in progress."""
+        if self._begun is not None:
+            raise RuntimeError(f"{type(self).__name__}: an asynchronous call is in progress; call wait_async first")
+        return int(go.PrimNow(self._plan.team.machine.handle))
+
+    def _begin(self, input: Any, output: Any, count: int, stream: Any = None) -> None:  # noqa: A002
         raise NotImplementedError
 
     def wait_async(self, stream: Any = None, capturing: bool = False) -> float:
@@ -122,18 +126,18 @@ class Flat:
         Raises:
             RuntimeError: there is none.
         """
-        if self._open is None:
+        if self._begun is None:
             raise RuntimeError(f"{type(self).__name__}: no asynchronous call is in progress; call start_async first")
-        before, self._open = self._open[0], None
+        before, self._begun = self._begun, None
         return self._seconds_since(before)
 
     def is_async_in_progress(self) -> bool:
         """Says whether a call has begun whose end was not waited for."""
-        return self._open is not None
+        return self._begun is not None
 
     def cancel_async(self) -> None:
         """Forgets a call that start_async began; what is on its way still lands."""
-        self._open = None
+        self._begun = None
 
     def reset_flags(self) -> None:
         """Does nothing: words hold the numbers of calls, which only grow."""
@@ -167,7 +171,7 @@ class AllgatherSdma(Flat):
         nbytes = sized("input", input, count, count)
         sized("output", output, count, count * self.npes)
         direct = self.is_output_registered(output)
-        self._checked(nbytes, nbytes * self.npes, direct)
+        self._require_room(nbytes, nbytes * self.npes, direct)
         if nbytes:
             self._launch(input, output, nbytes, direct, self._run, stream)
 
@@ -200,23 +204,23 @@ class AllgatherSdma(Flat):
         if nbytes % 4 or any(n * size % 4 for n in (*sizes, *starts)):
             return False
         direct = self.is_output_registered(output)
-        self._checked(nbytes, nbytes * self.npes, direct)
+        self._require_room(nbytes, nbytes * self.npes, direct)
         if nbytes:
             splits = [(o * size, n * size) for n, o in zip(sizes, starts, strict=True)]
             self._launch(input, output, nbytes, direct, self._run_splits, stream, splits)
         return True
 
-    def start_async_param_contiguous(self, *args: Any, **kwargs: Any) -> bool:
+    def start_async_param_contiguous(
+        self, input: Any, output: Any, count: int, split_sizes: Any, split_offsets: Any, stream: Any = None  # noqa: A002
+    ) -> bool:  # fmt: skip
         """Begins enqueue_param_contiguous, of which wait_async is the end.
 
         Raises:
             RuntimeError: another call is in progress.
         """
-        if self._open is not None:
-            raise RuntimeError(f"{type(self).__name__}: an asynchronous call is in progress; call wait_async first")
-        before = go.PrimNow(self._plan.team.machine.handle)
-        done = self.enqueue_param_contiguous(*args, **kwargs)
-        self._open = (before, None) if done else None
+        before = self._start_of_call()
+        done = self.enqueue_param_contiguous(input, output, count, split_sizes, split_offsets, stream)
+        self._begun = before if done else None
         return done
 
     def _run_splits(self, gathering: Gathering, p: Step) -> None:
@@ -255,7 +259,7 @@ class All2allSdma(Flat):
     def _begin(self, input: Any, output: Any, count: int, stream: Any = None) -> None:  # noqa: A002
         nbytes = sized("input", input, count, count * self.npes)
         sized("output", output, count, count * self.npes)
-        self._checked(nbytes, nbytes * self.npes, False)
+        self._require_room(nbytes, nbytes * self.npes, False)
         if nbytes:
             self._launch(input, output, nbytes, False, self._run, stream)
 
@@ -285,11 +289,15 @@ class AllreduceSdma(Flat):
         ValueError: another type.
     """
 
-    def __init__(self, *args: Any, dtype: Any = None, mode: str = "eager", **kwargs: Any) -> None:
+    def __init__(
+        self, my_pe: int, npes: int, input_buffer_size: int | None = None, output_buffer_size: int | None = None,
+        transit_buffer_size: int | None = None, copy_output_to_user: bool = True, dtype: Any = None,
+        mode: str = "eager",
+    ) -> None:  # fmt: skip
         name = "uint32" if dtype is None else str(dtype).removeprefix("torch.")
         if name not in SUMMED:
             raise ValueError(f"AllreduceSdma of {name}: there are {', '.join(SUMMED)}")
-        super().__init__(*args, **kwargs)
+        super().__init__(my_pe, npes, input_buffer_size, output_buffer_size, transit_buffer_size, copy_output_to_user)
         self._kind, self._itemsize = name, SUMMED[name]
 
     def __call__(self, input: Any, output: Any, count: int, stream: Any = None) -> bool:  # noqa: A002
@@ -313,7 +321,7 @@ class AllreduceSdma(Flat):
             if given("input", tensor).dtype.itemsize != self._itemsize:
                 raise ValueError(f"AllreduceSdma is of {self._kind}, not of {given('input', tensor).dtype}")
         room = max(2 * nbytes + 64 * self.npes, nbytes * self.npes if nbytes <= _ONE_SHOT else 0)
-        self._checked(0, room, False)
+        self._require_room(0, room, False)
         if nbytes:
             body = self._one_shot if nbytes <= _ONE_SHOT else self._two_shot
             self._launch(input, output, nbytes, False, body, stream)

@@ -58,7 +58,7 @@ class AllGatherIntoTensor(AllgatherSdma):
                 f"AllGatherIntoTensor: per-rank byte length must be a multiple of 4, and {count} elements of "
                 f"{DataType(dtype).name} have {nbytes}"
             )
-        self._checked(nbytes, nbytes * self.npes, False)
+        self._require_room(nbytes, nbytes * self.npes, False)
         if nbytes:
             ends = {"input": (int(sendptr), nbytes), "output": (int(recvptr), nbytes * self.npes)}
             self._launch(ends["input"], ends["output"], nbytes, False, self._run, stream_ptr)

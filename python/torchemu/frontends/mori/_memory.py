@@ -25,7 +25,10 @@ class Allocation:
         window: it is a part of.
         address: of its first byte, in the process.
         nbytes: its length.
+        tensor: its bytes, if the run has data.
     """
+
+    tensor: Any = None
 
     def __init__(self, window: Window, nbytes: int) -> None:
         self.window, self.nbytes = window, nbytes
@@ -33,6 +36,11 @@ class Allocation:
         machine = machine_of(runtime.current().world)
         start = go.PrimAddress(window.number, own, 0)
         _, self.address, _ = go.PrimInProcess(machine.handle, start)
+
+    def show(self) -> None:
+        """Lets programs make tensors of it by its address."""
+        self.tensor = _shown(self.window, runtime.current().rank, dtypes.uint8, (self.nbytes,))
+        self.tensor.data_ptr()
 
     def address_of(self, member: int) -> int:
         """Returns the address in the process of a PE's part."""
@@ -66,7 +74,7 @@ def everybody() -> Team:
     return own.team
 
 
-def allocate(nbytes: int, alignment: int = 1) -> int:
+def allocate(size: int, alignment: int = 1) -> int:
     """Takes memory of the heap, on all PEs in step, and returns its address.
 
     Raises:
@@ -74,17 +82,19 @@ def allocate(nbytes: int, alignment: int = 1) -> int:
         RuntimeError: there is not as much.
         ValueError: nothing is asked for, or the alignment is no power of two.
     """
-    if nbytes < 1:
-        raise ValueError(f"shmem_malloc of {nbytes} bytes: there have to be some")
+    if size < 1:
+        raise ValueError(f"shmem_malloc of {size} bytes: there have to be some")
     if alignment < 1 or alignment & (alignment - 1):
         raise ValueError(f"an alignment is a power of two, not {alignment}")
-    _state.take(nbytes, "shmem_malloc failed")
-    made = Allocation(everybody().window("heap", nbytes), nbytes)
+    _state.take(size, "shmem_malloc failed")
+    made = Allocation(everybody().window("heap", size), size)
     heap.get().allocations[made.address] = made
+    if not _state.timing_only():
+        made.show()
     return made.address
 
 
-def free(address: int) -> None:
+def free(ptr: int) -> None:
     """Gives memory back, on all PEs in step. After finalize it does nothing.
 
     Raises:
@@ -94,9 +104,9 @@ def free(address: int) -> None:
     if not _state.is_initialized():
         return
     own = heap.get()
-    if address not in own.allocations:
-        raise ValueError(f"shmem_free of {address:#x}, which shmem_malloc has not given, or which is free already")
-    made = own.allocations.pop(address)
+    if ptr not in own.allocations:
+        raise ValueError(f"shmem_free of {ptr:#x}, which shmem_malloc has not given, or which is free already")
+    made = own.allocations.pop(ptr)
     in_step(f"shmem_free of allocation {made.window.number} of {made.nbytes} bytes")
     _state.give_back(made.nbytes)
 
@@ -140,34 +150,34 @@ def barrier_on_stream(stream: Any) -> None:
         Launch("shmem_barrier", meet).begin({})
 
 
-def register(address: int, nbytes: int) -> int:
+def register(ptr: int, size: int) -> int:
     """Makes memory known to all PEs, in step, and returns 0.
 
     Raises:
         MismatchError: another PE registers something else.
         ValueError: there are no such bytes.
     """
-    if address <= 0 or nbytes < 1:
-        raise ValueError(f"there are no {nbytes} bytes at address {address:#x}")
-    in_step(f"shmem_buffer_register of {nbytes} bytes")
-    heap.get().registered[address] = nbytes
+    if ptr <= 0 or size < 1:
+        raise ValueError(f"there are no {size} bytes at address {ptr:#x}")
+    in_step(f"shmem_buffer_register of {size} bytes")
+    heap.get().registered[ptr] = size
     return 0
 
 
-def deregister(address: int, nbytes: int) -> int:
+def deregister(ptr: int, size: int) -> int:
     """Undoes register, on all PEs in step, and returns 0.
 
     Raises:
         MismatchError: another PE asks for something else.
         ValueError: it is not registered.
     """
-    if heap.get().registered.pop(address, None) != nbytes:
-        raise ValueError(f"{nbytes} bytes at address {address:#x} are not registered")
-    in_step(f"shmem_buffer_deregister of {nbytes} bytes")
+    if heap.get().registered.pop(ptr, None) != size:
+        raise ValueError(f"{size} bytes at address {ptr:#x} are not registered")
+    in_step(f"shmem_buffer_deregister of {size} bytes")
     return 0
 
 
-def peer_address(address: int, my_pe: int, pe: int) -> int:
+def peer_address(ptr: int, my_pe: int, pe: int) -> int:
     """Returns where a PE has the memory that this PE has at an address; 0 if only a network card reaches it.
 
     Raises:
@@ -178,10 +188,10 @@ def peer_address(address: int, my_pe: int, pe: int) -> int:
         if not 0 <= number < npes:
             raise ValueError(f"PE {number} is not one of 0 to {npes - 1}")
     for made in heap.get().allocations.values():
-        if made.address <= address < made.address + made.nbytes:
-            return made.address_of(pe) + address - made.address if _state.near(pe) else 0
-    place(address)  # raises what says where it is not
-    raise ValueError(f"address {address:#x} is in no memory of shmem_malloc")
+        if made.address <= ptr < made.address + made.nbytes:
+            return made.address_of(pe) + ptr - made.address if _state.near(pe) else 0
+    place(ptr)  # raises what says where it is not
+    raise ValueError(f"address {ptr:#x} is in no memory of shmem_malloc")
 
 
 def create_tensor(shape: Any, dtype: Any) -> Any:

@@ -12,7 +12,7 @@ from torch.utils._device import DeviceContext
 
 from torchemu import runtime
 from torchemu.frontends.torch import looking
-from torchemu.frontends.torch.device import live, moves, places, reading, storages, streams
+from torchemu.frontends.torch.device import arrays, live, moves, places, reading, storages, streams
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST
 
@@ -23,6 +23,9 @@ _raw_device = _base.device.__get__
 
 _FROM_DATA = ("tensor", "as_tensor", "asarray", "sparse_coo_tensor", "sparse_csr_tensor", "sparse_compressed_tensor")
 """Functions that copy elements to a device without a word to the dispatcher."""
+
+_IN_PLACE = ("tensor", "as_tensor")
+"""Those that know memory of devices by ``__cuda_array_interface__``."""
 
 _ALIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 
@@ -141,6 +144,10 @@ def _put_from_data(replaced: Replacements, name: str) -> None:
     @functools.wraps(original)
     def call(*args: Any, device: Any = None, **kwargs: Any) -> Any:
         given = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+        if name in _IN_PLACE and (interface := arrays.described(given)) is not None:
+            given = arrays.tensor_of(interface)
+            args, kwargs = (given, *args[1:]), {k: v for k, v in kwargs.items() if k not in ("data", "obj")}
+            device = given.device if device is None else device
         if device is None:
             if isinstance(given, torch.Tensor) and name in ("as_tensor", "asarray", "tensor"):
                 return _from_tensor(original, name, given, args, kwargs)

@@ -87,7 +87,6 @@ def shmem_num_qp_per_pe() -> int:
     return 4
 
 
-shmem_malloc = _memory.allocate
 shmem_free = _memory.free
 shmem_barrier_all = _memory.barrier_all
 shmem_buffer_register = _memory.register
@@ -96,6 +95,17 @@ shmem_ptr_p2p = _memory.peer_address
 mori_shmem_create_tensor = _memory.create_tensor
 symm_mori_shmem_tensor = _memory.of_peer
 mori_shmem_free_tensor = _memory.free_tensor
+
+
+def shmem_malloc(size: int) -> int:
+    """Takes memory of the heap, on all PEs in step, and returns its address.
+
+    Raises:
+        MismatchError: another PE asks for something else.
+        RuntimeError: there is not as much.
+        ValueError: nothing is asked for.
+    """
+    return _memory.allocate(size)
 
 
 def shmem_malloc_align(alignment: int, size: int) -> int:
