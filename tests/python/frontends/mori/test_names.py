@@ -7,8 +7,6 @@ import inspect
 
 import pytest
 
-pytestmark = pytest.mark.shows("libraries: mori")
-
 SIZES = "my_pe, npes, input_buffer_size=None, output_buffer_size=None, transit_buffer_size=None"
 GROUP = "group_size=-1, group_pos=-1, pe_base=0, pe_stride=1"
 CALL = "self, input, output, count, stream=None"
