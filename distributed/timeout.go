@@ -14,6 +14,7 @@ type TimeoutError struct {
 	Operation string // and what it lacked
 	Limit     sim.Time
 	Fault     string // that is the reason: "rank 2 was killed at 3ms"; "" for none
+	Aborts    bool   // it was found by a watchdog that ends processes, as NCCL's does; gloo has none
 }
 
 func (e *TimeoutError) Error() string {
@@ -103,10 +104,10 @@ func (w *watchdog) Handle(now sim.Time, _ uint64) {
 		if g.deadline <= now && !g.Done() {
 			fault := w.world.Why(g.Event)
 			w.rank.GiveUp(fault)
-			late := &TimeoutError{g.Reason().String(), g.limit, fault}
+			late := &TimeoutError{g.Reason().String(), g.limit, fault, !g.holdsHost()}
 			waited := w.rank.IsWaiting()
 			g.expire(late, now)
-			if fault == "" && !g.holdsHost() && waited == w.rank.IsWaiting() {
+			if fault == "" && late.Aborts && waited == w.rank.IsWaiting() {
 				w.rank.Expire(late) // or its program has been told where it waits
 			}
 		}

@@ -204,7 +204,7 @@ func TestWhoNeverReadsWhatLastsTooLong(t *testing.T) {
 			return err
 		})
 		var late *distributed.TimeoutError
-		if errors.As(err, &late) == holds {
+		if errors.As(err, &late) == holds || (late != nil && !late.Aborts) {
 			t.Errorf("holds hosts: %v: got %v", holds, err)
 		}
 		if within := ended < 2*sim.Second; within == holds {

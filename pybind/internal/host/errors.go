@@ -96,6 +96,9 @@ func exceptionOf(err error) string {
 	case errors.As(err, &mismatch):
 		return "MismatchError"
 	case errors.As(err, &late):
+		if late.Aborts {
+			return "WatchdogError"
+		}
 		return "DistBackendError"
 	case errors.As(err, &killed):
 		return "RankKilledError"

@@ -38,6 +38,7 @@ func TestErrorsNameExceptions(t *testing.T) {
 		{&prim.FindingsError{}, "RaceError"},
 		{&distributed.MismatchError{}, "MismatchError"},
 		{&distributed.TimeoutError{}, "DistBackendError"},
+		{&distributed.TimeoutError{Aborts: true}, "WatchdogError"},
 		{&torchemu.KilledError{}, "RankKilledError"},
 		{fmt.Errorf("mmap: %w", unix.ENOMEM), "HostMemoryError"},
 		{&fs.PathError{Op: "open", Path: "x", Err: os.ErrNotExist}, "FileNotFoundError"},

@@ -25,6 +25,15 @@ _detailed: dict[str, Callable[[str, str], BaseException]] = {"DeadlockError": er
 """Makes an exception of the core's text and details, by its name; otherwise details are left out."""
 
 
+_made: dict[str, Callable[[str], BaseException]] = {}
+"""Makes an exception of the core's text, by the core's name of it, where that is no class of errors."""
+
+
+def make(name: str, by: Callable[[str], BaseException]) -> None:
+    """Makes `by` the maker of the exceptions that the core gives a name."""
+    _made[name] = by
+
+
 def describe(name: str, by: Describe) -> None:
     """Makes `by` the author of the texts of exceptions of a class that have details."""
     kind = getattr(errors, name)
@@ -38,6 +47,8 @@ def _translated(error: RuntimeError) -> BaseException:
         return error  # the binding's own
     name = failure["exception"]
     text, details = failure["message"], failure.get("details")
+    if name in _made:
+        return _made[name](text)
     kind: type[BaseException] = getattr(errors, name, getattr(builtins, name, RuntimeError))
     made = _detailed[name](text, details) if details and name in _detailed else kind(text)
     if isinstance(made, errors.DeadlockError):

@@ -20,6 +20,7 @@ from torchemu.c10d.flight_recorder import FlightRecorder
 from torchemu.c10d.hooks import check_as_asked_for, detach
 from torchemu.errors import DeadlockError, DistBackendError, MismatchError
 from torchemu.runtime.rank_local import RankLocal
+from torchemu.runtime.watchdog import Aborted
 
 if TYPE_CHECKING:
     from torchemu.c10d.group import Group
@@ -82,7 +83,7 @@ class _Files:
         tasks.grace = _GRACE if tasks.grace is None else tasks.grace
 
     def _write(self, failures: Sequence[Failure]) -> None:
-        if not any(isinstance(f.exception, (DeadlockError, MismatchError, DistBackendError)) for f in failures):
+        if not any(isinstance(f.exception, (DeadlockError, MismatchError, DistBackendError, Aborted)) for f in failures):
             return
         self._let_devices_end()
         try:

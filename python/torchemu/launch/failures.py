@@ -19,6 +19,7 @@ from torchemu.multiprocessing import SpawnException
 from torchemu.multiprocessing._errors import signal_name
 from torchemu.runtime import frames as _frames
 from torchemu.runtime.tasks import Failure, Signalled
+from torchemu.runtime.watchdog import Aborted
 
 _INTERNAL = (runtime.PACKAGE, importlib.__file__, "<frozen importlib", "<frozen runpy")
 _WIDTH = 60
@@ -80,6 +81,7 @@ def _marked(failure: Failure) -> Iterator[str]:
 def shown(error: BaseException) -> str:
     """Returns the text that Python would print for an exception that nobody caught. Frames of torchemu are left out
     unless the environment variable TORCHEMU_TRACEBACK is "full": they are not where the mistake is."""
+    error = told(error)
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, str) else ""
     trace = traceback.TracebackException.from_exception(error)
@@ -90,6 +92,11 @@ def shown(error: BaseException) -> str:
     if isinstance(error, SpawnException):
         trace.__cause__ = None  # the message has it
     return "".join(trace.format())
+
+
+def told(error: BaseException) -> BaseException:
+    """Returns the exception that reports show: of a rank that its watchdog has ended, the reason, at the place."""
+    return error.reason.with_traceback(error.__traceback__) if isinstance(error, Aborted) else error
 
 
 def _cut(trace: traceback.TracebackException | None) -> None:
@@ -134,7 +141,7 @@ def _full() -> bool:
 
 def _line(failure: Failure) -> str:
     """The exception in one line."""
-    error = failure.exception
+    error = told(failure.exception)
     if isinstance(error, KeyboardInterrupt | Signalled):
         number = -exit_code(failure)
         return f"Signal {number} ({signal_name(number)}) received by PID {failure.pid}"
@@ -152,7 +159,7 @@ def _line(failure: Failure) -> str:
 
 def _handled(failure: Failure) -> Iterator[str]:
     """The exception that was being handled: where a finally block fails as well, it is the one to look at."""
-    error = failure.exception
+    error = told(failure.exception)
     before = None if error.__suppress_context__ or isinstance(error, SystemExit) else error.__context__
     if before is not None:
         line = _line(dataclasses.replace(failure, exception=before))
@@ -162,7 +169,8 @@ def _handled(failure: Failure) -> Iterator[str]:
 
 def _place(failure: Failure) -> Iterator[str]:
     """Of an exit, which has no traceback."""
-    where = place(failure.exception) if isinstance(failure.exception, SystemExit) else ""
+    error = told(failure.exception)
+    where = place(error) if isinstance(error, SystemExit) else ""
     if where:
         yield f"  place     : {where}"
 

@@ -123,7 +123,7 @@ def _hand_down_group() -> None:
 def _cause(failed: list[Failure]) -> BaseException:
     """The exception that the test fails with: a failed assertion rather than a rank's wish to skip the test."""
     first = next((f for f in failed if type(f.exception).__name__ not in _SKIPS), failed[0])
-    error = first.exception
+    error = failures.told(first.exception)
     error.__traceback__ = failures.of_program(error.__traceback__)
     when = failures.moment(first.time_ps)
     error.add_note(f"This is rank {first.rank}, the first to fail, at {when} of simulated time.")

@@ -180,11 +180,15 @@ class Tasks:
 
     def leave(self, rank: int, error: BaseException) -> NoReturn:
         """Ends the running rank, by an exception in its main program, whichever of its threads it is that runs."""
+        raise self.ending(rank, error)
+
+    def ending(self, rank: int, error: BaseException) -> BaseException:
+        """Returns what is to be raised in the running rank, so that its main program ends by an exception."""
         threads = self.contexts[rank].threads
         if threads is None or threads.running is None:
-            raise error
+            return error
         self.doom(rank, error)
-        raise Unwound
+        return Unwound()
 
     def wait(self, task: int, waitable: int) -> bool:
         """Parks the running task until what is behind the handle has ended, while others run.

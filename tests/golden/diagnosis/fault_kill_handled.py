@@ -1,12 +1,14 @@
 # torchemu run --nproc-per-node 4 --virtual-clock --faults kill.yaml fault_kill_handled.py
 """Rank 2 is killed; the survivors notice after their group's timeout, leave it and go on among themselves."""
 
+import os
 import time
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
+os.environ["TORCH_NCCL_BLOCKING_WAIT"] = "1"  # or else the watchdog ends the survivors
 dist.init_process_group("nccl", timeout=timedelta(seconds=5))
 rank = dist.get_rank()
 survivors = dist.new_group([0, 1, 3])

@@ -102,27 +102,3 @@ def test_what_comes_in_the_end(tmp_path: Path, name: str) -> None:
     for clock in ((), ("--virtual-clock",)):
         outcome = launch("--nproc-per-node", "2", *clock, file)
         assert (outcome.status, outcome.out, outcome.err) == (0, "end\nend\n", "")
-
-
-UNREAD = """
-import time
-from datetime import timedelta
-import torch
-import torch.distributed as dist
-
-dist.init_process_group("{backend}", timeout=timedelta(seconds=1))
-if dist.get_rank() == 0:
-    work = dist.all_reduce(torch.ones(4, device="{device}"), async_op=True)
-    time.sleep(3)
-    print("goes on")
-else:
-    time.sleep(3)
-"""
-
-
-def test_a_timeout_that_nobody_reads_ends_the_rank(tmp_path: Path) -> None:
-    file = written(tmp_path, UNREAD.format(backend="nccl", device="cuda"))
-    outcome = launch("--nproc-per-node", "2", "--virtual-clock", file)
-    assert outcome.status == 1 and "goes on" not in outcome.out
-    assert "Watchdog caught collective operation timeout" in outcome.err and "time.sleep(3)" in outcome.err
-    assert "all_reduce of 4 float32 elements" in outcome.err and "rank 1 has not joined it" in outcome.err

@@ -61,6 +61,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
         self.monitored = 0  # monitored barriers so far
         self._limit, self._is_watched = _DEFAULT, False
         self._options: Any = None
+        if backend == "gloo":
+            go.HoldHosts(self._core)  # it has no watchdog
         self._set_default_timeout(timeout or _DEFAULT)
 
     # What operations have in common

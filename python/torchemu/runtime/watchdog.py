@@ -1,0 +1,44 @@
+"""NCCL's watchdog: it ends the process of a rank where an operation has lasted longer than its group allows."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from torchemu import errors, runtime
+from torchemu.bridge import binding
+from torchemu.runtime.tasks import Signalled
+
+_YES = ("1", "t", "true", "y", "yes")
+_NO_ABORT = ("0", "2")  # handling no errors, and cleaning up only
+
+
+class Aborted(Signalled):
+    """The end of a rank by its watchdog, as by SIGABRT. No program catches it as an Exception.
+
+    Attributes:
+        reason: the error that the watchdog has found.
+    """
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(signal.SIGABRT)
+        self.reason = reason
+
+
+def _found(text: str) -> BaseException:
+    """Returns what to raise where an operation has lasted too long: in a rank that is a process, its end."""
+    error, context = errors.DistBackendError(text), runtime.running()
+    if context is None or context.tasks is None or context.process is None or not _aborts():
+        return error
+    return context.tasks.ending(context.rank, Aborted(error))
+
+
+def _aborts() -> bool:
+    """Reports whether the rank's environment leaves it to the watchdog what becomes of errors, as NCCL's backend
+    reads it."""
+    if os.environ.get("TORCH_NCCL_BLOCKING_WAIT", "").lower() in _YES:
+        return False
+    return os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING") not in _NO_ABORT
+
+
+binding.make("WatchdogError", _found)
