@@ -114,12 +114,21 @@ def shortcoming(program: Program, script: Script, status: int, said: str) -> str
     if "internal error" in said or "panic" in said or status == 124:
         return "the run breaks down"
     lines = _guilty(program, script)
+    if any("monitoredBarrier" in line and _ranks(line) & _own_numbers(program) for line in said.splitlines()):
+        return None  # a monitored barrier says as much as PyTorch's does, by the group's numbers
     named = [line for line in said.splitlines() if fault.rank in _ranks(line)]
-    if any("monitoredBarrier" in line or (fault.name == "skipped" and "ended" in line) for line in named):
-        return None  # a rank that has ended is nowhere; a monitored barrier says as much as PyTorch's does
+    if any(fault.name == "skipped" and "ended" in line for line in named):
+        return None  # a rank that has ended is nowhere
     if any(re.search(rf"(:|line ){number}\b", line) for line in named for number in lines):
         return None
     return f"no line of the report has rank {fault.rank} and one of the lines {sorted(lines)}"
+
+
+def _own_numbers(program: Program) -> set[int]:
+    """Returns the numbers that the guilty rank has in the groups of the program's steps."""
+    assert program.fault is not None
+    groups = [program.members(step) for step in program.steps]
+    return {group.index(program.fault.rank) for group in groups if program.fault.rank in group}
 
 
 def _ranks(line: str) -> set[int]:

@@ -155,3 +155,7 @@ def test_reports_that_name_nobody_or_another_one_are_findings() -> None:
         assert shortcoming(program, script, status, said), (status, said)
     for named in ("[rank1]: rank 1 calls it", "ranks 0 and 1 wait", "ranks 0-2 wait", "ranks 0, 1 and 3 wait"):
         assert shortcoming(program, script, 1, f"{named} at program.py:{line} in f") is None
+    barriers = Program(0, 3, (Step("monitored_barrier", (1, 2)),), fault=Fault("exception", 2, 0, ((0, None),)))
+    for number, named in [(1, True), (2, False)]:  # rank 2 is the group's rank 1
+        said = f"RuntimeError: [Rank 0]: Rank {number} failed to pass monitoredBarrier in 1800000 ms"
+        assert (shortcoming(barriers, script_of(barriers), 1, said) is None) is named
