@@ -66,3 +66,91 @@ def program(backend: str, text: str) -> str:
 def right(backend: str) -> dict[str, str]:
     """Returns what is right with a backend."""
     return RIGHT | (RIGHT_ON_DEVICES if backend == "nccl" else {})
+
+
+STREAMS = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+s, cur = torch.cuda.Stream(), torch.cuda.current_stream()
+x = torch.ones(8, device="cuda")
+
+def kernel():
+    z = x * 3
+    with torch.cuda.stream(s): y = z * 2
+
+def collective():
+    z = x * 3
+    dist.all_reduce(z)
+    with torch.cuda.stream(s): y = z + 1
+
+def other_way():
+    with torch.cuda.stream(s): y = x * 2
+    w = y + 1
+
+def host_read():
+    with torch.cuda.stream(s): y = x * 2
+    y.cpu()
+
+def message():
+    z = x * 3
+    with torch.cuda.stream(s): w = dist.isend(z, 1 - dist.get_rank())
+    dist.recv(torch.zeros(8, device="cuda"), 1 - dist.get_rank())
+    w.wait()
+
+def right():
+    z = x * 3
+    s.wait_stream(cur)
+    with torch.cuda.stream(s): y = z * 2
+    cur.wait_stream(s)
+    w = y + 1
+    event, q = torch.cuda.Event(), w * 2
+    event.record()
+    with torch.cuda.stream(s):
+        event.wait()
+        y = q + 1
+    torch.cuda.synchronize()
+    w, a = y + q, w * 2
+    event.record()
+    event.synchronize()
+    with torch.cuda.stream(s): b = a + 1
+    s.synchronize()
+    c, h = b + 1, torch.ones(8).cuda()
+    with torch.cuda.stream(s): k = h * 2
+    s.synchronize()
+    with torch.cuda.stream(s): work = dist.all_reduce(k, async_op=True)
+    work.wait()
+    m, big = k + 1, torch.zeros(16, device="cuda")
+    cur.synchronize()
+    big[:8].add_(1)
+    with torch.cuda.stream(s): n = big[8:] * 2
+    w = x * 3
+    w.sum().item()
+    with torch.cuda.stream(s): y = w * 2
+    cur.wait_stream(s)
+    v, u = y + 1, y + 2
+    dist.barrier()
+    with torch.cuda.stream(s): y = v * 2
+    s.synchronize()
+    with torch.cuda.stream(s): dist.all_reduce(u)
+    event.record(s)
+    while not event.query(): pass
+    p = u + y
+    model = torch.nn.Linear(8, 8).cuda()
+    s.wait_stream(cur)
+    with torch.cuda.stream(s): loss = model(p).sum()
+    loss.backward()
+    model.weight.grad.add_(1)
+
+{}()
+torch.cuda.synchronize()
+"""
+"""Functions of which all but right read on one stream what another one is still to write."""
+
+CROSSED = "kernel", "collective", "other_way", "host_read", "message"
+"""Their names."""
+
+
+def streams(*names: str) -> str:
+    """Returns the program that calls some of them."""
+    return STREAMS.replace("{}()", "(); torch.cuda.synchronize(); ".join(names) + "()")

@@ -83,7 +83,9 @@ class _Files:
         tasks.grace = _GRACE if tasks.grace is None else tasks.grace
 
     def _write(self, failures: Sequence[Failure]) -> None:
-        if not any(isinstance(f.exception, (DeadlockError, MismatchError, DistBackendError, Aborted)) for f in failures):
+        if not any(
+            isinstance(f.exception, (DeadlockError, MismatchError, DistBackendError, Aborted)) for f in failures
+        ):
             return
         self._let_devices_end()
         try:

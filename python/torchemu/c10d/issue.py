@@ -15,6 +15,7 @@ from torchemu.c10d.blocks import side_of
 from torchemu.c10d.group import Group
 from torchemu.c10d.ops import TABLE
 from torchemu.c10d.work import Work
+from torchemu.runtime import stream_uses
 from torchemu.runtime.buffer import elements
 
 _MOST_AHEAD = 2048
@@ -45,7 +46,7 @@ def issue(
         return _issue_hooked(group, call, tensors, async_op, outputs, on_host)
     context = runtime.current()
     if context.world.watches:
-        _look(context, group, call, tensors)
+        _look(context, group, call, tensors, async_op)
     out = side_of(tensors[0])
     given = out if tensors[1] is tensors[0] else side_of(tensors[1])
     held = on_host or group.holds_hosts
@@ -59,16 +60,25 @@ def issue(
         return Work(handle, outputs, held).noted(call.name, site, group, tensors, _COLLECTIVE)
     if held:
         Work(handle, outputs, held).wait()
+        stream_uses.met(context)
     if context.outstanding is not None:
         context.outstanding.end_group(group.shared, sends_only=group.holds_hosts and call.name != "barrier")
     return None
 
 
-def _look(context: runtime.Context, group: Group, call: Call, tensors: tuple[Sequence[Any], Sequence[Any]]) -> None:
-    """Reports a collective that uses tensors of operations that the rank has not waited for. What is issued to the same
-    group comes after them."""
+def _look(
+    context: runtime.Context,
+    group: Group,
+    call: Call,
+    tensors: tuple[Sequence[Any], Sequence[Any]],
+    async_op: bool,
+) -> None:
+    """Reports a collective that uses tensors of operations that the rank has not waited for, or that other streams are
+    still to write. What is issued to the same group comes after them."""
     if context.outstanding is not None and context.outstanding.issued:
         context.outstanding.look(call.name, tensors[1], tensors[0], elements, spared=group.shared)
+    if context.stream_order is not None:
+        stream_uses.used(context, call.name, tensors[1], () if async_op else tensors[0])
 
 
 def _issue_hooked(
@@ -139,6 +149,7 @@ def finish(group: Group, call: Call, out: Any | None, given: Any | None) -> None
     site = context.world.site()
     work = Handle(calls.issue(group.handle, context.stream, site, True, call, side_of(outs), side_of(ins)))
     context.wait(work.number)
+    stream_uses.met(context)
 
 
 def warn_of_coalesced(operation: str) -> None:

@@ -20,6 +20,7 @@ from torchemu.c10d.groups import (
 from torchemu.c10d.hooks import batched
 from torchemu.c10d.issue import NotIssued
 from torchemu.c10d.work import Work
+from torchemu.runtime import stream_uses
 from torchemu.runtime.buffer import BUFFERS, Buffer, buffer_of, elements
 from torchemu.runtime.launches import one_launch
 
@@ -161,6 +162,8 @@ def _checked_post(group: Group, sending: bool, peer: int, tag: int, tensor: Any)
     tensors: tuple[list[Any], list[Any]] = ([], [tensor]) if sending else ([tensor], [])
     if context.outstanding is not None and context.outstanding.issued:
         context.outstanding.look(name, tensors[1], tensors[0], elements, None if sending else group.shared)
+    if context.stream_order is not None:
+        stream_uses.used(context, name, tensors[1], ())
     site = context.world.site()
     context.last = name, site
     if group.hooks is None:

@@ -11,6 +11,7 @@ from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.c10d import futures
 from torchemu.runtime.outstanding import Issued, note, of
+from torchemu.runtime.stream_uses import Later, later
 from torchemu.runtime.waiting import Looks, milliseconds, picoseconds, saw
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ class Work:
         limit: how long wait() waits; None is for ever.
     """
 
-    __slots__ = ("__weakref__", "_event", "_future", "_issued", "_looks", "_on_host", "_outputs", "_waited", "limit")
+    __slots__ = (
+        "__weakref__", "_event", "_future", "_issued", "_later", "_looks", "_on_host", "_outputs", "_waited", "limit"
+    )  # fmt: skip
 
     def __init__(self, handle: int = 0, outputs: list[Any] | None = None, on_host: bool = False) -> None:
         """Takes over a handle. Programs get works from collectives that they call with async_op=True.
@@ -47,6 +50,7 @@ class Work:
         self._future: futures.Future[list[Any]] | None = None  # the last that was asked for
         self.limit: timedelta | None = None
         self._issued: Issued | None = None  # what is known of it until the program has waited
+        self._later: Later | None = None  # what waiting streams come after, where the rank keeps their order
 
     def noted(
         self, name: str, site: int, group: Group, tensors: tuple[Sequence[Any], Sequence[Any]], peer: int
@@ -63,6 +67,7 @@ class Work:
         context = runtime.current()
         if context.world.ordered:
             return self  # who keeps an order knows more
+        self._later = later(context, name, tensors[0])
         key, number = group.shared, self._event
         other = peer if peer > _NO_PEER else None
         self._issued = note(context, Issued(name, site, key, tensors[1], tensors[0], number, self._on_host, other))
@@ -92,12 +97,19 @@ class Work:
             runtime.current().wait(self._event.number)
         else:
             go.StreamWait(runtime.current().stream, self._event.number)
+        self._ordered(bool(timeout) or self._on_host)
         return True
+
+    def _ordered(self, on_host: bool) -> None:
+        """Notes that the current stream, or the host, has waited."""
+        if self._later is not None:
+            self._later.ends(runtime.current(), on_host)
 
     def synchronize(self) -> None:
         """Makes the current stream wait for the operation."""
         self._is_over()
         go.StreamWait(runtime.current().stream, self._event.number)
+        self._ordered(False)
 
     def block_current_stream(self) -> None:
         """Makes the current stream wait for the operation."""
@@ -112,6 +124,7 @@ class Work:
         done = self._looks.at(self._event.number)
         if done:
             self._is_over()
+            self._ordered(True)
         return done
 
     def is_success(self) -> bool:
@@ -120,6 +133,7 @@ class Work:
         if success:
             saw(self._event.number)
             self._is_over()
+            self._ordered(True)
         return success
 
     def exception(self) -> Exception | None:
@@ -131,6 +145,7 @@ class Work:
             except Exception as error:
                 return error
             self._is_over()
+            self._ordered(True)
         return None
 
     def _was_waited_for(self) -> bool:
@@ -156,6 +171,7 @@ class Work:
         if self._outputs is None:
             raise RuntimeError("Work::getFuture not implemented.")
         self._is_over()  # who asks for a future waits for that
+        self._ordered(True)
         self._future = futures.issued(self._outputs, self._event)
         return self._future
 

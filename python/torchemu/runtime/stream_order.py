@@ -5,10 +5,15 @@ It is kept from the moment on at which a program makes a second stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from torchemu.runtime.outstanding import Elements
+
+if TYPE_CHECKING:
+    from torchemu.runtime.world import Context
 
 Known = Mapping[int, int]
 """By the number of a stream: how many of its operations are over."""
@@ -33,9 +38,18 @@ class Write:
 
 
 class StreamOrder:
-    """The order of one rank's streams, by their numbers."""
+    """The order of one rank's streams, by their numbers.
 
-    def __init__(self) -> None:
+    Args:
+        spared: streams that stand for no order of the program's.
+
+    Attributes:
+        writes: by memory, the operation that has written to it last, where it is noted here.
+    """
+
+    def __init__(self, spared: Container[int] = ()) -> None:
+        self._spared = spared
+        self.writes: weakref.WeakKeyDictionary[Any, Write] = weakref.WeakKeyDictionary()
         self._ticks: dict[int, int] = {}
         self._known: dict[int, dict[int, int]] = {}
         self._host: dict[int, int] = {}
@@ -60,9 +74,16 @@ class StreamOrder:
 
     def follows(self, stream: int, write: Write) -> bool:
         """Reports whether what is put on a stream now comes after a write."""
-        if stream == write.stream:
+        if stream == write.stream or stream in self._spared or write.stream in self._spared:
             return True
         return max(self._known.get(stream, {}).get(write.stream, 0), self._host.get(write.stream, 0)) >= write.tick
+
+
+def begin(context: Context, spared: Container[int] = ()) -> None:
+    """Keeps the order of a rank's streams from now on, unless nobody is to hear of it, or the core keeps one."""
+    if context.stream_order is None and context.world.unwaited != "off" and not context.world.ordered:
+        context.stream_order = StreamOrder(spared)
+        context.world.watches = True
 
 
 def _learn(known: dict[int, int], more: Known) -> None:

@@ -438,6 +438,8 @@ class Context:
         """Blocks the host until all operations have ended that this rank has issued, on whichever stream."""
         if self.outstanding is not None:
             self.outstanding.end_devices()
+        if self.stream_order is not None:
+            self.stream_order.wait_on_host()
         while event := go.Outstanding(self.world.handle, self.rank):
             self.wait(Handle(event).number)
 

@@ -270,10 +270,13 @@ def test_what_reads_or_writes_symmetric_memory_is_not_put_off() -> None:
             handle.get_buffer(0, (2,), torch.float32).fill_(7)
             dist.all_reduce(total)
             return None
-        with torch.cuda.stream(torch.cuda.Stream()):
+        main, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
             dist.all_reduce(total)
             product = t * total
         handle.put_signal(1)
+        main.wait_stream(side)
         t.add_(total)
         return product.tolist(), t.tolist()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from launch import launch, written
-from unwaited_cases import WRONG, program, right
+from unwaited_cases import CROSSED, WRONG, program, right, streams
 
 from torchemu.runtime.outstanding import Elements, UnwaitedWarning
 
@@ -46,6 +46,38 @@ def test_strict_runs_fail_with_both_lines(tmp_path: Path, flag: str) -> None:
 def test_the_warning_can_be_turned_off(tmp_path: Path) -> None:
     file = written(tmp_path, program("gloo", WRONG["reads a result"]))
     outcome = launch("--nproc-per-node", "2", "--allow-unwaited", file)
+    assert (outcome.status, outcome.err) == (0, "")
+
+
+def test_streams_that_read_what_another_is_still_to_write_are_warned_of(tmp_path: Path) -> None:
+    with pytest.warns(UnwaitedWarning) as seen:
+        outcome = launch("--nproc-per-node", "2", written(tmp_path, streams(*CROSSED, "right")))
+    assert outcome.status == 0, outcome.err
+    told = [str(warning.message) for warning in seen.list]
+    assert len(told) == len(CROSSED), told
+    for name in CROSSED:
+        assert any(f"in {name} reads it on stream" in text and f"in {name} writes it" in text for text in told), name
+
+
+@pytest.mark.parametrize("flag", [["--check"], ["--explore", "2"]])
+def test_they_are_errors_of_strict_runs(tmp_path: Path, flag: list[str]) -> None:
+    for name in CROSSED:
+        outcome = launch("--nproc-per-node", "2", *flag, written(tmp_path, streams(name)))
+        lines = outcome.err.count(f"in {name}")
+        assert outcome.status == 1 and "RaceError" in outcome.err and lines >= 2, (name, outcome)
+    assert launch("--nproc-per-node", "2", *flag, written(tmp_path, streams("right"))).status == 0
+
+
+def test_streams_that_threads_begin_with_are_in_no_order(tmp_path: Path) -> None:
+    text = """
+import threading
+s = torch.cuda.Stream()
+z = torch.ones(8, device="cuda") * 2
+thread = threading.Thread(target=lambda: z + 1)
+thread.start()
+thread.join()
+"""
+    outcome = launch("--nproc-per-node", "2", written(tmp_path, program("gloo", text)))
     assert (outcome.status, outcome.err) == (0, "")
 
 

@@ -13,7 +13,7 @@ from torchemu import dtypes, runtime
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._device import CPU
-from torchemu.frontends.numpy._streams import Stream
+from torchemu.frontends.numpy._streams import unasked
 from torchemu.frontends.numpy._tensor.core import Tensor, aliased_to
 from torchemu.frontends.numpy._tensor.creation import empty, zeros
 from torchemu.frontends.numpy._tensor.elementwise import isnan
@@ -72,7 +72,7 @@ class Tensors(buffer.TensorClass):
     @contextlib.contextmanager
     def new_stream(self) -> Iterator[int]:
         """Makes a new stream the current one for the duration of a with block, and gives its handle."""
-        with Stream() as stream:
+        with unasked() as stream:
             yield stream._handle.number
 
 

@@ -14,6 +14,7 @@ from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.numpy import _device, _settings
 from torchemu.runtime.rank_local import RankLocal, ThreadLocal
+from torchemu.runtime.stream_order import Known, begin
 from torchemu.runtime.streams import EventMethods, StreamMethods
 from torchemu.runtime.thread_state import Kept, keep
 from torchemu.runtime.waiting import Looks
@@ -39,6 +40,11 @@ class Stream(StreamMethods):
     __slots__ = ("__weakref__", "_before", "_handle", "device", "stream_id")
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
+        begin(runtime.current(), _SPARED.get())
+        self._add(device)
+
+    def _add(self, device: Any = None) -> None:
+        """Makes it another stream of the rank."""
         context = runtime.current()
         self._bind(Handle(go.NewStream(context.world.handle, context.rank)), device)
         context.streams += 1
@@ -104,7 +110,7 @@ class Event(EventMethods):
         enable_timing: whether elapsed_time() may be asked.
     """
 
-    __slots__ = ("__weakref__", "_handle", "_looks", "device", "enable_timing")
+    __slots__ = ("__weakref__", "_handle", "_known", "_looks", "device", "enable_timing")
 
     def __init__(
         self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
@@ -112,6 +118,7 @@ class Event(EventMethods):
         self.enable_timing = enable_timing
         self.device: _device.device | None = None if device is None else of_sip(device)
         self._handle: Handle | None = None
+        self._known: Known | None = None  # what is over once it is, where the rank keeps its streams' order
 
     def record(self, stream: Stream | None = None) -> None:
         """Sets the event to where a stream is now, the current one where none is given."""
@@ -119,6 +126,8 @@ class Event(EventMethods):
         self._handle = Handle(go.StreamRecord(stream._handle.number))
         self._looks = Looks("query()")
         self.device = stream.device
+        order = runtime.current().stream_order
+        self._known = None if order is None else order.here(stream.stream_id)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Makes operations that are put on a stream from now on start after the event; on the current one where none
@@ -126,16 +135,28 @@ class Event(EventMethods):
         if self._handle is not None:
             stream = current_stream() if stream is None else stream
             go.StreamWait(stream._handle.number, self._handle.number)
+            order = runtime.current().stream_order
+            if order is not None and self._known is not None:
+                order.wait(stream.stream_id, self._known)
 
     def query(self) -> bool:
         """Reports whether the event is over by the present simulated time, as one is that was never recorded. Asking in
         vain takes time, in which other ranks run: a program may ask in a loop."""
-        return self._handle is None or self._looks.at(self._handle.number)
+        over = self._handle is None or self._looks.at(self._handle.number)
+        if over:
+            self._is_over()
+        return over
 
     def synchronize(self) -> None:
         """Blocks the host until the event is over."""
         if self._handle is not None:
             runtime.current().wait(self._handle.number)
+            self._is_over()
+
+    def _is_over(self) -> None:
+        order = runtime.current().stream_order
+        if order is not None and self._known is not None:
+            order.wait_on_host(self._known)
 
     def __repr__(self) -> str:
         return f"<torch.Event device={self.device} event_id={self.event_id}>"
@@ -202,6 +223,7 @@ def _default() -> Stream:
 
 
 _DEFAULT: RankLocal[Stream] = RankLocal(_default)
+_SPARED: RankLocal[set[int]] = RankLocal(set)  # numbers of streams that the program has not made
 _CURRENT: ThreadLocal[Stream] = ThreadLocal(_DEFAULT.get)
 
 
@@ -212,7 +234,17 @@ def _of_new_thread() -> Stream:
     """
     context = runtime.current()
     group = context.group or context.inherited
-    return Stream() if group is None or group.holds_hosts else _DEFAULT.get()
+    if group is not None and not group.holds_hosts:
+        return _DEFAULT.get()
+    return unasked()
+
+
+def unasked() -> Stream:
+    """Returns a stream that the program has not asked for: reads and writes on it are in no order of the program's."""
+    own = Stream.__new__(Stream)
+    own._add()
+    _SPARED.get().add(own.stream_id)
+    return own
 
 
 def _begin_on(stream: Stream | None) -> None:

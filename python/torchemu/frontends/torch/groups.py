@@ -126,6 +126,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
             run.before_use([tensor])
         if sending:
             looking.look("send", [tensor], [])
+            ordering.look(context, "send", [tensor])
         else:
             looking.look("recv", [], [tensor], spared=self.membership)
         host = run.is_on_host(tensor)

@@ -125,7 +125,9 @@ class AhbmWork(Work):
 
         order = context.stream_order
         assert order is not None
-        if self._known is not None:
+        if self._known is not None and self.on_host:
+            order.wait_on_host(self._known)
+        elif self._known is not None:
             order.wait(go.StreamNumber(context.stream), self._known)
         ordering.wrote(context, "a collective", self._writes, waits=self.on_host)
 

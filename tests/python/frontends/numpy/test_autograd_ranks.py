@@ -159,6 +159,8 @@ def test_nodes_run_on_the_streams_that_they_were_recorded_on() -> None:
     seen: list[tuple[str, Any]] = []
     y = x * 2
     y.register_hook(lambda g: seen.append(("y", torch.cuda.current_stream() == side)))
+    main = torch.cuda.current_stream()
+    side.wait_stream(main)
     with torch.cuda.stream(side):
         z = y * 3
         z.register_hook(lambda g: seen.append(("z", torch.cuda.current_stream() == side)))
@@ -166,6 +168,7 @@ def test_nodes_run_on_the_streams_that_they_were_recorded_on() -> None:
         w = x * 2
         w.register_hook(lambda g: 1 / 0)
         w.sum().backward()
+    main.wait_stream(side)
     z.sum().backward()
     assert seen == [("z", True), ("y", False)]
     assert torch.cuda.current_stream() == torch.cuda.default_stream()

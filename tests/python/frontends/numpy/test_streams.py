@@ -162,6 +162,7 @@ def test_compute_overlaps_a_collective_and_wait_orders_the_rest() -> None:
 
 def test_synchronize_blocks_the_host_until_all_streams_are_idle() -> None:
     side, x = cuda.Stream(), torch.zeros(N)
+    cuda.synchronize()
     x.neg()
     with cuda.stream(side):
         x.neg()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from launch import written
-from unwaited_cases import WRONG, program, right
+from unwaited_cases import CROSSED, WRONG, program, right, streams
 
 pytest.importorskip("torch")
 
@@ -50,64 +50,10 @@ def test_check_makes_it_an_error(tmp_path: Path) -> None:
     assert done.returncode == 1 and "RaceError" in done.stderr
 
 
-STREAMS = """
-import torch, torch.distributed as dist
-dist.init_process_group("nccl")
-torch.cuda.set_device(dist.get_rank())
-s, cur = torch.cuda.Stream(), torch.cuda.current_stream()
-x = torch.ones(8, device="cuda")
-
-def kernel():
-    z = x * 3
-    with torch.cuda.stream(s): y = z * 2
-
-def collective():
-    z = x * 3
-    dist.all_reduce(z)
-    with torch.cuda.stream(s): y = z + 1
-
-def other_way():
-    with torch.cuda.stream(s): y = x * 2
-    w = y + 1
-
-def right():
-    z = x * 3
-    s.wait_stream(cur)
-    with torch.cuda.stream(s): y = z * 2
-    cur.wait_stream(s)
-    w = y + 1
-    event, q = torch.cuda.Event(), w * 2
-    event.record()
-    with torch.cuda.stream(s):
-        event.wait()
-        y = q + 1
-    torch.cuda.synchronize()
-    w, a = y + q, w * 2
-    event.record()
-    event.synchronize()
-    with torch.cuda.stream(s): b = a + 1
-    s.synchronize()
-    c, h = b + 1, torch.ones(8).cuda()
-    with torch.cuda.stream(s): k = h * 2
-    s.synchronize()
-    with torch.cuda.stream(s): work = dist.all_reduce(k, async_op=True)
-    work.wait()
-    m, big = k + 1, torch.zeros(16, device="cuda")
-    cur.synchronize()
-    big[:8].add_(1)
-    with torch.cuda.stream(s): n = big[8:] * 2
-
-{}()
-torch.cuda.synchronize()
-"""
-
-
 def test_streams_that_read_what_another_is_still_to_write(tmp_path: Path) -> None:
-    wrong = "kernel", "collective", "other_way"
-    calls = "(); torch.cuda.synchronize(); ".join([*wrong, "right"])
-    done = _run(written(tmp_path, STREAMS.replace("{}()", f"{calls}()")))
-    assert done.returncode == 0 and done.stderr.count("UnwaitedWarning") == 3, done.stderr
-    for name in wrong:
+    done = _run(written(tmp_path, streams(*CROSSED, "right")))
+    assert done.returncode == 0 and done.stderr.count("UnwaitedWarning") == len(CROSSED), done.stderr
+    for name in CROSSED:
         assert f"in {name} reads it on stream" in done.stderr, done.stderr
-    for name, status in [(wrong[0], 1), ("right", 0)]:
-        assert _run(written(tmp_path, STREAMS.replace("{}", name)), "--check").returncode == status
+    for name, status in [(CROSSED[0], 1), ("right", 0)]:
+        assert _run(written(tmp_path, streams(name)), "--check").returncode == status

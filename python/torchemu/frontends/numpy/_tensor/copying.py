@@ -103,6 +103,8 @@ def moved(t: Tensor, where: device, non_blocking: bool = False) -> Tensor:
     launch_copy(copy, to_host=where.is_host)
     if where.is_host and not non_blocking:
         copy.wait()
+    elif non_blocking and t.world.watches:
+        deeds.came(TO.name, copy)
     return copy
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.runtime import notes
+from torchemu.runtime import notes, stream_uses
 from torchemu.runtime.buffer import elements
 
 
@@ -33,6 +33,8 @@ def touch(name: str, reads: Iterable[Any], writes: Iterable[Any], waits: bool = 
         return
     if context.outstanding is not None and context.outstanding.issued:
         context.outstanding.look(name, reads, writes, elements)
+    if context.stream_order is not None:
+        stream_uses.used(context, name, reads, writes, waits)
     if not context.world.ordered:
         return
     taken, given = _known(reads, context), _known(writes, context)
@@ -50,6 +52,13 @@ def touch(name: str, reads: Iterable[Any], writes: Iterable[Any], waits: bool = 
         _numbers(given),
         waits,
     )
+
+
+def came(name: str, t: Tensor) -> None:
+    """Says that a copy that the host has not waited for writes a tensor of a device."""
+    context = runtime.present()
+    if context is not None and context.stream_order is not None:
+        stream_uses.used(context, name, (), (t,))
 
 
 def _known(tensors: Iterable[Any], context: runtime.Context) -> list[Tensor]:

@@ -77,7 +77,7 @@ class RankMode(TorchDispatchMode):
             looking.look_at_call(func, args, kwargs or _NOTHING)
         if self.checks and op.works and (op.kind in _TOUCHING or op.kind == "factory"):
             return self.checked(op, args, kwargs or _NOTHING)
-        if self.rank.stream_order is not None and op.kind in _TOUCHING and op.works:
+        if self.rank.stream_order is not None and op.kind in _TOUCHING and (op.works or op.kind == "read"):
             return self.ordered(op, args, kwargs or _NOTHING)
         return self.run(op, args, kwargs)
 
@@ -94,7 +94,9 @@ class RankMode(TorchDispatchMode):
     def checked(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Does an operation of a World that is checked, and tells the core what it uses."""
         out = self.run(op, args, kwargs)
-        if op.kind == "move":
+        if op.kind == "factory":  # it makes a tensor like another one, and reads none
+            ordering.touch(self.rank, op.func, (), {}, out, waits=False)
+        elif op.kind == "move":
             ordering.touch_copy(self.rank, op.func, args, kwargs, out, _is_late(args, kwargs))
         else:
             ordering.touch(self.rank, op.func, args, kwargs, out, op.kind == "read")

@@ -18,14 +18,8 @@ from torchemu.frontends.torch.device.ground import Context, go
 from torchemu.frontends.torch.looking import elements, operands
 from torchemu.frontends.torch.memory import regions, whole
 from torchemu.runtime import notes, outstanding
-from torchemu.runtime.stream_order import StreamOrder, Write
+from torchemu.runtime.stream_order import Write
 from torchemu.runtime.world import call_site
-
-
-def begin(rank: Context) -> None:
-    """Keeps the order of a rank's streams from now on, unless nobody is to hear of it."""
-    if rank.stream_order is None and rank.world.unwaited != "off" and not rank.world.ordered:
-        rank.stream_order = StreamOrder()
 
 
 def before(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -55,6 +49,8 @@ def after(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, Any],
     _, writes = operands(func, args, kwargs)
     made = [t for t in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(t, torch.Tensor)]
     wrote(rank, func._schema.name.partition("::")[2], [*writes, *made], waits)
+    if waits and rank.stream_order is not None:
+        rank.stream_order.wait_on_host(rank.stream_order.here(go.StreamNumber(rank.stream)))
 
 
 def wrote(rank: Context, name: str, tensors: Sequence[Any], waits: bool = False) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import ordering, places
+from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.ground import Handle, Looks, RankLocal, ThreadLocal, context, go
 from torchemu.runtime import capture as captures
-from torchemu.runtime.stream_order import Known
+from torchemu.runtime.stream_order import Known, begin
 from torchemu.runtime.streams import EventMethods, StreamMethods
 
 _CUDA_TYPE = 1
@@ -30,7 +30,7 @@ class Stream(StreamMethods, _Stream):
         if "stream_id" in numbers:
             return _known(numbers["stream_id"])
         rank = context()
-        ordering.begin(rank)
+        begin(rank)
         rank.streams += 1
         return cls._over(Handle(go.NewStream(rank.world.handle, rank.rank)), device)
 
