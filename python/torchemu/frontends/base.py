@@ -60,6 +60,7 @@ class FrontEnd:
         home: gives the module in which a run's program sees a class or function, by its own module and its name.
         torch: the value of ``--torch`` for which it is there; None for what is there beside the default one.
         beside_all: it is there beside every torch.
+        version: of its packages, for programs that ask importlib.metadata; "" where that knows none.
     """
 
     packages: Mapping[str, str]
@@ -70,6 +71,7 @@ class FrontEnd:
     home: Callable[[str, str], str] = _keeps_its_name
     torch: Torch | None = None
     beside_all: bool = False
+    version: str = ""
 
     def module(self, name: str) -> str | None:
         """The module that a program's name stands for, whether or not there is one; None for other packages."""

@@ -13,12 +13,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from torchemu import runtime
 from torchemu.aliases import AliasFinder
 from torchemu.frontends import base, names
 from torchemu.frontends.base import FrontEnd
 from torchemu.frontends.names import given as names_given
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, DistributionFinder
 
 __all__ = ["installed", "names_given", "opened"]
 
@@ -57,7 +61,7 @@ class _Finder(AliasFinder):
 
     def __init__(self, front_ends: Sequence[FrontEnd], given: names.Names) -> None:
         super().__init__(partial(_module_of, front_ends))
-        self._given = given
+        self._front_ends, self._given = front_ends, given
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -66,6 +70,12 @@ class _Finder(AliasFinder):
         if fullname.startswith("torchemu."):
             return self._named(_own(fullname, path, target))
         return super().find_spec(fullname, path, target)
+
+    def find_distributions(self, context: DistributionFinder.Context) -> Iterator[Distribution]:
+        """Yields what importlib.metadata is to know of the stand-ins."""
+        from torchemu.frontends import distributions  # with parsers that other programs do without
+
+        return distributions.found(self._front_ends, context.name)
 
     def _named(self, spec: importlib.machinery.ModuleSpec | None) -> importlib.machinery.ModuleSpec | None:
         if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:

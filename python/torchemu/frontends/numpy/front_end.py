@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchemu import version
 from torchemu.frontends.base import FrontEnd, Torch
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _MOVED = {
     "torch.autograd.function": "_autograd.function.Function _autograd.function.FunctionCtx",
     "torch.autograd.grad_mode": "_grad_mode",
     "torch.cuda": "cuda._devices.device cuda._devices.device_of",
+    "torch.cuda.random": "cuda._random",
     "torch.cuda.memory": "_memory_pools.MemPool",
     "torch.distributed": (
         "torchemu.c10d.backends.is_available torchemu.c10d.debug.breakpoint torchemu.errors.DistBackendError "
@@ -118,4 +120,5 @@ FRONT_END = FrontEnd(
     packages={"torch": _PACKAGE},
     modules={name: _placed(place) for name, place in _MODULES.items()},
     home=_home,
+    version=version.__version__,
 )
