@@ -1,6 +1,6 @@
 """Random numbers of tensor parallel ranks, and activations that are computed again instead of kept.
 
-A rank has one generator for its host and its device; see torch.random.
+The sequences are of the rank's device.
 """
 
 from __future__ import annotations
@@ -150,17 +150,18 @@ def model_parallel_cuda_manual_seed(
     tracker.add(_EXPERT_PARALLEL_RNG_TRACKER_NAME, seed + _EXPERT_OFFSET + _PER_EXPERT * ep_rank + etp_rank)
 
 
-_States = tuple[torch.Tensor, dict[str, torch.Tensor]]
+_States = tuple[torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]
 
 
 def _states() -> _States:
     """Returns where all of a rank's random numbers have come to."""
-    return torch.cuda.get_rng_state(), get_all_rng_states()
+    return torch.get_rng_state(), torch.cuda.get_rng_state(), get_all_rng_states()
 
 
 def _restore(states: _States) -> None:
-    torch.cuda.set_rng_state(states[0])
-    _TRACKER.get().set_states(dict(states[1]))
+    torch.set_rng_state(states[0])
+    torch.cuda.set_rng_state(states[1])
+    _TRACKER.get().set_states(dict(states[2]))
 
 
 @contextlib.contextmanager

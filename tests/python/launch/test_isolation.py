@@ -138,6 +138,11 @@ def test_standard_library_and_torch_are_everybodys(tmp_path: Path) -> None:
         assert torch.Tensor is torchemu.Tensor and torch.distributed is dist and dist is torchemu.distributed
         assert torch.__spec__.name == "torchemu.frontends.numpy"
         assert dist.__spec__.name == "torchemu.frontends.numpy.distributed"
+        from importlib import metadata
+        assert metadata.version("torch") == metadata.version("Torch") == torch.__version__
+        assert metadata.distribution("torch").metadata["Name"] == "torch"
+        assert metadata.packages_distributions()["torch"][0] == "torch"
+        assert metadata.version("numpy") == numpy.__version__
         print(id(json), id(numpy), id(torch), id(torch.multiprocessing))
     """
     assert len(set(lines(ranks(tmp_path, text)))) == 1
@@ -360,6 +365,44 @@ def test_seeding_is_the_ranks_own(tmp_path: Path) -> None:
     want += str(np.random.default_rng(7).integers(1 << 30))
     assert lines(ranks(tmp_path, text)) == [want] * 3
     assert (random.getstate(), np.random.get_state()[1].tolist()) == state
+
+
+def test_a_device_draws_numbers_of_its_own(tmp_path: Path) -> None:
+    """The host's are those that it has where no device draws any; torch.manual_seed seeds both."""
+    text = """
+        def numbers(between=lambda: None):
+            torch.manual_seed(5)
+            first = torch.rand(3).tolist()
+            between()
+            return first + torch.randn(3).tolist() + torch.nn.Linear(2, 2).weight.tolist()
+
+        t = torch.ones(40).cuda()
+        on_devices = {
+            "factory": lambda: torch.randn(3, device="cuda"),
+            "like": lambda: torch.rand_like(t),
+            "in place": lambda: t.clone().uniform_(),
+            "permutation": lambda: torch.randperm(9, device="cuda"),
+            "dropout": lambda: torch.nn.functional.dropout(t),
+        }
+        for name, draw in on_devices.items():
+            assert numbers(draw) == numbers(), name
+            torch.manual_seed(5)
+            first = draw().tolist()
+            torch.manual_seed(5)
+            torch.rand(7)
+            assert draw().tolist() == first != draw().tolist(), name
+            state = torch.cuda.get_rng_state()
+            again = draw().tolist()
+            torch.cuda.set_rng_state(state)
+            assert draw().tolist() == again, name
+        assert numbers(lambda: torch.cuda.manual_seed(1)) == numbers(lambda: torch.cuda.manual_seed_all(1)) == numbers()
+        torch.cuda.manual_seed(7)
+        assert (torch.cuda.initial_seed(), torch.initial_seed()) == (7, 5)
+        torch.manual_seed(3)
+        assert torch.cuda.initial_seed() == 3 and torch.equal(torch.rand(4), torch.rand(4, device="cuda").cpu())
+        torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
+    """
+    check(tmp_path, text)
 
 
 def test_functions_are_as_before(tmp_path: Path) -> None:

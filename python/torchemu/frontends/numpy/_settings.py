@@ -36,6 +36,8 @@ class Settings:
         accelerator: what the number of a SIP alone means: "ahbm", or "cuda" for a script as torchrun runs it.
         gradients, inference: whether operations are recorded for autograd; whether in torch.inference_mode.
         generator: of random numbers; made at its first use.
+        generators: the same of devices, by index, where they have their own.
+        device_seed: what the program has seeded all devices with, if it has.
         printing: how tensors are printed.
     """
 
@@ -46,6 +48,8 @@ class Settings:
     gradients: bool = True
     inference: bool = False
     generator: Generator | None = None
+    generators: dict[int, Generator] = field(default_factory=dict)
+    device_seed: int | None = None
     printing: Printing = field(default_factory=Printing)
 
     def modes(self) -> Modes:

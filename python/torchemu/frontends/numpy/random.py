@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from torchemu.frontends.numpy._tensor.core import Tensor
-from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
+from torchemu.frontends.numpy._tensor.generator import Generator, default_generator, seed_devices
 
 
 def manual_seed(seed: int) -> Generator:
-    """Starts the rank's random numbers again from a seed."""
-    return default_generator().manual_seed(seed)
+    """Starts the rank's random numbers again from a seed, and those of its devices."""
+    seeded = default_generator().manual_seed(seed)
+    seed_devices(seed)
+    return seeded
 
 
 def seed() -> int:
     """Starts the rank's random numbers again from another seed, which is returned."""
-    return default_generator().seed()
+    seed = default_generator().seed()
+    seed_devices(seed)
+    return seed
 
 
 def initial_seed() -> int:

@@ -153,3 +153,25 @@ def default_generator() -> Generator:
     if settings.generator is None:
         settings.generator = Generator().manual_seed(FIRST_SEED + runtime.current().rank)
     return settings.generator
+
+
+def generator_on(where: Device) -> Generator:
+    """The one that numbers on a device come from: in a process, a device that is named has its own. Elsewhere the
+    devices are what tensors are made on, and share the rank's."""
+    if where.index is None or not where.is_sip or runtime.current().process is None:
+        return default_generator()
+    settings = _settings.current()
+    found = settings.generators.get(where.index)
+    if found is None:
+        first = FIRST_SEED + runtime.current().rank
+        found = settings.generators[where.index] = Generator(where)
+        found.manual_seed(first if settings.device_seed is None else settings.device_seed)
+    return found
+
+
+def seed_devices(seed: int) -> None:
+    """Starts the numbers of all the rank's devices again from a seed."""
+    settings = _settings.current()
+    settings.device_seed = seed
+    for generator in settings.generators.values():
+        generator.manual_seed(seed)

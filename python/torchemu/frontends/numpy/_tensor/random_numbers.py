@@ -19,7 +19,7 @@ from torchemu.frontends.numpy._tensor.conversion import converted
 from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.creation import allocated, as_options, finished, options_of
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op_in_place, no_flops, not_implemented
-from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
+from torchemu.frontends.numpy._tensor.generator import Generator, generator_on
 
 __all__ = [
     "rand",
@@ -44,9 +44,9 @@ _MANY = 1 << 28
 """From so many possible integers on each takes 64 bits, so that all are equally likely."""
 
 
-def _generator(given: Generator | None) -> Generator:
+def _generator(given: Generator | None, t: Tensor) -> Generator:
     if given is None:
-        return default_generator()
+        return generator_on(t.device)
     if not isinstance(given, Generator):
         raise TypeError(f"generator must be a torch.Generator, not {type(given).__name__}")
     return given
@@ -96,7 +96,7 @@ def uniform_(
     if self.dtype.is_complex:
         uniform_(view_as_real(self), low, high, generator=generator)
         return self
-    digits, source, n = _check_float("uniform", self), _generator(generator), self.numel()
+    digits, source, n = _check_float("uniform", self), _generator(generator, self), self.numel()
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
 
@@ -119,7 +119,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
         normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
         return self
     _check_float("normal", self)
-    source, n = _generator(generator), self.numel()
+    source, n = _generator(generator, self), self.numel()
     blocks = n >= 16 and self.is_contiguous()
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
@@ -147,7 +147,7 @@ def random_(
     many = _MANY
     if high is None:
         high, many = _above_all(self.dtype), 1 << 32
-    source, n = _generator(generator), self.numel()
+    source, n = _generator(generator, self), self.numel()
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     _op_in_place(RANDOM, self, (), lambda: _integers(source, n, low, high, many))
@@ -174,7 +174,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
         RuntimeError: p is no probability.
     """
     check_not_complex("bernoulli", self.dtype)
-    source, n = _generator(generator), self.numel()
+    source, n = _generator(generator, self), self.numel()
     chance = p._read() if isinstance(p, Tensor) else p
     if not (np.all(np.asarray(chance) >= 0) and np.all(np.asarray(chance) <= 1)):
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
@@ -250,7 +250,7 @@ def _permutation(source: Generator, n: int) -> Array:
 
 def _permute(t: Tensor, *, generator: Generator | None = None) -> Tensor:
     check_not_complex("randperm", t.dtype)
-    source, n = _generator(generator), t.numel()
+    source, n = _generator(generator, t), t.numel()
     _op_in_place(RANDOM, t, (), lambda: _permutation(source, n))
     return t
 

@@ -23,6 +23,17 @@ from torchemu.frontends.numpy.cuda._devices import (
     is_initialized,
     is_tf32_supported,
 )
+from torchemu.frontends.numpy.cuda._random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 from torchemu.frontends.numpy.cuda.memory import (
     MemPool,
     empty_cache,
@@ -44,9 +55,6 @@ from torchemu.frontends.numpy.cuda.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
-from torchemu.frontends.numpy.random import get_rng_state as _get_rng_state
-from torchemu.frontends.numpy.random import initial_seed, manual_seed, seed
-from torchemu.frontends.numpy.random import set_rng_state as _set_rng_state
 
 __all__ = [
     "MemPool",
@@ -94,29 +102,6 @@ __all__ = [
     "use_mem_pool",
 ]
 
-seed_all = seed
-
-
-def get_rng_state(device: Any = None) -> Any:
-    """torch.get_rng_state: a rank has one generator for all devices."""
-    return _get_rng_state()
-
-
-def set_rng_state(new_state: Any, device: Any = None) -> None:
-    """torch.set_rng_state: a rank has one generator for all devices."""
-    _set_rng_state(new_state)
-
-
-def get_rng_state_all() -> list[Any]:
-    """The state for each device: the same, for a rank has one generator."""
-    return [_get_rng_state() for _ in range(ahbm.device_count())]
-
-
-def set_rng_state_all(new_states: Any) -> None:
-    """Sets the state for each device; the last one counts."""
-    for state in new_states:
-        _set_rng_state(state)
-
 
 def __getattr__(name: str) -> Any:
     """All else is torch.ahbm's."""
@@ -124,8 +109,3 @@ def __getattr__(name: str) -> Any:
     if found is None:
         raise AttributeError(missing(f"torch.cuda.{name}"))
     return found
-
-
-def manual_seed_all(seed: int) -> None:
-    """Seeds the rank's random numbers, which are those of its devices, too."""
-    manual_seed(seed)

@@ -1,4 +1,4 @@
-"""dropout. Its random numbers are those of the rank's generator."""
+"""dropout. Its random numbers are those of the input's device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torchemu.frontends.numpy._autograd.derivative import LATER, Derivative, Par
 from torchemu.frontends.numpy._tensor.conversion import converted
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op_several
-from torchemu.frontends.numpy._tensor.generator import Generator, default_generator
+from torchemu.frontends.numpy._tensor.generator import Generator, generator_on
 from torchemu.frontends.numpy._tensor.random_numbers import in_memory_order
 from torchemu.frontends.numpy._tensor.reductions import wide
 from torchemu.frontends.numpy.nn._functional.arguments import check_tensor
@@ -57,5 +57,5 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         return input
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.title}")
-    result = _op_several(DROPOUT, (input,), p, default_generator(), kinds=(input.dtype, dtypes.bool_))[0]
+    result = _op_several(DROPOUT, (input,), p, generator_on(input.device), kinds=(input.dtype, dtypes.bool_))[0]
     return input.copy_(result) if inplace else result
