@@ -117,11 +117,17 @@ def shortcoming(program: Program, script: Script, status: int, said: str) -> str
     if any("monitoredBarrier" in line and _ranks(line) & _own_numbers(program) for line in said.splitlines()):
         return None  # a monitored barrier says as much as PyTorch's does, by the group's numbers
     named = [line for line in said.splitlines() if fault.rank in _ranks(line)]
+    if _has_monitored(program) and any("has not joined it" in line for line in named):
+        return None  # the rank is in such a barrier, which would have failed a moment later
     if any(fault.name == "skipped" and "ended" in line for line in named):
         return None  # a rank that has ended is nowhere
     if any(re.search(rf"(:|line ){number}\b", line) for line in named for number in lines):
         return None
     return f"no line of the report has rank {fault.rank} and one of the lines {sorted(lines)}"
+
+
+def _has_monitored(program: Program) -> bool:
+    return any(step.kind == "monitored_barrier" for step in program.steps)
 
 
 def _own_numbers(program: Program) -> set[int]:

@@ -19,6 +19,9 @@ from torchemu.c10d.work import Work, wait_on_host
 from torchemu.runtime.buffer import buffer_of
 from torchemu.runtime.waiting import MICROSECOND, host_time, milliseconds, picoseconds
 
+_LATER = timedelta(milliseconds=1)
+"""So much longer others wait in a monitored barrier than rank 0, which is to say first who did not come."""
+
 _BARRIER = Call.of("barrier", "all_reduce", "max")
 """What the core is told of one."""
 
@@ -137,7 +140,7 @@ def _report(group: Group) -> None:
     arrived, released = _tags(group)
     try:
         for sending, tag in ((True, arrived), (False, released)):
-            _wait(_message(group, sending, 0, tag), group.timeout, "send" if sending else "recv")
+            _wait(_message(group, sending, 0, tag), group.timeout, "send" if sending else "recv", _LATER)
     except RuntimeError as error:
         raise RuntimeError(
             f"Rank {group.rank()} successfully reached monitoredBarrier, but received errors while waiting for "
@@ -155,11 +158,11 @@ def _message(group: Group, sending: bool, peer: int, tag: int) -> Handle:
         group.watch(picoseconds(group.timeout))
 
 
-def _wait(message: Handle, limit: timedelta, what: str) -> None:
+def _wait(message: Handle, limit: timedelta, what: str, more: timedelta = timedelta()) -> None:
     """Blocks the host until the message has met its other side; when that lasts too long, it never will."""
     late = f"Timed out waiting {milliseconds(limit)}ms for {what} operation to complete"
     try:
-        wait_on_host(message.number, limit, late)
+        wait_on_host(message.number, min(limit, timedelta.max - more) + more, late)
     except RuntimeError:
         go.Withdraw(message.number, late)
         raise

@@ -220,3 +220,22 @@ def test_a_timeout_in_seconds_is_warned_of(open_world: OpenWorld) -> None:
         assert caught[0].filename == __file__
 
     on_ranks(2, program)
+
+
+def test_rank_0_is_the_first_to_say_who_has_not_come(open_world: OpenWorld) -> None:
+    """It comes a little later than the others, whose time is over before its own."""
+    open_world("default")
+
+    def program(rank: int) -> None:
+        dist.init_process_group("gloo", timeout=timedelta(seconds=2))
+        if rank == 0:
+            reach(10**8)
+        if rank != 3:
+            dist.monitored_barrier()
+        else:
+            reach(10 * 10**12)
+
+    found = failures(4, program)
+    assert list(found) == [0] and str(found[0]).startswith(
+        "[Rank 0]: Rank 3 failed to pass monitoredBarrier in 2000 ms"
+    )

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from torchemu.frontends.torch.groups import AhbmGroup
 
 
+_LATER = timedelta(milliseconds=1)
+"""So much longer others wait than rank 0, which is to say first who did not come."""
+
+
 def barrier(group: AhbmGroup, limit: timedelta, wait_all_ranks: bool) -> None:
     """Returns when all ranks of the group have come.
 
@@ -32,8 +36,8 @@ def barrier(group: AhbmGroup, limit: timedelta, wait_all_ranks: bool) -> None:
         _await_each({r: _message(group, True, r, tags[1]) for r in others}, limit, wait_all_ranks)
         return
     try:
-        _wait(_message(group, True, 0, tags[0]), limit, "send")
-        _wait(_message(group, False, 0, tags[1]), limit, "recv")
+        _wait(_message(group, True, 0, tags[0]), limit, "send", _LATER)
+        _wait(_message(group, False, 0, tags[1]), limit, "recv", _LATER)
     except RuntimeError as error:
         raise RuntimeError(
             f"Rank {group.rank()} successfully reached monitoredBarrier, but received errors while waiting for "
@@ -45,9 +49,9 @@ def _message(group: AhbmGroup, sending: bool, peer: int, tag: int) -> AhbmWork:
     return group._post(sending, peer, tag, torch.zeros(1, dtype=torch.uint8))
 
 
-def _wait(message: AhbmWork, limit: timedelta, what: str) -> None:
+def _wait(message: AhbmWork, limit: timedelta, what: str, more: timedelta = timedelta()) -> None:
     try:
-        message.wait(limit)
+        message.wait(min(limit, timedelta.max - more) + more)
     except RuntimeError as error:
         late = f"Timed out waiting {milliseconds(limit)}ms for {what} operation to complete"
         go.Withdraw(message.handle, late)
