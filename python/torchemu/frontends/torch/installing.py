@@ -22,6 +22,7 @@ from torchemu.frontends.torch import (
     compilers,
     device,
     futures,
+    import_locks,
     loading,
     membership,
     normalizing,
@@ -58,6 +59,7 @@ def install(run: Session, seed: int) -> None:
     spawning.install(run)
     loading.install(run)
     packages.install(run)
+    import_locks.install(run)
     workers.install(run)
     _install_numbers(run)
     buffers.install(run)
