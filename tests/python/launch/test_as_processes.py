@@ -98,6 +98,9 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 try: resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
 except NotImplementedError as error: assert f"rank {{rank}} would lower" in str(error)
 else: raise AssertionError
+try: os.closerange(900, 901)
+except NotImplementedError as error: assert "close what the rank has opened" in str(error)
+else: raise AssertionError
 log = os.open("{tmp_path}/log" + str(rank), os.O_CREAT | os.O_WRONLY)
 if rank == 1: os.dup2(log, 1)
 if rank == 2: os.close(1)

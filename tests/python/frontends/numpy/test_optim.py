@@ -239,6 +239,22 @@ class TestOptimizer:
         assert p.item() == 0.5
         assert refused(lambda: optim.Optimizer([p], {}).step())[0] == "NotImplementedError"
 
+    def test_a_subclass_that_keeps_its_groups_itself(self) -> None:
+        class Halving(optim.Optimizer):
+            def __init__(self, params: Any) -> None:
+                self.param_groups, self.state, self.defaults = [{"params": list(params)}], {}, {}
+
+            def step(self, closure: Any = None) -> None:
+                for p in self.param_groups[0]["params"]:
+                    p.data.div_(2)
+
+        p = nn.Parameter(torch.ones(1))
+        p.grad = torch.ones(1)
+        halving = Halving([p])
+        halving.step()
+        halving.zero_grad()
+        assert p.item() == 0.5 and p.grad is None
+
     def test_text(self) -> None:
         p = nn.Parameter(torch.ones(1))
         options = "    dampening: 0\n    differentiable: False\n    foreach: None\n    fused: None\n    lr: {}\n"
