@@ -10,6 +10,7 @@ TORCH_VENV := .venv-torch
 TORCH_PY := $(TORCH_VENV)/bin/python
 BROWSER := build/browser
 PYRIGHT := build/pyright
+LIBRARIES := build/libraries
 DOCS := build/docs
 STEP := .ci/step
 
@@ -140,6 +141,16 @@ test-python: setup
 .PHONY: test-torch
 test-torch: torch ## the tests of the front end for the installed PyTorch
 	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) tests/python/frontends/torch
+
+# Libraries of others that train with PyTorch; beside .venv-torch, so that `make test-torch` is the same with them and without.
+$(LIBRARIES)/.installed: python/requirements-libraries.lock $(TORCH_VENV)/.installed
+	@$(STEP) "installing transformers, accelerate, Lightning, torchmetrics and Megatron-core" \
+		$(TORCH_PY) -m pip install --quiet --no-deps --upgrade --target $(LIBRARIES) --requirement $<
+	@touch $@
+
+.PHONY: test-libraries
+test-libraries: torch $(LIBRARIES)/.installed ## training with libraries of others, compared with gloo's processes
+	@$(STEP) "pytest of libraries" env PYTHONPATH=$(CURDIR)/$(LIBRARIES) $(TORCH_PY) -m pytest $(IN_PARALLEL) tests/python/libraries
 
 .PHONY: fuzz
 fuzz: SECONDS ?= 600

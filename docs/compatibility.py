@@ -1,7 +1,8 @@
 """Writes the table of what runs on which front end into docs/start.md, from the tests that show it: `make reference`.
 
 A test, or all of a file, that shows that something runs says so with ``pytest.mark.shows("KIND: THING")``. Those in
-tests/python/frontends/torch are run with the installed PyTorch, and all others on the NumPy front end.
+tests/python/frontends/torch and tests/python/libraries are run with the installed PyTorch, and all others on the NumPy
+front end.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests" / "python"
 PAGE = ROOT / "docs" / "start.md"
 FRONT_ENDS = ("NumPy", "the installed PyTorch")
+WITH_PYTORCH = (TESTS / "frontends" / "torch", TESTS / "libraries")
 KINDS = ("programs", "libraries", "PyTorch")
 PART = re.compile(r"(?<=<!-- made by docs/compatibility.py -->\n).*?(?=<!-- end -->\n)", re.DOTALL)
 
@@ -47,7 +49,7 @@ def rows() -> dict[str, tuple[set[Path], set[Path]]]:
     found: dict[str, tuple[set[Path], set[Path]]] = {}
     for file in sorted(TESTS.rglob("test_*.py")):
         for text in shown(file):
-            column = (TESTS / "frontends" / "torch") in file.parents
+            column = any(folder in file.parents for folder in WITH_PYTORCH)
             found.setdefault(text, (set(), set()))[column].add(file)
     return found
 

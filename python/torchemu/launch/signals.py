@@ -175,6 +175,11 @@ def _end(target: runtime.Context, error: BaseException) -> None:
         raise NotImplementedError("a rank cannot end the one that has spawned it")
 
 
+def _in_main_thread() -> bool:
+    """Says whether this is the thread in which the system lets handlers be set: ranks may have others."""
+    return threading.current_thread() is threading.main_thread()
+
+
 class _Handlers:
     """signal.signal and getsignal: handlers are a rank's own. A signal to the process, but for Ctrl-C, which ends the
     run, comes to all ranks that have a handler for it."""
@@ -195,7 +200,7 @@ class _Handlers:
 
     def _set(self, signalnum: int, handler: Any, /) -> Any:
         process = current()
-        if process is None or signalnum in _OF_OTHER_TIMERS:
+        if process is None or (signalnum in _OF_OTHER_TIMERS and _in_main_thread()):
             return self._real_set(signalnum, handler)
         if runtime.current().task != runtime.current().rank:
             raise ValueError("signal only works in main thread of the main interpreter")
@@ -221,7 +226,7 @@ class _Handlers:
         return process.handlers.get(signal.SIGALRM, signal.SIG_DFL)
 
     def _listen(self, process: Process, number: int) -> None:
-        if number in (signal.SIGINT, signal.SIGALRM) or threading.current_thread() is not threading.main_thread():
+        if number in (signal.SIGINT, signal.SIGALRM) or not _in_main_thread():
             return
         if number not in self._outside:
             self._outside[number] = self._real_set(number, self._forward)
