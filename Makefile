@@ -138,9 +138,15 @@ race: prerequisites ## the Go tests with Go's race detector, but for what takes 
 test-python: setup
 	@$(STEP) "pytest" $(PY) -m pytest $(IN_PARALLEL)
 
+# What ranks have of their own they have with either torch; these tests get the installed one.
+ISOLATION := globals_differ packages_of_the_program other_ranks_run_in_the_middle_of_an_import \
+	modules_that_a_rank_puts_in_place_or_removes classes_of_main environment arguments_and_path working_directory \
+	output_streams loggers warnings
+OWN := tests/python/launch/test_own_attributes.py $(ISOLATION:%=tests/python/launch/test_isolation.py::test_%)
+
 .PHONY: test-torch
 test-torch: torch ## the tests of the front end for the installed PyTorch
-	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) tests/python/frontends/torch
+	@$(STEP) "pytest with PyTorch" $(TORCH_PY) -m pytest $(IN_PARALLEL) tests/python/frontends/torch $(OWN)
 
 # Libraries of others that train with PyTorch; beside .venv-torch, so that `make test-torch` is the same with them and without.
 $(LIBRARIES)/.installed: python/requirements-libraries.lock $(TORCH_VENV)/.installed
