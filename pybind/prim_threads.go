@@ -51,6 +51,17 @@ func PrimPass(program int64, line int, ps int64) (blocked bool, err error) {
 	})
 }
 
+// PrimRun takes steps of a program, one after another, over time; see host.Program.Run. The program's next turn is after all
+// of them.
+func PrimRun(program, stepsAt int64, steps int) (blocked bool, err error) {
+	defer host.Guard(&err)
+	p, err := host.ProgramOf(program)
+	if err != nil {
+		return false, err
+	}
+	return p.Run(stepsAt, steps)
+}
+
 // PrimTouch is prim.Context.Touch. A run is an address and a number of bytes; uses are prim's, by number.
 func PrimTouch(program int64, line int, what string, runsAt int64, runs, use int, threads bool) (blocked bool, err error) {
 	return host.Operate(program, line, func(p *host.Program) error {

@@ -14,7 +14,7 @@ type Machine struct {
 	*prim.Machine
 	home     *World  // nil: it has an engine of its own
 	thread   uintptr // that made it; a World's machine is where that is
-	programs map[*prim.Context]int64
+	programs map[*prim.Context]*Program
 	lines    []string
 	numbers  map[*prim.Computation]int64
 	issued   int64 // computations
@@ -27,7 +27,7 @@ type Machine struct {
 func newMachine(m *prim.Machine, w *World) *Machine {
 	return &Machine{
 		Machine: m, home: w, thread: callingThread(),
-		programs: map[*prim.Context]int64{}, lines: []string{""}, numbers: map[*prim.Computation]int64{},
+		programs: map[*prim.Context]*Program{}, lines: []string{""}, numbers: map[*prim.Computation]int64{},
 		jobs: map[*prim.Job]int64{},
 	}
 }

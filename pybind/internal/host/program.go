@@ -12,8 +12,10 @@ type Program struct {
 	*prim.Context
 	of      *Machine
 	handle  int64
-	members int  // of the barrier that it is in that have come; -1: it has arrived nowhere
-	leaving bool // it has heard of all of them
+	members int     // of the barrier that it is in that have come; -1: it has arrived nowhere
+	leaving bool    // it has heard of all of them
+	steps   []int64 // that it is yet to take; see Run
+	late    error   // of a step that it has taken when it was not Python's turn
 }
 
 func (p *Program) belongsTo(w any) bool { return Part[*Program]{p, p.of}.belongsTo(w) }
@@ -24,18 +26,22 @@ func ProgramOf(handle int64) (*Program, error) {
 	if !ok {
 		return nil, Raise("RuntimeError", "this device program has ended")
 	}
+	if err := p.late; err != nil {
+		p.late = nil
+		return p, err
+	}
 	return p, p.of.checkThread()
 }
 
-// program is the handle of a program, which Python gets to know with its first turn.
-func (m *Machine) program(c *prim.Context) int64 {
-	if h, known := m.programs[c]; known {
-		return h
+// program is what Python drives of a program. It gets to know the handle with the first turn.
+func (m *Machine) program(c *prim.Context) *Program {
+	if p, known := m.programs[c]; known {
+		return p
 	}
 	p := &Program{Context: c, of: m, members: -1}
 	p.handle = Register(p)
-	m.programs[c] = p.handle
-	return p.handle
+	m.programs[c] = p
+	return p
 }
 
 // Jobs resolves n handles at an address to jobs.
@@ -128,8 +134,10 @@ func ExampleOn(example string, workers []int, at int64, n int) (func(c *prim.Con
 
 // Forget makes Python's handle of a program one of nothing.
 func (m *Machine) Forget(c *prim.Context) {
-	Forget(m.programs[c])
-	delete(m.programs, c)
+	if p, known := m.programs[c]; known {
+		Forget(p.handle)
+		delete(m.programs, c)
+	}
 }
 
 // What NextTurn answers instead of a program's turn. Below, it is an instruction's.
@@ -204,18 +212,24 @@ func (m *Machine) CancelJob(j *prim.Job) {
 func (m *Machine) Handles(j *prim.Job) []int64 {
 	var list []int64
 	for _, c := range j.Programs() {
-		list = append(list, m.program(c))
+		list = append(list, m.program(c).handle)
 	}
 	return list
 }
 
-// take is the number of a turn; 0 when it was a program's in Go, which has had it.
+// take is the number of a turn; 0 when it was a program's in Go, or one for steps, which has had it.
 func (m *Machine) take(t prim.Turn) (int64, error) {
 	if t.Due != nil {
 		return firstDue - m.numbers[t.Due], nil
 	}
 	if !t.Program.Resume() {
-		return m.program(t.Program), nil
+		p := m.program(t.Program)
+		if len(p.steps) > 0 {
+			if p.late = p.goOn(); p.late == nil && p.Blocked() {
+				return 0, nil
+			}
+		}
+		return p.handle, nil
 	}
 	if t.Program.Job().Ended() {
 		return moreTime, m.Err()

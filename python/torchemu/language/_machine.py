@@ -41,6 +41,8 @@ class Machine:
         self._scratch: dict[tuple[int, int], np.ndarray] = {}
         self._programs: dict[int, Program] = {}
         self._lines: dict[tuple[str, int], int] = {}
+        self._names: dict[str, int] = {}
+        self._places: dict[tuple[int, int], tuple[int, types.CodeType]] = {}
         self.heap = Heap()
         self.kernels: dict[str, Kernel] = {}
         self._counts: dict[tuple[Any, ...], int] = {}
@@ -63,6 +65,22 @@ class Machine:
         known = self._lines.get(place)
         if known is None:
             known = self._lines[place] = self.line_at(code.co_filename, number)
+        return known
+
+    def line_of(self, frame: types.FrameType) -> int:
+        """The core's number for the line at which a frame of a program is."""
+        code = frame.f_code
+        place = id(code), frame.f_lasti  # to find a line takes longer
+        known = self._places.get(place)
+        if known is None:
+            known = self._places[place] = self.line(code, frame.f_lineno), code  # kept: no other gets its id
+        return known[0]
+
+    def name(self, text: str) -> int:
+        """The core's number for an operation's name."""
+        known = self._names.get(text)
+        if known is None:
+            known = self._names[text] = go.PrimLine(self.handle, text)
         return known
 
     def line_at(self, file: str, number: int) -> int:

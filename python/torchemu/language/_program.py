@@ -64,7 +64,7 @@ class Program(greenlet.greenlet):
         frame = sys._getframe(2)
         while frame.f_back is not None and frame.f_code.co_filename.startswith(_LANGUAGE):
             frame = frame.f_back
-        return self.machine.line(frame.f_code, frame.f_lineno)
+        return self.machine.line_of(frame)
 
     def agree(self, name: str, what: str) -> None:
         """Makes sure that the ranks ask for the same when they first ask for something with a name.

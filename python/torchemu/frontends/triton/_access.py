@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from torchemu.bridge.binding import go
-from torchemu.frontends.triton._program import Block, Part, rank_of
+from torchemu.frontends.triton._program import SCATTER, TOUCH, Block, Part, rank_of
 
 _SECTOR = 32
 """Bytes that memory moves at least."""
@@ -59,6 +60,7 @@ def _parts(program: Block, flat: np.ndarray, hull: Hull, size: int, what: str) -
 
 def _fault(program: Block, address: int, size: int, what: str, i: int, n: int) -> None:
     which = f"element {i} of {n}: " if n > 1 else ""
+    program.flush()
     try:
         go.PrimTouch(program.handle, program.line(), what, (address, size), READS, False)
     except (RuntimeError, ValueError) as error:
@@ -100,6 +102,7 @@ def read(
     size = kind.itemsize
     hull = _hull(flat, size)
     part = _parts(program, flat, hull, size, what)
+    program.flush()
     if part is None:
         return _by_part(program, flat, kind, what, fresh, threads)
     _charge(program, part, flat, hull, size, what, fresh, threads)
@@ -107,6 +110,60 @@ def read(
     if program.loops:
         program.looks.extend(zip(flat.tolist(), _pieces(result, size), strict=True))
     return result
+
+
+def _inside(program: Block, first: int, nbytes: int, size: int) -> Part | None:
+    """The part that a run of elements is in; None where something is wrong with it."""
+    part = program.part(first)
+    return part if part is not None and first + nbytes <= part.end and (first - part.start) % size == 0 else None
+
+
+def read_run(program: Block, run: tuple[int, int], kind: np.dtype, what: str, fresh: bool) -> np.ndarray:
+    """As read, of so many elements from an address on."""
+    (first, n), size = run, kind.itemsize
+    part = _inside(program, first, n * size, size)
+    if part is None or fresh or part.rank != program.launch.rank:
+        return read(program, np.arange(first, first + n * size, size), kind, what, fresh)
+    program.flush()
+    account = program.account
+    account.moved += -(-n * size // _SECTOR) * _SECTOR
+    account.loads = True
+    if program.checks:
+        touch(program, what, (first, n * size), READS, True)
+    at = (first - part.start) // size
+    result = part.typed(kind)[at : at + n].copy()
+    if program.loops:
+        program.looks.extend(zip(range(first, first + n * size, size), _pieces(result, size), strict=True))
+    return result
+
+
+def write_run(program: Block, first: int, values: np.ndarray, what: str) -> None:
+    """As write, of as many elements from an address on."""
+    size = values.dtype.itemsize
+    part = _inside(program, first, values.nbytes, size)
+    if part is None:
+        write(program, np.arange(first, first + values.nbytes, size), values, what)
+        return
+    program.effects += 1
+    if part.rank != program.launch.rank:
+        reachable(program, part.rank, what)
+        program.pay()
+        program.landing = True
+        _send_run(program, first, values, what, True)
+        return
+    program.account.moved += -(-values.nbytes // _SECTOR) * _SECTOR
+    if program.account.spent:
+        program.pay()
+    program.flush()
+    at = (first - part.start) // size
+    part.typed(values.dtype)[at : at + values.size] = values
+    touch(program, what, (first, values.nbytes), WRITES, True)
+
+
+def _send_run(program: Block, first: int, data: np.ndarray, what: str, threads: bool) -> None:
+    program.keep(data)
+    place = data.__array_interface__["data"][0]
+    program.step(SCATTER, program.line(), program.machine.name(what), first, data.nbytes, place, threads)
 
 
 def _pieces(array: np.ndarray, size: int) -> list[bytes]:
@@ -124,10 +181,20 @@ def _charge(
         account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + hull[2] * _SECTOR // 2
         account.loads = True
         if program.checks:
-            go.PrimTouch(program.handle, program.line(), what, _runs(flat, hull, size), READS, threads)
+            touch(program, what, _runs(flat, hull, size), READS, threads)
         return
     program.pay()
     program.call(go.PrimGather, what, _runs(flat, hull, size), fresh, threads)
+
+
+def touch(program: Block, what: str, where: Sequence[int], use: int, threads: bool) -> None:
+    """Notes that the program uses runs of its rank's memory, which it does now."""
+    line = program.line()
+    if len(where) == 2:
+        program.step(TOUCH, line, program.machine.name(what), where[0], where[1], use, threads)
+    else:
+        program.flush()
+        go.PrimTouch(program.handle, line, what, where, use, threads)
 
 
 def _runs(flat: np.ndarray, hull: Hull, size: int) -> list[int]:
@@ -176,6 +243,7 @@ def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threa
     program.account.moved += -(-flat.size * size // _SECTOR) * _SECTOR + gaps * _SECTOR // 2
     if not threads or program.account.spent:
         program.pay()
+    program.flush()
     typed = part.typed(values.dtype)
     if gaps:
         typed[(flat - part.start) // size] = values
@@ -183,15 +251,18 @@ def write(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threa
         at = (lo - part.start) // size
         typed[at : at + flat.size] = values
     where = runs(flat, size) if gaps and program.checks else (lo, hi - lo)
-    go.PrimTouch(program.handle, program.line(), what, where, WRITES, threads)
+    touch(program, what, where, WRITES, threads)
 
 
 def scatter(program: Block, flat: np.ndarray, values: np.ndarray, what: str, threads: bool) -> None:
     """Sends elements to addresses of another rank."""
     data = np.ascontiguousarray(values)
-    place = data.__array_interface__["data"][0]
     where = _runs(flat, _hull(flat, data.itemsize), data.itemsize)
-    program.call(go.PrimScatter, what, where, place, data.nbytes, threads)
+    if len(where) == 2:
+        _send_run(program, where[0], data, what, threads)
+    else:
+        place = data.__array_interface__["data"][0]
+        program.call(go.PrimScatter, what, where, place, data.nbytes, threads)
 
 
 def update(
@@ -206,6 +277,7 @@ def update(
     size = kind.itemsize
     program.account.spent += program.rates.latency
     program.pay()
+    program.flush()
     old = np.empty(flat.shape, kind)
     for i, address in enumerate(flat.tolist()):
         part = _parts(program, flat[i : i + 1], (address, address + size, 0), size, what)

@@ -15,7 +15,7 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._operators import bits
-from torchemu.frontends.triton._program import Block, current
+from torchemu.frontends.triton._program import Block, current, running
 from torchemu.frontends.triton._values import let, plain, tensor, truth, value_of
 
 
@@ -102,7 +102,7 @@ def branch(condition: Any) -> Branch:
     Raises:
         TypeError: the condition is a block.
     """
-    if type(condition) is not tensor:
+    if not isinstance(condition, tensor):
         return _YES if condition else _NO
     if not condition.lanes:
         if condition.shape:
@@ -141,9 +141,9 @@ class Loop:
 
     def goes(self, condition: Any) -> bool:
         """Says whether there is another iteration, once something can have changed."""
-        if type(condition) is tensor and condition.shape:
+        if isinstance(condition, tensor) and condition.shape:
             raise TypeError(f"the condition of a while is a block of shape {list(condition.shape)}")
-        if type(condition) is tensor and condition.lanes:
+        if isinstance(condition, tensor) and condition.lanes:
             self.lanes = True
             active = self._program.active() & truth(condition).data
             self._program.mask = active
@@ -273,7 +273,7 @@ class Each:
 
 def decides(value: Any, stop: bool) -> bool:
     """Says whether a part of ``and`` or ``or`` that is known when the kernel is compiled decides the whole."""
-    return type(value) is not tensor and bool(value) is stop
+    return not isinstance(value, tensor) and bool(value) is stop
 
 
 def both(a: Any, b: Any) -> Any:
@@ -287,16 +287,16 @@ def either(a: Any, b: Any) -> Any:
 
 
 def _logical(name: str, a: Any, b: Any) -> Any:
-    if type(a) is not tensor:
+    if not isinstance(a, tensor):
         return b
-    if type(b) is not tensor:
+    if not isinstance(b, tensor):
         return a
     return bits(name, truth(a), truth(b))
 
 
 def no(value: Any) -> Any:
     """``not``."""
-    if type(value) is not tensor:
+    if not isinstance(value, tensor):
         return not value
     held = truth(value)
     return tensor(~held.data if held.shape or held.lanes else np.bool_(not held.data), t.int1, held.lanes)
@@ -304,7 +304,7 @@ def no(value: Any) -> Any:
 
 def is_lanes(value: Any) -> bool:
     """Says whether a condition differs between threads."""
-    return type(value) is tensor and (value.lanes or bool(value.shape))
+    return isinstance(value, tensor) and (value.lanes or bool(value.shape))
 
 
 def pick(condition: tensor, a: Any, b: Any) -> tensor:
@@ -326,6 +326,13 @@ def check(condition: Any, text: Any = "") -> None:
     held = bool(np.all(value.data)) if isinstance(value, tensor) else bool(value)
     if not held:
         raise AssertionError(text)
+
+
+def enter() -> None:
+    """Notes that a function of the kernel begins: operations are at its lines."""
+    program = running()
+    if program is not None:
+        program.frame = sys._getframe(1)
 
 
 def active_program() -> Block:

@@ -28,7 +28,7 @@ def cast(x: Any, kind: Any, fp_downcast_rounding: Any = None, bitcast: bool = Fa
         TypeError: no such conversion.
     """
     kind = t.scalar_type(kind)
-    if type(x) is not tensor:
+    if not isinstance(x, tensor):
         x = plain(x)
         if not isinstance(x, tensor):
             return tensor(number(x, kind), kind)

@@ -101,8 +101,9 @@ class JITFunction:
         program = running()
         if program is None:
             raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
-        outer = program.mask
+        outer, frame = program.mask, program.frame
         result = self.body(**self._known(self._bound(args, kwargs)))
+        program.frame = frame
         if program.mask is not outer:
             program.mask = outer
             raise NotImplementedError(f"{self.name} returns under a condition that differs between threads")

@@ -11,8 +11,8 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
-from torchemu.frontends.triton._program import Block, current, rank_of
-from torchemu.frontends.triton._values import plain, tensor, truth, value_of
+from torchemu.frontends.triton._program import FENCE, Block, current, rank_of
+from torchemu.frontends.triton._values import Run, plain, tensor, truth, value_of
 
 _POISON = 0xCD
 
@@ -45,6 +45,11 @@ def _chosen(program: Block, p: tensor, mask: Any, what: str) -> tuple[np.ndarray
     if keep.all():
         return flat, None
     return np.ascontiguousarray(p.data[keep]).ravel(), keep
+
+
+def _is_whole(p: Run, mask: Any) -> bool:
+    """Says whether a mask leaves all of a run of pointers."""
+    return mask is None or (type(mask) is Run and mask.dtype is t.int1 and mask.first == mask.n == p.n)
 
 
 def _chosen_scalars(program: Block, p: tensor, mask: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -83,6 +88,8 @@ def loaded(p: tensor, mask: Any, other: Any, what: str, fresh: bool) -> tensor:
     """Loads elements; fresh ones come after the signals that made them what they are."""
     program = current()
     kind = p.dtype.element_ty
+    if type(p) is Run and _is_whole(p, mask):
+        return tensor(_access.read_run(program, (p.first, p.n), kind.numpy, what, fresh), kind)
     flat, keep = _chosen(program, p, mask, what)
     lanes = p.lanes or (keep is not None and not p.shape and len(keep) > 1)
     shape = program.all.shape if lanes else p.shape
@@ -130,6 +137,9 @@ def stored(p: tensor, value: Any, mask: Any, what: str) -> None:
     v = cast(value, kind)
     if v.shape and not p.shape:
         raise ValueError("Value argument cannot be block type if pointer argument is not a block")
+    if type(p) is Run and v.shape == p.shape and _is_whole(p, mask):
+        _access.write_run(program, p.first, np.ascontiguousarray(v.data), what)
+        return
     flat, keep = _chosen(program, p, mask, what)
     if not p.shape:
         _store_scalar(program, flat, keep, v, what)
@@ -217,7 +227,7 @@ def _old(
     what = f"tl.atomic_{name}"
     if any(rank_of(a) != program.launch.rank for a in flat.tolist()):
         if use in (_access.ATOMIC, _access.RELEASES):
-            program.call(go.PrimOrder, "fence")
+            program.step(FENCE, program.line())
         return np.array(
             [_far(program, name, a, [v[i] for v in values], kind) for i, a in enumerate(flat.tolist())], kind.numpy
         )

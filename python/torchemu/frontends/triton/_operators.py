@@ -14,7 +14,7 @@ from torchemu.frontends.triton import _conversions, _promotion
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._clock import spend
 from torchemu.frontends.triton._types import dtype
-from torchemu.frontends.triton._values import made, plain, tensor, value_of
+from torchemu.frontends.triton._values import Run, made, plain, tensor, value_of
 
 
 def _operate(function: Callable[..., Any], a: tensor, b: tensor, kind: dtype) -> tensor:
@@ -54,11 +54,26 @@ def _whole_result(value: int) -> tensor | None:
     return tensor(_INT32(value), t.int32)
 
 
+def _run_and_number(a: Any, b: Any, sign: int = 1) -> tensor | None:
+    """A run of int32 moved by a number of int32; None for anything else."""
+    if type(b) is Run and sign > 0:
+        a, b = b, a
+    if type(a) is not Run or a.dtype is not t.int32 or (both := _short(0, b)) is None:
+        return None
+    first = a.first + sign * both[1]
+    if not (-_MOST <= first and first + a.n <= _MOST):
+        return None
+    spend(4 * a.n)
+    return Run(first, a.n, t.int32)
+
+
 def add(a: Any, b: Any) -> tensor:
     """a + b; of a pointer and a number of elements, the place of an element."""
     a, b = plain(a), plain(b)
     if (both := _short(a, b)) is not None and (made_of := _whole_result(both[0] + both[1])) is not None:
         return made_of
+    if (run := _run_and_number(a, b)) is not None:
+        return run
     if isinstance(a, tensor) and a.dtype.is_ptr():
         return offset(a, b)
     if isinstance(b, tensor) and b.dtype.is_ptr():
@@ -71,6 +86,8 @@ def sub(a: Any, b: Any) -> tensor:
     """a - b."""
     if (both := _short(a, b)) is not None and (made_of := _whole_result(both[0] - both[1])) is not None:
         return made_of
+    if (run := _run_and_number(a, b, -1)) is not None:
+        return run
     if isinstance(a, tensor) and a.dtype.is_ptr():
         return offset(a, -plain(b))
     x, y = _promotion.together(a, b)
@@ -183,12 +200,22 @@ _COMPARED = {
 _HOW = {name: getattr(operator, name) for name in _COMPARED}
 
 
+def _first_below(a: Any, b: Any) -> tensor | None:
+    """Which of a run of int32 are less than a number of int32; None for anything else."""
+    if type(a) is not Run or a.dtype is not t.int32 or (both := _short(0, b)) is None:
+        return None
+    spend(a.n)
+    return Run(min(max(both[1] - a.first, 0), a.n), a.n, t.int1)
+
+
 def compare(name: str, a: Any, b: Any) -> tensor:
     """A comparison: int1."""
     a, b = plain(a), plain(b)
     if (both := _short(a, b)) is not None:
         spend(1)
         return tensor(np.bool_(_HOW[name](*both)), t.int1)
+    if name == "lt" and (run := _first_below(a, b)) is not None:
+        return run
     pointers = [x for x in (a, b) if isinstance(x, tensor) and x.dtype.is_ptr()]
     if pointers:
         a, b = (_conversions.cast(value_of(x), t.int64) for x in (a, b))
@@ -196,17 +223,34 @@ def compare(name: str, a: Any, b: Any) -> tensor:
     return _operate(_COMPARED[name], x, y, t.int1)
 
 
+def _run_of_places(pointer: tensor, elements: tensor, size: int) -> tensor | None:
+    """The place of a run of elements after a pointer's, or of a number of elements after a run of pointers'; None for
+    anything else."""
+    if type(elements) is not Run:
+        if type(pointer) is not Run or not isinstance(elements.data, np.generic):
+            return None
+        return Run(pointer.first + int(elements.data) * size, pointer.n, pointer.dtype)
+    if elements.dtype is not t.int32 or not isinstance(pointer.data, np.generic):
+        return None
+    spend(8 * elements.n)
+    return Run(int(pointer.data) + elements.first * size, elements.n, pointer.dtype)
+
+
 def offset(pointer: tensor, elements: Any) -> tensor:
     """The place of so many elements after a pointer's."""
     size = pointer.dtype.element_ty.itemsize
-    if type(elements) is not tensor:
+    if not isinstance(elements, tensor):
         elements = plain(elements)
         if not isinstance(elements, tensor):
             if isinstance(elements, float):
                 raise TypeError(f"a pointer is moved by a whole number of elements, not by {elements}")
+            if type(pointer) is Run:
+                return Run(pointer.first + int(elements) * size, pointer.n, pointer.dtype)
             return tensor(pointer.data + elements * size, pointer.dtype, pointer.lanes)
     if not elements.dtype.is_integer:
         raise TypeError(f"a pointer is moved by a whole number of elements, not by {elements.type}")
+    if (run := _run_of_places(pointer, elements, size)) is not None:
+        return run
     if isinstance(elements.data, np.generic):
         return tensor(pointer.data + int(elements.data) * size, pointer.dtype, pointer.lanes)
     lanes = _promotion.spread(pointer, elements)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import sys
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import cache
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import greenlet
@@ -26,6 +28,9 @@ _RANK_SHIFT = 44  # bits of an offset in an address
 
 _LEAST = 50_000
 """Picoseconds of own work that are not charged one by one."""
+
+PASS, FENCE, MEET, TOUCH, SCATTER, SIGNAL, AWAIT = range(7)
+"""Steps, as the core has them."""
 
 _is_own = cache(lambda file: file.startswith(_OWN))
 
@@ -107,6 +112,8 @@ class Block(Program):
         effects: how often it has changed anything outside of it.
         looks: what it has seen, inside of loops: address, bytes.
         loops: in how many loops it is.
+        site: the line that reports name; None for that of the frame.
+        frame: of the kernel's function that runs, or of one that it calls.
     """
 
     launch: GridLaunch
@@ -129,6 +136,38 @@ class Block(Program):
         self.landing = False  # something that it has stored or put afar has to be over at its end
         self.all = np.ones(self.threads, bool)
         self.last: Part | None = None
+        self.site = launch.site
+        self.frame: FrameType | None = None
+        self._steps: list[int] = []
+        self._kept: list[np.ndarray] = []
+
+    def step(self, kind: int, line: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> None:
+        """Adds to the steps that the core takes, over time, before the program sees or changes anything.
+
+        Args:
+            kind: one of PASS and those after it; the core's host.Program.Run has what they take.
+            line: the core's number for it.
+        """
+        self._steps += (kind, line, a, b, c, d, e)
+
+    def keep(self, data: np.ndarray) -> None:
+        """Keeps data where it is until the steps have been taken."""
+        self._kept.append(data)
+
+    def flush(self) -> None:
+        """Lets the core take the steps, and returns when all are over."""
+        if self._steps:
+            steps, kept = self._steps, self._kept
+            self._steps, self._kept = [], []
+            if go.PrimRun(self.handle, steps):
+                self.park()
+            kept.clear()
+
+    def call(self, function: Callable[..., bool], *args: Any) -> None:
+        """Calls an operation after the steps, and returns when it is over."""
+        self.flush()
+        if function(self.handle, self.line(), *args):
+            self.park()
 
     def park(self) -> None:
         """Lets others go on until it is the program's turn again."""
@@ -137,27 +176,30 @@ class Block(Program):
 
     def line(self) -> int:
         """Returns the number of the line of the kernel that called into this package."""
-        if self.launch.site is not None:
-            return self.launch.site
+        if self.site is not None:
+            return self.site
+        if self.frame is not None:
+            return self.machine.line_of(self.frame)
         frame = sys._getframe(2)
         while _is_own(frame.f_code.co_filename) and frame.f_back is not None:
             frame = frame.f_back
-        return self.machine.line(frame.f_code, frame.f_lineno)
+        return self.machine.line_of(frame)
 
     def pay(self) -> None:
         """Lets the time pass that its own work has taken."""
         time = self.account.settle(self.rates, _LEAST)
-        if time and go.PrimPass(self.handle, self.line(), time):
-            self.park()
+        if time:
+            self.step(PASS, self.line(), time)
 
     def finish(self) -> None:
         """Lets its own work come to an end; what it has sent may be under way."""
         time = self.account.settle(self.rates)
-        if time and go.PrimPass(self.handle, self.machine.end_line, time):
+        if time:
+            self.step(PASS, self.machine.end_line, time)
+        self.step(MEET, self.machine.end_line)
+        self.flush()
+        if self.landing and go.PrimOrder(self.handle, self.machine.end_line, "quiet"):
             self.park()
-        for kind in ("meet", "quiet") if self.landing else ("meet",):
-            if go.PrimOrder(self.handle, self.machine.end_line, kind):
-                self.park()
 
     def active(self) -> np.ndarray:
         """Returns which threads are active."""
@@ -185,7 +227,13 @@ class Block(Program):
         """Runs the kernel to its end, and keeps account of its time."""
         _clock.use(self.account)
         with np.errstate(all="ignore"):
-            super().work()
+            try:
+                self.launch.call()
+            except Exception:
+                self.flush()  # it fails when it would have come here
+                raise
+            self.frame = None
+            self.finish()
 
 
 def current() -> Block:

@@ -84,7 +84,7 @@ def together(a: Any, b: Any, divides: bool = False) -> tuple[tensor, tensor]:
     Raises:
         TypeError, ValueError: they do not go together.
     """
-    if type(a) is tensor and type(b) is tensor:
+    if isinstance(a, tensor) and isinstance(b, tensor):
         if a.dtype is b.dtype and not divides:
             return a, b
         kind = _kind_of_both(a, b, divides)

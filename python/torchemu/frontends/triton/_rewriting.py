@@ -30,7 +30,11 @@ def rewritten(function: Callable[..., Any]) -> Callable[..., Any]:
         raise SyntaxError(f"{function.__qualname__} is no function that begins with def")
     _strip(definition)
     body = _Body(code.co_filename, first)
-    definition.body = body.statements(definition.body)
+    entered = ast.Expr(value=_control_call("enter"))
+    definition.body = [entered, *body.statements(definition.body)]
+    for node in ast.walk(entered):
+        if isinstance(node, ast.stmt | ast.expr):
+            _place(node, definition)
     free = [_CONTROL, *code.co_freevars]
     maker = ast.FunctionDef(
         name="__maker__",

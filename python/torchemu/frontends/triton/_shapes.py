@@ -11,7 +11,7 @@ import numpy as np
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._promotion import together
-from torchemu.frontends.triton._values import made, moved, plain, tensor, value_of
+from torchemu.frontends.triton._values import Run, made, moved, plain, tensor, value_of
 
 _MOST = 1 << 20
 """Elements of a block."""
@@ -50,7 +50,9 @@ def arange(start: Any, end: Any) -> tensor:
         raise ValueError(f"arange's end argument must be greater than the start argument: {lo}, {hi}")
     if (hi - lo) & (hi - lo - 1):
         raise ValueError(f"arange's range must be a power of 2, not {hi - lo}")
-    return tensor(np.arange(lo, hi, dtype=np.int32), t.int32)
+    if not -(1 << 31) <= lo < hi <= 1 << 31:
+        return tensor(np.arange(lo, hi, dtype=np.int32), t.int32)
+    return Run(lo, hi - lo, t.int32)
 
 
 def full(shape: Any, value: Any, dtype: Any) -> tensor:

@@ -12,7 +12,7 @@ from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._memory import _pointer, atomic, loaded
-from torchemu.frontends.triton._program import current, rank_of
+from torchemu.frontends.triton._program import FENCE, MEET, current, rank_of
 from torchemu.frontends.triton._values import plain, tensor, value_of
 
 _WARP = 32
@@ -69,6 +69,7 @@ def globaltimer() -> tensor:
     """The simulated time in nanoseconds, as int64."""
     program = current()
     program.pay()
+    program.flush()
     return _number(go.PrimNow(program.machine.handle) // 1000, t.int64)
 
 
@@ -82,14 +83,14 @@ def syncthreads() -> None:
     program = current()
     program.account.spent += program.rates.barrier
     if program.checks:
-        program.call(go.PrimOrder, "meet")
+        program.step(MEET, program.line())
 
 
 def fence(semantic: Any = None, scope: Any = None) -> None:
     """Makes what the thread has stored before land before what it stores after."""
     program = current()
     program.pay()
-    program.call(go.PrimOrder, "fence")
+    program.step(FENCE, program.line())
 
 
 def ld(ptr: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
@@ -149,8 +150,9 @@ def _put_here(address: int, value: np.ndarray, what: str) -> None:
     if part is None or address + size > part.end:
         _access.read(program, np.array([address]), value.dtype, what)
         return
+    program.flush()
     part.typed(value.dtype)[(address - part.start) // size] = value[0]
-    go.PrimTouch(program.handle, program.line(), what, (address, size), _access.ATOMIC, False)
+    _access.touch(program, what, (address, size), _access.ATOMIC, False)
 
 
 def atomic_add(ptr: Any, val: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -74,10 +75,9 @@ class dtype:  # noqa: N801 (Triton's name)
         """Says whether it is a float of eight bits."""
         return self.is_float and self.primitive_bitwidth == 8
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("is_") and name[3:] in _QUESTIONS:
-            return lambda: self.name == name[3:]
-        raise AttributeError(f"triton.language.{self.name} has no attribute {name!r}")
+    if TYPE_CHECKING:  # is_fp32() and the like; a real __getattr__ makes every look at an attribute slow
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __repr__(self) -> str:
         return f"triton.language.{_LONG.get(self.name, self.name)}"
@@ -166,7 +166,19 @@ ALL = (
 )  # fmt: skip
 """All types of numbers."""
 
-_QUESTIONS = frozenset(kind.name for kind in ALL) | {"standard_floating"}
+
+
+def _question(name: str) -> Callable[[dtype], bool]:
+    def ask(self: dtype) -> bool:
+        return self.name == name
+
+    ask.__name__, ask.__doc__ = f"is_{name}", f"Says whether it is {name}."
+    return ask
+
+
+for _name in (*(kind.name for kind in ALL), "standard_floating"):
+    if not hasattr(dtype, f"is_{_name}"):
+        setattr(dtype, f"is_{_name}", _question(_name))
 _LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"} | {
     kind.name: f"float8{kind.name.removeprefix('fp8')}" for kind in ALL if kind.is_fp8()
 }

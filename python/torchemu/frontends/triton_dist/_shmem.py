@@ -10,7 +10,7 @@ import numpy as np
 from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access, _threads
 from torchemu.frontends.triton import _types as t
-from torchemu.frontends.triton._program import Block, current, rank_of
+from torchemu.frontends.triton._program import AWAIT, FENCE, SIGNAL, Block, current, rank_of
 from torchemu.frontends.triton._values import plain, tensor, value_of
 from torchemu.frontends.triton_dist import _symmetric
 
@@ -191,7 +191,7 @@ def signal_op(sig_addr: Any, signal: Any, sig_op: Any, pe: Any) -> None:
     program.effects += 1
     for at, value, peer in each(THREAD, word, signal, pe):
         _warn(program, on(program, at, peer), 8)
-        program.call(go.PrimSignal, on(program, at, peer), 8, op, value)
+        send_signal(program, on(program, at, peer), 8, op, value)
 
 
 def wait_until(sig_addr: Any, cmp: Any, value: Any) -> tensor:
@@ -200,9 +200,11 @@ def wait_until(sig_addr: Any, cmp: Any, value: Any) -> tensor:
     how = comparison(cmp)
     program.pay()
     waits = dict.fromkeys((at, wanted) for at, wanted in each(THREAD, word, value))
+    line = program.line()
     for at, wanted in waits:
         _warn(program, at, 8)
-        program.call(go.PrimAwait, at, 8, how, wanted)
+        _await(program, line, at, 8, how, wanted)
+    program.flush()
     kind = word.dtype.element_ty
     seen = [_word(program, at, kind) for at, _ in waits]
     if not word.lanes or not seen:
@@ -218,6 +220,26 @@ def _word(program: Block, address: int, kind: t.dtype) -> Any:
     return part.typed(kind.numpy)[(address - part.start) // kind.itemsize]
 
 
+def _await(program: Block, line: int, at: int, size: int, how: int, wanted: int) -> None:
+    if _is_word(program, at, size):
+        program.step(AWAIT, line, at, size, how, wanted)
+    else:
+        program.call(go.PrimAwait, at, size, how, wanted)  # says what is wrong
+
+
+def _is_word(program: Block, at: int, size: int) -> bool:
+    part = program.part(at)
+    return part is not None and at + size <= part.end and at % size == 0
+
+
+def send_signal(program: Block, at: int, size: int, op: int, value: int) -> None:
+    """Signals to a word of any rank."""
+    if _is_word(program, at, size):
+        program.step(SIGNAL, program.line(), at, size, op, value)
+    else:
+        program.call(go.PrimSignal, at, size, op, value)  # says what is wrong
+
+
 def wait_equal(words: Any, n: Any, value: Any) -> None:
     """Waits until each of n words, of any rank in the node, is equal to a value."""
     program, p = current(), word_of(words, "barrierPtrs", (4, 8))
@@ -227,8 +249,9 @@ def wait_equal(words: Any, n: Any, value: Any) -> None:
     rank = rank_of(first)
     if rank != program.launch.rank:
         _access.reachable(program, rank, "wait")
+    line = program.line()
     for i in range(int(plain(n))):
-        program.call(go.PrimAwait, first + i * size, size, EQ, wanted)
+        _await(program, line, first + i * size, size, EQ, wanted)
 
 
 def notify(ptr: Any, rank: Any, value: Any, op: int) -> None:
@@ -242,14 +265,17 @@ def notify(ptr: Any, rank: Any, value: Any, op: int) -> None:
     peer, number = int(value_of(rank).data), int(value_of(value).data)
     target = on(program, at, peer)
     _warn(program, target, 8)
-    program.call(go.PrimSignal, target, 8, op, number)
+    send_signal(program, target, 8, op, number)
 
 
 def order(kind: str) -> None:
     """Waits for, or fences, what the program has sent."""
     program = current()
     program.pay()
-    program.call(go.PrimOrder, kind)
+    if kind == "fence":
+        program.step(FENCE, program.line())
+    else:
+        program.call(go.PrimOrder, kind)
 
 
 # -- teams

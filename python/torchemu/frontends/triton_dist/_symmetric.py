@@ -82,6 +82,7 @@ def _copied(target: Any, source: Any) -> bool:
 
 def _move(moves: list[tuple[int, int, int]]) -> None:
     program = current()
+    program.flush()
     events = [go.PrimCopy(program.handle, program.line(), *move) for move in moves]
     for event in events:
         program.call(go.PrimWaitEvent, event)
@@ -221,6 +222,7 @@ def quiet_and_meet(ranks: tuple[int, ...]) -> None:
 def sync_with(barrier: int) -> None:
     """Waits until all ranks of a barrier have come here."""
     program = current()
+    program.flush()
     line = program.line()
     while go.PrimSync(program.handle, line, barrier):
         program.park()

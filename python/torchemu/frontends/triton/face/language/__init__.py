@@ -403,8 +403,8 @@ _METHODS = (
     "gather histogram log log2 max min permute ravel reduce reduce_or reshape rsqrt sigmoid sin softmax sort split "
     "sqrt sqrt_rn store sum trans view xor_sum umulhi"
 )
-MEMBERS: dict[str, Any] = {name: globals()[name] for name in _METHODS.split(" ")}
-"""What a value has as a method of its own."""
+for _name in _METHODS.split(" "):
+    setattr(tensor, _name, globals()[_name])
 
 
 def __getattr__(name: str) -> Any:
