@@ -31,7 +31,8 @@ def load(
         pointer: the first element.
         shape: of the tile.
         strides: for each dimension, the elements from one index to the next; None for one after another.
-        mask: which of them to load, as bools that NumPy spreads over the shape; None for all.
+        mask: which of them to load, as bools that NumPy spreads over the shape, or a tile of them, for which the program
+            waits; None for all.
         other: what the tile has in the place of those that are not loaded.
 
     Raises:
@@ -53,6 +54,8 @@ def load(
 
 def _runs(shape: tuple[int, ...], strides: Sequence[int] | None, mask: Any) -> list[tuple[int, int, int]]:
     """The runs of elements that are side by side in a tile and in memory: the first in each, and how many."""
+    if isinstance(mask, Tile):
+        mask = mask.numpy()  # the program waits for what decides which instructions there are
     if strides is None and mask is None:
         return [(0, 0, math.prod(shape))]
     if strides is None:

@@ -41,21 +41,6 @@ def fetch(word: Pointer) -> int:
     return current().ask(go.PrimAtomic, "fetch", *word_of(word), 0, 0)
 
 
-def atomic_add(word: Pointer, value: int) -> int:
-    """Adds to a word of any rank and returns its old value."""
-    return current().ask(go.PrimAtomic, "add", *word_of(word), 0, value)
-
-
-def atomic_exchange(word: Pointer, value: int) -> int:
-    """Sets a word of any rank and returns its old value."""
-    return current().ask(go.PrimAtomic, "exchange", *word_of(word), 0, value)
-
-
-def atomic_cas(word: Pointer, wanted: int, value: int) -> int:
-    """Sets a word of any rank if it has the wanted value, and returns its old value."""
-    return current().ask(go.PrimAtomic, "compare_swap", *word_of(word), wanted, value)
-
-
 def fence() -> None:
     """All that the program sends to a rank from now on lands after all that it has sent there before."""
     current().call(go.PrimOrder, "fence")

@@ -6,7 +6,8 @@ import math
 
 from torchemu import dtypes
 from torchemu.bridge.binding import go
-from torchemu.language._order import GE, Queue, atomic_add, drain, wait
+from torchemu.language._atomics import atomic_add
+from torchemu.language._order import GE, Queue, drain, wait
 from torchemu.language._pointer import Pointer, count
 from torchemu.language._program import current
 
