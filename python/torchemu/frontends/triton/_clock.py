@@ -53,8 +53,8 @@ class Account:
     def settle(self, rates: Rates, least: int = 1) -> int:
         """Returns the picoseconds of all of it, and begins anew, unless they are too few: memory works beside
         arithmetic."""
-        busy = max(self.moved * rates.memory, self.products + self.made * rates.vector)
-        time = int(busy) + self.spent + (rates.latency if self.loads else 0)
+        moved, made = self.moved * rates.memory, self.products + self.made * rates.vector
+        time = int(moved if moved >= made else made) + self.spent + (rates.latency if self.loads else 0)
         if time < least:
             return 0
         self.made = self.moved = self.spent = 0

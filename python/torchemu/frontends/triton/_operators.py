@@ -223,36 +223,29 @@ def compare(name: str, a: Any, b: Any) -> tensor:
     return _operate(_COMPARED[name], x, y, t.int1)
 
 
-def _run_of_places(pointer: tensor, elements: tensor, size: int) -> tensor | None:
-    """The place of a run of elements after a pointer's, or of a number of elements after a run of pointers'; None for
-    anything else."""
-    if type(elements) is not Run:
-        if type(pointer) is not Run or not isinstance(elements.data, np.generic):
-            return None
-        return Run(pointer.first + int(elements.data) * size, pointer.n, pointer.dtype)
-    if elements.dtype is not t.int32 or not isinstance(pointer.data, np.generic):
-        return None
-    spend(8 * elements.n)
-    return Run(int(pointer.data) + elements.first * size, elements.n, pointer.dtype)
-
-
 def offset(pointer: tensor, elements: Any) -> tensor:
-    """The place of so many elements after a pointer's."""
-    size = pointer.dtype.element_ty.itemsize
+    """The place of so many elements after a pointer's, or after each of a block of pointers."""
+    size, kind = pointer.dtype.step, type(elements)
+    if kind is tensor and type(elements.data) is _INT32:
+        return _moved(pointer, elements.data.item() * size)
+    if kind is Run and elements.dtype is t.int32 and type(pointer) is tensor and type(pointer.data) is np.int64:
+        spend(8 * elements.n)
+        return Run(pointer.data.item() + elements.first * size, elements.n, pointer.dtype)
+    elements = plain(elements)
     if not isinstance(elements, tensor):
-        elements = plain(elements)
-        if not isinstance(elements, tensor):
-            if isinstance(elements, float):
-                raise TypeError(f"a pointer is moved by a whole number of elements, not by {elements}")
-            if type(pointer) is Run:
-                return Run(pointer.first + int(elements) * size, pointer.n, pointer.dtype)
-            return tensor(pointer.data + elements * size, pointer.dtype, pointer.lanes)
+        if isinstance(elements, float):
+            raise TypeError(f"a pointer is moved by a whole number of elements, not by {elements}")
+        return _moved(pointer, elements * size)
     if not elements.dtype.is_integer:
         raise TypeError(f"a pointer is moved by a whole number of elements, not by {elements.type}")
-    if (run := _run_of_places(pointer, elements, size)) is not None:
-        return run
     if isinstance(elements.data, np.generic):
-        return tensor(pointer.data + int(elements.data) * size, pointer.dtype, pointer.lanes)
+        return _moved(pointer, int(elements.data) * size)
     lanes = _promotion.spread(pointer, elements)
     index = elements.data if elements.dtype is t.int64 else elements.data.astype(np.int64)
     return made(pointer.data + index * size, pointer.dtype, lanes)
+
+
+def _moved(pointer: tensor, nbytes: int) -> tensor:
+    if type(pointer) is Run:
+        return Run(pointer.first + nbytes, pointer.n, pointer.dtype)
+    return tensor(pointer.data + nbytes, pointer.dtype, pointer.lanes)

@@ -100,11 +100,13 @@ class pointer_type(dtype):  # noqa: N801
 
     Attributes:
         element_ty: of what is there.
+        step: bytes from an element to the next one.
     """
 
     def __init__(self, element_ty: Any, address_space: int = 1, const: bool = False) -> None:
         super().__init__("pointer", 64, np.int64, 1, True)
         self.element_ty = scalar_type(element_ty)
+        self.step = self.element_ty.itemsize
         self.name = f"pointer<{self.element_ty.name}>"
         self.is_integer = False
 

@@ -17,7 +17,7 @@ from torchemu.frontends.triton._clock import spend
 from torchemu.frontends.triton._types import dtype
 
 BIG = 1 << 63
-_INT32 = np.int32
+_INT32, _INT64, _MOST = np.int32, np.int64, (1 << 31) - 1
 
 
 class constexpr:  # noqa: N801 (Triton's name)
@@ -89,6 +89,14 @@ _constant_operators()
 def plain(value: Any) -> Any:
     """Returns what a constexpr holds; other values as they are."""
     return value.value if type(value) is constexpr else value
+
+
+def _short(x: Any) -> Any:
+    """A number that is a scalar of int32, or one of Python's that fits; None for anything else. Most of what kernels
+    calculate between loads is of that kind."""
+    if type(x) is tensor:
+        return x.data if type(x.data) is _INT32 else None
+    return x if type(x) is int and -_MOST <= x <= _MOST else None
 
 
 class tensor:  # noqa: N801 (Triton's name)
@@ -179,34 +187,34 @@ class tensor:  # noqa: N801 (Triton's name)
     # -- arithmetic
 
     def __add__(self, other: Any) -> tensor:
-        data = self.data if type(self) is tensor else None
-        if type(data) is _INT32 and type(other) is tensor and type(other.data) is _INT32:
-            _clock._present.made += 4  # without calls: most of what kernels calculate between loads is of that kind
-            return tensor(data + other.data, t.int32)
+        kind = type(self.data) if type(self) is tensor else None
+        if kind is _INT32 and (number := _short(other)) is not None:
+            _clock._present.made += 4
+            return tensor(self.data + number, t.int32)
+        if kind is _INT64 and type(self.dtype) is t.pointer_type:
+            return _operators.offset(self, other)
         return _operators.add(self, other)
 
     def __radd__(self, other: Any) -> tensor:
-        return _operators.add(other, self)
+        return self + other if type(other) is int else _operators.add(other, self)
 
     def __sub__(self, other: Any) -> tensor:
-        data = self.data if type(self) is tensor else None
-        if type(data) is _INT32 and type(other) is tensor and type(other.data) is _INT32:
-            _clock._present.made += 4  # without calls: most of what kernels calculate between loads is of that kind
-            return tensor(data - other.data, t.int32)
+        if type(self) is tensor and type(self.data) is _INT32 and (number := _short(other)) is not None:
+            _clock._present.made += 4
+            return tensor(self.data - number, t.int32)
         return _operators.sub(self, other)
 
     def __rsub__(self, other: Any) -> tensor:
         return _operators.sub(other, self)
 
     def __mul__(self, other: Any) -> tensor:
-        data = self.data if type(self) is tensor else None
-        if type(data) is _INT32 and type(other) is tensor and type(other.data) is _INT32:
-            _clock._present.made += 4  # without calls: most of what kernels calculate between loads is of that kind
-            return tensor(data * other.data, t.int32)
+        if type(self) is tensor and type(self.data) is _INT32 and (number := _short(other)) is not None:
+            _clock._present.made += 4
+            return tensor(self.data * number, t.int32)
         return _operators.mul(self, other)
 
     def __rmul__(self, other: Any) -> tensor:
-        return _operators.mul(other, self)
+        return self * other if type(other) is int else _operators.mul(other, self)
 
     def __truediv__(self, other: Any) -> tensor:
         return _operators.truediv(self, other)

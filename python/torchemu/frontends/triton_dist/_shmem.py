@@ -65,6 +65,8 @@ def pointer(x: Any, what: str) -> tensor:
         TypeError: it is no pointer, or a block of them.
     """
     x = plain(x)
+    if type(x) is tensor and type(x.data) is np.int64 and type(x.dtype) is t.pointer_type:
+        return x
     if not isinstance(x, tensor) or not x.dtype.is_ptr() or x.shape:
         kind = x.type if isinstance(x, tensor) else type(x).__name__
         raise TypeError(f"{what} is the pointer of a scalar, not {kind}")

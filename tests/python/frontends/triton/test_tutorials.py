@@ -65,6 +65,18 @@ def test_gathers_by_copies_and_by_puts() -> None:
     assert lines.count(f" {[1] * RANKS}") == 2 * RANKS
 
 
+NODES = ("--nnodes", "2", "--nproc-per-node", "2")
+
+
+def test_products_of_what_nodes_gather() -> None:
+    lines = run("inter_node_allgather_gemm", "--check", "--reorder", "3", *NODES)
+    assert sorted(lines) == [f"RANK {r}: pass!" for r in range(RANKS)]
+
+
+def test_one_node_gathers_nothing_from_others() -> None:
+    assert run("inter_node_allgather_gemm") == ["Skip: it needs two nodes at least"]
+
+
 def test_products_are_reduced_and_scattered() -> None:
     lines = run("gemm_reduce_scatter")
     for rank in range(RANKS):

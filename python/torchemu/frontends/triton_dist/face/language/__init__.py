@@ -43,6 +43,8 @@ __all__ = [
     "zeros_vector",
 ]
 
+_TOKEN = tensor(np.int32(0), t.int32)
+
 _SCOPES = ("gpu", "sys", "cta", "inter_node", "intra_node")
 
 
@@ -84,7 +86,7 @@ def wait(barrierPtrs: Any, numBarriers: Any, scope: Any, semantic: Any, waitValu
     if plain(scope) not in _SCOPES:
         raise ValueError(f"wait: scope {scope!r} is not one of {', '.join(_SCOPES)}")
     _shmem.wait_equal(barrierPtrs, numBarriers, waitValue)
-    return tensor(np.int32(0), t.int32)
+    return _TOKEN
 
 
 def consume_token(value: Any, token: Any) -> Any:
