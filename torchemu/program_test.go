@@ -73,19 +73,26 @@ func TestAProgramThatFails(t *testing.T) {
 	}
 }
 
-type programs bool
+// programs say whether one can go on, and whether it can without anybody else.
+type programs struct{ ready, alone bool }
 
-func (p programs) Ready() bool { return bool(p) }
+func (p programs) Ready() bool { return p.ready }
+
+func (p programs) GoOn() bool { return p.alone }
 
 // No time passes while a program can go on.
 func TestStep(t *testing.T) {
 	w, _ := newHandy(t)
 	w.At(us, func(sim.Time) {})
-	w.Programs = programs(true)
+	w.Programs = programs{ready: true}
 	if ready, stepped := w.Step(); !ready || stepped || w.Engine.Now() != 0 {
 		t.Errorf("ready %v, stepped %v at %v", ready, stepped, w.Engine.Now())
 	}
-	w.Programs = programs(false)
+	w.Programs = programs{ready: true, alone: true}
+	if ready, stepped := w.Step(); ready || !stepped || w.Engine.Now() != 0 {
+		t.Errorf("a program that goes on alone: ready %v, stepped %v at %v", ready, stepped, w.Engine.Now())
+	}
+	w.Programs = programs{}
 	for i := range 2 {
 		if ready, stepped := w.Step(); ready || stepped != (i == 0) {
 			t.Errorf("step %d: ready %v, stepped %v", i, ready, stepped)

@@ -43,14 +43,20 @@ type World struct {
 }
 
 // Programs are device programs that somebody else than the engine runs. No time may pass while one of them can go on.
-type Programs interface{ Ready() bool }
+type Programs interface {
+	// Ready says that one can go on.
+	Ready() bool
+	// GoOn lets those go on that need nobody else, up to the first that does, and says whether none is left that can.
+	GoOn() bool
+}
 
 // Step lets the next thing happen, unless a device program can go on or a computation is due that a host has put off; that
 // is ready then. Both are false when nothing is pending. Operations that nobody can end are a deadlock at once: nobody
 // needs to wait until a watchdog says that they last too long.
 func (w *World) Step() (ready, stepped bool) {
 	if w.Ready() {
-		return true, false
+		over := len(w.due) == 0 && w.Programs.GoOn()
+		return !over, over
 	}
 	if len(w.waiting) > 0 && w.giveUp() {
 		return false, true

@@ -20,6 +20,8 @@ type Machine struct {
 	issued   int64 // computations
 	jobs     map[*prim.Job]int64
 	active   []activity // of a World
+	held     int64      // a turn that GoOn has found, which is Python's; 0 for none
+	failing  error      // what GoOn has found
 	fabric   *World     // where it has its engine and network; nil when these are its own, or it is the World's machine
 }
 
@@ -186,7 +188,7 @@ func MachineOfWorld(w *World, o prim.Options) (int64, error) {
 	c := w.configOf(w.Topology.SIPs(), o)
 	c.Lanes, c.Copied = w.Lanes, w.recordEngine
 	m := newMachine(prim.New(c), w)
-	w.Programs, w.Backend.Kernels, w.Backend.Look = m.Machine, m, w.look
+	w.Programs, w.Backend.Kernels, w.Backend.Look = m, m, w.look
 	return Register(m), nil
 }
 

@@ -73,7 +73,7 @@ func (w *World) look(t *tensor.Tensor, a tensor.Access, d *tensor.Deed) {
 		for lo, hi := range t.Runs {
 			p.window.Look(p.rank, lo, hi, bool(a), deed)
 		}
-		if m, ok := w.Programs.(*prim.Machine); ok {
+		if m, ok := w.Programs.(*Machine); ok {
 			w.late = errors.Join(w.late, m.News())
 		}
 	})

@@ -135,6 +135,9 @@ func ExampleOn(example string, workers []int, at int64, n int) (func(c *prim.Con
 // Forget makes Python's handle of a program one of nothing.
 func (m *Machine) Forget(c *prim.Context) {
 	if p, known := m.programs[c]; known {
+		if m.held == p.handle {
+			m.held = 0
+		}
 		Forget(p.handle)
 		delete(m.programs, c)
 	}
@@ -166,9 +169,24 @@ func (m *Machine) NextTurn() (turn int64, err error) {
 	}
 }
 
+// Ready says whether something can go on before time passes.
+func (m *Machine) Ready() bool { return m.held != 0 || m.failing != nil || m.Machine.Ready() }
+
+// GoOn makes Machine [torchemu.Programs].
+func (m *Machine) GoOn() bool {
+	for m.held == 0 && m.failing == nil && m.Machine.Ready() {
+		m.held, m.failing = m.take(m.Turn())
+	}
+	return !m.Ready()
+}
+
 // PresentTurn is the turn of something that can go on before time passes; 0 for none.
 func (m *Machine) PresentTurn() (turn int64, err error) {
-	for m.Ready() {
+	if turn, err = m.held, m.failing; turn != 0 || err != nil {
+		m.held, m.failing = 0, nil
+		return turn, err
+	}
+	for m.Machine.Ready() {
 		if turn, err = m.take(m.Turn()); turn != 0 || err != nil {
 			return turn, err
 		}

@@ -3,7 +3,6 @@ package host
 import (
 	"slices"
 
-	"github.com/torchemu/torchemu/ccl/prim"
 	"github.com/torchemu/torchemu/multiprocessing"
 	"github.com/torchemu/torchemu/torchemu"
 	"github.com/torchemu/torchemu/torchemu/sim"
@@ -206,7 +205,7 @@ func (s *Spawn) News() error { return s.world.News() }
 // Rest is the end of all that a rank has issued, and of what its programs have sent where somebody is to hear of the races
 // of that; nil when nothing is under way.
 func (s *Spawn) Rest(r *torchemu.Rank) *torchemu.Event {
-	m, programs := s.world.Programs.(*prim.Machine)
+	m, programs := s.world.Programs.(*Machine)
 	if e := r.Rest(); e != nil || !programs || s.world.Lanes == nil {
 		return e
 	}
