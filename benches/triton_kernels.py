@@ -1,15 +1,24 @@
 """Times what the emulation of Triton's kernels costs the computer that runs it.
 
     python benches/triton_kernels.py
+    python benches/triton_kernels.py --tutorial 8 --rounds 20
 
 It prints microseconds of the processor for an iteration of a loop in a kernel: a product of blocks, a load with an
-addition, and an iteration of a GEMM's block with its loads.
+addition, and an iteration of a GEMM's block with its loads. With --tutorial it prints the seconds, of the clock and of the
+processor, that Triton-distributed's tutorial 01 takes on so many ranks instead: 2,025 items a round, of which each is
+stored in a peer's queue, signalled, waited for and copied.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torchemu
@@ -18,6 +27,8 @@ import torchemu.frontends.triton.face as triton
 import torchemu.frontends.triton.face.language as tl
 from torchemu.launch import blas
 
+TUTORIAL = Path(__file__).parents[1] / "tests/python/frontends/triton/tutorials/notify_wait.py"
+ITEMS = 2025
 ITERATIONS = 200
 REPEATS = 5
 
@@ -64,8 +75,37 @@ def timed(launch: Callable[[int], Any]) -> float:
     return min((seconds(ITERATIONS + 1) - seconds(1)) / ITERATIONS for _ in range(REPEATS)) * 1e6
 
 
+def tutorial(ranks: int, rounds: int) -> None:
+    """Prints what tutorial 01 takes, with the start of the run, and without it for an item."""
+
+    def seconds(items: int, rounds: int) -> tuple[float, float]:
+        env = {**os.environ, "ITEMS": str(items), "ROUNDS": str(rounds)}
+        command = ["run", "--torch", "numpy", "--nproc-per-node", str(ranks), str(TUTORIAL)]
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        subprocess.run([sys.executable, "-m", "torchemu", *command], env=env, check=True, stdout=subprocess.DEVNULL)
+        after, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - start
+        return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    _, least = seconds(20, 1)
+    wall, busy = seconds(ITEMS, rounds)
+    item = (busy - least) / (ITEMS * rounds * ranks) * 1e6
+    print(f"{ranks} ranks, {rounds} rounds: {wall:.1f} s, {busy:.1f} s of the processor, {item:.0f} us of it an item")
+
+
 def main() -> None:
-    """Prints the times, with one thread of OpenBLAS, as in a run."""
+    """Prints the times."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tutorial", type=int, metavar="RANKS", help="time tutorial 01 on so many ranks")
+    parser.add_argument("--rounds", type=int, default=20, help="of the tutorial")
+    args = parser.parse_args()
+    if args.tutorial:
+        tutorial(args.tutorial, args.rounds)
+    else:
+        loops()
+
+
+def loops() -> None:
+    """Prints the times of loops, with one thread of OpenBLAS, as in a run."""
     blas.limit()
     with torchemu.open_world("default"):
         a = torch.zeros(128 * 64, dtype=torch.float16)

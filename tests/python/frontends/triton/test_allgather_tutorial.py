@@ -59,9 +59,20 @@ def test_two_nodes_of_eight(script: Path) -> None:
     check(run(script, "--nproc-per-node", "8", "--nnodes", "2", "--topology", "h800_2x8"), 16)
 
 
-def test_two_nodes_rely_on_no_luck(script: Path) -> None:
-    check(run(script, "--nproc-per-node", "4", "--nnodes", "2", "--check", "--reorder", "3"), 8)
+WORLDS = {
+    4: ("--nproc-per-node", "4"),
+    8: ("--nproc-per-node", "8"),
+    (2, 4): ("--nnodes", "2", "--nproc-per-node", "4"),
+    (2, 8): ("--nnodes", "2", "--nproc-per-node", "8", "--topology", "h800_2x8"),
+}
 
 
-def test_no_schedule_changes_anything(script: Path) -> None:
-    run(script, "--nproc-per-node", "4", "--explore", "20")
+@pytest.mark.parametrize("world", WORLDS, ids=str)
+def test_it_relies_on_no_luck(script: Path, world: int | tuple[int, int]) -> None:
+    ranks = world if isinstance(world, int) else world[0] * world[1]
+    check(run(script, *WORLDS[world], "--check", "--reorder", "3"), ranks)
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=str)
+def test_no_schedule_changes_anything(script: Path, world: int | tuple[int, int]) -> None:
+    run(script, *WORLDS[world], "--check", "--explore", "20")
