@@ -4,9 +4,9 @@
     python benches/triton_kernels.py --tutorial 8 --rounds 20
 
 It prints microseconds of the processor for an iteration of a loop in a kernel: a product of blocks, a load with an
-addition, and an iteration of a GEMM's block with its loads. With --tutorial it prints the seconds, of the clock and of the
-processor, that Triton-distributed's tutorial 01 takes on so many ranks instead: 2,025 items a round, of which each is
-stored in a peer's queue, signalled, waited for and copied.
+addition, and an iteration of a GEMM's block with its loads. With --tutorial it prints the seconds, of the clock and of
+the processor, that Triton-distributed's tutorial 01 takes on so many ranks instead: 2,025 items a round, of which each
+is stored in a peer's queue, signalled, waited for and copied.
 """
 
 from __future__ import annotations

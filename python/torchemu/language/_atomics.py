@@ -1,7 +1,7 @@
 """Atomic operations on elements of memory that tiles say: each element's old value comes back in a tile.
 
-Elements are changed one after another in the order of the tile, row by row: where two have one place, the later one finds
-what the earlier one has left.
+Elements are changed one after another in the order of the tile, row by row: where two have one place, the later one
+finds what the earlier one has left.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _WORDS = ("int32", "int64")
 
 
 def atomic_add(word: Pointer, value: Operand, index: Tile | None = None, mask: Any = None) -> Any:
-    """Adds to memory of any rank and returns its old value. Of a number, to a word. With a tile, or an index, element by
-    element, and the old values are a tile.
+    """Adds to memory of any rank and returns its old value: of a word, where the value is a number and there is no
+    index; else element by element, and the old values are a tile.
 
     Args:
         word: the word, or the place from which elements are counted.
@@ -200,8 +200,8 @@ class _Change:
         names = {"add": "add", "exchange": "exchange", "cas": "compare_swap"}
         if self._name not in names or self._kind.name not in _WORDS:
             raise NotImplementedError(
-                f"atomic_{self._name} of {self._kind.name} in another rank's memory: there are add, exchange and cas of "
-                "int32 and int64"
+                f"atomic_{self._name} of {self._kind.name} in another rank's memory: there are add, exchange and cas "
+                "of int32 and int64"
             )
         old = []
         for i, address in enumerate(self._addresses.tolist()):
@@ -209,4 +209,3 @@ class _Change:
             args = (names[self._name], address, self._kind.itemsize, wanted, int(self._values[-1][i]))
             old.append(self._program.ask(go.PrimAtomic, *args))
         return np.array(old, self._kind)
-

@@ -31,8 +31,8 @@ def load(
         pointer: the first element.
         shape: of the tile.
         strides: for each dimension, the elements from one index to the next; None for one after another.
-        mask: which of them to load, as bools that NumPy spreads over the shape, or a tile of them, for which the program
-            waits; None for all.
+        mask: which of them to load, as bools that NumPy spreads over the shape, or a tile of them, for which it waits;
+            None for all.
         other: what the tile has in the place of those that are not loaded.
 
     Raises:

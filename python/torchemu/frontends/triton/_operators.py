@@ -61,7 +61,7 @@ def _run_and_number(a: Any, b: Any, sign: int = 1) -> tensor | None:
     if type(a) is not Run or a.dtype is not t.int32 or (both := _short(0, b)) is None:
         return None
     first = a.first + sign * both[1]
-    if not (-_MOST <= first and first + a.n <= _MOST):
+    if first < -_MOST or first + a.n > _MOST:
         return None
     spend(4 * a.n)
     return Run(first, a.n, t.int32)

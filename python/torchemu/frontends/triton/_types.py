@@ -169,7 +169,6 @@ ALL = (
 """All types of numbers."""
 
 
-
 def _question(name: str) -> Callable[[dtype], bool]:
     def ask(self: dtype) -> bool:
         return self.name == name

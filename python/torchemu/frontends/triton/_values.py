@@ -311,7 +311,7 @@ class tensor:  # noqa: N801 (Triton's name)
 
 
 class Run(tensor):
-    """A block of one dimension, of whole numbers or addresses one after another, or of int1 of which the first ones hold.
+    """A block of one dimension, of whole numbers or addresses one after another, or of int1 of which the first hold.
     Its data is made when somebody asks for it.
 
     Attributes:
@@ -336,7 +336,7 @@ class Run(tensor):
             self.data = np.arange(self.n) < self.first
         else:
             step = self.dtype.element_ty.itemsize if self.dtype.is_ptr() else 1
-            self.data = np.arange(self.first, self.first + self.n * step, step, self.dtype.numpy)
+            self.data = np.arange(self.first, self.first + self.n * step, step, dtype=self.dtype.numpy)
         return self.data
 
 

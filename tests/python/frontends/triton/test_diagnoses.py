@@ -116,6 +116,21 @@ def wrong_word(x):
 
 
 @triton.jit
+def misaligned_word(x):
+    dl.wait(tl.cast(tl.cast(x, tl.pointer_type(tl.int8)) + 4, tl.pointer_type(tl.int64)), 1, "gpu", "acquire")
+
+
+@triton.jit
+def misaligned_signal(x):
+    dl.notify(tl.cast(tl.cast(x, tl.pointer_type(tl.int8)) + 4, tl.pointer_type(tl.int64)), 0)
+
+
+@triton.jit
+def wait_beyond(x):
+    dl.wait(tl.cast(x, tl.pointer_type(tl.int64)) + 3, 2, "gpu", "acquire", waitValue=0)
+
+
+@triton.jit
 def nowhere(x):
     tl.load(x + (1 << 40))
 
@@ -154,6 +169,12 @@ MISTAKES = {
     misaligned: ("tl.load", "ValueError: tl.load: misaligned address: .* is no multiple of 4 bytes"),
     short_signal: ("dl.notify", "TypeError: ptr is a word of int32: it has to be an integer of 64 bits"),
     wrong_word: ("dl.wait", "TypeError: barrierPtrs is a word of fp32: it has to be an integer of 32 or 64 bits"),
+    misaligned_word: ("dl.wait", "ValueError: test_diagnoses.py:LINE: a word of 8 bytes at rank 0 .* not a multiple"),
+    misaligned_signal: (
+        "dl.notify",
+        "ValueError: test_diagnoses.py:LINE: a word of 8 bytes at rank 0 .* not a multiple",
+    ),
+    wait_beyond: ("dl.wait", "ValueError: test_diagnoses.py:LINE: 8 bytes from rank 0 .* reach beyond window"),
     nowhere: ("tl.load", "ValueError: tl.load, test_diagnoses.py:LINE: rank 0 .* is in no window"),
     unknown: ("something_new", "NotImplementedError: triton.language.something_new is not emulated"),
     assembly: ("inline_asm", "NotImplementedError: triton.language.inline_asm_elementwise"),
@@ -272,8 +293,9 @@ def test_one_row_of_signals_is_a_hazard() -> None:
         'wait by kernel "pushes" on rank' in text
         and f"test_diagnoses.py:{line_of(pushes, 'signal_wait_until')}" in text
     )
-    with pytest.raises(SpawnException, match="EQ wait overshot"):
-        run(4, rows(1), check=False, reorder=1)
+    text = failure(4, rows(1), check=False, reorder=1)
+    assert "deadlock at simulated time" in text and "EQ wait overshot" in text
+    assert f"at test_diagnoses.py:{line_of(pushes, 'signal_wait_until')} waits for the word at rank" in text
 
 
 @pytest.mark.parametrize("reorder", [None, 1, 2, 3])

@@ -1,4 +1,4 @@
-"""Runs of numbers and addresses, which have no elements until somebody looks: they are what blocks with elements are."""
+"""Runs of numbers and addresses have no elements until somebody looks: they are what blocks with elements are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multiplies what is gathered between nodes meanwhile: a tile waits for the part that it needs, copies are another stream's."""
+"""Multiplies what is gathered between nodes meanwhile: tiles wait for their parts, which another stream copies."""
 
 import os
 
@@ -31,9 +31,7 @@ def send(whole, words, nbytes, call, LOCAL: tl.constexpr, NODES: tl.constexpr):
 
 
 @triton_dist.jit(do_not_specialize=["call"])
-def multiply(
-    a, b, c, words, M, N, K, call, LOCAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
+def multiply(a, b, c, words, M, N, K, call, LOCAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     rank, world = dl.rank(), dl.num_ranks()
     columns_of_tiles = tl.cdiv(N, BN)
     rows_of_tiles = tl.cdiv(M, BM)
@@ -47,7 +45,7 @@ def multiply(
     p = a + (row * BM + tl.arange(0, BM))[:, None] * K + inner[None, :]
     q = b + inner[:, None] * N + (column * BN + tl.arange(0, BN))[None, :]
     total = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in range(tl.cdiv(K, BK)):
         x = tl.load(p, mask=inner[None, :] < K - k * BK, other=0.0)
         y = tl.load(q, mask=inner[:, None] < K - k * BK, other=0.0)
         total = tl.dot(x, y, total)
