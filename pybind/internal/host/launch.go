@@ -72,6 +72,9 @@ func LaunchPutOff(machine, stream int64, name string) (handle int64, err error) 
 
 // put puts a launch on its stream, as a program that has no beginning and no end yet.
 func (m *Machine) put(l *Launch, p torchemu.Program) (handle int64, err error) {
+	if m.home == nil {
+		return 0, Raise("RuntimeError", "this machine is not a World's: it has no streams")
+	}
 	l.task.Workers, l.task.Done, l.task.Failed = []int{l.stream.Rank().ID}, l.done, l.failed
 	handle = Register(l)
 	p.Report, p.Start = l.report, func(sim.Time) { l.start(handle) }

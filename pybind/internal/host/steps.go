@@ -61,12 +61,18 @@ func (p *Program) step(s []int64) error {
 func (p *Program) take(kind int, s []int64) error {
 	switch kind {
 	case stepPass:
+		if s[0] < 0 {
+			return Raise("ValueError", "time cannot pass backwards: %d ps", s[0])
+		}
 		p.Pass(sim.Time(s[0]))
 	case stepFence:
 		p.Fence()
 	case stepMeet:
 		p.Meet()
 	case stepTouch:
+		if s[3] < 0 || s[3] > int64(prim.Releases) {
+			return Raise("ValueError", "use %d of memory; there are 0 to %d", s[3], prim.Releases)
+		}
 		p.Touch(p.of.line(int(s[0])), []prim.Run{{Addr: prim.Addr(s[1]), Bytes: int(s[2])}}, prim.Use(s[3]), s[4] != 0)
 	case stepScatter:
 		data, err := MemoryAt(s[3], int(s[2]))
@@ -77,6 +83,9 @@ func (p *Program) take(kind int, s []int64) error {
 	case stepSignal:
 		p.Signal(Word(s[0], int(s[1])), prim.SignalOp(s[2]), s[3])
 	case stepAwait:
+		if s[2] < 0 || s[2] > int64(prim.LE) {
+			return Raise("ValueError", "comparison %d; there are 0 to %d", s[2], prim.LE)
+		}
 		p.WaitAnywhere(Word(s[0], int(s[1])), prim.Cmp(s[2]), s[3])
 	}
 	return nil

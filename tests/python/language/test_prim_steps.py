@@ -96,7 +96,13 @@ def test_what_is_wrong_with_a_later_step_is_said_at_the_next_door() -> None:
 
 @pytest.mark.parametrize(
     ("steps", "text"),
-    [((PASS, 0, 0), "3 integers are no steps: each has 7"), ((9, 0, 0, 0, 0, 0, 0), "step 9; there are 0 to 6")],
+    [
+        ((PASS, 0, 0), "3 integers are no steps: each has 7"),
+        ((9, 0, 0, 0, 0, 0, 0), "step 9; there are 0 to 6"),
+        ((PASS, 0, -1, 0, 0, 0, 0), "time cannot pass backwards: -1 ps"),
+        ((TOUCH, 0, 0, 0, 0, 9, 0), "use 9 of memory; there are 0 to 5"),
+        ((AWAIT, 0, 0, 8, 6, 0, 0), "comparison 6; there are 0 to 5"),
+    ],
 )
 def test_what_is_no_step(steps: tuple[int, ...], text: str) -> None:
     with machine(1) as m:
