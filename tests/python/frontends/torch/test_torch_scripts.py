@@ -1,5 +1,6 @@
 """The programs of tests/scripts print on the installed PyTorch, with ranks in one process, what they print in many."""
 
+import re
 import subprocess
 import sys
 
@@ -11,10 +12,10 @@ pytestmark = [
     pytest.mark.shows("PyTorch: torch.multiprocessing"),
 ]
 
-DIFFERS = {
-    "group_methods": "the flight recorder lacks what a group's own methods issue",
-    "pipelining": "the last digit of a loss",
-}
+DIFFERS = {"group_methods": "the flight recorder lacks what a group's own methods issue"}
+LOSSES_BY_MACHINE = frozenset({"pipelining"})
+"""Scripts that print so many digits of losses that the last one is another on a machine with other vector units."""
+LOSS = re.compile(r"-?\d+\.\d{3,}")
 MARKS = {name: pytest.mark.xfail(reason=reason, strict=True) for name, reason in DIFFERS.items()}
 
 
@@ -25,4 +26,10 @@ def test_prints_what_it_prints_on_processes(recorded):
     command = [sys.executable, "-m", "torchemu", "run", "--torch", "real", *started(recorded)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=SCRIPTS)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == recorded.read_text()
+    wanted = recorded.read_text()
+    if recorded.stem in LOSSES_BY_MACHINE:
+        assert LOSS.sub("", done.stdout) == LOSS.sub("", wanted)
+        found = [float(loss) for loss in LOSS.findall(done.stdout)]
+        assert found == pytest.approx([float(loss) for loss in LOSS.findall(wanted)], rel=1e-5)
+    else:
+        assert done.stdout == wanted
