@@ -155,6 +155,9 @@ func (g *ProcessGroup) Do(c Caller, o Operation) (*Work, error) {
 	}
 	m := g.meeting(g.next[member], &o)
 	g.next[member]++
+	if w := g.backend.World; w.Footprint != nil {
+		defer w.Joins(m.mark(&o))()
+	}
 	return m.join(member, host, c, &o)
 }
 

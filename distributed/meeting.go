@@ -1,6 +1,8 @@
 package distributed
 
 import (
+	"fmt"
+	"hash/fnv"
 	"strings"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -301,6 +303,7 @@ func (m *meeting) RankDone(member int, now sim.Time) {
 // fail ends the collective with an error for all who have joined.
 func (m *meeting) fail(err error) {
 	m.broken = err
+	m.group.backend.World.Footprint.Fails()
 	if m.run != nil {
 		m.run.Cancel()
 	}
@@ -313,6 +316,13 @@ func (m *meeting) fail(err error) {
 			w.Fail(err, now)
 		}
 	}
+}
+
+// mark tells calls of collectives apart that some rank makes, by a number.
+func (m *meeting) mark(o *Operation) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, m.group.Name, m.group.Members, m.seq, callOf(o), o.Algorithm)
+	return h.Sum64()
 }
 
 func (m *meeting) mismatch(member int, site Site, o *Operation) error {

@@ -153,6 +153,7 @@ func (g *ProcessGroup) post(c Caller, l *letter) (*Work, error) {
 		c.Stream.Wait(l.work.Event)
 	}
 	l.follow()
+	g.backend.World.Footprint.Launch()
 	if other := g.mail[l.to].take(l, g.backend.Choose); other != nil {
 		return l.work, l.meet(other)
 	}

@@ -94,3 +94,12 @@ func (p *replay) Pick(tasks []int) int {
 	p.picks++
 	return min(s.Index, len(tasks)-1)
 }
+
+// attemptOf is the one that a policy is, or records; nil for others.
+func attemptOf(p Policy) *Attempt {
+	if r, ok := p.(*Recorder); ok {
+		p = r.Policy
+	}
+	a, _ := p.(*Attempt)
+	return a
+}

@@ -48,6 +48,8 @@ type Scheduler struct {
 	threads threads
 	patience
 	polls
+
+	exploring *Attempt // nil: nobody explores
 }
 
 // NewScheduler returns a scheduler with ranks 0 to n-1 ready to run in that order, first in first out unless p, when
@@ -63,6 +65,10 @@ func NewScheduler(w *torchemu.World, n int, p Policy) *Scheduler {
 	for i := range s.queue {
 		s.queue[i] = i
 		s.expectKill(i)
+	}
+	if a := attemptOf(p); a != nil {
+		s.exploring = a
+		a.joinedBy(s)
 	}
 	return s
 }
@@ -85,6 +91,7 @@ func (s *Scheduler) wake(task int, e *torchemu.Event) {
 	}
 	s.block(task, nil)
 	s.outcome[task] = e
+	s.exploring.woke(task, e)
 	s.enqueue(task)
 }
 
@@ -126,6 +133,7 @@ func (s *Scheduler) Until(e *torchemu.Event) { s.until = e }
 // pending in the simulation either, it returns a [*DeadlockError] that lists the parked tasks. But where a fault is the
 // reason it lets time pass until watchdogs notice, and where threads wait for a time, to that.
 func (s *Scheduler) Next() (task int, v Verdict, err error) {
+	s.exploring.pause()
 	for range burst {
 		switch {
 		case s.until != nil && s.until.Done():
@@ -169,6 +177,7 @@ func (s *Scheduler) gather() {
 func (s *Scheduler) pick() int {
 	i := s.policy.Pick(s.queue)
 	task := s.queue[i]
+	s.exploring.begin(task)
 	if i == 0 {
 		s.queue = s.queue[1:]
 	} else {

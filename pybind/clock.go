@@ -16,6 +16,7 @@ func Timer(worldHandle int64, rank int, ps int64) (event int64, err error) {
 	if ps < 0 {
 		return 0, host.Raise("ValueError", "time cannot pass backwards: %d ps", ps)
 	}
+	w.Footprint.Timed()
 	return w.Timer(r, ps, torchemu.Sleep{}), nil
 }
 
@@ -33,5 +34,6 @@ func Poll(worldHandle int64, rank int, ps int64, what string, waitable int64, ti
 			return 0, err
 		}
 	}
+	w.Footprint.Timed()
 	return w.Timer(r, max(ps, 0), reason), nil
 }

@@ -37,6 +37,8 @@ type World struct {
 	Programs Programs       // device programs that are driven from outside; nil when there are none
 	Lanes    *order.Lanes   // of hosts, streams and groups; nil when no order is kept, see KeepOrder
 
+	Footprint *Footprint // of the step that a host is in; nil when nobody explores schedules
+
 	ranks []*Rank
 	damage
 	deferrals

@@ -34,6 +34,7 @@ const numberBits = 36
 type Engine struct {
 	now     Time
 	pending int
+	added   uint64 // so far
 	watches int    // of the pending ones, those that Watch added
 	created uint64 // buckets made so far; their sequence number
 
@@ -90,6 +91,9 @@ func (e *Engine) Now() Time { return e.now }
 // Pending is the number of events that have neither run nor been cancelled.
 func (e *Engine) Pending() int { return e.pending }
 
+// Added is how many events have been added so far.
+func (e *Engine) Added() uint64 { return e.added }
+
 // At adds an event: at time t, h.Handle(t, arg) is called. It panics when t has passed or h is nil. The result
 // matters only to those who may want to cancel the event.
 func (e *Engine) At(t Time, p Priority, h Handler, arg uint64) EventID {
@@ -104,6 +108,7 @@ func (e *Engine) At(t Time, p Priority, h Handler, arg uint64) EventID {
 	b.events = b.events[:last+1]
 	b.events[last] = event{h, arg}
 	e.pending++
+	e.added++
 	number := (b.gone + uint64(len(b.events))) & (1<<numberBits - 1)
 	return EventID(uint64(e.open)<<numberBits | number)
 }

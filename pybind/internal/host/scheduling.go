@@ -61,6 +61,8 @@ func (w *World) policy(s multiprocessing.Schedule, numbers []int, ranks int) (mu
 				s.Switches = append(s.Switches, multiprocessing.Switch{Pick: n[1], Index: n[2], Hosts: multiprocessing.Hosts(min(n[3], 255))})
 			}
 		}
+	case s.Policy == "exhaustive" && len(numbers) == 1:
+		return w.attempt(int64(numbers[0]))
 	case len(numbers) > 0:
 		return nil, Raise("ValueError", "%d numbers of a schedule %q", len(numbers), s.Policy)
 	}
@@ -68,9 +70,14 @@ func (w *World) policy(s multiprocessing.Schedule, numbers []int, ranks int) (mu
 	if err != nil {
 		return nil, Raise("ValueError", "%v", err)
 	}
+	return w.recorded(p), nil
+}
+
+// recorded is a policy that is recorded.
+func (w *World) recorded(p multiprocessing.Policy) multiprocessing.Policy {
 	r := &multiprocessing.Recorder{Policy: p}
 	w.recorders = append(w.recorders, r)
-	return r, nil
+	return r
 }
 
 // Picks lists how many the World's spawns have made.

@@ -29,6 +29,7 @@ type World struct {
 
 	symmetric map[*tensor.Storage]part    // storages of symmetric memory
 	recorders []*multiprocessing.Recorder // of the spawns
+	exploring *multiprocessing.Attempt    // nil: nobody explores
 	late      error                       // races that hosts are yet to be told of
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
-from torchemu.runtime import makers
+from torchemu.runtime import footprints, makers
 from torchemu.runtime.rank_local import RankLocal
 
 
@@ -100,6 +100,7 @@ def common_membership(key: object, name: str, members: tuple[int, ...], label: s
     context = runtime.current()
     kept = context.own if context.tasks is None else context.tasks.shared
     key = (Membership, key)
+    footprints.use(key, hash(members) | 1)
     found = kept.get(key)
     if found is None:
         number = int(name) if name.isdecimal() else len(kept)
@@ -120,6 +121,7 @@ def common_membership(key: object, name: str, members: tuple[int, ...], label: s
 def leave(of: Membership) -> None:
     """Notes that the running rank has left a group. The core forgets a group that all have left."""
     context = runtime.current()
+    footprints.use(of.key)
     of.left.add(context.rank)
     if len(of.left) < len(of.members) or not of.handle:
         return

@@ -8,6 +8,7 @@ from collections import defaultdict
 
 from torchemu import runtime
 from torchemu.c10d.store_table import Table
+from torchemu.runtime import footprints
 from torchemu.runtime.waiting import Line
 
 Where = tuple[str, ...]
@@ -47,6 +48,7 @@ class Places:
 
     def is_served(self, where: Where) -> bool:
         """Returns whether one who serves what is there still exists."""
+        footprints.use(footprints.ENDS)
         master = self._masters.get(where)
         if master is not None and master() is not None:
             return True

@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from torchemu.runtime.waiting import Line, Trail, found, host_time, look, picoseconds, reach
+from torchemu.runtime import footprints
+from torchemu.runtime.waiting import Line, Trail, found, host_time, look, picoseconds, reach, sleep
 
 REQUEST = 50_000_000
 """Picoseconds for a request over the host network and back: tens of microseconds on a real one."""
+
+
+class _Queue(Line):
+    """Ranks that wait for a key, which the table has noted."""
+
+    is_seen = True
 
 
 class Table:
@@ -30,17 +37,24 @@ class Table:
         self.joined = Line()
         self._queues: defaultdict[str, deque[bytes]] = defaultdict(deque)
         self.trails: defaultdict[str, Trail] = defaultdict(Trail)  # by key
-        self._readers: defaultdict[str, Line] = defaultdict(Line)
-        self._takers: defaultdict[str, Line] = defaultdict(Line)
+        self._readers: defaultdict[str, Line] = defaultdict(_Queue)
+        self._takers: defaultdict[str, Line] = defaultdict(_Queue)
+
+    def use(self, *keys: str, kind: int = footprints.ALONE) -> None:
+        """Notes that the running rank uses keys."""
+        for key in keys:
+            footprints.use_one((self.name, key), kind)
 
     def set(self, key: str, value: bytes) -> None:
         """Gives the key a value and lets those go on that wait for it."""
+        self.use(key)
         self.values[key] = value
         self.trails[key].leave(alone=True)
         self._readers[key].call_all()
 
     def has(self, keys: Sequence[str]) -> bool:
         """Returns whether each is a key or a queue with something in it."""
+        self.use(*keys, kind=footprints.TOGETHER)
         return all(self._has(key) for key in keys)
 
     def _has(self, key: str) -> bool:
@@ -48,6 +62,7 @@ class Table:
 
     def push(self, key: str, value: bytes) -> None:
         """Appends to a queue, or hands over to the rank that has waited longest."""
+        self.use(key)
         if self._takers[key].call_next(value):
             return
         self._queues[key].append(value)
@@ -56,19 +71,22 @@ class Table:
 
     def pop(self, key: str) -> bytes | None:
         """The first of a queue; None when it is empty."""
+        self.use(key)
         queue = self._queues[key]
         self.trails[key].follow()
         return queue.popleft() if queue else None
 
     def length(self, key: str) -> int:
         """Returns how many are in a queue."""
+        self.use(key)
         return len(self._queues[key])
 
     def wait_for(self, keys: Sequence[str], deadline: int | None) -> bool:
         """Blocks this rank until all keys are there; false when the host's clock reaches the deadline before."""
         for key in keys:
-            while not self._has(key):
+            while not self.has([key]):
                 what = f"key {key!r} of {self.name}, which nobody has set,"
+                self.use(key)
                 if not self._readers[key].wait(what, left(deadline)).called:
                     return False
             self.trails[key].follow()
@@ -76,6 +94,7 @@ class Table:
 
     def wait_to_pop(self, key: str, deadline: int | None) -> bytes | None:
         """Returns what another rank pushes; None when the host's clock reaches the deadline before."""
+        self.use(key)
         what = f"something to pop from queue {key!r} of {self.name}"
         return self._takers[key].wait(what, left(deadline)).given
 
@@ -90,16 +109,29 @@ def deadline_after(limit: timedelta | None) -> int | None:
     return host_time() + picoseconds(limit) if limit else None
 
 
-def ask() -> None:
-    """Passes the time that a request to a store takes, which is to change something there."""
+def ask(at: Table | None = None, *keys: str) -> None:
+    """Passes the time that a request to a store takes, which is to change something there.
+
+    Args:
+        at: a table of which nothing is used but keys; None is all that stores are.
+        keys: those that are used by who asks, beside what methods of the table do.
+    """
     found()
-    reach(REQUEST)
+    if at is None:
+        reach(REQUEST)
+    else:
+        sleep(REQUEST)
+        at.use(*keys)
 
 
-def ask_for(what: str) -> None:
+def ask_for(what: str, at: Table | None = None, *keys: str) -> None:
     """As ask, for a request that changes nothing: a program may ask again and again, until another rank does something.
 
     Args:
         what: the call, for the report of a deadlock.
+        at: as of ask.
+        keys: as of ask.
     """
-    look(REQUEST, what)
+    look(REQUEST, what, at=at)
+    if at is not None:
+        at.use(*keys)

@@ -33,7 +33,7 @@ class _TableStore(Store):
 
     def set(self, key: str, value: str | bytes) -> None:
         key, data = key_of("set", key), data_of("set", value)
-        ask()
+        ask(self._table)
         self._table.set(key, data)
 
     def get(self, key: str) -> bytes:
@@ -43,7 +43,10 @@ class _TableStore(Store):
         if not isinstance(amount, int):
             raise wrong("add", f"amount must be an int, not {type(amount).__name__}")
         key = key_of("add", key)
-        ask() if amount else ask_for(f"add() of 0 to {key!r} of {self._table.name}")
+        if amount:
+            ask(self._table, key)
+        else:
+            ask_for(f"add() of 0 to {key!r} of {self._table.name}", self._table, key)
         self._table.trails[key].follow()
         before = self._table.values.get(key, b"0")
         try:
@@ -56,7 +59,7 @@ class _TableStore(Store):
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
         key = key_of("compare_set", key)
         expected, desired = data_of("compare_set", expected_value), data_of("compare_set", desired_value)
-        ask_for(f"compare_set() of {key!r} of {self._table.name}")
+        ask_for(f"compare_set() of {key!r} of {self._table.name}", self._table, key)
         self._table.trails[key].follow()
         present = self._table.values.get(key)
         if present == expected or (present is None and not expected):
@@ -67,7 +70,7 @@ class _TableStore(Store):
 
     def check(self, keys: Sequence[str]) -> bool:
         keys = keys_of("check", keys)
-        ask_for(f"check() of {self._table.name} for {', '.join(map(repr, keys))}")
+        ask_for(f"check() of {self._table.name} for {', '.join(map(repr, keys))}", self._table)
         for key in keys:
             self._table.trails[key].follow()
         is_there = self._table.has(keys)
@@ -91,7 +94,7 @@ class _TableStore(Store):
 
     def append(self, key: str, value: str | bytes) -> None:
         key, data = key_of("append", key), data_of("append", value)
-        ask()
+        ask(self._table, key)
         self._table.trails[key].follow()
         self._table.set(key, self._table.values.get(key, b"") + data)
 
@@ -104,19 +107,22 @@ class _TableStore(Store):
             raise DistStoreError(
                 f"multiSet keys and values vectors must be of same size, not {len(keys)} and {len(data)}"
             )
-        ask()
+        ask(self._table)
         for key, value in zip(keys, data, strict=True):
             self._table.set(key, value)
 
     def queue_push(self, key: str, value: str | bytes) -> None:
         key, data = key_of("queue_push", key), data_of("queue_push", value)
-        ask()
+        ask(self._table)
         self._table.push(key, data)
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         key = key_of("queue_pop", key)
         deadline = deadline_after(self._limit)
-        ask() if block else ask_for(f"queue_pop() of {key!r} of {self._table.name}")
+        if block:
+            ask(self._table)
+        else:
+            ask_for(f"queue_pop() of {key!r} of {self._table.name}", self._table)
         value = self._table.pop(key)
         if value is not None:
             found()
@@ -130,7 +136,7 @@ class _TableStore(Store):
 
     def queue_len(self, key: str) -> int:
         key = key_of("queue_len", key)
-        ask_for(f"queue_len() of {key!r} of {self._table.name}")
+        ask_for(f"queue_len() of {key!r} of {self._table.name}", self._table)
         return self._table.length(key)
 
     def list_keys(self) -> list[str]:
@@ -147,7 +153,7 @@ class _TableStore(Store):
 
     def _until(self, method: str, keys: list[str], limit: timedelta | None) -> None:
         deadline = deadline_after(limit)
-        ask()
+        ask(self._table)
         if not self._table.wait_for(keys, deadline):
             raise self._late(method, keys, limit or self.timeout)
 

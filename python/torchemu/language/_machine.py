@@ -15,6 +15,7 @@ from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
 from torchemu.language._program import Killed, Program
 from torchemu.language._symmetric import Heap
+from torchemu.runtime import footprints
 
 if TYPE_CHECKING:
     from torchemu.language._launch import Kernel, Launched
@@ -213,6 +214,7 @@ class Machine:
 def machine_of(world: runtime.World) -> Machine:
     """The machine of a World, made at its first use."""
     if world.programs is None:
+        footprints.hide()
         world.programs = Machine(world)
     assert isinstance(world.programs, Machine)
     return world.programs

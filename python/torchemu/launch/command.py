@@ -126,7 +126,7 @@ class _Run:
             schedules = (options.schedule,) if options.schedule else ("random", "pct")
             return exploration.explore(self, schedules, range(seed, seed + options.explore))
         if options.exhaustive:
-            return exploration.exhaust(self, options.exhaustive)
+            return exploration.exhaust(self, options.exhaustive, full=bool(options.faults))
         if options.replay is not None:
             choices = Choices.replayed(switches.read(options.replay))
         else:
@@ -190,6 +190,7 @@ class _Run:
                 if mirror is not None:
                     mirror.begin(world)
             world.schedule, world.seed, world.numbers = choices.schedule, choices.seed, choices.numbers
+            world.explores = choices.schedule == "exhaustive"
             world.unwaited, world.autotunes = flags.unwaited(options), options.autotune
             if fabric.is_preset(self._options.topology):
                 world.room_for = functools.partial(fabric.enlarge, world, self._options.topology)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from torchemu import runtime
@@ -12,6 +11,7 @@ from torchemu.bridge.binding import go
 from torchemu.launch import progress
 from torchemu.launch.failures import in_a_line
 from torchemu.launch.switches import Switch, numbers, rows, written
+from torchemu.runtime import footprints
 from torchemu.runtime.tasks import Failure
 
 _MOST_RUNS = 200
@@ -22,7 +22,7 @@ class Choices:
     """The choices of one run: how it makes them, and those it has made.
 
     Args:
-        schedule: fifo, random, pct or replay.
+        schedule: fifo, random, pct, replay or exhaustive.
         seed: of the schedule.
         reorder: what --reorder is, where the user has not said it; None is nothing.
         numbers: of the schedule, as the core's NewScheduler has them.
@@ -156,32 +156,36 @@ def _minimised(runs: Runs, choices: Choices, failed: list[Failure]) -> tuple[Cho
     return choices, failed
 
 
-def exhaust(runs: Runs, most: int) -> int:
+def exhaust(runs: Runs, most: int, full: bool = False) -> int:
     """Runs all orders in which ranks and threads can take turns, those of the fewest switches first, until one fails or
-    there have been so many; returns the exit status."""
-    todo: deque[tuple[Switch, ...]] = deque([()])
-    switches = runs_made = 0
+    there have been so many; returns the exit status. Of orders that differ only in steps which have nothing to do with
+    each other it runs one, unless it is to be full."""
+    footprints.watch_system()
+    exploration = go.NewExploration(full)
+    made = left = switches = 0
     for number in progress.shown(range(most), "orders"):
-        path = todo.popleft()
-        switches, runs_made = len(path), number + 1
-        choices = Choices.replayed(path)
+        made = number + 1
+        go.BeginOrder(exploration)
+        choices = Choices("exhaustive", numbers=(exploration,))
         failed = runs.failures(choices, silent=True)
         if failed:
-            choices.switches = path
             return _found(runs, choices, failed)
-        todo.extend((*path, fork) for fork in _ways_out(choices, path))
-        if not todo:
+        left, switches, full = go.EndOrder(exploration)
+        if not left:
             break
-    if todo:
+    runs_made = "1 run" if made == 1 else f"{made} runs"
+    return _say(0, f"{runs_made}: no failure; {_rest(left, switches, full, go.Skipped(exploration))}")
+
+
+def _rest(left: int, switches: int, full: bool, skipped: int) -> str:
+    """Says which orders have not been run."""
+    if not left:
+        said = "these are all orders"
+    elif full:
         said = f"all orders of fewer than {switches} switches are among them, and there are more"
     else:
-        said = "these are all orders"
-    return _say(0, f"{runs_made} runs: no failure; {said}")
-
-
-def _ways_out(choices: Choices, path: Sequence[Switch]) -> Iterator[Switch]:
-    """The switches that can come after the last of a path."""
-    last = path[-1][:2] if path else (-1, -1)
-    for spawn, pick, ways in choices.forks:
-        if (spawn, pick) > last:
-            yield from (Switch(spawn, pick, way) for way in range(1, ways))
+        said = f"the bound is reached, and there are at least {left} more"
+    if not full and skipped:
+        others = "1 other choice was" if skipped == 1 else f"{skipped} other choices were"
+        said += f", but for those that differ in nothing that ranks notice: {others} skipped"
+    return said

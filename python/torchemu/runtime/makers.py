@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torchemu import runtime
+from torchemu.runtime import footprints
 
 
 @dataclass
@@ -33,6 +34,7 @@ def note(key: object, label: str, members: Sequence[int]) -> None:
     tasks = context.tasks
     if tasks is None or context.rank not in members:
         return
+    footprints.use(_Made, footprints.TOGETHER)
     made = tasks.shared.setdefault(_Made, {})
     if key not in made:
         made[key] = _Made(label, tuple(members), context.rank, runtime.call_site())
@@ -54,6 +56,8 @@ def _check(context: runtime.Context) -> None:
     for group in tasks.shared[_Made].values():
         if context.rank not in group.members or len(group.makers) == len(group.members):
             continue
+        footprints.use(_Made)
+        footprints.use(footprints.ENDS)
         ended = [r for r in group.members if r not in group.makers and tasks.exit_codes[r] == 0]
         if context.rank not in group.makers:
             ended = [context.rank]

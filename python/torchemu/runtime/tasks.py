@@ -19,7 +19,7 @@ from torchemu import runtime
 from torchemu.bridge import interrupts
 from torchemu.bridge.binding import go
 from torchemu.errors import DeadlockError, RankKilledError
-from torchemu.runtime import fibers
+from torchemu.runtime import fibers, footprints
 from torchemu.runtime import frames as _frames
 
 if TYPE_CHECKING:
@@ -405,6 +405,7 @@ class Tasks:
             self._dropped.remove(thread.task)
 
     def _exited(self, rank: int, code: int) -> None:
+        footprints.use(footprints.ENDS, footprints.TOGETHER)
         self.exit_codes[rank] = code
         self.live -= 1
         go.Exit(self.scheduler, rank)
@@ -429,6 +430,7 @@ class Tasks:
             go.Resumed(self.scheduler, rank)
 
     def _failed(self, rank: int, error: BaseException) -> None:
+        footprints.fail()
         time, pid = go.HostTime(self.world.handle, rank), self.contexts[rank].pid
         self.failures.append(Failure(rank, time, error, _of_the_program(error), pid))
         if self._together and self.grace is not None and not self._grace_end:
@@ -437,6 +439,7 @@ class Tasks:
 
     def _throw_into_parked(self, deadlock: DeadlockError) -> None:
         """Makes every parked rank fail where it waits, so that its traceback shows the place."""
+        footprints.hide()
         self.world.waits = deadlock.waits
         for rank in go.Parked(self.scheduler):
             self.contexts[rank].deadlock = own = DeadlockError(deadlock.report, deadlock.cause)

@@ -204,6 +204,8 @@ def picoseconds(seconds: float) -> int:
 class Places(Line):
     """Threads of one rank that wait for the same thing, first come first served."""
 
+    is_seen = True
+
     def is_called(self, what: str, seconds: float | None, holder: int = _NOBODY) -> bool:
         """Blocks this thread until it is called, and says whether it was in time.
 

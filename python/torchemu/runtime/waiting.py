@@ -16,6 +16,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.runtime import footprints
 
 MICROSECOND = 1_000_000
 """In picoseconds."""
@@ -24,6 +25,7 @@ MICROSECOND = 1_000_000
 def reach(ps: int) -> None:
     """Lets so many picoseconds pass on this rank's host, in which others run: the way to what ranks share."""
     sleep(ps)
+    footprints.use()
 
 
 class Trail:
@@ -67,13 +69,14 @@ _LONGEST_LOOK = 1000 * MICROSECOND
 _LOOKS_PER_DOUBLING = 16
 
 
-def look(ps: int, what: str, waitable: int = 0) -> None:
+def look(ps: int, what: str, waitable: int = 0, at: object = None) -> None:
     """Lets a look in vain take so many picoseconds. Where nothing else goes on than such looks, that is a deadlock.
 
     Args:
         ps: how long it takes.
         what: the call, for the deadlock's report.
         waitable: the handle of what is looked for; 0 where there is none.
+        at: where the rank notes itself what of it others may notice; None is nowhere.
     """
     context = runtime.current()
     context.issue()
@@ -83,6 +86,8 @@ def look(ps: int, what: str, waitable: int = 0) -> None:
         context.wait(timer)
     finally:
         go.Release(timer)
+    if at is None:
+        footprints.use()
 
 
 def found() -> None:
@@ -163,7 +168,13 @@ class Waiter:
 
 
 class Line:
-    """Ranks that wait for the same thing, first come first served."""
+    """Ranks that wait for the same thing, first come first served.
+
+    Attributes:
+        is_seen: who uses it notes that itself where others may notice it.
+    """
+
+    is_seen = False
 
     def __init__(self) -> None:
         self._waiters: deque[Waiter] = deque()
@@ -180,6 +191,7 @@ class Line:
             needs: the ranks that could call it, where they are known.
             offer: what it brings.
         """
+        self._use()
         context = runtime.current()
         text = f"{what} at {runtime.call_site()}"
         signal = go.NewSignalOf(context.world.handle, text, needs)
@@ -191,7 +203,12 @@ class Line:
             if not waiter.called:
                 self._waiters.remove(waiter)
             go.Release(signal)
+        self._use()
         return waiter
+
+    def _use(self) -> None:
+        if not self.is_seen:
+            footprints.use()
 
     @staticmethod
     def _park(context: runtime.Context, signal: int, ps: int | None) -> None:
@@ -208,6 +225,7 @@ class Line:
 
     def call_next(self, given: Any = None) -> Waiter | None:
         """Ends the wait of the rank that came first, and returns its place; None when nobody waits."""
+        self._use()
         if not self._waiters:
             return None
         waiter = self._waiters.popleft()

@@ -83,9 +83,10 @@ class World:
         self.waits: Sequence[dict[str, Any]] = ()
         self.room_for: Callable[[int], None] | None = None
         self.fibers: fibers.Kind = fibers.Greenlets()
-        self.schedule = "fifo"  # how spawned ranks take turns: fifo, random, pct or replay
+        self.schedule = "fifo"  # how spawned ranks take turns: fifo, random, pct, replay or exhaustive
         self.seed = 0  # of the schedule
         self.numbers: Sequence[int] = ()  # of the schedule, as the core's NewScheduler has them
+        self.explores = False  # somebody is to be told what ranks may notice of each other
         self.strictness = strictness or Strictness()
         self.calls: Calls | None = None  # where ranks stand for others: what those call that run
         self.ordered = self.strictness.check  # who looks for what nothing orders is to know what ranks do

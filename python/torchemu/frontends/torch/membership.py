@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.errors import MismatchError
-from torchemu.runtime import makers
+from torchemu.runtime import footprints, makers
 from torchemu.runtime.rank_local import RankLocal
 
 
@@ -65,6 +65,7 @@ def shared(name: str, ranks: Sequence[int], are_world_ranks: bool = False, is_pa
     made[about] += 1
     kept = context.own if context.tasks is None else context.tasks.shared
     key = (Membership, *about, made[about], context.rank if len(members) == 1 else min(members))
+    footprints.use(key, hash(members) | 1)
     found = kept.get(key)
     if found is None:
         handle = go.NewGroup(context.world.handle, len(kept), name, members)
@@ -94,6 +95,7 @@ def default(name: str, store: dist.Store, rank: int, size: int, is_parted: bool 
 def leave(of: Membership) -> None:
     """Notes that the running rank has left a group. The core forgets a group that all have left."""
     context = runtime.current()
+    footprints.use(of.key)
     of.left.add(context.rank)
     kept = context.own if context.tasks is None else context.tasks.shared
     if len(of.left) == len(of.members) and kept.get(of.key) is of:

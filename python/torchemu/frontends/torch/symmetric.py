@@ -21,6 +21,7 @@ from torchemu import runtime
 from torchemu.bridge.calls import Call
 from torchemu.frontends.torch.device import deferral, places
 from torchemu.frontends.torch.session import Session, current
+from torchemu.runtime import footprints
 from torchemu.runtime.rank_local import RankLocal
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class SymmetricMemory:
         """
         if tensor.numel() and tensor.data_ptr() not in _allocated.get():
             raise RuntimeError("rendezvous: the tensor was not allocated by torch.distributed._symmetric_memory.empty")
+        footprints.hide()
         group = _group("0" if group_name is None else group_name)
         pad = torch.zeros(SymmetricMemory.signal_pad_size, dtype=torch.uint8, device=tensor.device)
         context, counts, key = runtime.current(), _counts.get(), group.membership.key

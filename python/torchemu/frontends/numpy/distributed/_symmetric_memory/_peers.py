@@ -22,6 +22,7 @@ from torchemu.frontends.numpy._shape import row_major
 from torchemu.frontends.numpy._tensor import Tensor, dispatch, kernels
 from torchemu.frontends.numpy._tensor.core import aliased_to
 from torchemu.frontends.numpy._tensor.storage import Handle, Storage
+from torchemu.runtime import footprints
 
 
 class PeerStorage(Storage):
@@ -117,6 +118,7 @@ def _access(t: Tensor, outputs: tuple[Tensor, ...], writes: bool) -> None:
 
 def share(storage: Storage) -> None:
     """Lets others have access to memory of this rank, after a rendezvous."""
+    footprints.hide()
     if storage.world.peers is None:
         storage.world.peers = Peers()
     storage.world.peers.shared.add(storage)
