@@ -36,6 +36,17 @@ func (k *checker) newLane() int32 {
 	return k.lanes.New()
 }
 
+// laneOf returns a lane of a family, which it makes where there is none.
+func (k *checker) laneOf(f **order.Family) int32 {
+	if k == nil {
+		return 0
+	}
+	if *f == nil {
+		*f = k.lanes.NewFamily()
+	}
+	return (*f).New()
+}
+
 // advance begins an agent's next moment.
 func (k *checker) advance(a *agent) moment {
 	if k == nil {
@@ -99,7 +110,7 @@ func (p *pe) begin(knows clock) {
 	for i := range p.pipes {
 		q := &p.pipes[i].agent
 		if !knows.Knows(q.last) {
-			q.last = moment{Lane: p.machine.check.newLane()}
+			q.last = moment{Lane: p.machine.check.laneOf(&p.lanes)}
 		}
 		q.now = knows.Clone()
 	}
@@ -155,7 +166,7 @@ func (k *checker) place(ch *channel, s *message) {
 	i := s.side()
 	own, other := &ch.order[i], &ch.order[1-i]
 	if own.last == nil {
-		own.lane = k.newLane()
+		own.lane = k.laneOf(&k.machine.ranks[ch.to].landings)
 	}
 	own.tick++
 	s.lane = moment{Lane: own.lane, Tick: own.tick}

@@ -44,7 +44,7 @@ func (c *cell) learned(x *waiter) clock {
 	if first := c.steps[0]; x.cmp.Holds(first.value-first.delta, x.value) {
 		return nil
 	}
-	for _, s := range c.steps {
+	for _, s := range c.steps[c.passed(x):] {
 		if x.cmp.Holds(s.value, x.value) {
 			return s.knows
 		}
@@ -52,11 +52,24 @@ func (c *cell) learned(x *waiter) clock {
 	return c.clock
 }
 
+// passed is a signal before which none satisfies a wait: of one for a count the first that does, and that is mostly a late one.
+func (c *cell) passed(x *waiter) int {
+	if x.cmp != GE && x.cmp != GT {
+		return 0
+	}
+	i := len(c.steps) - 1
+	for i > 0 && x.cmp.Holds(c.steps[i-1].value, x.value) {
+		i--
+	}
+	return i
+}
+
 // guard is a wait for a count that signals of several programs may have satisfied, in this run or another one.
 type guard struct {
 	*waiter
 	need int64
-	news []*step // that it has learned of
+	last *step   // when it was satisfied
+	news []*step // that it has learned of, once somebody asks
 }
 
 // doubt is a signal that a wait has learned of and that it might not have needed, for others could have come instead.
@@ -72,19 +85,29 @@ func (c *cell) guardOf(x *waiter) *guard {
 	if c.fell || x.cmp != GE && x.cmp != GT {
 		return nil
 	}
-	g := &guard{waiter: x, need: x.value}
+	last := len(c.steps) - 1
+	if last < 0 || !c.mixed && x.by.known.Knows(c.steps[last].at) {
+		return nil // whoever knows a signal knows those before it
+	}
+	g := &guard{waiter: x, need: x.value, last: c.steps[last]}
 	if x.cmp == GT {
 		g.need++
 	}
-	for _, s := range c.steps {
-		if !x.by.known.Knows(s.at) {
+	return g
+}
+
+// learnedOf are the signals that a wait has learned of, as far as they are remembered.
+func (c *cell) learnedOf(g *guard) []*step {
+	if g.news != nil {
+		return g.news
+	}
+	g.news = []*step{}
+	for _, s := range c.steps[:slices.Index(c.steps, g.last)+1] {
+		if !g.by.known.Knows(s.at) {
 			g.news = append(g.news, s)
 		}
 	}
-	if len(g.news) == 0 {
-		return nil
-	}
-	return g
+	return g.news
 }
 
 // guarded notes a wait that was satisfied, in the place of the PE's last one.
@@ -114,7 +137,7 @@ func (k *checker) miscounted(c *cell, newest clock) {
 }
 
 func (k *checker) doubts(c *cell, g *guard) {
-	for _, y := range g.news {
+	for _, y := range c.learnedOf(g) {
 		if d := c.doubt(g, y); d != nil {
 			g.by.pe.doubts = append(g.by.pe.doubts, d)
 			k.lookBack(d)

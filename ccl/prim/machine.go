@@ -64,6 +64,7 @@ type rank struct {
 	queue []*Job
 	room  residency
 	copying
+	landings *order.Family // of what others send here
 }
 
 // pe is a processing element: the pipes, the scratch memory, and what it has under way.
@@ -74,6 +75,7 @@ type pe struct {
 	program  *Context // that runs on it; nil when it is free
 	device   topology.DeviceID
 	scratch  *region
+	lanes    *order.Family // of its pipes
 	pipes    [pipes]pipe
 	flags    map[flagName]*flag
 	channels []*channel // by destination; nil before the first use
@@ -143,7 +145,7 @@ func (m *Machine) newPE(r, slot int) *pe {
 	p.chains.check = m.check
 	for i := range p.pipes {
 		p.pipes[i].pe, p.pipes[i].id = p, Pipe(i)
-		p.pipes[i].agent.last.Lane = m.check.newLane()
+		p.pipes[i].agent.last.Lane = m.check.laneOf(&p.lanes)
 	}
 	return p
 }

@@ -7,7 +7,7 @@ import weakref
 from collections import defaultdict
 
 from torchemu import runtime
-from torchemu.c10d.store_table import Table
+from torchemu.c10d.store_table import Table, request
 from torchemu.runtime import footprints
 from torchemu.runtime.waiting import Line
 
@@ -32,6 +32,11 @@ class Places:
         found = self._tables.get(where)
         return found if found is not None or self._outer is None else self._outer.find(where)
 
+    def go(self, where: Where, kind: int) -> None:
+        """Passes the time to get there; the kind of use is as of footprints."""
+        request()
+        footprints.use_one(where, kind)
+
     def open(self, where: Where, table: Table) -> Table:
         """Puts a new table there, and lets those go on that wait for one."""
         self._tables[where] = table
@@ -48,7 +53,7 @@ class Places:
 
     def is_served(self, where: Where) -> bool:
         """Returns whether one who serves what is there still exists."""
-        footprints.use(footprints.ENDS)
+        footprints.use(footprints.ENDS, footprints.LOOKING)
         master = self._masters.get(where)
         if master is not None and master() is not None:
             return True

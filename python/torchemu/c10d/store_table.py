@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from torchemu.runtime import footprints
-from torchemu.runtime.waiting import Line, Trail, found, host_time, look, picoseconds, reach, sleep
+from torchemu.runtime.waiting import Line, Trail, found, host_time, look, picoseconds, sleep
 
 REQUEST = 50_000_000
 """Picoseconds for a request over the host network and back: tens of microseconds on a real one."""
@@ -116,12 +116,17 @@ def ask(at: Table | None = None, *keys: str) -> None:
         at: a table of which nothing is used but keys; None is all that stores are.
         keys: those that are used by who asks, beside what methods of the table do.
     """
-    found()
+    request()
     if at is None:
-        reach(REQUEST)
+        footprints.use()
     else:
-        sleep(REQUEST)
         at.use(*keys)
+
+
+def request() -> None:
+    """Passes the time that a request to a store takes. Who calls it notes what is used then."""
+    found()
+    sleep(REQUEST)
 
 
 def ask_for(what: str, at: Table | None = None, *keys: str) -> None:

@@ -14,6 +14,7 @@ from torchemu.c10d.store_base import Store, data_of, duration_of, key_of, keys_o
 from torchemu.c10d.store_places import places
 from torchemu.c10d.store_table import Table, ask, ask_for, deadline_after, left
 from torchemu.errors import DistNetworkError, DistStoreError, QueueEmptyError
+from torchemu.runtime import footprints
 from torchemu.runtime.waiting import found, milliseconds
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
@@ -267,8 +268,8 @@ class TCPStore(_TableStore):
         return "tcp", "localhost" if self.host in _LOOPBACK else self.host, str(self.port)
 
     def _serve(self, multi_tenant: bool) -> Table:
-        ask()
         here, where = places(), self._where()
+        here.go(where, footprints.ALONE)
         table = here.find(where) if here.is_served(where) else None
         if table is not None and not multi_tenant:
             raise DistNetworkError(
@@ -288,8 +289,8 @@ class TCPStore(_TableStore):
         return places().open(self._where(), table)
 
     def _connect(self, deadline: int | None) -> Table:
-        ask()
         here, where = places(), self._where()
+        here.go(where, footprints.LOOKING)
         while (table := here.find(where)) is None or not here.is_served(where):
             what = f"the master of TCPStore({self.host}, {self.port}), which is not there,"
             if not here.arrivals(where).wait(what, left(deadline)).called:

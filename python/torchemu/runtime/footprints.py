@@ -13,8 +13,8 @@ from collections.abc import Hashable
 from torchemu import runtime
 from torchemu.bridge.binding import go
 
-ALONE, TOGETHER = 0, 1
-"""Kinds of use: of the first one the order matters; uses of the second kind do not mind each other."""
+ALONE, TOGETHER, LOOKING = 0, 1, 2
+"""Kinds of use: of the first one the order matters; uses of any other kind do not mind their own like."""
 
 ENDS = "ends"
 """The place at which ranks end."""
@@ -42,7 +42,7 @@ def use(place: Hashable = None, kind: int = ALONE) -> None:
 
     Args:
         place: it; None is anything at all.
-        kind: how it is used; other positive numbers than TOGETHER are kinds that do not mind their own like.
+        kind: how it is used; the caller may have kinds of its own.
     """
     context = runtime.present()
     if context is not None and context.world.explores:
