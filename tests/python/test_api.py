@@ -21,7 +21,8 @@ FUZZ = Path(__file__).with_name("fuzz_core.py")
 HANDLES = (0, -1, 1 << 62)
 STRINGS = ("", "\x1f", "é" * 300, "%s%n", "1,2,x", "nil")
 LISTS: tuple[tuple[int, ...], ...] = ((), (0,), (1 << 62, -1), (1, 7, 1), tuple(range(99)))
-TOLERANT = {"CloseWorld", "PrimClose", "Release"}  # letting go of what is gone does nothing
+# Letting go of what is gone does nothing, and an exploration is full or not.
+TOLERANT = {"CloseWorld", "NewExploration", "PrimClose", "Release"}
 MAY_BE_GONE = {"ReleaseEnded"}  # numbers of a World that is closed are right, and those of none are wrong
 
 
