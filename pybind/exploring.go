@@ -6,10 +6,10 @@ import (
 )
 
 // NewExploration returns the handle of one of all orders in which the ranks of a program can take turns. Its number is that
-// of a schedule "exhaustive". Full says that of orders that do not differ in what ranks notice none is left out.
-func NewExploration(full bool) (handle int64, err error) {
+// of a schedule "exhaustive". Full, other than 0, says that of orders that do not differ in what ranks notice none is left out.
+func NewExploration(full int) (handle int64, err error) {
 	defer host.Guard(&err)
-	return host.Register(&host.Exploration{Exploration: multiprocessing.NewExploration(full)}), nil
+	return host.Register(&host.Exploration{Exploration: multiprocessing.NewExploration(full != 0)}), nil
 }
 
 // BeginOrder prepares the next run of an exploration; false when there is none.

@@ -161,7 +161,7 @@ def exhaust(runs: Runs, most: int, full: bool = False) -> int:
     there have been so many; returns the exit status. Of orders that differ only in steps which have nothing to do with
     each other it runs one, unless it is to be full."""
     footprints.watch_system()
-    exploration = go.NewExploration(full)
+    exploration = go.NewExploration(int(full))
     made = left = switches = 0
     for number in progress.shown(range(most), "orders"):
         made = number + 1
