@@ -20,7 +20,6 @@ from torchemu.launch import alarms
 from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
 from torchemu.launch.process import Process
-from torchemu.runtime import footprints
 from torchemu.runtime.tasks import Signalled
 
 _OF_OTHER_TIMERS = (signal.SIGVTALRM, signal.SIGPROF)  # these the system sends, to the process only
@@ -91,7 +90,6 @@ def _number_of_parent(context: runtime.Context) -> int:
 def _kill(real: Callable[[int, int], None]) -> Callable[[int, int], None]:
     @functools.wraps(real)
     def kill(pid: int, sig: int, /) -> None:
-        footprints.hide()
         if current() is not None and pid in (0, -1, -os.getpgrp()):
             _deliver_to_all(sig)
             return
@@ -107,7 +105,6 @@ def _kill(real: Callable[[int, int], None]) -> Callable[[int, int], None]:
 def _killpg(real: Callable[[int, int], None]) -> Callable[[int, int], None]:
     @functools.wraps(real)
     def killpg(pgid: int, signal: int, /) -> None:
-        footprints.hide()
         if current() is not None and pgid in (0, os.getpgrp()):
             _deliver_to_all(signal)
         else:

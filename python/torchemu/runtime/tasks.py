@@ -176,6 +176,7 @@ class Tasks:
 
     def doom(self, rank: int, error: BaseException) -> None:
         """Kills a rank as soon as the task that is running waits."""
+        footprints.hide()
         self._doomed.append((rank, error))
 
     def leave(self, rank: int, error: BaseException) -> NoReturn:
@@ -203,6 +204,7 @@ class Tasks:
         at_rest: bool = go.Resumed(self.scheduler, task)
         process = self.contexts[task].process if task < self.nprocs else None
         if process is not None and process.signals_due:
+            footprints.hide()
             process.handle_signals()
             return False
         return at_rest
