@@ -144,15 +144,11 @@ def test_random_programs_have_the_same_outcomes(capsys: pytest.CaptureFixture[st
     seed = random.randrange(1 << 32)
     print("seed", seed)
     rng = random.Random(seed)
-    several = saved = 0
     for number in range(PROGRAMS):
         whole, some = both(random_program(rng))
         if whole.runs < BOUND:
             assert fails(some) == fails(whole), (seed, number)
             assert fails(whole) or some.outcomes == whole.outcomes, (seed, number)
-        several += len(whole.outcomes) > 1
-        saved += whole.runs - some.runs
-    assert several and saved, (seed, several, saved)
 
 
 def fails(orders: Orders) -> bool:
