@@ -41,6 +41,22 @@ def test_a_host_is_not_ahead_of_its_device_for_ever(tmp_path: Path) -> None:
     assert lines(launch("--nproc-per-node", "2", written(tmp_path, text))) == ["True [1.0]"] * 2
 
 
+def test_callbacks_of_futures_share_streams(tmp_path: Path) -> None:
+    text = """
+    import torch, torch.distributed as dist
+    dist.init_process_group("gloo")
+    t, numbers = torch.ones(1), set()
+    def called(future):
+        numbers.add(torch.cuda.current_stream().stream_id)
+        return future.value()[0] + 1
+    for i in range(100):
+        later = dist.all_reduce(t, dist.ReduceOp.MAX, async_op=True).get_future().then(called)
+        assert later.wait().tolist() == [2]
+    print(len(numbers))
+    """
+    assert lines(launch("--nproc-per-node", "2", written(tmp_path, text))) == ["32"] * 2
+
+
 def test_a_short_program_runs_ahead(tmp_path: Path) -> None:
     text = """
     import torch, torch.distributed as dist

@@ -13,7 +13,7 @@ from torchemu import dtypes, runtime
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._device import CPU
-from torchemu.frontends.numpy._streams import unasked
+from torchemu.frontends.numpy._streams import pooled
 from torchemu.frontends.numpy._tensor.core import Tensor, aliased_to
 from torchemu.frontends.numpy._tensor.creation import empty, zeros
 from torchemu.frontends.numpy._tensor.elementwise import isnan
@@ -71,8 +71,8 @@ class Tensors(buffer.TensorClass):
 
     @contextlib.contextmanager
     def new_stream(self) -> Iterator[int]:
-        """Makes a new stream the current one for the duration of a with block, and gives its handle."""
-        with unasked() as stream:
+        """Makes a stream of the pool the current one for the duration of a with block, and gives its handle."""
+        with pooled() as stream:
             yield stream._handle.number
 
 

@@ -6,6 +6,7 @@ those of several run beside each other and share the device and its links.
 
 from __future__ import annotations
 
+from collections import deque
 from types import TracebackType
 from typing import Any
 
@@ -245,6 +246,21 @@ def unasked() -> Stream:
     own._add()
     _SPARED.get().add(own.stream_id)
     return own
+
+
+def pooled() -> Stream:
+    """Returns one of 32 streams that the program has not asked for, in turn: PyTorch, too, has a pool of them for
+    callbacks."""
+    pool = _POOL.get()
+    if len(pool) == _POOLED:
+        pool.rotate(-1)
+    else:
+        pool.append(unasked())
+    return pool[-1]
+
+
+_POOLED = 32
+_POOL: RankLocal[deque[Stream]] = RankLocal(deque)
 
 
 def _begin_on(stream: Stream | None) -> None:
