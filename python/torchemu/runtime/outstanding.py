@@ -250,8 +250,10 @@ class Outstanding:
             for tensor in tensors:
                 elements = arranged(tensor)
                 for issued in list(self.issued) if elements is not None else ():
+                    if issued.group is spared and (issued.peer is None or issued.writes):
+                        continue
                     does = issued.conflict(elements, is_write, arranged)  # type: ignore[arg-type]
-                    if does is not None and not (issued.group is spared and (issued.peer is None or issued.writes)):
+                    if does is not None:
                         del self.issued[issued]  # once for each
                         self._report(issued, does, name, "writes" if is_write else "reads")
 

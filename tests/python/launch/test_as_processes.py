@@ -191,6 +191,24 @@ def test_who_looks_for_a_file_lets_others_run(tmp_path: Path, does: str) -> None
     assert (done.returncode, done.stdout) == (0, "end\n" * 3), done.stderr
 
 
+def test_a_package_that_sleeps_lets_others_run(tmp_path: Path) -> None:
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    (packages / "poller.py").write_text(
+        "import os\nfrom time import sleep\n\ndef wait_for(path):\n    while not os.path.exists(path): sleep(0.01)\n"
+    )
+    text = f"""
+    import os, sys
+    sys.path.insert(0, {str(packages)!r})
+    import poller
+    flag = {str(tmp_path / "flag")!r}
+    if os.environ["RANK"] == "0": poller.wait_for(flag)
+    else: open(flag, "w").close()
+    print("end")
+    """
+    assert lines(launch("--nproc-per-node", "2", written(tmp_path, text))) == ["end"] * 2
+
+
 def test_many_files_take_no_simulated_time(tmp_path: Path) -> None:
     text = """
     import os, sys, time, torch.distributed as dist

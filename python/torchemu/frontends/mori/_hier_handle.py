@@ -195,6 +195,8 @@ class HierAllGather:
         again = functools.partial(self._launch_at_once, source, output, nbytes, splits)
         with captures.noted(again, (output,)):
             again()
+        if _environment.switch("MORI_HIER_DEBUG_SYNC"):
+            runtime.current().synchronize()
 
     def _launch_at_once(self, source: Any, output: Any, nbytes: int, splits: Sequence[tuple[int, int]]) -> None:
         self._called += 1
@@ -244,7 +246,7 @@ class HierAllGather:
         stream: Any = None,
     ) -> bool:
         """Gathers as a call does, into another order: the parts of a split lie together. One of E elements from O on
-        from O on of rank r lands at O · npes + r · E. It returns false where that is not possible, or the bytes of a
+        of rank r lands at O · npes + r · E. It returns false where that is not possible, or the bytes of a
         split are no multiple of 4.
 
         Raises:

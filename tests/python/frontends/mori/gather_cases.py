@@ -89,5 +89,18 @@ for i, out in enumerate(outs):
     wanted = torch.cat([torch.full((count,), float(r + 100 * i)) for r in range(world)])
     assert torch.equal(out.cpu(), wanted), i
 assert h(torch.zeros(0, device="cuda"), torch.zeros(0, device="cuda"), 0)
+for value in ("0", "1"):  # with it the host waits for each call
+    os.environ["MORI_HIER_DEBUG_SYNC"] = value
+    ended = torch.cuda.Event()
+    h(torch.zeros(count, device="cuda"), outs[0], count)
+    ended.record()
+    assert ended.query() == (value == "1")
+del os.environ["MORI_HIER_DEBUG_SYNC"]
+torch.cuda.synchronize()
+try:
+    h(torch.zeros(1 << 15, device="cuda"), torch.zeros(world << 15, device="cuda"), 1 << 15)
+    raise AssertionError("no error")
+except RuntimeError as error:
+    assert "exceeds" in str(error) and "capacity" in str(error)
 mori.shmem.shmem_finalize()
 print("all equal")
