@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import warnings
+from _thread import get_ident
 from collections.abc import Mapping
 
 
@@ -30,6 +31,7 @@ class Interpreter:
         self.showwarnmsg = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
         asyncio = sys.modules.get("_asyncio")
         self.loop = asyncio._get_running_loop() if asyncio is not None else None
+        self.thread = get_ident()
 
     def restore(self) -> None:
         """Puts the state in place."""
@@ -44,7 +46,7 @@ class Interpreter:
         warnings.showwarning = self.showwarning
         warnings._showwarnmsg_impl = self.showwarnmsg  # type: ignore[attr-defined]
         asyncio = sys.modules.get("_asyncio")
-        if asyncio is not None:
+        if asyncio is not None and self.thread == get_ident():  # threads of the system have loops of their own
             asyncio._set_running_loop(self.loop)
 
     def copy(self) -> Interpreter:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from _thread import get_ident
 from collections.abc import Callable
 from typing import Any
 
@@ -105,6 +106,7 @@ class _Own:
         self.kept = [kept.save() for kept in KEPT]
         asyncio = sys.modules.get("_asyncio")
         self.loop: Any = asyncio._get_running_loop() if asyncio is not None else None
+        self.thread = get_ident()
 
     def restore(self, context: runtime.Context) -> None:
         """Puts it in place."""
@@ -113,7 +115,7 @@ class _Own:
         for kept, value in zip(KEPT, self.kept, strict=True):
             kept.restore(value)
         asyncio = sys.modules.get("_asyncio")
-        if asyncio is not None:
+        if asyncio is not None and self.thread == get_ident():  # threads of the system have loops of their own
             asyncio._set_running_loop(self.loop)
 
 
@@ -124,7 +126,7 @@ class _First(_Own):
         self.device, self.stream = context.first_device, context.stream
         self.of_thread = {}
         self.kept = [kept.first() for kept in KEPT]
-        self.loop = None
+        self.loop, self.thread = None, get_ident()
 
 
 class Threads:

@@ -12,7 +12,7 @@ from launch import launch, lines, written
 
 START = """
 import ctypes, multiprocessing, os, resource, signal, subprocess, sys, time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed, wait
 import torch.distributed as dist
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -140,6 +140,10 @@ assert os.listdir(f"/proc/{pid}/task") and os.readlink(f"/proc/{pid}/exe")
 POOLS = {
     "Pool": "with multiprocessing.Pool(2) as pool: print(pool.map(square, [1, 2, 3]))",
     "ProcessPoolExecutor": "with ProcessPoolExecutor(2) as pool: print(list(pool.map(square, [1, 2, 3])))",
+    "futures": "with ProcessPoolExecutor(2) as pool:\n"
+    "        given = [pool.submit(square, i) for i in (1, 2, 3)]\n"
+    "        assert len(wait(given).done) == 3\n"
+    "        print(sorted(f.result() for f in as_completed([pool.submit(square, i) for i in (1, 2, 3)])))",
     "Process and Queue": "queue = multiprocessing.Queue()\n"
     "    child = multiprocessing.Process(target=put, args=(queue,))\n"
     "    child.start(); print(queue.get()); child.join(); assert child.exitcode == 0",

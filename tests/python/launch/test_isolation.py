@@ -418,9 +418,10 @@ def test_functions_are_as_before(tmp_path: Path) -> None:
 
 
 def test_event_loops(tmp_path: Path) -> None:
-    """Ranks are in asyncio.run at the same time, each in its own."""
+    """Ranks are in asyncio.run at the same time, each in its own, and so are their threads."""
     text = """
         import asyncio
+        import threading
         async def one(n):
             others_run()
             await asyncio.sleep(0)
@@ -431,8 +432,14 @@ def test_event_loops(tmp_path: Path) -> None:
             found = [await one(0), *await asyncio.gather(one(1), one(2))]
             assert asyncio.get_running_loop() is loop
             return found
-        assert asyncio.run(all_of_them()) == [rank * 10, rank * 10 + 1, rank * 10 + 2]
+        wanted = [rank * 10, rank * 10 + 1, rank * 10 + 2]
+        assert asyncio.run(all_of_them()) == wanted
         others_run()
+        found = []
+        thread = threading.Thread(target=lambda: found.append(asyncio.run(all_of_them())))
+        thread.start()
+        thread.join()
+        assert found == [wanted]
         try:
             asyncio.get_running_loop()
         except RuntimeError:

@@ -46,7 +46,7 @@ def test_losses_are_those_of_gloo(library: str, program: str, tmp_path: Path, mo
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     found = emulated(tmp_path, 2, program)
     assert len(found) >= 4
-    assert found == losses(tmp_path, "torch.distributed.run", 2, program)
+    assert found == losses(tmp_path, "torch.distributed.run", 2, program, "--standalone")
 
 
 @pytest.mark.shows("libraries: Megatron-core")

@@ -1,8 +1,10 @@
-"""Pools of threads that PyTorch and other packages start: their threads are in the schedule, as the rank's own."""
+"""Pools of threads that PyTorch and other packages start: their threads are in the schedule, as the rank's own. Pools
+of processes are beside it."""
 
 from __future__ import annotations
 
 import concurrent.futures
+import concurrent.futures.process
 import concurrent.futures.thread
 import functools
 import sys
@@ -13,6 +15,7 @@ from typing import Any
 
 from torchemu import runtime
 from torchemu.frontends.torch.session import Session
+from torchemu.runtime.process_futures import wait_beside_schedule
 
 _POOL = "concurrent.futures.thread"
 
@@ -43,6 +46,23 @@ class _Threading:
         return getattr(_of_rank("threading") or threading, name)
 
 
+class _OfProcess(_base.Future):
+    """A future of a pool of processes, whose result comes from a thread that is in no schedule."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition = threading.Condition()
+
+
+class _Futures:
+    """The module of futures, as pools of processes have it."""
+
+    Future = _OfProcess
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_base, name)
+
+
 def _get(self: Any, instance: Any, owner: Any = None) -> Any:
     """functools.cached_property without the lock that it had before Python 3.12: a rank that waits while it computes a
     property would hold it."""
@@ -58,5 +78,7 @@ def install(run: Session) -> None:
     """Makes threads of pools in ranks the ranks', until the run ends."""
     _real.__new__ = staticmethod(_pool)  # type: ignore[method-assign] # and stays: Python forgets no __new__
     run.replace(_base, "threading", _Threading())
+    run.replace(_base, "_create_and_install_waiters", wait_beside_schedule(_base))
+    run.replace(concurrent.futures.process, "_base", _Futures())
     if sys.version_info < (3, 12):
         run.replace(functools.cached_property, "__get__", _get)

@@ -15,6 +15,7 @@ from typing import Any
 from torchemu.launch.threads import asking, locks, starting
 from torchemu.launch.threads.local import Local
 from torchemu.runtime import waiting
+from torchemu.runtime.process_futures import wait_beside_schedule
 
 _PS_PER_SECOND = 10**12
 _SAME = {
@@ -215,6 +216,7 @@ def _of_queue(module: Any) -> None:
 def _of_futures(module: Any) -> None:
     module.LOGGER = starting.Logger(module.LOGGER)
     asking.change(module.Future, done=False, running=True)
+    module._create_and_install_waiters = wait_beside_schedule(module)
 
 
 def _of_pools(module: Any) -> None:
