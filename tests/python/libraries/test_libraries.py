@@ -15,17 +15,28 @@ FOLDER = Path(__file__).parent
 LOSSES = re.compile(r"^losses (.*)$", re.MULTILINE)
 
 
-def losses(folder: Path, module: str, ranks: int, program: str, *flags: str) -> list[float]:
-    """Returns what rank 0 prints, under torchemu or torchrun, each of which starts programs with `python -m`."""
+def started(folder: Path, module: str, ranks: int, program: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program under torchemu or torchrun, each of which starts programs with `python -m`."""
     command = [sys.executable, "-m", module, *flags, f"--nproc-per-node={ranks}", FOLDER / program]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def losses(done: subprocess.CompletedProcess[str]) -> list[float]:
+    """Returns what rank 0 has printed."""
     found = LOSSES.findall(done.stdout)
-    assert done.returncode == 0 and len(found) == 1, done.stdout + done.stderr
+    assert len(found) == 1, done.stdout + done.stderr
     return [float(value) for value in found[0].split()]
 
 
 def emulated(folder: Path, ranks: int, program: str) -> list[float]:
-    return losses(folder, "torchemu", ranks, program, "run", "--torch", "real")
+    done = started(folder, "torchemu", ranks, program, "run", "--torch", "real")
+    assert done.returncode == 0, done.stderr
+    return losses(done)
+
+
+def by_gloo(folder: Path, ranks: int, program: str) -> list[float]:
+    """Gloo's threads may abort a process that exits with its groups: what it has printed counts, and not its status."""
+    return losses(started(folder, "torch.distributed.run", ranks, program, "--standalone"))
 
 
 @pytest.mark.shows("libraries: transformers")
@@ -46,7 +57,7 @@ def test_losses_are_those_of_gloo(library: str, program: str, tmp_path: Path, mo
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     found = emulated(tmp_path, 2, program)
     assert len(found) >= 4
-    assert found == losses(tmp_path, "torch.distributed.run", 2, program, "--standalone")
+    assert found == by_gloo(tmp_path, 2, program)
 
 
 @pytest.mark.shows("libraries: Megatron-core")
