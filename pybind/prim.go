@@ -87,19 +87,7 @@ func PrimLine(machine int64, text string) (line int, err error) {
 // PrimAllocate makes a zeroed window on some ranks.
 func PrimAllocate(machine int64, name string, ranksAt int64, ranks, bytes int) (window int64, err error) {
 	defer host.Guard(&err)
-	m, err := host.MachineOf(machine)
-	if err != nil {
-		return 0, err
-	}
-	list, err := host.Ints(ranksAt, ranks)
-	if err != nil {
-		return 0, err
-	}
-	w, err := m.Allocate(name, list, bytes)
-	if err != nil {
-		return 0, err
-	}
-	return host.Keep(m, w), nil
+	return host.Allocated(machine, name, ranksAt, ranks, bytes, (*prim.Machine).Allocate)
 }
 
 // PrimUnset is prim.Window.Unset.

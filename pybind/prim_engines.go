@@ -53,17 +53,5 @@ func PrimEngines(machine, to int64, room int) (count int, err error) {
 // PrimAllocateHollow is prim.Machine.AllocateHollow.
 func PrimAllocateHollow(machine int64, name string, ranksAt int64, ranks, bytes int) (window int64, err error) {
 	defer host.Guard(&err)
-	m, err := host.MachineOf(machine)
-	if err != nil {
-		return 0, err
-	}
-	list, err := host.Ints(ranksAt, ranks)
-	if err != nil {
-		return 0, err
-	}
-	w, err := m.AllocateHollow(name, list, bytes)
-	if err != nil {
-		return 0, err
-	}
-	return host.Keep(m, w), nil
+	return host.Allocated(machine, name, ranksAt, ranks, bytes, (*prim.Machine).AllocateHollow)
 }

@@ -50,13 +50,10 @@ func (p place) data() []byte { return p.bytes[p.lo:p.hi] }
 // Allocate makes a zeroed window on the given ranks. The error says what is wrong with the arguments, or that memory
 // has run out.
 func (m *Machine) Allocate(name string, ranks []int, bytes int) (*Window, error) {
-	if err := m.checkDomain(name, ranks); err != nil {
+	w, err := m.fitting(name, ranks, bytes)
+	if err != nil {
 		return nil, err
 	}
-	if bytes < 1 || bytes > m.room() {
-		return nil, fmt.Errorf("window %q: %d bytes; the address space has room for 1 to %d", name, bytes, m.room())
-	}
-	w := m.newWindow(name, ranks, bytes)
 	for _, r := range ranks {
 		s, err := tensor.NewStorage(w.Bytes)
 		if err != nil {
@@ -66,6 +63,17 @@ func (m *Machine) Allocate(name string, ranks []int, bytes int) (*Window, error)
 	}
 	m.windows = append(m.windows, w)
 	return w, nil
+}
+
+// fitting is a window without memory, or an error where the ranks are wrong or the address space has no room for it.
+func (m *Machine) fitting(name string, ranks []int, bytes int) (*Window, error) {
+	if err := m.checkDomain(name, ranks); err != nil {
+		return nil, err
+	}
+	if bytes < 1 || bytes > m.room() {
+		return nil, fmt.Errorf("window %q: %d bytes; the address space has room for 1 to %d", name, bytes, m.room())
+	}
+	return m.newWindow(name, ranks, bytes), nil
 }
 
 // Attach gives bytes that exist already, such as a tensor's, an address in the memory of a rank. They count as

@@ -221,3 +221,20 @@ func (m *Machine) LostBetween(ranks []int) (why string) {
 	}
 	return ""
 }
+
+// Allocated is the handle of a window on some ranks, a list that crosses from Python, which a method of the machine makes.
+func Allocated(machine int64, name string, ranksAt int64, ranks, bytes int, by func(*prim.Machine, string, []int, int) (*prim.Window, error)) (window int64, err error) {
+	m, err := MachineOf(machine)
+	if err != nil {
+		return 0, err
+	}
+	list, err := Ints(ranksAt, ranks)
+	if err != nil {
+		return 0, err
+	}
+	w, err := by(m.Machine, name, list, bytes)
+	if err != nil {
+		return 0, err
+	}
+	return Keep(m, w), nil
+}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Mirror:
-    """Which ranks run, and what they have called.
+    """The ranks that run, and their calls.
 
     Attributes:
         of: by rank, the one that stands for it.

@@ -179,7 +179,7 @@ def meetings(run: Run) -> dict[int, Meeting]:
 
 
 def _message(bar: Bar, rank: Rank, counts: dict[object, int]) -> object:
-    """What the two bars of a message have in common: of equal ones the first send belongs to the first receive."""
+    """Returns a key that the two bars of a message share: of equal ones the first send belongs to the first receive."""
     args = bar.args
     pair = (args.get("Src Rank"), args.get("Dst Rank"), args.get("tag"), args.get("Process Group Name"))
     side = (rank.number, args.get("Collective name"), pair)
@@ -188,7 +188,7 @@ def _message(bar: Bar, rank: Rank, counts: dict[object, int]) -> object:
 
 
 def shares(run: Run) -> list[Shares]:
-    """Of each rank."""
+    """Returns those of each rank."""
     found = meetings(run)
     return [_shares(rank, run.duration, found) for rank in run.ranks]
 

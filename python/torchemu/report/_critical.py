@@ -41,7 +41,7 @@ class Part:
 
 
 class _Timeline:
-    """What happened on a rank, in the order of ends."""
+    """The bars of a rank, in the order of ends."""
 
     def __init__(self, rank: Rank) -> None:
         self.number = rank.number
@@ -52,7 +52,7 @@ class _Timeline:
         self._calls = {b.args.get("External id"): b for b in rank.host if b.kind == "host"}
 
     def ended_at(self, time: float, beside: Bar | None = None) -> Bar | None:
-        """What of the device's ended then; on the row of another bar if there is such, else what took longest."""
+        """Returns a bar of the device that ended then; on the row of another one if there is such, else the longest."""
         low = bisect.bisect_left(self._device_ends, time - _ROUNDING)
         high = bisect.bisect_right(self._device_ends, time + _ROUNDING)
         found = [b for b in self._device[low:high] if b is not beside and b.start < time - _ROUNDING]
@@ -63,7 +63,7 @@ class _Timeline:
         return self._calls.get(bar.args.get("External id"))
 
     def before(self, time: float) -> Bar | None:
-        """What the host did last before a time."""
+        """Returns the host's last bar before a time."""
         at = bisect.bisect_right(self._host_ends, time + _ROUNDING) - 1
         while at >= 0 and self._host[at].start >= time - _ROUNDING / 4:
             at -= 1

@@ -114,7 +114,7 @@ class Run:
 
     @property
     def waits(self) -> list[dict[str, Any]]:
-        """What ranks waited for where the run ended in a deadlock: dicts of "ranks", "on" and "needs"."""
+        """The waits of ranks where the run ended in a deadlock: dicts of "ranks", "on" and "needs"."""
         return self.fabric.get("waits", []) if self.fabric and self.failure else []
 
     @property

@@ -163,7 +163,7 @@ def _busiest(links: Sequence[Link]) -> str:
 
 
 def _waits(run: Run) -> str:
-    """What a run that hangs was waiting for."""
+    """Returns the table of waits in which a run hangs."""
     if not run.waits:
         return ""
     rows = []

@@ -1,4 +1,4 @@
-"""What a report adds up of a run."""
+"""Sums over a run, for reports."""
 
 from __future__ import annotations
 

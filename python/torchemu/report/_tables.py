@@ -128,7 +128,7 @@ def _three(x: float) -> str:
 
 
 def path(pieces: Sequence[Piece]) -> str:
-    """What the length of the run is made of."""
+    """Returns the table of the pieces that make up the length of the run."""
     found = parts(pieces)
     if not found:
         return ""

@@ -96,7 +96,7 @@ class Timeline:
         self.used = [class_ for class_ in (*COLOURS.values(), "other", *_OWN.values()) if class_ in used]
 
     def data(self) -> dict[str, Any]:
-        """What the script reads. Times are microseconds."""
+        """Returns the script's input. Times are microseconds."""
         return {
             "first": self._run.first,
             "last": max(self._run.last, self._run.first + 1e-6),
@@ -167,7 +167,7 @@ class Timeline:
         return found
 
     def _hanging(self, rank: Rank) -> list[Bar]:
-        """What the rank waited for when the run ended in a deadlock, since its host had done all else."""
+        """Returns a bar of the wait in which the run ended in a deadlock, since its host had done all else."""
         since = max([bar.end for bar in rank.host], default=self._run.first)
         waits = [w for w in self._run.waits if rank.number in w["ranks"]]
         return [Bar("hang", str(w["on"]), 0, since, self._run.last) for w in waits[:1]]
@@ -187,7 +187,7 @@ def _annotated(a: Annotation) -> Bar:
 
 
 def _note(bar: Bar) -> str:
-    """What else there is to say of a bar."""
+    """Returns what else there is to say of a bar."""
     size = bar.args.get("memory traffic", bar.args.get("bytes"))
     parts = [units.size(size)] if isinstance(size, int | float) and size else []
     if bar.kind == "message":

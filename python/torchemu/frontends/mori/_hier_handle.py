@@ -14,7 +14,7 @@ from torchemu.frontends.mori._launch import Launch, Step
 from torchemu.frontends.mori._schedules import PARTS, Gathering, Plan
 from torchemu.frontends.mori._state import Team
 from torchemu.frontends.mori._subgroups import InterNodeRingAllgather, IntraNodeSubGroupAllgatherSdma
-from torchemu.frontends.mori._tensors import given, numbers, sized
+from torchemu.frontends.mori._tensors import given, in_bytes, in_lanes, sized
 from torchemu.frontends.triton_dist._streams import numbered
 from torchemu.runtime import capture as captures
 
@@ -252,21 +252,12 @@ class HierAllGather:
         Raises:
             ValueError: the lists differ in length; a split is not in the shard.
         """
-        sizes, starts = numbers(split_sizes), numbers(split_offsets)
-        if len(sizes) != len(starts):
-            raise ValueError(f"{len(sizes)} split_sizes and {len(starts)} split_offsets: there have to be as many")
-        nbytes = sized("input", input, count, count)
-        sized("output", output, count, count * self.npes)
-        size = nbytes // count if count else 0
-        if any(n < 0 or o < 0 or o + n > count for n, o in zip(sizes, starts, strict=True)):
-            raise ValueError(f"splits {sizes} from {starts} on are not all in the {count} elements of a shard")
-        in_lanes = all(n * size % 4 == 0 for n in (*sizes, *starts))
-        if not self.supports_param_contiguous_output() or nbytes % 4 or not in_lanes:
+        nbytes, splits = in_bytes(input, output, count, self.npes, split_sizes, split_offsets)
+        if not self.supports_param_contiguous_output() or nbytes % 4 or not in_lanes(splits):
             return False
         self._fits(nbytes)
         if nbytes:
             with numbered(stream):
-                splits = [(o * size, n * size) for n, o in zip(sizes, starts, strict=True)]
                 self._launch(input, output, nbytes, splits or [(0, 0)])
         return True
 

@@ -1,4 +1,4 @@
-"""What the collectives give, worked out without a device."""
+"""Results of the collectives, worked out without a device."""
 
 from __future__ import annotations
 

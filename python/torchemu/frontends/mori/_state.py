@@ -1,4 +1,4 @@
-"""What a rank knows of mori: the PEs, and the symmetric heap."""
+"""A rank's knowledge of mori: the PEs, and the symmetric heap."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_HEAP = 4 << 30
 
 @dataclass
 class State:
-    """What a rank has initialized.
+    """The state of mori on a rank.
 
     Attributes:
         ranks: the PEs, as ranks of the World; None before init.

@@ -87,7 +87,7 @@ class TensorBuffer:
 
     @property
     def device(self) -> Device:
-        """Where programs take them to be."""
+        """The device on which programs take them to be."""
         where = places.of(self.tensor)
         return _HOST if where is None else buffer.Place(index=where.number)
 

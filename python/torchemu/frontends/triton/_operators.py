@@ -201,7 +201,7 @@ _HOW = {name: getattr(operator, name) for name in _COMPARED}
 
 
 def _first_below(a: Any, b: Any) -> tensor | None:
-    """Which of a run of int32 are less than a number of int32; None for anything else."""
+    """Returns which numbers of a run of int32 are less than one of int32; None for anything else."""
     if type(a) is not Run or a.dtype is not t.int32 or (both := _short(0, b)) is None:
         return None
     spend(a.n)

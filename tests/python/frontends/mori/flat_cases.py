@@ -6,21 +6,13 @@ import mori
 import numpy as np
 import torch
 import torch.distributed as dist
+from failing import fails
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("cpu:gloo,cuda:nccl", rank=rank, world_size=world)
 torch._C._distributed_c10d._register_process_group("default", dist.group.WORLD)
 shmem, ccl = mori.shmem, mori.ccl
-
-
-def fails(kind, text, call):
-    try:
-        call()
-    except kind as error:
-        assert text in str(error), error
-    else:
-        raise AssertionError(f"no {kind.__name__}")
 
 
 fails(RuntimeError, "shmem_torch_process_group_init", lambda: ccl.AllgatherSdma(rank, world))

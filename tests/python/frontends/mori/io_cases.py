@@ -4,6 +4,7 @@ import os
 
 import torch
 import torch.distributed as dist
+from failing import fails
 from mori.io import (
     BackendType,
     EngineDesc,
@@ -21,15 +22,6 @@ rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("cpu:gloo,cuda:nccl", rank=rank, world_size=world)
 set_log_level("error")
-
-
-def fails(kind, text, call):
-    try:
-        call()
-    except kind as error:
-        assert text in str(error), error
-    else:
-        raise AssertionError(f"no {kind.__name__}")
 
 
 def engine(key, **options):

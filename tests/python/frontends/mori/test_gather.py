@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from launch import launch, written
+from spans import beside
 
 pytestmark = pytest.mark.shows("libraries: mori")
 
@@ -175,8 +176,3 @@ def test_a_trace_has_lanes_of_engines_beside_products(tmp_path: Path, monkeypatc
     }
     assert all(spans.values())
     assert any(beside(e, p) for e in spans["nic"] for p in spans["matmul"])
-
-
-def beside(one: dict[str, float], other: dict[str, float]) -> bool:
-    """Says whether two spans have some time in common."""
-    return one["ts"] < other["ts"] + other["dur"] and other["ts"] < one["ts"] + one["dur"]

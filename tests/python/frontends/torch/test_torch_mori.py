@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 from launch import launch, written
+from spans import beside
 
 pytestmark = pytest.mark.shows("libraries: mori")
 
@@ -166,9 +167,5 @@ def test_engines_gather_beside_the_products_of_fsdp2(tmp_path: Path, monkeypatch
     assert not [e for e in kernels if "AllGather" in e["name"] and e["name"] != "HierAllGather"]
     for engine in ("sdma copy", "nic copy"):
         copies = [e for e in kernels if e["name"].startswith(engine)]
-        beside = [e for e in copies if any(_share_time(e, p) for p in products)]
-        assert len(beside) > len(copies) / 2, (engine, len(beside), len(copies))
-
-
-def _share_time(one: dict[str, float], other: dict[str, float]) -> bool:
-    return one["ts"] < other["ts"] + other["dur"] and other["ts"] < one["ts"] + one["dur"]
+        hidden = [e for e in copies if any(beside(e, p) for p in products)]
+        assert len(hidden) > len(copies) / 2, (engine, len(hidden), len(copies))

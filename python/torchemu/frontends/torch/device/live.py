@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from torchemu.frontends.torch.device import deferral, places
-from torchemu.frontends.torch.device.ground import RankLocal, context, go
+from torchemu.frontends.torch.device import deferral, places, reading
+from torchemu.frontends.torch.device.ground import RankLocal, context
 from torchemu.frontends.torch.looking import operands
 from torchemu.language._put_off import PutOff
 from torchemu.language._windows import shown
@@ -136,16 +136,7 @@ def before_use(tensors: Sequence[torch.Tensor]) -> None:
     programs use one of them."""
     deferral.before_use(tensors)
     if current().is_on and is_live(tensors):
-        _catch_up()
-
-
-def _catch_up() -> None:
-    rank = context()
-    event = go.StreamRecord(rank.stream)
-    try:
-        rank.wait(event)
-    finally:
-        go.Release(event)
+        reading.catch_up()
 
 
 def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -167,7 +158,7 @@ def _run_in_order(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: di
     """Puts an operation on the stream, or does it when the stream has come there."""
     at, nbytes = op.survey(args, kwargs, checks=op.kind == "kernel")
     if at is None or op.kind not in ("kernel", "move") or op.random or op.is_odd or "out" in kwargs:
-        _catch_up()
+        reading.catch_up()
         return mode.at_once(op, args, kwargs)
     if op.kind == "move":
         return _moved(mode, op, args, kwargs)

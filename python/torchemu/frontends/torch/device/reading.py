@@ -12,6 +12,11 @@ def wait_for(tensor: torch.Tensor) -> None:
     """Makes the host wait until all has ended that is on the rank's current stream, as a copy of the tensor to the host
     would."""
     deferral.before_use([tensor])
+    catch_up()
+
+
+def catch_up() -> None:
+    """Makes the host wait until all has ended that is on the rank's current stream."""
     rank = context()
     event = go.StreamRecord(rank.stream)
     try:
