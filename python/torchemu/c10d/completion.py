@@ -7,16 +7,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchemu.bridge.binding import go
-from torchemu.c10d.hooks import Operation, Watcher
+from torchemu.c10d.hooks import Operation, Watched, Watcher
 from torchemu.c10d.ops import OPS
 from torchemu.c10d.work import Work
 from torchemu.runtime.waiting import host_time
-
-if TYPE_CHECKING:
-    from torchemu.c10d.group import Group
 
 _MICROSECOND = 10**6  # picoseconds
 
@@ -88,7 +85,7 @@ class Completion(Watcher):
         self._hook = hook
         self._pending: deque[tuple[OpType, datetime, Work]] = deque()
 
-    def before(self, group: Group, operation: Operation) -> None:
+    def before(self, group: Watched, operation: Operation) -> None:
         """Tells of those that have ended."""
         while self._pending and go.IsDone(self._pending[0][2]._event.number):
             self._tell()

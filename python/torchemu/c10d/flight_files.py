@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.flight_recorder import FlightRecorder
-from torchemu.c10d.hooks import check_as_asked_for, detach
+from torchemu.c10d.hooks import Watched, check_as_asked_for, detach
 from torchemu.errors import DeadlockError, DistBackendError, MismatchError
 from torchemu.runtime.rank_local import RankLocal
 from torchemu.runtime.watchdog import Aborted
 
 if TYPE_CHECKING:
-    from torchemu.c10d.group import Group
     from torchemu.runtime.tasks import Failure, Tasks
 
 DEFAULT_SIZE = 2000
@@ -105,7 +104,7 @@ class _Files:
 _recorder: RankLocal[FlightRecorder | None] = RankLocal(_make)
 
 
-def watch_as_asked_for(group: Group) -> None:
+def watch_as_asked_for(group: Watched) -> None:
     """Looks at what this rank issues to a new group as the environment asks: records it, checks it for NaN."""
     recorder = _recorder.get()
     if recorder is not None:
@@ -116,11 +115,11 @@ def watch_as_asked_for(group: Group) -> None:
 class FlightRecorderHook:
     """Records what a rank issues to a group that is not recorded anyhow: ``FlightRecorderHook.attach(group)``."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Watched) -> None:
         self._group = group
 
     @staticmethod
-    def attach(pg: Group, global_ranks: Sequence[int] = ()) -> FlightRecorderHook:
+    def attach(pg: Watched, global_ranks: Sequence[int] = ()) -> FlightRecorderHook:
         """Records what this rank issues to the group from now on.
 
         Args:

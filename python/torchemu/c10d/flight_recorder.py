@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.backends import Backend
-from torchemu.c10d.hooks import Operation, Watcher, attach
+from torchemu.c10d.hooks import Operation, Watched, Watcher, attach
 from torchemu.c10d.ops import OPS
-from torchemu.runtime.buffer import buffer_of
+from torchemu.runtime.buffer import form_of
 from torchemu.runtime.waiting import host_time, milliseconds
 
 if TYPE_CHECKING:
-    from torchemu.c10d.group import Group
     from torchemu.c10d.work import Work
 
 VERSION = "2.10"
@@ -72,7 +71,7 @@ class _Entry:
         """Notes how far the device is with it; whether there is nothing more to come."""
         if self.work is None:  # it has ended, or was never issued
             return True
-        begin, end = go.Began(self.work._event.number), go.Ended(self.work._event.number)
+        begin, end = go.Began(self.work.core_number), go.Ended(self.work.core_number)
         self.began = begin // _NANOSECOND if begin >= 0 else None
         if end >= 0:
             self.ended, self.work = end // _NANOSECOND, None
@@ -126,14 +125,14 @@ class FlightRecorder(Watcher):
         self._config: dict[str, dict[str, str]] = {}
         self._calls: dict[tuple[int, ...], Frames] = {}  # one of each: calls come from the same places again and again
 
-    def join(self, group: Group) -> None:
+    def join(self, group: Watched) -> None:
         """Records what the rank issues to a group from now on."""
         name = group.group_name
         self._config[name] = {"name": name, "desc": group.group_desc, "ranks": str(list(group.ranks))}
         self._groups.setdefault(name, _Numbers(len(self._groups)))
         attach(group, FlightRecorder, self)
 
-    def before(self, group: Group, operation: Operation) -> None:
+    def before(self, group: Watched, operation: Operation) -> None:
         """Adds an operation, instead of the oldest one where there is no more room."""
         self._retire()
         numbers, frames = self._groups[group.group_name], self._frames()
@@ -150,7 +149,7 @@ class FlightRecorder(Watcher):
         for entry in self._last:
             entry.work = work
 
-    def batch(self, group: Group, begins: bool) -> None:
+    def batch(self, group: Watched, begins: bool) -> None:
         """Messages in one go have one number, and after them comes an entry for all, where the backend is nccl: gloo
         issues each by itself."""
         if _library(group, ()) == Backend.GLOO:
@@ -181,9 +180,10 @@ class FlightRecorder(Watcher):
         key = tuple([number for code, offset in places for number in (id(code), offset)])
         return self._calls.setdefault(key, places)
 
-    def _about(self, group: Group, name: str, tensors: _Sides, is_message: bool) -> dict[str, Any]:
+    def _about(self, group: Watched, name: str, tensors: _Sides, is_message: bool) -> dict[str, Any]:
         numbers, (ins, outs) = self._groups[group.group_name], tensors
-        seq = go.NextSeq(group.handle, self._rank) + (not is_message)
+        library = _library(group, ins or outs)
+        seq = group.collectives(library == Backend.GLOO) + (not is_message)
         if not is_message:
             numbers.status["last_enqueued_collective"] = seq
         self._recorded += 1
@@ -196,7 +196,7 @@ class FlightRecorder(Watcher):
             "collective_seq_id": seq,
             "p2p_seq_id": numbers.p2p,
             "op_id": numbers.operations,
-            "profiling_name": f"{_library(group, ins or outs)}:{name}",
+            "profiling_name": f"{library}:{name}",
             "time_created_ns": host_time() // _NANOSECOND,
             "input_sizes": _sizes(ins),
             "input_dtypes": _types(ins),
@@ -246,7 +246,7 @@ class FlightRecorder(Watcher):
             pickle.dump(self.dump(), file)
 
 
-def _name(group: Group, operation: Operation) -> str:
+def _name(group: Watched, operation: Operation) -> str:
     """Returns what PyTorch's recorder calls it; a message names both sides by group rank."""
     peer = "?" if operation.peer < 0 else operation.peer
     if operation.name == "send":
@@ -256,15 +256,15 @@ def _name(group: Group, operation: Operation) -> str:
     return OPS[operation.name].recorded
 
 
-def _library(group: Group, tensors: Sequence[Any]) -> str:
+def _library(group: Watched, tensors: Sequence[Any]) -> str:
     """gloo, or nccl for what is not: readers know no other names."""
     if group.backend == Backend.GLOO:
         return Backend.GLOO
-    on_host = bool(tensors) and not buffer_of(tensors[0]).device.is_sip
+    on_host = bool(tensors) and not form_of(tensors[0]).on_sip
     return Backend.GLOO if on_host and Backend.GLOO in group.backend else Backend.NCCL
 
 
-def _recorded(group: Group, operation: Operation) -> list[tuple[str, _Sides]]:
+def _recorded(group: Watched, operation: Operation) -> list[tuple[str, _Sides]]:
     """The entries of an operation: one. With a list of blocks of several sizes, one for each block, as NCCL does it,
     and one for them together."""
     op = OPS.get(operation.name)
@@ -272,7 +272,7 @@ def _recorded(group: Group, operation: Operation) -> list[tuple[str, _Sides]]:
         return [(_name(group, operation), _sides(operation))]
     gathers = op.kind.gathers
     many, own = (operation.outs, operation.ins[0]) if gathers else (operation.ins, operation.outs[0])
-    if len({tuple(buffer_of(t).shape) for t in many}) < 2:
+    if len({form_of(t).shape for t in many}) < 2:
         return [(_name(group, operation), _sides(operation))]
     each: list[tuple[str, _Sides]] = []
     for rank, block in enumerate(many):
@@ -293,7 +293,7 @@ def _sides(operation: Operation) -> _Sides:
 
 def _sizes(tensors: Sequence[Any]) -> list[list[int]]:
     """Shapes; several equal ones as of one tensor that holds them all."""
-    shapes = [list(buffer_of(t).shape) for t in tensors]
+    shapes = [list(form_of(t).shape) for t in tensors]
     if len(shapes) > 1 and all(shape == shapes[0] for shape in shapes):
         return [[len(shapes), *shapes[0]]]
     return shapes
@@ -301,7 +301,7 @@ def _sizes(tensors: Sequence[Any]) -> list[list[int]]:
 
 def _types(tensors: Sequence[Any]) -> list[str]:
     """The dtype for each of _sizes."""
-    return [_TYPES.get(name, name) for name in (buffer_of(t).dtype.name for t in tensors[: len(_sizes(tensors))])]
+    return [_TYPES.get(name, name) for name in (form_of(t).dtype for t in tensors[: len(_sizes(tensors))])]
 
 
 def _places() -> Frames:

@@ -159,6 +159,10 @@ class Group:
             raise RuntimeError("setBoundDeviceId must have an index")
         self._bound_device = where
 
+    def collectives(self, on_host: bool) -> int:
+        """Counts the collectives that this rank has issued, on whatever device."""
+        return int(go.NextSeq(self.handle, runtime.current().rank))
+
     def size(self) -> int:
         """The number of ranks."""
         return len(self.ranks) if self._place is None else self._place[1]

@@ -9,7 +9,8 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from torchemu.c10d.ops import OPS
 from torchemu.c10d.work import Work
@@ -126,16 +127,46 @@ class PostHookArgs:
     op_id: int
 
 
+class Watched(Protocol):
+    """A group as watchers know it: a front end's class of groups has these attributes.
+
+    Attributes:
+        hooks: the watchers of what this rank issues; None for none.
+        backend: the backend's name, as the program gave it.
+        ranks: the members' numbers in the default group, by group rank.
+        group_name, group_desc: the group's name and the program's description of it.
+        timeout: how long an operation may take.
+    """
+
+    hooks: Hooks | None
+    backend: str
+    ranks: tuple[int, ...]
+
+    @property
+    def group_name(self) -> str: ...
+    @property
+    def group_desc(self) -> str: ...
+    @property
+    def timeout(self) -> timedelta: ...
+
+    def rank(self) -> int:
+        """Returns this rank's number in the group."""
+
+    def collectives(self, on_host: bool) -> int:
+        """Counts the collectives that this rank has issued: of the host's tensors, or of devices', where these have a
+        count of their own."""
+
+
 class Watcher:
     """One who looks at all that a rank issues to a group. This one does nothing."""
 
-    def before(self, group: Group, operation: Operation) -> None:
+    def before(self, group: Watched, operation: Operation) -> None:
         """Called before the operation is issued. What it raises is the caller's."""
 
-    def after(self, operation: Operation, work: Work) -> None:
+    def after(self, operation: Operation, work: Any) -> None:
         """Called when it has been."""
 
-    def batch(self, group: Group, begins: bool) -> None:
+    def batch(self, group: Watched, begins: bool) -> None:
         """Called before and after messages that are issued in one go."""
 
 
@@ -147,6 +178,10 @@ class Estimator(Protocol):
 
     def message(self, group: Group, sending: bool, peer: int, nbytes: int) -> None:
         """Adds a message to, or from, a group rank."""
+
+
+Issued = TypeVar("Issued")
+"""A front end's class of works."""
 
 
 class Hooks:
@@ -166,13 +201,13 @@ class Hooks:
 
     def around(
         self,
-        group: Group,
-        start: Callable[[], Work],
+        group: Watched,
+        start: Callable[[], Issued],
         name: str,
         peer: int,
         tensors: tuple[Sequence[Any], Sequence[Any]],
         async_op: bool,
-    ) -> Work:
+    ) -> Issued:
         """Starts an operation, and tells everybody before and after.
 
         Args:
@@ -191,7 +226,7 @@ class Hooks:
 
 
 @contextlib.contextmanager
-def batched(group: Group | None) -> Iterator[None]:
+def batched(group: Watched | None) -> Iterator[None]:
     """Tells those who look at the group that the messages of the block are issued in one go."""
     if group is None or group.hooks is None:
         yield
@@ -212,7 +247,7 @@ class _Called(Watcher):
     def __init__(self, pre: Callable[[PreHookArgs], Any] | None, post: Callable[[PostHookArgs], Any] | None) -> None:
         self._pre, self._post = pre, post
 
-    def before(self, group: Group, operation: Operation) -> None:
+    def before(self, group: Watched, operation: Operation) -> None:
         if self._pre is not None:
             self._pre(PreHookArgs(operation))
 
@@ -232,14 +267,14 @@ def calls_after(hook: Callable[[PostHookArgs], Any]) -> Watcher:
     return _Called(None, hook)
 
 
-def attach(group: Group, key: object, watcher: Watcher) -> None:
+def attach(group: Watched, key: object, watcher: Watcher) -> None:
     """Makes one look at what this rank issues to the group from now on, instead of one with the same key."""
     if group.hooks is None:
         group.hooks = Hooks()
     group.hooks.watchers[key] = watcher
 
 
-def detach(group: Group, key: object) -> None:
+def detach(group: Watched, key: object) -> None:
     """Ends that. Without anybody who looks, operations cost what they did before."""
     if group.hooks is not None:
         group.hooks.watchers.pop(key, None)
@@ -254,7 +289,7 @@ def set_estimator(group: Group, estimator: Estimator | None) -> None:
     _forget_idle(group)
 
 
-def _forget_idle(group: Group) -> None:
+def _forget_idle(group: Watched) -> None:
     hooks = group.hooks
     if hooks is not None and not hooks.watchers and hooks.estimator is None and hooks.delegate is None:
         group.hooks = None
@@ -272,11 +307,11 @@ class NanCheckHook(Watcher):
     ``NanCheckHook.attach(group)`` makes one.
     """
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Watched) -> None:
         self._group = group
 
     @staticmethod
-    def attach(pg: Group) -> NanCheckHook:
+    def attach(pg: Watched) -> NanCheckHook:
         """Checks what this rank gives to operations of the group from now on."""
         hook = NanCheckHook(pg)
         attach(pg, NanCheckHook, hook)
@@ -286,7 +321,7 @@ class NanCheckHook(Watcher):
         """Checks no more."""
         detach(self._group, NanCheckHook)
 
-    def before(self, group: Group, operation: Operation) -> None:
+    def before(self, group: Watched, operation: Operation) -> None:
         """Raises RuntimeError when there is a NaN in what the rank gives."""
         if not operation.is_silent and any(_has_nan(t) for t in operation.ins):
             raise RuntimeError("NaN found in input tensor.")
@@ -298,7 +333,7 @@ def _has_nan(tensor: Any) -> bool:
     return buffer.dtype.is_inexact and buffer.numel() > 0 and tensors.has_nan(tensor)
 
 
-def check_as_asked_for(group: Group) -> None:
+def check_as_asked_for(group: Watched) -> None:
     """Attaches the check for NaN to a new group where the environment asks for it."""
     if any(os.environ.get(name, "").upper() in _TRUE for name in _NAN_CHECK):
         NanCheckHook.attach(group)

@@ -52,6 +52,11 @@ class Work:
         self._issued: Issued | None = None  # what is known of it until the program has waited
         self._later: Later | None = None  # what waiting streams come after, where the rank keeps their order
 
+    @property
+    def core_number(self) -> int:
+        """The number of the core's work."""
+        return self._event.number
+
     def noted(
         self, name: str, site: int, group: Group, tensors: tuple[Sequence[Any], Sequence[Any]], peer: int
     ) -> Work:

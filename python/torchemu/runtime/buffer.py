@@ -11,7 +11,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -321,6 +321,20 @@ def elements(tensor: Any) -> Elements | None:
 # -- classes of tensors
 
 
+class Form(NamedTuple):
+    """A tensor without its elements.
+
+    Attributes:
+        shape: the dimensions.
+        dtype: the name of the elements' type.
+        on_sip: whether they are in a SIP's memory.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    on_sip: bool
+
+
 class TensorClass:
     """A front end's class of tensors, as c10d and the kernel language need it. This one is that of regions, which
     programs have where no front end is in use; a front end's is derived from it.
@@ -338,6 +352,11 @@ class TensorClass:
     def buffer(self, tensor: Any) -> Buffer:
         """Returns the tensor's elements: the same buffer each time, as long as the tensor has the same memory."""
         return tensor
+
+    def form(self, tensor: Any) -> Form:
+        """Returns what a tensor is like, without a use of its elements."""
+        buffer = self.buffer(tensor)
+        return Form(tuple(buffer.shape), buffer.dtype.name, buffer.device.is_sip)
 
     def whole(self, parts: Sequence[Any]) -> Buffer | None:
         """Returns the buffer of which tensors are the equal parts, one after another; None where it is not known."""
@@ -446,6 +465,13 @@ def buffer_of(value: Any) -> Any:
         return value
     found = class_of(value)
     return None if found is None else found.buffer(value)
+
+
+def form_of(tensor: Any) -> Form:
+    """Returns what a tensor of a registered class is like."""
+    found = class_of(tensor)
+    assert found is not None
+    return found.form(tensor)
 
 
 # -- memory of other ranks

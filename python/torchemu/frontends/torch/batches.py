@@ -11,7 +11,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from torchemu.frontends.torch.naming import Named
+from torchemu.c10d.hooks import batched
+from torchemu.frontends.torch.groups import AhbmGroup
 from torchemu.runtime.launches import one_launch
 
 
@@ -24,9 +25,9 @@ def batching(issue: Callable[[Any], Any]) -> Callable[[Any], Any]:
         if first is not None and sys._getframe(1).f_code.co_filename.startswith(_PIPELINING):
             _receive_apart(p2p_op_list)
         group = getattr(first, "group", None)
-        if not isinstance(group, Named) or not getattr(group, "supports_coalescing", False):
+        if not (isinstance(group, AhbmGroup) and group.supports_coalescing):
             return issue(p2p_op_list)
-        with one_launch():
+        with one_launch(), batched(group):
             return issue(p2p_op_list)
 
     return call

@@ -18,7 +18,7 @@ from torchemu.bridge.handles import Handle
 from torchemu.frontends.torch.device import deferral, live, ordering, places, storages, streams
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime import buffer
-from torchemu.runtime.buffer import Buffer, Device
+from torchemu.runtime.buffer import Buffer, Device, Form
 
 _HOST = buffer.Place(buffer.HOST)
 
@@ -123,6 +123,10 @@ class Tensors(buffer.TensorClass):
     def buffer(self, tensor: Any) -> Buffer:
         """Returns the tensor's elements."""
         return TensorBuffer(tensor)
+
+    def form(self, tensor: Any) -> Form:
+        """Returns what a tensor is like, without a use of its elements."""
+        return Form(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), not places.is_on_host(tensor))
 
     def default_dtype(self) -> dtypes.dtype:
         """Returns the rank's default dtype."""

@@ -13,7 +13,9 @@ import torch.distributed as dist
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.calls import Call
-from torchemu.c10d.ops import OPS
+from torchemu.c10d import flight_files
+from torchemu.c10d.hooks import Hooks
+from torchemu.c10d.ops import OPS, TABLE
 from torchemu.frontends.torch import calls, checks, looking, monitored, profiles, session, sparse, works
 from torchemu.frontends.torch.device import ordering
 from torchemu.frontends.torch.membership import Membership, leave, shared
@@ -53,7 +55,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
         size = len(membership.members)
         super().__init__(rank, size)
         self._store, self._rank, self._size = store, rank, size
-        self.membership, self.backend = membership, backend
+        self.membership, self.backend, self.ranks = membership, backend, membership.members
+        self.hooks: Hooks | None = None  # the watchers of what this rank issues
         self._core, self._device_core = membership.handle, membership.device_handle
         self._coalescing: list[Any] | None = None
         self._name, self._desc = membership.name, "undefined"
@@ -80,6 +83,13 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def _issue_at_once(
         self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool
     ) -> AhbmWork:
+        if self.hooks is None:
+            return self._start(call, outs, ins, result, opts, on_host)
+        start = functools.partial(self._start, call, outs, ins, result, opts, on_host)
+        told = TABLE.told(call.name, call.kind)
+        return self.hooks.around(self, start, told, call.root, (outs, ins or []), bool(getattr(opts, "asyncOp", True)))
+
+    def _start(self, call: Call, outs: Tensors, ins: Tensors | None, result: Any, opts: Any, on_host: bool) -> AhbmWork:
         context, run = runtime.current(), session.current()
         used = [*outs, *ins] if ins else list(outs)
         if run.before_use is not None:
@@ -121,6 +131,13 @@ class AhbmGroup(Named, dist.ProcessGroup):
             return again()
 
     def _post_at_once(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+        if self.hooks is None:
+            return self._start_message(sending, peer, tag, tensor)
+        start = functools.partial(self._start_message, sending, peer, tag, tensor)
+        name, tensors = ("send", ((), (tensor,))) if sending else ("recv", ((tensor,), ()))
+        return self.hooks.around(self, start, name, peer, tensors, True)
+
+    def _start_message(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
         context, run = runtime.current(), session.current()
         if run.before_use is not None:
             run.before_use([tensor])
@@ -348,6 +365,21 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return self._post(False, _ANY_SOURCE, tag, tensors[0])
 
     # What else c10d asks
+
+    def _set_group_desc(self, desc: str) -> None:
+        super()._set_group_desc(desc)
+        flight_files.watch_as_asked_for(self)  # c10d sets the name before, and nothing after
+
+    setGroupDesc = _set_group_desc  # noqa: N815
+
+    def collectives(self, on_host: bool) -> int:
+        """Counts the collectives that this rank has issued, of the host's tensors or of devices'."""
+        return int(go.NextSeq(self._core if on_host else self._device_core, runtime.current().rank))
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long an operation may take."""
+        return self._limit
 
     def _start_coalescing(self, device: Any = None) -> None:
         if self.backend == "gloo":

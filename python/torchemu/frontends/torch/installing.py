@@ -17,6 +17,7 @@ from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
 
 from torchemu import errors, runtime
+from torchemu.c10d import flight_files
 from torchemu.frontends.torch import (
     buffers,
     compilers,
@@ -51,6 +52,7 @@ def install(run: Session, seed: int) -> None:
     _install_stores(run)
     _install_backends(run)
     _install_errors(run)
+    _install_recorder(run)
     _install_refusals(run)
     profiles.install(run)
     _install_devices(run)
@@ -143,6 +145,13 @@ def _install_errors(run: Session) -> None:
     """Makes the exceptions that the core raises PyTorch's."""
     for name in ("DistError", "DistBackendError", "DistNetworkError", "DistStoreError"):
         run.replace(errors, name, getattr(dist, name))
+
+
+def _install_recorder(run: Session) -> None:
+    """Makes what dumps the flight recorder, which PyTorch has one of for each library, dump the running rank's."""
+    for library in ("fr", "nccl"):
+        run.replace(torch._C._distributed_c10d, f"_dump_{library}_trace", flight_files.dump_trace)
+        run.replace(torch._C._distributed_c10d, f"_dump_{library}_trace_json", flight_files.dump_trace_json)
 
 
 def _install_refusals(run: Session) -> None:

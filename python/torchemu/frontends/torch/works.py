@@ -53,6 +53,11 @@ class AhbmWork(Work):
     _writes: Sequence[Any] = ()
     _issued: outstanding.Issued | None = None  # what is known of it until the program has waited
 
+    @property
+    def core_number(self) -> int:
+        """The number of the core's work."""
+        return self.handle
+
     def writes(self, context: runtime.Context, tensors: Sequence[Any]) -> None:
         """Notes what the operation writes, and what it comes after."""
         self._writes = tensors
