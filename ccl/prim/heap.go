@@ -47,6 +47,9 @@ type place struct {
 
 func (p place) data() []byte { return p.bytes[p.lo:p.hi] }
 
+// isFreed says whether the place is in a window that is gone.
+func (p place) isFreed() bool { return p.window != nil && p.window.freed }
+
 // Allocate makes a zeroed window on the given ranks. The error says what is wrong with the arguments, or that memory
 // has run out.
 func (m *Machine) Allocate(name string, ranks []int, bytes int) (*Window, error) {

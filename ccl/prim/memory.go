@@ -51,7 +51,7 @@ func (p *pe) hold(data []byte) {
 
 // lost reports an operation on memory that has been freed.
 func (m *Machine) lost(p place, o *origin) bool {
-	if p.window == nil || !p.window.freed {
+	if !p.isFreed() {
 		return false
 	}
 	m.late(p, o)

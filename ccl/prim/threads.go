@@ -72,6 +72,25 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 	c.knows(o, knows)
 }
 
+// Bring copies memory of the program's own rank to where whoever drives the program wants the bytes; see Touch.
+func (c *Context) Bring(what string, from Addr, to []byte, threads bool) {
+	p := c.reach(from, len(to))
+	if c.machine().check != nil {
+		c.Touch(what, []Run{{from, len(to)}}, Reads, threads)
+	}
+	if !p.isFreed() {
+		copy(to, p.data())
+	}
+}
+
+// Write copies bytes to memory of the program's own rank, and notes that; see Touch.
+func (c *Context) Write(what string, to Addr, data []byte, threads bool) {
+	if p := c.reach(to, len(data)); !p.isFreed() {
+		copy(p.data(), data)
+	}
+	c.Touch(what, []Run{{to, len(data)}}, Writes, threads)
+}
+
 func pipeOf(threads bool) Pipe {
 	if threads {
 		return Store

@@ -18,6 +18,8 @@ const (
 	stepScatter        // the name as above, where to, bytes, where they are in the process, whether all threads do
 	stepSignal         // address and bytes of the word, operation, value
 	stepAwait          // address and bytes of the word, comparison, value
+	stepLoad           // the name as above, from where, bytes, where in the process they go, whether all threads do
+	stepStore          // as stepScatter, to the own rank
 	stepKinds
 )
 
@@ -87,6 +89,18 @@ func (p *Program) take(kind int, s []int64) error {
 			return Raise("ValueError", "comparison %d; there are 0 to %d", s[2], prim.LE)
 		}
 		p.WaitAnywhere(Word(s[0], int(s[1])), prim.Cmp(s[2]), s[3])
+	case stepLoad:
+		to, err := MemoryAt(s[3], int(s[2]))
+		if err != nil {
+			return err
+		}
+		p.Bring(p.of.line(int(s[0])), prim.Addr(s[1]), to, s[4] != 0)
+	case stepStore:
+		data, err := MemoryAt(s[3], int(s[2]))
+		if err != nil {
+			return err
+		}
+		p.Write(p.of.line(int(s[0])), prim.Addr(s[1]), data, s[4] != 0)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ class Machine:
         self._programs: dict[int, Program] = {}
         self._lines: dict[tuple[str, int], int] = {}
         self._names: dict[str, int] = {}
-        self._places: dict[tuple[int, int], tuple[int, types.CodeType]] = {}
+        self._places: dict[int, tuple[types.CodeType, dict[int, int]]] = {}
         self.heap = Heap()
         self.kernels: dict[str, Kernel] = {}
         self._counts: dict[tuple[Any, ...], int] = {}
@@ -68,14 +68,21 @@ class Machine:
             known = self._lines[place] = self.line_at(code.co_filename, number)
         return known
 
+    def lines_in(self, code: types.CodeType) -> dict[int, int]:
+        """The core's numbers for lines of a program, as far as they are known, by the instruction: to find a line takes
+        longer."""
+        known = self._places.get(id(code))
+        if known is None:
+            known = self._places[id(code)] = code, {}  # the code is kept: no other gets its id
+        return known[1]
+
     def line_of(self, frame: types.FrameType) -> int:
         """The core's number for the line at which a frame of a program is."""
-        code = frame.f_code
-        place = id(code), frame.f_lasti  # to find a line takes longer
-        known = self._places.get(place)
+        lines = self.lines_in(frame.f_code)
+        known = lines.get(frame.f_lasti)
         if known is None:
-            known = self._places[place] = self.line(code, frame.f_lineno), code  # kept: no other gets its id
-        return known[0]
+            known = lines[frame.f_lasti] = self.line(frame.f_code, frame.f_lineno)
+        return known
 
     def name(self, text: str) -> int:
         """The core's number for an operation's name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,19 @@ import pytest
 from test_prim_doors import EQ, Program, machine, read, run, window
 
 from torchemu.bridge.binding import go
-from torchemu.frontends.triton._program import AWAIT, FENCE, MEET, PASS, SCATTER, SIGNAL, TOUCH
+from torchemu.frontends.triton._program import AWAIT, FENCE, LOAD, MEET, PASS, SCATTER, SIGNAL, STORE, TOUCH
 
-WRITES, SET = 1, 1
+READS, WRITES, SET = 0, 1, 1
 DATA = np.arange(32, dtype=np.float32)
 
 
-def one_by_one(p: int, line: int, steps: list[tuple[Any, ...]]) -> Program:
+def in_process(m: int, at: int) -> int:
+    """Returns where an address is in the process."""
+    start, place, _ = go.PrimInProcess(m, at)
+    return place + at - start
+
+
+def one_by_one(m: int, p: int, line: int, steps: list[tuple[Any, ...]]) -> Program:
     """Takes steps by the doors that they have themselves."""
     for kind, *args in steps:
         if kind == PASS:
@@ -30,6 +37,14 @@ def one_by_one(p: int, line: int, steps: list[tuple[Any, ...]]) -> Program:
             yield go.PrimScatter(p, line, name, (at, nbytes), place, nbytes, bool(threads))
         elif kind == SIGNAL:
             yield go.PrimSignal(p, line, *args)
+        elif kind == LOAD:
+            name, at, nbytes, place, threads = args
+            ctypes.memmove(place, in_process(m, at), nbytes)
+            yield go.PrimTouch(p, line, name, (at, nbytes), READS, bool(threads))
+        elif kind == STORE:
+            name, at, nbytes, place, threads = args
+            ctypes.memmove(in_process(m, at), place, nbytes)
+            yield go.PrimTouch(p, line, name, (at, nbytes), WRITES, bool(threads))
         else:
             yield go.PrimAwait(p, line, *args)
 
@@ -53,6 +68,7 @@ def played(join: bool, check: bool, seed: int | None) -> tuple[int, bytes, str]:
         def body(p: int) -> Program:
             rank = go.PrimAbout(p)[0]
             own, peer = w[rank], w[1 - rank]
+            copied = np.empty_like(DATA)
             for turn in range(1, 4):
                 steps = [
                     (PASS, 1000 * (rank + 1) * turn),
@@ -62,9 +78,11 @@ def played(join: bool, check: bool, seed: int | None) -> tuple[int, bytes, str]:
                     *([] if rank else [(MEET,), (FENCE,)]),
                     (SIGNAL, peer + 504, 8, SET, turn),
                     (AWAIT, own + 504, 8, EQ, turn),
+                    (LOAD, "load", own + 128 * (turn % 2), copied.nbytes, copied.ctypes.data, True),
                     (PASS, 500),
+                    (STORE, "store", own + 320, copied.nbytes, copied.ctypes.data, True),
                 ]
-                yield from together(m, p, line, steps) if join else one_by_one(p, line, steps)
+                yield from together(m, p, line, steps) if join else one_by_one(m, p, line, steps)
 
         go.PrimSubmit(m, "exchange", (0, 1), 1, False, ())
         run(m, body)
@@ -77,7 +95,7 @@ def played(join: bool, check: bool, seed: int | None) -> tuple[int, bytes, str]:
 def test_steps_are_what_their_doors_do(check: bool, seed: int | None) -> None:
     apart = played(False, check, seed)
     assert played(True, check, seed) == apart
-    assert DATA.tobytes() in apart[1]
+    assert apart[1][320:448] == apart[1][512 + 320 : 512 + 448] == DATA.tobytes()
 
 
 def test_what_is_wrong_with_a_later_step_is_said_at_the_next_door() -> None:
@@ -98,7 +116,7 @@ def test_what_is_wrong_with_a_later_step_is_said_at_the_next_door() -> None:
     ("steps", "text"),
     [
         ((PASS, 0, 0), "3 integers are no steps: each has 7"),
-        ((9, 0, 0, 0, 0, 0, 0), "step 9; there are 0 to 6"),
+        ((9, 0, 0, 0, 0, 0, 0), "step 9; there are 0 to 8"),
         ((PASS, 0, -1, 0, 0, 0, 0), "time cannot pass backwards: -1 ps"),
         ((TOUCH, 0, 0, 0, 0, 9, 0), "use 9 of memory; there are 0 to 5"),
         ((AWAIT, 0, 0, 8, 6, 0, 0), "comparison 6; there are 0 to 5"),

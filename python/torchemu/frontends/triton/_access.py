@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchemu.bridge.binding import go
-from torchemu.frontends.triton._program import SCATTER, TOUCH, Block, Part, rank_of
+from torchemu.frontends.triton._program import LOAD, SCATTER, STORE, TOUCH, Block, Part, rank_of
 
 _SECTOR = 32
 """Bytes that memory moves at least."""
@@ -118,27 +118,23 @@ def _inside(program: Block, first: int, nbytes: int, size: int) -> Part | None:
     return part if part is not None and first + nbytes <= part.end and (first - part.start) % size == 0 else None
 
 
-def read_run(program: Block, run: tuple[int, int], kind: np.dtype, what: str, fresh: bool) -> np.ndarray:
-    """As read, of so many elements from an address on."""
-    (first, n), size = run, kind.itemsize
+def read_run(program: Block, first: int, n: int, kind: np.dtype, what: str) -> np.ndarray | None:
+    """Returns where so many elements from an address on are once the core has taken the program's steps; None where it
+    takes more than that: something is wrong, they are another rank's, or a loop looks at them."""
+    size = kind.itemsize
     part = _inside(program, first, n * size, size)
-    if part is None or fresh or part.rank != program.launch.rank:
-        return read(program, np.arange(first, first + n * size, size), kind, what, fresh)
-    program.flush()
+    if part is None or program.loops or part.rank != program.launch.rank:
+        return None
     account = program.account
     account.moved += -(-n * size // _SECTOR) * _SECTOR
     account.loads = True
-    if program.checks:
-        touch(program, what, (first, n * size), READS, True)
-    at = (first - part.start) // size
-    result = part.typed(kind)[at : at + n].copy()
-    if program.loops:
-        program.looks.extend(zip(range(first, first + n * size, size), _pieces(result, size), strict=True))
+    result = np.empty(n, kind)
+    program.move(LOAD, what, first, result)
     return result
 
 
 def write_run(program: Block, first: int, values: np.ndarray, what: str) -> None:
-    """As write, of as many elements from an address on."""
+    """As write, of as many elements from an address on; they may be what read_run has returned."""
     size = values.dtype.itemsize
     part = _inside(program, first, values.nbytes, size)
     if part is None:
@@ -149,21 +145,12 @@ def write_run(program: Block, first: int, values: np.ndarray, what: str) -> None
         reachable(program, part.rank, what)
         program.pay()
         program.landing = True
-        _send_run(program, first, values, what, True)
+        program.move(SCATTER, what, first, values)
         return
     program.account.moved += -(-values.nbytes // _SECTOR) * _SECTOR
     if program.account.spent:
         program.pay()
-    program.flush()
-    at = (first - part.start) // size
-    part.typed(values.dtype)[at : at + values.size] = values
-    touch(program, what, (first, values.nbytes), WRITES, True)
-
-
-def _send_run(program: Block, first: int, data: np.ndarray, what: str, threads: bool) -> None:
-    program.keep(data)
-    place = data.__array_interface__["data"][0]
-    program.step(SCATTER, program.line(), program.machine.name(what), first, data.nbytes, place, threads)
+    program.move(STORE, what, first, values)
 
 
 def _pieces(array: np.ndarray, size: int) -> list[bytes]:
@@ -258,11 +245,8 @@ def scatter(program: Block, flat: np.ndarray, values: np.ndarray, what: str, thr
     """Sends elements to addresses of another rank."""
     data = np.ascontiguousarray(values)
     where = _runs(flat, _hull(flat, data.itemsize), data.itemsize)
-    if len(where) == 2:
-        _send_run(program, where[0], data, what, threads)
-    else:
-        place = data.__array_interface__["data"][0]
-        program.call(go.PrimScatter, what, where, place, data.nbytes, threads)
+    place = data.__array_interface__["data"][0]
+    program.call(go.PrimScatter, what, where, place, data.nbytes, threads)
 
 
 def update(

@@ -332,7 +332,7 @@ def enter() -> None:
     """Notes that a function of the kernel begins: operations are at its lines."""
     program = running()
     if program is not None:
-        program.frame = sys._getframe(1)
+        program.go_into(sys._getframe(1))
 
 
 def active_program() -> Block:

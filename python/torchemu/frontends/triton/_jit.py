@@ -103,7 +103,7 @@ class JITFunction:
             raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
         outer, frame = program.mask, program.frame
         result = self.body(**self._known(self._bound(args, kwargs)))
-        program.frame = frame
+        program.go_into(frame)
         if program.mask is not outer:
             program.mask = outer
             raise NotImplementedError(f"{self.name} returns under a condition that differs between threads")

@@ -12,7 +12,7 @@ from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._program import FENCE, Block, current, rank_of
-from torchemu.frontends.triton._values import Run, plain, tensor, truth, value_of
+from torchemu.frontends.triton._values import Loaded, Run, plain, tensor, truth, value_of
 
 _POISON = 0xCD
 
@@ -88,8 +88,10 @@ def loaded(p: tensor, mask: Any, other: Any, what: str, fresh: bool) -> tensor:
     """Loads elements; fresh ones come after the signals that made them what they are."""
     program = current()
     kind = p.dtype.element_ty
-    if type(p) is Run and _is_whole(p, mask):
-        return tensor(_access.read_run(program, (p.first, p.n), kind.numpy, what, fresh), kind)
+    if type(p) is Run and not fresh and _is_whole(p, mask):
+        ahead = _access.read_run(program, p.first, p.n, kind.numpy, what)
+        if ahead is not None:
+            return Loaded(program, ahead, kind)
     flat, keep = _chosen(program, p, mask, what)
     lanes = p.lanes or (keep is not None and not p.shape and len(keep) > 1)
     shape = program.all.shape if lanes else p.shape
@@ -138,7 +140,7 @@ def stored(p: tensor, value: Any, mask: Any, what: str) -> None:
     if v.shape and not p.shape:
         raise ValueError("Value argument cannot be block type if pointer argument is not a block")
     if type(p) is Run and v.shape == p.shape and _is_whole(p, mask):
-        _access.write_run(program, p.first, np.ascontiguousarray(v.data), what)
+        _access.write_run(program, p.first, v.held if type(v) is Loaded else np.ascontiguousarray(v.data), what)
         return
     flat, keep = _chosen(program, p, mask, what)
     if not p.shape:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from torchemu.frontends.triton import _conversions, _promotion
+from torchemu.frontends.triton import _clock, _conversions, _promotion
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._clock import spend
 from torchemu.frontends.triton._types import dtype
@@ -32,7 +32,7 @@ def _operate(function: Callable[..., Any], a: tensor, b: tensor, kind: dtype) ->
     return tensor(data, kind)
 
 
-_INT32 = np.int32
+_INT32, _INT64 = np.int32, np.int64
 _MOST = (1 << 31) - 1
 
 
@@ -227,9 +227,12 @@ def offset(pointer: tensor, elements: Any) -> tensor:
     """The place of so many elements after a pointer's, or after each of a block of pointers."""
     size, kind = pointer.dtype.step, type(elements)
     if kind is tensor and type(elements.data) is _INT32:
-        return _moved(pointer, elements.data.item() * size)
-    if kind is Run and elements.dtype is t.int32 and type(pointer) is tensor and type(pointer.data) is np.int64:
-        spend(8 * elements.n)
+        nbytes = elements.data.item() * size
+        if type(pointer) is tensor and type(pointer.data) is _INT64:
+            return tensor(pointer.data + nbytes, pointer.dtype)
+        return _moved(pointer, nbytes)
+    if kind is Run and elements.dtype is t.int32 and type(pointer) is tensor and type(pointer.data) is _INT64:
+        _clock._present.made += 8 * elements.n
         return Run(pointer.data.item() + elements.first * size, elements.n, pointer.dtype)
     elements = plain(elements)
     if not isinstance(elements, tensor):

@@ -29,8 +29,11 @@ _RANK_SHIFT = 44  # bits of an offset in an address
 _LEAST = 50_000
 """Picoseconds of own work that are not charged one by one."""
 
-PASS, FENCE, MEET, TOUCH, SCATTER, SIGNAL, AWAIT = range(7)
+PASS, FENCE, MEET, TOUCH, SCATTER, SIGNAL, AWAIT, LOAD, STORE = range(9)
 """Steps, as the core has them."""
+
+_AHEAD = 7 * 1024
+"""Numbers of the steps that a program is ahead of the core at most."""
 
 _is_own = cache(lambda file: file.startswith(_OWN))
 
@@ -138,6 +141,7 @@ class Block(Program):
         self.last: Part | None = None
         self.site = launch.site
         self.frame: FrameType | None = None
+        self._lines: dict[int, int] = {}
         self._steps: list[int] = []
         self._kept: list[np.ndarray] = []
 
@@ -150,9 +154,13 @@ class Block(Program):
         """
         self._steps += (kind, line, a, b, c, d, e)
 
-    def keep(self, data: np.ndarray) -> None:
-        """Keeps data where it is until the steps have been taken."""
+    def move(self, kind: int, what: str, address: int, data: np.ndarray) -> None:
+        """Adds a step that moves elements between memory and an array, which stays as it is until then."""
+        if len(self._steps) > _AHEAD:
+            self.flush()
         self._kept.append(data)
+        place = data.__array_interface__["data"][0]
+        self._steps += (kind, self.line(), self.machine.name(what), address, data.nbytes, place, True)
 
     def flush(self) -> None:
         """Lets the core take the steps, and returns when all are over."""
@@ -174,12 +182,19 @@ class Block(Program):
         self.parent.switch()
         _clock.use(self.account)
 
+    def go_into(self, frame: FrameType | None) -> None:
+        """Notes the frame of the kernel's function that runs from now on."""
+        self.frame = frame
+        if frame is not None:
+            self._lines = self.machine.lines_in(frame.f_code)
+
     def line(self) -> int:
         """Returns the number of the line of the kernel that called into this package."""
         if self.site is not None:
             return self.site
         if self.frame is not None:
-            return self.machine.line_of(self.frame)
+            known = self._lines.get(self.frame.f_lasti)
+            return known if known is not None else self.machine.line_of(self.frame)
         frame = sys._getframe(2)
         while _is_own(frame.f_code.co_filename) and frame.f_back is not None:
             frame = frame.f_back

@@ -186,6 +186,10 @@ class tensor:  # noqa: N801 (Triton's name)
 
     # -- arithmetic
 
+    def _is_index(self) -> bool:
+        """Says whether it is a scalar of int32 that is not negative."""
+        return type(self) is tensor and type(self.data) is _INT32 and bool(self.data >= 0)
+
     def __add__(self, other: Any) -> tensor:
         kind = type(self.data) if type(self) is tensor else None
         if kind is _INT32 and (number := _short(other)) is not None:
@@ -223,12 +227,18 @@ class tensor:  # noqa: N801 (Triton's name)
         return _operators.truediv(other, self)
 
     def __floordiv__(self, other: Any) -> tensor:
+        if type(other) is int and 0 < other <= _MOST and self._is_index():
+            _clock._present.made += 4
+            return tensor(self.data // other, t.int32)
         return _operators.floordiv(self, other)
 
     def __rfloordiv__(self, other: Any) -> tensor:
         return _operators.floordiv(other, self)
 
     def __mod__(self, other: Any) -> tensor:
+        if type(other) is int and 0 < other <= _MOST and self._is_index():
+            _clock._present.made += 4
+            return tensor(self.data % other, t.int32)
         return _operators.mod(self, other)
 
     def __rmod__(self, other: Any) -> tensor:
@@ -340,6 +350,32 @@ class Run(tensor):
         return self.data
 
 
+class Loaded(tensor):
+    """A block of one dimension that the program loads. Its data is there when the core has taken the program's steps,
+    which it does when somebody asks for it.
+
+    Attributes:
+        held: where the data will be.
+    """
+
+    __slots__ = ("_program", "held")
+
+    def __init__(self, program: Any, held: Any, kind: dtype) -> None:
+        self._program, self.held, self.dtype, self.lanes = program, held, kind, False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its size."""
+        return self.held.shape
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "data":
+            raise AttributeError(f"a block has no attribute {name!r}")
+        self._program.flush()
+        self.data = self.held
+        return self.data
+
+
 # -- making values
 
 
@@ -402,7 +438,7 @@ def value_of(x: Any) -> tensor:
 def let(x: Any) -> Any:
     """Returns what a name has after an assignment: numbers become values."""
     kind = type(x)
-    if kind is tensor or kind is Run:
+    if kind is tensor or kind is Run or kind is Loaded:
         return x
     if kind is constexpr:
         return let(x.value)

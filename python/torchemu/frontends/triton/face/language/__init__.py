@@ -367,7 +367,9 @@ def static_print(*values: Any, sep: str = " ", end: str = "\n", file: Any = None
 
 def device_print(prefix: Any, *args: Any, hex: bool = False) -> None:  # noqa: A002
     """Prints values, each with the program's place."""
-    place = current().place
+    program = current()
+    program.flush()  # it is seen when the program has come here
+    place = program.place
     print(f"pid ({place[0]}, {place[1]}, {place[2]}) {plain(prefix)}", *[value_of(a).data for a in args])
 
 
