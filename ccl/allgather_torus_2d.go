@@ -32,6 +32,25 @@ func (l Layout) eachWay(of func(g grid, way, ways int) phase) phase {
 	return forEach(len(ways), func(i int) phase { return of(ways[i], i, len(ways)) })
 }
 
+// stages runs phases for each way through the torus, with its number, each after the same one of all ways: what a way
+// sends first is not kept waiting by what others send later, where the torus is no square.
+func (l Layout) stages(of func(g grid, way int) []phase) phase {
+	var stages [][]phase
+	for i, g := range l.torus().ways() {
+		for k, p := range of(g, i) {
+			if k == len(stages) {
+				stages = append(stages, nil)
+			}
+			stages[k] = append(stages[k], p)
+		}
+	}
+	all := make([]phase, len(stages))
+	for k, ways := range stages {
+		all[k] = together(ways...)
+	}
+	return chain(all...)
+}
+
 // rows runs a phase along every row, in which a rank owns one of the chunks of its block.
 func (g grid) rows(of func([]int, []part) phase, chunk, sub int) phase {
 	return forEach(len(g), func(i int) phase {

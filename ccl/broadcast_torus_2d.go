@@ -11,9 +11,9 @@ func broadcastTorus2D() Algorithm {
 		shape:      waysOfTorus,
 		queued:     true,
 		steps: func(l Layout, _ int) phase {
-			return l.eachWay(func(g grid, way, _ int) phase {
+			return l.stages(func(g grid, way int) []phase {
 				g, first := g.from(l.Root), way*l.World
-				return chain(g.scatter(first), g.allGather(first))
+				return append(g.scatter(first), g.allGather(first)...)
 			})
 		},
 	}

@@ -33,21 +33,21 @@ func (g grid) alongJ(first int, of func([]int, []part) phase) phase {
 	return forEach(len(g), func(i int) phase { return of(g[i], parts(first+i*width, width, 1)) })
 }
 
-// allGather works on a chunk for each rank, from first on, as do the next three.
-func (g grid) allGather(first int) phase {
-	return chain(g.alongJ(first, ringAllGather), g.alongI(first, ringAllGather))
+// allGather is the phases of one, on a chunk for each rank, from first on, as are the next three.
+func (g grid) allGather(first int) []phase {
+	return []phase{g.alongJ(first, ringAllGather), g.alongI(first, ringAllGather)}
 }
 
-func (g grid) reduceScatter(first int) phase {
-	return chain(g.alongI(first, ringReduceScatter), g.alongJ(first, ringReduceScatter))
+func (g grid) reduceScatter(first int) []phase {
+	return []phase{g.alongI(first, ringReduceScatter), g.alongJ(first, ringReduceScatter)}
 }
 
-func (g grid) scatter(first int) phase {
+func (g grid) scatter(first int) []phase {
 	height, width := len(g), len(g[0])
-	return chain(lineScatter(g.column(0), parts(first, height, width)), g.alongJ(first, lineScatter))
+	return []phase{lineScatter(g.column(0), parts(first, height, width)), g.alongJ(first, lineScatter)}
 }
 
-func (g grid) gather(first int) phase {
+func (g grid) gather(first int) []phase {
 	height, width := len(g), len(g[0])
-	return chain(g.alongJ(first, lineGather), lineGather(g.column(0), parts(first, height, width)))
+	return []phase{g.alongJ(first, lineGather), lineGather(g.column(0), parts(first, height, width))}
 }
