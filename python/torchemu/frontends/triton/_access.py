@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from torchemu.bridge.binding import go
-from torchemu.frontends.triton._program import LOAD, SCATTER, STORE, TOUCH, Block, Part, rank_of
+from torchemu.frontends.triton._program import LOAD, SCATTER, STORE, TOUCH, Block, Elements, Part, rank_of
 
 _SECTOR = 32
 """Bytes that memory moves at least."""
@@ -118,7 +118,7 @@ def _inside(program: Block, first: int, nbytes: int, size: int) -> Part | None:
     return part if part is not None and first + nbytes <= part.end and (first - part.start) % size == 0 else None
 
 
-def read_run(program: Block, first: int, n: int, kind: np.dtype, what: str) -> np.ndarray | None:
+def read_run(program: Block, first: int, n: int, kind: np.dtype, what: str) -> Elements | None:
     """Returns where so many elements from an address on are once the core has taken the program's steps; None where it
     takes more than that: something is wrong, they are another rank's, or a loop looks at them."""
     size = kind.itemsize
@@ -128,17 +128,17 @@ def read_run(program: Block, first: int, n: int, kind: np.dtype, what: str) -> n
     account = program.account
     account.moved += -(-n * size // _SECTOR) * _SECTOR
     account.loads = True
-    result = np.empty(n, kind)
+    result = Elements(np.empty(n, kind))
     program.move(LOAD, what, first, result)
     return result
 
 
-def write_run(program: Block, first: int, values: np.ndarray, what: str) -> None:
+def write_run(program: Block, first: int, values: Elements, what: str) -> None:
     """As write, of as many elements from an address on; they may be what read_run has returned."""
-    size = values.dtype.itemsize
+    size = values.data.itemsize
     part = _inside(program, first, values.nbytes, size)
     if part is None:
-        write(program, np.arange(first, first + values.nbytes, size), values, what)
+        write(program, np.arange(first, first + values.nbytes, size), values.data, what)
         return
     program.effects += 1
     if part.rank != program.launch.rank:

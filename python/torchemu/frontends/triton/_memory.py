@@ -11,7 +11,7 @@ from torchemu.bridge.binding import go
 from torchemu.frontends.triton import _access
 from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
-from torchemu.frontends.triton._program import FENCE, Block, current, rank_of
+from torchemu.frontends.triton._program import FENCE, Block, Elements, current, rank_of
 from torchemu.frontends.triton._values import Loaded, Run, plain, tensor, truth, value_of
 
 _POISON = 0xCD
@@ -140,7 +140,9 @@ def stored(p: tensor, value: Any, mask: Any, what: str) -> None:
     if v.shape and not p.shape:
         raise ValueError("Value argument cannot be block type if pointer argument is not a block")
     if type(p) is Run and v.shape == p.shape and _is_whole(p, mask):
-        _access.write_run(program, p.first, v.held if type(v) is Loaded else np.ascontiguousarray(v.data), what)
+        _access.write_run(
+            program, p.first, v.held if type(v) is Loaded else Elements(np.ascontiguousarray(v.data)), what
+        )
         return
     flat, keep = _chosen(program, p, mask, what)
     if not p.shape:

@@ -104,6 +104,21 @@ class Parts:
             del self._starts[i], self._parts[i]
 
 
+class Elements:
+    """An array that the core reads or fills.
+
+    Attributes:
+        data: it.
+        nbytes: its size.
+        place: where it is in the process; to ask for it takes long.
+    """
+
+    __slots__ = ("data", "nbytes", "place")
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data, self.nbytes, self.place = data, data.nbytes, data.__array_interface__["data"][0]
+
+
 class Block(Program):
     """One program of a grid.
 
@@ -152,15 +167,14 @@ class Block(Program):
             kind: one of PASS and those after it; the core's host.Program.Run has what they take.
             line: the core's number for it.
         """
-        self._steps += (kind, line, a, b, c, d, e)
-
-    def move(self, kind: int, what: str, address: int, data: np.ndarray) -> None:
-        """Adds a step that moves elements between memory and an array, which stays as it is until then."""
         if len(self._steps) > _AHEAD:
             self.flush()
-        self._kept.append(data)
-        place = data.__array_interface__["data"][0]
-        self._steps += (kind, self.line(), self.machine.name(what), address, data.nbytes, place, True)
+        self._steps += (kind, line, a, b, c, d, e)
+
+    def move(self, kind: int, what: str, address: int, elements: Elements) -> None:
+        """Adds a step that moves elements between memory and an array, which stays as it is until then."""
+        self.step(kind, self.line(), self.machine.name(what), address, elements.nbytes, elements.place, True)
+        self._kept.append(elements.data)
 
     def flush(self) -> None:
         """Lets the core take the steps, and returns when all are over."""

@@ -366,13 +366,13 @@ class Loaded(tensor):
     @property
     def shape(self) -> tuple[int, ...]:
         """Its size."""
-        return self.held.shape
+        return self.held.data.shape
 
     def __getattr__(self, name: str) -> Any:
         if name != "data":
             raise AttributeError(f"a block has no attribute {name!r}")
         self._program.flush()
-        self.data = self.held
+        self.data = self.held.data
         return self.data
 
 

@@ -242,12 +242,17 @@ def send_signal(program: Block, at: int, size: int, op: int, value: int) -> None
         program.call(go.PrimSignal, at, size, op, value)  # says what is wrong
 
 
+def _whole(x: Any) -> int:
+    """A number that may be a value."""
+    return x if type(x) is int else int(value_of(x).data)
+
+
 def wait_equal(words: Any, n: Any, value: Any) -> None:
     """Waits until each of n words, of any rank in the node, is equal to a value."""
     program, p = current(), word_of(words, "barrierPtrs", (4, 8))
     size = p.dtype.element_ty.itemsize
     program.pay()
-    first, wanted = int(p.data if not p.lanes else p.data[0]), int(value_of(value).data)
+    first, wanted = int(p.data if not p.lanes else p.data[0]), _whole(value)
     rank = rank_of(first)
     if rank != program.launch.rank:
         _access.reachable(program, rank, "wait")
@@ -264,7 +269,7 @@ def notify(ptr: Any, rank: Any, value: Any, op: int) -> None:
     program.pay()
     program.effects += 1
     at = int(word.data[0] if word.lanes else word.data)
-    peer, number = int(value_of(rank).data), int(value_of(value).data)
+    peer, number = _whole(rank), _whole(value)
     target = on(program, at, peer)
     _warn(program, target, 8)
     send_signal(program, target, 8, op, number)
