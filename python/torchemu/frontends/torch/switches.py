@@ -48,9 +48,9 @@ _PAIRS = {
 
 
 class _Switch(NamedTuple):
-    """A switch: `get` returns what `set` is to be called with for the present value."""
+    """A switch: `get` returns what `set` is to be called with for the present value; None where PyTorch refuses it."""
 
-    get: Callable[[], tuple[Any, ...]]
+    get: Callable[[], tuple[Any, ...] | None]
     set: Callable[..., object]
 
 
@@ -63,8 +63,8 @@ class Switches:
 
     def __init__(self, run: Session) -> None:
         self._set: dict[Hashable, _Switch] = {}  # by programs
-        self._first: dict[Hashable, tuple[Any, ...]] = {}
-        self._own: dict[runtime.Context | None, dict[Hashable, tuple[Any, ...]]] = {}
+        self._first: dict[Hashable, tuple[Any, ...] | None] = {}
+        self._own: dict[runtime.Context | None, dict[Hashable, tuple[Any, ...] | None]] = {}
         self._replace_pairs(run)
         self._replace_others(run)
         run.on_switch.append(self.exchange)
@@ -75,15 +75,18 @@ class Switches:
         if not self._set:
             return
         last, own = self._own.setdefault(before, {}), self._own.get(after, {})
-        for key, switch in self._set.items():
+        for key, switch in self._set.items():  # all before one is set: some are two names of one, and must agree
             last[key] = switch.get()
+        for key, switch in self._set.items():
             value = own.get(key, self._first[key])
-            if value != last[key]:
+            if value is not None and value != last[key]:
                 switch.set(*value)
 
     def _restore(self) -> None:
         for key, switch in self._set.items():
-            switch.set(*self._first[key])
+            first = self._first[key]
+            if first is not None:
+                switch.set(*first)
 
     def _noting(self, key: Hashable, switch: _Switch) -> Callable[..., object]:
         """Returns the function that sets a switch for programs, and notes that one does."""
@@ -96,7 +99,8 @@ class Switches:
 
     def _note(self, key: Hashable, switch: _Switch) -> None:
         if key not in self._set:
-            self._first[key] = switch.get()
+            if key not in self._first:
+                self._first[key] = switch.get()
             self._set[key] = switch
 
     def _replace_pairs(self, run: Session) -> None:
@@ -104,7 +108,9 @@ class Switches:
             if not (hasattr(torch._C, name) and hasattr(torch._C, getter)):
                 continue  # in this version
             real = getattr(torch._C, name)
-            setter = self._noting(name, _Switch(_getting(getattr(torch._C, getter)), real))
+            switch = _Switch(_getting(getattr(torch._C, getter)), real)
+            self._first[name] = switch.get()  # now: the setter of another one may change it, too
+            setter = self._noting(name, switch)
             run.replace(torch._C, name, setter)
             for prop in _properties():
                 if prop.setter is real:
@@ -133,9 +139,12 @@ class Switches:
         run.replace(core, "_set_fp32_precision_setter", set_precision)
 
 
-def _getting(get: Callable[[], Any]) -> Callable[[], tuple[Any, ...]]:
-    def values() -> tuple[Any, ...]:
-        value = get()
+def _getting(get: Callable[[], Any]) -> Callable[[], tuple[Any, ...] | None]:
+    def values() -> tuple[Any, ...] | None:
+        try:
+            value = get()
+        except RuntimeError:
+            return None  # the program has set another name of the switch to another value
         return value if isinstance(value, tuple) else (value,)
 
     return values

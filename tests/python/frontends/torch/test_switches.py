@@ -105,3 +105,21 @@ def test_kernels_of_attention_are_chosen_by_each_rank():
             assert [is_on() for is_on in enabled] == [k == rank for k in range(4)]
             dist.barrier()
         assert all(is_on() for is_on in enabled)
+
+
+@real
+def test_two_names_of_one_switch_change_together():
+    """PyTorch does not tell a precision by its old name that is not the one by its new name."""
+    dist.init_process_group("gloo")
+    first = dist.get_rank() == 0
+    if first:
+        torch.backends.cuda.matmul.allow_tf32 = True
+        torch.set_float32_matmul_precision("high")
+    if dist.get_rank() == 1:  # PyTorch refuses now to tell the precision by that name
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cuda.matmul.allow_tf32 = False
+    for _ in range(2):
+        dist.barrier()
+        assert torch.backends.cuda.matmul.allow_tf32 == first
+        if dist.get_rank() != 1:
+            assert torch.get_float32_matmul_precision() == ("high" if first else "highest")

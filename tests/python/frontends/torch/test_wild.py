@@ -288,6 +288,31 @@ def test_flexible_attention_is_attention():
     torch.testing.assert_close(got.cpu(), functional.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
+@one
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_flexible_attention_has_gradients_of_a_learned_bias_too():
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch.manual_seed(0)
+    host = [torch.rand(1, 2, 16, 8, requires_grad=True) for _ in range(3)]
+    slopes = torch.rand(2, requires_grad=True)
+    device = [t.detach().cuda().requires_grad_() for t in (*host, slopes)]
+    mask = create_block_mask(lambda b, h, i, j: i >= j, 1, 1, 16, 16, device="cuda")
+    got = flex_attention(*device[:3], score_mod=lambda s, b, h, i, j: s + device[3][h] * (i - j), block_mask=mask)
+    place = torch.arange(16.0)
+    bias = slopes[:, None, None] * (place[:, None] - place)
+    expected = functional.scaled_dot_product_attention(
+        *host, attn_mask=bias.masked_fill(place[:, None] < place, -torch.inf)[None]
+    )
+    torch.testing.assert_close(got.cpu(), expected)
+    weights = torch.rand(1, 2, 16, 8)
+    (got * weights.cuda()).sum().backward()
+    (expected * weights).sum().backward()
+    for made, wanted in zip(device, (*host, slopes), strict=True):
+        assert made.grad.device.type == "cuda"
+        torch.testing.assert_close(made.grad.cpu(), wanted.grad)
+
+
 @pytest.mark.filterwarnings("ignore:Please use DTensor")
 @torchemu.distributed(world_size=2, torch="real")
 def test_sharded_tensors_say_where_they_are():

@@ -1,4 +1,5 @@
-"""scaled_dot_product_attention: PyTorch decides in C++ how it is done, and knows no tensors without elements there."""
+"""Attention. PyTorch chooses in C++ how scaled_dot_product_attention is done, where tensors have elements;
+for gradients it traces flex_attention, and knows no tensors with names there."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._higher_order_ops.flex_attention import math_attention
+from torch.nn.attention import flex_attention
 
 from torchemu.frontends.torch.device import casts, fused, operations, places
 from torchemu.frontends.torch.device.patches import Replacements
@@ -24,6 +27,7 @@ def put(replaced: Replacements) -> None:
     replacement = _attention(original)
     replaced.put(torch.nn.functional, "scaled_dot_product_attention", replacement)
     replaced.put(torch._C._nn, "scaled_dot_product_attention", replacement)
+    replaced.put(flex_attention, "flex_attention_hop", _flexible(flex_attention.flex_attention_hop))
 
 
 def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -63,6 +67,20 @@ def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
         return found
 
     return scaled_dot_product_attention
+
+
+def _flexible(original: Callable[..., Any]) -> Callable[..., Any]:
+    def flex_attention_hop(query: Any, key: Any, value: Any, *others: Any) -> Any:
+        """As PyTorch's; what has gradients is done by the operations that define it, which have their own."""
+        differs = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
+        if not differs or places.of(query) is None:
+            return original(query, key, value, *others)
+        from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex  # which takes seconds
+
+        with TransformGetItemToIndex():
+            return math_attention(query, key, value, *others)
+
+    return flex_attention_hop
 
 
 def _is_wrapped(tensor: Any) -> bool:
