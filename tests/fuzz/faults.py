@@ -70,6 +70,13 @@ def _kind(step: Step) -> Step | None:
     return replace(step, kind="broadcast" if step.kind != "broadcast" else "all_reduce", op="SUM")
 
 
+def _root(program: Program, i: int, rank: int) -> Iterator[Instead]:
+    """Yields the step with another root, where none of the ranks that are one has nothing to give."""
+    step = program.steps[i]
+    if step.kind in ("broadcast", "reduce", "broadcast_object_list"):
+        yield ((i, replace(step, root=(step.root + 1) % len(program.members(step)))),)
+
+
 def _swapped(program: Program, i: int, rank: int) -> Iterator[Instead]:
     """Yields the exchange of a step and the next one of its group, if others can tell the two apart."""
     step = program.steps[i]
@@ -97,6 +104,7 @@ FAULTS = {
     "dtype": _another(_dtype),
     "op": _another(_op),
     "kind": _another(_kind),
+    "root": _root,
     "order": _swapped,
     "unwaited": _unwaited,
 }

@@ -9,6 +9,9 @@ from fuzz.kinds import KINDS, PACKED, Kind
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int8", "uint8", "int32", "int64")
+BITWISE = ("BAND", "BOR", "BXOR")
+"""Operations of integers, which NCCL has not."""
+
 SHAPES = ((), (1,), (3,), (2, 3), (4, 1), (2, 2, 2), (0,), (0, 2), (5, 7), (257,))
 
 
@@ -126,7 +129,7 @@ def _step(rng: random.Random, name: str, group: tuple[int, ...], size: int, devi
         rng.choice([layout for layout in kind.layouts if layout in PACKED or not device])
         if rng.random() < 0.4
         else "whole",
-        _op(rng, dtype),
+        _op(rng, dtype, device),
         rng.randrange(len(group) or size),
         rng.randrange(100),
         rng.randrange(5) if kind.work and rng.random() < 0.5 else None,
@@ -148,10 +151,12 @@ def _dtype(rng: random.Random, kind: Kind, device: bool) -> str:
     return rng.choice((*FLOATS, *INTEGERS, *more, *(("complex64",) if kind.complexes and not device else ())))
 
 
-def _op(rng: random.Random, dtype: str) -> str:
+def _op(rng: random.Random, dtype: str, device: bool) -> str:
     if dtype == "complex64":
         return "SUM"
     ops = ["SUM", "PRODUCT", "MIN", "MAX"]
     if dtype in FLOATS:
         ops.append("AVG")
+    elif not device:
+        ops += BITWISE
     return rng.choice(ops)

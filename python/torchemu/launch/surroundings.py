@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torchemu.launch.process import Process
 
 CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
-_OF_PROCESSES = ("multiprocessing.", "concurrent.futures.process")
+_OF_PROCESSES = ("multiprocessing.", "concurrent.futures.process", "asyncio.unix_events")
 _SLEEPS = 20
 """Sleeps, with nothing between them that takes the rank's time, after which each lets others run for longer."""
 

@@ -126,7 +126,8 @@ class _First(_Own):
         self.device, self.stream = context.first_device, context.stream
         self.of_thread = {}
         self.kept = [kept.first() for kept in KEPT]
-        self.loop, self.thread = None, get_ident()
+        is_apart = isinstance(context.world.fibers, fibers.Threads)  # and so has a loop of its own: none
+        self.loop, self.thread = None, 0 if is_apart else get_ident()
 
 
 class Threads:

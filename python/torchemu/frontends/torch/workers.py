@@ -31,12 +31,7 @@ def _of_rank(name: str) -> types.ModuleType | None:
 def _pool(cls: type, *args: Any, **kwargs: Any) -> Any:
     """Makes a ThreadPoolExecutor: in ranks, one of the rank's own copy of Python's module."""
     module: Any = _of_rank(_POOL) if cls is _real else None
-    if module is None:
-        return object.__new__(cls)
-    base = module._base
-    if not issubclass(base.Future, _base.Future):  # whoever asks what it has got knows Python's class
-        base.Future = type("Future", (base.Future, _base.Future), {})
-    return module.ThreadPoolExecutor(*args, **kwargs)
+    return object.__new__(cls) if module is None else module.ThreadPoolExecutor(*args, **kwargs)
 
 
 class _Threading:

@@ -217,6 +217,17 @@ def _of_futures(module: Any) -> None:
     module.LOGGER = starting.Logger(module.LOGGER)
     asking.change(module.Future, done=False, running=True)
     module._create_and_install_waiters = wait_beside_schedule(module)
+    _pass_for(module, "Future")
+
+
+def _pass_for(module: Any, name: str) -> None:
+    """Makes a class of a copy one of Python's, too, which is all that asyncio takes."""
+    own, real = getattr(module, name), getattr(importlib.import_module(module.__name__), name)
+    setattr(module, name, type(name, (own, real), {"__doc__": own.__doc__, "__module__": module.__name__}))
+
+
+def _of_thread_pools(module: Any) -> None:
+    _pass_for(module, "ThreadPoolExecutor")
 
 
 def _of_pools(module: Any) -> None:
@@ -245,6 +256,7 @@ _CHANGES: dict[str, Callable[[Any], None]] = {
     "threading": _of_threading,
     "queue": _of_queue,
     "concurrent.futures._base": _of_futures,
+    "concurrent.futures.thread": _of_thread_pools,
     "multiprocessing.pool": _of_pools,
 }
 """What is changed in copies."""

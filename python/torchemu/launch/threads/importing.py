@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from torchemu.launch.loops import Loops
 from torchemu.launch.modules import Rules
 from torchemu.launch.patches import current, replace
 
@@ -24,7 +25,7 @@ def install(stack: contextlib.ExitStack, rules: Rules) -> None:
         stack: undoes it.
         rules: which modules are the program's.
     """
-    real = builtins.__import__
+    real, loops = builtins.__import__, Loops(stack)
 
     def importing(
         name: str,
@@ -37,7 +38,10 @@ def install(stack: contextlib.ExitStack, rules: Rules) -> None:
             module = _of_rank(rules, _absolute(name, globals, level), globals, tuple(fromlist or ()))
             if module is not None:
                 return module
-        return real(name, globals, locals, fromlist or (), level)
+        module = real(name, globals, locals, fromlist or (), level)
+        if name.startswith("asyncio") and not level:
+            loops.install()
+        return module
 
     replace(stack, builtins, "__import__", importing)
 
