@@ -10,9 +10,10 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from torchemu.launch import compiling
+from torchemu.launch import compiling, shared_attributes
 from torchemu.launch.modules import Rules, Table
 from torchemu.launch.patches import current
+from torchemu.runtime.frames import INSTALLED
 
 _Spec = importlib.machinery.ModuleSpec
 
@@ -48,7 +49,16 @@ class Finder(importlib.abc.MetaPathFinder):
             assert spec.origin is not None
             spec.loader = _CompiledOnce(fullname, spec.origin, self._codes, self._own_orders)
             self._specs[key] = spec
+        elif spec is not None and self._is_installed(spec):
+            assert spec.origin is not None
+            spec.loader = _Told(spec.name, spec.origin)
         return spec
+
+    def _is_installed(self, spec: _Spec) -> bool:
+        """Reports whether a module is of an installed package, and not of PyTorch, which knows of its ranks."""
+        file = spec.origin if type(spec.loader) is importlib.machinery.SourceFileLoader else None
+        installed = file is not None and any(part in file for part in INSTALLED)
+        return installed and spec.name.partition(".")[0] not in ("torch", "torchemu")
 
     def _is_source_of_program(self, spec: _Spec) -> bool:
         return (
@@ -97,3 +107,10 @@ class _CompiledOnce(importlib.machinery.SourceFileLoader):
         if code is not None:
             self._codes[self.path] = code
         return code
+
+
+class _Told(importlib.machinery.SourceFileLoader):
+    """Loads a module of an installed package whose functions tell what they set on others' modules and classes."""
+
+    def get_code(self, fullname: str) -> types.CodeType | None:
+        return shared_attributes.compiled(self.get_data(self.path), self.path) or super().get_code(fullname)

@@ -19,6 +19,7 @@ from torchemu.launch.modules import Rules, Table
 from torchemu.launch.output import Lines
 from torchemu.launch.own_attributes import Attributes
 from torchemu.launch.process import Process
+from torchemu.launch.shared_attributes import SharedAttributes
 from torchemu.launch.threads import importing, logs
 from torchemu.launch.transfer import Inheritance, Parcel
 
@@ -100,6 +101,7 @@ class Isolation:
             finder = Finder(self._rules, modules, self._set_orders is not None)
             for own in (Attributes, Environment, Descriptors):
                 own(self.exchanges).install(stack)
+            SharedAttributes().install(stack)
             if self._set_orders is not None:
                 set_orders.install(stack, self._set_orders)
             sys.meta_path.insert(0, finder)

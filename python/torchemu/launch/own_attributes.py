@@ -74,7 +74,7 @@ class Telling(ast.NodeTransformer):
         return node
 
     def _told(self, node: ast.stmt, targets: list[ast.expr]) -> Any:
-        told = [_telling(target) for target in _each(targets) if isinstance(target, ast.Attribute) and _is_path(target)]
+        told = [telling(target) for target in _each(targets) if isinstance(target, ast.Attribute) and _is_path(target)]
         self.found = self.found or bool(told)
         return [*told, node] if told else node
 
@@ -92,9 +92,10 @@ def _is_path(target: ast.expr) -> bool:
     return isinstance(target, ast.Name) and target.id not in ("self", "cls")
 
 
-def _telling(target: ast.Attribute) -> ast.stmt:
+def telling(target: ast.Attribute, name: str = _SETS) -> ast.stmt:
+    """Returns the statement that tells a function of this name of the attribute that a target is."""
     owner = ast.parse(ast.unparse(target.value), mode="eval").body
-    call = ast.Call(ast.Name(_SETS, ast.Load()), [owner, ast.Constant(target.attr)], [])
+    call = ast.Call(ast.Name(name, ast.Load()), [owner, ast.Constant(target.attr)], [])
     return _located(ast.Expr(call), target)
 
 
@@ -123,7 +124,7 @@ class Attributes:
             return
         if isinstance(owner, types.ModuleType) and hasattr(type(owner), name):
             return  # a property, and what is behind it is no attribute
-        if (owner, name) not in self._owners and _is_shared(owner):
+        if (owner, name) not in self._owners and is_shared(owner):
             if not self._owners:
                 self._exchanges.append(self.exchange)
             self._owners.append((owner, name))
@@ -180,7 +181,7 @@ def _set(owner: Any, name: str, value: Any) -> None:
         delattr(owner, name)
 
 
-def _is_shared(owner: Any) -> bool:
+def is_shared(owner: Any) -> bool:
     """Returns whether other ranks have the module or the class, too."""
     if isinstance(owner, types.ModuleType):
         module: types.ModuleType | None = owner

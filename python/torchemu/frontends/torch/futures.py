@@ -11,7 +11,9 @@ from typing import Any
 import torch
 
 from torchemu import runtime
+from torchemu.runtime import waiting
 from torchemu.runtime.rank_local import RankLocal
+from torchemu.runtime.waiting import Looks
 
 _unresolved: RankLocal[deque[tuple[torch.futures.Future, Any, Any]]] = RankLocal(deque)
 
@@ -23,12 +25,12 @@ _OUTPUTS = object()
 @contextlib.contextmanager
 def resolved_at_once() -> Iterator[None]:
     """Gives the futures that the running rank asks for meanwhile their results before it goes on."""
-    waiting = _at_once.get()
-    waiting.append(True)
+    at_once = _at_once.get()
+    at_once.append(True)
     try:
         yield
     finally:
-        waiting.pop()
+        at_once.pop()
 
 
 def of_work(work: Any, result: Any = _OUTPUTS) -> torch.futures.Future:
@@ -43,8 +45,7 @@ def of_work(work: Any, result: Any = _OUTPUTS) -> torch.futures.Future:
     if getattr(work, "has_waited", False):  # whoever asks in C++ may wait at once
         future.set_result(value)
         return future
-    waiting = _unresolved.get()
-    waiting.append((future, work, value))
+    _unresolved.get().append((future, work, value))
     if _at_once.get():
         resolve(future)
     elif torch._C._current_graph_task_id() != -1:  # whoever waits in C++ does so when the backward pass ends
@@ -62,9 +63,9 @@ def _resolve_for_cpp() -> None:
 def resolve(until: Any = None) -> Exception | None:
     """Gives the running rank's futures their results, in the order of their works; until one has its. Returns the first
     error that one has got."""
-    waiting, first = _unresolved.get(), None
-    while waiting and not (until is not None and _is_done(until)):
-        future, work, value = waiting.popleft()
+    left, first = _unresolved.get(), None
+    while left and not (until is not None and _is_done(until)):
+        future, work, value = left.popleft()
         try:
             work.wait()
         except Exception as error:
@@ -77,9 +78,9 @@ def resolve(until: Any = None) -> Exception | None:
 
 def _resolve_settled() -> None:
     """Gives results to the futures of works whose data is in place."""
-    waiting = _unresolved.get()
-    while waiting and waiting[0][1].is_settled():
-        future, work, value = waiting.popleft()
+    left = _unresolved.get()
+    while left and left[0][1].is_settled():
+        future, work, value = left.popleft()
         work.wait()
         future.set_result(value)
 
@@ -92,7 +93,18 @@ def done(self: Any) -> bool:
     """Says whether the future has a result, or an error."""
     if not _is_done(self) and runtime.running() is not None:
         _resolve_settled()
+        if not _is_done(self):
+            _look(self)
+            _resolve_settled()
     return bool(_is_done(self))
+
+
+def _look(future: Any) -> None:
+    """Lets the time of a look in vain pass, in which others run."""
+    looks = getattr(future, "_looks", None) or Looks()
+    if hasattr(future, "__dict__"):
+        future._looks = looks
+    waiting.look(looks.longer(), "done()")
 
 
 def wait(self: Any) -> Any:

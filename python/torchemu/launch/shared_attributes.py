@@ -1,0 +1,178 @@
+"""Attributes that functions of installed packages set on modules and classes of others, such as torch's.
+
+An installed package is loaded once, and notes in its own variables what it has done. So what it sets counts for all
+ranks. A rank that sets another value than the one that another rank has set there gets an error.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import re
+import sys
+import types
+from typing import Any, NamedTuple
+
+from torchemu import runtime
+from torchemu.launch import own_attributes
+from torchemu.launch.patches import current, replace
+
+_BEGINS, _HAS_SET, _SETATTR = "__torchemu_begins_to_set__", "__torchemu_has_set__", "__torchemu_shared_setattr__"
+_IMPORTS = re.compile(rb"\bimport\s+(\([^)]*\)|[^\n]*)")
+_STORES = re.compile(rb"^[ \t]+([A-Za-z_]\w*)(?:\.\w+)+[ \t]*=(?!=)", re.MULTILINE)
+_CALLS = re.compile(rb"^[ \t].*\bsetattr\((?!self\b)", re.MULTILINE)
+_WORD = re.compile(rb"\w+")
+_PLAIN = (bool, int, float, str, bytes, tuple, type(None))
+_MISSING = object()
+
+
+def compiled(source: bytes, file: str) -> types.CodeType | None:
+    """Returns the code of a package's file whose functions tell what they set; None where they set nothing so.
+
+    Args:
+        source: what is in the file.
+        file: its path.
+    """
+    imported = {name for names in _IMPORTS.findall(source) for name in _WORD.findall(names)}
+    roots = {name.decode() for name in imported.intersection(_STORES.findall(source))}
+    if not roots and _CALLS.search(source) is None:
+        return None
+    telling = _Telling(roots)
+    tree = telling.visit(ast.parse(source, file))
+    if not telling.found:
+        return None
+    code: types.CodeType = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
+    return code
+
+
+class _Telling(ast.NodeTransformer):
+    """Lets functions tell what they set. What a module does as it is loaded is done for all ranks.
+
+    Args:
+        roots: the names of what is imported and has attributes set.
+
+    Attributes:
+        found: there is something to tell.
+    """
+
+    def __init__(self, roots: set[str]) -> None:
+        self._roots, self._depth, self.found = roots, 0, False
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self._depth += 1
+        self.generic_visit(node)
+        self._depth -= 1
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        self.generic_visit(node)
+        paths = [target for target in node.targets if isinstance(target, ast.Attribute) and self._is_others(target)]
+        if not paths or not self._depth:
+            return node
+        self.found = True
+        begins, ends = [[own_attributes.telling(path, call) for path in paths] for call in (_BEGINS, _HAS_SET)]
+        return [*begins, node, *ends]
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if self._depth and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+            node.func.id, self.found = _SETATTR, True
+        return node
+
+    def _is_others(self, target: ast.expr) -> bool:
+        while isinstance(target, ast.Attribute):
+            target = target.value
+        return isinstance(target, ast.Name) and target.id in self._roots
+
+
+class _Write(NamedTuple):
+    """A value that a rank has set, in the place of another one."""
+
+    process: Any
+    rank: int
+    value: Any
+    before: Any
+
+
+class SharedAttributes:
+    """The attributes that functions of packages have set in one run."""
+
+    def __init__(self) -> None:
+        self._writes: dict[tuple[Any, str], _Write] = {}
+        self._before: Any = None
+
+    def install(self, stack: contextlib.ExitStack) -> None:
+        """Lets packages tell what they set, until the stack is closed."""
+        own = {_BEGINS: self._begins, _HAS_SET: self._has_set, _SETATTR: self._setattr}
+        for name, function in own.items():
+            vars(builtins).setdefault(name, None)
+            replace(stack, builtins, name, function)
+        # Packages stay loaded after the run, and their functions call these names.
+        stack.callback(vars(builtins).update, {_BEGINS: _nothing, _HAS_SET: _nothing, _SETATTR: setattr})
+
+    def _begins(self, owner: Any, name: str) -> None:
+        self._before = vars(owner).get(name, _MISSING) if isinstance(owner, type | types.ModuleType) else None
+
+    def _setattr(self, owner: Any, name: str, value: Any, /) -> None:
+        self._begins(owner, name)
+        setattr(owner, name, value)
+        self._has_set(owner, name)
+
+    def _has_set(self, owner: Any, name: str) -> None:
+        """Compares what has been set with what another rank has set there.
+
+        Raises:
+            RuntimeError: they differ.
+        """
+        process = current()
+        if process is None or not isinstance(owner, type | types.ModuleType) or not own_attributes.is_shared(owner):
+            return
+        setter, value = _setter(), vars(owner).get(name, _MISSING)
+        if setter == _package(owner):
+            return
+        last = self._writes.get((owner, name))
+        first = self._before if last is None else last.before
+        if value is first:
+            self._writes.pop((owner, name), None)
+        elif last is None or last.process is process or _is_same(last.value, value):
+            self._writes[owner, name] = _Write(process, runtime.current().rank, value, first)
+        else:
+            raise RuntimeError(
+                f"{setter} sets {_named(owner)}.{name}, which it has set to something else for rank {last.rank}: "
+                f"installed packages set attributes for all ranks. --isolate {setter} gives each rank its own"
+            )
+
+
+def _nothing(owner: Any, name: str) -> None:
+    pass
+
+
+def _setter() -> str:
+    """Returns the package of the function that sets an attribute."""
+    frame: Any = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(runtime.PACKAGE):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _package(owner: Any) -> str:
+    return str(owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__).partition(".")[0]
+
+
+def _named(owner: Any) -> str:
+    return owner.__name__ if isinstance(owner, types.ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Reports whether two values do the same: functions that were made twice of the same code, of the same values."""
+    if a is b:
+        return True
+    if isinstance(a, types.FunctionType) and isinstance(b, types.FunctionType):
+        held = [[cell.cell_contents for cell in f.__closure__ or ()] for f in (a, b)]
+        return (
+            a.__code__ is b.__code__
+            and _is_same(a.__defaults__, b.__defaults__)
+            and all(_is_same(x, y) for x, y in zip(*held, strict=True))
+        )
+    return isinstance(a, _PLAIN) and type(a) is type(b) and bool(a == b)

@@ -1,0 +1,112 @@
+"""An installed package sets attributes of others for all ranks; two ranks that set different ones get an error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from launch import Outcome, launch, lines, written
+
+from torchemu.launch import shared_attributes
+
+PACKAGE = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+F.of_import = []
+
+def same():
+    F.mine = len
+
+def own(rank):
+    F.mine = lambda x: rank
+
+def of_a_class(rank):
+    nn.Linear.mine = rank
+
+def by_setattr(rank):
+    setattr(torch.Tensor, "mine", rank)
+
+def made_twice(rank, times):
+    def f(x):
+        return x * times
+    torch.mine = f
+
+def for_a_while(rank, call):
+    before = F.relu
+    F.relu = lambda x: rank
+    found = F.relu(1)
+    F.relu = before
+    return found
+
+class Own:
+    pass
+
+def its_own(rank):
+    Own.mine = rank
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """Lets each run load the package anew."""
+    yield
+    sys.modules.pop("patching", None)
+
+
+def ran(folder: Path, calls: str, *flags: str) -> Outcome:
+    """Runs a program whose ranks call functions of a package that is installed."""
+    written(folder, PACKAGE, "site-packages/patching.py")
+    text = f"""
+    import sys
+    sys.path.append({str(folder / "site-packages")!r})
+    import torch, torch.distributed as dist, torch.nn.functional as F
+    import patching
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    {calls}
+    dist.barrier()
+    """
+    return launch("--nproc-per-node", "2", *flags, written(folder, text))
+
+
+@pytest.mark.parametrize("call", ["own(rank)", "of_a_class(rank)", "by_setattr(rank)", "made_twice(rank, rank + 1)"])
+def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
+    outcome = ran(tmp_path, f"patching.{call}")
+    assert outcome.status == 1
+    assert ".mine, which it has set to something else for rank 0: installed packages set" in outcome.err
+    assert "--isolate patching gives each rank its own" in outcome.err
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "patching.same(); print(F.mine is len)",
+        "patching.made_twice(rank, 3); print(torch.mine(1) == 3)",
+        "print(patching.for_a_while(rank, F) == rank)",
+        "patching.its_own(rank); print(True)",
+        "patching.own(0 if rank else 0) if rank == 0 else None; dist.barrier(); print(F.mine(5) == 0)",
+    ],
+)
+def test_what_does_not_differ_counts_for_all(tmp_path: Path, call: str) -> None:
+    assert lines(ran(tmp_path, call)) == ["True", "True"]
+
+
+def test_isolated_packages_set_the_ranks_own(tmp_path: Path) -> None:
+    call = "patching.own(rank); dist.barrier(); print(F.mine(5))"
+    assert lines(ran(tmp_path, call, "--isolate", "patching")) == ["0", "1"]
+
+
+def test_files_that_set_nothing_of_others_are_pythons_own() -> None:
+    for text in (
+        "import a\na.b = 1\n",
+        "def f(x):\n    x.y = 1\n",
+        "class A:\n    def f(self):\n        self.x = 1\n",
+        "import a\ndef f():\n    return a.b == 1\n",
+    ):
+        assert shared_attributes.compiled(text.encode(), "f.py") is None
+    text = b"from x import (\n    a,\n    b,\n)\ndef f():\n    b.c = 1\n"
+    assert shared_attributes.compiled(text, "f.py") is not None
