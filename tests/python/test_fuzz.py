@@ -120,7 +120,14 @@ def test_a_planted_defect_is_found_and_made_small(tmp_path: Path, capsys: pytest
 
 
 FAULTY = Program(
-    0, 2, (Step("all_reduce", shape=(4,), wait=1), Step("gather", dtype="int32"), Step("all_gather", salt=3))
+    0,
+    2,
+    (
+        Step("all_reduce", shape=(4,), wait=1),
+        Step("gather", dtype="int32"),
+        Step("all_gather", salt=3),
+        Step("broadcast"),
+    ),
 )
 
 
