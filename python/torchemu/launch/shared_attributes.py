@@ -20,8 +20,8 @@ from torchemu.launch.patches import current, replace
 
 _BEGINS, _HAS_SET, _SETATTR = "__torchemu_begins_to_set__", "__torchemu_has_set__", "__torchemu_shared_setattr__"
 _IMPORTS = re.compile(rb"\bimport\s+(\([^)]*\)|[^\n]*)")
-_STORES = re.compile(rb"^[ \t]+([A-Za-z_]\w*)(?:\.\w+)+[ \t]*=(?!=)", re.MULTILINE)
-_CALLS = re.compile(rb"^[ \t].*\bsetattr\((?!self\b)", re.MULTILINE)
+_STORES = re.compile(rb"\n[ \t]+(\w+)(?:\.\w+)+ *=(?!=)")
+_CALLS = re.compile(rb"setattr\((?!self\b)")
 _WORD = re.compile(rb"\w+")
 _PLAIN = (bool, int, float, str, bytes, tuple, type(None))
 _MISSING = object()
@@ -34,9 +34,12 @@ def compiled(source: bytes, file: str) -> types.CodeType | None:
         source: what is in the file.
         file: its path.
     """
+    stored = {*_STORES.findall(source)} - {b"self", b"cls"}
+    if not stored and not _CALLS.search(source):
+        return None
     imported = {name for names in _IMPORTS.findall(source) for name in _WORD.findall(names)}
-    roots = {name.decode() for name in imported.intersection(_STORES.findall(source))}
-    if not roots and _CALLS.search(source) is None:
+    roots = {name.decode() for name in imported & stored}
+    if not roots and not _CALLS.search(source):
         return None
     telling = _Telling(roots)
     tree = telling.visit(ast.parse(source, file))
