@@ -69,7 +69,6 @@ type Executor struct {
 	network  *network.Network
 	topology *topology.Topology
 	idle     []*run // finished runs, the last finished last
-	known    knowledge
 }
 
 // maxIdle bounds how many finished runs keep their memory for the next launch.

@@ -36,7 +36,6 @@ type run struct {
 	times   []StepTimes         // nil without an observer
 	absent  int                 // ranks that have not joined
 	running int                 // ranks that are not done
-	leap    leap
 }
 
 // Delivered tokens are step numbers; this bit tells the reduction of a step from its transfer.
@@ -61,7 +60,6 @@ func (r *run) prepare(l Launch) {
 	if l.Observer != nil {
 		r.times = make([]StepTimes, len(s.Steps))
 	}
-	r.leap = leap{}
 	r.findPaths(l.Devices)
 	r.launch = l
 }
@@ -93,34 +91,18 @@ func (r *run) start() sim.Time {
 
 // Handle is the moment at which a rank joins, or, with the argument begin, at which those that joined begin.
 func (r *run) Handle(now sim.Time, rank uint64) {
-	switch rank {
-	case begin:
+	if rank == begin {
 		if r.running == 0 {
 			return // the last ranks to join found all that was sent to them, and the launch ended with that
 		}
-		alone := r.isAlone()
 		r.sendFirst(now)
-		if alone {
-			r.mayLeap(now)
-		}
-	case leaping:
-		r.tryLeap(now)
-		return
-	case keeping:
-		r.keepStill(now)
-		return
-	default:
+	} else {
 		r.join(uint32(rank), now)
 	}
 	r.settle(now)
 }
 
-// These are no ranks.
-const (
-	begin = 1 << 32 << iota
-	leaping
-	keeping
-)
+const begin = 1 << 32 // no rank
 
 func (r *run) join(rank uint32, now sim.Time) {
 	r.joined[rank] = true
@@ -300,9 +282,6 @@ func (r *run) countDown(rank int32, now sim.Time) {
 }
 
 func (r *run) rankDone(rank int, now sim.Time) {
-	if r.leap.key.schedule != nil {
-		r.noteFirst(now)
-	}
 	r.running--
 	r.occupy(rank, r.network.Vacate)
 	r.watcher.RankDone(rank, now)

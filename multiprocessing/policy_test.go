@@ -72,20 +72,6 @@ func key(list []int) string {
 }
 
 // A host that reads what is in place does not depend on an operation that another rank never joins.
-// Nobody may leap over events between which a slow host may act.
-func TestSlowHostsMakeTheEngineStepwise(t *testing.T) {
-	w := newStage(t, 2).world
-	for name, want := range map[string]bool{"fifo": false, "random": true, "pct": true} {
-		p, err := multiprocessing.NewPolicy(multiprocessing.Schedule{Policy: name}, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if multiprocessing.NewScheduler(w, 2, p); w.Engine.Stepwise != want {
-			t.Errorf("%s: stepwise %v", name, w.Engine.Stepwise)
-		}
-	}
-}
-
 func TestSettledWaitsAreReleasedWhenNothingElseCanHappen(t *testing.T) {
 	w := newWorld(t)
 	err := multiprocessing.Spawn(w, 2, func(p *multiprocessing.Process) error {

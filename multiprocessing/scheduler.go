@@ -58,8 +58,6 @@ func NewScheduler(w *torchemu.World, n int, p Policy) *Scheduler {
 	if p == nil {
 		p = fifo{}
 	}
-	_, prompt := p.(fifo)
-	w.Engine.Stepwise = !prompt
 	s := &Scheduler{world: w, ranks: make([]*torchemu.Rank, n), policy: p, queue: make([]int, n), live: n,
 		blocked: make([]*torchemu.Event, n), outcome: make([]*torchemu.Event, n),
 		ended: make([]bool, n), returned: make([]bool, n)}

@@ -53,7 +53,6 @@ func (n *Network) Halt(sip int) {
 // damage finds the known paths on which messages are lost.
 func (n *Network) damage() {
 	n.damaged = true
-	n.version++
 	for _, w := range n.ways {
 		if n.isBroken(w.src, w.dst, w.path) {
 			n.breakPath(w.path)
@@ -88,7 +87,6 @@ func (n *Network) breakPath(p PathID) {
 
 // throttle changes what a link carries, and the peaks and rates of the flows on it.
 func (n *Network) throttle(l int32, factor float64) {
-	n.version++
 	n.tighten(l)
 	flows := n.flowsOn(l)
 	for _, f := range flows {

@@ -41,7 +41,6 @@ func (n *Network) newFlow(segment int32, bytes int64, s Sink, token uint64) int3
 	} else {
 		n.freeFlow = n.flows[f].next
 	}
-	n.inUse++
 	fl := &n.flows[f]
 	fl.sink, fl.token, fl.bytes = s, token, bytes
 	fl.segment, fl.engine = segment, none
@@ -120,7 +119,6 @@ func (n *Network) deliver(f int32, now sim.Time) {
 
 // free makes a flow's slot free.
 func (n *Network) free(f int32) {
-	n.inUse--
 	fl := &n.flows[f]
 	fl.sink = nil // or the slot would keep the sink's memory alive
 	fl.next = n.freeFlow

@@ -38,9 +38,6 @@ type Network struct {
 
 	flows    []flow
 	freeFlow int32
-	inUse    int // flows, reductions and messages in queues
-
-	version uint64 // of what flows go over and how fast they may be there: links, segments, faults
 
 	sources  []source
 	queued   []waiting

@@ -87,7 +87,6 @@ func (n *Network) lay(src, dst topology.DeviceID, s segment) PathID {
 
 // addSegment adds a segment, whose links are at the end of the route, and returns its index.
 func (n *Network) addSegment(s segment) int32 {
-	n.version++
 	i := int32(len(n.segments))
 	s.repeats = n.isRepeating(&s)
 	n.segments = append(n.segments, s)
@@ -134,7 +133,6 @@ func (n *Network) link(l topology.Link) int32 {
 
 // newLink adds a link of so many bytes per second.
 func (n *Network) newLink(capacity uint64) int32 {
-	n.version++
 	n.links = append(n.links, link{capacity: capacity, level: unreached})
 	n.holds = append(n.holds, hold{by: none})
 	n.slacks = append(n.slacks, slack{nominal: capacity})

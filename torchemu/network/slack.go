@@ -94,7 +94,6 @@ func (n *Network) tighten(l int32) {
 		return
 	}
 	x.tight = true
-	n.version++
 	flows := n.flowsOn(l)
 	for _, f := range flows {
 		if !n.shares[f].member {

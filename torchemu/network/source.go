@@ -62,7 +62,6 @@ func (n *Network) enqueue(src int32, w waiting) {
 	} else {
 		n.freeSeat = n.queued[seat].next
 	}
-	n.inUse++
 	w.next = none
 	n.queued[seat] = w
 	if s.head == none {
@@ -76,7 +75,6 @@ func (n *Network) enqueue(src int32, w waiting) {
 
 // dequeue takes the first message of a queue.
 func (n *Network) dequeue(s *source) waiting {
-	n.inUse--
 	seat := s.head
 	w := n.queued[seat]
 	s.head = w.next

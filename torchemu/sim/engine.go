@@ -32,10 +32,6 @@ const numberBits = 36
 
 // Engine holds the pending events and the present simulated time. It is not safe for use by several goroutines.
 type Engine struct {
-	// Stepwise says that whoever runs the events may do something between any two of them. Otherwise it is only done where
-	// an event allows it, and those who know what some of their events come to may leave these out.
-	Stepwise bool
-
 	now     Time
 	pending int
 	added   uint64 // so far
@@ -313,40 +309,4 @@ func (b *bucket) drop(n int) {
 	b.events = b.events[:left]
 	b.head -= n
 	b.gone += uint64(n)
-}
-
-// Pending is an event that has neither run nor been cancelled.
-type Pending struct {
-	ID       EventID
-	Time     Time
-	Priority Priority
-	Handler  Handler
-	Arg      uint64
-}
-
-// Events lists the pending events in the order in which they will run.
-func (e *Engine) Events() []Pending {
-	order := slices.Clone(e.agenda)
-	slices.SortFunc(order, func(a, b entry) int {
-		if a.before(&b) {
-			return -1
-		}
-		return 1
-	})
-	list := make([]Pending, 0, e.pending)
-	for _, x := range order {
-		b := &e.buckets[x.bucket]
-		for i := b.head; i < len(b.events); i++ {
-			if b.events[i].handler != nil {
-				list = append(list, Pending{e.id(x.bucket, i), b.time, b.priority, b.events[i].handler, b.events[i].arg})
-			}
-		}
-	}
-	return list
-}
-
-// id names the i-th event of a bucket.
-func (e *Engine) id(bucket uint32, i int) EventID {
-	number := (e.buckets[bucket].gone + uint64(i) + 1) & (1<<numberBits - 1)
-	return EventID(uint64(bucket)<<numberBits | number)
 }

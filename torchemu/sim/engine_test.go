@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -87,34 +86,6 @@ func TestEngineCancel(t *testing.T) {
 	mustPanic(t, "not pending", func() { e.Cancel(late) })
 	mustPanic(t, "not pending", func() { e.Cancel(0) })
 	mustPanic(t, "not pending", func() { e.Cancel(1 << 31) })
-}
-
-func TestEngineListsWhatIsPending(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	e := sim.NewEngine()
-	var got, want []uint64
-	note := action(func(_ sim.Time, arg uint64) { got = append(got, arg) })
-	for arg := range uint64(500) {
-		e.At(e.Now()+sim.Time(rng.IntN(40)), sim.Priority(rng.IntN(3)), note, arg)
-		if rng.IntN(3) == 0 {
-			e.Step()
-		}
-	}
-	got = nil
-	for _, p := range e.Events() {
-		if rng.IntN(4) == 0 {
-			e.Cancel(p.ID)
-			continue
-		}
-		want = append(want, p.Arg)
-	}
-	if left := e.Events(); len(left) != len(want) || len(left) != e.Pending() {
-		t.Errorf("%d events are listed, %d pending, want %d", len(left), e.Pending(), len(want))
-	}
-	e.Run(1000)
-	if !slices.Equal(got, want) {
-		t.Errorf("listed %v, ran %v", want, got)
-	}
 }
 
 // A watch runs in its turn, but does not keep a simulation going.
