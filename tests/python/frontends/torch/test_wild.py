@@ -276,6 +276,22 @@ def test_tensors_inside_of_vmap_and_grad_are_on_their_device():
 
 
 @one
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_lengths_of_sequences_may_be_the_hosts(where):
+    torch.manual_seed(0)
+    scores = torch.randn(6, 2, 4).log_softmax(2).requires_grad_()
+    targets, taken, given = torch.tensor([[1, 2, 1], [3, 1, 0]]), torch.tensor([6, 5]), torch.tensor([3, 2])
+    expected = functional.ctc_loss(scores, targets, taken, given)
+    (wanted,) = torch.autograd.grad(expected, scores)
+    on_device = scores.detach().cuda().requires_grad_()
+    got = functional.ctc_loss(on_device, targets.cuda(), taken.to(where), given.to(where))
+    got.backward()
+    assert got.device.type == "cuda"
+    torch.testing.assert_close(got.cpu(), expected)
+    torch.testing.assert_close(on_device.grad.cpu(), wanted)
+
+
+@one
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
 def test_flexible_attention_is_attention():
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention

@@ -104,6 +104,7 @@ def put(replaced: Replacements) -> None:
     for owner, names in _MADE_OF_OTHERS:
         for name in names:
             replaced.put(owner, name, _near_operand(getattr(owner, name)))
+    replaced.put(torch, "ctc_loss", _lengths_as_numbers(torch.ctc_loss))
     for name in _FROM_DATA:
         _put_from_data(replaced, name)
     replaced.put(DeviceContext, "__torch_function__", _in_context(DeviceContext.__torch_function__))
@@ -132,6 +133,20 @@ def _near_operand(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
 
     return call
+
+
+def _lengths_as_numbers(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes ctc_loss take lengths that the host has as numbers: PyTorch divides by them on the device of the others."""
+
+    @functools.wraps(original)
+    def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *args: Any, **more: Any) -> Any:
+        lengths = [input_lengths, target_lengths]
+        tensors = [t for t in lengths if isinstance(t, torch.Tensor)]
+        if places.of(log_probs) is not None and any(places.of(t) is None for t in tensors):
+            lengths = [t.tolist() if isinstance(t, torch.Tensor) else t for t in lengths]
+        return original(log_probs, targets, *lengths, *args, **more)
+
+    return ctc_loss
 
 
 _moved_from_data: dict[Any, Callable[..., Any]] = {}
