@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch.jit import _state
@@ -22,11 +24,32 @@ def install(run: Session) -> None:
     """Lets what programs compile run as it is: compilers would look into devices."""
     _state.disable()
     run.stack.callback(_state.enable)
+    run.replace(torch, "compile", _compiling(torch.compile))
     run.replace(torch.autograd, "_add_metadata_json", lambda key, value: None)
     run.replace(_triton, "has_triton_package", lambda: False)
     finder = _Finder()
     sys.meta_path.insert(0, finder)
     run.stack.callback(sys.meta_path.remove, finder)
+
+
+def _compiling(compile_: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns torch.compile, which wraps modules as it does where there is a compiler: programs look for _orig_mod, and
+    names in state dicts begin with it."""
+
+    @functools.wraps(compile_)
+    def compiled(model: Any = None, **options: Any) -> Any:
+        made = compile_(model, **options)
+        if not isinstance(model, torch.nn.Module) or made is not model:
+            return made
+        from torch._dynamo.eval_frame import OptimizedModule  # which torch.compile has loaded; it takes long
+
+        return OptimizedModule(model, _as_it_is)
+
+    return compiled
+
+
+def _as_it_is(function: Any) -> Any:
+    return function
 
 
 @contextlib.contextmanager

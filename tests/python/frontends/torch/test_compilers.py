@@ -51,3 +51,24 @@ def test_what_is_compiled_runs_as_it_is():
     x = torch.ones(3, device="cuda")
     assert f(x).tolist() == [3.0] * 3
     assert seen[0] is x
+
+
+@real
+def test_compiled_modules_are_wrapped():
+    """As with a compiler: the names in their state, the module inside, attributes, training and hooks."""
+    layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)).cuda()
+    layer.note = 5
+    for compiled in (torch.compile(layer), torch.compile(dynamic=False)(layer)):
+        assert compiled._orig_mod is layer and isinstance(compiled, torch.nn.Module)
+        assert list(compiled.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+        compiled.eval()
+        assert not layer.training
+        x = torch.ones(2, 4, device="cuda")
+        assert torch.equal(compiled(x), layer(x)) and compiled.note == 5
+        compiled.train()
+    torch.distributed.init_process_group("nccl")
+    model = torch.nn.parallel.DistributedDataParallel(torch.compile(layer))
+    model(x).sum().backward()
+    assert all(p.grad is not None for p in layer.parameters())
+    layer.compile()  # in place: it stays what it is
+    assert torch.compile(layer)._orig_mod is layer and torch.compile(lambda: 3)() == 3
