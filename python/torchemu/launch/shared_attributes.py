@@ -23,7 +23,7 @@ _IMPORTS = re.compile(rb"\bimport\s+(\([^)]*\)|[^\n]*)")
 _STORES = re.compile(rb"\n[ \t]+(\w+)(?:\.\w+)+ *=(?!=)")
 _CALLS = re.compile(rb"setattr\((?!self\b)")
 _WORD = re.compile(rb"\w+")
-_PLAIN = (bool, int, float, str, bytes, tuple, type(None))
+_PLAIN = (bool, int, float, str, bytes, type(None))
 _MISSING = object()
 
 
@@ -167,15 +167,32 @@ def _named(owner: Any) -> str:
     return owner.__name__ if isinstance(owner, types.ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    """Reports whether two values do the same: functions that were made twice of the same code, of the same values."""
-    if a is b:
+def _is_same(a: Any, b: Any, under_way: frozenset[tuple[int, int]] = frozenset()) -> bool:
+    """Reports whether two values do the same: functions that were made twice of the same code, of the same values.
+
+    Args:
+        under_way: the pairs that are being compared, which functions that know themselves lead back to.
+    """
+    if a is b or (id(a), id(b)) in under_way:
         return True
     if isinstance(a, types.FunctionType) and isinstance(b, types.FunctionType):
-        held = [[cell.cell_contents for cell in f.__closure__ or ()] for f in (a, b)]
-        return (
-            a.__code__ is b.__code__
-            and _is_same(a.__defaults__, b.__defaults__)
-            and all(_is_same(x, y) for x, y in zip(*held, strict=True))
-        )
-    return isinstance(a, _PLAIN) and type(a) is type(b) and bool(a == b)
+        own, other = (a.__code__, *_held(a)), (b.__code__, *_held(b))
+    elif isinstance(a, tuple) and isinstance(b, tuple):
+        own, other = a, b
+    else:
+        return isinstance(a, _PLAIN) and type(a) is type(b) and bool(a == b)
+    under_way |= {(id(a), id(b))}
+    return len(own) == len(other) and all(_is_same(x, y, under_way) for x, y in zip(own, other, strict=True))
+
+
+def _held(function: types.FunctionType) -> list[Any]:
+    """Lists the values that a function has of its own."""
+    cells = [_content(cell) for cell in function.__closure__ or ()]
+    return [function.__defaults__, tuple((function.__kwdefaults__ or {}).items()), *cells]
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it has none yet
+        return _MISSING

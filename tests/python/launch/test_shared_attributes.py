@@ -35,6 +35,14 @@ def made_twice(rank, times):
         return x * times
     torch.mine = f
 
+def knows_itself(rank, times, a=(torch.ones(2), 1), *, b=None):
+    def f(x, a=a, *, b=b):
+        f.calls = x
+        return later if False else x * times
+    torch.mine = f
+    if rank > 1:
+        later = 1
+
 def for_a_while(rank, call):
     before = F.relu
     F.relu = lambda x: rank
@@ -73,7 +81,19 @@ def ran(folder: Path, calls: str, *flags: str) -> Outcome:
     return launch("--nproc-per-node", "2", *flags, written(folder, text))
 
 
-@pytest.mark.parametrize("call", ["own(rank)", "of_a_class(rank)", "by_setattr(rank)", "made_twice(rank, rank + 1)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "own(rank)",
+        "of_a_class(rank)",
+        "by_setattr(rank)",
+        "made_twice(rank, rank + 1)",
+        "knows_itself(rank, rank)",
+        "knows_itself(rank, 3, (torch.ones(2), rank))",
+        "knows_itself(rank, 3, (torch.ones(2), 1))",
+        "knows_itself(rank, 3, b=rank)",
+    ],
+)
 def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
     outcome = ran(tmp_path, f"patching.{call}")
     assert outcome.status == 1
@@ -86,6 +106,7 @@ def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
     [
         "patching.same(); print(F.mine is len)",
         "patching.made_twice(rank, 3); print(torch.mine(1) == 3)",
+        "patching.knows_itself(rank, 3); print(torch.mine(1) == 3)",
         "print(patching.for_a_while(rank, F) == rank)",
         "patching.its_own(rank); print(True)",
         "patching.own(0 if rank else 0) if rank == 0 else None; dist.barrier(); print(F.mine(5) == 0)",
