@@ -114,6 +114,30 @@ def test_masks_of_tails(n: int) -> None:
 
 
 @triton.jit
+def swaps(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for _ in range(n):
+        first = tl.load(x + i)
+        second = tl.load(x + BLOCK + i)
+        tl.store(x + i, second)
+        tl.store(x + BLOCK + i, first)
+    kept = tl.load(x + i)
+    tl.store(x + i, kept * 0)
+    tl.store(x + 2 * BLOCK + i, kept + 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 1501])
+def test_values_are_those_of_their_loads(n: int) -> None:
+    """Stores that come later change nothing of them, however far the program is ahead of the core."""
+    x = np.arange(96, dtype=np.float32)
+    with world_of(1):
+        given = torch.from_numpy(x.copy()).to("ahbm:0")
+        swaps[(1,)](given, n, 32)
+        left, right = (x[32:64], x[:32]) if n % 2 else (x[:32], x[32:64])
+        assert np.array_equal(given.numpy(), np.concatenate((left * 0, right, left + 1)))
+
+
+@triton.jit
 def fails_after_a_wait(words):
     dl.wait(words, 1, "gpu", "acquire")
     tl.something_new(words)
