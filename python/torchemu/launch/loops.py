@@ -21,7 +21,7 @@ _RESOLUTION = 1e-9
 
 
 class Loops:
-    """What is done to asyncio once a program has imported it, for that takes as long as a short run.
+    """Changes asyncio for ranks, once a program has imported it: that takes as long as a short run.
 
     Args:
         stack: undoes it.

@@ -378,7 +378,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     @property
     def timeout(self) -> timedelta:
-        """How long an operation may take."""
+        """The time that an operation may take."""
         return self._limit
 
     def _start_coalescing(self, device: Any = None) -> None:
