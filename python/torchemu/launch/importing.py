@@ -13,7 +13,7 @@ from typing import Any
 from torchemu.launch import compiling, shared_attributes
 from torchemu.launch.modules import Rules, Table
 from torchemu.launch.patches import current
-from torchemu.runtime.frames import INSTALLED
+from torchemu.runtime.frames import is_installed
 
 _Spec = importlib.machinery.ModuleSpec
 
@@ -57,8 +57,7 @@ class Finder(importlib.abc.MetaPathFinder):
     def _is_installed(self, spec: _Spec) -> bool:
         """Reports whether a module is of an installed package, and not of PyTorch, which knows of its ranks."""
         file = spec.origin if type(spec.loader) is importlib.machinery.SourceFileLoader else None
-        installed = file is not None and any(part in file for part in INSTALLED)
-        return installed and spec.name.partition(".")[0] not in ("torch", "torchemu")
+        return file is not None and is_installed(file) and spec.name.partition(".")[0] not in ("torch", "torchemu")
 
     def _is_source_of_program(self, spec: _Spec) -> bool:
         return (

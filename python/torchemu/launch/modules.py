@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from torchemu import runtime
-from torchemu.runtime.frames import INSTALLED, STANDARD
+from torchemu.runtime.frames import STANDARD, is_installed
 
 _MAIN = ("__main__", "__mp_main__")
 _SHARED = (runtime.PACKAGE, *STANDARD)
@@ -22,7 +22,7 @@ _SHARED = (runtime.PACKAGE, *STANDARD)
 def is_program_file(file: str) -> bool:
     """Reports whether a source file is part of the program, and not of Python, an installed package or torchemu."""
     path = os.path.abspath(file)
-    return not (file.startswith("<") or path.startswith(_SHARED) or any(part in path for part in INSTALLED))
+    return not (file.startswith("<") or path.startswith(_SHARED) or is_installed(path))
 
 
 class Rules:

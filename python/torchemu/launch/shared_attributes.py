@@ -35,11 +35,12 @@ def compiled(source: bytes, file: str) -> types.CodeType | None:
         file: its path.
     """
     stored = {*_STORES.findall(source)} - {b"self", b"cls"}
-    if not stored and not _CALLS.search(source):
+    calls = _CALLS.search(source) is not None
+    if not stored and not calls:
         return None
     imported = {name for names in _IMPORTS.findall(source) for name in _WORD.findall(names)}
     roots = {name.decode() for name in imported & stored}
-    if not roots and not _CALLS.search(source):
+    if not roots and not calls:
         return None
     telling = _Telling(roots)
     tree = telling.visit(ast.parse(source, file))

@@ -18,7 +18,7 @@ _NUMPY = os.path.dirname(np.__file__) + os.sep
 STANDARD = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib"))
 """The folders of the standard library."""
 
-INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 """What is in the paths of installed packages, which may be in a folder of the standard library."""
 
 
@@ -29,7 +29,12 @@ def is_ours(file: str) -> bool:
 
 def is_pythons(file: str) -> bool:
     """Reports whether a file is of Python's own library."""
-    return file.startswith(STANDARD) and not any(part in file for part in INSTALLED)
+    return file.startswith(STANDARD) and not is_installed(file)
+
+
+def is_installed(file: str) -> bool:
+    """Reports whether a file is of an installed package."""
+    return any(part in file for part in _INSTALLED)
 
 
 def of_program(files: Iterable[str], ours: Callable[[str], bool] = is_ours) -> list[bool]:

@@ -242,8 +242,8 @@ def send_signal(program: Block, at: int, size: int, op: int, value: int) -> None
         program.call(go.PrimSignal, at, size, op, value)  # says what is wrong
 
 
-def _whole(x: Any) -> int:
-    """A number that may be a value."""
+def whole(x: Any) -> int:
+    """Returns a number that may be a value."""
     return x if type(x) is int else int(value_of(x).data)
 
 
@@ -252,7 +252,7 @@ def wait_equal(words: Any, n: Any, value: Any) -> None:
     program, p = current(), word_of(words, "barrierPtrs", (4, 8))
     size = p.dtype.element_ty.itemsize
     program.pay()
-    first, wanted = int(p.data if not p.lanes else p.data[0]), _whole(value)
+    first, wanted = int(p.data if not p.lanes else p.data[0]), whole(value)
     rank = rank_of(first)
     if rank != program.launch.rank:
         _access.reachable(program, rank, "wait")
@@ -269,7 +269,7 @@ def notify(ptr: Any, rank: Any, value: Any, op: int) -> None:
     program.pay()
     program.effects += 1
     at = int(word.data[0] if word.lanes else word.data)
-    peer, number = _whole(rank), _whole(value)
+    peer, number = whole(rank), whole(value)
     target = on(program, at, peer)
     _warn(program, target, 8)
     send_signal(program, target, 8, op, number)
@@ -296,7 +296,7 @@ def team(program: Block, number: Any) -> tuple[int, ...]:
     Raises:
         ValueError: there is no such team.
     """
-    number, launch = int(value_of(number).data), program.launch
+    number, launch = whole(number), program.launch
     every = range(len(launch.ranks))
     if number == WORLD:
         return tuple(every)

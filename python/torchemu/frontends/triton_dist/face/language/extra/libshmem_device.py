@@ -12,7 +12,7 @@ from torchemu.frontends.triton import _types as t
 from torchemu.frontends.triton._conversions import cast
 from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton._program import current
-from torchemu.frontends.triton._values import plain, tensor, value_of
+from torchemu.frontends.triton._values import plain, tensor
 from torchemu.frontends.triton_dist import _shmem
 from torchemu.frontends.triton_dist._shmem import THREAD, Rocm, variants
 
@@ -59,7 +59,7 @@ def team_n_pes(team: Any) -> tensor:
 def team_translate_pe(src_team: Any, src_pe: Any, dest_team: Any) -> tensor:
     """The number in another team of a member of a team; -1 where it is none."""
     program = current()
-    pe = _shmem.team(program, src_team)[int(value_of(src_pe).data)]
+    pe = _shmem.team(program, src_team)[_shmem.whole(src_pe)]
     members = _shmem.team(program, dest_team)
     return _number(members.index(pe) if pe in members else -1)
 
@@ -80,7 +80,7 @@ def int_p(dest: Any, value: Any, pe: Any) -> None:
 def remote_ptr(dest: Any, pe: Any) -> tensor:
     """The place of a pointer on another rank, as threads reach it; 0 where that is on another node."""
     p, program = _shmem.pointer(dest, "dest"), current()
-    peer = int(value_of(pe).data)
+    peer = _shmem.whole(pe)
     place = _shmem.on(program, int(p.data), peer)
     return tensor(np.int64(place if program.launch.ranks[peer] in program.launch.node else 0), p.dtype)
 
@@ -170,13 +170,13 @@ def _team(quiet: bool) -> Callable[[str], Callable[..., None]]:
 
 def _bytes(dest: Any, nelems: Any, in_bytes: bool) -> int:
     size = 1 if in_bytes else _shmem.pointer(dest, "dest").dtype.element_ty.itemsize
-    return int(value_of(nelems).data) * size
+    return _shmem.whole(nelems) * size
 
 
 def _broadcast(in_bytes: bool) -> Callable[[str], Callable[..., None]]:
     def make(group: str) -> Callable[..., None]:
         def call(team: Any, dest: Any, source: Any, nelems: Any, root: Any) -> None:
-            _shmem.collect(group, team, dest, source, _bytes(dest, nelems, in_bytes), int(value_of(plain(root)).data))
+            _shmem.collect(group, team, dest, source, _bytes(dest, nelems, in_bytes), _shmem.whole(plain(root)))
 
         return call
 
