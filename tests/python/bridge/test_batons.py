@@ -1,12 +1,17 @@
 """Batons, by which threads take turns, and the release of many handles at once."""
 
 import _thread
+import os
+import threading
 
 import pytest
 
 from torchemu import runtime
 from torchemu.bridge.batons import Baton
 from torchemu.bridge.binding import go
+
+EVERYWHERE = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+"""The processors on which a thread may run to which nothing has happened."""
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -51,3 +56,24 @@ def test_only_what_has_ended_is_released():
         many = [go.Timer(world.handle, 0, 10**9) for _ in range(200)]
         assert go.ReleaseEnded(many) == many
         assert go.ReleaseEnded([]) == []
+
+
+@pytest.mark.skipif(EVERYWHERE is None, reason="this system does not say where a thread may run")
+def test_threads_may_run_where_they_might_before_they_waited():
+    """Whoever waits wakes on the processor of who hands over, and is bound to none afterwards."""
+    allowed = [{cpu} for cpu in EVERYWHERE] + [EVERYWHERE]
+    batons, done, seen = [Baton() for _ in allowed], Baton(), []
+
+    def body(number):
+        os.sched_setaffinity(0, allowed[number])
+        batons[number].wait()
+        for _ in range(20):
+            seen.append((number, os.sched_getaffinity(0)))
+            batons[number].wait_after(batons[(number + 1) % len(batons)])
+        seen.append((number, os.sched_getaffinity(0)))
+        (batons[number + 1] if number + 1 < len(batons) else done).hand_over()
+
+    for number in range(len(allowed)):
+        threading.Thread(target=body, args=(number,), daemon=True).start()
+    done.wait_after(batons[0])
+    assert seen == [(number, cpus) for _ in range(21) for number, cpus in enumerate(allowed)]
