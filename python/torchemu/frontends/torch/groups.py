@@ -222,7 +222,9 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor, opts: Any) -> AhbmWork:
         checks.as_many("allgather", "output", index, outs, self._size)
-        checks.alike("allgather", outs[self._rank : self._rank + 1], given)
+        # NCCL's members may bring tensors of different sizes.
+        alike = outs if self.backend == "gloo" else outs[self._rank : self._rank + 1]
+        checks.alike("allgather", alike, given)
         return self._issue(_call("all_gather"), outs, [given], [outs], opts)
 
     def allgather_coalesced(self, outs: list[list[torch.Tensor]], ins: list[torch.Tensor], opts: Any = None) -> Any:

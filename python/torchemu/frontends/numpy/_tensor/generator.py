@@ -105,14 +105,17 @@ class Generator:
         words = self.words(2 * n).reshape(n, 2)
         return words[:, 0] << np.uint64(32) | words[:, 1]
 
-    def uniform(self, n: int, digits: int) -> np.ndarray:
-        """n numbers in [0, 1), of so many binary digits, as float32, or as float64 if they are more than 24."""
+    def uniform(self, n: int, digits: int, low: float = 0.0, high: float = 1.0) -> np.ndarray:
+        """n numbers in [low, high), of so many binary digits, as float32, or as float64 if they are more than 24."""
         words = self.double_words if digits > 24 else self.words
         numbers: Any = np.empty(n, np.float64 if digits > 24 else np.float32)
+        first, width = numbers.dtype.type(low), numbers.dtype.type(high) - numbers.dtype.type(low)
         for start in range(0, n, _CHUNK):
             part = numbers[start : start + _CHUNK]
             part[...] = words(part.size) & np.uint64((1 << digits) - 1)
             part *= 2.0**-digits
+            if (low, high) != (0, 1):  # in float64, for PyTorch's processors round the product and the sum once
+                part[...] = np.multiply(part, width, dtype=np.float64) + np.float64(first)
         return numbers
 
     def normal(self, n: int, kind: str) -> np.ndarray:

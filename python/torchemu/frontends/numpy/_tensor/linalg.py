@@ -210,7 +210,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 def _order_of(equation: str, operand: Tensor) -> list[int] | None:
     """Returns the order of dimensions that an equation asks for, if it asks for nothing else: a view does it."""
     given, arrow, wanted = equation.replace(" ", "").partition("->")
-    wanted = wanted if arrow else "".join(sorted(given))
+    wanted = wanted if arrow else "..." * ("..." in given) + "".join(sorted(given.replace("...", "")))
+    unnamed = "".join(map(chr, range(len(operand._shape) - len(given.replace("...", "")))))
+    given, wanted = given.replace("...", unnamed), wanted.replace("...", unnamed)
     if "." in given or len(set(given)) != len(operand._shape) or sorted(given) != sorted(wanted):
         return None
     return [given.index(letter) for letter in wanted]

@@ -101,8 +101,7 @@ def uniform_(
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
 
     def numbers() -> Array:
-        drawn = source.uniform(n, digits)
-        return drawn * drawn.dtype.type(high - low) + drawn.dtype.type(low)
+        return source.uniform(n, digits, low, high)
 
     _op_in_place(UNIFORM, self, (), numbers)
     return self
