@@ -139,16 +139,14 @@ test-python: setup
 	@$(STEP) "pytest" $(PY) -m pytest $(IN_PARALLEL)
 
 # What ranks have of their own they have with either torch; these tests get the installed one. Left out: who imports PyTorch
-# keeps its variables against compilers, and its module; a device's numbers are those of its own tests; and a signal from
-# outside ends the run (docs/limits.md).
+# keeps its variables against compilers, and its module; and a device's numbers are those of its own tests.
 ISOLATION := tests/python/launch/test_isolation.py
 PROCESSES := tests/python/launch/test_as_processes.py
-SIGNALS := tests/python/launch/test_signals.py
 OWN := tests/python/launch/test_own_attributes.py \
-	$(addprefix tests/python/launch/test_,event_loops.py left_out_groups.py set_orders.py threads.py polls.py shared_attributes.py) \
+	$(addprefix tests/python/launch/test_,event_loops.py left_out_groups.py set_orders.py threads.py polls.py) \
+	$(addprefix tests/python/launch/test_,shared_attributes.py signals.py) \
 	$(ISOLATION) $(addprefix --deselect $(ISOLATION)::test_,functions_are_as_before a_device_draws_numbers_of_its_own) \
-	$(PROCESSES) --deselect $(PROCESSES)::test_the_environment_is_as_before_after_a_run \
-	$(SIGNALS) --deselect $(SIGNALS)::test_a_signal_to_the_process_comes_to_the_ranks_with_handlers
+	$(PROCESSES) --deselect $(PROCESSES)::test_the_environment_is_as_before_after_a_run
 
 .PHONY: test-torch
 test-torch: torch ## the tests of the front end for the installed PyTorch

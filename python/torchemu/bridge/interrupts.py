@@ -202,6 +202,7 @@ def _watch(reader: int, noticed: threading.Event) -> None:
     """Gets a byte for each signal, and none once the other end is closed."""
     while number := os.read(reader, 1):
         if number[0] != signal.SIGINT:
+            _wake_main_thread()
             continue
         if not noticed.wait(_SOON):
             _wake_main_thread()

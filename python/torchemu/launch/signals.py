@@ -96,6 +96,8 @@ def _kill(real: Callable[[int, int], None]) -> Callable[[int, int], None]:
         target = _found(pid) if current() is not None else None
         if target is None or target.process is None:
             real(pid, sig)
+            if pid == os.getpid() and current() is not None:  # then the main thread has heard it when this returns
+                runtime.current().world.fibers.on_main_thread(lambda: None)
         elif sig:
             _deliver(target, sig)
 
@@ -146,7 +148,7 @@ def _deliver(target: runtime.Context, number: int) -> None:
     """Does to a process as the system does on a signal."""
     process = target.process
     assert isinstance(process, Process)
-    if target.tasks is None or target.tasks.exit_codes[target.rank] is not None:
+    if not _lives(target):
         return
     handler = process.handlers.get(number, signal.SIG_DFL) if number not in _FIRM else signal.SIG_DFL
     if handler is signal.SIG_IGN or (handler is signal.SIG_DFL and number in _NO_EFFECT):
@@ -187,7 +189,7 @@ class _Handlers:
     def __init__(self) -> None:
         self._real_set, self._real_get = signal.signal, signal.getsignal
         self._outside: dict[int, Any] = {}
-        self._with_handler: dict[int, dict[Process, None]] = {}
+        self._with_handler: dict[int, dict[Process, runtime.Context]] = {}
 
     def install(self, stack: contextlib.ExitStack) -> None:
         stack.callback(self._restore)
@@ -226,16 +228,29 @@ class _Handlers:
         return process.handlers.get(signal.SIGALRM, signal.SIG_DFL)
 
     def _listen(self, process: Process, number: int) -> None:
-        if number in (signal.SIGINT, signal.SIGALRM) or not _in_main_thread():
+        if number in (signal.SIGINT, signal.SIGALRM):
             return
-        if number not in self._outside:
-            self._outside[number] = self._real_set(number, self._forward)
-        self._with_handler.setdefault(number, {})[process] = None
+        context = runtime.current()
+        if number not in self._outside and not context.world.fibers.on_main_thread(lambda: self._take_over(number)):
+            return
+        self._with_handler.setdefault(number, {})[process] = context
+
+    def _take_over(self, number: int) -> None:
+        self._outside[number] = self._real_set(number, self._forward)
 
     def _forward(self, number: int, frame: object) -> None:
-        for process in self._with_handler[number]:
-            if callable(process.handlers[number]):
+        """Gives a signal to the ranks that handle it. A rank on another thread does so when it waits."""
+        there = {p: p.handlers[number] for p, context in self._with_handler.get(number, {}).items() if _lives(context)}
+        for process, handler in there.items():
+            if callable(handler):
                 process.signals_due.append(int(number))
+        if all(handler is signal.SIG_DFL for handler in there.values()):
+            self._real_set(number, self._outside.pop(number))
+            os.kill(os.getpid(), number)
         running = current()
         if running is not None:
             running.handle_signals()
+
+
+def _lives(context: runtime.Context) -> bool:
+    return context.tasks is not None and context.tasks.exit_codes[context.rank] is None

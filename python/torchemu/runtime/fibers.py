@@ -40,6 +40,10 @@ class Kind(Protocol):
     def current(self) -> Fiber:
         """The one that runs."""
 
+    def on_main_thread(self, function: Callable[[], object]) -> bool:
+        """Calls a function on the process's main thread, on which alone handlers of signals are set. Returns false
+        where that is none of those that take turns."""
+
 
 class Greenlets:
     """Fibers as greenlets of one thread."""
@@ -53,6 +57,13 @@ class Greenlets:
         """The running greenlet."""
         running: Fiber = greenlet.getcurrent()
         return running
+
+    def on_main_thread(self, function: Callable[[], object]) -> bool:
+        """Calls it where the greenlets are on that thread."""
+        if not _is_main_thread():
+            return False
+        function()
+        return True
 
 
 class Threads:
@@ -87,12 +98,27 @@ class Threads:
             found.adopt(ident)
         return found
 
+    def on_main_thread(self, function: Callable[[], object]) -> bool:
+        """Calls it there, where the main thread waits for its turn."""
+        main = self.running.get(threading.main_thread().ident or 0)
+        if _is_main_thread():
+            function()
+        elif main is not None and isinstance(main.turn, _MainTurn):
+            main.turn.run(function)
+        else:
+            return False
+        return True
+
     def interrupt(self, interrupt: KeyboardInterrupt) -> None:
         """Raises Ctrl-C, which always comes to the main thread, in the thread whose turn it is."""
         if isinstance(interrupt, interrupts.CtrlC):
             interrupt.notice()
         kind = ctypes.py_object(type(interrupt))
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.active), kind)
+
+
+def _is_main_thread() -> bool:
+    return _thread.get_ident() == threading.main_thread().ident
 
 
 class _MainTurn:
@@ -102,11 +128,18 @@ class _MainTurn:
         interrupt: is called with Ctrl-C, which is for whoever runs.
     """
 
-    __slots__ = ("_interrupt", "_lock")
+    __slots__ = ("_errand", "_interrupt", "_lock")
 
     def __init__(self, interrupt: Callable[[KeyboardInterrupt], None]) -> None:
         self._interrupt, self._lock = interrupt, _thread.allocate_lock()
+        self._errand: _Errand | None = None
         self._lock.acquire()
+
+    def run(self, function: Callable[[], object]) -> None:
+        """Calls a function on the thread that waits for its turn, and raises what that has raised."""
+        errand = self._errand = _Errand(function)
+        self._lock.release()
+        errand.wait()
 
     def hand_over(self) -> None:
         """Lets the thread go on that waits for it, or will."""
@@ -117,9 +150,37 @@ class _MainTurn:
         while True:
             try:
                 self._lock.acquire()
-                return
+                if self._errand is None:
+                    return
+                errand, self._errand = self._errand, None
+                errand()
             except KeyboardInterrupt as interrupt:
                 self._interrupt(interrupt)
+
+
+class _Errand:
+    """A function that another thread is to call."""
+
+    __slots__ = ("_done", "_error", "_function")
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function, self._done = function, _thread.allocate_lock()
+        self._error: BaseException | None = None
+        self._done.acquire()
+
+    def __call__(self) -> None:
+        try:
+            self._function()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._done.release()
+
+    def wait(self) -> None:
+        """Blocks the running thread until it has been called, and raises what it has raised."""
+        self._done.acquire()
+        if self._error is not None:
+            raise self._error
 
 
 class ThreadFiber:
@@ -133,11 +194,12 @@ class ThreadFiber:
     Attributes:
         dead: it has ended.
         ident: the number of its thread; 0 before the start.
+        turn: what is handed over to it.
     """
 
     def __init__(self, kind: Threads, body: Callable[..., None] | None, parent: Any) -> None:
         self._kind, self._body, self.parent = kind, body, parent
-        self._turn: Baton | _MainTurn = Baton() if body is not None else _MainTurn(kind.interrupt)
+        self.turn: Baton | _MainTurn = Baton() if body is not None else _MainTurn(kind.interrupt)
         self._thrown: BaseException | None = None
         self._begun = self.dead = False
         self.ident = 0
@@ -155,7 +217,7 @@ class ThreadFiber:
         if caller is self:
             return
         if self._begun:
-            caller._await(self._turn)
+            caller._await(self.turn)
         else:
             self._start(args)
             caller._await(None)
@@ -178,7 +240,7 @@ class ThreadFiber:
 
     def _await(self, following: Baton | _MainTurn | None) -> None:
         """Hands a turn over, unless that is None, and blocks the thread until it is its own turn."""
-        own, kind = self._turn, self._kind
+        own, kind = self.turn, self._kind
         if type(following) is Baton and type(own) is Baton:
             own.wait_after(following)
         else:
@@ -206,4 +268,4 @@ class ThreadFiber:
             try:
                 self._kind.leave()
             finally:
-                self.parent._turn.hand_over()
+                self.parent.turn.hand_over()

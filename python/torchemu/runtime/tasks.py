@@ -199,9 +199,7 @@ class Tasks:
         """
         if (self._unwinding or task in self._dropped) and not go.IsDone(waitable):
             raise Unwound
-        if not self._parked(task, waitable):
-            return False
-        at_rest: bool = go.Resumed(self.scheduler, task)
+        at_rest: bool = self._parked(task, waitable) and go.Resumed(self.scheduler, task)
         process = self.contexts[task].process if task < self.nprocs else None
         if process is not None and process.signals_due:
             footprints.hide()

@@ -131,6 +131,41 @@ def test_a_signal_to_the_process_comes_to_the_ranks_with_handlers(tmp_path: Path
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+def killed(folder: Path, handler: str) -> tuple[int, list[str]]:
+    """Sends a run SIGTERM from outside when its ranks are about to ask in a loop whether they are to stop."""
+    text = f"""
+    import torch, torch.distributed as dist
+    stop = []
+    if rank != 1:
+        signal.signal(signal.SIGTERM, lambda *_: stop.append(rank))
+        {handler}
+    dist.init_process_group("gloo")
+    dist.barrier()
+    print("ready", flush=True)
+    stops = torch.zeros(1)
+    while stops.item() < 2:
+        stops.fill_(len(stop))
+        dist.all_reduce(stops)
+    print(rank, stop, int(stops.item()))
+    """
+    program = written(folder, BEGIN + text)
+    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "3", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "ready\n"
+        run.terminate()
+        out, _ = run.communicate(timeout=120)
+        return run.returncode, sorted(out.replace("ready\n", "").splitlines())
+
+
+def test_a_signal_from_outside_comes_to_ranks_that_are_at_work(tmp_path: Path) -> None:
+    assert killed(tmp_path, "") == (0, ["0 [0] 2", "1 [] 2", "2 [2] 2"])
+
+
+def test_a_signal_ends_the_run_where_handlers_are_gone(tmp_path: Path) -> None:
+    assert killed(tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_DFL)") == (-15, [])
+
+
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
