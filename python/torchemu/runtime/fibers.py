@@ -268,4 +268,19 @@ class ThreadFiber:
             try:
                 self._kind.leave()
             finally:
+                _state_of_thread().clear()
                 self.parent.turn.hand_over()
+
+
+_thread_dict = ctypes.pythonapi.PyThreadState_GetDict
+_thread_dict.restype = ctypes.c_void_p  # and no object, of which it would take a reference that is not given
+
+
+def _state_of_thread() -> dict[Any, Any]:
+    """Returns what Python and extensions keep for the running thread and drop when it has ended.
+
+    A thread that ends drops it while it is its turn. Else two may do so at once, and hang: what DTensor keeps, in C++,
+    goes under a lock of its own, and Python's lock may be given up meanwhile to one that waits for the first.
+    """
+    found: dict[Any, Any] = ctypes.cast(_thread_dict(), ctypes.py_object).value
+    return found

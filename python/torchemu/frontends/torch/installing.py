@@ -23,6 +23,7 @@ from torchemu.frontends.torch import (
     compilers,
     device,
     futures,
+    hooks,
     import_locks,
     loading,
     membership,
@@ -48,6 +49,7 @@ def install(run: Session, seed: int) -> None:
     """Makes PyTorch that of the run's ranks, whose generators have this seed, until it ends."""
     state.install(run, seed)
     switches.install(run)
+    hooks.install(run)
     _install_futures(run)
     _install_stores(run)
     _install_backends(run)

@@ -166,6 +166,15 @@ def test_ranges(mode):
         assert torch.cuda.nvtx.range_pop() == 1
 
 
+def test_a_stream_may_be_set_by_its_numbers(mode):
+    """torch._C has this, by which PyTorch's own tests set streams."""
+    other, before = torch.cuda.Stream(), torch.cuda.current_stream()
+    torch._C._cuda_setStream(stream_id=other.stream_id, device_index=1, device_type=other.device_type)
+    assert torch.cuda.current_stream() == other and torch.cuda.current_device() == 1
+    torch._C._cuda_setStream(stream_id=before.stream_id, device_index=0, device_type=before.device_type)
+    assert torch.cuda.current_stream() == before and torch.cuda.current_device() == 0
+
+
 def test_taking_it_back():
     from torchemu.frontends.torch import device
 

@@ -282,3 +282,15 @@ def test_operations_of_programs(mode, kind):
     x = torch.arange(3.0, device="cuda")
     assert twice(x).device.type == "cuda" and twice(x).tolist() == [0, 2, 4]
     assert twice(x.cpu()).device.type == "cpu"
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
+def test_a_fused_optimizer_takes_its_rate_from_the_host(mode, kind):
+    """Whatever shape the rate has: a GPU reads it from there."""
+    weights = []
+    for rate in (0.25, torch.tensor(0.25), torch.tensor([0.25])):
+        weight = nn.Parameter(torch.tensor([1.0, -2.0], device="cuda"))
+        weight.grad = torch.tensor([0.5, 4.0], device="cuda")
+        kind([weight], lr=rate, fused=True).step()
+        weights.append(weight.detach().tolist())
+    assert weights[0] == weights[1] == weights[2] != [1.0, -2.0]

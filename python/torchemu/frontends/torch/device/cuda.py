@@ -119,6 +119,12 @@ def _seed_all(seed: int) -> None:
         generators.default(number).manual_seed(seed)
 
 
+def _set_stream(stream_id: int, device_index: int, device_type: int) -> None:
+    """Makes the rank's stream of a number the current one, and its device the current one."""
+    _set_index(device_index)
+    streams.set_stream(streams.numbered(stream_id))
+
+
 def _index(device: Any) -> int:
     meant = places.meant("cuda" if device is None else device)
     return current_device() if meant is None or meant.index is None else meant.index
@@ -191,6 +197,7 @@ def _put_below(replaced: Replacements) -> None:
             "_cuda_exchangeDevice": _exchange,
             "_cuda_maybeExchangeDevice": _exchange,
             "_cuda_getDeviceCount": places.count,
+            "_cuda_setStream": _set_stream,
             "_cuda_synchronize": streams.synchronize,
             "_cuda_memoryStats": memory.stats,
             "_cuda_resetPeakMemoryStats": memory.reset_peak,

@@ -19,8 +19,9 @@ _MAY_INDEX = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_i
 _MAY_MIX = {
     "set_", "_foreach_copy_", "_foreach_norm", "_pack_padded_sequence", "_pack_padded_sequence_backward",
     "_pad_packed_sequence", "_ctc_loss", "ctc_loss", "_sparse_addmm",
+    "_fused_adam_", "_fused_adamw_", "_fused_sgd_",
 }  # fmt: skip
-"""Operations of which the host may have operands, such as the lengths of sequences."""
+"""Operations of which the host may have operands, such as the lengths of sequences, or the rate of learning."""
 
 _ITERATED = {"where", "mse_loss", "lerp", "lerp_", "equal_", "smooth_l1_loss", "huber_loss", "isclose", "masked_fill"}
 """Operations on elements without the tag."""
