@@ -1,4 +1,6 @@
-"""Runs the bodies of PyTorch's own tests of torch.distributed, which its package holds, and counts how they end.
+"""Runs PyTorch's own tests of torch.distributed, and counts how they end.
+
+They are the bodies of DistributedTest, which its package holds, or the tests of files in a checkout of PyTorch.
 
 The ranks are four, of one simulated cluster; with --processes they are four processes on gloo, for comparison. Each
 test is its body only, as DistributedTest has it, after init_process_group and before destroy_process_group.
@@ -8,6 +10,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
+import functools
+import importlib
 import json
 import os
 import selectors
@@ -19,8 +24,11 @@ import time
 import traceback
 import unittest
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import suites
 
 WORLD_SIZE = 4
 _PATIENCE = 120  # seconds that a test may take before it is said to hang
@@ -56,9 +64,9 @@ def _case() -> Any:
     return Case
 
 
-def names() -> list[str]:
-    """The tests that there are."""
-    return unittest.TestLoader().getTestCaseNames(_case())
+def names() -> dict[str, int]:
+    """The tests that there are, and the number of ranks that each wants."""
+    return dict.fromkeys(unittest.TestLoader().getTestCaseNames(_case()), WORLD_SIZE)
 
 
 def body(name: str, file: str) -> str:
@@ -92,145 +100,173 @@ def body(name: str, file: str) -> str:
     return ended
 
 
-def _in_cluster(name: str) -> str:
-    """Runs one test on the ranks of one simulated cluster."""
+def _in_cluster(world_size: int, call: Callable[[], Any]) -> list[Any]:
+    """What the ranks of one simulated cluster return, in the order in which they end."""
     import torchemu
 
-    file = str(Path(os.environ["TEMP_DIR"], f"init-{name}"))
-    ends: dict[str, str] = {}
+    returned = []
 
-    @torchemu.distributed(world_size=WORLD_SIZE, torch="real", virtual_clock=True)
+    @torchemu.distributed(world_size=world_size, torch="real", virtual_clock=True, check=False)
     def test() -> None:
-        ends[os.environ["RANK"]] = body(name, file)
+        returned.append(call())
 
     test()
-    return max(ends.values())
+    return returned
 
 
-def _worker(mode: str, file: str) -> None:
-    """Runs the tests whose names come on standard input, one a line, and prints how each ended."""
+def _in_process(_: int, call: Callable[[], Any]) -> list[Any]:
+    return [call()]
+
+
+def _worker(mode: str, suite: str, folder: str) -> None:
+    """Answers lines of standard input: the name of a test and its number of ranks, or none, which asks for the tests.
+
+    Args:
+        mode: "cluster", where the ranks of a test are those of a cluster, or "process", where this is one of them.
+        suite: a file with tests, or nothing for those of PyTorch's package.
+        folder: of the files by which ranks meet.
+    """
     _prepare() if mode == "cluster" else None
+    faulthandler.register(signal.SIGUSR1)
+    ranks = _in_cluster if mode == "cluster" else _in_process
     for line in sys.stdin:
-        name = line.strip()
-        output = sys.stderr
+        name, world_size = json.loads(line)
+        store = str(Path(folder, f"init-{name}"))
+        answer: Any
         try:
-            ended = _in_cluster(name) if mode == "cluster" else body(name, f"{file}-{name}")
-            detail = ""
+            if name:
+                answer = max(ranks(world_size, functools.partial(_body, suite, name, store)))
+            else:
+                answer = ranks(world_size, functools.partial(suites.names, suite) if suite else names)[0]
         except BaseException as error:
-            ended, detail = f"failed: {type(error).__name__}: {str(error).strip().splitlines()[:1]}", ""
-            traceback.print_exc(file=output)
-        print(f"{_DONE}{json.dumps([name, ended, detail])}", flush=True)
+            answer = f"failed: {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
+            traceback.print_exc(file=sys.stderr)
+        print(f"{_DONE}{json.dumps(answer)}", flush=True)
+
+
+def _body(suite: str, name: str, store: str) -> str:
+    """Runs one test in one rank. The module that does so is the rank's: what it sets is the rank's own, then."""
+    return str(importlib.import_module("suites").body(suite, name, store)) if suite else body(name, store)
 
 
 class _Worker:
     """A process, or one for each rank, that runs tests one after another.
 
     Args:
+        suite: a file with tests, or nothing for those of PyTorch's package.
         processes: whether each rank is one.
+        log: a file for what tests print.
     """
 
-    def __init__(self, processes: bool, log: Path) -> None:
-        self._log = log
+    def __init__(self, suite: str, processes: bool, log: Path) -> None:
         mode = "process" if processes else "cluster"
         if processes:
             _prepare()
-        file = tempfile.mktemp()
-        command = [sys.executable, __file__, "--worker", mode, "--file", file]
-        ranks = range(WORLD_SIZE if processes else 1)
+        command = [sys.executable, __file__, "--worker", mode, "--folder", tempfile.mkdtemp(), suite]
         with log.open("ab") as errors:
-            self._ranks = [
+            self._processes = [
                 subprocess.Popen(
                     command,
+                    bufsize=0,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     env={**os.environ, "RANK": str(rank)},
                     start_new_session=True,
                 )
-                for rank in ranks
+                for rank in range(WORLD_SIZE if processes else 1)
             ]
 
-    def run(self, name: str) -> str | None:
+    def names(self) -> dict[str, int] | str:
+        """The tests that there are, with the number of ranks of each, or why they cannot be had."""
+        found = self._asked("", WORLD_SIZE, self._processes[:1])[0]
+        return "failed: its module cannot be loaded" if found is None else found
+
+    def run(self, name: str, ranks: int) -> str | None:
         """How a test ended; None where it does not end, or ends the process."""
-        for rank in self._ranks:
-            assert rank.stdin is not None
-            with contextlib.suppress(BrokenPipeError):
-                rank.stdin.write(f"{name}\n".encode())
-                rank.stdin.flush()
-        deadline = time.monotonic() + _PATIENCE
-        ends = [self._answer(rank, deadline) for rank in self._ranks]
+        ends = self._asked(name, ranks, self._processes[:ranks])
         failed = [end for end in ends if end is None or end.startswith("failed")]
         return failed[0] if failed else max(end for end in ends if end is not None)
 
-    def _answer(self, rank: Any, deadline: float) -> str | None:
+    def _asked(self, name: str, ranks: int, processes: list[Any]) -> list[Any]:
+        for process in processes:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json.dumps([name, ranks]).encode() + b"\n")
+        deadline = time.monotonic() + _PATIENCE
+        return [self._answer(process, deadline) for process in processes]
+
+    def _answer(self, process: Any, deadline: float) -> Any:
         with selectors.DefaultSelector() as selector:
-            selector.register(rank.stdout, selectors.EVENT_READ)
+            selector.register(process.stdout, selectors.EVENT_READ)
             while selector.select(max(0, deadline - time.monotonic())):
-                line = rank.stdout.readline().decode(errors="replace")
+                line = process.stdout.readline().decode(errors="replace")
                 if not line:
                     return None
                 if line.startswith(_DONE):
-                    return str(json.loads(line[len(_DONE) :])[1])
+                    return json.loads(line[len(_DONE) :])
+        process.send_signal(signal.SIGUSR1)  # where it hangs goes to the log
+        time.sleep(1)
         return None
 
     def end(self) -> None:
         """Ends it."""
-        for rank in self._ranks:
+        for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(rank.pid, signal.SIGKILL)
-            rank.wait()
-
-
-def _listed() -> list[str]:
-    _prepare()
-    return names()
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def main() -> int:
     """Runs the tests and prints the counts; 1 when one fails."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "suites", nargs="*", default=[""], help="files of a checkout of PyTorch; without any, its package's"
+    )
     parser.add_argument("--processes", action="store_true", help="on four processes with gloo")
     parser.add_argument("--cuda", action="store_true", help="with simulated devices, which more of the tests want")
     parser.add_argument("--only", default="", help="tests whose names contain this; several are separated by commas")
     parser.add_argument("--results", default="", help="a JSON file to write, of how each test ended")
     parser.add_argument("--log", default="build/torch-conformance.log", help="a file for what tests print")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--file", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        _worker(options.worker, options.file)
+        _worker(options.worker, options.suites[0], options.folder)
         return 0
     if options.cuda:
         os.environ["CUDA"] = "1"
-    return _report(_results(options), options.results)
+    Path(options.log).parent.mkdir(parents=True, exist_ok=True)
+    results = {suite: _results(suite, options) for suite in options.suites}
+    if options.results:
+        Path(options.results).write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    return max(_report(suite, ends) for suite, ends in results.items())
 
 
-def _results(options: argparse.Namespace) -> dict[str, str]:
-    log = Path(options.log)
-    log.parent.mkdir(parents=True, exist_ok=True)
+def _results(suite: str, options: argparse.Namespace) -> dict[str, str]:
+    """How each test of a file ended."""
     parts = options.only.split(",")
+    worker = _Worker(suite, options.processes, Path(options.log))
     results: dict[str, str] = {}
-    worker = None
-    for name in _listed():
+    found = worker.names()
+    if isinstance(found, str):
+        results[suite], found = found, {}
+    for name, ranks in found.items():
         if not any(part in name for part in parts):
             continue
-        worker = worker or _Worker(options.processes, log)
-        ended = worker.run(name)
+        ended = worker.run(name, ranks)
         results[name] = ended or "failed: it does not end, or ends the process"
         print(f"{name}: {results[name]}", flush=True)
         if ended is None or (options.processes and ended.startswith("failed")):
             worker.end()
-            worker = None
-    if worker is not None:
-        worker.end()
+            worker = _Worker(suite, options.processes, Path(options.log))
+    worker.end()
     return results
 
 
-def _report(results: dict[str, str], file: str) -> int:
-    if file:
-        Path(file).write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+def _report(suite: str, results: dict[str, str]) -> int:
     counts = Counter(ended.partition(":")[0] for ended in results.values())
     reasons = Counter(ended.partition(": ")[2] for ended in results.values() if ended.startswith("skipped"))
+    print(suite, end="\n" if suite else "")
     for reason, count in reasons.most_common():
         print(f"  {count} skipped: {reason}")
     print(", ".join(f"{counts[kind]} {kind}" for kind in ("passed", "skipped", "failed")))
