@@ -123,7 +123,7 @@ class _First(_Own):
     """The state that a new thread begins with."""
 
     def __init__(self, context: runtime.Context) -> None:
-        self.device, self.stream = context.first_device, context.stream
+        self.device, self.stream = context.first_device, context.first_stream
         self.of_thread = {}
         self.kept = [kept.first() for kept in KEPT]
         is_apart = isinstance(context.world.fibers, fibers.Threads)  # and so has a loop of its own: none

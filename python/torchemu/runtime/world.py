@@ -340,6 +340,7 @@ class Context:
         pid: the number of that process; the system knows that of a program which was not spawned only.
         node: the SIPs of its node, which are its program's devices 0, 1, …; None is all of the World.
         device, first_device: the numbers of the current device, and of that which threads begin with.
+        first_stream: the default stream, which threads begin with.
         task: the number in the scheduler of the thread that runs when the rank does; its own is the main program's.
         threads: those that it has besides; None before the first.
         unissued: puts what a front end has put together, and not issued yet, on the current stream; None: nothing is.
@@ -380,6 +381,7 @@ class Context:
         self.streams = 0  # others than the default one
         self.unissued: Callable[[], None] | None = None
         self._stream: int = go.DefaultStream(world.handle, rank)
+        self.first_stream = self._stream
 
     @property
     def stream(self) -> int:

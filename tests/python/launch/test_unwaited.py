@@ -81,6 +81,21 @@ thread.join()
     assert (outcome.status, outcome.err) == (0, "")
 
 
+def test_threads_begin_on_the_default_stream_whichever_is_current(tmp_path: Path) -> None:
+    text = """
+import threading
+with torch.cuda.stream(torch.cuda.Stream()):
+    x.add_(1)
+    thread = threading.Thread(target=lambda: x * 2)
+    thread.start()
+    thread.join()
+    y = x * 2
+"""
+    with pytest.warns(UnwaitedWarning, match="in <lambda> reads it on stream 0") as seen:
+        outcome = launch("--nproc-per-node", "2", written(tmp_path, program("nccl", text)))
+    assert (outcome.status, outcome.err, len(seen.list)) == (0, "", 1)
+
+
 def test_what_many_works_that_nobody_waits_for_hold_is_bounded(tmp_path: Path) -> None:
     text = """
     from torchemu import runtime

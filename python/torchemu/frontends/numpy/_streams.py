@@ -14,6 +14,7 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.numpy import _device, _settings
+from torchemu.runtime import fibers
 from torchemu.runtime.rank_local import RankLocal, ThreadLocal
 from torchemu.runtime.stream_order import Known, begin
 from torchemu.runtime.streams import EventMethods, StreamMethods
@@ -228,12 +229,14 @@ _SPARED: RankLocal[set[int]] = RankLocal(set)  # numbers of streams that the pro
 _CURRENT: ThreadLocal[Stream] = ThreadLocal(_DEFAULT.get)
 
 
-def _of_new_thread() -> Stream:
+def _of_new_thread() -> Stream | None:
     """The current stream that a thread of the rank begins with: the default one, as in PyTorch. But where gloo does
     what devices do here there are no streams, and a host that waits for an operation of its own waits for no other
-    thread's.
+    thread's. None is for ranks on threads, whose streams are another torch's.
     """
     context = runtime.current()
+    if isinstance(context.world.fibers, fibers.Threads):
+        return None
     group = context.group or context.inherited
     if group is not None and not group.holds_hosts:
         return _DEFAULT.get()
