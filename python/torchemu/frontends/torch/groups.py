@@ -455,16 +455,12 @@ class AhbmGroup(Named, dist.ProcessGroup):
         world_ranks = [self.membership.members[r] for r in mine]
         membership = shared(name, world_ranks, are_world_ranks=True, is_parted=self._core != self._device_core)
         store = dist.PrefixStore(f"{name}/", self._store)
-        made = type(self)._joined(store, mine.index(self._rank), membership, self.backend, timeout or self._timeout)
+        made = type(self).__new__(type(self))
+        AhbmGroup.__init__(made, store, mine.index(self._rank), membership, self.backend, timeout or self._timeout)
         made._set_group_name(name)
         made._set_group_desc(group_desc or f"{self._desc}:split:{self._splits}")
         made._options = opts or self._options
         return made
-
-    @classmethod
-    def _joined(cls, *about: Any) -> AhbmGroup:
-        """The rank's side of a group that exists."""
-        return cls(*about)
 
     def comm_split_count(self) -> int:
         """Counts the groups that have been split off."""

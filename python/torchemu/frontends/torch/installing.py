@@ -245,6 +245,15 @@ class ProcessGroupNCCL(AhbmGroup):
         """The group's number."""
         return int(self._core)
 
+    mem_allocator = None
+    """What NCCL would allocate a pool's memory with: a device's is as it has to be."""
+
+    def register_mem_pool(self, pool: Any, symm: bool = False) -> None:
+        """Accepts a pool (`torch.cuda.MemPool`) whose memory collectives use as it is: they do with all memory."""
+
+    def deregister_mem_pool(self, pool: Any) -> None:
+        """As register_mem_pool."""
+
 
 _asking: list[tuple[list[int], str, bool]] = []
 """The ranks and the name of the group that is being made, and whether devices have a backend of their own in it."""
@@ -264,7 +273,8 @@ def backends(group: Any) -> set[str]:
 
 
 def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
-    """c10d's function that makes groups, which says whose."""
+    """c10d's function that makes groups, which says whose, and binds a group to the device that it is given: PyTorch
+    forgets that of groups of other backends than its own."""
 
     def make_group(
         group_size: int, group_rank: int, ranks: Any, backend: Any, store: Any, name: str, *args: Any, **kwargs: Any
@@ -272,7 +282,10 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
         parts = set(c10d.BackendConfig(backend).get_device_backend_map().values())
         _asking.append((list(ranks), str(name), len(parts) > 1))
         try:
-            return make(group_size, group_rank, ranks, backend, store, name, *args, **kwargs)
+            made = make(group_size, group_rank, ranks, backend, store, name, *args, **kwargs)
+            if kwargs.get("device_id") is not None and isinstance(made[0], AhbmGroup):
+                made[0].bound_device_id = kwargs["device_id"]
+            return made
         finally:
             _asking.pop()
 

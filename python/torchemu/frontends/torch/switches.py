@@ -1,7 +1,8 @@
 """Switches that PyTorch has once for a process: each rank's are its own.
 
 Fused kernels of attention, deterministic algorithms, precision of products, cuDNN's choices, the search for anomalies,
-and how tensors are printed. Only what a program has set is exchanged when another rank goes on.
+the device of the default type, and how tensors are printed. Only what a program has set is exchanged when another rank
+goes on.
 """
 
 from __future__ import annotations
@@ -137,6 +138,26 @@ class Switches:
             return precision(backend, op, value)
 
         run.replace(core, "_set_fp32_precision_setter", set_precision)
+        self._replace_default_type(run)
+
+    def _replace_default_type(self, run: Session) -> None:
+        """Replaces the setter of the default type of tensors. Its device is a switch; its dtype is no switch but state,
+        as set_default_dtype sets it, too."""
+        types = {
+            (module.__name__ == "torch.cuda", getattr(module, name).dtype): getattr(module, name)
+            for module in (torch, torch.cuda)
+            for name in ("BFloat16Tensor", "DoubleTensor", "FloatTensor", "HalfTensor")
+        }
+        set_type, device = torch._C._set_default_tensor_type, torch._C._get_default_device
+        switch = _Switch(
+            lambda: (device(),), lambda device: set_type(types[device == "cuda", torch.get_default_dtype()])
+        )
+
+        def set_default_type(kind: Any) -> None:
+            self._note("default device", switch)
+            set_type(kind)
+
+        run.replace(torch._C, "_set_default_tensor_type", set_default_type)
 
 
 def _getting(get: Callable[[], Any]) -> Callable[[], tuple[Any, ...] | None]:

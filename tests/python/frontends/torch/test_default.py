@@ -48,6 +48,8 @@ def test_a_report_says_which(tmp_path):
         (("torch", "ahbm"), "numpy"),
         (("torch.ahbm",), "numpy"),
         (("torch.distributed._symmetric_memory",), "numpy"),
+        (("torch.distributed", "torch.distributed._symmetric_memory", "torch.nn.functional", "numpy"), "numpy"),
+        (("torch.distributed._symmetric_memory", "torch.nn.parallel"), "real"),
         (("torchemu",), "numpy"),
         (("torchemu.language",), "numpy"),
         (("kernbench.tp",), "numpy"),

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from torchemu.frontends.torch.device import generators, graphs, launches, memory, places, streams
+from torchemu.frontends.torch.device import cudart, generators, graphs, launches, legacy, memory, places, streams
 from torchemu.frontends.torch.device.ground import context
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.runtime.device_properties import CAPABILITY, DeviceProperties, of_running_rank
@@ -159,6 +159,9 @@ def _random() -> dict[str, Callable[..., Any]]:
     }
 
 
+_ARCHITECTURE = "sm_{}{}".format(*CAPABILITY)
+
+
 def _yes(*_: Any, **__: Any) -> bool:
     return True
 
@@ -185,6 +188,8 @@ def put(replaced: Replacements) -> None:
     replaced.put(torch, "Generator", generators.Generator)
     replaced.put(torch.backends.cudnn, "is_acceptable", _no)
     _put_accelerator(replaced)
+    legacy.put(replaced)
+    cudart.put(replaced)
 
 
 def _put_below(replaced: Replacements) -> None:
@@ -206,7 +211,7 @@ def _put_below(replaced: Replacements) -> None:
             "_cuda_setMemoryFraction": memory.set_fraction,
             "_cuda_getMemoryFraction": memory.fraction,
             "_cuda_getCompiledVersion": lambda: 0,
-            "_cuda_getArchFlags": lambda: "",
+            "_cuda_getArchFlags": lambda: _ARCHITECTURE,
             "_cuda_isInBadFork": _no,
             "_cuda_ipc_collect": _nothing,
             "_cuda_isCurrentStreamCapturing": graphs.is_capturing,
@@ -235,7 +240,7 @@ def _put_devices(replaced: Replacements) -> None:
             "get_device_properties": properties,
             "get_device_name": lambda device=None: properties(device).name,
             "get_device_capability": lambda device=None: CAPABILITY,
-            "get_arch_list": list,
+            "get_arch_list": lambda: [_ARCHITECTURE],
             "is_bf16_supported": _yes,
             "is_tf32_supported": _no,
             "can_device_access_peer": lambda device, peer: _index(device) != _index(peer),

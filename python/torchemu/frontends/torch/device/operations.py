@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import torch
 from torch._library.custom_ops import OPDEFS
 
-from torchemu.frontends.torch.device import mixing, norms, places, products
+from torchemu.frontends.torch.device import mixed_products, mixing, norms, places, products
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
 
 aten = torch.ops.aten
@@ -221,7 +221,7 @@ def _fast() -> dict[Any, Callable[..., Any]]:
     return found
 
 
-FAST = {**_fast(), **norms.KERNELS}
+FAST = {**_fast(), **norms.KERNELS, **mixed_products.KERNELS}
 
 
 def result_place(

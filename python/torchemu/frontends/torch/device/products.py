@@ -36,15 +36,19 @@ def _added_by_vector(_: Any, matrix: Sequence[int], *__: Any, **___: Any) -> int
     return 2 * math.prod(matrix)
 
 
+def _stack(a: Sequence[int], b: Sequence[int], *_: Any, **__: Any) -> int:
+    return 2 * math.prod(a) * b[-1]
+
+
 def _added_stack(_: Any, a: Sequence[int], b: Sequence[int], *__: Any, **___: Any) -> int:
     return 2 * math.prod(a) * b[-1]
 
 
 _OWN: dict[Any, Formula] = {
     aten.linear: _linear, aten.mv: _by_vector, aten.addmv: _added_by_vector, aten.addbmm: _added_stack,
-    aten.dot: _by_vector, aten.vdot: _by_vector,
+    aten.addmm: _added_stack, aten.baddbmm: _added_stack, aten.bmm: _stack, aten.dot: _by_vector, aten.vdot: _by_vector,
 }  # fmt: skip
-"""Operations, by shapes, that PyTorch's flop counter does not count."""
+"""Operations, by shapes, that PyTorch's flop counter does not count, or not with a dtype for the result."""
 
 
 def _attention(query: Sequence[int], key: Sequence[int], value: Sequence[int], *_: Any, **__: Any) -> int:
