@@ -1,4 +1,4 @@
-"""Checks of a collective's tensors that a rank can make by itself, in the words of PyTorch's gloo."""
+"""Checks of a collective's arguments that a rank can make by itself, in the words of PyTorch's gloo, or of its NCCL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import torch
+import torch.distributed as dist
+
+from torchemu.frontends.torch.reductions import number
+
+_BITWISE = {int(op): op.name for op in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR)}
 
 
 def refuse(operation: str, text: str) -> NoReturn:
@@ -13,10 +18,48 @@ def refuse(operation: str, text: str) -> NoReturn:
     raise RuntimeError(f"ProcessGroupGloo::{operation}: {text}")
 
 
-def root(operation: str, rank: int, size: int) -> None:
+def root(operation: str, rank: int, size: int, backend: str) -> None:
     """Refuses a root that is not in the group."""
     if not 0 <= rank < size:
-        refuse(operation, f"invalid root rank: {rank}")
+        text = f"invalid root rank: {rank}"
+        if backend == "nccl":
+            raise ValueError(f"ProcessGroupNCCL::{operation}: {text}")
+        refuse(operation, text)
+
+
+def reduction(backend: str, op: object) -> None:
+    """Refuses a reduction that the backend does not have."""
+    if backend == "nccl" and number(op) in _BITWISE:
+        raise ValueError(f"Cannot use ReduceOp.{_BITWISE[number(op)]} with NCCL")
+
+
+def gathered(backend: str, out: torch.Tensor, given: torch.Tensor, size: int) -> None:
+    """Refuses a tensor for what all bring, where it does not have as many elements, or those of another type."""
+    if backend == "nccl" and out.dtype != given.dtype:
+        raise TypeError("output tensor must have the same type as input tensor")
+    if out.numel() != given.numel() * size:
+        if backend == "gloo":
+            alike("allgather", out.chunk(size), given)
+        raise _misfit(backend)(
+            "output tensor size must be equal to world_size times input tensor size "
+            f"(expected {given.numel() * size} elements, got {out.numel()})"
+        )
+    alike("allgather", [out], given, sizes=False)
+
+
+def scattered(backend: str, out: torch.Tensor, given: torch.Tensor, size: int) -> None:
+    """Refuses a tensor for what is reduced where that does not have as many elements for each rank."""
+    if backend == "nccl" and out.dtype != given.dtype:
+        raise TypeError("input tensor must be the same type as the output tensor.")
+    if out.numel() * size != given.numel():
+        raise _misfit(backend)(
+            "input tensor must be the same size as output size times world size: "
+            f"{out.numel()} × {size} elements, and not {given.numel()}"
+        )
+
+
+def _misfit(backend: str) -> type[Exception]:
+    return ValueError if backend == "nccl" else RuntimeError
 
 
 def not_empty(operation: str, tensors: Sequence[torch.Tensor]) -> None:

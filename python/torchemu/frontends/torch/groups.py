@@ -175,13 +175,19 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """Splits a tensor for all ranks into the part of each."""
         return list(whole.split(list(sizes)) if sizes else whole.chunk(self._size))
 
+    def _op(self, options: Any) -> Any:
+        """The reduce op of options, or an op that takes their place."""
+        op = dist.ReduceOp.SUM if options is None else getattr(options, "reduceOp", options)
+        checks.reduction(self.backend, op)
+        return op
+
     # Collectives
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Replaces the tensors on every rank by their reduction."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.not_empty("allreduce", tensors)
-        op = _op(opts)
+        op = self._op(opts)
         if tensors[0].layout is not torch.strided:
             return sparse.all_reduce(self, tensors, op)
         return self._issue(_reducing("all_reduce", op), tensors, None, tensors, opts)
@@ -189,23 +195,23 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """allreduce of several tensors as one operation."""
         checks.not_empty("allreduce", tensors)
-        call = _reducing("all_reduce_coalesced", _op(opts))
+        call = _reducing("all_reduce_coalesced", self._op(opts))
         return self._issue(call, tensors, None, tensors, opts)
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Replaces the tensor on every rank by the root's."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-        root = opts if isinstance(opts, int) else (0 if opts is None else opts.rootRank)
-        checks.root("broadcast", root, self._size)
+        root = _root(opts)
+        checks.root("broadcast", root, self._size, self.backend)
         ins: Tensors | None = None if self._rank == root else []
         return self._issue(_call("broadcast", root), tensors, ins, tensors, opts)
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> Any:
         """Replaces the root's tensor by the reduction."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-        root = opts if isinstance(opts, int) else opts.rootRank
-        checks.root("reduce", root, self._size)
-        call = _reducing("reduce", _op(op if isinstance(opts, int) else opts), root)
+        root = _root(opts)
+        checks.root("reduce", root, self._size, self.backend)
+        call = _reducing("reduce", self._op(op if isinstance(opts, int) else opts), root)
         if self._rank == root:
             return self._issue(call, tensors, None, tensors, opts)
         return self._issue(call, [], tensors, tensors, opts)
@@ -236,15 +242,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return self._issue(_call("all_gather_coalesced"), blocks, ins, outs, opts)
 
     def _allgather_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
-        if out.numel() != given.numel() * self._size:
-            if self.backend == "gloo":
-                checks.alike("allgather", self._blocks(out, ()), given)
-            expected, has = given.numel() * self._size, out.numel()
-            raise RuntimeError(
-                "output tensor size must be equal to world_size times input tensor size "
-                f"(expected {expected} elements, got {has})"
-            )
-        checks.alike("allgather", [out], given, sizes=False)
+        checks.gathered(self.backend, out, given, self._size)
         return self._issue(_call("all_gather_into_tensor"), [out], [given], [out], opts)
 
     all_gather_single = _allgather_base
@@ -262,17 +260,13 @@ class AhbmGroup(Named, dist.ProcessGroup):
         if self.backend == "gloo":
             for out, given in zip(outs, ins, strict=True):
                 checks.alike("reduce_scatter", given, out)
-        call = _reducing("reduce_scatter", _op(opts))
+        call = _reducing("reduce_scatter", self._op(opts))
         works = [self._issue(call, [out], given, [out], opts) for out, given in zip(outs, ins, strict=True)]
         return works[0] if len(works) == 1 else Several(works, outs)
 
     def _reduce_scatter_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
-        if out.numel() * self._size != given.numel():
-            raise RuntimeError(
-                "input tensor must be the same size as output size times world size: "
-                f"{out.numel()} × {self._size} elements, and not {given.numel()}"
-            )
-        call = _reducing("reduce_scatter_tensor", _op(opts))
+        checks.scattered(self.backend, out, given, self._size)
+        call = _reducing("reduce_scatter_tensor", self._op(opts))
         return self._issue(call, [out], [given], [out], opts)
 
     reduce_scatter_single = _reduce_scatter_base
@@ -285,8 +279,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """Gives the root the tensors of all in a list."""
         if isinstance(ins, torch.Tensor):
             outs, ins = [outs] if outs else [], [ins]
-        root = opts if isinstance(opts, int) else opts.rootRank
-        checks.root("gather", root, self._size)
+        root = _root(opts)
+        checks.root("gather", root, self._size, self.backend)
         checks.single("gather", ins, "input")
         if self._rank == root:
             checks.single("gather", outs, "output")
@@ -305,8 +299,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """Gives each rank one of the root's tensors."""
         if isinstance(outs, torch.Tensor):
             outs, ins = [outs], [ins] if ins else []
-        root = opts if isinstance(opts, int) else opts.rootRank
-        checks.root("scatter", root, self._size)
+        root = _root(opts)
+        checks.root("scatter", root, self._size, self.backend)
         checks.single("scatter", outs, "output")
         if self._rank == root:
             checks.single("scatter", ins, "input")
@@ -519,11 +513,9 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return f"<torch.distributed.ProcessGroup {self._name} ({self.backend}), rank {self._rank} of {self._size}>"
 
 
-def _op(options: Any) -> Any:
-    """The reduce op of options, or an op that takes their place."""
-    if options is None:
-        return dist.ReduceOp.SUM
-    return getattr(options, "reduceOp", options)
+def _root(options: Any) -> int:
+    """The root of options, or one that takes their place; that of PyTorch's options where there are none."""
+    return options if isinstance(options, int) else 0 if options is None else int(options.rootRank)
 
 
 def _call(name: str, root: int = 0) -> Call:

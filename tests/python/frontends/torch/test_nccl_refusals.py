@@ -1,0 +1,69 @@
+"""Arguments that PyTorch's NCCL refuses, with its errors; its words are those of ProcessGroupNCCL.cpp."""
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import torchemu
+
+
+def on_devices(program, backend="nccl"):
+    @torchemu.distributed(world_size=2, torch="real")
+    def test():
+        dist.init_process_group(backend)
+        torch.cuda.set_device(dist.get_rank())
+        program(dist.group.WORLD)
+
+    test()
+
+
+def test_bitwise_reductions():
+    def program(group):
+        x = torch.ones(2, dtype=torch.int64, device="cuda")
+        for op in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR):
+            for call in (dist.all_reduce, lambda t, op: dist.reduce(t, 0, op)):
+                with pytest.raises(ValueError, match=f"Cannot use ReduceOp.{op.name} with NCCL"):
+                    call(x, op=op)
+        dist.all_reduce(x, op=dist.ReduceOp.PRODUCT)
+        assert x.tolist() == [1, 1]
+
+    on_devices(program)
+
+
+def test_tensors_that_do_not_fit():
+    def program(group):
+        one, three = torch.ones(1, device="cuda"), torch.ones(3, device="cuda")
+        with pytest.raises(ValueError, match="output tensor size must be equal to world_size times input tensor size"):
+            dist.all_gather_into_tensor(three, one)
+        with pytest.raises(TypeError, match="output tensor must have the same type as input tensor"):
+            dist.all_gather_into_tensor(three.long(), one)
+        with pytest.raises(ValueError, match="input tensor must be the same size as output size times world size"):
+            dist.reduce_scatter_tensor(three, one)
+        with pytest.raises(TypeError, match="input tensor must be the same type as the output tensor"):
+            dist.reduce_scatter_tensor(three.long(), one)
+
+    on_devices(program)
+
+
+@pytest.mark.parametrize(("backend", "kind", "name"), [("nccl", ValueError, "NCCL"), ("gloo", RuntimeError, "Gloo")])
+def test_roots_that_are_not_there(backend, kind, name):
+    def program(group):
+        x = torch.ones(1, device="cuda" if backend == "nccl" else "cpu")
+        options = dist.GatherOptions()
+        options.rootRank = 2
+        with pytest.raises(kind, match=f"ProcessGroup{name}::gather: invalid root rank: 2"):
+            group.gather([[x, x]], [x], options)
+
+    on_devices(program, backend)
+
+
+def test_without_options_the_root_is_the_first():
+    def program(group):
+        x = torch.full((1,), dist.get_rank() + 1.0, device="cuda")
+        group.reduce([x]).wait()
+        assert x.item() == (3.0 if dist.get_rank() == 0 else 2.0)
+        outs = [[torch.zeros(1, device="cuda") for _ in range(2)]] if dist.get_rank() == 0 else []
+        group.gather(outs, [x]).wait()
+        assert [float(t) for row in outs for t in row] == ([3.0, 2.0] if dist.get_rank() == 0 else [])
+
+    on_devices(program)
