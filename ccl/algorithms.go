@@ -40,6 +40,7 @@ func Algorithms(c collective.Kind) []Algorithm {
 			allReduceHierarchical(),
 			allReduceHierarchicalDirect(),
 			allReduceTwoShotStaggered(),
+			allReduceNVLS(),
 		}
 	case collective.AllGather:
 		return []Algorithm{
@@ -50,6 +51,7 @@ func Algorithms(c collective.Kind) []Algorithm {
 			allGatherHierarchical(),
 			allGatherHierarchicalDirect(),
 			allGatherTorus2D(),
+			allGatherNVLS(),
 		}
 	case collective.ReduceScatter:
 		return []Algorithm{
@@ -61,6 +63,7 @@ func Algorithms(c collective.Kind) []Algorithm {
 			reduceScatterHierarchicalDirect(),
 			reduceScatterDirectStaggered(),
 			reduceScatterTorus2D(),
+			reduceScatterNVLS(),
 		}
 	case collective.Broadcast:
 		return []Algorithm{
@@ -75,6 +78,7 @@ func Algorithms(c collective.Kind) []Algorithm {
 			broadcastTorus2D(),
 			broadcastBidirectionalChain(),
 			broadcastHierarchical(),
+			broadcastNVLS(),
 		}
 	case collective.Reduce:
 		return []Algorithm{
@@ -89,6 +93,7 @@ func Algorithms(c collective.Kind) []Algorithm {
 			reduceTorus2D(),
 			reduceBidirectionalChain(),
 			reduceHierarchical(),
+			reduceNVLS(),
 		}
 	case collective.Gather:
 		return []Algorithm{gatherBinomial(), gatherDirect(), gatherBidirectionalRing(), gatherHierarchical(), gatherTorus2D()}

@@ -30,6 +30,21 @@ func everyAlgorithm() []ccl.Algorithm {
 	return all
 }
 
+// pointToPoint lists those in which ranks only send to each other, on any fabric.
+func pointToPoint(kinds ...collective.Kind) (list []ccl.Algorithm) {
+	if len(kinds) == 0 {
+		kinds = collectives
+	}
+	for _, c := range kinds {
+		for _, a := range ccl.Algorithms(c) {
+			if ccl.Offered(a, ccl.Layout{World: 2}) == nil {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
 func TestConformance(t *testing.T) {
 	for _, a := range everyAlgorithm() {
 		t.Run(fmt.Sprintf("%s/%s", a.Collective(), a.Name()), func(t *testing.T) { ccltest.Check(t, a) })
@@ -41,19 +56,19 @@ func TestAlgorithmNames(t *testing.T) {
 	for c, names := range map[collective.Kind][]string{
 		collective.AllReduce: {
 			"ring", "bidirectional_ring", "halving_doubling", "double_binary_tree", "one_shot", "two_shot", "torus_2d", "hierarchical",
-			"hierarchical_direct", "two_shot_staggered",
+			"hierarchical_direct", "two_shot_staggered", "nvls",
 		},
-		collective.AllGather: {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical", "hierarchical_direct", "torus_2d"},
+		collective.AllGather: {"ring", "bidirectional_ring", "recursive", "direct", "hierarchical", "hierarchical_direct", "torus_2d", "nvls"},
 		collective.ReduceScatter: {
-			"ring", "bidirectional_ring", "recursive", "direct", "hierarchical", "hierarchical_direct", "direct_staggered", "torus_2d",
+			"ring", "bidirectional_ring", "recursive", "direct", "hierarchical", "hierarchical_direct", "direct_staggered", "torus_2d", "nvls",
 		},
 		collective.Broadcast: {
 			"binomial", "chain", "direct", "double_binary_tree", "scatter_direct", "scatter_recursive", "scatter_bidirectional_ring",
-			"scatter_hierarchical", "torus_2d", "bidirectional_chain", "hierarchical",
+			"scatter_hierarchical", "torus_2d", "bidirectional_chain", "hierarchical", "nvls",
 		},
 		collective.Reduce: {
 			"binomial", "chain", "direct", "double_binary_tree", "direct_gather", "recursive_gather", "bidirectional_ring_gather",
-			"hierarchical_gather", "torus_2d", "bidirectional_chain", "hierarchical",
+			"hierarchical_gather", "torus_2d", "bidirectional_chain", "hierarchical", "nvls",
 		},
 		collective.Gather:   {"binomial", "direct", "bidirectional_ring", "hierarchical", "torus_2d"},
 		collective.Scatter:  {"binomial", "direct", "bidirectional_ring", "hierarchical", "torus_2d"},
@@ -86,7 +101,7 @@ func TestLookup(t *testing.T) {
 	}
 	for _, name := range []string{"", "Ring", "auto", "one_shot"} {
 		_, err := ccl.Lookup(collective.AllGather, name)
-		want := fmt.Sprintf("unknown all_gather algorithm %q: choose one of bidirectional_ring, direct, hierarchical, hierarchical_direct, recursive, ring, torus_2d", name)
+		want := fmt.Sprintf("unknown all_gather algorithm %q: choose one of bidirectional_ring, direct, hierarchical, hierarchical_direct, nvls, recursive, ring, torus_2d", name)
 		if err == nil || err.Error() != want {
 			t.Errorf("got error %v, want %s", err, want)
 		}
@@ -105,7 +120,7 @@ func TestDepthFollowsBytes(t *testing.T) {
 			last = depth
 		}
 		pipelined := slices.Contains([]string{"double_binary_tree", "chain", "bidirectional_chain", "scatter_direct", "direct_gather", "two_shot_staggered", "direct_staggered"}, a.Name()) ||
-			a.Name() == "hierarchical" && !slices.Contains([]string{"all_gather", "reduce_scatter", "gather", "scatter"}, a.Collective().String())
+			a.Name() == "nvls" && a.Collective() == collective.AllReduce || a.Name() == "hierarchical" && !slices.Contains([]string{"all_gather", "reduce_scatter", "gather", "scatter"}, a.Collective().String())
 		if pipelined != (last > 1) {
 			t.Errorf("%s %s: depth is up to %d", a.Collective(), a.Name(), last)
 		}

@@ -2,6 +2,8 @@ package ccl
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/collective"
 )
@@ -31,6 +33,8 @@ type Builder struct {
 	seen []uint32
 
 	open int // first step of the round that is being added to
+
+	has [4]bool // steps of a kind
 }
 
 // NewBuilder starts a schedule of the named algorithm over a vector of blocks·sub chunks; see [Schedule].
@@ -104,6 +108,52 @@ func (b *Builder) CopyInput(src, dst, lo, hi int) { b.add(src, dst, lo, hi, Copy
 // ReduceInput is Reduce of the value that src started with.
 func (b *Builder) ReduceInput(src, dst, lo, hi int) { b.add(src, dst, lo, hi, Reduce, true) }
 
+// Multicast lets the switch that joins members, in ascending order, give all of them the chunks [lo, hi) of src, which is
+// one of them.
+func (b *Builder) Multicast(src int, members []int, lo, hi int) {
+	b.addInSwitch(src, members, lo, hi, Multicast)
+}
+
+// ReduceInSwitch lets the switch that joins members, in ascending order, reduce what they started with of the chunks
+// [lo, hi) for dst, which is one of them.
+func (b *Builder) ReduceInSwitch(members []int, dst, lo, hi int) {
+	b.addInSwitch(dst, members, lo, hi, ReduceInSwitch)
+}
+
+func (b *Builder) addInSwitch(by int, members []int, lo, hi int, k Kind) {
+	group := b.group(by, members)
+	before := len(b.schedule.Steps)
+	b.add(by, by, lo, hi, k, k == ReduceInSwitch)
+	for i := before; i < len(b.schedule.Steps); i++ {
+		b.schedule.Steps[i].Group = group
+	}
+}
+
+// group is the number of a group, which is listed when it is new.
+func (b *Builder) group(by int, members []int) uint16 {
+	s := b.schedule
+	list := make([]int32, len(members))
+	for i, m := range members {
+		b.checkRank(m)
+		list[i] = int32(m)
+		if i > 0 && m <= members[i-1] {
+			panic(fmt.Sprintf("ccl: %s: rank %d follows rank %d in a group: ranks must ascend", s.Algorithm, m, members[i-1]))
+		}
+	}
+	if !slices.Contains(members, by) {
+		panic(fmt.Sprintf("ccl: %s: rank %d is none of the group %v", s.Algorithm, by, members))
+	}
+	k := slices.IndexFunc(s.Groups, func(g []int32) bool { return slices.Equal(g, list) })
+	if k < 0 {
+		k = len(s.Groups)
+		s.Groups = append(s.Groups, list)
+	}
+	if k > math.MaxUint16 {
+		panic(fmt.Sprintf("ccl: %s: there are more than %d groups", s.Algorithm, math.MaxUint16+1))
+	}
+	return uint16(k)
+}
+
 func (b *Builder) add(src, dst, lo, hi int, k Kind, fromInput bool) {
 	s := b.schedule
 	b.checkRank(src)
@@ -115,7 +165,8 @@ func (b *Builder) add(src, dst, lo, hi int, k Kind, fromInput bool) {
 	if lo == hi {
 		return
 	}
-	s.Steps = append(s.Steps, Step{int32(src), int32(dst), int32(lo), int32(hi), k, fromInput})
+	b.has[k] = true
+	s.Steps = append(s.Steps, Step{Src: int32(src), Dst: int32(dst), Lo: int32(lo), Hi: int32(hi), Kind: k, FromInput: fromInput})
 	s.SendWaits = append(s.SendWaits, 0)
 	s.CombineWaits = append(s.CombineWaits, 0)
 	b.seen = append(b.seen, 0)
@@ -162,15 +213,26 @@ func (b *Builder) writersOf(rank int32, step *Step) []uint32 {
 	return b.listed
 }
 
-// write makes w the writer of a step's chunks at its destination.
+// write makes w the writer of a step's chunks wherever it leaves them.
 func (b *Builder) write(step *Step, w uint32) {
+	if step.Kind != Multicast {
+		b.writeAt(step.Dst, step, w)
+		return
+	}
+	for _, member := range b.schedule.Groups[step.Group] {
+		b.writeAt(member, step, w)
+	}
+}
+
+// writeAt makes w the writer of a step's chunks at a rank.
+func (b *Builder) writeAt(rank int32, step *Step, w uint32) {
 	s := b.schedule
 	if !s.isListed(step) {
-		b.writers.set(int(step.Dst), int(step.Lo), int(step.Hi), w)
+		b.writers.set(int(rank), int(step.Lo), int(step.Hi), w)
 		return
 	}
 	for _, c := range s.list(step) {
-		b.writers.set(int(step.Dst), int(c), int(c)+1, w)
+		b.writers.set(int(rank), int(c), int(c)+1, w)
 	}
 }
 
@@ -202,6 +264,9 @@ func (b *Builder) await(i int, g Gate, writers []uint32) uint16 {
 func (b *Builder) Schedule() *Schedule {
 	b.EndRound()
 	s := b.schedule
+	if b.has[Reduce] && b.has[ReduceInSwitch] {
+		panic(fmt.Sprintf("ccl: %s: both ranks and a switch reduce", s.Algorithm))
+	}
 	s.EdgeStart = make([]uint32, len(s.Steps)+1)
 	for _, f := range b.from {
 		s.EdgeStart[f+1]++

@@ -60,9 +60,10 @@ const (
 	rideKind uint64 = 0xffffffff << 32
 )
 
-// carries says whether a launch is carried: the topology has a transport, and all ranks are on SIPs of their own.
+// carries says whether a launch is carried: the topology has a transport, all ranks are on SIPs of their own, and no switch
+// does their work.
 func (x *Executor) carries(l Launch) bool {
-	if x.topology.Transport() == nil {
+	if x.topology.Transport() == nil || len(l.Schedule.Groups) > 0 {
 		return false
 	}
 	seen := make(map[int]bool, len(l.Devices))

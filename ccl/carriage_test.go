@@ -281,7 +281,7 @@ func TestLibraryChooses(t *testing.T) {
 		{collective.Reduce, 4, 512 << 20, "chain simple 24"},
 		{collective.AllToAll, 4, 512 << 20, "direct simple 0"},
 	} {
-		name, how := nccl.Choose(c.kind, c.world, c.bytes)
+		name, how := nccl.Choose(c.kind, ccl.Layout{World: c.world}, c.bytes)
 		if got := fmt.Sprint(name, " ", how.Protocol, " ", how.Channels); got != c.want {
 			t.Errorf("%s of %d bytes, %d ranks: %s, want %s", c.kind, c.bytes, c.world, got, c.want)
 		}
@@ -306,7 +306,7 @@ func (r *reports) RankDone(rank int, now sim.Time) { r.ranks[rank] = now }
 func TestEveryStepIsReportedOnce(t *testing.T) {
 	const n = 8
 	topo := carriedTopology(t, n)
-	for _, a := range everyAlgorithm() {
+	for _, a := range pointToPoint() {
 		for _, elems := range []int{0, 1, n + 1, 1 << 10, 100_003, 1 << 24} {
 			for k := range topology.ProtocolKind(topology.Protocols) {
 				elems := elems * max(1, blocksOf(a.Collective(), n))

@@ -18,20 +18,23 @@ func (c Chooser) Choose(k collective.Kind, name string, l Layout, devices []topo
 		if lib == nil {
 			return c.Tuner.Choose(k, l, devices, elems, elemSize)
 		}
-		name, _ = lib.Choose(k, l.World, callBytes(k, l.World, elems, elemSize))
+		name, _ = lib.Choose(k, l, callBytes(k, l.World, elems, elemSize))
 	}
 	a, err := Lookup(k, name)
+	if err == nil {
+		err = Offered(a, l)
+	}
 	return Choice{Algorithm: a}, err
 }
 
 // Carriage is the library's choice for the algorithms that it has, and otherwise the Tuner's.
 func (c Chooser) Carriage(l Launch, layout Layout) Carriage {
-	if c.Tuner.topology.Transport() == nil {
+	if c.Tuner.topology.Transport() == nil || len(l.Schedule.Groups) > 0 {
 		return Carriage{}
 	}
 	if lib := c.library(layout); lib != nil {
 		s := l.Schedule
-		if how, ok := lib.Carriage(s.Collective, s.Algorithm, s.World, callBytes(s.Collective, s.World, l.Elems, l.ElemSize)); ok {
+		if how, ok := lib.Carriage(s.Collective, s.Algorithm, layout, callBytes(s.Collective, s.World, l.Elems, l.ElemSize)); ok {
 			return how
 		}
 	}

@@ -54,7 +54,7 @@ func TestMistakesInKernels(t *testing.T) {
 		},
 		"not for a broadcast": {
 			"collectives: {broadcast: mine}\nalgorithms: {mine: {kernel: f.py:g}}",
-			[]string{`f:1: collectives.broadcast: must be auto, bidirectional_chain, binomial, chain, direct, double_binary_tree, hierarchical, scatter_bidirectional_ring, scatter_direct, scatter_hierarchical, scatter_recursive, torus_2d; not "mine"`},
+			[]string{`f:1: collectives.broadcast: must be auto, bidirectional_chain, binomial, chain, direct, double_binary_tree, hierarchical, nvls, scatter_bidirectional_ring, scatter_direct, scatter_hierarchical, scatter_recursive, torus_2d; not "mine"`},
 		},
 		"without a kernel": {"algorithms: {mine: {n_elem: 3}}", []string{"f:1: algorithms.mine: is not a key here; did you mean ring?"}},
 		"a strange name":   {"algorithms: {My-Ring: {kernel: f.py:g}}", []string{`f:1: algorithms."My-Ring": is not a key here; the keys are ` + names}},

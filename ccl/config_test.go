@@ -173,7 +173,7 @@ func TestConfigErrors(t *testing.T) {
 			"collectives: {scatter: ring, all_reduce: ring, broadcast: [chain]}\n",
 			[]string{
 				"f:1: collectives.all_reduce: is not chosen here, but as defaults.algorithm",
-				"f:1: collectives.broadcast: must be auto, bidirectional_chain, binomial, chain, direct, double_binary_tree, hierarchical, scatter_bidirectional_ring, scatter_direct, scatter_hierarchical, scatter_recursive, torus_2d; not a list",
+				"f:1: collectives.broadcast: must be auto, bidirectional_chain, binomial, chain, direct, double_binary_tree, hierarchical, nvls, scatter_bidirectional_ring, scatter_direct, scatter_hierarchical, scatter_recursive, torus_2d; not a list",
 				`f:1: collectives.scatter: must be auto, bidirectional_ring, binomial, direct, hierarchical, torus_2d; not "ring"`,
 			},
 		},
@@ -181,7 +181,7 @@ func TestConfigErrors(t *testing.T) {
 			"collectives:\n  all_to_all: pairwize\n  reduce:\n",
 			[]string{
 				`f:2: collectives.all_to_all: must be auto, bruck, direct, pairwise; not "pairwize"; did you mean pairwise?`,
-				"f:3: collectives.reduce: must be auto, bidirectional_chain, bidirectional_ring_gather, binomial, chain, direct, direct_gather, double_binary_tree, hierarchical, hierarchical_gather, recursive_gather, torus_2d; not nothing",
+				"f:3: collectives.reduce: must be auto, bidirectional_chain, bidirectional_ring_gather, binomial, chain, direct, direct_gather, double_binary_tree, hierarchical, hierarchical_gather, nvls, recursive_gather, torus_2d; not nothing",
 			},
 		},
 		"not a mapping": {"- ring\n", []string{"f:1: must be a mapping with any of the keys defaults, collectives, algorithms, library; not a list"}},

@@ -137,7 +137,7 @@ func (o *origins) play(moved func(step *Step, of []int32)) error {
 		lo, hi := o.round(k)
 		o.sent = o.sent[:0]
 		for i := lo; i < hi; i++ {
-			if o.Steps[i].Kind == Reduce {
+			if k := o.Steps[i].Kind; k == Reduce || k == ReduceInSwitch {
 				return fmt.Errorf("schedule %s reduces, which is no part of %s", o.Algorithm, o.Collective)
 			}
 			before := len(o.sent)
@@ -179,15 +179,26 @@ func (o *origins) look(step *Step) {
 
 // write takes a step's part of what was sent and returns the rest.
 func (o *origins) write(step *Step, sent []int32) []int32 {
-	to := o.at(step.Dst)
-	if o.isListed(step) {
-		for k, c := range o.list(step) {
-			to[c] = sent[k]
+	if step.Kind == Multicast {
+		for _, member := range o.Groups[step.Group] {
+			o.writeAt(member, step, sent)
 		}
 	} else {
-		copy(to[step.Lo:step.Hi], sent)
+		o.writeAt(step.Dst, step, sent)
 	}
 	return sent[step.Hi-step.Lo:]
+}
+
+// writeAt is write at one of the ranks that a step leaves its value with.
+func (o *origins) writeAt(rank int32, step *Step, sent []int32) {
+	to := o.at(rank)
+	if !o.isListed(step) {
+		copy(to[step.Lo:step.Hi], sent)
+		return
+	}
+	for k, c := range o.list(step) {
+		to[c] = sent[k]
+	}
 }
 
 // check compares where chunks have come to with where they should be.

@@ -89,7 +89,7 @@ type evaluation struct {
 func newEvaluation(s *Schedule, v Values, elems int) *evaluation {
 	e := &evaluation{Values: &v, program: s.program(), cut: s.cut(elems, v.Sizes)}
 	e.outcome = outcome{apportionment: apportionment{s, elems, v.Sizes}, size: v.DType.Size()}
-	e.wide = v.AccumulateF32 && widens(v.DType)
+	e.wide = (v.AccumulateF32 || s.reducesInSwitch()) && widens(v.DType)
 	e.batches = (e.cut.filled() + e.program.width - 1) / e.program.width
 	e.perChunk = (e.cut.longest() + e.blockElems() - 1) / e.blockElems()
 	return e

@@ -63,6 +63,8 @@ func (n *numbering) round(lo, hi int) {
 // look appends the values that a step sends.
 func (n *numbering) look(step *Step) {
 	switch {
+	case step.Kind == ReduceInSwitch:
+		n.lookAtInputs(step)
 	case n.schedule.isListed(step):
 		for _, c := range n.schedule.list(step) {
 			n.lookAt(step, int(c))
@@ -73,6 +75,22 @@ func (n *numbering) look(step *Step) {
 		}
 	default:
 		n.sent = append(n.sent, n.chunksOf(step.Src, step)...)
+	}
+}
+
+// lookAtInputs appends what a step's switch makes of the members' inputs.
+func (n *numbering) lookAtInputs(step *Step) {
+	members := n.schedule.Groups[step.Group]
+	for place := step.Lo; place < step.Hi; place++ {
+		c := n.schedule.Chunk(place)
+		if c < n.lo || c >= n.hi {
+			continue
+		}
+		v := valueID(n.index(int(members[0]), c))
+		for _, m := range members[1:] {
+			v = n.reduce(valueID(n.index(int(m), c)), v)
+		}
+		n.sent = append(n.sent, v)
 	}
 }
 
@@ -90,14 +108,25 @@ func (n *numbering) lookAt(step *Step, c int) {
 
 // write does a step with the first of the values that were sent. It returns how many it took, and the first it made.
 func (n *numbering) write(step *Step, sent []valueID) (moved int, made valueID) {
-	if n.schedule.isListed(step) {
-		return n.writeListed(step, sent)
+	if step.Kind == Multicast {
+		for _, member := range n.schedule.Groups[step.Group] {
+			moved, made = n.writeAt(member, step, sent)
+		}
+		return moved, made
 	}
-	dst := n.chunksOf(step.Dst, step)
+	return n.writeAt(step.Dst, step, sent)
+}
+
+// writeAt does a step at one of the ranks that it leaves its value with.
+func (n *numbering) writeAt(rank int32, step *Step, sent []valueID) (moved int, made valueID) {
+	if n.schedule.isListed(step) {
+		return n.writeListed(rank, step, sent)
+	}
+	dst := n.chunksOf(rank, step)
 	if len(dst) == 0 {
 		return 0, 0
 	}
-	if step.Kind == Copy {
+	if step.Kind != Reduce {
 		copy(dst, sent)
 		return len(dst), dst[0]
 	}
@@ -107,12 +136,12 @@ func (n *numbering) write(step *Step, sent []valueID) (moved int, made valueID) 
 	return len(dst), dst[0]
 }
 
-func (n *numbering) writeListed(step *Step, sent []valueID) (moved int, made valueID) {
+func (n *numbering) writeListed(rank int32, step *Step, sent []valueID) (moved int, made valueID) {
 	for _, c := range n.schedule.list(step) {
 		if int(c) < n.lo || int(c) >= n.hi {
 			continue
 		}
-		v, dst := sent[moved], &n.current[n.index(int(step.Dst), int(c))]
+		v, dst := sent[moved], &n.current[n.index(int(rank), int(c))]
 		if step.Kind == Reduce {
 			v = n.reduce(v, *dst)
 		}

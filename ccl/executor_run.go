@@ -36,6 +36,9 @@ type run struct {
 	times   []StepTimes         // nil without an observer
 	absent  int                 // ranks that have not joined
 	running int                 // ranks that are not done
+
+	apart  []uint32 // by group, the members that have not joined
+	begins sim.Time // what the launch takes before its first step
 }
 
 // Delivered tokens are step numbers; this bit tells the reduction of a step from its transfer.
@@ -60,8 +63,13 @@ func (r *run) prepare(l Launch) {
 	if l.Observer != nil {
 		r.times = make([]StepTimes, len(s.Steps))
 	}
-	r.findPaths(l.Devices)
 	r.launch = l
+	r.findPaths(l.Devices)
+	r.begins = r.start()
+	r.apart = r.apart[:0]
+	for _, members := range s.Groups {
+		r.apart = append(r.apart, uint32(len(members)))
+	}
 }
 
 // findPaths resolves the paths, unless the last launch had the same devices.
@@ -72,19 +80,25 @@ func (r *run) findPaths(devices []topology.DeviceID) {
 	r.devices = append(r.devices[:0], devices...)
 	r.paths = r.paths[:0]
 	for _, p := range r.wiring.pairs {
-		r.paths = append(r.paths, r.network.Path(devices[p.src], devices[p.dst]))
+		r.paths = append(r.paths, r.launch.Schedule.path(r.network, p, devices))
 	}
 }
 
 // Join lets a rank join the launch at a time that is not past.
 func (r *run) Join(rank int, at sim.Time) {
-	r.executor.engine.At(at+r.start(), joinPriority, r, uint64(rank))
+	r.executor.engine.At(at+r.begins, joinPriority, r, uint64(rank))
 }
 
-// start is what the launch takes before its first step.
+// start is what the launch takes before its first step. No protocol of a transport carries what a switch does: only a
+// library's time to begin a call is that of its large ones.
 func (r *run) start() sim.Time {
-	if r.launch.Elems == 0 {
+	switch {
+	case r.launch.Elems == 0:
 		return 0
+	case r.inLibrary():
+		l := r.launch
+		l.Carriage = Carriage{Protocol: topology.Simple, ByProtocol: true}
+		return sim.Time(newCall(r.executor.topology, l).start())
 	}
 	return sim.Time(r.executor.topology.Engines().Collective)
 }
@@ -134,12 +148,15 @@ func (r *run) sendFirst(now sim.Time) {
 }
 
 func (r *run) firstSteps() []uint32 {
-	if len(r.joining) == len(r.joined) {
+	if len(r.joining) == len(r.joined) && len(r.apart) == 0 {
 		return r.wiring.first
 	}
 	var steps []uint32
 	for _, rank := range r.joining {
 		steps = append(steps, r.wiring.firstOf(rank)...)
+		if len(r.apart) > 0 {
+			steps = r.joinGroups(rank, steps)
+		}
 	}
 	slices.Sort(steps)
 	return steps
@@ -164,7 +181,7 @@ func (r *run) send(i uint32, now sim.Time) {
 	if r.times != nil {
 		r.times[i].Start, r.times[i].Bytes = now, bytes
 	}
-	if bytes > 0 && step.Src != step.Dst {
+	if bytes > 0 && step.crosses() {
 		r.network.Send(r.paths[r.wiring.pair[i]], bytes, r, uint64(i))
 	} else if r.arrive(i, now) {
 		r.done = append(r.done, i)
@@ -216,7 +233,7 @@ func (r *run) combine(i uint32, now sim.Time) bool {
 		r.times[i].Combine = now
 	}
 	step := &r.steps[i]
-	if step.Kind == Copy {
+	if step.Kind != Reduce {
 		return true
 	}
 	bytes := r.bytes(i, step, partial.made)
@@ -256,6 +273,12 @@ func (r *run) release(i uint32, now sim.Time) {
 		r.open(uint32(e.To()), e.Gate(), now)
 	}
 	step := &r.steps[i]
+	if step.Kind.inSwitch() {
+		for _, member := range r.launch.Schedule.Groups[step.Group] {
+			r.countDown(member, now)
+		}
+		return
+	}
 	r.countDown(step.Src, now)
 	if step.Dst != step.Src {
 		r.countDown(step.Dst, now)
@@ -290,7 +313,7 @@ func (r *run) rankDone(rank int, now sim.Time) {
 // occupy tells the network that a rank's units are at work on the launch, or no more, where the topology says what that
 // takes from products.
 func (r *run) occupy(rank int, tell func(topology.DeviceID)) {
-	if r.executor.topology.Engines().Products > 0 {
+	if r.executor.topology.Engines().Products > 0 || r.inLibrary() {
 		tell(r.launch.Devices[rank])
 	}
 }

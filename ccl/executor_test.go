@@ -68,7 +68,7 @@ func eachLaunch(t *testing.T, f func(name string, topo *topology.Topology, l ccl
 			continue // TestEveryStepIsReportedOnce
 		}
 		layout := layoutOf(topo)
-		for _, a := range everyAlgorithm() {
+		for _, a := range pointToPoint() {
 			for _, elems := range []int{0, 1, layout.World + 1, 1 << 10, 100_003, 1 << 20} {
 				elems *= max(1, blocksOf(a.Collective(), layout.World))
 				name := fmt.Sprintf("%s %s on %s, %d elements", a.Collective(), a.Name(), p, elems)
@@ -126,17 +126,29 @@ func keepsOrder(l ccl.Launch, seen *record, done finished) error {
 		if at.Bytes == 0 && at.Start != at.Arrived {
 			return fmt.Errorf("step %d sent nothing, and took until %v", i, at.Arrived)
 		}
-		if (s.InTurn || s.Queued) && step.Src != step.Dst {
+		inSwitch := step.Kind == ccl.Multicast || step.Kind == ccl.ReduceInSwitch
+		if (s.InTurn || s.Queued) && (inSwitch || step.Src != step.Dst) {
 			queue := [2]int32{step.Src, step.Dst}
-			if s.InTurn {
+			switch {
+			case s.InTurn:
 				queue[1] = -1
+			case inSwitch:
+				queue[1] = -2 - 2*int32(step.Group) - int32(step.Kind-ccl.Multicast)
 			}
 			if at.Start < turn[queue] {
 				return fmt.Errorf("step %d started at %v, rank %d's turn came at %v", i, at.Start, step.Src, turn[queue])
 			}
 			turn[queue] = at.Arrived
 		}
-		last[step.Src], last[step.Dst] = max(last[step.Src], at.End), max(last[step.Dst], at.End)
+		ranks := []int32{step.Src, step.Dst}
+		if inSwitch {
+			ranks = s.Groups[step.Group]
+		}
+		for _, r := range ranks {
+			if last[r] = max(last[r], at.End); inSwitch && at.Start < l.Ready[r] {
+				return fmt.Errorf("step %d started at %v, rank %d was ready at %v", i, at.Start, r, l.Ready[r])
+			}
+		}
 		for _, e := range s.Edges[s.EdgeStart[i]:s.EdgeStart[i+1]] {
 			to := seen.steps[e.To()]
 			if e.Gate() == ccl.GateSend && to.Start < at.End || e.Gate() == ccl.GateCombine && to.Combine < at.End {
@@ -156,7 +168,7 @@ func TestTimingNeverChangesBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 1))
 	slow := system(t, "{count: 6, connect: ring, link: {bandwidth: 0.5, latency: 1}}")
 	fast := system(t, "{count: 6, connect: fully_connected, link: {bandwidth: 900, latency: 5000}}")
-	for _, a := range append(ccl.Algorithms(collective.AllReduce), ccl.Algorithms(collective.Reduce)...) {
+	for _, a := range pointToPoint(collective.AllReduce, collective.Reduce) {
 		const elems = 40
 		v := ccl.Values{Op: tensor.Sum, DType: dtype.F16, Inputs: randomInputs(rng, dtype.F16, 6, elems)}
 		s := a.Build(ccl.Layout{World: 6, Group: []int{0, 0, 0, 1, 1, 1}, Root: rng.IntN(6)}, 1<<22)
@@ -321,7 +333,7 @@ func TestWatcherStartsAnotherLaunch(t *testing.T) {
 
 func TestSameRunsSameTimes(t *testing.T) {
 	topo := preset(t, "nodes2x8")
-	for _, a := range everyAlgorithm() {
+	for _, a := range pointToPoint() {
 		build := func() ccl.Launch { return launch(a.Build(layoutOf(topo), 1<<22), 1<<20, 4, firstPEs(topo)) }
 		first, _ := observe(topo, build())
 		second, _ := observe(topo, build())
@@ -423,7 +435,7 @@ func TestTiesGoByTheSchedule(t *testing.T) {
 func TestDataDoesNotChangeTimes(t *testing.T) {
 	topo := preset(t, "sips8")
 	rng := rand.New(rand.NewPCG(7, 1))
-	for _, a := range ccl.Algorithms(collective.AllReduce) {
+	for _, a := range pointToPoint(collective.AllReduce) {
 		l := launch(a.Build(ccl.Layout{World: 8}, 4000), 1000, 4, firstPEs(topo))
 		alone := newFabric(topo).time(l)
 		f := newFabric(topo)
@@ -440,7 +452,7 @@ func TestRelabellingChangesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 1))
 	complete := preset(t, "sips8")
 	ring := system(t, "{count: 8, connect: ring}")
-	for _, a := range everyAlgorithm() {
+	for _, a := range pointToPoint() {
 		s := a.Build(ccl.Layout{World: 8}, 1<<20)
 		compare := func(t *testing.T, topo *topology.Topology, relabel func([]topology.DeviceID)) {
 			l := launch(s, 1<<18, 4, firstPEs(topo))

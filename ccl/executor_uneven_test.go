@@ -73,7 +73,7 @@ func TestUnevenBlocksCrossLinks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, preset0 := range []string{"sips8", "nodes2x8"} {
 		topo := preset(t, preset0)
-		for _, a := range everyAlgorithm() {
+		for _, a := range pointToPoint() {
 			if blocksOf(a.Collective(), 2) == 0 {
 				continue
 			}
@@ -104,7 +104,7 @@ func TestUnevenBlocksCrossLinks(t *testing.T) {
 // Equal blocks take the same time whether their sizes are given or not.
 func TestEqualSizesMakeNoDifference(t *testing.T) {
 	topo := preset(t, "sips8")
-	for _, a := range everyAlgorithm() {
+	for _, a := range pointToPoint() {
 		blocks := blocksOf(a.Collective(), 8)
 		if blocks == 0 {
 			continue
@@ -163,7 +163,7 @@ func TestUnevenPairwiseTimes(t *testing.T) {
 // Blocks that are all empty take no time, however many of them wait for one another.
 func TestEmptyBlocksTakeNoTime(t *testing.T) {
 	topo := ringOfSIPs(t, 64)
-	for _, a := range everyAlgorithm() {
+	for _, a := range pointToPoint() {
 		l := withSizes(a.Build(ccl.Layout{World: 64}, 0), make([]int, blocksOf(a.Collective(), 64)), firstPEs(topo))
 		if len(l.Sizes) == 0 {
 			l.Sizes = nil
@@ -202,7 +202,7 @@ func TestStartRejectsSizes(t *testing.T) {
 // In a schedule sent in turn no two messages of a rank overlap in time, even where nothing else holds the second back.
 func TestTurnsDoNotOverlap(t *testing.T) {
 	topo := preset(t, "nodes2x8")
-	for _, a := range everyAlgorithm() {
+	for _, a := range pointToPoint() {
 		layout := layoutOf(topo)
 		l := launch(a.Build(layout, 1<<22), 1<<20, 4, firstPEs(topo))
 		seen, _ := observe(topo, l)

@@ -31,11 +31,15 @@ type wiring struct {
 	rankStart          []uint32 // rank r's are firstByRank[rankStart[r]:rankStart[r+1]]
 
 	steps []uint32 // how many steps each rank sends or receives
+
+	// Where a switch does steps for groups: those of each group, and the groups that each rank is in.
+	groupSteps, groupsOf [][]uint32
 }
 
 // waits counts what a step still waits for at its two gates. Its own arrival counts at the second.
 type waits struct{ send, combine uint16 }
 
+// pair is who sends to whom; of what a switch does: see [Schedule.pair].
 type pair struct{ src, dst int32 }
 
 // Pairs is the number of distinct pairs of ranks between which something is sent: what the simulation's memory grows
@@ -70,11 +74,16 @@ func newWiring(s *Schedule) *wiring {
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		w.waits[i] = waits{send: s.SendWaits[i], combine: s.CombineWaits[i] + 1}
+		if step.Kind.inSwitch() {
+			w.waits[i].send++ // for the group
+			continue
+		}
 		w.steps[step.Src]++
 		if step.Dst != step.Src {
 			w.steps[step.Dst]++
 		}
 	}
+	w.findGroups(s)
 	w.findPairs(s)
 	switch {
 	case s.InTurn:
@@ -94,7 +103,7 @@ func (w *wiring) findTurns(s *Schedule, queues int, queue func(step int) int) {
 		last[q] = -1
 	}
 	for i := range s.Steps {
-		if s.Steps[i].Src == s.Steps[i].Dst {
+		if !s.Steps[i].crosses() {
 			continue
 		}
 		q := queue(i)
@@ -113,7 +122,7 @@ func (w *wiring) findPairs(s *Schedule) {
 	known := make(map[pair]uint32)
 	last := make([]uint32, s.World)
 	for i := range s.Steps {
-		at := pair{s.Steps[i].Src, s.Steps[i].Dst}
+		at := s.pair(&s.Steps[i])
 		if at.src == at.dst {
 			continue
 		}

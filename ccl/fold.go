@@ -25,6 +25,9 @@ type Folded struct {
 // k-th step that a member sends stands for the k-th of all of its class: when it arrives somewhere, such a step has
 // arrived at everyone. It is an error when the members of a class do not all do the same.
 func (s *Schedule) Fold(f Folding, elems int) (*Folded, error) {
+	if len(s.Groups) > 0 {
+		return nil, fmt.Errorf("in %s among %d ranks a switch works for all of them", s.Algorithm, s.World)
+	}
 	v, err := newViews(s, f, elems)
 	for member := 0; err == nil && member < len(f.Of); member++ {
 		err = v.compare(member, f.Of[member])

@@ -120,7 +120,7 @@ func autoTime(t *testing.T, tuner *ccl.Tuner, topo *topology.Topology, c collect
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := launch(a.Build(l, ccl.Uncut(topo, int64(4*elems))), elems, 4, devices)
+	run := launch(a.Build(l, ccl.ToCut(topo, a, int64(4*elems))), elems, 4, devices)
 	if topo.Transport() != nil {
 		run.Carriage = tuner.Carriage(run)
 	}

@@ -19,7 +19,14 @@ type Layout struct {
 	// Root is the rank that Broadcast and Scatter start from, and that ReduceToRoot and Gather end at. The other
 	// collectives take no notice of it.
 	Root int
+
+	// Switch is what the switch that joins all ranks does with their data itself. Algorithms build the same without it;
+	// see [Offered].
+	Switch Switching
 }
+
+// Switching is what a switch does with data: it multicasts, and it reduces by the operation of a call.
+type Switching struct{ Multicast, Reduce bool }
 
 // fromRoot lists the ranks with the root first, then those that follow it; but group by group.
 func (l Layout) fromRoot() []int {

@@ -1,17 +1,43 @@
 package ccl
 
-import "github.com/torchemu/torchemu/torchemu/topology"
+import (
+	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/topology"
+)
 
 // LayoutOf says what an algorithm may know of where ranks are: which share a node (or, all inside one SIP, a cube),
-// and whether they form a grid.
+// whether they form a grid, and what a switch does for them in a call that reduces by sums.
 func LayoutOf(t *topology.Topology, devices []topology.DeviceID) Layout {
-	l := Layout{World: len(devices), Group: groupsOf(t, devices)}
+	l := Layout{World: len(devices), Group: groupsOf(t, devices), Switch: SwitchingOf(t, devices, tensor.Sum)}
 	if w, h := t.Grid(); w*h == len(devices) && inSIPOrder(t, devices) {
 		l.W, l.H = w, h
 	} else if size, ok := evenRows(l.Group); ok {
 		l.W, l.H = size, len(devices)/size
 	}
 	return l
+}
+
+// SwitchingOf is what the switch of a node does for devices that are all in it, each on a SIP of its own, in a call that
+// reduces by op, if it reduces. A switch that sums averages too: whoever gets the sum divides it.
+func SwitchingOf(t *topology.Topology, devices []topology.DeviceID, op tensor.ReduceOp) Switching {
+	n := t.InNetwork()
+	if !n.Multicast && !n.ReducesAny() {
+		return Switching{}
+	}
+	seen := make(map[int]bool, len(devices))
+	for _, id := range devices {
+		d := t.Device(id)
+		if d.Node != t.Device(devices[0]).Node || seen[d.SIP] {
+			return Switching{}
+		}
+		seen[d.SIP] = true
+	}
+	by, known := switchReductions[op]
+	return Switching{Multicast: n.Multicast, Reduce: known && n.Reduces(by)}
+}
+
+var switchReductions = map[tensor.ReduceOp]topology.Reduction{
+	tensor.Sum: topology.SwitchSum, tensor.Avg: topology.SwitchSum, tensor.Min: topology.SwitchMin, tensor.Max: topology.SwitchMax,
 }
 
 // groupsOf numbers the nodes, or else the cubes, that the devices are spread over; nil when they share one.

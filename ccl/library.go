@@ -16,7 +16,7 @@ import (
 var libraries embed.FS
 
 // Library is how a library of collectives for real machines chooses among its algorithms and protocols: by a model of
-// their cost, with public constants. It has rings, and for all_reduce trees.
+// their cost, with public constants. It has rings, for all_reduce trees, and where there is one a switch that works on data.
 type Library struct{ file libraryFile }
 
 // Libraries lists the libraries that ship with the program, in alphabetical order.
@@ -47,7 +47,8 @@ const NoLibrary = "none"
 
 // Choose returns the algorithm's name and the carriage of a collective of so many bytes, counted as in nccl-tests, among
 // ranks of one node.
-func (l *Library) Choose(c collective.Kind, world int, bytes int64) (algorithm string, how Carriage) {
+func (l *Library) Choose(c collective.Kind, at Layout, bytes int64) (algorithm string, how Carriage) {
+	world := at.World
 	switch c {
 	case collective.AllToAll, collective.Gather, collective.Scatter:
 		return "direct", Carriage{}
@@ -61,14 +62,39 @@ func (l *Library) Choose(c collective.Kind, world int, bytes int64) (algorithm s
 			best, algorithm, how.Protocol = cost, treeName, k
 		}
 	}
+	if l.nvlsCost(c, at, bytes) < best {
+		return nvls, Carriage{Protocol: topology.Simple}
+	}
 	how.Channels = l.Channels(how.Protocol, world, bytes)
 	return algorithm, how
 }
 
+// nvlsCost is the time in µs that the library expects of a switch that does the work; infinite where none does, and for
+// collectives that the library has it not for.
+func (l *Library) nvlsCost(c collective.Kind, at Layout, bytes int64) float64 {
+	n, steps := float64(at.World), float64(at.World-1)
+	has, needs := l.file.NVLS.Bandwidth > 0, Switching{}
+	switch c {
+	case collective.AllReduce:
+		needs = Switching{Multicast: true, Reduce: true} // twice the bytes, and both at once
+	case collective.AllGather:
+		needs = Switching{Multicast: true}
+	case collective.ReduceScatter:
+		needs = Switching{Reduce: true}
+	default:
+		has = false
+	}
+	if !has || needs.Multicast && !at.Switch.Multicast || needs.Reduce && !at.Switch.Reduce {
+		return math.Inf(1)
+	}
+	return float64(l.file.NVLS.Base) + micros(bytes, float64(l.file.NVLS.Bandwidth)*n/steps)
+}
+
 // Carriage returns the protocol and the channels that the library would give an algorithm; false when it has no such
 // algorithm.
-func (l *Library) Carriage(c collective.Kind, algorithm string, world int, bytes int64) (how Carriage, ok bool) {
-	name, how := l.Choose(c, world, bytes)
+func (l *Library) Carriage(c collective.Kind, algorithm string, at Layout, bytes int64) (how Carriage, ok bool) {
+	world := at.World
+	name, how := l.Choose(c, at, bytes)
 	if name == algorithm {
 		return how, true
 	}

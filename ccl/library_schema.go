@@ -17,6 +17,7 @@ type libraryFile struct {
 	Rings        rings      `yaml:"rings"`
 	Ring         costs      `yaml:"ring"`
 	Tree         treeCosts  `yaml:"tree"`
+	NVLS         nvlsCosts  `yaml:"nvls"`
 	Threads      byProtocol `yaml:"threads"`
 	BytesAThread byProtocol `yaml:"bytes_a_thread"`
 }
@@ -32,6 +33,11 @@ type costs struct {
 	Share     byProtocol `yaml:"share"`
 	Most      byProtocol `yaml:"most"`
 	MostARing byProtocol `yaml:"most_a_ring"`
+}
+
+type nvlsCosts struct {
+	Base      quantity `yaml:"base"`
+	Bandwidth quantity `yaml:"bandwidth"`
 }
 
 type treeCosts struct {

@@ -29,7 +29,7 @@ type memory [][]uint64
 // interpret returns the bytes that each rank ends with; nil where it ends with nothing.
 func interpret(s *ccl.Schedule, v ccl.Values) [][]byte {
 	o := &oracle{schedule: s, values: v}
-	o.wide = v.AccumulateF32 && v.DType.IsFloat() && v.DType.Size() < 4
+	o.wide = (v.AccumulateF32 || aSwitchReduces(s)) && v.DType.IsFloat() && v.DType.Size() < 4
 	for r := range s.World {
 		o.inputs = append(o.inputs, o.load(r))
 		o.ranks = append(o.ranks, slices.Clone(o.inputs[r]))
@@ -143,22 +143,49 @@ func (o *oracle) round(steps []ccl.Step) {
 		}
 		var sent [][]uint64
 		for place := step.Lo; place < step.Hi; place++ {
-			sent = append(sent, from[step.Src][o.schedule.Chunk(place)])
+			c := o.schedule.Chunk(place)
+			if step.Kind == ccl.ReduceInSwitch {
+				sent = append(sent, o.reduceAll(o.schedule.Groups[step.Group], c))
+				continue
+			}
+			sent = append(sent, from[step.Src][c])
 		}
 		messages = append(messages, sent)
 	}
 	for i, step := range steps {
 		for k, arriving := range messages[i] {
-			dst := &o.ranks[step.Dst][o.schedule.Chunk(step.Lo+int32(k))]
-			made := slices.Clone(arriving)
-			for e := range made {
-				if step.Kind == ccl.Reduce {
-					made[e] = o.combine(arriving[e], (*dst)[e])
-				}
+			receivers := []int32{step.Dst}
+			if step.Kind == ccl.Multicast {
+				receivers = o.schedule.Groups[step.Group]
 			}
-			*dst = made
+			for _, r := range receivers {
+				dst := &o.ranks[r][o.schedule.Chunk(step.Lo+int32(k))]
+				made := slices.Clone(arriving)
+				for e := range made {
+					if step.Kind == ccl.Reduce {
+						made[e] = o.combine(arriving[e], (*dst)[e])
+					}
+				}
+				*dst = made
+			}
 		}
 	}
+}
+
+// reduceAll reduces the inputs of a chunk in the order of ranks.
+func (o *oracle) reduceAll(members []int32, chunk int) []uint64 {
+	all := slices.Clone(o.inputs[members[0]][chunk])
+	for _, m := range members[1:] {
+		for e, x := range o.inputs[m][chunk] {
+			all[e] = o.combine(all[e], x)
+		}
+	}
+	return all
+}
+
+// aSwitchReduces says whether one does, which keeps narrow floats in float32.
+func aSwitchReduces(s *ccl.Schedule) bool {
+	return slices.ContainsFunc(s.Steps, func(step ccl.Step) bool { return step.Kind == ccl.ReduceInSwitch })
 }
 
 func (o *oracle) result(r int) []byte {

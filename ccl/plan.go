@@ -1,6 +1,12 @@
 package ccl
 
-import "github.com/torchemu/torchemu/torchemu/collective"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
+)
 
 // A plan is an Algorithm put together from phases.
 type plan struct {
@@ -18,6 +24,9 @@ type plan struct {
 
 	// queued says that ranks send one message at a time to each other rank.
 	queued bool
+
+	// needs is what a switch has to do.
+	needs Switching
 
 	// steps is the work itself.
 	steps func(l Layout, depth int) phase
@@ -48,6 +57,31 @@ func ExpectedSteps(a Algorithm, l Layout, bytes int64) int {
 	}
 	l.check()
 	return p.steps(l, p.Depth(l, bytes)).steps
+}
+
+// Offered is an error where an algorithm needs a switch to do what that of a layout does not.
+func Offered(a Algorithm, l Layout) error {
+	p, ok := a.(plan)
+	if !ok || l.World == 1 {
+		return nil
+	}
+	var lacks []string
+	if p.needs.Multicast && !l.Switch.Multicast {
+		lacks = append(lacks, "multicasts")
+	}
+	if p.needs.Reduce && !l.Switch.Reduce {
+		lacks = append(lacks, "reduces by this operation")
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s by %s: the %d ranks are not on SIPs of one node whose switch %s "+
+		"(system.switch.in_network in topology.yaml)", p.collective, p.name, l.World, strings.Join(lacks, " and "))
+}
+
+// offered are the algorithms that a layout has what they need for.
+func offered(c collective.Kind, l Layout) []Algorithm {
+	return slices.DeleteFunc(Algorithms(c), func(a Algorithm) bool { return Offered(a, l) != nil })
 }
 
 func (p plan) Build(l Layout, bytes int64) *Schedule {

@@ -5,20 +5,32 @@ import "github.com/torchemu/torchemu/torchemu/collective"
 // Kind is what a Step does with the value that arrives.
 type Kind uint8
 
-// A Step either replaces the destination's value or reduces into it.
+// A Step either replaces the destination's value or reduces into it; or the switch that joins the ranks of a group copies
+// a member's value to all of them, or reduces their inputs for a member. It reduces in the order of ranks,
+// ((v0 ⊕ v1) ⊕ v2) ⊕ …: floats narrower than 32 bits in float32, rounded once in the end, as NVLink SHARP does; others in
+// their own format. In a schedule in which a switch reduces no rank does.
 const (
-	Copy   Kind = iota // dst ← src
-	Reduce             // dst ← src ⊕ dst, one rounding
+	Copy           Kind = iota // dst ← src
+	Reduce                     // dst ← src ⊕ dst, one rounding
+	Multicast                  // every member ← src
+	ReduceInSwitch             // dst ← v0 ⊕ v1 ⊕ …, the inputs of all members
 )
 
+// inSwitch says whether a switch does it, for a group.
+func (k Kind) inSwitch() bool { return k >= Multicast }
+
 // Step moves the value of some chunks from rank Src to rank Dst, in one message. Src may equal Dst, then nothing crosses
-// a link.
+// a link. What a switch does for a group is issued by a member, which is both Src and Dst.
 type Step struct {
 	Src, Dst  int32
 	Lo, Hi    int32 // the chunks [Lo, Hi); or those of a list, see [Schedule.Listed]
 	Kind      Kind
-	FromInput bool // send the rank's input as it was at the start, not its current value
+	FromInput bool   // send the rank's input as it was at the start, not its current value
+	Group     uint16 // of Multicast and ReduceInSwitch: see [Schedule.Groups]
 }
+
+// crosses says whether the step moves anything over a link.
+func (s *Step) crosses() bool { return s.Src != s.Dst || s.Kind.inSwitch() }
 
 // Gate says which half of a step an edge holds back.
 type Gate uint8
@@ -59,11 +71,15 @@ type Schedule struct {
 	// Listed[Lo-Chunks():Hi-Chunks()].
 	Listed []int32
 
+	// Groups are ranks for which a switch multicasts and reduces, each in ascending order.
+	Groups [][]int32
+
 	// InTurn says that a rank sends one message at a time, in the order of the steps: it starts the next when the last
 	// has arrived, and not before the next one's own edges allow. Otherwise it sends whatever there is to be sent.
 	InTurn bool
 
-	// Queued says that a rank sends one message at a time to each other rank, in the order of the steps.
+	// Queued says that a rank sends one message at a time to each other rank, in the order of the steps; and for each group
+	// one multicast at a time, and one reduction.
 	Queued bool
 
 	// Round k is the steps from Rounds[k] up to Rounds[k+1], or up to the last step. A step sends the value that its
@@ -100,6 +116,9 @@ func (s *Schedule) list(step *Step) []int32 {
 	n := s.Chunks()
 	return s.Listed[int(step.Lo)-n : int(step.Hi)-n]
 }
+
+// reducesInSwitch says whether a switch does all the reductions: a Builder takes either those, or those of ranks.
+func (s *Schedule) reducesInSwitch() bool { return len(s.Groups) > 0 && s.Collective.Reduces() }
 
 // Span returns the elements [lo, hi) of the whole vector that chunk c covers when the vector has n elements and equal
 // blocks. Shares differ by at most one element; the first ones are the longer. Where ranks have blocks n is a multiple

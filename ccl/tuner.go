@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strconv"
 
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/network"
@@ -70,7 +71,7 @@ func (t *Tuner) Select(c collective.Kind, l Layout, devices []topology.DeviceID,
 // choice is that for rank 0, as in libraries for real machines: trials for each root would take longer than they gain. The
 // error says what is wrong with the arguments.
 func (t *Tuner) Choose(c collective.Kind, l Layout, devices []topology.DeviceID, elems, elemSize int) (Choice, error) {
-	candidates := Algorithms(c)
+	candidates := offered(c, l)
 	switch {
 	case len(candidates) == 0:
 		return Choice{}, fmt.Errorf("there is no algorithm for %s", c)
@@ -100,6 +101,7 @@ func (t *Tuner) Choose(c collective.Kind, l Layout, devices []topology.DeviceID,
 func placementKey(l Layout, devices []topology.DeviceID) string {
 	key := binary.AppendVarint(nil, int64(l.W))
 	key = binary.AppendVarint(key, int64(l.H))
+	key = strconv.AppendBool(strconv.AppendBool(key, l.Switch.Multicast), l.Switch.Reduce)
 	for _, d := range devices {
 		key = binary.AppendVarint(key, int64(d))
 	}

@@ -44,12 +44,12 @@ func (b *bound) longestChain() sim.Time {
 	last := sim.Time(0)
 	paths := make([]network.PathID, len(b.wiring.pairs))
 	for k, p := range b.wiring.pairs {
-		paths[k] = b.network.Path(b.Devices[p.src], b.Devices[p.dst])
+		paths[k] = s.path(b.network, p, b.Devices)
 	}
 	for i := range s.Steps {
 		step, bytes := &s.Steps[i], b.bytes(i)
 		end := open[i].send
-		if bytes > 0 && step.Src != step.Dst {
+		if bytes > 0 && step.crosses() {
 			end += b.network.Uncontended(paths[b.wiring.pair[i]], bytes)
 		}
 		if b.wiring.next != nil {
@@ -79,7 +79,7 @@ func (b *bound) busiest(t *topology.Topology) sim.Time {
 	reduced := make([]int64, b.Schedule.World)
 	for i := range b.Schedule.Steps {
 		step := &b.Schedule.Steps[i]
-		if step.Src != step.Dst {
+		if step.crosses() {
 			sent[b.wiring.pair[i]] += b.bytes(i)
 		}
 		if step.Kind == Reduce {
@@ -88,7 +88,7 @@ func (b *bound) busiest(t *topology.Topology) sim.Time {
 	}
 	carried := make([]int64, t.NumLinks())
 	for k, p := range b.wiring.pairs {
-		for _, link := range t.Route(b.Devices[p.src], b.Devices[p.dst]) {
+		for _, link := range b.Schedule.links(t, p, b.Devices) {
 			carried[link] += sent[k]
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
-// Uncut says that schedules for a topology are built whole: with a transport it is the loops of a call that make a
-// pipeline, and not the depth of its schedule.
-func Uncut(t *topology.Topology, bytes int64) int64 {
-	if t.Transport() != nil {
+// ToCut is the size by which an algorithm's schedules for a topology are cut. They are built whole where there is a
+// transport: there it is the loops of a call that make a pipeline, but for what a switch does.
+func ToCut(t *topology.Topology, a Algorithm, bytes int64) int64 {
+	if p, ok := a.(plan); t.Transport() != nil && (!ok || p.needs == Switching{}) {
 		return 0
 	}
 	return bytes
@@ -17,7 +17,7 @@ func Uncut(t *topology.Topology, bytes int64) int64 {
 
 // build lays a candidate out.
 func (t *Tuner) build(c *contender, on trial) *Schedule {
-	return c.Build(on.layout, Uncut(t.topology, on.bytes()))
+	return c.Build(on.layout, ToCut(t.topology, c.Algorithm, on.bytes()))
 }
 
 // Carriage returns the protocol that a launch takes least simulated time with, on an idle network with all ranks ready at

@@ -26,7 +26,7 @@ func TestLowerBounds(t *testing.T) {
 		}
 		tuner := NewTuner(topo)
 		for _, c := range []collective.Kind{collective.AllReduce, collective.AllGather, collective.ReduceScatter} {
-			for _, a := range Algorithms(c) {
+			for _, a := range offered(c, Layout{World: len(devices)}) {
 				for _, elems := range []int{16, 1 << 10, 1 << 20} {
 					s := a.Build(Layout{World: len(devices)}, 4*int64(elems))
 					l := Launch{Schedule: s, Elems: elems, ElemSize: 4, PartialSize: 4, Devices: devices}
@@ -74,7 +74,7 @@ func TestWhatIsKnownBeforehandHolds(t *testing.T) {
 	for range 40 {
 		l := randomLayout(rng, 1+rng.IntN(16))
 		for c := collective.AllReduce; len(Algorithms(c)) > 0; c++ {
-			for _, a := range Algorithms(c) {
+			for _, a := range offered(c, l) {
 				about := fmt.Sprintf("seed %d: %s %s, %+v", seed, c, a.Name(), l)
 				checkForeknowledge(t, about, topo, a, l)
 			}

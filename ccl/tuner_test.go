@@ -67,7 +67,7 @@ func TestTunerChoosesForAllRoots(t *testing.T) {
 
 // fastest tries all algorithms without thought.
 func fastest(topo *topology.Topology, c collective.Kind, l ccl.Layout, devices []topology.DeviceID, elems, elemSize int) (name string, least sim.Time) {
-	for _, a := range ccl.Algorithms(c) {
+	for _, a := range pointToPoint(c) {
 		took := newFabric(topo).time(launch(a.Build(l, int64(elems*elemSize)), elems, elemSize, devices))
 		if name == "" || took < least {
 			name, least = a.Name(), took
@@ -204,7 +204,7 @@ func TestTunerChoosesProtocols(t *testing.T) {
 			l := launch(a.Build(layout, 0), elems, 2, devices)
 			l.Carriage = tuner.Carriage(l)
 			chosen := ccl.Repeat(topo, l, 1)
-			for _, other := range ccl.Algorithms(c) {
+			for _, other := range pointToPoint(c) {
 				for k := range topology.ProtocolKind(topology.Protocols) {
 					l.Schedule, l.Carriage = other.Build(layout, 0), ccl.Carriage{Protocol: k}
 					if took := ccl.Repeat(topo, l, 1); took < chosen {

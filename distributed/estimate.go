@@ -26,7 +26,7 @@ func (g *ProcessGroup) Estimate(rank int, o Operation) (sim.Time, error) {
 	launch := ccl.Launch{
 		Elems: s.elems, Sizes: s.sizes, ElemSize: s.dtype.Size(), Devices: g.devices, Ready: make([]sim.Time, n),
 	}
-	plan, err := g.plan(planKey{o.Collective, o.Root, launch.Elems, launch.ElemSize, o.Algorithm})
+	plan, err := g.plan(planKey{o.Collective, o.Reduce, o.Root, launch.Elems, launch.ElemSize, o.Algorithm})
 	if err != nil {
 		return 0, err
 	}

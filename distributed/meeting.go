@@ -214,7 +214,7 @@ func (m *meeting) newRecord(algorithm string) *Record {
 // startSchedule runs an algorithm: its data now, its time from each member's readiness on.
 func (m *meeting) startSchedule() error {
 	size := m.scalars.dtype.Size()
-	plan, err := m.group.plan(planKey{m.collective, m.root, m.scalars.elems, size, m.algorithm})
+	plan, err := m.group.plan(planKey{m.collective, m.op, m.root, m.scalars.elems, size, m.algorithm})
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package distributed
 import (
 	"slices"
 
+	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu"
+	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // loss is the fault that messages of a collective are lost to, as of when so many faults had struck.
@@ -34,18 +36,37 @@ func (m *meeting) findLoss() string {
 		return m.loss.why
 	}
 	m.loss.struck = w.Struck()
-	seen := map[[2]int]bool{}
+	seen := map[ccl.Step]bool{} // without their chunks
 	for _, step := range m.schedule.Steps {
-		pair := [2]int{int(step.Src), int(step.Dst)}
-		if step.Src == step.Dst || seen[pair] {
+		members := m.schedule.AtSwitch(&step)
+		step.Lo, step.Hi, step.FromInput = 0, 0, false
+		if step.Src == step.Dst && members == nil || seen[step] {
 			continue
 		}
-		seen[pair] = true
-		if m.loss.why = w.Lost(m.group.devices[step.Src], m.group.devices[step.Dst]); m.loss.why != "" {
+		seen[step] = true
+		if members == nil {
+			m.loss.why = w.Lost(m.group.devices[step.Src], m.group.devices[step.Dst])
+		} else {
+			m.loss.why = m.lostAtSwitch(step, members)
+		}
+		if m.loss.why != "" {
 			break
 		}
 	}
 	return m.loss.why
+}
+
+// lostAtSwitch is the fault that a step is lost to which a switch does for members.
+func (m *meeting) lostAtSwitch(step ccl.Step, members []int32) string {
+	var all []topology.DeviceID
+	for _, r := range members {
+		all = append(all, m.group.devices[r])
+	}
+	by := []topology.DeviceID{m.group.devices[step.Src]}
+	if step.Kind == ccl.Multicast {
+		return m.group.backend.World.LostAtSwitch(by, all)
+	}
+	return m.group.backend.World.LostAtSwitch(all, by)
 }
 
 // Obstacle is the fault that the message is lost to. It implements torchemu.Operation.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/collective"
+	"github.com/torchemu/torchemu/torchemu/tensor"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -32,6 +33,7 @@ const maxPairs = 1 << 21
 
 type planKey struct {
 	collective            collective.Kind
+	op                    tensor.ReduceOp // of a collective that reduces
 	root, elems, elemSize int
 	algorithm             string // the one that was asked for; "" for the Options'
 }
@@ -72,11 +74,12 @@ func (p *planner) plan(key planKey) (planned, error) {
 	}
 	l := p.layout
 	l.Root = key.root
+	l.Switch = ccl.SwitchingOf(p.backend.World.Topology, p.devices, key.op)
 	a, err := p.algorithm(key, l)
 	if err != nil {
 		return planned{}, err
 	}
-	s := p.schedule(a, l, ccl.Uncut(p.backend.World.Topology, int64(key.elems)*int64(key.elemSize)))
+	s := p.schedule(a, l, ccl.ToCut(p.backend.World.Topology, a, int64(key.elems)*int64(key.elemSize)))
 	if n := s.Pairs(); n > maxPairs {
 		return planned{}, fmt.Errorf("%s among %d ranks sends between %d pairs of ranks, more than the %d that can be simulated: "+
 			"choose another algorithm in ccl.yaml, such as auto", a.Name(), s.World, n, maxPairs)
@@ -104,18 +107,26 @@ func (p *planner) schedule(a ccl.Algorithm, l ccl.Layout, bytes int64) *ccl.Sche
 
 // algorithm is the one that the call or ccl.yaml names, and otherwise the one that is chosen.
 func (p *planner) algorithm(key planKey, l ccl.Layout) (ccl.Algorithm, error) {
-	o := p.backend.Options
-	name := cmp.Or(key.algorithm, o.Chosen[key.collective])
-	if name == "" && o.Algorithm != ccl.Auto {
-		if a, err := ccl.Lookup(key.collective, o.Algorithm); err == nil {
-			return a, nil
-		}
-	}
-	choice, err := p.chooser().Choose(key.collective, cmp.Or(name, ccl.Auto), l, p.devices, key.elems, key.elemSize)
+	name := cmp.Or(key.algorithm, p.named(key.collective, l))
+	choice, err := p.chooser().Choose(key.collective, name, l, p.devices, key.elems, key.elemSize)
 	if len(choice.Untried) > 0 {
 		p.backend.note(Untried{key.collective, l.World, choice.Algorithm.Name(), choice.Untried})
 	}
 	return choice.Algorithm, err
+}
+
+// named is the algorithm that ccl.yaml names, or Auto: of a collective but all_reduce it may be the namesake of the
+// latter's, which is taken where there is one and a switch does what it needs.
+func (p *planner) named(c collective.Kind, l ccl.Layout) string {
+	o := p.backend.Options
+	name := cmp.Or(o.Chosen[c], o.Algorithm)
+	if c == collective.AllReduce || name != o.Algorithm || name == ccl.Auto {
+		return name
+	}
+	if a, err := ccl.Lookup(c, name); err != nil || ccl.Offered(a, l) != nil {
+		return ccl.Auto
+	}
+	return name
 }
 
 // Untried is a choice that was made without trying algorithms that might be faster, for they take too long to simulate.

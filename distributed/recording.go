@@ -89,9 +89,18 @@ func (s stepRecorder) StepDone(i int, at ccl.StepTimes) {
 	g.backend.World.Trace.Step(trace.Step{
 		Call: s.traced(), Rank: s.hostOf(int(step.Src)), Index: i, Src: g.Members[step.Src], Dst: g.Members[step.Dst],
 		From: g.devices[step.Src], To: g.devices[step.Dst], Lo: int(step.Lo), Hi: int(step.Hi),
-		Reduce: step.Kind == ccl.Reduce, Bytes: at.Bytes,
-		Start: at.Start, Arrived: at.Arrived, Combine: at.Combine, End: at.End,
+		Reduce: step.Kind == ccl.Reduce || step.Kind == ccl.ReduceInSwitch, Bytes: at.Bytes,
+		Start: at.Start, Arrived: at.Arrived, Combine: at.Combine, End: at.End, AtSwitch: s.atSwitch(&step),
 	})
+}
+
+// atSwitch are the ranks for which a switch does a step; nil where it is a message.
+func (s stepRecorder) atSwitch(step *ccl.Step) []int {
+	var ranks []int
+	for _, member := range s.schedule.AtSwitch(step) {
+		ranks = append(ranks, s.group.Members[member])
+	}
+	return ranks
 }
 
 // record records a message that has arrived, at both sides.

@@ -1,6 +1,7 @@
 package pybind
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/torchemu/torchemu/ccl"
@@ -63,14 +64,27 @@ func ResizedTopology(nameOrFile string, nodes, sipsPerNode int) (spec string, er
 }
 
 // CollectiveAlgorithms is the names of each collective's algorithms, as JSON: a list for each, in the order of the table of
-// collectives.
-func CollectiveAlgorithms() string {
+// collectives. Where a topology is named, a preset or a file, they are those that it has what they need for, on its first
+// so many SIPs; 0: on all.
+func CollectiveAlgorithms(nameOrFile string, ranks int) (text string, err error) {
+	defer host.Guard(&err)
+	offered := func(ccl.Algorithm) bool { return true }
+	if nameOrFile != "" {
+		t, err := topology.LoadFor(nameOrFile, ranks)
+		if err != nil {
+			return "", err
+		}
+		layout := ccl.LayoutOf(t, t.FirstPEs(min(cmp.Or(ranks, t.SIPs()), t.SIPs())))
+		offered = func(a ccl.Algorithm) bool { return ccl.Offered(a, layout) == nil }
+	}
 	var lists [collective.NumKinds][]string
 	for k := range lists {
 		for _, a := range ccl.Algorithms(collective.Kind(k)) {
-			lists[k] = append(lists[k], a.Name())
+			if offered(a) {
+				lists[k] = append(lists[k], a.Name())
+			}
 		}
 	}
-	text, _ := json.Marshal(lists) // of strings: cannot fail
-	return string(text)
+	out, err := json.Marshal(lists)
+	return string(out), err
 }

@@ -194,7 +194,31 @@ func (w *World) Lost(src, dst topology.DeviceID) string {
 			return why
 		}
 	}
-	for _, l := range w.Topology.Route(src, dst) {
+	return w.dropped(w.Topology.Route(src, dst))
+}
+
+// LostAtSwitch is [World.Lost] for what the switch of a node gets from some devices for others.
+func (w *World) LostAtSwitch(from, to []topology.DeviceID) string {
+	for side, devices := range [2][]topology.DeviceID{from, to} {
+		for _, d := range devices {
+			if why := w.Death(w.Topology.Device(d).SIP); why != "" {
+				return why
+			}
+			way := w.Topology.ToSwitch
+			if side == 1 {
+				way = w.Topology.FromSwitch
+			}
+			if why := w.dropped(way(d)); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// dropped names the cable that was dropped which has one of the links; "" when none has.
+func (w *World) dropped(route []topology.LinkID) string {
+	for _, l := range route {
 		for _, d := range w.drops {
 			if slices.Contains(d.Cable.Links, l) {
 				return fmt.Sprintf("%s was dropped at %v", d.Cable.Name, d.From)

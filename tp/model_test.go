@@ -303,7 +303,7 @@ func TestRanksAgreeAfterEveryAlgorithm(t *testing.T) {
 	const n = 8
 	data := randomLayer(func(shape ...int) array { return noise(rng, dtype.BF16, shape...) })
 	for _, a := range ccl.Algorithms(collective.AllReduce) {
-		c := newClusterOn(t, load(t, "{sips: {count: 8}}"), distributed.Options{Algorithm: a.Name()})
+		c := newClusterOn(t, load(t, "{sips: {count: 8, connect: switch}, switch: {in_network: {multicast: true, reduce: [sum]}}}"), distributed.Options{Algorithm: a.Name()})
 		outs := make([]array, n)
 		err := c.spawn(t, func(_ *multiprocessing.Process, comm *tp.Comm) error {
 			got, err := passRow(comm, rowOptions(dtype.BF16, false, true, false), data)

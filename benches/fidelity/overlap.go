@@ -53,7 +53,7 @@ func (l *last) Delivered(now sim.Time, token uint64) { l.at = max(l.at, now) }
 
 // beside predicts a product and an all_gather of so many bytes, alone and at once, in µs.
 func beside(t *topology.Topology, library *ccl.Library, world int, bytes int64) (alone, gathered, both float64, err error) {
-	name, how := library.Choose(collective.AllGather, world, bytes)
+	name, how := library.Choose(collective.AllGather, ccl.Layout{World: world}, bytes)
 	a, err := ccl.Lookup(collective.AllGather, name)
 	if err != nil {
 		return 0, 0, 0, err

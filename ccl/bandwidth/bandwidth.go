@@ -73,15 +73,16 @@ func New(o Options) (*Sweep, error) {
 	case !o.DType.Valid():
 		return nil, fmt.Errorf("there is no dtype to measure with")
 	}
-	s := &Sweep{Options: o, next: o.Min, devices: make([]topology.DeviceID, o.Ranks)}
-	for i := range s.devices {
-		s.devices[i] = o.Topology.PE(i, 0, 0)
-	}
+	s := &Sweep{Options: o, next: o.Min, devices: o.Topology.FirstPEs(o.Ranks)}
 	s.layout = ccl.LayoutOf(o.Topology, s.devices)
 	s.layout.Root = o.Root
 	s.chooser.Tuner = ccl.NewTuner(o.Topology)
 	if o.Algorithm != ccl.Auto {
-		if _, err := ccl.Lookup(o.Collective, o.Algorithm); err != nil {
+		a, err := ccl.Lookup(o.Collective, o.Algorithm)
+		if err == nil {
+			err = ccl.Offered(a, s.layout)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +162,7 @@ const maxSteps = 1 << 27
 // time is how long calls of an algorithm take, each.
 func (s *Sweep) time(a ccl.Algorithm, elems int) (sim.Time, error) {
 	width := s.DType.Size()
-	bytes := ccl.Uncut(s.Topology, int64(elems)*int64(width))
+	bytes := ccl.ToCut(s.Topology, a, int64(elems)*int64(width))
 	if steps := ccl.ExpectedSteps(a, s.layout, bytes); steps > maxSteps {
 		return 0, fmt.Errorf("%s by %s among %d ranks has %d steps, more than the %d that can be simulated", s.Collective, a.Name(), s.Ranks, steps, maxSteps)
 	}

@@ -51,7 +51,7 @@ type Case struct {
 // Case prepares a row.
 func (m *Machine) Case(r Row) (Case, error) {
 	c := Case{Row: r}
-	name, how := m.library.Choose(r.Collective, r.World, r.Bytes)
+	name, how := m.library.Choose(r.Collective, ccl.Layout{World: r.World}, r.Bytes)
 	protocol, free, err := forced(r.Variant)
 	if err != nil {
 		return c, err

@@ -54,7 +54,7 @@ func checkSizes(a ccl.Algorithm, l ccl.Layout, good []*ccl.Schedule) ([]*ccl.Sch
 // same tells whether two schedules of one algorithm and world are equal; the counts of waits follow from the edges.
 func same(a, b *ccl.Schedule) bool {
 	return a.Blocks == b.Blocks && a.Sub == b.Sub && a.Root == b.Root && a.InTurn == b.InTurn && a.Queued == b.Queued &&
-		slices.Equal(a.Listed, b.Listed) && slices.Equal(a.Steps, b.Steps) && slices.Equal(a.Rounds, b.Rounds) &&
+		slices.Equal(a.Listed, b.Listed) && slices.EqualFunc(a.Groups, b.Groups, slices.Equal) && slices.Equal(a.Steps, b.Steps) && slices.Equal(a.Rounds, b.Rounds) &&
 		slices.Equal(a.Edges, b.Edges) && slices.Equal(a.EdgeStart, b.EdgeStart)
 }
 

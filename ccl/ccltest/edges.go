@@ -67,11 +67,13 @@ func dependencies(s *ccl.Schedule) map[dependency]bool {
 		for i := lo; i < hi; i++ {
 			step := s.Steps[i]
 			for place := step.Lo; place < step.Hi; place++ {
-				at := chunkAt{int(step.Dst), s.Chunk(place)}
-				if step.Kind == ccl.Reduce {
-					depend(i, ccl.GateCombine, at)
+				for _, rank := range written(s, step) {
+					at := chunkAt{int(rank), s.Chunk(place)}
+					if step.Kind == ccl.Reduce {
+						depend(i, ccl.GateCombine, at)
+					}
+					writer[at] = i
 				}
-				writer[at] = i
 			}
 		}
 	}

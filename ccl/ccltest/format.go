@@ -50,6 +50,12 @@ func describe(s *ccl.Schedule, step ccl.Step) string {
 	if step.FromInput {
 		kind += " input"
 	}
+	switch step.Kind {
+	case ccl.Multicast:
+		return fmt.Sprintf("%d→%v  %s  multicast", step.Src, s.Groups[step.Group], chunks(s, step))
+	case ccl.ReduceInSwitch:
+		return fmt.Sprintf("%v→%d  %s  reduce input in the switch", s.Groups[step.Group], step.Dst, chunks(s, step))
+	}
 	return fmt.Sprintf("%d→%d  %s  %s", step.Src, step.Dst, chunks(s, step), kind)
 }
 

@@ -2,7 +2,8 @@ package ccltest
 
 import "github.com/torchemu/torchemu/ccl"
 
-// Traffic is what a schedule costs, whatever the fabric.
+// Traffic is what a schedule costs, whatever the fabric. What a switch does for a group counts as if the member that issues
+// it sent to each other one, or reduced what each other one has sent.
 type Traffic struct {
 	Latency  int   // messages that one after another must wait for each other, at least
 	Messages []int // sent by each rank, to others
@@ -17,6 +18,15 @@ func Measure(s *ccl.Schedule) Traffic {
 	turn := map[[2]int32]int{}            // where ranks send in turn, that at which the last message has arrived
 	for i, step := range s.Steps {
 		done, chunks := ready[i][ccl.GateSend], int(step.Hi-step.Lo)
+		if step.Kind == ccl.Multicast || step.Kind == ccl.ReduceInSwitch {
+			others := len(s.Groups[step.Group]) - 1
+			done++
+			t.Messages[step.Src] += others
+			t.Chunks[step.Src] += others * chunks
+			if step.Kind == ccl.ReduceInSwitch {
+				t.Reduced[step.Src] += others * chunks
+			}
+		}
 		if step.Src != step.Dst {
 			done = max(done, turn[queue(s, step)]) + 1
 			if s.InTurn || s.Queued {

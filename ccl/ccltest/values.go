@@ -51,6 +51,15 @@ func (v *values) reduce(a, b value) value {
 	return id
 }
 
+// reduceAll reduces what members have of a chunk, in their order.
+func (v *values) reduceAll(members []int32, from memory, c int) value {
+	all := from[members[0]][c]
+	for _, m := range members[1:] {
+		all = v.reduce(from[m][c], all)
+	}
+	return all
+}
+
 // memory is the value of each chunk at each rank.
 type memory [][]value
 
@@ -127,10 +136,15 @@ func results(s *ccl.Schedule) error {
 			for place := step.Lo; place < step.Hi; place++ {
 				c := s.Chunk(place)
 				arriving := from[step.Src][c]
-				if step.Kind == ccl.Reduce {
+				switch step.Kind {
+				case ccl.Reduce:
 					arriving = v.reduce(arriving, end[step.Dst][c])
+				case ccl.ReduceInSwitch:
+					arriving = v.reduceAll(s.Groups[step.Group], from, c)
 				}
-				end[step.Dst][c] = arriving
+				for _, rank := range written(s, step) {
+					end[rank][c] = arriving
+				}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package ccltest
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/torchemu/torchemu/ccl"
 )
@@ -44,11 +45,55 @@ func steps(s *ccl.Schedule) error {
 		if lo < 0 || lo >= hi || hi > s.Chunks() && !listed {
 			errs = append(errs, fmt.Errorf("step %d moves chunks [%d, %d) of %d", i, lo, hi, s.Chunks()))
 		}
-		if step.Kind != ccl.Copy && step.Kind != ccl.Reduce {
+		switch step.Kind {
+		case ccl.Copy, ccl.Reduce:
+		case ccl.Multicast, ccl.ReduceInSwitch:
+			errs = append(errs, inSwitch(s, i))
+		default:
 			errs = append(errs, fmt.Errorf("step %d has kind %d", i, step.Kind))
 		}
 	}
-	return errors.Join(append(errs, lists(s)...)...)
+	return errors.Join(append(errs, groups(s), errors.Join(lists(s)...))...)
+}
+
+// inSwitch checks a step that a switch does: that a member of a group issues it, and that inputs are reduced.
+func inSwitch(s *ccl.Schedule, i int) error {
+	step := s.Steps[i]
+	switch {
+	case int(step.Group) >= len(s.Groups):
+		return fmt.Errorf("step %d is for group %d of %d", i, step.Group, len(s.Groups))
+	case step.Src != step.Dst || !slices.Contains(s.Groups[step.Group], step.Src):
+		return fmt.Errorf("step %d is issued by ranks %d and %d, of the group %v", i, step.Src, step.Dst, s.Groups[step.Group])
+	case step.FromInput != (step.Kind == ccl.ReduceInSwitch):
+		return fmt.Errorf("step %d: a switch reduces inputs, and multicasts what is there", i)
+	}
+	return nil
+}
+
+// groups checks that there are all members of groups, in their order, and that not both ranks and a switch reduce.
+func groups(s *ccl.Schedule) error {
+	for g, members := range s.Groups {
+		for i, m := range members {
+			if m < 0 || int(m) >= s.World || i > 0 && m <= members[i-1] {
+				return fmt.Errorf("group %d is %v: ranks of %d in ascending order", g, members, s.World)
+			}
+		}
+	}
+	reduces := func(k ccl.Kind) bool {
+		return slices.ContainsFunc(s.Steps, func(step ccl.Step) bool { return step.Kind == k })
+	}
+	if reduces(ccl.Reduce) && reduces(ccl.ReduceInSwitch) {
+		return errors.New("both ranks and a switch reduce")
+	}
+	return nil
+}
+
+// written are the ranks that a step leaves its value with.
+func written(s *ccl.Schedule, step ccl.Step) []int32 {
+	if step.Kind == ccl.Multicast {
+		return s.Groups[step.Group]
+	}
+	return []int32{step.Dst}
 }
 
 // lists checks the listed chunks: that they exist, and that no step moves one twice.

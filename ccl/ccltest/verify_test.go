@@ -171,3 +171,35 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("one_shot, 3 ranks: got %+v", got)
 	}
 }
+
+func TestVerifySeesWhatIsSpoiledAtASwitch(t *testing.T) {
+	for want, spoil := range map[string]func(s *ccl.Schedule){
+		"step 1 is for group 1 of 1":                   func(s *ccl.Schedule) { s.Steps[1].Group = 1 },
+		"step 0 is issued by ranks 0 and 2":            func(s *ccl.Schedule) { s.Steps[0].Dst = 2 },
+		"step 2 is issued by ranks 2 and 2, of the":    func(s *ccl.Schedule) { s.Groups[0] = []int32{0, 1, 3} },
+		"group 0 is [0 2 1 3]: ranks of 4 in ascend":   func(s *ccl.Schedule) { s.Groups[0] = []int32{0, 2, 1, 3} },
+		"group 0 is [0 1 2 4]: ranks of 4 in ascend":   func(s *ccl.Schedule) { s.Groups[0] = []int32{0, 1, 2, 4} },
+		"step 0: a switch reduces inputs, and multi":   func(s *ccl.Schedule) { s.Steps[0].FromInput = false },
+		"step 4: a switch reduces inputs, and multi":   func(s *ccl.Schedule) { s.Steps[4].FromInput = true },
+		"both ranks and a switch reduce":               func(s *ccl.Schedule) { s.Steps[1].Kind, s.Steps[1].Dst = ccl.Reduce, 2 },
+		"inputs of ranks are in it [0 1 0 0] times":    func(s *ccl.Schedule) { s.Steps[1].Kind, s.Steps[1].FromInput = ccl.Copy, false },
+		"rank 3, chunk 0: inputs of ranks are in it [": func(s *ccl.Schedule) { s.Groups = append(s.Groups, []int32{0, 1, 2}); s.Steps[4].Group = 1 },
+		"edges are missing":                            func(s *ccl.Schedule) { s.Edges[0] += 2; s.SendWaits[4]--; s.SendWaits[5]++ },
+	} {
+		s := build(t, collective.AllReduce, "nvls", 4)
+		if err := ccltest.Verify(s); err != nil {
+			t.Fatalf("before anything is spoiled: %v", err)
+		}
+		spoil(s)
+		if err := ccltest.Verify(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+	s := build(t, collective.AllGather, "nvls", 4)
+	s.Groups[0] = []int32{0, 1, 2}
+	s.Steps[3].Group = 1
+	s.Groups = append(s.Groups, []int32{3})
+	if err := ccltest.Verify(s); err == nil || !strings.Contains(err.Error(), "rank 3, chunk 0: nothing was sent that was there") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -72,14 +72,14 @@ func (c *calls) launch(one *call, built map[string]*ccl.Schedule) (ccl.Launch, e
 		layout.Root = slices.Index(one.ranks, one.root)
 	}
 	name := one.algorithm
-	if _, err := ccl.Lookup(one.kind, name); err != nil {
+	if a, err := ccl.Lookup(one.kind, name); err != nil || ccl.Offered(a, layout) != nil {
 		name = ccl.Auto
 	}
 	choice, err := c.chooser.Choose(one.kind, name, layout, l.Devices, l.Elems, l.ElemSize)
 	if err != nil {
 		return l, err
 	}
-	bytes := ccl.Uncut(c.network.Topology(), int64(l.Elems)*int64(l.ElemSize))
+	bytes := ccl.ToCut(c.network.Topology(), choice.Algorithm, int64(l.Elems)*int64(l.ElemSize))
 	key := fmt.Sprint(one.kind, choice.Algorithm.Name(), one.ranks, layout.Root, choice.Algorithm.Depth(layout, bytes))
 	if built[key] == nil {
 		built[key] = choice.Algorithm.Build(layout, bytes)

@@ -15,6 +15,10 @@
 // Alone on its path a message takes [Network.Uncontended]: alpha, plus bytes over peak rounded to a picosecond for
 // each flow.
 //
+// A switch that multicasts or reduces takes part in a message of several PEs ([Network.Multicast],
+// [Network.ReduceInSwitch]): one flow over all their links to it and from it, each of which carries the bytes once, at the
+// rate that the slowest of them leaves.
+//
 // # Kernels
 //
 // A kernel is a program of a whole SIP: so many bytes of memory traffic and so many operations of one unit. It is two

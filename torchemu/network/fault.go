@@ -54,17 +54,17 @@ func (n *Network) Halt(sip int) {
 func (n *Network) damage() {
 	n.damaged = true
 	for _, w := range n.ways {
-		if n.isBroken(w.src, w.dst, w.path) {
+		if n.isBroken(w) {
 			n.breakPath(w.path)
 		}
 	}
 }
 
-func (n *Network) isBroken(src, dst topology.DeviceID, p PathID) bool {
-	if n.halted[n.topology.Device(src).SIP] || n.halted[n.topology.Device(dst).SIP] {
+func (n *Network) isBroken(w way) bool {
+	if n.isHalted(w.src) || n.isHalted(w.dst) || slices.ContainsFunc(w.others, n.isHalted) {
 		return true
 	}
-	for i := int32(p); ; i++ {
+	for i := int32(w.path); ; i++ {
 		s := &n.segments[i]
 		if slices.ContainsFunc(n.route[s.first:s.last], func(l int32) bool { return n.slacks[l].dropped }) {
 			return true
@@ -74,6 +74,8 @@ func (n *Network) isBroken(src, dst topology.DeviceID, p PathID) bool {
 		}
 	}
 }
+
+func (n *Network) isHalted(pe topology.DeviceID) bool { return n.halted[n.topology.Device(pe).SIP] }
 
 // breakPath marks all segments of a path: messages are lost at the end of whichever they are on.
 func (n *Network) breakPath(p PathID) {

@@ -20,10 +20,7 @@ func (n *Network) Lane(src, dst topology.DeviceID, rate int64) PathID {
 			n.lanes = map[lane]PathID{}
 		}
 		n.lanes[at] = p
-		n.ways = append(n.ways, way{at.ends, p})
-		if n.damaged && n.isBroken(src, dst, p) {
-			n.breakPath(p)
-		}
+		n.know(way{ends: at.ends, path: p})
 	}
 	return p
 }

@@ -53,6 +53,9 @@ type Network struct {
 	freeProduct int32
 	copyLinks   map[[2]int]int32 // by the SIPs at the ends
 
+	sets    map[string]PathID // what switches multicast and reduce, by the PEs at both sides
+	portsOf map[int]ports     // by SIP
+
 	damaged bool         // a link was dropped or a SIP halted
 	halted  map[int]bool // by SIP
 	slowed  bool         // a SIP was slowed

@@ -13,10 +13,11 @@ type PathID int32
 // ends are the devices at the ends of a path.
 type ends struct{ src, dst topology.DeviceID }
 
-// way is a path that is known, and its ends.
+// way is a path that is known, and its ends. What a switch multicasts or reduces has one end, who issues it, and others.
 type way struct {
 	ends
-	path PathID
+	path   PathID
+	others []topology.DeviceID
 }
 
 // segment is the part of a path up to its end or to the next device that stores and forwards.
@@ -43,12 +44,17 @@ func (n *Network) Path(src, dst topology.DeviceID) PathID {
 	if !known {
 		p = n.newPath(src, dst)
 		n.paths[ends{src, dst}] = p
-		n.ways = append(n.ways, way{ends{src, dst}, p})
-		if n.damaged && n.isBroken(src, dst, p) {
-			n.breakPath(p)
-		}
+		n.know(way{ends: ends{src, dst}, path: p})
 	}
 	return p
+}
+
+// know lists a path, on which messages may be lost.
+func (n *Network) know(w way) {
+	n.ways = append(n.ways, w)
+	if n.damaged && n.isBroken(w) {
+		n.breakPath(w.path)
+	}
 }
 
 func (n *Network) newPath(src, dst topology.DeviceID) PathID {

@@ -40,6 +40,7 @@ func (c checker) check() {
 	c.checkTorus()
 	c.checkCorners()
 	c.checkTransport()
+	c.checkInNetwork()
 	if c.Err() == nil {
 		c.checkSize()
 	}

@@ -160,7 +160,7 @@ func TestLoad(t *testing.T) {
 	}
 	bad := write("bad", "system: 4")
 	large := write("large.yaml", sips4+strings.Repeat("#", 64<<10))
-	const choices = "; the presets are default, h200_8, h800_2x8, mi300x_2x4, mi300x_2x8, " +
+	const choices = "; the presets are default, h200_8, h200_8_nvls, h800_2x8, mi300x_2x4, mi300x_2x8, " +
 		"mi355x_2x4, mi355x_2x8, nodes2x8, sips16, sips2, sips8 " +
 		"(the path of a file contains a / or ends in .yaml or .yml)"
 	for path, want := range map[string]string{

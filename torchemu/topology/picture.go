@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"math"
@@ -104,6 +105,26 @@ func (t *Topology) tabulate(b *strings.Builder) {
 	if n := t.SIPs() / t.Nodes(); t.Nodes() > 1 {
 		t.tellDistance(b, 0, n, "between nodes")
 	}
+	t.tellInNetwork(b)
+}
+
+// tellInNetwork says what the switch does with data itself.
+func (t *Topology) tellInNetwork(b *strings.Builder) {
+	n := t.inNetwork
+	var does []string
+	if n.Multicast {
+		does = append(does, "multicasts")
+	}
+	for by := range Reduction(numReductions) {
+		if n.Reduces(by) {
+			does = append(does, "reduces by "+by.String())
+		}
+	}
+	if len(does) == 0 {
+		return
+	}
+	rate := cmp.Or(n.Bandwidth, t.config.System.SIPs.Link.Bandwidth.bytesPerSecond())
+	fmt.Fprintf(b, "\nthe switch %s: %g GB/s on the link of a SIP\n", strings.Join(does, ", "), giga(rate))
 }
 
 // tellDistance says what lies between two SIPs.

@@ -43,6 +43,8 @@ type linkConfig struct {
 type switchConfig struct {
 	Forwarding forwarding `yaml:"forwarding"`
 	Latency    duration   `yaml:"latency"`
+
+	InNetwork *inNetworkConfig `yaml:"in_network"`
 }
 
 type networkConfig struct {

@@ -11,12 +11,14 @@ type Topology struct {
 	transport *Transport
 	kernels   *Kernels
 	engines   Engines
+	inNetwork InNetwork
 }
 
 func newTopology(c config) *Topology {
 	return &Topology{
 		Name: string(c.Name), config: c, layout: layOut(&c),
 		transport: newTransport(c.Transport), kernels: newKernels(c.Kernels), engines: newEngines(&c),
+		inNetwork: newInNetwork(c.System.Switch.InNetwork),
 	}
 }
 
@@ -61,6 +63,15 @@ func (t *Topology) PE(sip, cube, pe int) DeviceID {
 			t.Name, pe, cube, sip, l.sips, l.cubes, l.pes))
 	}
 	return l.cube(sip, cube) + 2 + DeviceID(pe)
+}
+
+// FirstPEs are the first PEs of the first so many SIPs, by which ranks go. It panics when there are not as many.
+func (t *Topology) FirstPEs(sips int) []DeviceID {
+	list := make([]DeviceID, sips)
+	for i := range list {
+		list[i] = t.PE(i, 0, 0)
+	}
+	return list
 }
 
 // IO is the device of a SIP's port. It panics when there is no such SIP.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestPresets(t *testing.T) {
-	want := "[default h200_8 h800_2x8 mi300x_2x4 mi300x_2x8 mi355x_2x4 mi355x_2x8 nodes2x8 sips16 sips2 sips8]"
+	want := "[default h200_8 h200_8_nvls h800_2x8 mi300x_2x4 mi300x_2x8 mi355x_2x4 mi355x_2x8 nodes2x8 sips16 sips2 sips8]"
 	if got := fmt.Sprint(topology.Presets()); got != want {
 		t.Fatalf("presets are %s, want %s", got, want)
 	}
@@ -20,12 +20,13 @@ func TestPresets(t *testing.T) {
 		"sips16":   {1, 16, 16, 8, 4, 4},
 		"nodes2x8": {2, 16, 16, 8, 0, 0},
 
-		"h200_8":     {1, 8, 1, 132, 0, 0},
-		"h800_2x8":   {2, 16, 1, 132, 0, 0},
-		"mi300x_2x4": {2, 8, 1, 304, 0, 0},
-		"mi300x_2x8": {2, 16, 1, 304, 0, 0},
-		"mi355x_2x4": {2, 8, 1, 256, 0, 0},
-		"mi355x_2x8": {2, 16, 1, 256, 0, 0},
+		"h200_8":      {1, 8, 1, 132, 0, 0},
+		"h200_8_nvls": {1, 8, 1, 132, 0, 0},
+		"h800_2x8":    {2, 16, 1, 132, 0, 0},
+		"mi300x_2x4":  {2, 8, 1, 304, 0, 0},
+		"mi300x_2x8":  {2, 16, 1, 304, 0, 0},
+		"mi355x_2x4":  {2, 8, 1, 256, 0, 0},
+		"mi355x_2x8":  {2, 16, 1, 256, 0, 0},
 	} {
 		top, _ := preset(t, name)
 		w, h := top.Grid()

@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"fmt"
+
 	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/sim"
 	"github.com/torchemu/torchemu/torchemu/topology"
@@ -114,6 +116,23 @@ type Step struct {
 	Reduce                       bool // what arrives is combined with what is there
 	Bytes                        int64
 	Start, Arrived, Combine, End sim.Time // see ccl.StepTimes
+
+	// AtSwitch are the ranks to which a switch multicasts, or whose values it reduces; Src and Dst are the one that issues
+	// it. nil: it is a message from Src to Dst.
+	AtSwitch []int
+}
+
+// Does says what the step does.
+func (s *Step) Does() string {
+	switch {
+	case s.AtSwitch != nil && s.Reduce:
+		return fmt.Sprintf("reduce of %d in the switch", len(s.AtSwitch))
+	case s.AtSwitch != nil:
+		return fmt.Sprintf("multicast to %d", len(s.AtSwitch))
+	case s.Reduce:
+		return fmt.Sprintf("reduce into %d", s.Dst)
+	}
+	return fmt.Sprintf("copy to %d", s.Dst)
 }
 
 // Flow is a message on one segment of its path: from its first byte on the links to its last.

@@ -123,7 +123,6 @@ def sweep(options: argparse.Namespace) -> int:
 
 def _points(options: argparse.Namespace) -> Iterator[Point]:
     """All combinations, in the order of the output."""
-    known = topologies.algorithms()
     if options.factor < 2:
         raise ValueError(f"a factor of {options.factor}: it must be at least 2")
     sizes = list(_sizes(options.begin, options.end, options.factor))
@@ -133,6 +132,7 @@ def _points(options: argparse.Namespace) -> Iterator[Point]:
     for topology, ranks in itertools.product(options.topology, options.ranks):
         tree = json.loads(go.TopologySpec(topology, ranks))
         count = ranks or tree["system"]["sips"]["count"]
+        known = topologies.algorithms(topology, ranks)
         for values in itertools.product(*(values for _, values in changes)):
             settings = {key: value for (key, _), value in zip(changes, values, strict=True)}
             spec = json.dumps(changed(tree, settings))

@@ -42,9 +42,9 @@ def add_algorithms(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(action=_algorithms)
 
 
-def algorithms() -> dict[str, list[str]]:
-    """Returns the names of the algorithms of each collective."""
-    return dict(zip(TABLE.kinds, json.loads(go.CollectiveAlgorithms()), strict=True))
+def algorithms(topology: str = "", ranks: int = 0) -> dict[str, list[str]]:
+    """Returns the names of each collective's algorithms: of those that can run on a topology, where one is named."""
+    return dict(zip(TABLE.kinds, json.loads(go.CollectiveAlgorithms(topology, ranks)), strict=True))
 
 
 def _picture(topology: str, svg: bool) -> str:

@@ -21,6 +21,12 @@ OPS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sum": np.add, "avg": np.add, "product": np.multiply, "max": np.maximum,
 }  # fmt: skip
 
+AT_A_SWITCH = """
+system:
+  sips: {count: 64, connect: switch}
+  switch: {in_network: {multicast: true, reduce: [sum, min, max]}}
+"""
+
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Order = Callable[[np.ndarray, Combine, int], np.ndarray]
 """The reduction of the rows of one part of the vector, the i-th of so many as there are ranks."""
@@ -190,6 +196,34 @@ def test_all_reduce_with_float32_between_steps(open_world: OpenWorld, algorithm:
         total = ALL_REDUCE[algorithm](rows.astype(np.float32), np.add)
         for got in on_ranks(ranks, program):
             assert same(got, finished(total, kind, "avg", ranks))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reductions_in_a_switch(open_world: OpenWorld, kind: str) -> None:
+    """A switch reduces in the order of ranks: floats of less than four bytes in float32, which it rounds once."""
+    ops = ("sum", "avg", "max")
+    world = open_world(AT_A_SWITCH, "defaults: {algorithm: nvls}\n")
+    for ranks in (2, 5, 16):
+        rows = {op: given(kind, op, ranks, 3 * ranks) for op in ops}
+
+        def program(rank: int, rows: dict[str, np.ndarray] = rows) -> list[np.ndarray]:
+            dist.init_process_group()
+            results = []
+            for op in ops:
+                t, block = torch.from_numpy(rows[op][rank].copy()), torch.from_numpy(rows[op][rank][:3].copy())
+                dist.reduce_scatter_tensor(block, t, op)
+                dist.all_reduce(t, op)
+                results += [np.array(t.numpy()), np.array(block.numpy())]
+            return results
+
+        want = {
+            op: finished(in_order_of_ranks(rows[op].astype(wide(kind)), OPS[op], 0), kind, op, ranks) for op in ops
+        }  # fmt: skip
+        for rank, got in enumerate(on_ranks(ranks, program)):
+            for k, op in enumerate(ops):
+                assert same(got[2 * k], want[op]), f"all_reduce by {op} on rank {rank} of {ranks}"
+                assert same(got[2 * k + 1], want[op][3 * rank : 3 * rank + 3]), f"{op} on rank {rank} of {ranks}"
+        assert world.collectives()[-1]["algorithm"] == "nvls"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -235,7 +235,7 @@ def test_bench_without_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
 
 def test_unknown_preset_names_the_presets(capsys: pytest.CaptureFixture[str], bench_file: Any) -> None:
     said = said_by(capsys, bench_file("pass"), "--topology", "sips3")
-    assert said.startswith('there is no topology preset "sips3"; the presets are default, h200_8, h800_2x8, ')
+    assert said.startswith('there is no topology preset "sips3"; the presets are default, h200_8, h200_8_nvls, h8')
 
 
 @pytest.mark.parametrize("option", ["--topology", "--ccl"])

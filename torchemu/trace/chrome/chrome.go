@@ -135,14 +135,10 @@ func collective(a *trace.Activity) map[string]any {
 
 // step writes a step as its sender sees it.
 func (o *writer) step(s *trace.Step) {
-	name := fmt.Sprintf("copy to %d", s.Dst)
-	if s.Reduce {
-		name = fmt.Sprintf("reduce into %d", s.Dst)
-	}
 	details := map[string]any{
 		"collective": s.Call.Seq, "chunks": fmt.Sprintf("%d to %d", s.Lo, s.Hi-1), "arrived": microseconds(s.Arrived),
 	}
-	o.overlapping(event{Name: name, Category: "step", PID: s.Rank, Args: details}, s.Start, s.End)
+	o.overlapping(event{Name: s.Does(), Category: "step", PID: s.Rank, Args: details}, s.Start, s.End)
 }
 
 func (o *writer) overlapping(e event, start, end sim.Time) {

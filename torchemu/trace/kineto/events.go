@@ -235,11 +235,7 @@ func (o *writer) steps() {
 }
 
 func (o *writer) step(phase string, s *trace.Step, index int, at sim.Time) *object {
-	name := "copy to "
-	if s.Reduce {
-		name = "reduce into "
-	}
-	e := o.begin(phase, "step", name+fmt.Sprint(s.Dst))
+	e := o.begin(phase, "step", s.Does())
 	e.num("id", int64(index)+1)
 	e.num("pid", int64(o.rank))
 	e.num("tid", 0)

@@ -17,8 +17,12 @@ func (o *writer) steps(parent uint64, p *place, rec *trace.Recording) {
 		func(i int) (start, end sim.Time) { s := &rec.Steps[p.sent[i]]; return s.Start, s.Arrived },
 		func(track uint64, i int) {
 			s := &rec.Steps[p.sent[i]]
-			o.start(track, "step", fmt.Sprintf("to %d", s.Dst))
-			o.leads(arrow(stepArrow, uint64(p.sent[i])))
+			if s.AtSwitch != nil {
+				o.start(track, "step", s.Does())
+			} else {
+				o.start(track, "step", fmt.Sprintf("to %d", s.Dst))
+				o.leads(arrow(stepArrow, uint64(p.sent[i])))
+			}
 			o.step(s)
 		})
 	o.bars(parent, "receives", len(p.received),

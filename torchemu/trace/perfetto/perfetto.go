@@ -78,7 +78,9 @@ func placesOf(rec *trace.Recording) []*place {
 	for i := range rec.Steps {
 		s := &rec.Steps[i]
 		src, dst := all.of(s.From), all.of(s.To)
-		src.sent, dst.received = append(src.sent, i), append(dst.received, i)
+		if src.sent = append(src.sent, i); s.AtSwitch == nil {
+			dst.received = append(dst.received, i)
+		}
 	}
 	for i := range rec.Reductions {
 		p := all.of(rec.Reductions[i].PE)
