@@ -137,7 +137,7 @@ class SharedAttributes:
             return
         last = self._writes.get((owner, name))
         first = self._before if last is None else last.before
-        if value is first:
+        if value is first or (value is None and first is _MISSING):  # put back as getattr's default said
             self._writes.pop((owner, name), None)
         elif last is None or last.process is process or _is_same(last.value, value):
             self._writes[owner, name] = _Write(process, runtime.current().rank, value, first)
@@ -169,7 +169,8 @@ def _named(owner: Any) -> str:
 
 
 def _is_same(a: Any, b: Any, under_way: frozenset[tuple[int, int]] = frozenset()) -> bool:
-    """Reports whether two values do the same: functions that were made twice of the same code, of the same values.
+    """Reports whether two values do the same: functions that were made twice of the same code, of the same values, and
+    lists of the same.
 
     Args:
         under_way: the pairs that are being compared, which functions that know themselves lead back to.
@@ -178,8 +179,8 @@ def _is_same(a: Any, b: Any, under_way: frozenset[tuple[int, int]] = frozenset()
         return True
     if isinstance(a, types.FunctionType) and isinstance(b, types.FunctionType):
         own, other = (a.__code__, *_held(a)), (b.__code__, *_held(b))
-    elif isinstance(a, tuple) and isinstance(b, tuple):
-        own, other = a, b
+    elif isinstance(a, (tuple, list)) and type(a) is type(b):
+        own, other = tuple(a), tuple(b)
     else:
         return isinstance(a, _PLAIN) and type(a) is type(b) and bool(a == b)
     under_way |= {(id(a), id(b))}

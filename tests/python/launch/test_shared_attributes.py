@@ -30,6 +30,9 @@ def of_a_class(rank):
 def by_setattr(rank):
     setattr(torch.Tensor, "mine", rank)
 
+def a_list(*values):
+    torch.mine = list(values)
+
 def made_twice(rank, times):
     def f(x):
         return x * times
@@ -48,6 +51,13 @@ def for_a_while(rank, call):
     F.relu = lambda x: rank
     found = F.relu(1)
     F.relu = before
+    return found
+
+def absent_for_a_while():
+    before = getattr(nn.Linear, "absent", None)
+    nn.Linear.absent = len
+    found = nn.Linear.absent
+    nn.Linear.absent = before
     return found
 
 class Own:
@@ -87,6 +97,7 @@ def ran(folder: Path, calls: str, *flags: str) -> Outcome:
         "own(rank)",
         "of_a_class(rank)",
         "by_setattr(rank)",
+        "a_list('a', rank)",
         "made_twice(rank, rank + 1)",
         "knows_itself(rank, rank)",
         "knows_itself(rank, 3, (torch.ones(2), rank))",
@@ -105,9 +116,11 @@ def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
     "call",
     [
         "patching.same(); print(F.mine is len)",
+        "patching.a_list('a', 1); print(torch.mine == ['a', 1])",
         "patching.made_twice(rank, 3); print(torch.mine(1) == 3)",
         "patching.knows_itself(rank, 3); print(torch.mine(1) == 3)",
         "print(patching.for_a_while(rank, F) == rank)",
+        "rank and dist.barrier(); print(patching.absent_for_a_while() is len); rank or dist.barrier()",
         "patching.its_own(rank); print(True)",
         "patching.own(0 if rank else 0) if rank == 0 else None; dist.barrier(); print(F.mine(5) == 0)",
     ],

@@ -1,8 +1,9 @@
 """Installed packages that keep a rank's state in variables of their modules, or of their classes.
 
 Such a package, Megatron say, is loaded once. Functions of its modules that set variables of the module say so in their
-code. Right after a module was executed, those variables are noted, and its dicts, lists and sets, and what they hold
-is exchanged when another rank goes on.
+code. Right after a module was executed, those variables are noted, its dicts, lists and sets, also those that are
+default values of functions, and what functions set on its classes. What they hold is exchanged when another rank goes
+on.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import copy
 import dis
 import importlib.machinery
+import inspect
 import operator
 import sys
 import types
@@ -40,6 +42,8 @@ ATTRIBUTES = {
 _MISSING = object()
 _INSTRUCTIONS = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _CONTAINERS = (dict, list, set)
+_PLAIN = (int, float, bool, str, type(None))
+_FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
 
 
 class Variable:
@@ -72,6 +76,32 @@ class Variable:
             delattr(self.owner, self.name)
 
 
+class Defaults:
+    """Default values of a function's parameters that each rank has for itself: a list, say, in which it counts.
+
+    Args:
+        function: the function.
+    """
+
+    __slots__ = ("_first", "_function")
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self._function = function
+        self._first = tuple(map(_copied, self.value()))
+
+    def value(self) -> Any:
+        """Returns the present values."""
+        return self._function.__defaults__
+
+    def first(self) -> Any:
+        """Returns the values that a rank begins with."""
+        return tuple(map(_copied, self._first))
+
+    def set(self, value: Any) -> None:
+        """Makes the parameters have values."""
+        self._function.__defaults__ = value
+
+
 def _package(module: str) -> str:
     return module.partition(".")[0]
 
@@ -84,7 +114,7 @@ class Variables:
     """The variables of one run. They are exchanged when ranks change."""
 
     def __init__(self) -> None:
-        self._all: list[Variable] = []
+        self._all: list[Variable | Defaults] = []
         self._kept: dict[runtime.Context | None, list[Any]] = {}
 
     def note(self, module: types.ModuleType, code: types.CodeType | None) -> None:
@@ -95,7 +125,10 @@ class Variables:
             return
         held = {n for n, v in vars(module).items() if type(v) in _CONTAINERS and not n.startswith("__")}
         self._all += [Variable(module, name) for name in sorted(names | held)]
-        self._all += [Variable(kind, name) for kind in _classes(module) for name in _registries(kind)]
+        for kind in _classes(module):
+            counters = _set_on(kind, code) if code is not None else set()
+            self._all += [Variable(kind, name) for name in sorted({*_registries(kind), *counters})]
+        self._all += [Defaults(function) for owner in (module, *_classes(module)) for function in _counting(owner)]
 
     def note_attributes(self, module: types.ModuleType) -> None:
         """Notes attributes of its classes."""
@@ -123,6 +156,31 @@ def _classes(module: types.ModuleType) -> list[type]:
 def _registries(kind: type) -> list[str]:
     """Attributes of a class that are empty dicts at first: instances keep there what they have in common."""
     return [name for name, value in vars(kind).items() if type(value) is dict and not value and name[:2] != "__"]
+
+
+def _set_on(kind: type, code: types.CodeType) -> set[str]:
+    """Attributes of a class that functions of its module, of which it is given the code, may set: counters, say."""
+    return {
+        instruction.argval
+        for inner in _functions(code)
+        if kind.__name__ in inner.co_names or inner.co_varnames[:1] == ("cls",)
+        for instruction in dis.get_instructions(inner)
+        if instruction.opname == "STORE_ATTR" and type(vars(kind).get(instruction.argval)) in _PLAIN
+    }
+
+
+def _counting(owner: Any) -> list[types.FunctionType]:
+    """Returns the functions that a module or class defines with a dict, list or set as a default value."""
+    module = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
+    functions: list[Any] = [value for value in vars(owner).values() if isinstance(value, _FUNCTIONS)]
+    found = dict.fromkeys(inspect.unwrap(getattr(function, "__func__", function)) for function in functions)
+    return [
+        function
+        for function in found
+        if isinstance(function, types.FunctionType)
+        and function.__module__ == module
+        and any(type(value) in _CONTAINERS for value in function.__defaults__ or ())
+    ]
 
 
 def _set_by(code: types.CodeType) -> set[str]:

@@ -225,6 +225,43 @@ def test_variables_that_functions_set_are_noted_and_containers_filled_by_imports
         assert {v.name for v in variables._all} == expected
 
 
+COUNTING = """
+class Counter:
+    def of_method(self, count=[0]):
+        count[0] += 1
+        return count[0]
+    @staticmethod
+    def of_static(step=1, seen={}):
+        seen[len(seen)] = step
+        return len(seen)
+def of_function(seen=set(), text=""):
+    seen.add(len(seen))
+    return len(seen)
+class Numbered:
+    last = 0
+    def __init__(self):
+        Numbered.last += 1
+        self.number = Numbered.last
+class Named:
+    last = 0
+    @classmethod
+    def next(cls):
+        cls.last += 1
+        return cls.last
+"""
+
+
+def test_what_functions_count_in_default_values_and_classes_is_a_ranks_own():
+    module, code = types.ModuleType("deepspeed.x"), compile(COUNTING, "x", "exec")
+    exec(code, vars(module))
+    variables = packages.Variables()
+    variables.note(module, code)
+    for before, after, expected in ((None, "a", 1), ("a", "b", 1), ("b", "a", 2), ("a", "c", 1), ("c", "a", 3)):
+        variables.exchange(before, after)
+        counts = [module.Counter().of_method(), module.Counter.of_static(), module.of_function()]
+        assert [*counts, module.Numbered().number, module.Named.next()] == [expected] * 5
+
+
 def square(queue, counts, number):
     queue.put((number, counts.get() ** 2))
     counts.task_done()
