@@ -169,6 +169,12 @@ def topology(block: Block, folder: Path) -> None:
     assert sips["link"] == {"bandwidth": 100, "latency": 250}
 
 
+def switch(block: Block, folder: Path) -> None:
+    """A topology.yaml whose switch reduces."""
+    written(folder, block.text, "topology.yaml")
+    assert "the switch multicasts, reduces by sum" in printed(["topology", "show", str(folder / "topology.yaml")])
+
+
 def ccl(block: Block, folder: Path) -> None:
     """A ccl.yaml."""
     world = torchemu.World("default", written(folder, block.text, "ccl.yaml"))
@@ -338,6 +344,8 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("out-of-memory.md", "OutOfMemoryError: "): message,
     ("out-of-memory.md", "HostMemoryError: "): host_memory,
     ("traces.md", "torchemu run"): run_script,
+    ("machines.md", "system:"): switch,
+    ("algorithms.md", "torchemu topology show"): ends_well,
     ("algorithms.md", "torchemu bandwidth"): ends_well,
     ("algorithms.md", "torchemu sweep"): ends_well,
     ("algorithms.md", "torchemu replay"): ends_well,
@@ -368,6 +376,20 @@ def test_every_example_is_checked() -> None:
 def test_example(page: str, beginning: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     CHECKS[page, beginning](block_of(page, beginning), tmp_path)
+
+
+def test_bandwidths_by_a_switch() -> None:
+    """The table of algorithms.md has what torchemu bandwidth says, and published figures that are near it."""
+    rows = re.findall(
+        r"^\| (\d) \| (\d+) \| 365 to 370 \| (\d+) \| (\d+) \|$", (ROOT / "docs/algorithms.md").read_text(), re.M
+    )
+    assert [int(row[0]) for row in rows] == [4, 5, 6, 7, 8]
+    for gpus, *shown, published in rows:
+        for algorithm, busbw in zip(("ring", "nvls"), shown, strict=True):
+            size = ["-b", "4G", "-e", "4G", "-g", gpus, "--algorithm", algorithm, "--json"]
+            said = json.loads(printed(["bandwidth", "all_reduce", "--topology", "h200_8_nvls", *size]))
+            assert round(said["rows"][0]["busbw"]) == int(busbw)
+        assert abs(int(busbw) / int(published) - 1) < 0.03
 
 
 def test_programs_in_docs_are_whole() -> None:
