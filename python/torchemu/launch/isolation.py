@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torchemu.launch import clock, exits, files, random_state, replacing, set_orders, signals, surroundings
+from torchemu.launch import clock, exits, files, random_state, remembering, replacing, set_orders, signals, surroundings
 from torchemu.launch.descriptors import Descriptors
 from torchemu.launch.environment import Environment
 from torchemu.launch.importing import Finder
@@ -102,6 +102,7 @@ class Isolation:
             for own in (Attributes, Environment, Descriptors):
                 own(self.exchanges).install(stack)
             SharedAttributes().install(stack)
+            remembering.install(stack)
             if self._set_orders is not None:
                 set_orders.install(stack, self._set_orders)
             sys.meta_path.insert(0, finder)
