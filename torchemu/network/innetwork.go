@@ -61,9 +61,6 @@ func setKey(latency sim.Time, up, down []topology.DeviceID) string {
 
 // newSet lays the links out: every way in full, each link once.
 func (n *Network) newSet(by topology.DeviceID, up, down []topology.DeviceID, latency sim.Time) PathID {
-	if n.fold != nil {
-		panic("network: no SIP stands for others in what a switch multicasts or reduces")
-	}
 	s := n.newSegment()
 	s.source = n.source(by)
 	s.limit = uint64(n.dma.Bandwidth)
@@ -71,7 +68,7 @@ func (n *Network) newSet(by topology.DeviceID, up, down []topology.DeviceID, lat
 	farthest := [2]sim.Time{}
 	for side, pes := range [2][]topology.DeviceID{up, down} {
 		for _, pe := range pes {
-			n.checkNode(by, pe)
+			n.checkMember(by, pe)
 			route := [2]func(topology.DeviceID) []topology.LinkID{n.topology.ToSwitch, n.topology.FromSwitch}[side](pe)
 			farthest[side] = max(farthest[side], n.extendOnce(&s, route))
 			if port := n.ports(pe); port.up != none {
@@ -83,10 +80,14 @@ func (n *Network) newSet(by topology.DeviceID, up, down []topology.DeviceID, lat
 	return PathID(n.addSegment(s))
 }
 
-// checkNode panics where two PEs have no switch in common.
-func (n *Network) checkNode(a, b topology.DeviceID) {
-	if x, y := n.topology.Device(a), n.topology.Device(b); x.Node != y.Node {
+// checkMember panics where two PEs have no switch in common, or where another PE stands for one. Nodes may stand for
+// others as a whole: what their switches do is the same.
+func (n *Network) checkMember(by, pe topology.DeviceID) {
+	if x, y := n.topology.Device(by), n.topology.Device(pe); x.Node != y.Node {
 		panic(fmt.Sprintf("network: %s and %s have no switch in common", x.Name(), y.Name()))
+	}
+	if n.standing(pe) != pe {
+		panic(fmt.Sprintf("network: another stands for %s, which has a switch work for it", n.topology.Device(pe).Name()))
 	}
 }
 

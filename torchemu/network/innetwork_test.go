@@ -295,10 +295,37 @@ func TestInNetworkFaults(t *testing.T) {
 	}
 }
 
+// A node may stand for another one: what its switch does takes as long. Within it no SIP may.
+func TestInNetworkWhereANodeStandsForAnother(t *testing.T) {
+	top := twoNodes(t)
+	orders := everyone(func(sip int) topology.DeviceID { return top.PE(sip, 0, 0) }, true)
+	e := sim.NewEngine()
+	whole := obey(t, network.New(e, top), e, orders, nil)
+	e = sim.NewEngine()
+	n := network.New(e, top)
+	if err := n.Fold(topology.Fold{0, 1, 2, 3, 0, 1, 2, 3}); err != nil {
+		t.Fatal(err)
+	}
+	if got := obey(t, n, e, orders, nil); !slices.Equal(got, whole) {
+		t.Errorf("done at %v, want %v as without a fold", got, whole)
+	}
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "another stands for n1.s4.c0.p0") {
+			t.Errorf("panic %q", got)
+		}
+	}()
+	n.Multicast(top.PE(4, 0, 0), []topology.DeviceID{top.PE(4, 0, 0), top.PE(5, 0, 0)})
+}
+
+// twoNodes are two of sharp.
+func twoNodes(t *testing.T) *topology.Topology {
+	return parse(t, strings.NewReplacer("count: 4", "count: 8", "system:", "system:\n  nodes: {count: 2}\n  network: {nic: {bandwidth: 1, latency: 1}}").
+		Replace(fmt.Sprintf(sharpYAML, "", 8)))
+}
+
 func TestInNetworkPanics(t *testing.T) {
 	plain := star(t, "cut_through", 4)
-	nodes := parse(t, strings.NewReplacer("system:", "system:\n  nodes: {count: 2}\n  network: {nic: {bandwidth: 1, latency: 1}}").
-		Replace(fmt.Sprintf(sharpYAML, "", 8)))
+	nodes := twoNodes(t)
 	for want, f := range map[string]func(){
 		"do not multicast": func() {
 			network.New(sim.NewEngine(), plain).Multicast(plain.PE(0, 0, 0), []topology.DeviceID{plain.PE(1, 0, 0)})
@@ -307,7 +334,7 @@ func TestInNetworkPanics(t *testing.T) {
 			network.New(sim.NewEngine(), plain).ReduceInSwitch([]topology.DeviceID{plain.PE(1, 0, 0)}, plain.PE(0, 0, 0))
 		},
 		"no switch in common": func() {
-			network.New(sim.NewEngine(), nodes).Multicast(nodes.PE(0, 0, 0), []topology.DeviceID{nodes.PE(3, 0, 0)})
+			network.New(sim.NewEngine(), nodes).Multicast(nodes.PE(0, 0, 0), []topology.DeviceID{nodes.PE(4, 0, 0)})
 		},
 	} {
 		func() {
