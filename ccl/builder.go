@@ -33,8 +33,6 @@ type Builder struct {
 	seen []uint32
 
 	open int // first step of the round that is being added to
-
-	has [4]bool // steps of a kind
 }
 
 // NewBuilder starts a schedule of the named algorithm over a vector of blocks·sub chunks; see [Schedule].
@@ -165,7 +163,6 @@ func (b *Builder) add(src, dst, lo, hi int, k Kind, fromInput bool) {
 	if lo == hi {
 		return
 	}
-	b.has[k] = true
 	s.Steps = append(s.Steps, Step{Src: int32(src), Dst: int32(dst), Lo: int32(lo), Hi: int32(hi), Kind: k, FromInput: fromInput})
 	s.SendWaits = append(s.SendWaits, 0)
 	s.CombineWaits = append(s.CombineWaits, 0)
@@ -194,7 +191,11 @@ func (b *Builder) EndRound() {
 		if step.Kind == Reduce {
 			s.CombineWaits[i] = b.await(i, GateCombine, b.writersOf(step.Dst, step))
 		}
-		b.write(step, uint32(i)+1)
+		if step.Kind == Multicast {
+			b.writeAtAll(step, uint32(i)+1)
+		} else {
+			b.writeAt(step.Dst, step, uint32(i)+1)
+		}
 	}
 	s.Rounds = append(s.Rounds, uint32(b.open))
 	b.open = len(s.Steps)
@@ -213,12 +214,8 @@ func (b *Builder) writersOf(rank int32, step *Step) []uint32 {
 	return b.listed
 }
 
-// write makes w the writer of a step's chunks wherever it leaves them.
-func (b *Builder) write(step *Step, w uint32) {
-	if step.Kind != Multicast {
-		b.writeAt(step.Dst, step, w)
-		return
-	}
+// writeAtAll makes w the writer of a step's chunks at all members of its group.
+func (b *Builder) writeAtAll(step *Step, w uint32) {
 	for _, member := range b.schedule.Groups[step.Group] {
 		b.writeAt(member, step, w)
 	}
@@ -264,7 +261,7 @@ func (b *Builder) await(i int, g Gate, writers []uint32) uint16 {
 func (b *Builder) Schedule() *Schedule {
 	b.EndRound()
 	s := b.schedule
-	if b.has[Reduce] && b.has[ReduceInSwitch] {
+	if len(s.Groups) > 0 && s.contains(Reduce) && s.contains(ReduceInSwitch) {
 		panic(fmt.Sprintf("ccl: %s: both ranks and a switch reduce", s.Algorithm))
 	}
 	s.EdgeStart = make([]uint32, len(s.Steps)+1)

@@ -52,7 +52,10 @@ func (n *numbering) round(lo, hi int) {
 	sent := n.sent
 	for i := lo; i < hi; i++ {
 		step := &n.schedule.Steps[i]
-		moved, made := n.write(step, sent)
+		moved, made := n.writeAt(step.Dst, step, sent)
+		if step.Kind == Multicast {
+			n.writeAtOthers(step, sent)
+		}
 		if n.traffic != nil && moved > 0 {
 			n.traffic[i] = traffic{sent: sent[0], made: made}
 		}
@@ -106,18 +109,17 @@ func (n *numbering) lookAt(step *Step, c int) {
 	}
 }
 
-// write does a step with the first of the values that were sent. It returns how many it took, and the first it made.
-func (n *numbering) write(step *Step, sent []valueID) (moved int, made valueID) {
-	if step.Kind == Multicast {
-		for _, member := range n.schedule.Groups[step.Group] {
-			moved, made = n.writeAt(member, step, sent)
+// writeAtOthers does a multicast at the members other than the one that issues it.
+func (n *numbering) writeAtOthers(step *Step, sent []valueID) {
+	for _, member := range n.schedule.Groups[step.Group] {
+		if member != step.Dst {
+			n.writeAt(member, step, sent)
 		}
-		return moved, made
 	}
-	return n.writeAt(step.Dst, step, sent)
 }
 
-// writeAt does a step at one of the ranks that it leaves its value with.
+// writeAt does a step, at one of the ranks that it leaves its value with, by the first of the values that were sent. It
+// returns how many it took, and the first it made.
 func (n *numbering) writeAt(rank int32, step *Step, sent []valueID) (moved int, made valueID) {
 	if n.schedule.isListed(step) {
 		return n.writeListed(rank, step, sent)

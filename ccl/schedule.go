@@ -1,6 +1,10 @@
 package ccl
 
-import "github.com/torchemu/torchemu/torchemu/collective"
+import (
+	"slices"
+
+	"github.com/torchemu/torchemu/torchemu/collective"
+)
 
 // Kind is what a Step does with the value that arrives.
 type Kind uint8
@@ -115,6 +119,11 @@ func (s *Schedule) isListed(step *Step) bool { return int(step.Lo) >= s.Chunks()
 func (s *Schedule) list(step *Step) []int32 {
 	n := s.Chunks()
 	return s.Listed[int(step.Lo)-n : int(step.Hi)-n]
+}
+
+// contains says whether there are steps of a kind.
+func (s *Schedule) contains(k Kind) bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Kind == k })
 }
 
 // reducesInSwitch says whether a switch does all the reductions: a Builder takes either those, or those of ranks.
