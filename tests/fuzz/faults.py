@@ -64,6 +64,11 @@ def _op(step: Step) -> Step | None:
     return replace(step, op="MAX" if step.op != "MAX" else "MIN")
 
 
+def _splits(step: Step) -> Step | None:
+    """Returns the step with one row more, or three fewer, from each member and for each."""
+    return replace(step, salt=step.salt + 1) if step.kind == "all_to_all_splits" else None
+
+
 def _kind(step: Step) -> Step | None:
     if KINDS[step.kind].pair or step.kind == "ring":
         return None
@@ -103,9 +108,11 @@ def _unwaited(program: Program, i: int, rank: int) -> Iterator[Instead]:
 FAULTS = {
     "skipped": _nothing,
     "exception": _nothing,
+    "dead": _nothing,
     "size": _another(_shape),
     "dtype": _another(_dtype),
     "op": _another(_op),
+    "splits": _another(_splits),
     "kind": _another(_kind),
     "root": _root,
     "order": _swapped,
@@ -124,9 +131,13 @@ def shortcoming(program: Program, script: Script, status: int, said: str) -> str
         return "the run ends well"
     if "internal error" in said or "panic" in said or status == 124:
         return "the run breaks down"
+    if fault.name == "dead":
+        return None if re.search(rf"rank +: {fault.rank} .*\n +exitcode +: -9\b", said) else "the end is another one's"
     lines = _guilty(program, script)
     if any("monitoredBarrier" in line and _ranks(line) & _own_numbers(program) for line in said.splitlines()):
         return None  # a monitored barrier says as much as PyTorch's does, by the group's numbers
+    if fault.name == "skipped" and "DistStoreError: wait timeout" in said:
+        return None  # a store cannot know who was to set a key
     named = [line for line in said.splitlines() if fault.rank in _ranks(line)]
     if _has_monitored(program) and any("has not joined it" in line for line in named):
         return None  # the rank is in such a barrier, which would have failed a moment later

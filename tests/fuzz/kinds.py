@@ -13,7 +13,8 @@ class Kind:
     """A kind of step.
 
     In the lines {i} is the step's number, {data} and {blank} are its tensors (see scripts.py), {n} is the number of
-    members, {root} the rank with a part of its own and {next} the one after it; {me} is the rank's place in the group.
+    members, {root} the rank with a part of its own and {next} the one after it; {me} is the rank's place in the group,
+    and {key} one of the step's own in the store.
 
     Attributes:
         make: the lines before the call.
@@ -24,6 +25,7 @@ class Kind:
         layouts: of its tensors, those that gloo of PyTorch 2.11 handles: it writes past the elements of views with gaps
             but in gathers, and reduce leaves anything around them where the rank is not the root.
         complexes: whether gloo has it for complex numbers.
+        floats: whether it is for floats only.
         host: whether only gloo has it.
         pair: whether only two members take part; then call is the sender's, and other the receiver's.
         objects: whether it has no tensors, and so neither a dtype nor a shape that could be a wrong one.
@@ -36,6 +38,7 @@ class Kind:
     reduces: bool = False
     layouts: tuple[str, ...] = PACKED
     complexes: bool = True
+    floats: bool = False
     host: bool = False
     pair: bool = False
     other: str = ""
@@ -50,6 +53,25 @@ _ON_ROOT = " if rank == {root} else None"
 KINDS = {
     "all_reduce": Kind(
         (_IN,), "dist.all_reduce(x{i}, op=dist.ReduceOp.{op}, {more})", "x{i}", reduces=True, layouts=DENSE
+    ),
+    "premul_sum": Kind((_IN,), "dist.all_reduce(x{i}, op=premul(x{i}, 2.0), {more})", "x{i}", floats=True),
+    "coalesced_all_reduce": Kind(
+        (_IN, "y{i} = {data_more}"),
+        "with dist._coalescing_manager({group}): dist.all_reduce(x{i}, op=dist.ReduceOp.{op}, group={group}); "
+        "dist.all_reduce(y{i}, op=dist.ReduceOp.{op}, group={group})",
+        "[x{i}, y{i}]",
+        work=False,
+        reduces=True,
+        layouts=("whole",),
+        complexes=False,
+    ),
+    "coalesced_all_gather_into_tensor": Kind(
+        (_IN, "y{i} = {data_more}", "o{i}, p{i} = {blanks}, {blanks}"),
+        "with dist._coalescing_manager({group}): dist.all_gather_into_tensor(o{i}, x{i}, group={group}); "
+        "dist.all_gather_into_tensor(p{i}, y{i}, group={group})",
+        "[o{i}, p{i}]",
+        work=False,
+        layouts=("whole",),
     ),
     "broadcast": Kind((_IN,), "dist.broadcast(x{i}, {root}, {more})", "x{i}", layouts=DENSE),
     "reduce": Kind(
@@ -123,6 +145,36 @@ KINDS = {
         "Works(dist.batch_isend_irecv([dist.P2POp(dist.isend, x{i}, {after}, {group}), "
         "dist.P2POp(dist.irecv, o{i}, {before}, {group})]))",
         "o{i}",
+    ),
+    "send_object_list": Kind(
+        ("x{i} = [thing({salt}), thing({salt} + 1)]",),
+        "dist.send_object_list(x{i}, {next}, group={group})",
+        "x{i}",
+        work=False,
+        pair=True,
+        objects=True,
+        other="dist.recv_object_list(x{i}, {root}, group={group})",
+    ),
+    "store_set": Kind(
+        ('store.set(f"{key} {{rank}}", repr(thing({salt})))',),
+        'o{i} = store.get(f"{key} {{{after}}}").decode()',
+        "o{i}",
+        work=False,
+        objects=True,
+    ),
+    "store_add": Kind(
+        ('store.add("{key}", {salt} + {me})',),
+        "dist.barrier(group={group})",
+        'store.add("{key}", 0)',
+        work=False,
+        objects=True,
+    ),
+    "store_compare_set": Kind(
+        (),
+        'store.compare_set("{key}", "", "from {root}") if rank == {root} else store.wait(["{key}"])',
+        'store.get("{key}").decode()',
+        work=False,
+        objects=True,
     ),
     "all_gather_object": Kind(
         ("x{i}, o{i} = thing({salt}), [None] * {n}",),

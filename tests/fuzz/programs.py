@@ -147,6 +147,8 @@ def _shape(rng: random.Random, name: str) -> tuple[int, ...]:
 
 
 def _dtype(rng: random.Random, kind: Kind, device: bool) -> str:
+    if kind.floats:
+        return rng.choice(FLOATS)
     more = () if kind.reduces else ("bool",)
     return rng.choice((*FLOATS, *INTEGERS, *more, *(("complex64",) if kind.complexes and not device else ())))
 

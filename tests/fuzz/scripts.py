@@ -42,6 +42,9 @@ def script_of(program: Program) -> Script:
     return Script("\n".join([*text, *[line for _, line in body], ""]), lines)
 
 
+_ENDS = {"exception": 'raise ValueError("a fault")', "dead": "os.kill(os.getpid(), 9)"}
+"""Faults by which a rank ends, and what it does."""
+
 Lines = list[tuple[int | None, str]]
 """Lines, each with the step of which it calls something, if it does."""
 
@@ -81,8 +84,8 @@ def _parts(program: Program, i: int) -> tuple[Lines, Lines]:
     if other is not None:
         wrong = _step(program, i, other, f"rank == {fault.rank}", fault.name == "unwaited")
         return start + wrong[0], end + wrong[1]
-    if fault.name == "exception":
-        start += [(None, f"if rank == {fault.rank}:"), (i, '    raise ValueError("a fault")')]
+    if fault.name in _ENDS:
+        start += [(None, f"if rank == {fault.rank}:"), (i, f"    {_ENDS[fault.name]}")]
     return start, end
 
 
@@ -95,7 +98,10 @@ def _step(program: Program, i: int, step: Step, who: str, unwaited: bool = False
     if step.stream is not None:
         start.append((None, f"    with on({step.stream}):"))
         inner += "    "
-    start += [(i if "dist." in line else None, inner + line) for line in _calls(step, fields, asynchronous)]
+    start += [
+        (i if "dist." in line or "store." in line else None, inner + line)
+        for line in _calls(step, fields, asynchronous)
+    ]
     if unwaited:
         start.append((i, f"    keep({i}, {got} * 2)"))
     end: Lines = [(i, f"    w{i}.wait()")] if asynchronous else []
@@ -146,6 +152,8 @@ def _fields(program: Program, i: int, step: Step) -> dict[str, object]:
         "group": group,
         "more": f"group={group}" + (", async_op=True" if step.wait is not None else ""),
         "data": f"data({about}, {step.salt})",
+        "key": f"{program.seed} {i}",
+        "data_more": f"data({about}, {step.salt} + 1)",
         "data_k": f"data({about}, {step.salt} + k)",
         "datas": f"data({abouts}, {step.salt})",
         "blank": f"blank({about})",

@@ -127,6 +127,7 @@ FAULTY = Program(
         Step("gather", dtype="int32"),
         Step("all_gather", salt=3),
         Step("broadcast"),
+        Step("all_to_all_splits"),
     ),
 )
 
@@ -143,6 +144,15 @@ def test_the_guilty_rank_and_its_line_are_named(name: str, tmp_path: Path) -> No
     file.write_text(script.text)
     emulation = Emulation("numpy", ("--check",) if name == "unwaited" else ())
     status, said = emulation.run([str(file)], 2)
+    assert shortcoming(program, script, status, said) is None, said
+
+
+def test_a_coalesced_call_is_named_by_the_programs_line(tmp_path: Path) -> None:
+    step = Step("coalesced_all_reduce")
+    program = Program(0, 2, (step,), fault=Fault("op", 1, 0, ((0, replace(step, op="MAX")),)))
+    script, file = script_of(program), tmp_path / "program.py"
+    file.write_text(script.text)
+    status, said = PLAIN.run([str(file)], 2)
     assert shortcoming(program, script, status, said) is None, said
 
 

@@ -32,7 +32,9 @@ FIRST_PID = 1 << 22
 """The first number that Linux gives to no process."""
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 """Where this package's files are: frames of them are not the program's."""
-_between: tuple[str, ...] = (PACKAGE,)
+_BETWEEN = (PACKAGE, contextlib.__file__)
+"""The same, and what ends the package's own with blocks."""
+_between: tuple[str, ...] = _BETWEEN
 """Folders, and names, of code that programs call and that calls this package."""
 _SITES = 1 << 14
 """Places in the program that are known at most. Only one that compiles code as it goes has so many."""
@@ -267,7 +269,7 @@ _files: dict[str, bool] = {}
 def look_past(folders: Iterable[str]) -> None:
     """Makes call sites the places that call code in these folders, and not places in it."""
     global _between
-    _between = (PACKAGE, *folders)
+    _between = (*_BETWEEN, *folders)
     _files.clear()
 
 
