@@ -7,7 +7,6 @@ import (
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/pybind/internal/host"
 	"github.com/torchemu/torchemu/torchemu"
-	"github.com/torchemu/torchemu/torchemu/collective"
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
@@ -64,27 +63,20 @@ func ResizedTopology(nameOrFile string, nodes, sipsPerNode int) (spec string, er
 }
 
 // CollectiveAlgorithms is the names of each collective's algorithms, as JSON: a list for each, in the order of the table of
-// collectives. Where a topology is named, a preset or a file, they are those that it has what they need for, on its first
-// so many SIPs; 0: on all.
-func CollectiveAlgorithms(nameOrFile string, ranks int) (text string, err error) {
+// collectives.
+func CollectiveAlgorithms() (text string, err error) {
 	defer host.Guard(&err)
-	offered := func(ccl.Algorithm) bool { return true }
-	if nameOrFile != "" {
-		t, err := topology.LoadFor(nameOrFile, ranks)
-		if err != nil {
-			return "", err
-		}
-		layout := ccl.LayoutOf(t, t.FirstPEs(min(cmp.Or(ranks, t.SIPs()), t.SIPs())))
-		offered = func(a ccl.Algorithm) bool { return ccl.Offered(a, layout) == nil }
+	return host.AlgorithmNames(func(ccl.Algorithm) bool { return true })
+}
+
+// AlgorithmsOn is CollectiveAlgorithms of those that a topology, a preset or a file, has what they need for, on its first
+// so many SIPs; 0: on all.
+func AlgorithmsOn(nameOrFile string, ranks int) (text string, err error) {
+	defer host.Guard(&err)
+	t, err := topology.LoadFor(nameOrFile, ranks)
+	if err != nil {
+		return "", err
 	}
-	var lists [collective.NumKinds][]string
-	for k := range lists {
-		for _, a := range ccl.Algorithms(collective.Kind(k)) {
-			if offered(a) {
-				lists[k] = append(lists[k], a.Name())
-			}
-		}
-	}
-	out, err := json.Marshal(lists)
-	return string(out), err
+	layout := ccl.LayoutOf(t, t.FirstPEs(min(cmp.Or(ranks, t.SIPs()), t.SIPs())))
+	return host.AlgorithmNames(func(a ccl.Algorithm) bool { return ccl.Offered(a, layout) == nil })
 }

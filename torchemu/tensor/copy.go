@@ -24,6 +24,19 @@ func (p plane) extent() []byte {
 func (t *Tensor) readable() plane { return plane{t.dtype, t.layout, t.storage.Bytes()} }
 func (t *Tensor) writable() plane { return plane{t.dtype, t.layout, t.storage.Writable()} }
 
+// overwritable is writable for whoever writes all elements and reads none.
+func (t *Tensor) overwritable() plane {
+	if t.isWhole() {
+		return plane{t.dtype, t.layout, t.storage.Overwritable()}
+	}
+	return t.writable()
+}
+
+// isWhole reports whether the elements in row-major order are all that is in the storage.
+func (t *Tensor) isWhole() bool {
+	return t.IsContiguous() && t.Numel()*t.dtype.Size() == t.storage.Len()
+}
+
 // CopyFrom sets the elements to those of src, cast to the type of t (see [dtype.Convert]). The shape of src must
 // broadcast to that of t, as in torch's copy_: it is aligned at the last dimension, and missing dimensions and
 // dimensions of size 1 repeat. src may overlap t; the result is as if src had been read before.
@@ -31,7 +44,7 @@ func (t *Tensor) CopyFrom(src *Tensor) error {
 	if _, ok := src.layout.expanded(t.layout.Shape); !ok {
 		return fmt.Errorf("cannot copy a tensor of shape %v into one of shape %v", src.layout.Shape, t.layout.Shape)
 	}
-	dst := t.writable() // first: it may move the storage that both are on
+	dst := t.target(src) // first: it may move the storage that both are on
 	p := src.readable()
 	if p.dtype != t.dtype && src.Numel() < t.Numel() {
 		p = p.cast(t.dtype) // before its elements are repeated
@@ -44,6 +57,14 @@ func (t *Tensor) CopyFrom(src *Tensor) error {
 	runtime.KeepAlive(t)
 	runtime.KeepAlive(src)
 	return nil
+}
+
+// target is where elements that are made from those of src are written.
+func (t *Tensor) target(src *Tensor) plane {
+	if t.storage == src.storage {
+		return t.writable()
+	}
+	return t.overwritable()
 }
 
 func overlap(a, b []byte) bool {
@@ -59,7 +80,7 @@ func (t *Tensor) Fill(v float64) {
 	one := make([]byte, t.dtype.Size())
 	dtype.Convert(one, t.dtype, bytesOf([]float64{v}), dtype.F64)
 	repeat := Layout{Shape: t.layout.Shape, Strides: make([]int, len(t.layout.Shape))}
-	copyElements(t.writable(), plane{t.dtype, repeat, one})
+	copyElements(t.overwritable(), plane{t.dtype, repeat, one})
 	runtime.KeepAlive(t)
 }
 
@@ -82,7 +103,7 @@ func (t *Tensor) Scatter(data []byte) error {
 	if want := t.Numel() * t.dtype.Size(); len(data) != want {
 		return fmt.Errorf("%d bytes for a tensor of %v, shape %v, which has %d", len(data), t.dtype, t.layout.Shape, want)
 	}
-	copyElements(t.writable(), plane{t.dtype, contiguous(t.layout.Shape), data})
+	copyElements(t.overwritable(), plane{t.dtype, contiguous(t.layout.Shape), data})
 	runtime.KeepAlive(t)
 	return nil
 }

@@ -170,6 +170,35 @@ func TestCopyFromLeavesSharersAlone(t *testing.T) {
 	}
 }
 
+// Who writes all that is shared keeps nothing of it, unless it reads it, too.
+func TestCopyFromOfSharersAndOfItself(t *testing.T) {
+	square, sharer := numbered(t, dtype.F32, []int{3, 3}), numbered(t, dtype.F32, []int{3, 3})
+	across, err := square.Transpose(0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := across.Gather()
+	for name, source := range map[string]*tensor.Tensor{"of itself": across, "of a sharer": sharer} {
+		if name == "of a sharer" {
+			if source, err = sharer.Transpose(0, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sharer.Storage().Adopt(numbered(t, dtype.F32, []int{3, 3}).Storage())
+		square.Storage().Adopt(sharer.Storage())
+		before := sharer.Gather()
+		junk := numbered(t, dtype.F32, []int{3, 3})
+		junk.Fill(-1)
+		junk.Storage().Release() // for whoever needs memory next
+		if err := square.CopyFrom(source); err != nil || !bytes.Equal(square.Gather(), want) {
+			t.Errorf("the transpose %s: % x (%v), want % x", name, square.Gather(), err, want)
+		}
+		if !bytes.Equal(sharer.Gather(), before) {
+			t.Errorf("the transpose %s: the sharer holds % x, before % x", name, sharer.Gather(), before)
+		}
+	}
+}
+
 func TestFill(t *testing.T) {
 	const seed = 63
 	r := newRandom(seed)

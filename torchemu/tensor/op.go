@@ -77,7 +77,7 @@ func Clone(t *Tensor) (*Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.IsContiguous() && c.storage.Len() == t.storage.Len() {
+	if t.isWhole() {
 		c.storage.Adopt(t.storage)
 		return c, nil
 	}

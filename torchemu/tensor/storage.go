@@ -10,10 +10,10 @@ import (
 // Storage is a run of bytes outside the Go heap, aligned to 64 bytes. Storages may have memory in common (see
 // [Storage.Adopt]) without their users noticing: the first write gives the writer memory of its own.
 //
-// A slice that a Storage returns is valid until the next call of Writable, Export, Adopt or Release, and only while
-// the Storage is reachable: a storage that the program forgets is released (see [runtime.KeepAlive]). That happens at
-// the next garbage collection, and the collector does not know of this memory, so that programs which make large
-// storages should release them.
+// A slice that a Storage returns is valid until the next call of Writable, Overwritable, Export, Adopt or Release, and
+// only while the Storage is reachable: a storage that the program forgets is released (see [runtime.KeepAlive]). That
+// happens at the next garbage collection, and the collector does not know of this memory, so that programs which make
+// large storages should release them.
 type Storage struct {
 	held     *hold
 	n        int
@@ -110,13 +110,28 @@ func (s *Storage) Writable() []byte {
 	return s.Bytes()
 }
 
+// Overwritable returns the bytes for writing all of them. If they are shared the storage gets memory of its own, whose
+// contents are undefined.
+func (s *Storage) Overwritable() []byte {
+	if s.block().refs.Load() > 1 {
+		s.replace(s.allocate())
+	}
+	return s.Bytes()
+}
+
 func (s *Storage) unshare(shared *block) {
+	own := s.allocate()
+	copy(own.bytes(s.n), shared.bytes(s.n))
+	s.replace(own)
+}
+
+// allocate returns memory for the bytes in place of what is shared.
+func (s *Storage) allocate() *block {
 	own, err := memory.allocate(s.n)
 	if err != nil {
 		panic("tensor: a write to shared memory needs a copy: " + err.Error())
 	}
-	copy(own.bytes(s.n), shared.bytes(s.n))
-	s.replace(own)
+	return own
 }
 
 // replace puts another block, with a reference for s already counted, into the place of the present one.
@@ -141,7 +156,7 @@ func (s *Storage) Adopt(from *Storage) {
 	switch {
 	case mine == theirs:
 	case s.exported || from.exported:
-		copy(s.Writable(), theirs.bytes(s.n))
+		copy(s.Overwritable(), theirs.bytes(s.n))
 	default:
 		theirs.refs.Add(1)
 		s.replace(theirs)

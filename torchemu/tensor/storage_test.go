@@ -262,6 +262,9 @@ func TestSharingNeverShows(t *testing.T) {
 		case action < 45:
 			storages[i].Adopt(storages[j])
 			model[i] = bytes.Clone(model[j])
+		case action < 55:
+			model[i] = bytes.Repeat([]byte{byte(step)}, n)
+			copy(storages[i].Overwritable(), model[i])
 		case action < 95:
 			at := random.IntN(n)
 			storages[i].Writable()[at] = byte(step)

@@ -44,7 +44,8 @@ def add_algorithms(parser: argparse.ArgumentParser) -> None:
 
 def algorithms(topology: str = "", ranks: int = 0) -> dict[str, list[str]]:
     """Returns the names of each collective's algorithms: of those that can run on a topology, where one is named."""
-    return dict(zip(TABLE.kinds, json.loads(go.CollectiveAlgorithms(topology, ranks)), strict=True))
+    names = go.AlgorithmsOn(topology, ranks) if topology else go.CollectiveAlgorithms()
+    return dict(zip(TABLE.kinds, json.loads(names), strict=True))
 
 
 def _picture(topology: str, svg: bool) -> str:
