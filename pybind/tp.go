@@ -61,6 +61,23 @@ func ParallelPlans(name, options string) (plans string, err error) {
 	return string(text), err
 }
 
+// StepCosts lists, as JSON, what the kernels of a step of a plan take on a SIP of a World, each as LaunchKernel has it:
+// its bytes, operations and unit. The step is JSON, as ParallelPlans has it; so are its operands, those that it
+// reads and then those that it makes, each a dtype and a shape.
+func StepCosts(worldHandle int64, step, operands string) (costs string, err error) {
+	defer host.Guard(&err)
+	w, err := host.WorldOf(worldHandle)
+	if err != nil {
+		return "", err
+	}
+	launches, err := host.StepLaunches(w.Topology, step, operands)
+	if err != nil {
+		return "", host.Raise("ValueError", "%v", err)
+	}
+	text, err := json.Marshal(launches)
+	return string(text), err
+}
+
 // MatMulOps is how many operations of its unit take as long as a product [m, k]·[k, n]; see network.MatMulCost.
 func MatMulOps(worldHandle int64, dtypeName string, m, n, k int) (ops int64, err error) {
 	defer host.Guard(&err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/torchemu/torchemu/distributed"
+	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/tensor"
 )
 
@@ -20,19 +21,20 @@ type places struct {
 	shape []int // of the tokens
 }
 
-func (v value) numel() int {
+// layout is what of the value decides the costs of steps: places are indices.
+func (v value) layout() Layout {
 	if v.places != nil {
-		return len(v.places.index)
+		return Layout{Shape: v.places.shape, DType: dtype.I64}
 	}
-	return v.tensor.Numel()
+	return Layout{Shape: v.tensor.Shape(), DType: v.tensor.DType()}
 }
 
-// size is the bytes of an element.
-func (v value) size() int {
-	if v.places != nil {
-		return indexSize
+func layoutsOf(values []value) []Layout {
+	list := make([]Layout, len(values))
+	for i, v := range values {
+		list[i] = v.layout()
 	}
-	return v.tensor.DType().Size()
+	return list
 }
 
 // tensorsOf lists the values that are tensors.

@@ -1,8 +1,10 @@
 package tp
 
 import (
+	"github.com/torchemu/torchemu/torchemu/dtype"
 	"github.com/torchemu/torchemu/torchemu/network"
 	"github.com/torchemu/torchemu/torchemu/tensor"
+	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
 // Kernel is one program of a device, and what it costs: for a product what [network.MatMulCost] says, for others the
@@ -70,7 +72,8 @@ func computing(name string, ops int, bytes ...[]Amount) Kernel {
 	return k
 }
 
-// kernels are those of local operations, by the names and in the order of PyTorch's. A view has none.
+// kernels are those of local operations, by the names and in the order of PyTorch's. A view has none. Where there are
+// several, none counts what the step makes, so that each can be charged before the next.
 var kernels = map[Op][]Kernel{
 	OpContiguous: {moving("clone", own(0, 1))},
 	OpCopy:       {moving("clone", own(0, 1))},
@@ -102,8 +105,8 @@ var kernels = map[Op][]Kernel{
 	OpTableGrad: {computing("embedding_dense_backward", 1, own(1, 2), each(0, indexSize, 1))},
 	OpEnumerate: {moving("arange", each(0, indexSize, 1))},
 	OpPick: {
-		moving("index", own(4, 4), each(2, indexSize, 2)),
-		moving("masked_fill", own(4, 4), each(1, truthSize, 1)),
+		moving("index", like(1, 0, 2), each(2, indexSize, 2)),
+		moving("masked_fill", like(1, 0, 2), each(1, truthSize, 1)),
 	},
 	OpAddAt: {
 		computing("bitwise_not", 1, each(1, truthSize, 2)),
@@ -130,30 +133,59 @@ func kernelsOf(op Op, with Parameters) []Kernel {
 // charge puts the kernels of a step on the rank's stream. A host that reads its results waits for the last one's end.
 func (c *Comm) charge(s *Step, operands []value) error {
 	results := tensorsOf(operands[len(s.In):])
-	for i := range s.Kernels {
+	for i, cost := range s.Costs(c.topology, layoutsOf(operands)) {
 		var outs []*tensor.Tensor
 		if i == len(s.Kernels)-1 {
 			outs = results
 		}
-		if _, err := c.stream().Kernel(s.Kernels[i].Name, c.cost(s, &s.Kernels[i], operands), outs...); err != nil {
+		if _, err := c.stream().Kernel(s.Kernels[i].Name, cost, outs...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cost is what a kernel of a step takes for these operands.
-func (c *Comm) cost(s *Step, k *Kernel, operands []value) network.Kernel {
-	if k.Product {
-		left, result := operands[0].tensor, operands[2].tensor
-		m, n := matrixShape(result)
-		return network.MatMulCost(c.topology, result.DType(), m, n, depth(left, s.With.TransposeLeft))
+// Layout is what of an operand decides how long a kernel takes.
+type Layout struct {
+	Shape []int
+	DType dtype.DType
+}
+
+func (l Layout) numel() int {
+	rows, cols := matrixShape(l.Shape)
+	return rows * cols
+}
+
+// Costs lists what each of the step's kernels takes on a SIP, for operands: those of In, and then of Out, as far as a
+// kernel counts them.
+func (s *Step) Costs(t *topology.Topology, operands []Layout) []network.Kernel {
+	costs := make([]network.Kernel, len(s.Kernels))
+	for i := range s.Kernels {
+		if s.Kernels[i].Product {
+			costs[i] = s.productCost(t, operands[0], operands[2])
+		} else {
+			costs[i] = s.Kernels[i].vectorCost(operands)
+		}
 	}
+	return costs
+}
+
+// productCost is what left·right takes. Left transposed, its rows are what an element of the result is a sum over.
+func (s *Step) productCost(t *topology.Topology, left, result Layout) network.Kernel {
+	rows, depth := matrixShape(left.Shape)
+	if s.With.TransposeLeft {
+		depth = rows
+	}
+	m, n := matrixShape(result.Shape)
+	return network.MatMulCost(t, result.DType, m, n, depth)
+}
+
+func (k *Kernel) vectorCost(operands []Layout) network.Kernel {
 	cost := network.Kernel{Unit: network.Vector}
 	for _, a := range k.Bytes {
 		size := a.Size
 		if size == 0 {
-			size = operands[a.SizeOf].size()
+			size = operands[a.SizeOf].DType.Size()
 		}
 		cost.Bytes += int64(operands[a.Elements].numel() * size)
 	}
@@ -163,21 +195,15 @@ func (c *Comm) cost(s *Step, k *Kernel, operands []value) network.Kernel {
 	return cost
 }
 
-// matrixShape is the numbers of rows and columns of a tensor of which all dimensions but the last are rows.
-func matrixShape(t *tensor.Tensor) (rows, cols int) {
-	shape := t.Shape()
+// matrixShape is the numbers of rows and columns of a tensor of which all dimensions but the last are rows. One without
+// dimensions has an element.
+func matrixShape(shape []int) (rows, cols int) {
+	if len(shape) == 0 {
+		return 1, 1
+	}
 	rows = 1
 	for _, n := range shape[:len(shape)-1] {
 		rows *= n
 	}
 	return rows, shape[len(shape)-1]
-}
-
-// depth is how many products an element of left·right is the sum of.
-func depth(left *tensor.Tensor, transposed bool) int {
-	rows, cols := matrixShape(left)
-	if transposed {
-		return rows
-	}
-	return cols
 }

@@ -113,7 +113,7 @@ func rows(t *tensor.Tensor) (*tensor.Tensor, error) {
 	if err := checkDims(t, "last"); err != nil {
 		return nil, err
 	}
-	n, size := matrixShape(t)
+	n, size := matrixShape(t.Shape())
 	if view, err := t.Reshape(n, size); err == nil {
 		return view, nil
 	}
@@ -266,7 +266,7 @@ func meanLast(t *tensor.Tensor) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, n := matrixShape(t)
+	_, n := matrixShape(t.Shape())
 	count, err := number(t.DType(), float64(n))
 	if err != nil {
 		return nil, err

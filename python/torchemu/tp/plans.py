@@ -34,6 +34,9 @@ class Operations(Protocol):
     does not wait for the collective before Work.wait is called; otherwise it does at once, and the Work is not used.
     """
 
+    def local(self, step: Step, operands: Sequence[Any]) -> Any:
+        """Does a local step, and charges the rank's device what the step says."""
+
     def all_reduce(self, x: Any, *, reduce: str, beside: bool) -> tuple[Any, Work | None]:
         """Replaces x by the reduction of all ranks' and returns it."""
 
@@ -49,7 +52,7 @@ class Operations(Protocol):
         """Joins the parts that the ranks have for this one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """One operation.
 
@@ -60,6 +63,7 @@ class Step:
         after: the collectives, by their place among the steps, that the stream waits for first.
         beside: the stream does not wait for this collective before a step that has it in ``after``.
         drop: values that are no longer needed.
+        costs: the step as the Go core has it, which says what it costs (its StepCosts); "" for nothing.
     """
 
     op: str
@@ -69,6 +73,7 @@ class Step:
     after: tuple[int, ...]
     beside: bool
     drop: tuple[int, ...]
+    costs: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,7 @@ def _read(plan: Mapping[str, Any]) -> Plan:
             tuple(step.get("after", ())),
             step.get("beside", False),
             tuple(step.get("drop", ())),
+            json.dumps(step) if "kernels" in step else "",
         )
         for step in plan["steps"] or ()
     ])  # fmt: skip
@@ -154,11 +160,11 @@ def execute(plan: Plan, operations: Operations, inputs: Sequence[Any]) -> tuple[
         for at in step.after:
             works.pop(at).wait()
         operands = [values[v] for v in step.inputs]
-        do = getattr(operations, step.op)
         if step.op in COLLECTIVES:
+            do = getattr(operations, step.op)
             made, works[number] = do(*operands, **step.parameters, beside=step.beside)
         else:
-            made = do(*operands, **step.parameters)
+            made = operations.local(step, operands)
         del operands
         if len(step.outputs) == 1:
             values[step.outputs[0]] = made

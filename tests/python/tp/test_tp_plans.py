@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import zlib
 from collections.abc import Callable
@@ -154,7 +155,14 @@ def test_the_same_bits_in_the_same_time(open_world: OpenWorld, form: dict[str, A
 # -- the executor, on values of others
 
 
-class Logged:
+class Free:
+    """Operations that cost nothing."""
+
+    def local(self, step: Any, operands: Any) -> Any:
+        return getattr(self, step.op)(*operands, **step.parameters)
+
+
+class Logged(Free):
     """Operations on texts: each notes what is done, and returns what that is."""
 
     def __init__(self) -> None:
@@ -198,7 +206,7 @@ def test_what_runs_beside_what() -> None:
     assert operations.log[-1] == "wait for reduce_scatter"
 
 
-class Arrays:
+class Arrays(Free):
     """Operations of a group of one rank, on NumPy's arrays."""
 
     def matmul(self, a: Any, b: Any, transpose_left: bool = False, transpose_right: bool = False) -> Any:
@@ -270,46 +278,37 @@ def test_plans_that_there_are_not(name: str, options: dict[str, Any], text: str)
 
 
 class Weighed(Operations):
-    """Operations that note what each step launches."""
+    """Operations that note what each step launches when it costs what its operations say, as those of programs do."""
 
     def __init__(self, group: Any, launched: list[Any]) -> None:
         super().__init__(group)
         self.launched = launched
-        self.steps: list[tuple[str, list[Any], list[Any], list[Any]]] = []
+        self.steps: list[tuple[Any, list[Any], list[Any]]] = []
 
-    def __getattribute__(self, op: str) -> Any:
-        found = super().__getattribute__(op)
-        if op.startswith("_") or op in {"group", "ranks", "launched", "steps", "enumerate"} | COLLECTIVES:
-            return found
-
-        def call(*operands: Any, **parameters: Any) -> Any:
-            self.launched.clear()
-            made = found(*operands, **parameters)
-            results = list(made) if isinstance(made, tuple) else [made]
-            self.steps.append((op, list(operands), results, list(self.launched)))
-            return made
-
-        return call
+    def local(self, step: Any, operands: Any) -> Any:
+        self.launched.clear()
+        made = getattr(self, step.op)(*operands, **step.parameters)
+        results = made if isinstance(made, tuple) else (made,)
+        self.steps.append((step, [*operands, *results], list(self.launched)))
+        return made
 
 
-def cost(kernel: dict[str, Any], operands: list[Any]) -> tuple[str, int | None, int]:
-    """A kernel's name, bytes and operations, from what the plan says. The bytes of products are the Go core's own."""
-    if kernel.get("product"):
-        a, result = operands[0], operands[2]
-        depth = a.numel() // max(a.shape[-1], 1) if kernel["name"] == "matmul" else a.shape[-1]
-        return kernel["name"], None, 2 * result.numel() * depth
-    sizes = [operands[a["elements"]].numel() * (a.get("size") or operands[a["size_of"]].element_size())
-             for a in kernel.get("bytes", ())]  # fmt: skip
-    ops = operands[kernel["ops"]].numel() if "ops" in kernel else 0
-    return kernel["name"], sum(sizes), ops
+def said(step: Any, operands: list[Any]) -> list[tuple[Any, ...]]:
+    """What the Go core says of a step's kernels: the name, bytes, operations and unit of each."""
+    if not step.costs:
+        return []
+    layouts = [{"DType": t.dtype.name, "Shape": t.shape} for t in operands]
+    costs = json.loads(go.StepCosts(operands[0]._storage.world.handle, step.costs, json.dumps(layouts)))
+    names = [kernel["name"] for kernel in json.loads(step.costs)["kernels"]]
+    return [(name, *cost) for name, cost in zip(names, costs, strict=True)]
 
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["column", "row", "embedding", "loss"])
-def test_steps_cost_what_plans_say(
+def test_steps_cost_what_their_operations_do(
     open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
 ) -> None:
-    """Each launches the kernels that the Go core charges for the same step, of the same cost."""
+    """What the Go core says is what the same operations cost when a program calls them."""
     open_world("sips2")
     dtype, launch = getattr(torch, kind), dispatch.launch
     x, w, b = (4, 3, 6), (8, 6), (8,)
@@ -330,27 +329,63 @@ def test_steps_cost_what_plans_say(
     }  # shapes as lists are those of tokens
     called, options, shapes = layers[name]
 
-    def rank(r: int) -> list[Any]:
-        launched: list[Any] = []
-        logs[r] = launched
-        group = tp.parallel_state.get_tensor_model_parallel_group()
+    def rank(r: int) -> None:
+        logs[r] = []
+        weighed = Weighed(tp.parallel_state.get_tensor_model_parallel_group(), logs[r])
         inputs = [torch.ones(s, dtype=torch.int64 if isinstance(s, list) else dtype) for s in shapes]
-        described = json.loads(go.ParallelPlans(called, json.dumps(options)))
-        both, weighed = plans(called, **options), Weighed(group, launched)
+        both = plans(called, **options)
         outputs, saved = execute(both.forward, weighed, inputs)
-        grad = torch.ones_like(outputs["output"])
-        back = Weighed(group, launched)
-        execute(both.backward, back, [grad, *saved])
-        return [(described["forward"], weighed.steps), (described["backward"], back.steps)]
+        assert both.backward is not None
+        execute(both.backward, weighed, [torch.ones_like(outputs["output"]), *saved])
+        assert weighed.steps
+        for step, operands, launched in weighed.steps:
+            assert launched == said(step, operands) or (not launched and step.op in {"contiguous", "rows", "cast"})
 
     logs: dict[int, list[Any]] = {}
-    monkeypatch.setattr(dispatch, "launch", lambda *call: (logs[dist.get_rank()].append(call), launch(*call)))
-    for plan, steps in on_tensor_parallel_ranks(2, rank)[0]:
-        local = [step for step in plan["steps"] if step["op"] not in COLLECTIVES]
-        assert [step["op"] for step in local if step["op"] != "enumerate"] == [op for op, *_ in steps]
-        for step, (op, operands, results, launched) in zip(
-            [s for s in local if s["op"] != "enumerate"], steps, strict=True
-        ):
-            want = [cost(kernel, [*operands, *results]) for kernel in step.get("kernels", ())]
-            found = [(kernel, None if unit == kind else nbytes, ops) for kernel, nbytes, ops, unit, _ in launched]
-            assert found == want or (not found and op in {"contiguous", "rows", "cast"}), op
+
+    def noted(context: Any, *call: Any) -> None:
+        logs[dist.get_rank()].append(call[:-1])
+        launch(context, *call)
+
+    monkeypatch.setattr(dispatch, "launch", noted)
+    on_tensor_parallel_ranks(2, rank)
+
+
+def test_steps_cost_what_plans_say(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that is not what an operation costs by itself; and afterwards operations cost that again."""
+    open_world("sips2")
+    costs: list[tuple[Any, ...]] = []
+    launch = dispatch.launch
+    monkeypatch.setattr(dispatch, "launch", lambda c, *call: (costs.append(call[:-1]), launch(c, *call)))
+
+    def rank(r: int) -> None:
+        operations = Operations(tp.parallel_state.get_tensor_model_parallel_group())
+        step = plans("ColumnParallelLinear", **COLUMN | {"ranks": 1}).forward.steps[-1]
+        assert step.op == "add"
+        dear = json.loads(step.costs)
+        dear["kernels"][0] |= {"bytes": [{"elements": 1, "size": 1000, "size_of": 0}], "ops": 0}
+        a, b = torch.ones(2, 8), torch.ones(8)
+        costs.clear()
+        operations.local(dataclasses.replace(step, costs=json.dumps(dear)), (a, b))
+        operations.local(step, (a, b))
+        assert a.add(b).shape == (2, 8)
+        assert costs == [("add", 8000, 16, "vector"), *[("add", 4 * (16 + 8 + 16), 16, "vector")] * 2]
+
+    on_tensor_parallel_ranks(1, rank)
+
+
+@pytest.mark.parametrize(
+    ("step", "operands", "text"),
+    [
+        ("{}", '[{"DType": "float33", "Shape": [1]}]', "float33"),
+        (
+            '{"op": "add", "in": [0, 1]}',
+            '[{"DType": "float32", "Shape": [1]}]',
+            "add reads 2 operands and makes another: 1 are too few",
+        ),
+        ("step", "[]", "invalid character"),
+    ],
+)
+def test_steps_that_there_are_not(open_world: OpenWorld, step: str, operands: str, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        go.StepCosts(open_world("sips2").handle, step, operands)

@@ -63,9 +63,9 @@ def test_costs_of_products(
     launched: list[tuple[int, int, str]] = []
     launch = dispatch.launch
 
-    def noted(name: str, nbytes: int, flops: int, unit: str, outputs: Any) -> None:
+    def noted(context: Any, name: str, nbytes: int, flops: int, unit: str, outputs: Any) -> None:
         launched.append((nbytes, flops, unit))
-        launch(name, nbytes, flops, unit, outputs)
+        launch(context, name, nbytes, flops, unit, outputs)
 
     operands = [torch.ones(*shape, dtype=getattr(torch, kind)) for shape in ((70, 40), (40, 90), (70, 90))]
     monkeypatch.setattr(dispatch, "launch", noted)

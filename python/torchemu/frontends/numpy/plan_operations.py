@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import torchemu.frontends.numpy as torch
+from torchemu.bridge.binding import go
 from torchemu.frontends.numpy import distributed as dist
+from torchemu.frontends.numpy._tensor import kernels
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.dispatch import _op
 from torchemu.frontends.numpy.distributed import ProcessGroup
@@ -16,6 +21,19 @@ from torchemu.frontends.numpy.nn.functional import embedding, linear
 Sizes = Sequence[int] | None
 
 _REDUCTIONS = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX}
+
+
+@functools.lru_cache(maxsize=4096)
+def _costs(world: int, topology: str, step: str, *layouts: Any) -> list[tuple[int, int, str]]:
+    """Asks the core what the kernels of a step take on a SIP of a World, as kernels.launch has it.
+
+    Args:
+        world, topology: whose SIP.
+        step: as torchemu.tp.plans.Step has it for this.
+        layouts: the dtype and the shape of each operand, those that it makes last.
+    """
+    operands = [{"DType": kind.name, "Shape": shape} for kind, shape in zip(layouts[::2], layouts[1::2], strict=True)]
+    return [tuple(cost) for cost in json.loads(go.StepCosts(world, step, json.dumps(operands)))]
 
 
 class Operations:
@@ -34,6 +52,21 @@ class Operations:
             f"{which} dimension of the tensor ({size}) should be divisible by tensor parallel size ({self.ranks})"
         )
         return size // self.ranks
+
+    def local(self, step: Any, operands: Sequence[Any]) -> Any:
+        """Does a local step, a torchemu.tp.plans.Step, whose kernels take what the plan says."""
+        do = getattr(self, step.op)
+        if not step.costs:
+            return do(*operands, **step.parameters)
+        numbers = itertools.count()
+
+        def costs(results: tuple[Tensor, ...]) -> tuple[int, int, str]:
+            layouts = [part for t in (*operands, *results) for part in (t.dtype, t._shape)]
+            world = results[0]._storage.world
+            return _costs(world.handle, world.topology, step.costs, *layouts)[next(numbers)]
+
+        with kernels.Costing(costs):
+            return do(*operands, **step.parameters)
 
     # -- copies and views
 

@@ -28,9 +28,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
     noted: list[Launch] = []
     launch = dispatch.launch
 
-    def note(name: str, nbytes: int, flops: int, unit: str, outputs: Any) -> None:
+    def note(context: Any, name: str, nbytes: int, flops: int, unit: str, outputs: Any) -> None:
         noted.append((name, nbytes, flops, unit))
-        launch(name, nbytes, flops, unit, outputs)
+        launch(context, name, nbytes, flops, unit, outputs)
 
     monkeypatch.setattr(dispatch, "launch", note)
     return noted

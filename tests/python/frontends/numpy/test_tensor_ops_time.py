@@ -196,9 +196,9 @@ def test_costs(monkeypatch: pytest.MonkeyPatch, call: Any, want: tuple[int, int,
     x, m = torch.ones(N), torch.ones(20, 30)
     launch = dispatch.launch
 
-    def noted(name: str, nbytes: int, flops: int, unit: str, outputs: Any) -> None:
+    def noted(context: Any, name: str, nbytes: int, flops: int, unit: str, outputs: Any) -> None:
         launched.append((nbytes, flops, unit))
-        launch(name, nbytes, flops, unit, outputs)
+        launch(context, name, nbytes, flops, unit, outputs)
 
     monkeypatch.setattr(dispatch, "launch", noted)
     call(x, m)

@@ -23,7 +23,7 @@ from torchemu.frontends.numpy._shape import Size
 from torchemu.frontends.numpy._tensor import deeds, deferral
 from torchemu.frontends.numpy._tensor.conversion import converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor, adopted, aliased
-from torchemu.frontends.numpy._tensor.kernels import launch
+from torchemu.frontends.numpy._tensor.kernels import Costing, launch, launching
 
 VECTOR, MATRIX = "vector", "matrix"
 
@@ -118,14 +118,16 @@ def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> 
 
     Operations among tensors of the host cost nothing.
     """
-    if outputs[0]._storage.world.watches:
+    world = outputs[0]._storage.world
+    if world.watches:
         deeds.touch(op.name, inputs, outputs)
     if outputs[0].device.is_sip:
-        peers = outputs[0]._storage.world.peers
-        if peers is not None:
-            peers.launch(op, outputs, inputs)
+        if world.peers is not None:
+            world.peers.launch(op, outputs, inputs)
             return
-        launch(op.name, *cost(op, outputs, inputs), outputs)
+        context = launching(world)
+        told = Costing.told(context)
+        launch(context, op.name, *(cost(op, outputs, inputs) if told is None else told(outputs)), outputs)
 
 
 def _op(op: Op, operands: Inputs, *params: Any, kind: dtypes.dtype | None = None) -> Tensor:

@@ -6,9 +6,13 @@ current stream ends, in simulated time. Whoever reads the result then waits for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.numpy._tensor.core import Tensor
+
+Costs = Callable[[tuple[Tensor, ...]], tuple[int, int, str]]
 
 _MANY = 1024
 """So many launches after which a rank looks how far it is ahead of its device."""
@@ -17,27 +21,50 @@ _MOST = 8 * _MANY
 """Launches that a rank may be ahead of its device. With more, its host waits."""
 
 
-def launch(name: str, nbytes: int, flops: int, unit: str, outputs: tuple[Tensor, ...]) -> None:
-    """Puts a kernel that writes these tensors on the rank's current stream. It moves so many bytes between the device's
+def launch(
+    context: runtime.Context, name: str, nbytes: int, flops: int, unit: str, outputs: tuple[Tensor, ...]
+) -> None:
+    """Puts a kernel that writes these tensors on a rank's current stream. It moves so many bytes between the device's
     memory and its PEs, and does so many operations of a unit: "vector", or the name of a dtype for the matrix unit that
     multiplies it."""
-    context = _launching(outputs[0]._storage.world)
     launched(context, go.LaunchKernel(context.stream, name, nbytes, flops, unit), outputs)
+
+
+class Costing:
+    """A with block in which the running thread's kernels cost what they are told to, not what their operations say.
+
+    Args:
+        costs: says, for a kernel's results, its bytes, operations and unit.
+    """
+
+    def __init__(self, costs: Costs) -> None:
+        self._costs = costs
+
+    def __enter__(self) -> None:
+        runtime.current().of_thread[Costing] = self._costs
+
+    def __exit__(self, *_: object) -> None:
+        del runtime.current().of_thread[Costing]
+
+    @staticmethod
+    def told(context: runtime.Context) -> Costs | None:
+        """Returns what says so to a rank's running thread, if anything does."""
+        return context.of_thread.get(Costing)
 
 
 def launch_copy(output: Tensor, to_host: bool) -> None:
     """Puts a copy between the device and its host, which fills this tensor, on the rank's current stream."""
-    context = _launching(output._storage.world)
+    context = launching(output._storage.world)
     launched(context, go.LaunchCopy(context.stream, output.nbytes, to_host), (output,))
 
 
 def follow(output: Tensor) -> None:
     """Says that a tensor is there when all has ended that is on the rank's current stream: no kernel fills it."""
-    context = _launching(output._storage.world)
+    context = launching(output._storage.world)
     launched(context, go.LaunchNothing(context.stream), (output,))
 
 
-def _launching(world: runtime.World) -> runtime.Context:
+def launching(world: runtime.World) -> runtime.Context:
     """The running rank; for a World that is not the current one, the World's own program."""
     context = runtime.current()
     if context.world is world:

@@ -5,6 +5,7 @@ How large tiles are, what is read again for each, and how long they take is the 
 
 from __future__ import annotations
 
+import functools
 import math
 
 from torchemu.bridge.binding import go
@@ -15,16 +16,22 @@ Products = tuple[int, int, int, int]
 """So many products [m, k]·[k, n]: their number, m, n, k."""
 
 
+@functools.lru_cache(maxsize=4096)
+def _cost(world: int, topology: str, kind: str, m: int, n: int, k: int) -> tuple[int, int]:
+    """The bytes and the operations of a product of a dtype on a SIP of a World, which the core is asked for once."""
+    return go.MatMulBytes(world, kind, m, n, k), go.MatMulOps(world, kind, m, n, k)
+
+
 def _traffic(result: Tensor, products: Products) -> int:
     """The bytes of products on the device of the result, in its dtype."""
-    count, m, n, k = products
-    return count * go.MatMulBytes(result._storage.world.handle, result.dtype.name, m, n, k)
+    world, (count, m, n, k) = result._storage.world, products
+    return count * _cost(world.handle, world.topology, result.dtype.name, m, n, k)[0]
 
 
 def _work(result: Tensor, products: Products) -> int:
     """The operations of products on the device of the result, in its dtype."""
-    count, m, n, k = products
-    return count * go.MatMulOps(result._storage.world.handle, result.dtype.name, m, n, k)
+    world, (count, m, n, k) = result._storage.world, products
+    return count * _cost(world.handle, world.topology, result.dtype.name, m, n, k)[1]
 
 
 def _products(outputs: Outputs, inputs: Inputs) -> Products:

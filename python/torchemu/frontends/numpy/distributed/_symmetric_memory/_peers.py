@@ -95,7 +95,8 @@ class Peers:
         if sources or targets:
             nbytes = dispatch.bytes_of(t for t in (*outputs, *inputs) if not _is_far(t))
         if flops or not (sources or targets):
-            kernels.launch(op.name, nbytes, flops, unit, outputs)
+            context = kernels.launching(outputs[0]._storage.world)
+            kernels.launch(context, op.name, nbytes, flops, unit, outputs)
         for t in targets:
             _access(t, outputs, writes=True)
 
