@@ -132,21 +132,6 @@ _ON_HOSTS = {kind.name for kind in (DATA, DATA_WITH_CONTEXT, PARTIAL_DATA, EXPER
 """The kinds that have other groups of the same ranks, for tensors of hosts."""
 
 
-@dataclass(frozen=True)
-class Choices:
-    """Describes what changes the groups besides their sizes.
-
-    Attributes:
-        ranks: which ranks of a pipeline are in the group of a kind; None: as usual.
-        timeout: of operations in the groups.
-        with_gloo: make groups for tensors of hosts, too.
-    """
-
-    ranks: Mapping[str, Choose | None]
-    timeout: timedelta
-    with_gloo: bool
-
-
 @functools.lru_cache(maxsize=8)
 def _partitions(world_size: int, sizes: str) -> dict[str, dict[int, Sequence[int]]]:
     """Asks the core for the groups of all ranks: by the kind's name the one that each rank is in."""
@@ -154,12 +139,16 @@ def _partitions(world_size: int, sizes: str) -> dict[str, dict[int, Sequence[int
     return {kind["name"]: {rank: ranks for ranks in kind["groups"] or () for rank in ranks} for kind in found}
 
 
-def initialize(sizes: Mapping[str, Any], choices: Choices) -> None:
+def initialize(
+    sizes: Mapping[str, Any], chosen: Mapping[str, Choose | None], timeout: timedelta, on_hosts: bool
+) -> None:
     """Makes the groups that the running rank is in. Every rank makes its own, in the same order.
 
     Args:
         sizes: as the Go core's Config has them; those that are left out are as usual.
-        choices: what else changes the groups.
+        chosen: which ranks of a pipeline are in the group of a kind; None: as usual.
+        timeout: of operations in the groups.
+        on_hosts: make groups for tensors of hosts, too.
 
     Raises:
         RuntimeError, AssertionError: the sizes do not fit the number of ranks, or one another.
@@ -168,17 +157,17 @@ def initialize(sizes: Mapping[str, Any], choices: Choices) -> None:
     assert _STATE.get().initialize is None, "data parallel group is already initialized"
     everyone, mine = _partitions(dist.get_world_size(), json.dumps(sizes)), dist.get_rank()
     stages = sizes.get("virtual_pipeline_model_parallel_size")
-    state = State(functools.partial(initialize, sizes, choices), virtual_size=stages)
+    state = State(functools.partial(initialize, sizes, chosen, timeout, on_hosts), virtual_size=stages)
     state.virtual_rank = None if stages is None else 0
     pipeline = everyone[PIPELINE.name].get(mine)
     for name, by_rank in sorted(everyone.items()):
-        choose, ranks = choices.ranks.get(name), by_rank.get(mine, ())
+        choose, ranks = chosen.get(name), by_rank.get(mine, ())
         if choose is not None and pipeline is not None:
             ranks = [operator.index(rank) for rank in choose(list(pipeline))]
-        state.groups[name] = _made(mine, ranks, choices.timeout, name)
-        if choices.with_gloo and name in _ON_HOSTS:
+        state.groups[name] = _made(mine, ranks, timeout, name)
+        if on_hosts and name in _ON_HOSTS:
             twin = f"{name} group-gloo"
-            state.groups[twin] = _made(mine, ranks, choices.timeout, name, "gloo")
+            state.groups[twin] = _made(mine, ranks, timeout, name, "gloo")
     _STATE.set(state)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.tp.mappings import planned
-from torchemu.tp.utils import dtype_name
 
 
 def vocab_parallel_cross_entropy(
@@ -39,6 +38,6 @@ def vocab_parallel_cross_entropy(
             f"logits of shape {list(vocab_parallel_logits.shape)} need targets of shape "
             f"{list(vocab_parallel_logits.shape[:-1])}, not {list(target.shape)}"
         )
-    how = {"part": vocab_parallel_logits.shape[-1], "dtype": dtype_name(vocab_parallel_logits.dtype)}
+    how = {"part": vocab_parallel_logits.shape[-1], "dtype": vocab_parallel_logits.dtype.name}
     operands, smoothing = (vocab_parallel_logits, target), float(label_smoothing)
     return planned("vocab_parallel_cross_entropy", tp_group, *operands, label_smoothing=smoothing, **how)

@@ -14,7 +14,7 @@ from torchemu.frontends.numpy.distributed import ProcessGroup
 from torchemu.frontends.numpy.nn import Module, Parameter
 from torchemu.tp.config import ModelParallelConfig
 from torchemu.tp.mappings import planned
-from torchemu.tp.utils import Init, VocabUtility, divide, dtype_name, get_tensor_model_parallel_group_if_none
+from torchemu.tp.utils import Init, VocabUtility, divide, get_tensor_model_parallel_group_if_none
 from torchemu.tp.weights import (
     copy_tensor_model_parallel_attributes,
     empty_parameter,
@@ -35,30 +35,21 @@ __all__ = [
     "set_tensor_model_parallel_attributes",
 ]
 
-_NO_FUSION = (
-    "{} was called with gradient_accumulation_fusion set to True but the custom CUDA extension "
-    "fused_weight_gradient_mlp_cuda module is not found."
-)
 
-
-def _column_linear(
-    input_: Tensor, weight: Tensor, bias: Tensor | None, group: ProcessGroup, output_dtype: Any = None, **options: bool
+def _linear(
+    layer: str, group: ProcessGroup, input_: Tensor, weight: Tensor, bias: Tensor | None, **options: Any
 ) -> Tensor:
-    """Computes input_ @ weightᵀ + bias, where each rank has a part of the outputs.
+    """Computes input_ @ weightᵀ + bias as a layer does. A weight or bias without requires_grad gets no gradient.
 
     Args:
-        input_, weight, bias: the operands; a weight without requires_grad gets no gradient.
+        layer: the class's name.
         group: the ranks.
-        output_dtype: of the output; None: as it is.
-        options: gather_output, sequence_parallel, explicit_expert_comm, disable_grad_reduce, as the layer has them.
+        input_, weight, bias: the operands.
+        options: of the layer's plans.
     """
-    dtypes = {}
-    if output_dtype is not None:
-        dtypes = {"dtype": dtype_name(weight.dtype), "output_dtype": dtype_name(output_dtype)}
     added = [] if bias is None else [bias]
     wanted = {"weight_grad": weight.requires_grad, "bias_grad": any(b.requires_grad for b in added)}
-    operands = (input_, weight, *added)
-    return planned("ColumnParallelLinear", group, *operands, bias=bool(added), **wanted, **options, **dtypes)
+    return planned(layer, group, input_, weight, *added, bias=bool(added), **wanted, **options)
 
 
 def linear_with_grad_accumulation_and_async_allreduce(
@@ -97,7 +88,8 @@ def linear_with_grad_accumulation_and_async_allreduce(
     if gradient_accumulation_fusion:
         raise RuntimeError("gradient_accumulation_fusion needs the CUDA extension fused_weight_gradient_mlp_cuda")
     how = {"disable_grad_reduce": not allreduce_dgrad, "sequence_parallel": sequence_parallel}
-    return _column_linear(input, weight, bias, get_tensor_model_parallel_group_if_none(tp_group), **how)
+    group = get_tensor_model_parallel_group_if_none(tp_group)
+    return _linear("ColumnParallelLinear", group, input, weight, bias, **how)
 
 
 class VocabParallelEmbedding(Module):
@@ -157,24 +149,17 @@ class VocabParallelEmbedding(Module):
 
 
 class _ParallelLinear(Module):
-    """The common base of both kinds of linear layers.
-
-    Args:
-        sizes: of the whole layer, inputs and outputs.
-        dim: of the weight, along which it is divided.
-        stride: pieces that the rank's part of the weight consists of, as for fused projections.
-        init_method: fills the weight; None: there is none.
-        keep: keep the whole weight, where it was made on the host, as master_weight.
-        config: dtype, where parameters begin, sequence parallelism.
-        group: the ranks; None: the tensor model parallel group, or that of experts.
-        collection: another way to say it: its attribute tp, or expt_tp.
-        is_expert: the layer is part of an expert, whose ranks communicate themselves where there are several experts.
+    """The common base of both kinds of linear layers, whose arguments these are: of the whole layer, inputs and
+    outputs; along which dimension of the weight it is divided; without an init_method there is no weight.
 
     In state dicts layers have an entry ``_extra_state``, None, as Megatron's.
     """
 
+    layer: str  # whose plans these are, of subclasses too
     weight: Any
     bias: Parameter | None
+    sequence_parallel: bool
+    skip_bias_add: bool
 
     def __init__(
         self, sizes: tuple[int, int], dim: int, stride: int, init_method: Init | None, keep: bool,
@@ -182,7 +167,10 @@ class _ParallelLinear(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         if config.gradient_accumulation_fusion:
-            raise RuntimeError(_NO_FUSION.format(type(self).__name__))
+            raise RuntimeError(
+                f"{type(self).__name__} was called with gradient_accumulation_fusion set to True but the custom CUDA "
+                "extension fused_weight_gradient_mlp_cuda module is not found."
+            )
         self.input_size, self.output_size = sizes
         self.config, self.is_expert, self.tp_group = config, is_expert, _group(group, collection, is_expert)
         several = self.tp_group.size() > 1 or config.expert_model_parallel_size > 1
@@ -206,6 +194,13 @@ class _ParallelLinear(Module):
                 bias.zero_()
         self.register_parameter("bias", bias)
         return bias
+
+    def _output(self, input_: Tensor, weight: Tensor, **options: Any) -> tuple[Tensor, Parameter | None]:
+        """Returns the output, and the bias that is left to add, if any."""
+        left = self.bias if self.skip_bias_add else None
+        added = None if self.skip_bias_add else self.bias
+        how = {"sequence_parallel": self.sequence_parallel, "explicit_expert_comm": self.explicit_expert_comm}
+        return _linear(self.layer, self.tp_group, input_, weight, added, **how, **options), left
 
     def get_extra_state(self) -> None:
         """Returns None."""
@@ -248,6 +243,7 @@ class ColumnParallelLinear(_ParallelLinear):
         RuntimeError: config.gradient_accumulation_fusion.
     """
 
+    layer = "ColumnParallelLinear"
     weight: Parameter | None
 
     def __init__(
@@ -304,18 +300,11 @@ class ColumnParallelLinear(_ParallelLinear):
         weight = self._checked(weight)
         gather = self.gather_output if runtime_gather_output is None else runtime_gather_output
         assert not (gather and self.sequence_parallel), "gather_output and sequence_parallel exclude each other"
-        output = _column_linear(
-            input_,
-            weight,
-            None if self.skip_bias_add else self.bias,
-            self.tp_group,
-            self.output_dtype,
-            gather_output=gather,
-            sequence_parallel=self.sequence_parallel,
-            explicit_expert_comm=self.explicit_expert_comm,
-            disable_grad_reduce=not self.allreduce_dgrad,
-        )
-        return output, self.bias if self.skip_bias_add else None
+        dtypes = {}
+        if self.output_dtype is not None:
+            dtypes = {"dtype": weight.dtype.name, "output_dtype": self.output_dtype.name}
+        how = {"gather_output": gather, "disable_grad_reduce": not self.allreduce_dgrad}
+        return self._output(input_, weight, **how, **dtypes)
 
     def _checked(self, weight: Tensor | None) -> Tensor:
         """The weight that was passed, or the layer's own."""
@@ -348,6 +337,7 @@ class RowParallelLinear(_ParallelLinear):
         RuntimeError: sequence parallelism without input_is_parallel; config.gradient_accumulation_fusion.
     """
 
+    layer = "RowParallelLinear"
     weight: Parameter
 
     def __init__(
@@ -393,22 +383,8 @@ class RowParallelLinear(_ParallelLinear):
         assert self.skip_bias_add or not self.explicit_expert_comm, (
             "experts whose ranks communicate themselves need skip_bias_add"
         )
-        added = [self.bias] if self.bias is not None and not self.skip_bias_add else []
-        output = planned(
-            "RowParallelLinear",
-            self.tp_group,
-            input_,
-            self.weight,
-            *added,
-            input_is_parallel=self.input_is_parallel,
-            sequence_parallel=self.sequence_parallel,
-            explicit_expert_comm=self.explicit_expert_comm,
-            bias=bool(added),
-            input_grad=input_.requires_grad,
-            weight_grad=self.weight.requires_grad,
-            bias_grad=any(bias.requires_grad for bias in added),
-        )
-        return output, self.bias if self.skip_bias_add else None
+        how = {"input_is_parallel": self.input_is_parallel, "input_grad": input_.requires_grad}
+        return self._output(input_, self.weight, **how)
 
 
 def _group(group: ProcessGroup | None, collection: Any, is_expert: bool = False) -> ProcessGroup:

@@ -115,7 +115,7 @@ def initialize_model_parallel(
         groups.POSITION_EMBEDDING.name: get_position_embedding_ranks,
     }
     timeout = timedelta(minutes=distributed_timeout_minutes)
-    groups.initialize(given, groups.Choices(chosen, timeout, create_gloo_process_groups))
+    groups.initialize(given, chosen, timeout, create_gloo_process_groups)
 
 
 def _count(name: str, value: Any) -> int:

@@ -1,7 +1,7 @@
 """Plans: what a tensor parallel layer does in a pass, as data; and running through one on a front end's tensors.
 
 The Go core makes plans (tp/plan.go says what its steps mean) and runs through them on its own tensors. Here an executor
-runs through the same ones on any tensors: a front end brings a method for each operation.
+runs through the same ones on any tensors: a front end brings what does a step.
 """
 
 from __future__ import annotations
@@ -27,29 +27,15 @@ class Work(Protocol):
 
 
 class Operations(Protocol):
-    """A front end's operations among the ranks of a group: for each that plans have, a method of its name.
-
-    A local one takes the step's operands, and its parameters by name, and returns what it makes: one value, or as many
-    as the step says. A collective is also given ``beside``, and returns its result and a Work: with it set, the stream
-    does not wait for the collective before Work.wait is called; otherwise it does at once, and the Work is not used.
-    """
+    """A front end's operations among the ranks of a group. The Go core says what each does (tp/plan.go)."""
 
     def local(self, step: Step, operands: Sequence[Any]) -> Any:
-        """Does a local step, and charges the rank's device what the step says."""
+        """Does a local step, charges the rank's device what the step says, and returns what it makes: one value, or as
+        many as the step says."""
 
-    def all_reduce(self, x: Any, *, reduce: str, beside: bool) -> tuple[Any, Work | None]:
-        """Replaces x by the reduction of all ranks' and returns it."""
-
-    def all_gather(self, x: Any, *, sizes: Sequence[int] | None = None, beside: bool) -> tuple[Any, Work | None]:
-        """Joins the ranks' tensors along the first dimension."""
-
-    def reduce_scatter(self, x: Any, *, sizes: Sequence[int] | None = None, beside: bool) -> tuple[Any, Work | None]:
-        """Returns the rank's part, along the first dimension, of the sum of the ranks' tensors."""
-
-    def all_to_all(
-        self, x: Any, *, sizes: Sequence[int] | None = None, in_sizes: Sequence[int] | None = None, beside: bool
-    ) -> tuple[Any, Work | None]:
-        """Joins the parts that the ranks have for this one."""
+    def collective(self, step: Step, operands: Sequence[Any]) -> tuple[Any, Work | None]:
+        """Issues a collective and returns its result and a Work. The stream waits for one that is beside when Work.wait
+        is called; for others at once, and their Work is not used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,8 +147,7 @@ def execute(plan: Plan, operations: Operations, inputs: Sequence[Any]) -> tuple[
             works.pop(at).wait()
         operands = [values[v] for v in step.inputs]
         if step.op in COLLECTIVES:
-            do = getattr(operations, step.op)
-            made, works[number] = do(*operands, **step.parameters, beside=step.beside)
+            made, works[number] = operations.collective(step, operands)
         else:
             made = operations.local(step, operands)
         del operands

@@ -6,14 +6,13 @@ The sequences are of the rank's device.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torchemu.frontends.numpy as torch
 from torchemu.frontends.numpy.autograd import Function
 from torchemu.runtime.rank_local import RankLocal
 from torchemu.tp import _groups
-from torchemu.tp._recomputed import Arguments, gradients, leaves_of
 from torchemu.tp.utils import gather_split_1d_tensor, split_tensor_into_1d_equal_chunks
 
 __all__ = [
@@ -186,18 +185,36 @@ class CheckpointFunction(Function):
         if distribute_saved_activations:
             first, ctx.shape = args[0], args[0].shape
             args = (split_tensor_into_1d_equal_chunks(first.detach(), new_buffer=True), *args[1:])
-        ctx.args = Arguments(ctx, args)
+        ctx.others = [None if isinstance(t, torch.Tensor) else t for t in args]
+        ctx.save_for_backward(*[t if isinstance(t, torch.Tensor) else None for t in args])
         return outputs
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor | None) -> Any:
-        inputs = ctx.args.all()
+        inputs = [other if t is None else t for t, other in zip(ctx.saved_tensors, ctx.others, strict=True)]
         if ctx.shape is not None:
             inputs[0] = gather_split_1d_tensor(inputs[0]).view(ctx.shape)
-        leaves = leaves_of(inputs, ctx.needs_input_grad[2:])
+        leaves = [
+            t.detach().requires_grad_(need) if isinstance(t, torch.Tensor) else t
+            for t, need in zip(inputs, ctx.needs_input_grad[2:], strict=True)
+        ]
         with _replayed(ctx.random), torch.enable_grad():
             outputs = ctx.run_function(*leaves)
-        return (None, None, *gradients(outputs, grads, leaves))
+        _go_back(outputs, grads)
+        return None, None, *[t.grad if isinstance(t, torch.Tensor) else None for t in leaves]
+
+
+def _go_back(outputs: Any, grads: Sequence[torch.Tensor | None]) -> None:
+    """Adds gradients to those of what outputs were made of, from those of the outputs.
+
+    Raises:
+        RuntimeError: no output requires a gradient.
+    """
+    several = (outputs,) if isinstance(outputs, torch.Tensor) else tuple(outputs)
+    pairs = [(t, g) for t, g in zip(several, grads, strict=True) if isinstance(t, torch.Tensor) and t.requires_grad]
+    if not pairs:
+        raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+    torch.autograd.backward([t for t, _ in pairs], [g for _, g in pairs])
 
 
 def checkpoint(

@@ -79,11 +79,6 @@ def get_tensor_model_parallel_group_if_none(tp_group: ProcessGroup | None, is_ex
     return found
 
 
-def dtype_name(dtype: Any) -> str:
-    """Returns the name of a dtype as plans have it."""
-    return str(dtype).partition(".")[2]
-
-
 def init_method_normal(sigma: float) -> Init:
     """Fills a tensor from a normal distribution of mean 0."""
     return functools.partial(torch.nn.init.normal_, mean=0.0, std=sigma)

@@ -161,6 +161,9 @@ class Free:
     def local(self, step: Any, operands: Any) -> Any:
         return getattr(self, step.op)(*operands, **step.parameters)
 
+    def collective(self, step: Any, operands: Any) -> Any:
+        return getattr(self, step.op)(*operands, **step.parameters, beside=step.beside)
+
 
 class Logged(Free):
     """Operations on texts: each notes what is done, and returns what that is."""

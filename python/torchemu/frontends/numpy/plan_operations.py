@@ -68,6 +68,11 @@ class Operations:
         with kernels.Costing(costs):
             return do(*operands, **step.parameters)
 
+    def collective(self, step: Any, operands: Sequence[Any]) -> tuple[Tensor, Any]:
+        """Issues a step that is a collective, and returns its result and, where it is beside, its Work."""
+        issued: tuple[Tensor, Any] = getattr(self, step.op)(*operands, **step.parameters, beside=step.beside)
+        return issued
+
     # -- copies and views
 
     def contiguous(self, x: Tensor) -> Tensor:
