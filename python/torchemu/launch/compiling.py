@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import types
 
-from torchemu.launch import own_attributes, set_orders
+from torchemu.launch import own_attributes, set_orders, spinning
 
 
 def compiled(source: bytes, file: str, own_orders: bool = False) -> types.CodeType | None:
@@ -19,11 +19,11 @@ def compiled(source: bytes, file: str, own_orders: bool = False) -> types.CodeTy
     Raises:
         SyntaxError: it is not Python.
     """
-    tree, telling = ast.parse(source, file), own_attributes.Telling()
-    tree = telling.visit(tree)
+    telling, looking = own_attributes.Telling(), spinning.Spinning()
+    tree = looking.visit(telling.visit(ast.parse(source, file)))
     if own_orders:
         tree = set_orders.Through().visit(tree)
-    elif not telling.found:
+    elif not (telling.found or looking.found):
         return None
     code: types.CodeType = compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
     return code

@@ -38,10 +38,11 @@ def _of_process(real: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], str) and args[0].startswith("/proc/") and current() is not None:
-            found = _OF_RANK.match(args[0])
+        path = _path(args)
+        if path.startswith("/proc/") and current() is not None:
+            found = _OF_RANK.match(path)
             if found and int(found[1]) >= runtime.FIRST_PID:
-                args = (f"/proc/self{args[0][found.end() :]}", *args[1:])
+                args = (f"/proc/self{path[found.end() :]}", *args[1:])
         return real(*args, **kwargs)
 
     return call
@@ -52,14 +53,23 @@ def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
-        process = current()
-        if process is None or not args or not isinstance(args[0], str):
+        process, path = current(), _path(args)
+        if process is None or not path:
             return real(*args, **kwargs)
         context = runtime.current()
-        if process.looks_again((name, args[0], go.HostTime(context.world.handle, context.rank))) and context.is_host:
+        again = process.looks_again(name, path, go.HostTime(context.world.handle, context.rank))
+        if again and context.is_host:
             process.clock_reads += 1  # files may come from somewhere else: it is no deadlock so soon
-            look(min(MICROSECOND * process.file_looks, _LONGEST), f"os.{name}({args[0]!r})")
-            process.last_look = (name, args[0], go.HostTime(context.world.handle, context.rank))
+            look(min(MICROSECOND * again, _LONGEST), f"os.{name}({path!r})")
+            process.looked_at = go.HostTime(context.world.handle, context.rank)
         return real(*args, **kwargs)
 
     return call
+
+
+def _path(args: tuple[Any, ...]) -> str:
+    """Returns the path that a call has first; an empty one where it has none, but a descriptor."""
+    path = args[0] if args else ""
+    if isinstance(path, os.PathLike):
+        path = os.fspath(path)
+    return path if isinstance(path, str) else ""

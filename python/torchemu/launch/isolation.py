@@ -10,7 +10,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torchemu.launch import clock, exits, files, random_state, remembering, replacing, set_orders, signals, surroundings
+from torchemu.launch import (
+    clock,
+    exits,
+    files,
+    random_state,
+    remembering,
+    replacing,
+    set_orders,
+    signals,
+    spinning,
+    surroundings,
+)
 from torchemu.launch.descriptors import Descriptors
 from torchemu.launch.environment import Environment
 from torchemu.launch.importing import Finder
@@ -81,6 +92,7 @@ class Isolation:
             surroundings,
             replacing,
             files,
+            spinning,
             *([clock] if virtual_clock else []),
         ]
         self.go_to = os.chdir

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from torchemu.launch.threads.copies import Copies
 
 _PATIENCE = 200
-"""Looks for one file, with nothing between them that takes the rank's time, after which others run."""
+"""Looks at one thing, with nothing between them that takes the rank's time, after which others run."""
+_THINGS = 10_000
+"""How many things are told apart."""
 
 
 class Process:
@@ -38,8 +40,7 @@ class Process:
         signals_due: the numbers of those that have come and are to be handled when the rank goes on.
         thread: the number of the thread that runs it.
         clock_reads: how often the rank has read a clock since has_read_clock was asked.
-        file_looks: how often the rank has looked for a file in vain, with nothing between that takes its time.
-        last_look: what was looked for last, how, and when on the rank's host.
+        looked_at: when, on the rank's host, it has last looked at a file or a flag.
         sleeps, last_sleep: the same of sleeps: how often, and when the last one ended.
         umask: what the rank has set; None for what was there.
         descriptors: standard ones that the rank has replaced by copies of others, or closed: None.
@@ -55,10 +56,11 @@ class Process:
         self.handlers: dict[int, Any] = {}
         self.signals_due: list[int] = []
         self._isolation = isolation
-        self.clock_reads = self.file_looks = self.sleeps = 0
+        self.clock_reads = self.sleeps = 0
         self.umask: int | None = None
         self.descriptors: dict[int, int | None] = {}
-        self.last_look: tuple[str, str, int] | None = None
+        self.looked_at = -1
+        self._looks: dict[tuple[str, str], int] = {}  # how often, with nothing between that takes the rank's time
         self.last_sleep = -1
         self.alarm = (0.0, 0.0)
 
@@ -109,15 +111,19 @@ class Process:
         reads, self.clock_reads = self.clock_reads, 0
         return reads > 0
 
-    def looks_again(self, look: tuple[str, str, int]) -> bool:
-        """Returns whether the rank has looked for one file so often, with nothing between, that others are to run.
+    def looks_again(self, call: str, path: str, now: int) -> int:
+        """Returns how often the rank has looked at one thing, with nothing between, since others were to run first.
 
         Args:
-            look: the call, the path, and the time on the rank's host.
+            call: how it looks.
+            path: of what it looks at.
+            now: the time on the rank's host.
         """
-        self.file_looks = self.file_looks + 1 if look == self.last_look else 0
-        self.last_look = look
-        return self.file_looks > _PATIENCE
+        if now != self.looked_at or len(self._looks) > _THINGS:
+            self._looks.clear()
+        self.looked_at = now
+        times = self._looks[call, path] = self._looks.get((call, path), 0) + 1
+        return max(times - _PATIENCE, 0)
 
     def handle_signals(self) -> None:
         """Calls the program's handlers of the signals that are due."""

@@ -187,10 +187,21 @@ print("end")
 """
 
 
-@pytest.mark.parametrize("does", ["pass", "time.sleep(0.001)"])
-def test_who_looks_for_a_file_lets_others_run(tmp_path: Path, does: str) -> None:
-    waits = f"while not os.path.exists(flag): {does}"
-    text = "pair = dist.new_group([1, 2])\n" + SLEEPS.format(tmp_path, waits)
+LOOKS = {
+    "os.path": "while not os.path.exists(flag): pass",
+    "sleeping": "while not os.path.exists(flag): time.sleep(0.001)",
+    "pathlib": "while not pathlib.Path(flag).exists(): pass",
+    "glob": "while not list(pathlib.Path(flag).parent.glob('fla*')): pass",
+    "reading": "while True:\n        with contextlib.suppress(OSError): pathlib.Path(flag).read_text(); break",
+    "several": "while not all(map(os.path.exists, [flag, __file__])): pass",
+    "one after another": "while not all(map(os.path.exists, [__file__, flag])): pass",
+}
+"""Statements that wait for a file."""
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_who_looks_for_a_file_lets_others_run(tmp_path: Path, name: str) -> None:
+    text = "import contextlib, pathlib\npair = dist.new_group([1, 2])\n" + SLEEPS.format(tmp_path, LOOKS[name])
     done = _run(tmp_path, text)
     assert (done.returncode, done.stdout) == (0, "end\n" * 3), done.stderr
 

@@ -1,11 +1,15 @@
-"""A program that asks again and again for what never comes is a deadlock, at once; one whose answer comes goes on."""
+"""A program that asks again and again for what never comes is a deadlock, at once; one whose answer comes goes on, also
+where it is a flag that is asked."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
 from launch import launch, written
+
+from torchemu.launch import compiling
 
 START = """
 import time
@@ -96,9 +100,76 @@ RIGHT = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_comes_in_the_end(tmp_path: Path, name: str) -> None:
-    import textwrap
-
     file = written(tmp_path, START.format(backend="gloo") + textwrap.dedent(RIGHT[name]) + "print('end')\n")
     for clock in ((), ("--virtual-clock",)):
         outcome = launch("--nproc-per-node", "2", *clock, file)
         assert (outcome.status, outcome.out, outcome.err) == (0, "end\nend\n", "")
+
+
+FLAGS = {
+    "a list": "flag = []\nthreading.Thread(target=lambda: flag.append(1)).start()\nwhile not flag: pass",
+    "an attribute": """
+    class Told: done = False
+    def tell():
+        dist.recv(t, 1 - rank) if rank == 0 else dist.send(t, 1 - rank)
+        Told.done = True
+    threading.Thread(target=tell).start()
+    while True:
+        if Told.done: break
+    """,
+    "until a time": """
+    flag, begun = [], time.monotonic()
+    threading.Timer(0.1, lambda: flag.append(1)).start()
+    while not flag and time.monotonic() - begun < 30: pass
+    assert flag
+    """,
+    "memory of ranks": """
+    if rank == 0: np.zeros(2, np.uint8).tofile("m0")
+    dist.barrier()
+    m = np.memmap("m0", mode="r+")
+    for i in range(2):
+        if rank == i: m[i] = 1
+        else:
+            while m[i] == 0: pass
+    """,
+    "a handler's": """
+    flag = []
+    signal.signal(signal.SIGALRM, lambda *args: flag.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    while not flag: continue
+    """,
+    "a process's": """
+    import multiprocessing
+    def tell(counter):
+        time.sleep(1)
+        counter.value = 1
+    counter = multiprocessing.Value("i", 0)
+    multiprocessing.Process(target=tell, args=(counter,)).start()
+    while not counter.value: ...
+    """,
+}
+"""Programs that look at a flag without a pause, by what it is."""
+
+
+@pytest.mark.parametrize("clock", [(), ("--virtual-clock",)], ids=["wall", "virtual"])
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags_are_set_while_a_rank_looks(
+    tmp_path: Path, name: str, clock: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    start = "import signal, threading, numpy as np" + START.format(backend="gloo")
+    file = written(tmp_path, start + textwrap.dedent(FLAGS[name]) + "\nprint('end')\n")
+    outcome = launch("--nproc-per-node", "2", *clock, file)
+    assert (outcome.status, outcome.out, outcome.err) == (0, "end\nend\n", "")
+
+
+def test_a_flag_that_nobody_sets(tmp_path: Path) -> None:
+    file = written(tmp_path, START.format(backend="gloo") + "flag = []\nif rank == 0:\n    while not flag: pass\n")
+    outcome = launch("--nproc-per-node", "2", file)
+    assert outcome.status == 1 and "rank 0 waits for a loop that only looks" in outcome.err
+    assert f"{file}:{len(file.read_text().splitlines())} in <module>" in outcome.err
+
+
+def test_loops_that_do_something_are_pythons_own() -> None:
+    for text in ("while go(): pass", "while x: x -= 1", "while True: pass", "while (x := f): pass", "while x: g()"):
+        assert compiling.compiled(text.encode(), "program.py") is None, text
