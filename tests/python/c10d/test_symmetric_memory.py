@@ -383,7 +383,7 @@ def test_arithmetic_on_a_peers_memory_is_a_message_and_a_kernel(
     world = open_world("default")
     kernels: list[tuple[str, int]] = []
 
-    def launch(name: str, nbytes: int, *_: Any) -> None:
+    def launch(_context: Any, name: str, nbytes: int, *_: Any) -> None:
         kernels.append((name, nbytes))
 
     def program(rank: int) -> None:
