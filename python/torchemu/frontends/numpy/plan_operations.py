@@ -24,7 +24,7 @@ _REDUCTIONS = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX}
 
 
 @functools.lru_cache(maxsize=4096)
-def _costs(world: int, topology: str, step: str, *layouts: Any) -> list[tuple[int, int, str]]:
+def _costs(world: int, topology: str, step: str, layouts: tuple[Any, ...]) -> list[tuple[int, int, str]]:
     """Asks the core what the kernels of a step take on a SIP of a World, as kernels.launch has it.
 
     Args:
@@ -32,7 +32,7 @@ def _costs(world: int, topology: str, step: str, *layouts: Any) -> list[tuple[in
         step: as torchemu.tp.plans.Step has it for this.
         layouts: the dtype and the shape of each operand, those that it makes last.
     """
-    operands = [{"DType": kind.name, "Shape": shape} for kind, shape in zip(layouts[::2], layouts[1::2], strict=True)]
+    operands = [{"DType": kind.name, "Shape": shape} for kind, shape in layouts]
     return [tuple(cost) for cost in json.loads(go.StepCosts(world, step, json.dumps(operands)))]
 
 
@@ -61,9 +61,9 @@ class Operations:
         numbers = itertools.count()
 
         def costs(results: tuple[Tensor, ...]) -> tuple[int, int, str]:
-            layouts = [part for t in (*operands, *results) for part in (t.dtype, t._shape)]
+            layouts = tuple([(t.dtype, t._shape) for t in (*operands, *results)])
             world = results[0]._storage.world
-            return _costs(world.handle, world.topology, step.costs, *layouts)[next(numbers)]
+            return _costs(world.handle, world.topology, step.costs, layouts)[next(numbers)]
 
         with kernels.Costing(costs):
             return do(*operands, **step.parameters)

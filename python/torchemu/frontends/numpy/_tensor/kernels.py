@@ -37,14 +37,17 @@ class Costing:
         costs: says, for a kernel's results, its bytes, operations and unit.
     """
 
+    __slots__ = ("_costs", "_table")
+
     def __init__(self, costs: Costs) -> None:
         self._costs = costs
 
     def __enter__(self) -> None:
-        runtime.current().of_thread[Costing] = self._costs
+        self._table = runtime.current().of_thread
+        self._table[Costing] = self._costs
 
     def __exit__(self, *_: object) -> None:
-        del runtime.current().of_thread[Costing]
+        del self._table[Costing]
 
     @staticmethod
     def told(context: runtime.Context) -> Costs | None:
