@@ -1,11 +1,16 @@
-"""Python's own multiprocessing, where a program that starts its ranks itself does so by it."""
+"""Python's own multiprocessing: of a program that starts its ranks itself by it, and of processes that hold no rank."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import multiprocessing
+import multiprocessing.spawn
+import os
+from typing import Any
 
 import torchemu.multiprocessing
+from torchemu.frontends import stand_ins
 from torchemu.launch.patches import replace
 
 _NAMES = [
@@ -43,3 +48,42 @@ def install(stack: contextlib.ExitStack) -> None:
     """
     for name in _NAMES:
         replace(stack, multiprocessing, name, getattr(torchemu.multiprocessing, name))
+
+
+def install_beside(stack: contextlib.ExitStack, torch: str) -> None:
+    """Lets processes of the system that are started anew import what ranks do, and have the variables of the one that
+    starts them, until the stack is closed.
+
+    Args:
+        torch: the value of ``--torch``.
+    """
+    real = multiprocessing.spawn.get_preparation_data
+
+    def prepared(name: str) -> dict[str, Any]:
+        return {"torchemu": _Prepared(torch, dict(os.environ)), **real(name)}
+
+    replace(stack, multiprocessing.spawn, "get_preparation_data", prepared)
+
+
+class _Prepared:
+    """It is unpickled before the process loads the program.
+
+    Args:
+        torch: the value of ``--torch``.
+        variables: the environment.
+    """
+
+    def __init__(self, torch: str, variables: dict[str, str]) -> None:
+        self._torch, self._variables = torch, variables
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _prepare, (self._torch, self._variables)
+
+
+def _prepare(torch: str, variables: dict[str, str]) -> None:
+    """Gives this process the stand-ins, to its end, and the variables."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(stand_ins.installed(torch))
+    atexit.register(stack.close)
+    os.environ.clear()
+    os.environ.update(variables)

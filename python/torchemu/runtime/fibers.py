@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -115,6 +116,18 @@ class Threads:
             interrupt.notice()
         kind = ctypes.py_object(type(interrupt))
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.active), kind)
+
+
+def _forked() -> None:
+    """Lets the thread of a rank that forks be the child's main one. Python before 3.11.9 asserts at a child's end that
+    it has started the main thread itself."""
+    main = threading.main_thread()
+    if isinstance(main, threading._DummyThread) and hasattr(main, "_set_tstate_lock"):
+        main.__class__ = threading._MainThread  # type: ignore[attr-defined]
+        main._set_tstate_lock()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _is_main_thread() -> bool:

@@ -147,6 +147,9 @@ POOLS = {
     "Process and Queue": "queue = multiprocessing.Queue()\n"
     "    child = multiprocessing.Process(target=put, args=(queue,))\n"
     "    child.start(); print(queue.get()); child.join(); assert child.exitcode == 0",
+    "Process after Pool": "with multiprocessing.Pool(1) as pool: pool.map(square, [1])\n"
+    "    child = multiprocessing.Process(target=square, args=(1,))\n"
+    "    child.start(); child.join(); assert child.exitcode == 0; print([1, 4, 9])",
 }
 """Processes of a program's own that are no ranks, by what starts them."""
 
@@ -162,6 +165,26 @@ if __name__ == "__main__":
 """
     done = _run(tmp_path, text)
     assert (done.returncode, done.stdout) == (0, "[1, 4, 9]\n" * 3), done.stderr
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_that_begin_anew_load_the_program(tmp_path: Path, method: str) -> None:
+    text = f"""
+    import multiprocessing, os
+    import torch
+
+    def square(x): return torch.tensor(x * x).item()
+    def put(queue): queue.put(os.environ["RANK"])
+    if __name__ == "__main__":
+        context, rank = multiprocessing.get_context("{method}"), os.environ["RANK"]
+        torch.distributed.init_process_group("gloo")
+        with context.Pool(1) as pool: print(pool.map(square, [1, 2, 3]))
+        child = context.Process(target=put, args=(queue := context.Queue(),))
+        child.start(); assert queue.get() == rank; child.join(); assert child.exitcode == 0
+    """
+    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "2", str(written(tmp_path, text))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "[1, 4, 9]\n" * 2), done.stderr
 
 
 def test_a_crash_in_c_names_the_rank_its_line_and_its_last_operation(tmp_path: Path) -> None:
