@@ -136,10 +136,13 @@ def shortcoming(program: Program, script: Script, status: int, said: str) -> str
     lines = _guilty(program, script)
     if any("monitoredBarrier" in line and _ranks(line) & _own_numbers(program) for line in said.splitlines()):
         return None  # a monitored barrier says as much as PyTorch's does, by the group's numbers
-    if fault.name == "skipped" and "DistStoreError: wait timeout" in said:
+    waited = "DistStoreError: wait timeout" in said or "which nobody has set" in said
+    if waited and (
+        fault.name == "skipped" or any(program.steps[i].kind.startswith("store_") for i, _ in fault.instead)
+    ):
         return None  # a store cannot know who was to set a key
     named = [line for line in said.splitlines() if fault.rank in _ranks(line)]
-    if _has_monitored(program) and any("has not joined it" in line for line in named):
+    if _has_monitored(program) and any("not joined it" in line for line in named):
         return None  # the rank is in such a barrier, which would have failed a moment later
     if any(fault.name == "skipped" and "ended" in line for line in named):
         return None  # a rank that has ended is nowhere

@@ -176,3 +176,11 @@ def test_reports_that_name_nobody_or_another_one_are_findings() -> None:
     for number, named in [(1, True), (2, False)]:  # rank 2 is the group's rank 1
         said = f"RuntimeError: [Rank 0]: Rank {number} failed to pass monitoredBarrier in 1800000 ms"
         assert (shortcoming(barriers, script_of(barriers), 1, said) is None) is named
+
+
+def test_nobody_is_named_who_was_to_set_a_key() -> None:
+    said = "rank 0 waits for key 'k' of FileStore(the default store), which nobody has set, at program.py:1"
+    for step, right in [(Step("store_set"), True), (Step("broadcast"), False)]:
+        steps = (step, Step("all_reduce"))
+        swapped = Program(0, 2, steps, fault=Fault("order", 1, 0, ((0, steps[1]), (1, steps[0]))))
+        assert (shortcoming(swapped, script_of(swapped), 1, said) is None) is right
