@@ -29,7 +29,11 @@ func EndOrder(exploration, to int64, room int) (count int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return host.Fill(to, room, x.End())
+	learnt, err := x.End()
+	if err != nil {
+		return 0, err
+	}
+	return host.Fill(to, room, learnt)
 }
 
 // Skipped is at how many places of an exploration's runs another rank could have run, and need not.

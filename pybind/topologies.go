@@ -73,6 +73,9 @@ func CollectiveAlgorithms() (text string, err error) {
 // so many SIPs; 0: on all.
 func AlgorithmsOn(nameOrFile string, ranks int) (text string, err error) {
 	defer host.Guard(&err)
+	if ranks < 0 {
+		return "", host.Raise("ValueError", "there are no %d SIPs", ranks)
+	}
 	t, err := topology.LoadFor(nameOrFile, ranks)
 	if err != nil {
 		return "", err

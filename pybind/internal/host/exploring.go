@@ -23,15 +23,27 @@ func (x *Exploration) Begin() bool {
 	return x.now != nil
 }
 
-// End learns from the run, and fills in what pybind.EndOrder says.
-func (x *Exploration) End() []int {
-	x.now.End()
+// run is the one that has begun.
+func (x *Exploration) run() (*multiprocessing.Attempt, error) {
+	if x.now == nil {
+		return nil, Raise("RuntimeError", "no run of this exploration has begun")
+	}
+	return x.now, nil
+}
+
+// End learns from the run, and lists what pybind.EndOrder fills in.
+func (x *Exploration) End() ([]int, error) {
+	run, err := x.run()
+	if err != nil {
+		return nil, err
+	}
+	run.End()
 	ways, switches := x.Left()
 	full := 0
 	if x.IsFull() {
 		full = 1
 	}
-	return []int{ways, switches, full}
+	return []int{ways, switches, full}, nil
 }
 
 // attempt is the policy of a World's spawn in the run of an exploration.
@@ -40,8 +52,10 @@ func (w *World) attempt(exploration int64) (multiprocessing.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.exploring = x.now
-	return w.recorded(x.now), nil
+	if w.exploring, err = x.run(); err != nil {
+		return nil, err
+	}
+	return w.recorded(w.exploring), nil
 }
 
 // Hides says that a World's program does something of which footprints say too little.
