@@ -44,6 +44,7 @@ type Backend struct {
 	library  *ccl.Library // nil: the tuner chooses
 	untried  []Untried
 	groups   []*ProcessGroup
+	leaving  []*ProcessGroup     // forgotten ones with something under way, when the last group was forgotten
 	planners map[string]*planner // by the devices
 	mirror   *mirror             // nil: every rank runs
 }
@@ -116,6 +117,7 @@ func (r *Record) BusBW() float64 {
 func (b *Backend) Forget(g *ProcessGroup) {
 	if len(g.open) == 0 {
 		b.groups = slices.DeleteFunc(b.groups, func(o *ProcessGroup) bool { return o == g })
+		b.leaving = slices.DeleteFunc(append(b.leaving, g), (*ProcessGroup).dismissed)
 	}
 }
 

@@ -57,6 +57,7 @@ type watchdog struct {
 	limit  sim.Time
 	guards []guarded // in the order of issue; those at the front have not ended
 	wakes  sim.Time  // when it will look again; 0 for never
+	alarm  sim.EventID
 }
 
 type guarded struct {
@@ -86,9 +87,32 @@ func (w *watchdog) forget() {
 // wakeAt makes it look at a time, unless it will before.
 func (w *watchdog) wakeAt(t sim.Time) {
 	if w.wakes == 0 || t < w.wakes {
-		w.wakes = t
-		w.world.Engine.Watch(t, lastOfAnInstant, w, 0)
+		w.sleep()
+		w.wakes, w.alarm = t, w.world.Engine.Watch(t, lastOfAnInstant, w, 0)
 	}
+}
+
+// sleep makes it look no more, until it is to again.
+func (w *watchdog) sleep() {
+	if w.wakes != 0 {
+		w.world.Engine.Unwatch(w.alarm)
+		w.wakes = 0
+	}
+}
+
+// dismissed lets the watchdogs of a group go that is forgotten, so that nothing holds it until a deadline; false while
+// they have something to watch.
+func (g *ProcessGroup) dismissed() bool {
+	watching := 0
+	for i := range g.watchdogs {
+		w := &g.watchdogs[i]
+		w.forget()
+		if len(w.guards) == 0 {
+			w.sleep()
+		}
+		watching += len(w.guards)
+	}
+	return watching == 0
 }
 
 // lastOfAnInstant lets everything else happen first: what ends at its deadline is in time.
@@ -96,10 +120,10 @@ const lastOfAnInstant sim.Priority = 255
 
 // Handle fails what is due. It implements sim.Handler.
 func (w *watchdog) Handle(now sim.Time, _ uint64) {
-	if now != w.wakes || w.world.Death(w.rank.ID) != "" {
-		return // it was meant to look now, and then to look before
-	}
 	w.wakes = 0
+	if w.world.Death(w.rank.ID) != "" {
+		return
+	}
 	for _, g := range slices.Clone(w.guards) {
 		if g.deadline <= now && !g.Done() {
 			fault := w.world.Why(g.Event)

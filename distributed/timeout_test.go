@@ -3,8 +3,10 @@ package distributed_test
 import (
 	"errors"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/torchemu/torchemu/distributed"
 	"github.com/torchemu/torchemu/multiprocessing"
@@ -210,5 +212,50 @@ func TestWhoNeverReadsWhatLastsTooLong(t *testing.T) {
 		if within := ended < 2*sim.Second; within == holds {
 			t.Errorf("holds hosts: %v: ended at %v", holds, ended)
 		}
+	}
+}
+
+func TestNothingHoldsAForgottenGroupUntilItsDeadline(t *testing.T) {
+	c := newCluster(t, "sips2", distributed.Options{})
+	const count = 8
+	groups, left, collected := make([]*distributed.ProcessGroup, count), [count]int{}, make(chan int, count)
+	for i := range groups {
+		g, err := c.NewGroup(i+1, "short", []int{0, 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster{c.World, c.Backend, g}.limit(t, sim.Second)
+		runtime.AddCleanup(g, func(i int) { collected <- i }, i)
+		groups[i] = g
+	}
+	err := c.spawn(func(p *multiprocessing.Process) error {
+		for i := range groups {
+			w, err := groups[i].AllReduce(distributed.Caller{Rank: p.ID}, ramp(2, 0), tensor.Sum)
+			if i%2 == 0 { // the others are forgotten with something under way
+				err = errors.Join(err, finish(p, w))
+			}
+			if err != nil {
+				return err
+			}
+			if left[i]++; left[i] == 2 {
+				c.Forget(groups[i])
+				groups[i] = nil
+			}
+		}
+		if err := p.Wait(after(c.World, sim.Millisecond)); err != nil || p.ID == 0 {
+			return err
+		}
+		for range count - 2 { // the last ones may be known elsewhere
+			runtime.GC()
+			select {
+			case <-collected:
+			case <-time.After(10 * time.Second):
+				return errors.New("forgotten groups are held")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
