@@ -21,7 +21,7 @@ OTHERS = {"random_halves": "2.15's; see docs/training.md"}
 def found(how, ranks):
     """Returns what the program says on a front end, or on plain PyTorch, by function and rank."""
     run = ["-m", "torchemu", "run", "--torch", how]
-    plain = ["-m", "torch.distributed.run"] if ranks > 1 else []
+    plain = ["-m", "torch.distributed.run", "--standalone"] if ranks > 1 else []
     at = ["--nproc-per-node", str(ranks)] if ranks > 1 or how != "plain" else []
     command = [sys.executable, "-W", "ignore", *(plain if how == "plain" else run), *at, str(SCRIPT)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
