@@ -15,13 +15,16 @@ var builtinConfig []byte
 
 // Config is a ccl.yaml: settings that hold by default, the algorithms of collectives, and settings of algorithms.
 type Config struct {
-	file   configFile
-	folder string // where the file is
+	file  configFile
+	place string // of the file
 }
 
 // Kernel is a device program that is to be the algorithm of a collective: a function in a file of Python. The zero Kernel
 // is none.
-type Kernel struct{ Name, File, Function string }
+type Kernel struct {
+	Name, File, Function string
+	Place                string // where the configuration names it: file:line
+}
 
 // Resolved is what a Config comes to for one system.
 type Resolved struct {
@@ -101,7 +104,7 @@ func (c *Config) read(file string, data []byte) error {
 	if d.Has("defaults.algorithm") {
 		c.file.Defaults.Algorithm.check(d, "defaults.algorithm", append(choices(collective.AllReduce), kernels...))
 	}
-	c.folder = filepath.Dir(file)
+	c.place = file
 	return d.Err()
 }
 
@@ -131,9 +134,9 @@ func (c *Config) kernel(name string) Kernel {
 	}
 	file := k.file
 	if !filepath.IsAbs(file) {
-		file = filepath.Join(c.folder, file)
+		file = filepath.Join(filepath.Dir(c.place), file)
 	}
-	return Kernel{name, file, k.function}
+	return Kernel{name, file, k.function, fmt.Sprintf("%s:%d", c.place, k.line)}
 }
 
 // Map is the Config as a mapping of the file's shape, fit for JSON, with the built-in values filled in.

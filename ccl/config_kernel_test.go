@@ -18,9 +18,10 @@ func TestKernelsOfAConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := config.Resolve(4)
+	place := filepath.Join("folder", "ccl.yaml") + ":3"
 	for c, want := range map[collective.Kind]ccl.Kernel{
-		collective.AllReduce: {Name: "mine", File: filepath.Join("folder", "kernels", "a.py"), Function: "f"},
-		collective.AllGather: {Name: "other", File: "/k/b.py", Function: "_g2"}, collective.ReduceScatter: {}, collective.Broadcast: {},
+		collective.AllReduce: {Name: "mine", File: filepath.Join("folder", "kernels", "a.py"), Function: "f", Place: place},
+		collective.AllGather: {Name: "other", File: "/k/b.py", Function: "_g2", Place: place}, collective.ReduceScatter: {}, collective.Broadcast: {},
 	} {
 		if got := r.Kernel(c); got != want {
 			t.Errorf("%v: %+v, want %+v", c, got, want)

@@ -93,7 +93,10 @@ func (m settingsOfAlgorithms) check(d *schema.Document) {
 }
 
 // kernelPlace is a function in a file of Python.
-type kernelPlace struct{ file, function string }
+type kernelPlace struct {
+	file, function string
+	line           int // on which it is named
+}
 
 var kernelSyntax = regexp.MustCompile(`^(.+\.py):([A-Za-z_][A-Za-z0-9_]*)$`)
 
@@ -103,7 +106,7 @@ func (k *kernelPlace) Parse(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode || parts == nil {
 		return fmt.Errorf("must be a Python file and a function in it, such as my_kernels.py:my_ring, not %s", schema.Describe(n))
 	}
-	k.file, k.function = parts[1], parts[2]
+	k.file, k.function, k.line = parts[1], parts[2], n.Line
 	return nil
 }
 

@@ -135,12 +135,12 @@ func kernelsOf(s ccl.Resolved) map[collective.Kind]string {
 	return names
 }
 
-// kernelPlaces says for each collective that a kernel runs its name, file and function.
+// kernelPlaces says for each collective that a kernel runs its name, file and function, and where it is named.
 func kernelPlaces(s ccl.Resolved) map[string][]string {
 	places := map[string][]string{}
 	for c := range collective.NumKinds {
 		if k := s.Kernel(c); k.Name != "" {
-			places[c.String()] = []string{k.Name, k.File, k.Function}
+			places[c.String()] = []string{k.Name, k.File, k.Function, k.Place}
 		}
 	}
 	return places

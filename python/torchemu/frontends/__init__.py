@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from torchemu import runtime
 
 
-def _load_kernels(world: runtime.World, places: Mapping[str, tuple[str, str, str]]) -> None:
+def _load_kernels(world: runtime.World, places: Mapping[str, tuple[str, str, str, str]]) -> None:
     from torchemu.language import _collective, _machine  # takes its time, and few files name kernels
 
     machine = _machine.machine_of(world)

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,13 +53,13 @@ class Member(Launched):
         self.machine.launches.pop(self.handle, None)
 
 
-def load(collective: str, name: str, file: str, function: str) -> Kernel:
-    """The kernel that ccl.yaml names for a collective.
+def load(collective: str, name: str, file: str, function: str, place: str) -> Kernel:
+    """The kernel that ccl.yaml names for a collective, at a place in it.
 
     Raises:
         ValueError: there is no such file or function, or it is no kernel for this collective.
     """
-    what = f"kernel {name!r} of the ccl config"
+    what = f"{place}: kernel {name!r} of the ccl config"
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"{what}: there is no file {file}")
@@ -84,5 +85,7 @@ def _module(path: Path, what: str) -> object:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ValueError(f"{what}: {path} cannot be loaded: {type(error).__name__}: {error}") from error
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == spec.origin]
+        at = f"{path}:{lines[-1]}" if lines else f"{path}"
+        raise ValueError(f"{what}: {at} cannot be loaded: {type(error).__name__}: {error}") from error
     return module

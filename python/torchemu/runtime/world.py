@@ -131,7 +131,7 @@ class World:
         self.programs = None  # those were on the old fabric
         self._describe()
 
-    def _load_kernels(self, places: dict[str, tuple[str, str, str]]) -> None:
+    def _load_kernels(self, places: dict[str, tuple[str, str, str, str]]) -> None:
         """Makes kernels run collectives, as ccl.yaml has it."""
         if not places:
             return
@@ -224,7 +224,7 @@ class World:
         self.lent.forget()
 
 
-KernelLoader = Callable[[World, Mapping[str, tuple[str, str, str]]], None]
+KernelLoader = Callable[[World, Mapping[str, tuple[str, str, str, str]]], None]
 """Makes kernels run a World's collectives, given the place of the kernel for each collective."""
 
 _kernel_loader: KernelLoader | None = None

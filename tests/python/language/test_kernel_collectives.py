@@ -322,7 +322,7 @@ def test_mistakes_in_a_collective(wrong: Path, function: str, text: str) -> None
 @pytest.mark.parametrize(
     ("place", "text"),
     [
-        ("missing.py:f", "kernel 'mine' of the ccl config: there is no file .*missing.py"),
+        ("missing.py:f", r"\.yaml:3: kernel 'mine' of the ccl config: there is no file .*missing.py"),
         ("wrong.py:nothing", "wrong.py has no function nothing"),
         (
             "wrong.py:plain",
@@ -334,12 +334,14 @@ def test_mistakes_in_a_collective(wrong: Path, function: str, text: str) -> None
         ),
         ("wrong.py:gathers", "is a kernel for all_gather, not for all_reduce"),
         ("wrong.py", r"algorithms.mine.kernel: must be a Python file and a function in it, such as"),
-        ("broken.py:f", "broken.py cannot be loaded: SyntaxError"),
+        ("broken.py:f", r"broken.py cannot be loaded: SyntaxError: .*\(broken.py, line 1\)"),
+        ("raises.py:f", r"\.yaml:3: kernel .*raises.py:2 cannot be loaded: ZeroDivisionError"),
     ],
 )
 def test_mistakes_in_the_config(wrong: Path, place: str, text: str, yaml_file: YamlFile) -> None:
     """The path is relative to the file."""
     (wrong.parent / "broken.py").write_text("def f(:\n")
+    (wrong.parent / "raises.py").write_text("x = 1\nx / 0\n")
     file = yaml_file(f"defaults: {{algorithm: mine}}\nalgorithms:\n  mine: {{kernel: {place}}}\n")
     with pytest.raises(ValueError, match=text), runtime.opened("default", file):
         pass
