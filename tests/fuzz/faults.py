@@ -36,6 +36,13 @@ def _nothing(program: Program, i: int, rank: int) -> Iterator[Instead]:
     yield ((i, None),)
 
 
+def _left_out(program: Program, i: int, rank: int) -> Iterator[Instead]:
+    """Yields nothing in place of the step, but where the rank only waits for another one's key: nobody misses that."""
+    step, members = program.steps[i], program.members(program.steps[i])
+    if step.kind != "store_compare_set" or rank == members[step.root % len(members)]:
+        yield ((i, None),)
+
+
 def _another(change: Callable[[Step], Step | None]) -> Callable[[Program, int, int], Iterator[Instead]]:
     def instead(program: Program, i: int, rank: int) -> Iterator[Instead]:
         step = program.steps[i]
@@ -106,7 +113,7 @@ def _unwaited(program: Program, i: int, rank: int) -> Iterator[Instead]:
 
 
 FAULTS = {
-    "skipped": _nothing,
+    "skipped": _left_out,
     "exception": _nothing,
     "dead": _nothing,
     "size": _another(_shape),

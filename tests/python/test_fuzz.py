@@ -184,3 +184,8 @@ def test_nobody_is_named_who_was_to_set_a_key() -> None:
         steps = (step, Step("all_reduce"))
         swapped = Program(0, 2, steps, fault=Fault("order", 1, 0, ((0, steps[1]), (1, steps[0]))))
         assert (shortcoming(swapped, script_of(swapped), 1, said) is None) is right
+
+
+def test_only_who_sets_a_key_may_leave_that_out() -> None:
+    program = Program(0, 3, (Step("store_compare_set", root=2),))
+    assert [rank for rank in range(3) if list(FAULTS["skipped"](program, 0, rank))] == [2]
