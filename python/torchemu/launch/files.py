@@ -8,12 +8,14 @@ import functools
 import io
 import os
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.launch.patches import current, replace
+from torchemu.runtime.frames import is_installed
 from torchemu.runtime.waiting import MICROSECOND, look
 
 _OF_RANK = re.compile(r"^/proc/(\d{7,})(?=/|$)")
@@ -58,13 +60,24 @@ def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
             return real(*args, **kwargs)
         context = runtime.current()
         again = process.looks_again(name, path, go.HostTime(context.world.handle, context.rank))
-        if again and context.is_host:
+        if again and context.is_host and not _loads_a_package():
             process.clock_reads += 1  # files may come from somewhere else: it is no deadlock so soon
             look(min(MICROSECOND * again, _LONGEST), f"os.{name}({path!r})")
             process.looked_at = go.HostTime(context.world.handle, context.rank)
         return real(*args, **kwargs)
 
     return call
+
+
+def _loads_a_package() -> bool:
+    """Returns whether the rank is loading a module of an installed package, of which others would find a part."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        code, frame = frame.f_code, frame.f_back
+        imported = frame.f_code.co_filename.startswith("<frozen importlib")
+        if imported and code.co_name == "<module>" and is_installed(code.co_filename):
+            return True
+    return False
 
 
 def _path(args: tuple[Any, ...]) -> str:

@@ -173,3 +173,13 @@ def test_a_flag_that_nobody_sets(tmp_path: Path) -> None:
 def test_loops_that_do_something_are_pythons_own() -> None:
     for text in ("while go(): pass", "while x: x -= 1", "while True: pass", "while (x := f): pass", "while x: g()"):
         assert compiling.compiled(text.encode(), "program.py") is None, text
+
+
+def test_a_package_that_looks_for_a_file_as_it_is_loaded_is_loaded_whole(tmp_path: Path) -> None:
+    """Others would find a part of it."""
+    looks = "import os\nfor _ in range(2_000):\n    os.path.exists(__file__)\nanswer = 42\n"
+    packages = written(tmp_path, looks, "site-packages/looking_as_it_is_loaded.py").parent
+    program = f"import sys\nsys.path.append({str(packages)!r})\nimport looking_as_it_is_loaded as package\n"
+    file = written(tmp_path, program + "assert package.answer == 42\nprint('end')\n")
+    outcome = launch("--nproc-per-node", "2", file)
+    assert (outcome.status, outcome.out, outcome.err) == (0, "end\nend\n", "")
