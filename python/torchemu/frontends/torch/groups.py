@@ -17,7 +17,7 @@ from torchemu.c10d import flight_files
 from torchemu.c10d.hooks import Hooks
 from torchemu.c10d.ops import OPS, TABLE
 from torchemu.frontends.torch import calls, checks, looking, monitored, profiles, session, sparse, works
-from torchemu.frontends.torch.device import ordering
+from torchemu.frontends.torch.device import deferral, in_flight, ordering
 from torchemu.frontends.torch.membership import Membership, leave, shared
 from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.naming import Named
@@ -162,10 +162,11 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return work
 
     def _issued(self, handle: int, result: Any, used: list[torch.Tensor], host: bool) -> AhbmWork:
+        storages = in_flight.note(used, handle)
         if self._is_watched:
-            work = AhbmWork(handle, result, used, host, self._limit, self._core if host else self._device_core)
+            work = AhbmWork(handle, result, storages, host, self._limit, self._core if host else self._device_core)
         else:
-            work = AhbmWork(handle, result, used, host)
+            work = AhbmWork(handle, result, storages, host)
         if self._coalescing is not None:
             self._coalescing.append(work)
         works.swept()
@@ -332,9 +333,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         call = _call("all_to_all_single")
         if not out_splits and not in_splits:
             return self._issue(call, [out], [given], [out], opts)
-        work = self._issue(call, self._blocks(out, out_splits), self._blocks(given, in_splits), [out], opts)
-        work.memory = [out, given]
-        return work
+        return self._issue(call, self._blocks(out, out_splits), self._blocks(given, in_splits), [out], opts)
 
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Ends for each rank after it has begun for all."""
@@ -386,7 +385,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def _end_coalescing(self, device: Any = None) -> Any:
         issued, self._coalescing = self._coalescing or [], None
         launches.launch_together(False)
-        return Several(issued, [tensor for work in issued for tensor in work.memory])
+        return Several(issued, list(deferral.tensors([work.outputs for work in issued])))
 
     def size(self) -> int:
         """The number of ranks."""

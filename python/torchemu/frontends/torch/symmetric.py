@@ -80,6 +80,7 @@ class SymmetricMemory:
         if not current().data:
             raise RuntimeError("symmetric memory: a run without data (--no-data) has no memory that ranks share")
         made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+        made.untyped_storage()._shared = True
         if made.data_ptr():
             _allocated.get()[made.data_ptr()] = made
         return made

@@ -21,7 +21,7 @@ _MOST = 1 << 61
 
 
 _gone: dict[int, Any] = {}
-"""Handles of works that nobody has any more, with the memory that they may still use."""
+"""Handles of works that nobody has any more, with the storages that they may still use."""
 
 
 class AhbmWork(Work):
@@ -30,17 +30,17 @@ class AhbmWork(Work):
     Args:
         handle: of the core's work.
         outputs: what the operation writes.
-        memory: the tensors that the core reads and writes; kept until their data is in place.
+        storages: of the tensors that the core reads and writes; kept until their data is in place.
         on_host: wait() blocks the host, as with gloo, and not only the current stream.
         limit: how long wait() waits; None is for ever.
         group: of the core, which is broken when somebody has waited so long; 0 for none.
     """
 
     def __init__(
-        self, handle: int, outputs: Any, memory: Any, on_host: bool, limit: timedelta | None = None, group: int = 0
+        self, handle: int, outputs: Any, storages: Any, on_host: bool, limit: timedelta | None = None, group: int = 0
     ) -> None:
         super().__init__()
-        self.handle, self.outputs, self.memory, self.on_host = handle, outputs, memory, on_host
+        self.handle, self.outputs, self.storages, self.on_host = handle, outputs, storages, on_host
         if limit is not None:
             self.limit, self.group = limit, group
 
@@ -95,7 +95,7 @@ class AhbmWork(Work):
     def __del__(self, gone: dict[int, Any] = _gone) -> None:  # the module may have gone before
         handle = self.__dict__.get("handle", 0)
         if handle:
-            gone[handle] = self.memory
+            gone[handle] = self.storages
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Waits until the data is in place, and then, with on_host, for the operation's end in simulated time; without

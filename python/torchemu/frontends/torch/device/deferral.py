@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from torchemu.frontends.torch.device import layouts
+from torchemu.frontends.torch.device import in_flight, layouts
 from torchemu.frontends.torch.device.ground import RankLocal, context, go
 from torchemu.frontends.torch.device.places import HOST, META
 
@@ -41,8 +41,8 @@ class Deferred:
     def late(self, work: Any) -> None:
         """Notes a work whose data is not in place, and that the host goes on."""
         self.works.append(work)
-        for tensor in tensors((work.outputs, work.memory)):
-            self._flag(tensor, True)
+        for storage in work.storages:
+            self._flag(storage, True)
 
     def concerns(self, args: Sequence[Any], in_place: bool) -> bool:
         """Reports whether a call needs elements that are missing, or writes where what has been put off is to read."""
@@ -57,14 +57,13 @@ class Deferred:
             return op.compute(*args, **kwargs)
         compute, result, made = recorded(op, args, kwargs)
         for tensor in tensors((args, kwargs)):
-            self._flag(tensor, False)
+            self._flag(tensor.untyped_storage(), False)
         self._queue.append(compute)
         for tensor in tensors(made if not op.in_place else args[:1]):
-            self._flag(tensor, True)
+            self._flag(tensor.untyped_storage(), True)
         return result
 
-    def _flag(self, tensor: torch.Tensor, missing: bool) -> None:
-        storage: Any = tensor.untyped_storage()
+    def _flag(self, storage: Any, missing: bool) -> None:
         if getattr(storage, "_late", None) is None:
             self._flagged.append(storage)
         storage._late = missing or getattr(storage, "_late", None) or False
@@ -135,9 +134,10 @@ def before_use(tensors: Sequence[torch.Tensor]) -> None:
 
 
 def before_resize(storage: Any) -> None:
-    """Does what has been put off that needs a storage."""
+    """Does what has been put off that needs a storage, and waits for what is to move its data."""
     if getattr(storage, "_late", None) is not None:
         current().catch_up()
+    in_flight.before_move(storage)
 
 
 def _parts(work: Any) -> list[Any]:

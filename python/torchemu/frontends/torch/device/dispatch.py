@@ -23,6 +23,7 @@ from torchemu.frontends.torch.device import (
     ordering,
     places,
     products,
+    storages,
     widening,
 )
 from torchemu.frontends.torch.device.ground import Context, OutOfMemoryError, context, go, memory_use
@@ -174,6 +175,26 @@ class RankMode(TorchDispatchMode):
     def view(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls what looks at no element: the result is in the same memory."""
         return op.compute(*args, **kwargs)
+
+    def resize(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Gives a tensor another size, and with that perhaps other memory."""
+        storage = args[0].untyped_storage()
+        live.before_move(storage)
+        before = storage.nbytes()
+        out = op.compute(*args, **kwargs)
+        storages.count_again(storage, before)
+        return out
+
+    def filling(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Computes into given tensors, which PyTorch resizes where the result has another shape."""
+        given = [tensor.untyped_storage() for tensor in deferral.tensors([kwargs[name] for name in op.fills])]
+        before = [storage.nbytes() for storage in given]
+        for storage in given:
+            live.before_move(storage)
+        out = self.kernel(op, args, kwargs)
+        for storage, nbytes in zip(given, before, strict=True):
+            storages.count_again(storage, nbytes)
+        return out
 
     def composite(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Takes an operation apart that is made of others, as autograd would have done."""
@@ -406,7 +427,7 @@ def is_plain(kind: Any) -> bool:
 
 from torch._subclasses.fake_tensor import FakeTensor  # noqa: E402 (it takes long, and needs nothing of the above)
 
-for _kind in ("foreign", "view", "composite", "kernel", "read", "factory", "move", "packed"):
+for _kind in ("foreign", "view", "composite", "kernel", "read", "factory", "move", "packed", "resize", "filling"):
     RUN[_kind] = getattr(RankMode, _kind)
 
 __all__ = ["HOST", "STATED_HOST", "RankMode", "mixing"]

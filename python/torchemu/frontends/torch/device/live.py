@@ -139,6 +139,20 @@ def before_use(tensors: Sequence[torch.Tensor]) -> None:
         reading.catch_up()
 
 
+def before_move(storage: Any) -> None:
+    """Makes the host wait until nothing is yet to use a storage's memory, which is about to move.
+
+    Raises:
+        RuntimeError: other ranks have its address.
+    """
+    if getattr(storage, "_shared", False):
+        raise RuntimeError("Trying to resize storage that is not resizable: it is symmetric memory")
+    uses: Uses | None = getattr(storage, "_uses", None)
+    deferral.before_resize(storage)
+    if uses is not None and uses.is_live():
+        reading.catch_up()
+
+
 def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Does an operation of a rank with device programs, or puts it on the stream."""
     if op.is_made_of_others or op.kind in _WITHOUT_ELEMENTS or not is_live([*deferral.tensors((args, kwargs))]):

@@ -20,10 +20,13 @@ _READS = {
 }  # fmt: skip
 """Operations of which the host needs the result, or its size."""
 
+_RESIZES = ("resize_", "resize_as_", "_resize_output_")
+"""Operations that may give a tensor other memory."""
+
 _NO_WORK = {
     "empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "_unsafe_view", "unsafe_split",
-    "unsafe_split_with_sizes", "unsafe_chunk", "set_", "resize_",
-    "resize_as_", "_local_scalar_dense", "lift", "lift_fresh", "is_same_size", "sym_size", "sym_stride", "sym_numel",
+    "unsafe_split_with_sizes", "unsafe_chunk", "set_", *_RESIZES,
+    "_local_scalar_dense", "lift", "lift_fresh", "is_same_size", "sym_size", "sym_stride", "sym_numel",
     "sym_storage_offset", "size", "stride", "numel", "is_pinned", "prim_device", "device", "layout", "storage_offset",
     "is_contiguous", "is_strides_like_format", "dim", "requires_grad_", "_has_compatible_shallow_copy_type",
     "_nested_tensor_size", "record_stream", "is_set_to", "_version", "detach_", "t_", "transpose_", "squeeze_",
@@ -32,6 +35,15 @@ _NO_WORK = {
 """Operations that touch no element."""
 
 _MOVES = {"_to_copy", "copy_", "_copy_from", "_copy_from_and_resize"}
+
+_KINDS = {
+    **dict.fromkeys(_MOVES, "move"),
+    **dict.fromkeys(_READS, "read"),
+    **dict.fromkeys(_RESIZES, "resize"),
+    **dict.fromkeys(("is_pinned", "_pin_memory", "pin_memory"), "foreign"),
+    "_pack_padded_sequence": "packed",
+}
+"""The kinds of operations that their names tell."""
 
 BELOW = {"c10d", "profiler", "aten", "prim", "prims", "inductor", "torchbind"}
 """Namespaces of operations that are not made of others, or whose others are nobody's business."""
@@ -65,6 +77,7 @@ class Operation:
         func: the overload.
         name: without the namespace.
         in_place: it writes into its first operand and returns that.
+        fills: the names of the arguments that it writes its results into.
         space: its namespace.
         aliases: results may be operands, or views of such.
         definition: what defines an operation in Python; None for others.
@@ -79,13 +92,14 @@ class Operation:
     """
 
     __slots__ = (
-        "aliases", "compute", "costs", "definition", "flops", "func", "in_place", "is_made_of_others", "is_odd", "kind",
-        "lists", "name", "random", "reduces", "run", "seeded", "space", "works",
+        "aliases", "compute", "costs", "definition", "fills", "flops", "func", "in_place", "is_made_of_others",
+        "is_odd", "kind", "lists", "name", "random", "reduces", "run", "seeded", "space", "works",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
         self.func, self.kind = func, kind
-        self.run: Callable[..., Any] = RUN[kind]
+        self.fills = tuple(a.name for a in func._schema.arguments if a.is_out)
+        self.run: Callable[..., Any] = RUN["filling" if kind == "kernel" and self.fills else kind]
         self.costs: dict[Any, tuple[int, int, str]] = {}
         schema = func._schema
         self.name = schema.name.partition("::")[2]
@@ -160,14 +174,8 @@ def learned(func: Any) -> Operation:
     arguments = {a.name for a in func._schema.arguments}
     if space not in _NAMESPACES:
         kind = "foreign"
-    elif name in _MOVES:
-        kind = "move"
-    elif name == "_pack_padded_sequence":
-        kind = "packed"
-    elif name in ("is_pinned", "_pin_memory", "pin_memory"):
-        kind = "foreign"
-    elif name in _READS:
-        kind = "read"
+    elif name in _KINDS:
+        kind = _KINDS[name]
     elif name in _NO_WORK and "device" not in arguments:
         kind = "view"
     elif torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import deferral, places
+from torchemu.frontends.torch.device import live, places
 from torchemu.frontends.torch.device.ground import OutOfMemoryError, RankLocal, memory_use
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import Place
@@ -91,14 +91,27 @@ def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
 
 
 def _resize(self: Any, nbytes: int) -> Any:
-    deferral.before_resize(self)
+    live.before_move(self)
     before = self.nbytes()
     _raw_resize(self, nbytes)
-    piece = getattr(self, "_piece", None)
-    if piece is not None and nbytes != before:
-        try:
-            memory_use.current().resize(piece, nbytes)
-        except OutOfMemoryError as error:
-            _raw_resize(self, before)
-            raise torch.OutOfMemoryError(str(error)) from None
+    try:
+        count_again(self, before)
+    except torch.OutOfMemoryError:
+        _raw_resize(self, before)
+        raise
     return self
+
+
+def count_again(storage: Any, before: int) -> None:
+    """Counts the memory of a storage that had so many bytes before.
+
+    Raises:
+        torch.OutOfMemoryError: the device has not so much memory left.
+    """
+    piece, nbytes = getattr(storage, "_piece", None), storage.nbytes()
+    if piece is None or nbytes == before:
+        return
+    try:
+        memory_use.current().resize(piece, nbytes)
+    except OutOfMemoryError as error:
+        raise torch.OutOfMemoryError(str(error)) from None
