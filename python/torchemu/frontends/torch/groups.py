@@ -55,6 +55,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         size = len(membership.members)
         super().__init__(rank, size)
         self._store, self._rank, self._size = store, rank, size
+        self.prefixes: Sequence[Any] = ()  # of stores, which C++ does not keep alive
         self.membership, self.backend, self.ranks = membership, backend, membership.members
         self.hooks: Hooks | None = None  # the watchers of what this rank issues
         self._core, self._device_core = membership.handle, membership.device_handle

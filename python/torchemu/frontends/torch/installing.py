@@ -282,9 +282,12 @@ def _noting(make: Callable[..., Any]) -> Callable[..., Any]:
         parts = set(c10d.BackendConfig(backend).get_device_backend_map().values())
         _asking.append((list(ranks), str(name), len(parts) > 1))
         try:
+            before = stores.kept()
             made = make(group_size, group_rank, ranks, backend, store, name, *args, **kwargs)
-            if kwargs.get("device_id") is not None and isinstance(made[0], AhbmGroup):
-                made[0].bound_device_id = kwargs["device_id"]
+            if isinstance(made[0], AhbmGroup):
+                made[0].prefixes = stores.prefixes_since(before)
+                if kwargs.get("device_id") is not None:
+                    made[0].bound_device_id = kwargs["device_id"]
             return made
         finally:
             _asking.pop()

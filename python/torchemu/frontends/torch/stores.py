@@ -38,6 +38,19 @@ def _told() -> Iterator[None]:
 _kept: RankLocal[list[Any]] = RankLocal(list)  # C++ keeps no Python object alive that it was given a store of
 
 
+def kept() -> int:
+    """Returns how many stores the running rank keeps."""
+    return len(_kept.get())
+
+
+def prefixes_since(before: int) -> list[PrefixStore]:
+    """Takes out those with prefixes that the running rank has made since it kept so many stores: a group's, which keeps
+    them from now on."""
+    since = _kept.get()[before:]
+    _kept.get()[before:] = [store for store in since if not isinstance(store, PrefixStore)]
+    return [store for store in since if isinstance(store, PrefixStore)]
+
+
 class AhbmStore(dist.Store):
     """A store of the World.
 

@@ -1,5 +1,6 @@
 """Collectives of the installed PyTorch on a simulated cluster, against closed forms."""
 
+import gc
 from datetime import timedelta
 
 import pytest
@@ -228,3 +229,31 @@ def test_a_short_timeout_passes_in_simulated_time(schedule):
                 dist.all_reduce(torch.ones(1), group=group)
 
     program()
+
+
+def _stores():
+    """How many there are in this process."""
+    gc.collect()
+    return sum(issubclass(type(o), dist.Store) for o in gc.get_objects())
+
+
+@real
+def test_groups_that_all_have_left_take_their_stores_with_them():
+    rank = joined()
+    tensor = torch.ones(2)
+    counts = []
+    for _ in range(3):
+        for _ in range(20):
+            group = dist.new_group(list(range(WORLD)))
+            dist.all_reduce(tensor, dist.ReduceOp.MAX, group=group)
+            dist.destroy_process_group(group)
+        del group
+        dist.barrier()
+        if rank == 0:
+            counts.append(_stores())
+        dist.barrier()
+    assert rank or counts[2] <= counts[0], counts
+    kept = dist.new_group(list(range(WORLD)))
+    gc.collect()
+    kept.get_group_store().set(str(rank), "here")  # which the group keeps while it is there
+    assert kept.get_group_store().get(str((rank + 1) % WORLD)) == b"here"
