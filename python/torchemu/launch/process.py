@@ -14,6 +14,7 @@ from torchemu.launch.interpreter import Interpreter
 from torchemu.launch.modules import Table
 from torchemu.launch.random_state import RandomState
 from torchemu.runtime.tasks import Signalled, Unwound
+from torchemu.runtime.waiting import Looks
 
 if TYPE_CHECKING:
     from torchemu.launch.isolation import Birth, Isolation
@@ -41,6 +42,8 @@ class Process:
         thread: the number of the thread that runs it.
         clock_reads: how often the rank has read a clock since has_read_clock was asked.
         looked_at: when, on the rank's host, it has last looked at a file or a flag.
+        went_round_at: when it has last gone round a loop a great many times.
+        rounds: how long others run then.
         sleeps, last_sleep: the same of sleeps: how often, and when the last one ended.
         umask: what the rank has set; None for what was there.
         descriptors: standard ones that the rank has replaced by copies of others, or closed: None.
@@ -60,6 +63,7 @@ class Process:
         self.umask: int | None = None
         self.descriptors: dict[int, int | None] = {}
         self.looked_at = -1
+        self.went_round_at, self.rounds = -1, Looks()
         self._looks: dict[tuple[str, str], int] = {}  # how often, with nothing between that takes the rank's time
         self.last_sleep = -1
         self.alarm = (0.0, 0.0)

@@ -1,7 +1,8 @@
-"""Loops of programs that only look, such as `while not done: pass`, until a thread, rank or signal has ended them.
+"""Loops of programs that a thread, a rank or a signal is to end, such as `while not done: pass`.
 
-A processor's threads run beside each other; tasks take turns, where they wait. So the code of programs says in such
-loops that it looks, and who looks again and again lets others run.
+A processor's threads run beside each other; tasks take turns, where they wait. So the code of programs says in loops
+that only look that it does, and who looks again and again lets others run. In other loops it counts the rounds, and
+lets others run after a great many in which it has not waited.
 """
 
 from __future__ import annotations
@@ -9,21 +10,26 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import functools
+import itertools
+from collections.abc import Callable
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.launch.patches import current, replace
 from torchemu.runtime import waiting
-from torchemu.runtime.waiting import MICROSECOND
+from torchemu.runtime.waiting import MICROSECOND, Looks
 
 _SPINS = "__torchemu_spins__"
+_GOES_ON, _AFTER_MANY = "__torchemu_goes_on__", "__torchemu_after_many_rounds__"
+_ROUNDS = 1 << 14
 _LONGEST = 10 * MICROSECOND
 _FUNCTIONS = ("all", "any", "bool", "float", "getattr", "hasattr", "int", "len", "max", "min", "sum")
 _METHODS = ("all", "any", "get", "item", "monotonic", "perf_counter", "sum", "time")
 
 
 class Spinning(ast.NodeTransformer):
-    """Lets loops that only look say so each time.
+    """Lets loops that only look say so each time, and others that they go round.
 
     Attributes:
         found: there are some.
@@ -34,13 +40,21 @@ class Spinning(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> ast.AST:
         self.generic_visit(node)
+        self.found = True
         if _looks(node.test) and all(map(_does_nothing, node.body)) and _may_end(node):
-            self.found = True
-            call = ast.Expr(ast.Call(ast.Name(_SPINS, ast.Load()), [ast.Constant(_is_memory(node))], []))
-            for part in ast.walk(call):
-                ast.copy_location(part, node)
-            node.body.insert(0, call)
+            told = _told(f"{_SPINS}({_is_memory(node)})", node)
+        else:
+            told = _told(f"{_GOES_ON}() or {_AFTER_MANY}()", node)
+        node.body.insert(0, told)
         return node
+
+
+def _told(text: str, loop: ast.While) -> ast.stmt:
+    """Returns a statement that is where a loop is."""
+    (told,) = ast.parse(text).body
+    for part in ast.walk(told):
+        ast.copy_location(part, loop)
+    return told
 
 
 def _is_memory(node: ast.While) -> bool:
@@ -84,10 +98,11 @@ def _looks(node: ast.expr) -> bool:
 
 
 def install(stack: contextlib.ExitStack) -> None:
-    """Lets ranks that only look let others run, until the stack is closed."""
-    vars(builtins).setdefault(_SPINS, None)
-    stack.callback(vars(builtins).pop, _SPINS)
-    replace(stack, builtins, _SPINS, _spins)
+    """Lets ranks that only look, or go round and round, let others run, until the stack is closed."""
+    for name, does in ((_SPINS, _spins), (_GOES_ON, _rounds()), (_AFTER_MANY, _after_many_rounds)):
+        vars(builtins).setdefault(name, None)
+        stack.callback(vars(builtins).pop, name)
+        replace(stack, builtins, name, does)
 
 
 def _spins(is_memory: bool) -> None:
@@ -111,3 +126,25 @@ def _spins(is_memory: bool) -> None:
     else:
         waiting.look(took, "a loop that only looks")
     process.looked_at = go.HostTime(context.world.handle, context.rank)
+
+
+def _rounds() -> Callable[[], bool]:
+    """Returns what is true for a great many calls, of all ranks together. A call is to cost next to nothing."""
+    return functools.partial(next, itertools.islice(itertools.repeat(True), _ROUNDS), False)
+
+
+def _after_many_rounds() -> None:
+    """Lets others run where the running rank's time stands still since it did so last."""
+    setattr(builtins, _GOES_ON, _rounds())
+    process = current()
+    if process is None:
+        return
+    context = runtime.current()
+    if not context.is_host:
+        return
+    now = go.HostTime(context.world.handle, context.rank)
+    if now != process.went_round_at:
+        process.rounds = Looks()
+    else:
+        waiting.sleep(process.rounds.longer())
+    process.went_round_at = go.HostTime(context.world.handle, context.rank)
