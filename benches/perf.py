@@ -62,8 +62,9 @@ def small_calls(calls: int = 2000) -> None:
         print((time.perf_counter() - worker.start) / calls * 1e3)
 
 
-def large_calls(dtype: str) -> None:
-    """Milliseconds of one all_reduce, 8 ranks × 16 MB, with new data each time."""
+def large_calls(dtype: str, held: str = "") -> None:
+    """Milliseconds of one all_reduce, 8 ranks × 16 MB, with new data each time. Ranks share the memory of the result
+    until they write to it; where NumPy holds their tensors each rank's own memory is written."""
     import torchemu as torch
 
     times: list[float] = []
@@ -74,6 +75,8 @@ def large_calls(dtype: str) -> None:
         elements = 16 * MEGABYTE // torch.dtypes.parse(dtype).itemsize
         values = torch.from_numpy(np.full(elements, rank % 3, torch.dtypes.parse(dtype).numpy))
         t, token = torch.zeros(elements, dtype=dtype), torch.zeros(1)
+        if held:
+            t.numpy()
         for _ in range(12):
             t.copy_(values)
             torch.distributed.all_reduce(token)
@@ -86,6 +89,8 @@ def large_calls(dtype: str) -> None:
                 times.append(max(ended) - min(started))
                 started.clear()
                 ended.clear()
+            torch.distributed.all_reduce(token)
+            token.wait()  # all have ended, so nobody's next values are copied meanwhile
 
     with torch.open_world("sips8"):
         torch.distributed.init_process_group(backend="ahbm")
@@ -319,6 +324,8 @@ def rows() -> Iterator[tuple[str, float, str, float | None, bool]]:
     yield "all_reduce 8 × 4 KB f32, a call", median(lambda: in_process("small_calls")[0]), "ms", 0.2, False
     f32 = median(lambda: in_process("large_calls", "float32")[0])
     yield "all_reduce 8 × 16 MB f32", f32, "ms", 20, False
+    in_place = median(lambda: in_process("large_calls", "float32", "held")[0])
+    yield "  into memory that NumPy holds", in_place, "ms", None, False
     f16 = median(lambda: in_process("large_calls", "float16")[0])
     yield "all_reduce 8 × 16 MB f16, times that of f32", f16 / f32, "×", 1.5, False
     yield "  NumPy copying the same bytes", median(lambda: in_process("numpy_copy")[0]), "ms", None, False
