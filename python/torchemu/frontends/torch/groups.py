@@ -22,6 +22,7 @@ from torchemu.frontends.torch.membership import Membership, leave, shared
 from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.naming import Named
 from torchemu.frontends.torch.reductions import number, reduced
+from torchemu.frontends.torch.seen import seen
 from torchemu.frontends.torch.works import AhbmWork, Several
 from torchemu.runtime import capture as captures
 from torchemu.runtime import launches
@@ -38,6 +39,7 @@ _ANY_SOURCE = -1
 Tensors = Sequence[torch.Tensor]
 
 
+@seen
 class AhbmGroup(Named, dist.ProcessGroup):
     """One rank's side of a group.
 

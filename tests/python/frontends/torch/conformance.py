@@ -184,6 +184,8 @@ class _Worker:
 
     def run(self, name: str, ranks: int) -> str | None:
         """How a test ended; None where it does not end, or ends the process."""
+        if self._processes[1:] and ranks > len(self._processes):
+            return f"skipped: wants {ranks} ranks"
         ends = self._asked(name, ranks, self._processes[:ranks])
         failed = [end for end in ends if end is None or end.startswith("failed")]
         return failed[0] if failed else max(end for end in ends if end is not None)
