@@ -31,7 +31,7 @@ from typing import Any
 import suites
 
 WORLD_SIZE = 4
-_PATIENCE = 120  # seconds that a test may take before it is said to hang
+_PATIENCE = 300  # seconds that a test may take before it is said to hang
 _DONE = "conformance-result "
 
 
