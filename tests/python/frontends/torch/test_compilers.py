@@ -72,3 +72,16 @@ def test_compiled_modules_are_wrapped():
     assert all(p.grad is not None for p in layer.parameters())
     layer.compile()  # in place: it stays what it is
     assert torch.compile(layer)._orig_mod is layer and torch.compile(lambda: 3)() == 3
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # PyTorch's own, of its own trees
+@pytest.mark.parametrize("place", ["cpu", "cuda"])
+@real
+def test_exported_programs_are_decomposed(place):
+    torch.cuda.set_device(torch.distributed.get_node_local_rank())
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.GELU()).to(place)
+    x = torch.arange(8.0, device=place).reshape(2, 4)
+    exported = torch.export.export(model, (x,)).run_decompositions()
+    called = {str(node.target) for node in exported.graph.nodes if node.op == "call_function"}
+    assert "aten.addmm.default" in called and "aten.linear.default" not in called
+    assert torch.equal(exported.module()(x), model(x))

@@ -67,7 +67,7 @@ class RankMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and not all(map(is_plain, types)):
-            return func(*args, **(kwargs or {})) if FakeTensor in types else NotImplemented
+            return NotImplemented if TRACED.isdisjoint(types) else func(*args, **(kwargs or {}))
         op = KNOWN.get(func)
         if op is None:
             if isinstance(func, HigherOrderOperator):
@@ -425,7 +425,12 @@ def is_plain(kind: Any) -> bool:
     return kind in PLAIN or kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
 
 
-from torch._subclasses.fake_tensor import FakeTensor  # noqa: E402 (it takes long, and needs nothing of the above)
+# They take long, and need nothing of the above.
+from torch._subclasses.fake_tensor import FakeTensor  # noqa: E402
+from torch._subclasses.functional_tensor import FunctionalTensor  # noqa: E402
+
+TRACED = frozenset({FakeTensor, FunctionalTensor})
+"""Classes of tensors that stand for others: dispatch modes do what is done with them, of which PyTorch's are below."""
 
 for _kind in ("foreign", "view", "composite", "kernel", "read", "factory", "move", "packed", "resize", "filling"):
     RUN[_kind] = getattr(RankMode, _kind)

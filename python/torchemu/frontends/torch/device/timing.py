@@ -100,7 +100,7 @@ class TimingMode(RankMode):
         if _kept.depth:
             return super().__torch_dispatch__(func, types, args, kwargs)
         if types and not all(map(dispatch.is_plain, types)):
-            return func(*args, **(kwargs or {})) if dispatch.FakeTensor in types else NotImplemented
+            return NotImplemented if dispatch.TRACED.isdisjoint(types) else func(*args, **(kwargs or {}))
         op = KNOWN.get(func) or learned(func)
         return _TIMED[op.kind](self, op, args, kwargs or {})
 
