@@ -1,4 +1,4 @@
-"""Files that ranks look for: those of /proc that belong to a rank's number, and those that another rank is to write."""
+"""Files of ranks: those of /proc that belong to a rank's number, those that another is to write, or still to read."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ import io
 import os
 import re
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
+from torchemu.launch.modules import is_program_file
 from torchemu.launch.patches import current, replace
 from torchemu.runtime.frames import is_installed
-from torchemu.runtime.waiting import MICROSECOND, look
+from torchemu.runtime.waiting import MICROSECOND, look, sleep
 
 _OF_RANK = re.compile(r"^/proc/(\d{7,})(?=/|$)")
 _LOOKING = ("stat", "listdir", "scandir", "access", "lstat")
 _OPENING = ("open", "readlink", "chmod")
+_REMOVING = ("remove", "unlink", "rmdir")
+_BETWEEN = ("os", "pathlib", "shutil")
 _LONGEST = 1000 * MICROSECOND
+_REMOVAL = 1000 * MICROSECOND
 
 
 def install(stack: contextlib.ExitStack) -> None:
@@ -30,6 +35,8 @@ def install(stack: contextlib.ExitStack) -> None:
         replace(stack, os, name, _patient(_of_process(getattr(os, name)), name))
     for name in _OPENING:
         replace(stack, os, name, _of_process(getattr(os, name)))
+    for name in _REMOVING:
+        replace(stack, os, name, _late(getattr(os, name)))
     opened = _patient(_of_process(builtins.open), "open")
     replace(stack, builtins, "open", opened)
     replace(stack, io, "open", opened)
@@ -67,6 +74,33 @@ def _patient(real: Callable[..., Any], name: str) -> Callable[..., Any]:
         return real(*args, **kwargs)
 
     return call
+
+
+def _late(real: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets a millisecond pass before a program's file is gone: ranks that are as far as this one, and only run after
+    it, still find what they would read at the same time as it on machines. Of several files it does so for the
+    first."""
+
+    @functools.wraps(real)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        process = current()
+        if process is not None:
+            context = runtime.current()
+            now = go.HostTime(context.world.handle, context.rank)
+            if now != process.removed_at and context.is_host and _is_programs():
+                sleep(_REMOVAL)
+                process.removed_at = go.HostTime(context.world.handle, context.rank)
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _is_programs() -> bool:
+    """Returns whether the program itself removes a file: Python's library may hold a lock as it does."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in _BETWEEN:
+        frame = frame.f_back
+    return frame is not None and is_program_file(frame.f_code.co_filename)
 
 
 def _loads_a_package() -> bool:

@@ -42,6 +42,7 @@ class Process:
         thread: the number of the thread that runs it.
         clock_reads: how often the rank has read a clock since has_read_clock was asked.
         looked_at: when, on the rank's host, it has last looked at a file or a flag.
+        removed_at: when it has last removed files.
         went_round_at: when it has last gone round a loop a great many times.
         rounds: how long others run then.
         sleeps, last_sleep: the same of sleeps: how often, and when the last one ended.
@@ -62,7 +63,7 @@ class Process:
         self.clock_reads = self.sleeps = 0
         self.umask: int | None = None
         self.descriptors: dict[int, int | None] = {}
-        self.looked_at = -1
+        self.looked_at = self.removed_at = -1
         self.went_round_at, self.rounds = -1, Looks()
         self._looks: dict[tuple[str, str], int] = {}  # how often, with nothing between that takes the rank's time
         self.last_sleep = -1

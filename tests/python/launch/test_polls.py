@@ -196,3 +196,25 @@ def test_a_package_that_looks_for_a_file_as_it_is_loaded_is_loaded_whole(tmp_pat
     file = written(tmp_path, program + "assert package.answer == 42\nprint('end')\n")
     outcome = launch("--nproc-per-node", "2", file)
     assert (outcome.status, outcome.out, outcome.err) == (0, "end\nend\n", "")
+
+
+def test_a_file_that_a_rank_removes_is_still_there_for_those_that_are_as_far(tmp_path: Path) -> None:
+    """As DDP's tutorial does with its checkpoint, after a backward pass for which no host waits."""
+    for remove in ("os.remove(path)", "pathlib.Path(path).unlink()", "shutil.rmtree(folder)"):
+        program = f"""
+import os, pathlib, shutil
+folder, path = {str(tmp_path / "kept")!r}, {str(tmp_path / "kept" / "checkpoint")!r}
+os.makedirs(folder, exist_ok=True)
+if rank == 0:
+    pathlib.Path(path).write_text("step 3")
+dist.barrier()
+assert pathlib.Path(path).read_text() == "step 3"
+dist.all_reduce(t, async_op=True)
+if rank == 0:
+    {remove}
+dist.barrier()
+assert not os.path.exists(path)
+print("end")
+"""
+        outcome = launch("--nproc-per-node", "4", written(tmp_path, START.format(backend="nccl") + program))
+        assert (outcome.status, outcome.out, outcome.err) == (0, "end\n" * 4, ""), remove
