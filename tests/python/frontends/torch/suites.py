@@ -102,10 +102,19 @@ def body(file: str, name: str, store: str) -> str:
     except unittest.SkipTest as skip:
         return f"skipped: {skip}"
     except SystemExit as leave:
+        _leave_groups()
         skipped = {skip.exit_code: skip.message for skip in harness.TEST_SKIPS.values()}
         if leave.code not in (None, 0):
             return f"skipped: {skipped[leave.code]}"
     return "passed"
+
+
+def _leave_groups() -> None:
+    """Leaves the groups of a test that has not: its process would have ended."""
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _keep_replacements_apart() -> None:
