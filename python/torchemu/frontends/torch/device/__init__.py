@@ -21,6 +21,7 @@ from torchemu.frontends.torch.device import (
     foreach,
     live,
     networks,
+    norms,
     replicas,
     storages,
     tensors,
@@ -47,6 +48,7 @@ def install() -> None:
     ahbm.put(_replaced)
     foreach.put(_replaced)
     networks.put(_replaced)
+    norms.put(_replaced)
     replicas.put(_replaced)
     attention.put(_replaced)
     casts.put(_replaced)

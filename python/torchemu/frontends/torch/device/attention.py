@@ -49,7 +49,7 @@ def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
                 f"{query.device} key.device: {key.device} and value.device: {value.device} instead."
             )
         call = functools.partial(original, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
-        if _is_wrapped(query) and query.dim() == 4 and not dropout_p and places.is_simulated(query.device):
+        if places.is_distributed(query) and query.dim() == 4 and not dropout_p and places.is_simulated(query.device):
             made = fused.of_operations(query, key, value, attn_mask, is_causal, scale, enable_gqa)
             if made is not None:
                 return made
@@ -81,11 +81,6 @@ def _flexible(original: Callable[..., Any]) -> Callable[..., Any]:
             return math_attention(query, key, value, *others)
 
     return flex_attention_hop
-
-
-def _is_wrapped(tensor: Any) -> bool:
-    """Says whether a tensor is a DTensor."""
-    return hasattr(type(tensor), "redistribute")
 
 
 def _chosen(*args: Any) -> int:

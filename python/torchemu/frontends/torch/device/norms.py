@@ -1,12 +1,17 @@
-"""Layer normalization of 16-bit floats as CUDA does it: statistics of float32, and results that are rounded once."""
+"""Normalization as CUDA does it: of layers of 16-bit floats with statistics of float32, and results that are rounded
+once; of DTensors by their root mean square as one operation, of which DTensor knows where results are."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from torchemu.frontends.torch.device import places
+from torchemu.frontends.torch.device.patches import Replacements
 
 aten = torch.ops.aten
 
@@ -50,5 +55,64 @@ def _gradients(
     return tuple(None if g is None else g.to(of.dtype) for g, of in zip(made, kinds, strict=True))
 
 
-KERNELS: dict[Any, Callable[..., Any]] = {_forward: _normalized, _backward: _gradients}
+def _root_mean_square_gradients(
+    grad_out: Tensor,
+    input: Tensor,  # noqa: A002
+    normalized_shape: Sequence[int],
+    rstd: Tensor,
+    weight: Tensor | None,
+    output_mask: Sequence[bool],
+) -> Any:
+    first = input.dim() - len(normalized_shape)
+    inner, outer = tuple(range(first, input.dim())), tuple(range(first))
+    grad, normal = grad_out.float(), input.float() * rstd
+    wanted = grad if weight is None else grad * weight.float()
+    of_input = (wanted - normal * (wanted * normal).mean(inner, keepdim=True)) * rstd
+    if weight is None or not output_mask[1]:
+        return of_input.to(input.dtype), None
+    product = grad * normal
+    return of_input.to(input.dtype), (product.sum(outer) if outer else product).to(weight.dtype)
+
+
+class _RootMeanSquare(torch.autograd.Function):
+    """RMSNorm by CUDA's operations. PyTorch takes the first one apart above autograd, where tensors seem the host's."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor | None, shape: Sequence[int], eps: float | None) -> Tensor:
+        with torch._C._AutoDispatchBelowAutograd():
+            out, rstd = aten._fused_rms_norm(x, shape, weight, eps)
+        ctx.save_for_backward(x, weight, rstd)
+        ctx.shape = shape
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        x, weight, rstd = ctx.saved_tensors
+        wanted = list(ctx.needs_input_grad[:2])
+        return *aten._fused_rms_norm_backward(grad, x, ctx.shape, rstd, weight, wanted), None, None
+
+
+def put(replaced: Replacements) -> None:
+    """Puts it in place where programs call it."""
+    original = torch.rms_norm
+
+    @functools.wraps(original)
+    def rms_norm(
+        input: Any,  # noqa: A002
+        normalized_shape: Sequence[int],
+        weight: Any = None,
+        eps: float | None = None,
+    ) -> Any:
+        if places.is_distributed(input) and places.of(input) is not None:
+            return _RootMeanSquare.apply(input, weight, normalized_shape, eps)
+        return original(input, normalized_shape, weight, eps)
+
+    replaced.put(torch, "rms_norm", rms_norm)
+
+
+KERNELS: dict[Any, Callable[..., Any]] = {
+    _forward: _normalized,
+    _backward: _gradients,
+    aten._fused_rms_norm_backward.default: _root_mean_square_gradients,
+}
 """What computes them, by the operations."""

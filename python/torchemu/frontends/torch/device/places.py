@@ -222,6 +222,11 @@ def made_in_turn(devices: Sequence[torch.device]) -> Iterator[None]:
         _made.on = before
 
 
+def is_distributed(tensor: Any) -> bool:
+    """Says whether a tensor is a DTensor."""
+    return hasattr(type(tensor), "redistribute")
+
+
 def is_on_host(tensor: torch.Tensor) -> bool:
     """Reports whether a tensor is in the host's memory, also one that C++ has just made for a collective."""
     return of(tensor) is None and default_for_code() is None
