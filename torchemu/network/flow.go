@@ -54,6 +54,7 @@ func (n *Network) begin(f int32, now sim.Time) {
 	fl.start = now
 	seg := &n.segments[fl.segment]
 	seg.carried += fl.bytes
+	seg.used = true
 	n.uncounted = true
 	links := n.route[seg.first:seg.tight]
 	if seg.repeats {

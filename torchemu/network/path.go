@@ -30,6 +30,7 @@ type segment struct {
 	more    bool   // the path goes on with the following segment
 	kernel  bool   // for kernels: what they carry has no direction, and is not counted
 	repeats bool   // links of it are there several times: flows that are not simulated share them; see Fold
+	used    bool   // some flow has begun on it
 	broken  bool   // part of a path on which messages are lost
 	limit   uint64 // of a flow's rate, whatever the links can take: that of a DMA engine, for one
 	peak    pace   // of a flow without contention, on each lane

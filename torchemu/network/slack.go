@@ -94,7 +94,10 @@ func (n *Network) tighten(l int32) {
 		return
 	}
 	x.tight = true
-	flows := n.flowsOn(l)
+	var flows []int32
+	if slices.ContainsFunc(x.segments, n.isUsed) { // most links are tight before anything flows over them
+		flows = n.flowsOn(l)
+	}
 	for _, f := range flows {
 		if !n.shares[f].member {
 			n.makeMember(f)
@@ -110,6 +113,9 @@ func (n *Network) tighten(l int32) {
 	x.bounds, x.segments = nil, nil
 	n.planDepartures()
 }
+
+// isUsed says whether some flow has begun on a segment.
+func (n *Network) isUsed(segment int32) bool { return n.segments[segment].used }
 
 // bind counts a link of the segment among its tight ones.
 func (n *Network) bind(s *segment, l int32) {
