@@ -137,8 +137,10 @@ SENTENCE = r"^torchemu's NumPy front end has no {}: run with --torch real \(pip 
 def test_a_name_that_is_not_there_says_where_it_is(open_world: OpenWorld, name: str) -> None:
     open_world()
     owner, _, last = name.rpartition(".")
-    with pytest.raises(AttributeError, match=SENTENCE.format(re.escape(name))):
-        getattr(torch.ones(1) if owner == "torch.Tensor" else module(owner), last)
+    owners = [torch.ones(1), torch.Tensor, torch.nn.Parameter] if owner == "torch.Tensor" else [module(owner)]
+    for one in owners:
+        with pytest.raises(AttributeError, match=SENTENCE.format(re.escape(name))):
+            getattr(one, last)
     if owner != "torch.Tensor":
         with pytest.raises(ImportError, match=SENTENCE.format(re.escape(name))):
             exec(f"from {owner.replace('torch', 'torchemu', 1)} import {last}")

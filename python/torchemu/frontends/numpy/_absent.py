@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 _PACKAGE = "torchemu.frontends.numpy"
 
@@ -29,6 +29,15 @@ def lacks(module: str) -> Callable[[str], NoReturn]:
         raise AttributeError(missing(f"{_of_torch(module)}.{attribute}"))
 
     return getattr_of_module
+
+
+class TensorType(type):
+    """The type of Tensor: the class says, as its tensors do, that it has not what it is asked for."""
+
+    if not TYPE_CHECKING:  # which is not to believe that there is everything
+
+        def __getattr__(cls, name: str) -> NoReturn:
+            raise AttributeError(missing(f"torch.Tensor.{name}"))
 
 
 def _of_torch(module: str) -> str:

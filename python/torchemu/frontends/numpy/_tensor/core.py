@@ -12,6 +12,7 @@ import numpy as np
 
 from torchemu import dtypes, runtime
 from torchemu.bridge.handles import Handle
+from torchemu.frontends.numpy._absent import TensorType
 from torchemu.frontends.numpy._device import UNNAMED, device
 from torchemu.frontends.numpy._placement import WHOLE, DPPolicy
 from torchemu.frontends.numpy._shape import Size, row_major
@@ -108,7 +109,7 @@ def with_numpy_names(function: F) -> F:
     return cast(F, called)
 
 
-class Tensor(Operators):
+class Tensor(Operators, metaclass=TensorType):
     """A tensor on one device. Its operations are in the other modules of this package; see methods.py.
 
     ``Tensor(2, 3)`` is an uninitialized one and ``Tensor([1, 2])`` one of the numbers, both of the default dtype.
@@ -146,8 +147,6 @@ class Tensor(Operators):
         from torchemu.frontends.numpy._tensor.from_data import legacy
 
         return legacy(cls, args, device)
-
-    # -- waiting
 
     def wait(self) -> None:
         """Blocks this rank until the operations pending on the tensor have ended.
