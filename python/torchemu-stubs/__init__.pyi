@@ -191,7 +191,6 @@ from torchemu.frontends.numpy._tensor.parts import diagonal as diagonal
 from torchemu.frontends.numpy._tensor.parts import narrow as narrow
 from torchemu.frontends.numpy._tensor.parts import select as select
 from torchemu.frontends.numpy._tensor.parts import split as split
-from torchemu.frontends.numpy._tensor.parts import tensor_split as tensor_split
 from torchemu.frontends.numpy._tensor.parts import unbind as unbind
 from torchemu.frontends.numpy._tensor.promotion import result_type as result_type
 from torchemu.frontends.numpy._tensor.random_numbers import bernoulli_ as bernoulli_
@@ -221,7 +220,6 @@ from torchemu.frontends.numpy._tensor.views import broadcast_shapes as broadcast
 from torchemu.frontends.numpy._tensor.views import clone as clone
 from torchemu.frontends.numpy._tensor.views import detach as detach
 from torchemu.frontends.numpy._tensor.views import flatten as flatten
-from torchemu.frontends.numpy._tensor.views import movedim as movedim
 from torchemu.frontends.numpy._tensor.views import permute as permute
 from torchemu.frontends.numpy._tensor.views import reshape as reshape
 from torchemu.frontends.numpy._tensor.views import squeeze as squeeze

@@ -36,7 +36,6 @@ VIEWS: dict[str, Function] = {
     "T": lambda x: x.T,
     "mT": lambda x: x.mT,
     "permute": lambda x: x.unsqueeze(0).permute(2, 0, 1),
-    "movedim": lambda x: x.movedim(0, 1),
     "expand": lambda x: x.unsqueeze(1).expand(2, 4, 3),
     "expand in front": lambda x: x.expand(2, 2, 3),
     "squeeze": lambda x: x.unsqueeze(0).squeeze(),

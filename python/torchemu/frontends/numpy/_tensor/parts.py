@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,6 @@ __all__ = [
     "narrow",
     "select",
     "split",
-    "tensor_split",
     "unbind",
 ]
 
@@ -145,20 +143,6 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     n = input._shape[axis_of(dim, len(input._shape))] if input._shape else 0
     return split(input, -(-n // chunks), dim) if n else split(input, [0] * chunks, dim)
-
-
-@method
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """So many parts of a dimension, whose sizes differ by at most 1, or those between the indices."""
-    axis = axis_of(dim, len(input._shape))
-    n = input._shape[axis]
-    if isinstance(indices_or_sections, int):
-        if indices_or_sections <= 0:
-            raise RuntimeError(f"number of sections must be larger than 0, got {indices_or_sections}")
-        less, more = divmod(n, indices_or_sections)
-        return split(input, [less + (i < more) for i in range(indices_or_sections)], dim)
-    cuts = [0, *[slice(i, None).indices(n)[0] for i in indices_or_sections], n]
-    return tuple([part(input, axis, a, max(b - a, 0)) for a, b in itertools.pairwise(cuts)])
 
 
 @method

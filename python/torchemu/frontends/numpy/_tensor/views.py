@@ -25,7 +25,6 @@ __all__ = [
     "contiguous_format",
     "detach",
     "flatten",
-    "movedim",
     "permute",
     "preserve_format",
     "reshape",
@@ -305,25 +304,6 @@ def t(input: Tensor) -> Tensor:
     if len(input._shape) > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(input._shape)}D")
     return transpose(input, 0, 1) if len(input._shape) == 2 else permute(input, list(range(len(input._shape))))
-
-
-@method
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """With dimensions moved to other places; the rest keep their order.
-
-    Raises:
-        RuntimeError: not as many places as dimensions, or one of them twice.
-    """
-    n = len(input._shape)
-    sources = [axis_of(d, n) for d in ([source] if isinstance(source, int) else source)]
-    places = [axis_of(d, n) for d in ([destination] if isinstance(destination, int) else destination)]
-    if len(sources) != len(places) or len(set(sources)) != len(sources) or len(set(places)) != len(places):
-        raise RuntimeError(f"movedim: {sources} cannot become {places}: equally many different dimensions are needed")
-    order: list[int] = [-1] * n
-    for at, d in zip(places, sources, strict=True):
-        order[at] = d
-    rest = iter([d for d in range(n) if d not in sources])
-    return permute(input, [next(rest) if d == -1 else d for d in order])
 
 
 def last_two_swapped(input: Tensor) -> Tensor:
