@@ -7,7 +7,7 @@ import (
 
 // LaunchKernel puts a kernel on a stream, after all that is on it; the host spends a launch overhead. It moves so many
 // bytes between the device's memory and its PEs and does so many operations of a unit: "vector", or the name of a dtype
-// for the matrix unit that multiplies it. The results are there already; hosts that look at them wait for the kernel's
+// for the matrix unit that multiplies it; or "idle", whose operations are picoseconds. The results are there already; hosts that look at them wait for the kernel's
 // end: the launch's number, for LaunchEnd, is returned. name is for reports.
 func LaunchKernel(stream int64, name string, bytes, ops int64, unit string) (launch int64, err error) {
 	defer host.Guard(&err)

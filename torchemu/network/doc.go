@@ -30,6 +30,8 @@
 // the elements are, and vector units another. Messages are not slower for what is computed meanwhile, and the
 // reductions of [Network.Reduce] take nothing from kernels.
 //
+// A kernel that idles has no flow: it only takes time.
+//
 // A copy between a SIP and its host is a message over the host's link and cube 0's memory, without DMA engine.
 //
 // # Faults

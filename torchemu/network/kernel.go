@@ -18,12 +18,13 @@ const (
 	MatrixF8              // pe.matrix.f8_tflops
 	MatrixF16             // pe.matrix.f16_tflops; bfloat16 too
 	MatrixF32             // pe.matrix.f32_tflops
+	Idle                  // no unit: an operation is a picosecond in which a kernel holds up its stream
 	units     = iota
 )
 
 // String is the unit's name, for reports.
 func (u Unit) String() string {
-	return [units]string{Vector: "vector", MatrixF8: "matrix f8", MatrixF16: "matrix f16", MatrixF32: "matrix f32"}[u]
+	return [units]string{Vector: "vector", MatrixF8: "matrix f8", MatrixF16: "matrix f16", MatrixF32: "matrix f32", Idle: "idle"}[u]
 }
 
 // MatrixUnit is what multiplies matrices of a dtype: the matrix units if they know it, or else the vector units.
@@ -78,6 +79,10 @@ func (n *Network) Kernel(at topology.DeviceID, k Kernel, s Sink, token uint64) {
 	if k.Bytes < 0 || k.Ops < 0 {
 		panicNegative(min(k.Bytes, k.Ops))
 	}
+	if k.Unit == Idle {
+		n.after(n.KernelTime(k), s, token)
+		return
+	}
 	d, work := n.sip(at), n.unitTime(k)
 	if work > 0 && k.Unit != Vector {
 		s, token = n.slowing(d, s, token)
@@ -92,8 +97,13 @@ func (n *Network) Kernel(at topology.DeviceID, k Kernel, s Sink, token uint64) {
 	case work > 0:
 		n.flow(d.unit(k.Unit), int64(work), s, token)
 	default:
-		n.engine.At(n.engine.Now()+n.kernelLaunch(), flowPriority, (*delivery)(n), uint64(n.newFlow(none, 0, s, token)))
+		n.after(n.kernelLaunch(), s, token)
 	}
+}
+
+// after tells a sink when so much time has passed.
+func (n *Network) after(t sim.Time, s Sink, token uint64) {
+	n.engine.At(n.engine.Now()+t, flowPriority, (*delivery)(n), uint64(n.newFlow(none, 0, s, token)))
 }
 
 // KernelTime is how long a kernel takes that has its SIP to itself: exactly.
@@ -174,7 +184,7 @@ func computeRates(t *topology.Topology) [units]uint64 {
 	c, pes := t.Compute(), uint64(t.CubesPerSIP()*t.PEsPerCube())
 	return [units]uint64{
 		Vector: pes * uint64(c.VectorF32), MatrixF8: pes * uint64(c.MatrixF8),
-		MatrixF16: pes * uint64(c.MatrixF16), MatrixF32: pes * uint64(c.MatrixF32),
+		MatrixF16: pes * uint64(c.MatrixF16), MatrixF32: pes * uint64(c.MatrixF32), Idle: uint64(sim.Second),
 	}
 }
 

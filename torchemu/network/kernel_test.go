@@ -86,6 +86,9 @@ func expectAll(t *topology.Topology, messages []message, activities []activity, 
 	}
 	for i, a := range activities {
 		end := a.at
+		if a.kernel.Unit == network.Idle {
+			end += sim.Time(a.kernel.Ops)
+		}
 		for _, j := range flows[i] {
 			end = max(end, j.arrived)
 		}
@@ -106,6 +109,9 @@ func (r *reference) flows(a activity) []*job {
 			links = append(links, r.t.Route(r.t.PE(a.sip, cube, 0), r.t.PE(a.sip, cube, 0))...)
 		}
 		jobs = append(jobs, deviceJob(a.at, 0, links, big.NewRat(a.kernel.Bytes, int64(r.t.CubesPerSIP()))))
+	}
+	if a.kernel.Unit == network.Idle { // it uses nothing
+		return jobs
 	}
 	unit, perPE := matrixUnits, int64(0)
 	switch c := r.t.Compute(); a.kernel.Unit {
@@ -174,7 +180,7 @@ host: {link: {bandwidth: 0.5, latency: 7}}
 
 // f is a kernel's numbers in units of a nanosecond's work: b of memory traffic alone, o of operations.
 func f(b, o int64, u network.Unit) network.Kernel {
-	perNanosecond := map[network.Unit]int64{network.Vector: 2000, network.MatrixF8: 16000, network.MatrixF16: 8000, network.MatrixF32: 4000}
+	perNanosecond := map[network.Unit]int64{network.Vector: 2000, network.MatrixF8: 16000, network.MatrixF16: 8000, network.MatrixF32: 4000, network.Idle: 1000}
 	return network.Kernel{Bytes: 4 * b, Ops: perNanosecond[u] * o, Unit: u}
 }
 
@@ -196,6 +202,8 @@ func TestKernels(t *testing.T) {
 		{"two share a unit, whatever their elements", nil, []activity{{kernel: f(0, 30, m8)}, {kernel: f(0, 30, m32)}}, []sim.Time{60, 60}},
 		{"matrix and vector units work side by side", nil, []activity{{kernel: f(0, 30, m16)}, {kernel: f(0, 30, v)}}, []sim.Time{30, 30}},
 		{"one computes while another moves", nil, []activity{{kernel: f(30, 1, v)}, {kernel: f(1, 30, v)}}, []sim.Time{31, 31}},
+		{"one that idles", nil, []activity{{kernel: f(0, 30, network.Idle)}}, []sim.Time{30}},
+		{"who idles takes nothing from others", nil, []activity{{kernel: f(0, 30, network.Idle)}, {kernel: f(30, 30, v)}, {kernel: f(0, 20, network.Idle)}}, []sim.Time{30, 30, 20}},
 		{"two SIPs", nil, []activity{{kernel: f(30, 30, v)}, {sip: 1, kernel: f(30, 30, v)}}, []sim.Time{30, 30}},
 		{
 			// Half the memory of cube 0 each, so half speed for the kernel in all cubes, until the message is out at 40.

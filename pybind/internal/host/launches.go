@@ -72,10 +72,13 @@ func Launched(s Owned[*torchemu.Stream], e *torchemu.Event, err error) (int64, e
 	return s.World.launchesOf(s.Object.Rank().ID).add(e), nil
 }
 
-// ParseUnit reads "vector" or a dtype's name.
+// ParseUnit reads "vector", "idle" or a dtype's name.
 func ParseUnit(text string) (network.Unit, error) {
-	if text == "vector" {
+	switch text {
+	case "vector":
 		return network.Vector, nil
+	case "idle":
+		return network.Idle, nil
 	}
 	d, err := dtype.Parse(text)
 	return network.MatrixUnit(d), err

@@ -201,6 +201,22 @@ def test_a_stream_sleeps():
 
 
 @one
+def test_streams_sleep_side_by_side():
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    start.record()
+    for i, stream in enumerate(streams):
+        stream.wait_event(start)
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep((i + 1) * 1_000_000)
+    for stream in streams:
+        torch.cuda.current_stream().wait_stream(stream)
+    end.record()
+    end.synchronize()
+    assert start.elapsed_time(end) == pytest.approx(3, rel=1e-1)  # and not 6
+
+
+@one
 def test_devices_have_numbers_of_their_own():
     first, second = (torch.cuda.get_device_properties(number) for number in (0, 1))
     assert first.uuid != second.uuid and (first.pci_bus_id, second.pci_bus_id) == (0, 1)
