@@ -111,7 +111,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
             handle = go.IssueRegions(core, context.stream, site, True, call.number, regions(used), len(outs), count)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        work = self._issued(handle, result, used, host)
+        work = self._issued(handle, result, used, host, core)
         work.writes(context, outs)
         if self._may_wait_later(context, opts):
             work.noted(context, call.name, site, self.membership, given)
@@ -157,15 +157,15 @@ class AhbmGroup(Named, dist.ProcessGroup):
             handle = go.PostRegion(core, context.stream, site, True, sending, peer, tag, told)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        work = self._issued(handle, [tensor], [tensor], host)
+        work = self._issued(handle, [tensor], [tensor], host, (core, sending, peer, tag))
         work.writes(context, [] if sending else [tensor])
         work.noted(context, verb, site, self.membership, [tensor] if sending else [], peer)
         name = "recvAnySource" if peer == _ANY_SOURCE and not sending else verb
         profiles.note(self.backend, name, [tensor], work)
         return work
 
-    def _issued(self, handle: int, result: Any, used: list[torch.Tensor], host: bool) -> AhbmWork:
-        storages = in_flight.note(used, handle)
+    def _issued(self, handle: int, result: Any, used: list[torch.Tensor], host: bool, lane: object) -> AhbmWork:
+        storages = in_flight.note(used, handle, lane)
         if self._is_watched:
             work = AhbmWork(handle, result, storages, host, self._limit, self._core if host else self._device_core)
         else:

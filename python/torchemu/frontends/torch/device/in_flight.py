@@ -14,43 +14,44 @@ import torch
 
 from torchemu.frontends.torch.device.ground import context, go
 
-_FEW = 16
+_MANY = 64
+"""Places for handles, from which on those that have ended are taken out."""
 
 
-class Flights(list[int]):
-    """Handles of works that may use a storage."""
+def note(tensors: Sequence[torch.Tensor], handle: int, lane: object) -> list[Any]:
+    """Notes that a work uses tensors. Returns their storages, which whoever has the work is to keep.
 
-    most = _FEW
-    """How many it has when those that have ended are taken out next."""
-
-    def land(self) -> None:
-        """Takes those out that have ended."""
-        self[:] = [handle for handle in self if not _has_ended(handle)]
-        self.most = max(_FEW, 2 * len(self))
-
-
-def note(tensors: Sequence[torch.Tensor], handle: int) -> list[Any]:
-    """Notes that a work uses tensors. Returns their storages, which whoever has the work is to keep."""
+    Args:
+        tensors: they.
+        handle: the work's.
+        lane: equal for works of which the later ones have their data in place no sooner than the others: the last one
+            stands for them.
+    """
     storages: list[Any] = [tensor.untyped_storage() for tensor in tensors]
     for storage in storages:
-        flights: Flights | None = getattr(storage, "_flights", None)
+        flights: dict[object, int] | None = getattr(storage, "_flights", None)
         if flights is None:
-            flights = storage._flights = Flights()
-        if not flights or flights[-1] != handle:
-            flights.append(handle)
-        if len(flights) > flights.most:
-            flights.land()
+            storage._flights = {lane: handle}
+        else:
+            flights[lane] = handle
+            if len(flights) > _MANY:
+                _land(flights)
     return storages
 
 
 def before_move(storage: Any) -> None:
     """Makes the host wait until no operation between ranks is yet to use a storage's memory."""
-    flights: Flights | None = getattr(storage, "_flights", None)
-    if flights is None:
-        return
-    for handle in list(flights):
-        _settle(handle)
-    flights.land()
+    flights: dict[object, int] | None = getattr(storage, "_flights", None)
+    if flights is not None:
+        for handle in list(flights.values()):
+            _settle(handle)
+        _land(flights)
+
+
+def _land(flights: dict[object, int]) -> None:
+    """Takes those out that have ended."""
+    for lane in [lane for lane, handle in flights.items() if _has_ended(handle)]:
+        del flights[lane]
 
 
 def _settle(handle: int) -> None:
