@@ -38,6 +38,22 @@ def test_a_host_goes_on_while_others_have_not_joined():
 
 
 @real
+def test_an_evaluation_is_put_off():
+    """CPUs' batch normalization gives no statistics then, where PyTorch's shape functions give some."""
+    rank = begin()
+    store = dist.distributed_c10d._get_default_store()
+    layer = nn.BatchNorm1d(3).cuda().eval()
+    x = torch.full((4, 3), rank + 1.0, device="cuda")
+    if rank:
+        store.get("go on")
+    dist.all_reduce(x)
+    y = layer(x).relu()
+    if not rank:
+        store.set("go on", "1")
+    torch.testing.assert_close(y.detach().cpu(), torch.full((4, 3), 10 / (1 + 1e-5) ** 0.5))
+
+
+@real
 def test_what_is_put_off_is_sent_on():
     """A collective needs what an earlier one has not brought about yet."""
     rank = begin()

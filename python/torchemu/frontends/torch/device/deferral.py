@@ -199,6 +199,8 @@ def _drop(_: Any) -> None:
 
 
 def _fill(made: list[Any], found: Any) -> None:
+    """Copies results to where the program has them. Of what it does not need, such as the statistics of a batch
+    normalization that only evaluates, the CPU's kernels give nothing."""
     for target, value in zip(made, _listed(found), strict=True):
-        if isinstance(target, torch.Tensor):
+        if isinstance(target, torch.Tensor) and (value.numel() or not target.numel()):
             target.copy_(value)
