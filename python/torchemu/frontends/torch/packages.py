@@ -39,6 +39,11 @@ ATTRIBUTES = {
 }
 """Attributes of classes that are exchanged, of objects that classes have, and of modules themselves, by module."""
 
+PATCHES = {
+    "deepspeed.runtime.zero.partition_parameters": ("shutdown_init_context", "restore_init_context"),
+}
+"""The functions of modules that take a rank's patches of PyTorch's classes away, and put them in place again."""
+
 _MISSING = object()
 _INSTRUCTIONS = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _CONTAINERS = (dict, list, set)
@@ -102,6 +107,10 @@ class Defaults:
         self._function.__defaults__ = value
 
 
+def _nothing() -> None:
+    """Stands for a function of a module that is being loaded."""
+
+
 def _package(module: str) -> str:
     return module.partition(".")[0]
 
@@ -139,6 +148,14 @@ class Variables:
         """Puts a rank's values in place of another one's."""
         if not self._all:
             return
+        patching = [(sys.modules[name], functions) for name, functions in PATCHES.items() if name in sys.modules]
+        for module, (take_away, _) in patching:
+            getattr(module, take_away, _nothing)()
+        self._exchange(before, after)
+        for module, (_, put_back) in patching:
+            getattr(module, put_back, _nothing)()
+
+    def _exchange(self, before: runtime.Context | None, after: runtime.Context | None) -> None:
         values = self._kept[before] = [variable.value() for variable in self._all]
         kept = self._kept.get(after, [])
         kept += [variable.first() for variable in self._all[len(kept) :]]

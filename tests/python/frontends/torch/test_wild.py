@@ -278,6 +278,57 @@ def test_what_functions_count_in_default_values_and_classes_is_a_ranks_own():
         assert [*counts, module.Numbered().number, module.Named.next()] == [expected] * 5
 
 
+PATCHING = """
+class Layer:
+    def __init__(self):
+        self.made_under = []
+top = None
+def begin(owner):
+    global top
+    top = owner
+    restore_init_context()
+def end():
+    global top
+    shutdown_init_context()
+    top = None
+def restore_init_context():
+    if top is None:
+        return
+    Layer._old_init, owner = Layer.__init__, top
+    def init(self):
+        Layer._old_init(self)
+        self.made_under.append(owner)
+    Layer.__init__ = init
+def shutdown_init_context():
+    if top is not None:
+        Layer.__init__ = Layer._old_init
+"""
+
+
+def test_patches_of_classes_are_a_ranks_own(monkeypatch):
+    """As DeepSpeed's zero.Init has them while a model is made."""
+    name = "deepspeed.runtime.zero.partition_parameters"
+    module, code = types.ModuleType(name), compile(PATCHING, "x", "exec")
+    monkeypatch.setitem(sys.modules, name, module)
+    exec(code, vars(module))
+    variables = packages.Variables()
+    variables.note(module, code)
+    variables.exchange(None, "a")
+    module.begin("a")
+    assert module.Layer().made_under == ["a"]
+    variables.exchange("a", "b")
+    assert module.Layer().made_under == []
+    module.begin("b")
+    assert module.Layer().made_under == ["b"]
+    variables.exchange("b", "a")
+    assert module.Layer().made_under == ["a"]
+    module.end()
+    variables.exchange("a", "b")
+    assert module.Layer().made_under == ["b"]
+    variables.exchange("b", None)
+    assert module.Layer().made_under == []
+
+
 def square(queue, counts, number):
     queue.put((number, counts.get() ** 2))
     counts.task_done()
