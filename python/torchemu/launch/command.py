@@ -214,7 +214,8 @@ class _Run:
         return failed
 
     def _isolation(self, silent: bool, orders: int | None) -> Isolation:
-        self._program.recompile = functools.partial(compiling.compiled, own_orders=orders is not None)
+        recompile = functools.partial(compiling.compiled, own_orders=orders is not None)
+        self._program.recompile = functools.cache(recompile)  # ranks share code, by which places are known
         some = self._options.local_ranks_filter
         return Isolation(
             seed=self._options.seed,
