@@ -172,7 +172,7 @@ def test_ctrl_c_unwinds_the_ranks(tmp_path: Path) -> None:
         "            t = torch.zeros(1000)\n"
         "            torch.distributed.all_reduce(t)\n"
         "            t.wait()\n"
-        "            if r == 0: print('go', flush=True)\n"
+        "            if r == 0: print('go\\n', end='', flush=True)\n"
         "    finally:\n"
         "        print('end', r)\n"
         "def run(torch):\n"
