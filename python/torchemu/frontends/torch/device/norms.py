@@ -1,5 +1,5 @@
-"""Normalization as CUDA does it: of layers of 16-bit floats with statistics of float32, and results that are rounded
-once; of DTensors by their root mean square as one operation, of which DTensor knows where results are."""
+"""Normalization as CUDA does it: of layers and batches of 16-bit floats with statistics of float32, and results that
+are rounded once; of DTensors by their root mean square as one operation, of which DTensor knows where results are."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ aten = torch.ops.aten
 _SHORT = (torch.float16, torch.bfloat16)
 _forward = aten.native_layer_norm.default
 _backward = aten.native_layer_norm_backward.default
+_batch_forward = aten.native_batch_norm.default
+_batch_backward = aten.native_batch_norm_backward.default
+
+_NAMES = {torch.float16: "Half", torch.bfloat16: "BFloat16", torch.float32: "Float", torch.float64: "Double"}
+"""The names of dtypes in PyTorch's errors."""
 
 
 def _wide(x: Tensor | None) -> Tensor | None:
@@ -53,6 +58,44 @@ def _gradients(
     made = _backward(grad_out.float(), input.float(), normalized_shape, *wide, output_mask)
     kinds = (input, input if weight is None else weight, input if bias is None else bias)
     return tuple(None if g is None else g.to(of.dtype) for g, of in zip(made, kinds, strict=True))
+
+
+def _batch_normalized(
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor | None,
+    var: Tensor | None,
+    *setting: Any,
+) -> Any:
+    if input.dtype not in _SHORT:
+        return _batch_forward._op(input, weight, bias, mean, var, *setting)
+    running = _wide(mean), _wide(var)
+    out, *saved = _batch_forward(input.float(), _wide(weight), _wide(bias), *running, *setting)
+    for kept, now in zip((mean, var), running, strict=True):
+        if kept is not None and kept is not now:
+            kept.copy_(now)
+    return out.to(input.dtype), *saved
+
+
+def _batch_gradients(
+    grad_out: Tensor,
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    mean: Tensor | None,
+    *rest: Any,
+) -> Any:
+    if input.dtype not in _SHORT:
+        return _batch_backward._op(grad_out, input, weight, mean, *rest)
+    if input.dim() > 2 and weight is not None and mean is not None and weight.dtype != mean.dtype:
+        raise RuntimeError(  # of images, CUDA has kernels of one dtype for both
+            f"Expected running_mean to have type {_NAMES[weight.dtype]} but got {_NAMES[mean.dtype]}"
+        )
+    *statistics, training, eps, output_mask = rest
+    wide = (_wide(x) for x in (weight, mean, *statistics))
+    made = _batch_backward(grad_out.float(), input.float(), *wide, training, eps, output_mask)
+    of = input if weight is None else weight
+    return tuple(None if g is None else g.to(o.dtype) for g, o in zip(made, (input, of, of), strict=True))
 
 
 def _root_mean_square_gradients(
@@ -113,6 +156,8 @@ def put(replaced: Replacements) -> None:
 KERNELS: dict[Any, Callable[..., Any]] = {
     _forward: _normalized,
     _backward: _gradients,
+    _batch_forward: _batch_normalized,
+    _batch_backward: _batch_gradients,
     aten._fused_rms_norm_backward.default: _root_mean_square_gradients,
 }
 """What computes them, by the operations."""
