@@ -26,3 +26,17 @@ def test_rms_norm_of_dtensors(sharded, has_weight):
     torch.testing.assert_close(parted.grad.full_tensor(), x.grad)
     if has_weight:
         torch.testing.assert_close(same.grad.full_tensor(), weight.grad)
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_what_is_normalized_may_need_no_gradient():
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank())
+    mesh = init_device_mesh("cuda", (2,))
+    torch.manual_seed(3)
+    x, weight = torch.randn(4, 6, 8, device="cuda"), torch.rand(8, device="cuda", requires_grad=True)
+    torch.nn.functional.rms_norm(x, (8,), weight).square().sum().backward()
+    same = distribute_tensor(weight.detach(), mesh, [Replicate()]).requires_grad_()
+    parted = distribute_tensor(x, mesh, [Shard(1)])
+    torch.nn.functional.rms_norm(parted, (8,), same).square().sum().backward()
+    torch.testing.assert_close(same.grad.full_tensor(), weight.grad)

@@ -109,12 +109,14 @@ def _root_mean_square_gradients(
     first = input.dim() - len(normalized_shape)
     inner, outer = tuple(range(first, input.dim())), tuple(range(first))
     grad, normal = grad_out.float(), input.float() * rstd
-    wanted = grad if weight is None else grad * weight.float()
-    of_input = (wanted - normal * (wanted * normal).mean(inner, keepdim=True)) * rstd
-    if weight is None or not output_mask[1]:
-        return of_input.to(input.dtype), None
-    product = grad * normal
-    return of_input.to(input.dtype), (product.sum(outer) if outer else product).to(weight.dtype)
+    of_input = of_weight = None
+    if output_mask[0]:
+        wanted = grad if weight is None else grad * weight.float()
+        of_input = ((wanted - normal * (wanted * normal).mean(inner, keepdim=True)) * rstd).to(input.dtype)
+    if output_mask[1] and weight is not None:
+        product = grad * normal
+        of_weight = (product.sum(outer) if outer else product).to(weight.dtype)
+    return of_input, of_weight
 
 
 class _RootMeanSquare(torch.autograd.Function):
