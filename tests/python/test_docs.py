@@ -211,7 +211,8 @@ def profiling(block: Block, folder: Path) -> None:
     written(folder, f"import torch\nbatches = range(5)\n{text}", "program.py")
     outcome = launch("--nproc-per-node", "1", "program.py")
     assert (outcome.status, outcome.err) == (0, "")
-    assert "forward" in outcome.out and json.loads((folder / "rank0.json").read_text())["traceEvents"]
+    events = json.loads((folder / "rank0.json").read_text())["traceEvents"]
+    assert [e["cat"] for e in events if e.get("name") == "forward"] == ["user_annotation"] * 3
 
 
 def bandwidth(block: Block, folder: Path) -> None:

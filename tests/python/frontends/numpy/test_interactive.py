@@ -106,10 +106,5 @@ def test_html() -> None:
     world = torch.open_world("nodes2x8")
     shown = ET.fromstring(f"<body>{world._repr_html_()}</body>")
     assert "".join(shown[0].itertext()) == "nodes2x8: 16 SIPs" and shown[1].tag.endswith("svg")
-    with torch.profiler.profile() as prof:
-        torch.ones(8) + 1
-    table = ET.fromstring(prof.key_averages()._repr_html_())
-    names = [row[0].text for row in table.find("tbody") or ()]
-    assert names == [event.key for event in prof.key_averages()] and len(names) > 1
     world.close()
     assert "closed" in world._repr_html_()

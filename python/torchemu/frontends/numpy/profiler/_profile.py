@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchemu import runtime
+from torchemu.frontends.numpy._absent import missing
 from torchemu.frontends.numpy._streams import synchronize
-from torchemu.frontends.numpy.profiler._averages import EventList, events_of
 from torchemu.frontends.numpy.profiler._schedule import ProfilerAction, always
 from torchemu.profile.annotation import record_function
 from torchemu.profile.recording import LEVELS, Recording, known
@@ -44,138 +44,37 @@ class _ExperimentalConfig:
         self.trace_level = trace_level
 
 
-def supported_activities() -> set[ProfilerActivity]:
-    """Returns what can be recorded."""
-    return {ProfilerActivity.CPU, ProfilerActivity.CUDA}
+@dataclass(frozen=True)
+class _Event:
+    """Something that the host or the device did; times in microseconds.
 
-
-class _KinetoProfile:
-    """A profile without a schedule.
-
-    Args:
-        activities: what is recorded; everything without.
-        experimental_config: the level.
-
-    The other arguments are PyTorch's, and mean nothing here: places in the program are always recorded, and shapes are
-    those of collectives.
+    Attributes:
+        name: the operator's, the driver's call, the program's own name, or the kernel's.
+        device_type: "CPU" for what the host did, "CUDA" for what the device did.
+        start, end: when.
     """
 
-    def __init__(
-        self,
-        *,
-        activities: Iterable[ProfilerActivity] | None = None,
-        record_shapes: bool = False,
-        profile_memory: bool = False,
-        with_stack: bool = False,
-        with_flops: bool = False,
-        with_modules: bool = False,
-        experimental_config: _ExperimentalConfig | None = None,
-        acc_events: bool = False,
-        **ignored: Any,
-    ) -> None:
-        self.activities = set(activities) if activities is not None else supported_activities()
-        if not self.activities:
-            raise AssertionError("No valid profiler activities found")
-        self._level = experimental_config.trace_level if experimental_config is not None else LEVELS[0]
-        self._recording: Recording | None = None
-        self._rank, self._ranks = 0, 1
-        self._metadata: dict[str, Any] = {}
-
-    # -- recording
-
-    def start(self) -> None:
-        """Begins to record this rank."""
-        self.prepare_trace()
-        self.start_trace()
-
-    def stop(self) -> None:
-        """Waits for what the rank has issued, and records no more."""
-        self.stop_trace()
-
-    def prepare_trace(self) -> None:
-        """Takes no time here."""
-
-    def start_trace(self) -> None:
-        """Begins to record this rank."""
-        context = runtime.current()
-        self._rank = context.rank
-        self._ranks = context.tasks.nprocs if context.tasks is not None else 1
-        self._recording = Recording(context.world, self._level)
-        self._toggle(True)
-
-    def stop_trace(self) -> None:
-        """Waits for what the rank has issued, and records no more."""
-        try:
-            synchronize()
-        finally:
-            self._end()
-
-    def _end(self) -> None:
-        if self._recording is not None:
-            self._toggle(False)
-            self._recording.end()
-
-    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Stops or goes on recording within one profile. Whatever the activities are, it is all of them."""
-        self._toggle(enable)
-
-    def _toggle(self, on: bool) -> None:
-        requested = known(runtime.current().world).requested
-        for recording in (self._recording, requested):
-            if recording is not None and not recording.ended:
-                (recording.open if on else recording.close)(self._rank)
-
-    # -- what was recorded
-
-    def _recorded(self) -> Recording:
-        if self._recording is None or not self._recording.ended:
-            raise AssertionError("Profiler must be stopped before it has results: it records, or has not begun")
-        return self._recording
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "rank": self._rank,
-            "ranks": self._ranks,
-            "no_host": ProfilerActivity.CPU not in self.activities,
-            "no_device": self.activities <= {ProfilerActivity.CPU},
-            "metadata": self._metadata,
-        }
-
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes what was recorded, for Perfetto, HTA and other viewers of PyTorch's profiles.
-
-        Args:
-            path: .gz at its end is compressed; .pftrace or .perfetto-trace is Perfetto's own format, with the hardware.
-        """
-        path = os.fspath(path)
-        single = form(path) == "perfetto"
-        self._recorded().write(path, "perfetto" if single else "kineto", **self._options())
-
-    def events(self) -> EventList:
-        """Returns what the host and the device did, in the order of time."""
-        return events_of(self._recorded().events(**self._options()))
-
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **_: Any) -> EventList:
-        """The same, added up by name."""
-        return self.events().key_averages()
-
-    def add_metadata(self, key: str, value: str) -> None:
-        """Adds a text to the file that export_chrome_trace() writes."""
-        self._metadata[key] = value
-
-    def add_metadata_json(self, key: str, value: str) -> None:
-        """Adds something in JSON to the file that export_chrome_trace() writes."""
-        self._metadata[key] = json.loads(value)
+    name: str
+    device_type: str
+    start: float
+    end: float
 
 
-class profile(_KinetoProfile):  # noqa: N801
+_HOST = ("cpu_op", "cuda_runtime", "user_annotation")
+_DEVICE = ("kernel", "gpu_memcpy")
+
+
+class profile:  # noqa: N801 (PyTorch's name)
     """Records what one rank does in a with block, or between start() and stop(), in simulated time.
 
     Args:
+        activities: what is recorded; everything without.
         schedule: what is done in which step(), see torch.profiler.schedule; without, all is recorded.
         on_trace_ready: called with the profile when something has been recorded to its end.
+        experimental_config: the level.
 
-    The other arguments are those of _KinetoProfile.
+    The other arguments are PyTorch's, and mean nothing here: places in the program are always recorded, and shapes are
+    those of collectives. Sums and tables of events are PyTorch's own: this has none.
     """
 
     def __init__(
@@ -184,18 +83,32 @@ class profile(_KinetoProfile):  # noqa: N801
         activities: Iterable[ProfilerActivity] | None = None,
         schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[[profile], Any] | None = None,
-        use_cuda: bool | None = None,
-        **options: Any,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        acc_events: bool = False,
     ) -> None:
-        if use_cuda is not None:
-            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-            activities = {ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if use_cuda else [])}
-        super().__init__(activities=activities, **options)
+        self.activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} if activities is None else set(activities)
+        if not self.activities:
+            raise AssertionError("No valid profiler activities found")
+        self._level = experimental_config.trace_level if experimental_config is not None else LEVELS[0]
+        self._recording: Recording | None = None
+        self._rank, self._ranks = 0, 1
         self.schedule, self.on_trace_ready = schedule or always, on_trace_ready
         self.record_steps = schedule is not None
         self.step_num = 0
         self.current_action = self.schedule(0)
         self._step: record_function | None = None
+
+    if not TYPE_CHECKING:  # which is not to believe that there is everything
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(missing(f"torch.profiler.profile.{name}"))
+
+    # -- recording
 
     def __enter__(self) -> profile:
         self.start()
@@ -210,7 +123,7 @@ class profile(_KinetoProfile):  # noqa: N801
     def start(self) -> None:
         """Begins with step 0."""
         if _records(self.current_action):
-            super().start()
+            self._begin()
         self._begin_step()
 
     def step(self) -> None:
@@ -224,7 +137,7 @@ class profile(_KinetoProfile):  # noqa: N801
             self._save(ready=saved)
             before = ProfilerAction.NONE
         if _records(self.current_action) and not _records(before):
-            super().start()
+            self._begin()
         self._begin_step()
 
     def stop(self) -> None:
@@ -234,8 +147,29 @@ class profile(_KinetoProfile):  # noqa: N801
             self._save(ready=True)
         self.current_action = ProfilerAction.NONE
 
+    def _begin(self) -> None:
+        context = runtime.current()
+        self._rank = context.rank
+        self._ranks = context.tasks.nprocs if context.tasks is not None else 1
+        self._recording = Recording(context.world, self._level)
+        self._toggle(True)
+
+    def _end(self) -> None:
+        if self._recording is not None:
+            self._toggle(False)
+            self._recording.end()
+
+    def _toggle(self, on: bool) -> None:
+        requested = known(runtime.current().world).requested
+        for recording in (self._recording, requested):
+            if recording is not None and not recording.ended:
+                (recording.open if on else recording.close)(self._rank)
+
     def _save(self, ready: bool) -> None:
-        self.stop_trace()
+        try:
+            synchronize()
+        finally:
+            self._end()
         if not ready:
             warnings.warn("Incorrect schedule: RECORD followed by NONE or WARMUP", stacklevel=3)
         elif self.on_trace_ready is not None:
@@ -249,6 +183,38 @@ class profile(_KinetoProfile):  # noqa: N801
         if self._step is not None:
             self._step.__exit__(None, None, None)
             self._step = None
+
+    # -- what was recorded
+
+    def _recorded(self) -> Recording:
+        if self._recording is None or not self._recording.ended:
+            raise AssertionError("Profiler must be stopped before it has results: it records, or has not begun")
+        return self._recording
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "rank": self._rank,
+            "ranks": self._ranks,
+            "no_host": ProfilerActivity.CPU not in self.activities,
+            "no_device": self.activities <= {ProfilerActivity.CPU},
+        }
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes what was recorded, for Perfetto, HTA and other viewers of PyTorch's profiles.
+
+        Args:
+            path: .gz at its end is compressed; .pftrace or .perfetto-trace is Perfetto's own format, with the hardware.
+        """
+        path = os.fspath(path)
+        single = form(path) == "perfetto"
+        self._recorded().write(path, "perfetto" if single else "kineto", **self._options())
+
+    def events(self) -> list[_Event]:
+        """Returns what the host and the device did, in the order of time."""
+        bars = [bar for bar in self._recorded().events(**self._options())["traceEvents"] if bar["ph"] == "X"]
+        kinds = {**dict.fromkeys(_HOST, "CPU"), **dict.fromkeys(_DEVICE, "CUDA")}
+        found = [_Event(b["name"], kinds[b["cat"]], b["ts"], b["ts"] + b["dur"]) for b in bars if b["cat"] in kinds]
+        return sorted(found, key=lambda e: (e.start, -e.end))
 
 
 def _records(action: ProfilerAction) -> bool:
