@@ -18,6 +18,7 @@ ONLY_REAL = {
     "distributed_checkpoint",
     "distributed_data_parallel",
     "fsdp",
+    "functional",
     "loader",
     "mesh",
     "mesh_2d",

@@ -131,8 +131,12 @@ SENTENCE = r"^torchemu's NumPy front end has no {}: run with --torch real \(pip 
         "torch.optim.LBFGS",
         "torch.autograd.gradcheck",
         "torch.cuda.CUDAGraph",
+        "torch.cuda.MemPool",
         "torch.distributed.DeviceMesh",
+        "torch.distributed._functional_collectives",
+        "torch.distributed._symmetric_memory.set_backend",
         "torch.distributed.rpc",
+        "torch.profiler.supported_activities",
         "torch.utils.data",
     ],
 )
@@ -148,7 +152,9 @@ def test_a_name_that_is_not_there_says_where_it_is(open_world: OpenWorld, name: 
             exec(f"from {owner.replace('torch', 'torchemu', 1)} import {last}")
 
 
-@pytest.mark.parametrize("name", ["fft", "distributed.fsdp", "distributed.tensor.parallel", "nn.parallel.distributed"])
+@pytest.mark.parametrize(
+    "name", ["fft", "distributed.fsdp", "testing._internal", "distributed.tensor.parallel", "nn.parallel.distributed"]
+)
 def test_a_module_that_is_not_there_says_where_it_is(name: str) -> None:
     missing = name.removesuffix(".parallel").removesuffix(".distributed")
     for package in ("torch", "torchemu"):

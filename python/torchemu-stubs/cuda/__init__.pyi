@@ -2,8 +2,6 @@
 
 
 from torchemu.errors import OutOfMemoryError as OutOfMemoryError
-from torchemu.frontends.numpy._memory_pools import MemPool as MemPool
-from torchemu.frontends.numpy._memory_pools import use_mem_pool as use_mem_pool
 from torchemu.frontends.numpy.cuda import memory as memory
 from torchemu.frontends.numpy.cuda._devices import can_device_access_peer as can_device_access_peer
 from torchemu.frontends.numpy.cuda._devices import device as device

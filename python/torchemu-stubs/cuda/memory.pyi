@@ -2,8 +2,6 @@
 
 
 from torchemu.frontends.numpy import ahbm as ahbm
-from torchemu.frontends.numpy._memory_pools import MemPool as MemPool
-from torchemu.frontends.numpy._memory_pools import use_mem_pool as use_mem_pool
 from torchemu.frontends.numpy.cuda.memory import empty_cache as empty_cache
 from torchemu.frontends.numpy.cuda.memory import get_allocator_backend as get_allocator_backend
 from torchemu.frontends.numpy.cuda.memory import get_per_process_memory_fraction as get_per_process_memory_fraction

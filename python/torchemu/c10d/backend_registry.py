@@ -41,11 +41,10 @@ class Plugin(NamedTuple):
 
 
 def _without_fake(about: Any, options: Any) -> Any:
-    raise NotImplementedError("the front end has no backend fake")
+    raise NotImplementedError("torchemu's own torch has no backend fake: run with --torch real")
 
 
-BUILT_IN: dict[str, Plugin] = {"FAKE": Plugin(_without_fake, extended_api=True)}
-"""The plugins that every rank knows, by their names in capitals. A front end puts its own in their place."""
+_BUILT_IN = {"FAKE": Plugin(_without_fake, extended_api=True)}
 
 
 def _types() -> dict[str, BackendType]:
@@ -81,7 +80,7 @@ class Known:
         }
     )
     types: dict[str, BackendType] = field(default_factory=_types)
-    plugins: dict[str, Plugin] = field(default_factory=lambda: dict(BUILT_IN))
+    plugins: dict[str, Plugin] = field(default_factory=lambda: dict(_BUILT_IN))
 
     def plugin(self, name: str) -> Plugin | None:
         """The registered backend of the name; None without one."""

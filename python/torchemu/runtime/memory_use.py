@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter, deque
-from collections.abc import Callable
 from typing import Any
 
 from torchemu import runtime
@@ -36,7 +35,6 @@ class Use:
         allocated, peak: bytes of tensors now, and at most since reset_peak.
         count: storages now.
         taken: bytes in all so far.
-        allocator: what is told of new storages, by the pool that the program uses; None without one.
     """
 
     def __init__(self) -> None:
@@ -46,7 +44,6 @@ class Use:
         self.capacity = int(mesh["w"] * mesh["h"] * spec["cube"]["hbm"]["capacity_gib"] * 2**30)
         self.fraction = 1.0
         self.allocated = self.peak = self.taken = 0
-        self.allocator: Callable[[Any], object] | None = None
         self._gone: deque[_Piece] = deque()
         self._pieces: set[_Piece] = set()
 
@@ -74,8 +71,6 @@ class Use:
         self.taken += nbytes
         if self.allocated > self.peak:
             self.peak = self.allocated
-        if self.allocator is not None:
-            self.allocator(storage)
         if self._world.recordings:
             self._record()
         return piece

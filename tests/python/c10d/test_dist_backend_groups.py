@@ -18,7 +18,6 @@ from ranks import failures, on_ranks
 
 import torchemu as torch
 import torchemu.distributed as dist
-import torchemu.distributed._functional_collectives as funcol
 import torchemu.multiprocessing as mp
 from torchemu._C import _distributed_c10d as c10d
 
@@ -474,15 +473,5 @@ def test_what_is_for_groups_on_the_fabric_only(open_world: OpenWorld) -> None:
         group.abort()
         dist.destroy_process_group()
         assert not dist.is_initialized()
-
-    loopback(N, program)
-
-
-def test_functional_collectives_in_one_go_through_a_backend(open_world: OpenWorld) -> None:
-    open_world()
-
-    def program(rank: int) -> None:
-        outputs = funcol.all_reduce_coalesced([t(2), t(3)], "sum", dist.group.WORLD)
-        assert [x.tolist() for x in outputs] == [[N] * 2, [N] * 3]
 
     loopback(N, program)

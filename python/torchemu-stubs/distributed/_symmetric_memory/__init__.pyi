@@ -2,22 +2,6 @@
 
 
 from torchemu.frontends.numpy.distributed._symmetric_memory import empty as empty
-from torchemu.frontends.numpy.distributed._symmetric_memory import get as get
-from torchemu.frontends.numpy.distributed._symmetric_memory import get_backend as get_backend
-from torchemu.frontends.numpy.distributed._symmetric_memory import get_mem_pool as get_mem_pool
-from torchemu.frontends.numpy.distributed._symmetric_memory import get_mempool_allocator as get_mempool_allocator
-from torchemu.frontends.numpy.distributed._symmetric_memory import get_signal_pad_size as get_signal_pad_size
-from torchemu.frontends.numpy.distributed._symmetric_memory import is_nvshmem_available as is_nvshmem_available
 from torchemu.frontends.numpy.distributed._symmetric_memory import is_symm_mem_tensor as is_symm_mem_tensor
-from torchemu.frontends.numpy.distributed._symmetric_memory import put_signal as put_signal
 from torchemu.frontends.numpy.distributed._symmetric_memory import rendezvous as rendezvous
-from torchemu.frontends.numpy.distributed._symmetric_memory import set_backend as set_backend
-from torchemu.frontends.numpy.distributed._symmetric_memory import set_signal_pad_size as set_signal_pad_size
-from torchemu.frontends.numpy.distributed._symmetric_memory import wait_signal as wait_signal
-from torchemu.frontends.numpy.distributed._symmetric_memory._workspaces import enable_symm_mem_for_group as enable_symm_mem_for_group
-from torchemu.frontends.numpy.distributed._symmetric_memory._workspaces import get_symm_mem_workspace as get_symm_mem_workspace
-from torchemu.frontends.numpy.distributed._symmetric_memory._workspaces import is_symm_mem_enabled_for_group as is_symm_mem_enabled_for_group
-from torchemu.frontends.numpy.distributed._symmetric_memory._workspaces import make_contiguous_for_perm as make_contiguous_for_perm
-from torchemu.frontends.numpy.distributed._symmetric_memory._workspaces import restride_A_for_fused_matmul_reduce_scatter as restride_A_for_fused_matmul_reduce_scatter
-from torchemu.frontends.numpy.distributed._symmetric_memory._workspaces import restride_A_shard_for_fused_all_gather_matmul as restride_A_shard_for_fused_all_gather_matmul
 

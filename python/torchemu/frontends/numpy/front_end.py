@@ -27,7 +27,6 @@ _MOVED = {
     "torch._C": "_tensor.generator.Generator",
     "torch._C._distributed_c10d": (
         "distributed._backend_groups.Backend torchemu.c10d.completion.OpType torchemu.c10d.completion.WorkInfo "
-        "distributed._fake.FakeProcessGroup distributed._fake.FakeWork"
         "distributed._options.AllgatherOptions "
         "torchemu.c10d.stores.FileStore torchemu.c10d.stores.HashStore torchemu.c10d.stores.TCPStore"
     ),
@@ -35,7 +34,6 @@ _MOVED = {
     "torch.autograd.grad_mode": "_grad_mode",
     "torch.cuda": "cuda._devices.device cuda._devices.device_of",
     "torch.cuda.random": "cuda._random",
-    "torch.cuda.memory": "_memory_pools.MemPool",
     "torch.distributed": (
         "torchemu.c10d.backends.is_available torchemu.c10d.debug.breakpoint torchemu.errors.DistBackendError "
         "torchemu.errors.DistError torchemu.errors.DistNetworkError torchemu.errors.DistStoreError "
@@ -43,7 +41,6 @@ _MOVED = {
     ),
     "torch.distributed.rendezvous": "torchemu.c10d.rendezvous",
     "torch.futures": "torchemu.c10d.futures",
-    "torch.distributed._functional_collectives": "distributed._async_tensor.AsyncCollectiveTensor",
     "torch.distributed.distributed_c10d": (
         "distributed._backend_groups.ProcessGroupGloo distributed._backend_groups.ProcessGroupNCCL "
         "torchemu.c10d.backends torchemu.c10d.barriers torchemu.c10d.debug torchemu.c10d.exchanges "
@@ -77,7 +74,7 @@ _MODULES = {
 }
 """Modules of PyTorch whose names this front end has in a file of another name."""
 
-_TORCHS_OWN = ("_C", "_checkpoint", "_distributed_c10d", "_functional_collectives", "_symmetric_memory")
+_TORCHS_OWN = ("_C", "_checkpoint", "_distributed_c10d", "_symmetric_memory")
 """Private names that PyTorch's modules have, too."""
 
 

@@ -39,9 +39,7 @@ from torchemu.frontends.numpy.distributed import (
 from torchemu.frontends.numpy.distributed._backend_groups import Backend
 from torchemu.frontends.numpy.distributed._backend_methods import ErrorType
 from torchemu.frontends.numpy.distributed._custom_groups import DistributedBackendOptions as _DistributedBackendOptions
-from torchemu.frontends.numpy.distributed._fake import FakeProcessGroup, FakeWork
 from torchemu.frontends.numpy.distributed._options import AllgatherOptions
-from torchemu.frontends.numpy.distributed._symmetric_memory import is_nvshmem_available as _is_nvshmem_available
 from torchemu.frontends.numpy.distributed._symmetric_memory._handle import _SymmetricMemory
 from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from torchemu.frontends.numpy.distributed.distributed_c10d import _make_nccl_premul_sum, _resolve_process_group
@@ -62,8 +60,6 @@ __all__ = [
     "BroadcastOptions",
     "DebugLevel",
     "ErrorType",
-    "FakeProcessGroup",
-    "FakeWork",
     "FileStore",
     "FlightRecorderHook",
     "GatherOptions",
@@ -92,7 +88,6 @@ __all__ = [
     "_dump_fr_trace_json",
     "_dump_nccl_trace",
     "_dump_nccl_trace_json",
-    "_is_nvshmem_available",
     "_make_nccl_premul_sum",
     "_register_process_group",
     "_reset_fr_recording_nccl",

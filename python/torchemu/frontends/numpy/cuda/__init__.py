@@ -35,7 +35,6 @@ from torchemu.frontends.numpy.cuda._random import (
     set_rng_state_all,
 )
 from torchemu.frontends.numpy.cuda.memory import (
-    MemPool,
     empty_cache,
     get_allocator_backend,
     get_per_process_memory_fraction,
@@ -53,11 +52,9 @@ from torchemu.frontends.numpy.cuda.memory import (
     reset_max_memory_cached,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
-    use_mem_pool,
 )
 
 __all__ = [
-    "MemPool",
     "OutOfMemoryError",
     "can_device_access_peer",
     "device",
@@ -99,7 +96,6 @@ __all__ = [
     "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
-    "use_mem_pool",
 ]
 
 

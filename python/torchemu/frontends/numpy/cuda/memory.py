@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from torchemu.frontends.numpy import ahbm
-from torchemu.frontends.numpy._memory_pools import MemPool as MemPool
-from torchemu.frontends.numpy._memory_pools import use_mem_pool as use_mem_pool
 from torchemu.runtime import memory_use
 
 

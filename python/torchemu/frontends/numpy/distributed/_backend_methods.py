@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torchemu.frontends.numpy as torch
-from torchemu.frontends.numpy._memory_pools import Allocator, MemPool
 from torchemu.frontends.numpy.distributed._options import BackendOptions
 
 if TYPE_CHECKING:
@@ -102,17 +101,6 @@ class BackendMethods:
         raise RuntimeError(f"Backend {name} does not support shrink: use torch.distributed.shrink_group")
 
     # -- memory
-
-    @property
-    def mem_allocator(self) -> Allocator | None:
-        """Returns what torch.cuda.MemPool takes: None, the usual one, for collectives reach all memory alike."""
-        return None
-
-    def register_mem_pool(self, pool: MemPool, symm: bool = False) -> None:
-        """Does nothing: collectives reach all memory alike."""
-
-    def deregister_mem_pool(self, pool: MemPool) -> None:
-        """Does nothing, as register_mem_pool."""
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         """Reports whether allocate_tensor works for a device: for all but the host."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -20,9 +20,7 @@ from torchemu.bridge.handles import Handle
 from torchemu.c10d.checks import refuse_shards
 from torchemu.c10d.membership import shared_membership
 from torchemu.c10d.work import wait_on_host
-from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._device import device
-from torchemu.frontends.numpy._memory_pools import Allocator, MemPool
 from torchemu.frontends.numpy._tensor import Tensor, empty
 from torchemu.frontends.numpy._tensor.storage import Storage
 from torchemu.frontends.numpy.distributed._process_group import ProcessGroup
@@ -31,42 +29,19 @@ from torchemu.frontends.numpy.distributed._symmetric_memory._peers import (
     allocated,
     handles_of,
     settle_stream,
-    share,
     view,
 )
 from torchemu.runtime.rank_local import RankLocal
 
 PAD_SIZE = 9216
-"""Bytes of a signal pad, where the program does not say it."""
-
-BACKENDS = ("CUDA", "NCCL", "NVSHMEM")
-"""Names of allocators. All of them are the emulated fabric's."""
+"""Bytes of a signal pad."""
 
 _SLOT = 4  # bytes of a signal
 
 _BARRIER = Call.of("barrier", "all_reduce", "max")
 
 
-@dataclass
-class Settings:
-    """The choice of one rank.
-
-    Attributes:
-        backend: the allocator's name.
-        pad_size: of later signal pads, in bytes.
-        allocated: whether there has been symmetric memory.
-        pool: what get_mem_pool gives; None before that.
-        met: how many rendezvous there have been, by group.
-    """
-
-    backend: str = BACKENDS[0]
-    pad_size: int = PAD_SIZE
-    allocated: bool = False
-    pool: MemPool | None = None
-    met: Counter[str] = field(default_factory=Counter)
-
-
-settings: RankLocal[Settings] = RankLocal(Settings)
+_met_before: RankLocal[Counter[str]] = RankLocal(Counter)  # how many rendezvous there have been, by group
 
 
 class _SymmetricMemory:
@@ -109,22 +84,6 @@ class _SymmetricMemory:
     def signal_pad_ptrs(self) -> list[int]:
         """The addresses of the ranks' signal pads."""
         return [pad.data_ptr() for pad in self._pads]
-
-    @staticmethod
-    def get_mempool_allocator(device: Any) -> Allocator:
-        """Returns what lets the others have access to the memory of tensors of a pool.
-
-        Raises:
-            RuntimeError: the device is the host.
-        """
-        if _settings.resolved(device).is_host:
-            raise RuntimeError("SymmetricMemory does not support device type cpu")
-        return share
-
-    @staticmethod
-    def has_multicast_support(device_type: Any, device_idx: int) -> bool:
-        """False: the fabric has none."""
-        return False
 
     # -- memory
 
@@ -268,18 +227,11 @@ class _SymmetricMemory:
 
     # -- collectives
 
-    def collective(self, call: Call, output: Tensor, given: Tensor | None) -> None:
+    def collective(self, call: Call, output: Tensor, given: Tensor) -> None:
         """Puts a collective of the ranks on the current stream."""
         context = runtime.current()
         meeting, site = self._meeting("collectives"), context.world.site()
-        issue(meeting, context.stream, site, False, call, output._handle, 0 if given is None else given._handle)
-
-    def reduce_to(self, root: int, output: Tensor, given: Tensor, op: str) -> None:
-        """Puts the reduction of all ranks' tensors, into one rank's output, on the current stream."""
-        context = runtime.current()
-        meeting, site = self._meeting("collectives"), context.world.site()
-        out = output._handle if self.rank == root else 0
-        issue(meeting, context.stream, site, False, Call.of("tile_reduce", "reduce", op, root), out, given._handle)
+        issue(meeting, context.stream, site, False, call, output._handle, given._handle)
 
 
 # -- how ranks come by it
@@ -307,10 +259,10 @@ def rendezvous(t: Tensor, group: ProcessGroup) -> _SymmetricMemory:
 
 def _met(t: Tensor, group: ProcessGroup) -> _SymmetricMemory:
     """Brings this rank's tensor and a new signal pad to the others, and takes theirs."""
-    mine = settings.get()
-    mine.met[group.group_name] += 1
-    name = f"symmetric memory {mine.met[group.group_name]} of group {group.group_name}"
-    pad = allocated((mine.pad_size // _SLOT,), dtypes.parse("uint32"), t.device)
+    met = _met_before.get()
+    met[group.group_name] += 1
+    name = f"symmetric memory {met[group.group_name]} of group {group.group_name}"
+    pad = allocated((PAD_SIZE // _SLOT,), dtypes.parse("uint32"), t.device)
     table = _table(name, group.size())
     table.entries[group.rank()] = (t, pad)
     _wait_for_all(shared_membership(name, group.shared.members, name).handle, t.device)

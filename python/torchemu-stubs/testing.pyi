@@ -2,6 +2,7 @@
 
 
 from torchemu import dtypes as dtypes
+from torchemu.frontends.numpy._absent import lacks as lacks
 from torchemu.frontends.numpy._tensor.comparing import close as close
 from torchemu.frontends.numpy._tensor.conversion import converted as converted
 from torchemu.frontends.numpy._tensor.conversion import quietly as quietly

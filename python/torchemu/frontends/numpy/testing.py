@@ -1,4 +1,4 @@
-"""torch.testing: assert_close, and the process group that is fake, where PyTorch's tests have it."""
+"""torch.testing: assert_close."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu.frontends.numpy._absent import lacks
 from torchemu.frontends.numpy._tensor.comparing import close
 from torchemu.frontends.numpy._tensor.conversion import converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor
@@ -209,3 +210,6 @@ def _differences(a: np.ndarray, b: np.ndarray, near: np.ndarray, rtol: float, at
 def _greatest(differences: np.ndarray) -> str:
     place = np.unravel_index(int(np.argmax(wide(differences))), differences.shape)
     return f"{differences[place].item()} at index {tuple(map(int, place))}"
+
+
+__getattr__ = lacks(__name__)

@@ -1,1 +1,0 @@
-"""Parts of PyTorch's own tests, as far as programs use them."""
