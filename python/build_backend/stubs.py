@@ -128,7 +128,6 @@ def methods() -> str:
     tensor = torchemu.Tensor
     own = {name for name in vars(tensor) if name in _written_in_class()}
     lines = [
-        "# mypy: disable-error-code=empty-body",
         '"""The methods of Tensor that its class body does not have, for type checkers, and written by stubs.py."""',
         "",
         "import builtins",
@@ -231,7 +230,7 @@ def _stubs_of(path: str, name: str) -> Iterator[tuple[str, str]]:
         return
     yield f"{path}/__init__.pyi", name
     for inner in pkgutil.iter_modules(inside):
-        if not inner.name.startswith("_") or inner.name in ("_functional_collectives", "_symmetric_memory"):
+        if not inner.name.startswith("_") or inner.name == "_symmetric_memory":
             yield from _stubs_of(f"{path}/{inner.name}", f"{name}.{inner.name}")
 
 
@@ -242,7 +241,7 @@ def written() -> dict[str, str]:
     stubs = {f"torchemu-stubs/{path}": names_of(m, _exported(m), homes) for path, m in modules.items()}
     stubs["torchemu-stubs/__init__.pyi"] = names_of(torchemu, [*_public(), "__version__"], homes)
     stubs["torchemu-stubs/py.typed"] = "partial\n"
-    stubs[f"{METHODS.replace('.', '/')}.py"] = methods()
+    stubs[f"{METHODS.replace('.', '/')}.pyi"] = methods()
     return stubs
 
 

@@ -8,7 +8,5 @@ from torchemu.frontends.numpy._tensor.conversion import converted as converted
 from torchemu.frontends.numpy._tensor.conversion import quietly as quietly
 from torchemu.frontends.numpy._tensor.core import Tensor as Tensor
 from torchemu.frontends.numpy._tensor.from_data import as_tensor as as_tensor
-from torchemu.frontends.numpy._tensor.reductions import wide as wide
 from torchemu.frontends.numpy.testing import assert_close as assert_close
-from torchemu.promotion import promote_types as promote_types
 

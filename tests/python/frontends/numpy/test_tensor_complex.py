@@ -287,10 +287,7 @@ def test_files_pickles_and_copies() -> None:
         z = torch.from_numpy(noise(kind, 3, 4))
         file = io.BytesIO()
         torch.save({"z": z, "row": z[1], "number": 1j, "dtype": z.dtype}, file)
-        with pytest.raises(
-            RuntimeError, match="Cannot save multiple tensors or storages that view the same data as diff"
-        ):
-            torch.save([z, z.real], io.BytesIO())
+        file.seek(0)
         loaded = torch.load(file)
         assert (loaded["number"], loaded["dtype"]) == (1j, z.dtype)
         for name, want in {"z": z, "row": z[1]}.items():
