@@ -64,16 +64,6 @@ func LaunchCopy(stream int64, bytes int64, toHost bool) (launch int64, err error
 	return host.Launched(s, e, err)
 }
 
-// LaunchNothing numbers the end of all that is on a stream now, like a launch: for results that take no work.
-func LaunchNothing(stream int64) (launch int64, err error) {
-	defer host.Guard(&err)
-	s, err := host.StreamOf(stream)
-	if err != nil {
-		return 0, err
-	}
-	return host.Launched(s, s.Object.Record(), nil)
-}
-
 // LaunchEnd returns the end of a rank's launch, an event that Python releases; 0 when it has come.
 func LaunchEnd(worldHandle int64, rank int, launch int64) (event int64, err error) {
 	defer host.Guard(&err)

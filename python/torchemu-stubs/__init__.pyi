@@ -66,10 +66,6 @@ from torchemu.frontends.numpy._tensor import strided as strided
 from torchemu.frontends.numpy._tensor.comparing import allclose as allclose
 from torchemu.frontends.numpy._tensor.comparing import equal as equal
 from torchemu.frontends.numpy._tensor.comparing import isclose as isclose
-from torchemu.frontends.numpy._tensor.complex_numbers import conj as conj
-from torchemu.frontends.numpy._tensor.complex_numbers import imag as imag
-from torchemu.frontends.numpy._tensor.complex_numbers import real as real
-from torchemu.frontends.numpy._tensor.complex_numbers import view_as_real as view_as_real
 from torchemu.frontends.numpy._tensor.copying import copy_ as copy_
 from torchemu.frontends.numpy._tensor.copying import fill_ as fill_
 from torchemu.frontends.numpy._tensor.copying import zero_ as zero_

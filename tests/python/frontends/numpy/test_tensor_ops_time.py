@@ -175,7 +175,6 @@ N = 1000
     [
         (lambda x, m: x + x, (12 * N, N, "vector")),
         (lambda x, m: x.half() + x.half(), (6 * N, N, "vector")),
-        (lambda x, m: x.cfloat() + x.cfloat(), (24 * N, 4 * N, "vector")),
         (lambda x, m: x.exp(), (8 * N, N, "vector")),
         (lambda x, m: x.sum(), (4 * N + 4, N, "vector")),
         (lambda x, m: x.clone(), (8 * N, 0, "vector")),
@@ -186,7 +185,6 @@ N = 1000
         (lambda x, m: x.softmax(0), (8 * N, 4 * N, "vector")),
         (lambda x, m: m @ m.t(), (4 * (600 + 600 + 400), 2 * 20 * 30 * 20, "float32")),
         (lambda x, m: torch.einsum("ij,kj->ik", m, m), (4 * (600 + 600 + 400), 2 * 20 * 30 * 20, "float32")),
-        (lambda x, m: m.cfloat() @ m.cfloat().t(), (8 * (600 + 600 + 400), 8 * 20 * 30 * 20, "float32")),
         (lambda x, m: m.half() @ m.half().t(), (2 * (600 + 600 + 400), 2 * 20 * 30 * 20, "float16")),
         (lambda x, m: torch.cat([x, x]), (16 * N, 0, "vector")),
     ],

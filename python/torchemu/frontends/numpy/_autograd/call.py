@@ -92,8 +92,6 @@ class Call(Node):
         return [None] * len(self.edges)
 
     def _gradients(self, derivative: Derivative, grads: list[Tensor | None]) -> Sequence[Any]:
-        if any(g is not None and g.dtype.is_complex for g in grads):
-            return _conjugates(derivative.gradients(self, _conjugates(grads)))
         return derivative.gradients(self, grads)
 
     def release(self) -> None:
@@ -101,10 +99,6 @@ class Call(Node):
         for kept in (*self._kept, *self._results):
             if isinstance(kept, Saved):
                 kept.release()
-
-
-def _conjugates(grads: Sequence[Any]) -> list[Any]:
-    return [g.conj() if isinstance(g, Tensor) else g for g in grads]
 
 
 @functools.cache

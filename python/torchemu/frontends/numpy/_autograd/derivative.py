@@ -38,11 +38,6 @@ class Derivative:
     """The partial derivatives of an operation, in the order of its operands; those behind the last have none.
 
     An operation that writes into a tensor has that, as it was before, as its first operand.
-
-    The gradient of a complex number is, as in PyTorch, that of the loss by its real part and i times that by its
-    imaginary part. So a formula of a function with a complex derivative, which multiplies by that, would have to
-    multiply by its conjugate. Instead it is given the conjugates of the gradients, and what it finds is taken conjugate
-    (``Call.apply``): formulas need not know. Functions without a complex derivative have none of complex numbers.
     """
 
     __slots__ = ("_known", "partials")

@@ -194,8 +194,6 @@ def fitting(grad: Any, about: Metadata, node: Node, at: int) -> Tensor:
                 f"expected shape compatible with {list(about.shape)}"
             )
         grad = summed(grad, about.shape)
-    if grad.dtype.is_complex and not about.dtype.is_complex:
-        grad = grad.real
     if grad.dtype is not about.dtype:
         grad = grad.to(about.dtype)
     if grad.device is about.device or grad.device == about.device:

@@ -66,7 +66,7 @@ class BackwardFunction(Node, FunctionCtx):
         return wrapped
 
     def _wrapped(self, t: Tensor, output: int, is_input: bool) -> Tensor:
-        differentiable = self._recorded and t.dtype.is_inexact
+        differentiable = self._recorded and t.dtype.is_floating_point
         if is_input:
             base = t if t._base is None else t._base
             t = t.detach()

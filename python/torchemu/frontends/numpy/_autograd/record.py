@@ -40,7 +40,7 @@ _ONE_OF_SEVERAL = (
 
 
 def _edges(operands: Sequence[Any]) -> list[Edge | None]:
-    return [edge_of(t) if isinstance(t, Tensor) and t.dtype.is_inexact else None for t in operands]
+    return [edge_of(t) if isinstance(t, Tensor) and t.dtype.is_floating_point else None for t in operands]
 
 
 def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params: Sequence[Any]) -> None:
@@ -50,12 +50,12 @@ def record(op: Op, results: tuple[Tensor, ...], operands: Sequence[Any], params:
     edges = _edges(operands)
     if edges.count(None) == len(edges):
         return
-    if not any(t.dtype.is_inexact for t in results):
+    if not any(t.dtype.is_floating_point for t in results):
         return
     call = call_of(op)(op, edges, operands, params)
     call.returned(results)
     for output, t in enumerate(results):
-        if t.dtype.is_inexact:
+        if t.dtype.is_floating_point:
             set_meta(t, AutogradMeta(True, call, output))
 
 
@@ -88,7 +88,7 @@ def before_write(op: Op, target: Tensor, operands: Sequence[Any], params: Sequen
     Raises:
         RuntimeError: the tensor is one that operations may not write into.
     """
-    if not _settings.current().gradients or not target.dtype.is_inexact:
+    if not _settings.current().gradients or not target.dtype.is_floating_point:
         return None
     check_write(target)
     edges = _edges(operands)

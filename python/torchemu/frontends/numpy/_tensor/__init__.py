@@ -9,7 +9,6 @@ from torchemu.frontends.numpy._attributes import foresee_attributes
 from torchemu.frontends.numpy._shape import Size
 from torchemu.frontends.numpy._tensor import (
     comparing,
-    complex_numbers,
     creation,
     elementwise,
     extremes,
@@ -29,7 +28,6 @@ from torchemu.frontends.numpy._tensor import (
     views,
 )
 from torchemu.frontends.numpy._tensor.comparing import *
-from torchemu.frontends.numpy._tensor.complex_numbers import *
 from torchemu.frontends.numpy._tensor.core import HOST_READS as HOST_READS
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import *
@@ -52,7 +50,6 @@ from torchemu.frontends.numpy._tensor.views import *
 
 __all__ = ["Generator", "Size", "Tensor"]
 __all__ += comparing.__all__
-__all__ += complex_numbers.__all__
 __all__ += creation.__all__
 __all__ += elementwise.__all__
 __all__ += extremes.__all__

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
+from torchemu.frontends.numpy._absent import missing
 
 _HALF = np.dtype(np.float16)
 _EXTENSION = "V"  # the kind of the types of ml_dtypes
@@ -87,6 +88,14 @@ def _odd(array: np.ndarray) -> np.ndarray:
     bits = near.view(np.uint32)
     between = np.isfinite(back) & (exact != back)
     return np.where(between, (bits - (back > exact)) | 1, bits).astype(np.uint32).view(np.float32)
+
+
+def check_real(kind: dtypes.dtype) -> None:
+    """Raises:
+    NotImplementedError: the dtype is complex: such numbers are only made, moved and communicated.
+    """
+    if kind.is_complex:
+        raise NotImplementedError(missing(f"arithmetic of torch.{kind.name}"))
 
 
 def check_number(value: Any, kind: dtypes.dtype) -> None:

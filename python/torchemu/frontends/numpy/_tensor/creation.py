@@ -19,10 +19,10 @@ from torchemu.frontends.numpy._device import device as Device  # noqa: N812 (dev
 from torchemu.frontends.numpy._placement import DPPolicy
 from torchemu.frontends.numpy._shape import dims
 from torchemu.frontends.numpy._tensor import promotion
-from torchemu.frontends.numpy._tensor.conversion import check_number, converted, quietly
+from torchemu.frontends.numpy._tensor.conversion import check_number, check_real, converted, quietly
 from torchemu.frontends.numpy._tensor.copying import copy_, scalar
 from torchemu.frontends.numpy._tensor.core import Tensor, adopted, method
-from torchemu.frontends.numpy._tensor.dispatch import Op, _done, never, no_flops, not_implemented
+from torchemu.frontends.numpy._tensor.dispatch import Op, _done, never, no_flops
 from torchemu.frontends.numpy._tensor.storage import SMALL, Storage
 from torchemu.frontends.numpy._tensor.views import as_strided
 from torchemu.runtime import memory_use
@@ -119,8 +119,8 @@ def finished(t: Tensor, rest: dict[str, Any], op: Op | None = None) -> Tensor:
     if rest.get("out") is not None:
         return copy_(rest["out"], t)
     if rest.get("requires_grad"):
-        if not t.dtype.is_inexact:
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        if not t.dtype.is_floating_point:
+            raise RuntimeError("Only Tensors of floating point dtype can require gradients")
         t.requires_grad_()
     if rest.get("name"):
         t.name = rest["name"]
@@ -284,8 +284,8 @@ def arange(*bounds: Any, end: Any = None, start: Any = 0, step: Any = 1, **optio
     bounds = tuple(b.item() if isinstance(b, Tensor | np.generic) else b for b in bounds)
     first, last, by = _bounds(bounds, step)
     kind, where, rest = options_of("arange", options)
-    if kind is not None and kind.is_complex:
-        raise not_implemented("arange_cpu", kind)
+    if kind is not None:
+        check_real(kind)
     whole = builtins.all(isinstance(b, int) for b in (first, last, by))
     n = max(-((first - last) // by), 0) if whole else math.ceil((last - first) / by)
     values = first + np.arange(n) * by
@@ -313,30 +313,16 @@ def _bounds(bounds: tuple[Any, ...], step: Any) -> tuple[Any, Any, Any]:
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     """So many numbers from start to end, with both, at equal distances; the options are those of zeros."""
     kind, where, rest = options_of("linspace", options)
-    ends, kind = _ends(start, end, kind)
-    return finished(of_array(_spread(*ends, steps, kind), kind, where), rest, LINSPACE)
+    kind = kind or _settings.current().dtype
+    check_real(kind)
+    return finished(of_array(_spread(float(start), float(end), steps, kind), kind, where), rest, LINSPACE)
 
 
-def _ends(start: Any, end: Any, kind: dtypes.dtype | None) -> tuple[tuple[Any, Any], dtypes.dtype]:
-    """The numbers, and the dtype: by default the default one, or that with such parts."""
-    complex_ = builtins.any(
-        isinstance(x, complex) or (isinstance(x, Tensor) and x.dtype.is_complex) for x in (start, end)
-    )
-    number = complex if complex_ else float
-    ends = number(start), number(end)
-    if kind is None:
-        default = _settings.current().dtype
-        return ends, default.to_complex() if complex_ else default
-    check_number(ends[0], kind)
-    check_number(ends[1], kind)
-    return ends, kind
-
-
-def _spread(start: Any, end: Any, steps: int, kind: dtypes.dtype) -> np.ndarray:
+def _spread(start: float, end: float, steps: int, kind: dtypes.dtype) -> np.ndarray:
     """Calculated from the nearer end, so that both are met."""
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative, not {steps}")
-    number: Any = kind.numpy.type if kind.is_complex or kind is dtypes.float32 else np.float64
+    number: Any = kind.numpy.type if kind is dtypes.float32 else np.float64
     step = number((end - start) / (steps - 1)) if steps > 1 else number(0)
     i = np.arange(steps)
     up, down = number(start) + step * i.astype(number), number(end) - step * (steps - 1 - i).astype(number)

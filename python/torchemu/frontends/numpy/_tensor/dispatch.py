@@ -105,12 +105,8 @@ def scattered(outputs: Outputs, inputs: Inputs) -> int:
 def cost(op: Op, outputs: Outputs, inputs: Inputs) -> tuple[int, int, str]:
     """Returns what a call takes of its device, as launch has it."""
     nbytes = op.traffic(outputs, inputs) if op.traffic else bytes_of((*outputs, *inputs))
-    unit, flops = op.unit, op.flops(outputs, inputs)
-    if unit == MATRIX:
-        unit = next(t.dtype.to_real().name for t in inputs if isinstance(t, Tensor))
-    if outputs[0].dtype.is_complex:
-        flops *= 4  # those of a product, which has four of parts
-    return nbytes, flops, unit
+    unit = next(t.dtype.name for t in inputs if isinstance(t, Tensor)) if op.unit == MATRIX else op.unit
+    return nbytes, op.flops(outputs, inputs), unit
 
 
 def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> None:

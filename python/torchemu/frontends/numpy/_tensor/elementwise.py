@@ -127,7 +127,7 @@ def _check_tensor(function: str, value: Any, argument: str = "input", position: 
 
 _FLOATS, _ONLY_FLOATS, _NUMBERS, _INTEGERS = Domain.FLOATS, Domain.ONLY_FLOATS, Domain.NUMBERS, Domain.INTEGERS
 _ONLY_INTEGERS = Domain.ONLY_INTEGERS
-_ANY, _BOOL, _REAL = Domain.ANY, Result.BOOL, Result.REAL
+_ANY, _BOOL = Domain.ANY, Result.BOOL
 
 
 def _itself(x: np.ndarray) -> np.ndarray:
@@ -152,56 +152,56 @@ def _relu(x: np.ndarray) -> np.ndarray:
 
 # -- one operand
 
-abs = _unary("abs", np.abs, _NUMBERS, _REAL, on_complex=True)
-neg = _unary("neg", np.negative, _NUMBERS, refusal=_NEG_OF_BOOL, on_complex=True)
+abs = _unary("abs", np.abs, _NUMBERS)
+neg = _unary("neg", np.negative, _NUMBERS, refusal=_NEG_OF_BOOL)
 sign = _unary("sign", numerics.sign, on_integers=_sign_of_integers)
-square = _unary("square", np.square, _ANY, on_integers=lambda x: x * x, on_complex=True)
-reciprocal = _unary("reciprocal", np.reciprocal, _FLOATS, on_complex=True)
-sqrt = _unary("sqrt", np.sqrt, _FLOATS, on_complex=True)
-rsqrt = _unary("rsqrt", numerics.rsqrt, _FLOATS, on_complex=True)
-exp = _unary("exp", np.exp, _FLOATS, on_complex=True)
-expm1 = _unary("expm1", np.expm1, _FLOATS, on_complex=True)
-log = _unary("log", np.log, _FLOATS, on_complex=True)
-log2 = _unary("log2", np.log2, _FLOATS, on_complex=True)
-log1p = _unary("log1p", np.log1p, _FLOATS, on_complex=True)
-sin = _unary("sin", np.sin, _FLOATS, on_complex=True)
-cos = _unary("cos", np.cos, _FLOATS, on_complex=True)
-tanh = _unary("tanh", np.tanh, _FLOATS, on_complex=True)
-sigmoid = _unary("sigmoid", numerics.sigmoid, _FLOATS, on_complex=True)
+square = _unary("square", np.square, _ANY, on_integers=lambda x: x * x)
+reciprocal = _unary("reciprocal", np.reciprocal, _FLOATS)
+sqrt = _unary("sqrt", np.sqrt, _FLOATS)
+rsqrt = _unary("rsqrt", numerics.rsqrt, _FLOATS)
+exp = _unary("exp", np.exp, _FLOATS)
+expm1 = _unary("expm1", np.expm1, _FLOATS)
+log = _unary("log", np.log, _FLOATS)
+log2 = _unary("log2", np.log2, _FLOATS)
+log1p = _unary("log1p", np.log1p, _FLOATS)
+sin = _unary("sin", np.sin, _FLOATS)
+cos = _unary("cos", np.cos, _FLOATS)
+tanh = _unary("tanh", np.tanh, _FLOATS)
+sigmoid = _unary("sigmoid", numerics.sigmoid, _FLOATS)
 erf = _unary("erf", numerics.erf, _FLOATS)
 relu = _unary("relu", _relu, _NUMBERS, refusal="Boolean inputs not supported for relu")
-silu = _unary("silu", numerics.silu, _ONLY_FLOATS, on_complex=True)
+silu = _unary("silu", numerics.silu, _ONLY_FLOATS)
 floor = _unary("floor", np.floor, _NUMBERS, on_integers=_itself)
 ceil = _unary("ceil", np.ceil, _NUMBERS, on_integers=_itself)
 trunc = _unary("trunc", np.trunc, _NUMBERS, on_integers=_itself)
-isnan = _unary("isnan", np.isnan, _ANY, _BOOL, on_integers=_never, on_complex=True)
-isinf = _unary("isinf", np.isinf, _ANY, _BOOL, on_integers=_never, on_complex=True)
-isfinite = _unary("isfinite", np.isfinite, _ANY, _BOOL, on_integers=_always, on_complex=True)
-logical_not = _unary("logical_not", np.logical_not, _ANY, _BOOL, on_complex=True)
+isnan = _unary("isnan", np.isnan, _ANY, _BOOL, on_integers=_never)
+isinf = _unary("isinf", np.isinf, _ANY, _BOOL, on_integers=_never)
+isfinite = _unary("isfinite", np.isfinite, _ANY, _BOOL, on_integers=_always)
+logical_not = _unary("logical_not", np.logical_not, _ANY, _BOOL)
 bitwise_not = _unary("bitwise_not", np.invert, _INTEGERS)
 
 
 # -- two operands
 
-_add = _binary("add", np.add, on_complex=True)
-_sub = _binary("sub", np.subtract, _NUMBERS, refusal=_SUB_OF_BOOLS, no_bool_operand=_SUB_OF_BOOL, on_complex=True)
-mul = _binary("mul", np.multiply, on_complex=True)
-_div = _binary("div", np.true_divide, _FLOATS, on_complex=True)
+_add = _binary("add", np.add)
+_sub = _binary("sub", np.subtract, _NUMBERS, refusal=_SUB_OF_BOOLS, no_bool_operand=_SUB_OF_BOOL)
+mul = _binary("mul", np.multiply)
+_div = _binary("div", np.true_divide, _FLOATS)
 floor_divide = _binary("floor_divide", np.floor_divide, _NUMBERS, on_integers=numerics.floor_divide)
 _div_trunc = _binary("div_trunc", lambda x, y: np.trunc(x / y), _NUMBERS, on_integers=numerics.truncated_divide)
 remainder = _binary("remainder", np.remainder, _NUMBERS, on_integers=numerics.remainder)
-pow = _binary("pow", numerics.power, _NUMBERS, on_integers=numerics.integer_power, on_complex=numerics.complex_power)
+pow = _binary("pow", numerics.power, _NUMBERS, on_integers=numerics.integer_power)
 maximum = _binary("maximum", np.maximum, numbers=False)
 minimum = _binary("minimum", np.minimum, numbers=False)
-eq = _binary("eq", np.equal, _ANY, _BOOL, on_complex=True)
-ne = _binary("ne", np.not_equal, _ANY, _BOOL, on_complex=True)
+eq = _binary("eq", np.equal, _ANY, _BOOL)
+ne = _binary("ne", np.not_equal, _ANY, _BOOL)
 lt = _binary("lt", np.less, _ANY, _BOOL)
 le = _binary("le", np.less_equal, _ANY, _BOOL)
 gt = _binary("gt", np.greater, _ANY, _BOOL)
 ge = _binary("ge", np.greater_equal, _ANY, _BOOL)
-logical_and = _binary("logical_and", np.logical_and, _ANY, _BOOL, numbers=False, on_complex=True)
-logical_or = _binary("logical_or", np.logical_or, _ANY, _BOOL, numbers=False, on_complex=True)
-logical_xor = _binary("logical_xor", np.logical_xor, _ANY, _BOOL, numbers=False, on_complex=True)
+logical_and = _binary("logical_and", np.logical_and, _ANY, _BOOL, numbers=False)
+logical_or = _binary("logical_or", np.logical_or, _ANY, _BOOL, numbers=False)
+logical_xor = _binary("logical_xor", np.logical_xor, _ANY, _BOOL, numbers=False)
 bitwise_and = _binary("bitwise_and", np.bitwise_and, _INTEGERS)
 bitwise_or = _binary("bitwise_or", np.bitwise_or, _INTEGERS)
 bitwise_xor = _binary("bitwise_xor", np.bitwise_xor, _INTEGERS)
@@ -209,12 +209,11 @@ bitwise_left_shift = _binary("bitwise_left_shift", np.left_shift, _ONLY_INTEGERS
 bitwise_right_shift = _binary("bitwise_right_shift", np.right_shift, _ONLY_INTEGERS)
 
 SCALED = {
-    "add": Pointwise("add", lambda x, y, alpha: x + y * alpha, on_complex=True),
+    "add": Pointwise("add", lambda x, y, alpha: x + y * alpha),
     "sub": Pointwise(
         "sub",
         lambda x, y, alpha: x - y * alpha,
         _NUMBERS,
-        on_complex=True,
         refusal=_SUB_OF_BOOLS,
         no_bool_operand=_SUB_OF_BOOL,
     ),
@@ -229,8 +228,6 @@ def scaled(name: str, operands: tuple[Any, Any], alpha: Any) -> tuple[Any, ...]:
     kind = op.plan(tuple(map(promotion.key, operands))).kind
     if isinstance(alpha, bool) and kind.category is not Category.BOOL:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, complex) and not kind.is_complex:
-        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if isinstance(alpha, float) and not kind.is_inexact:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     return op, operands, alpha
@@ -290,8 +287,6 @@ def in_place() -> dict[str, Callable[..., Tensor]]:
 
 def _into(op: Pointwise) -> Callable[..., Tensor]:
     def method(self: Tensor, *other: Any) -> Tensor:
-        if op is UNARY["abs"] and self.dtype.is_complex:
-            raise RuntimeError("In-place abs is not supported for complex tensors.")
         return pointwise_into(self, op, (self, *other))
 
     return method

@@ -12,7 +12,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu.dtypes import Category
 from torchemu.frontends.numpy._tensor import return_types
-from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
+from torchemu.frontends.numpy._tensor.conversion import check_real
 from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_several, flop_per_input, not_implemented
 from torchemu.frontends.numpy._tensor.elementwise import maximum, minimum
@@ -83,7 +83,7 @@ def _check_not_empty(name: str, t: Tensor, axes: Axes) -> None:
 @method
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The largest of all elements, or along dimensions; NaN is largest."""
-    check_not_complex("amax", input.dtype)
+    check_real(input.dtype)
     axes = axes_of(dim, len(input._shape))
     _check_not_empty("amax", input, axes)
     return _op(AMAX, (input,), axes, keepdim)
@@ -92,7 +92,7 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
 @method
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The smallest of all elements, or along dimensions; NaN is smallest."""
-    check_not_complex("amin", input.dtype)
+    check_real(input.dtype)
     axes = axes_of(dim, len(input._shape))
     _check_not_empty("amin", input, axes)
     return _op(AMIN, (input,), axes, keepdim)
@@ -113,7 +113,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
 
 
 def _chosen(name: str, op: Op, of_all: Op, t: Tensor, dim: int | None, keepdim: bool) -> Any:
-    check_not_complex(f"{name}_all" if dim is None else name, t.dtype)
+    check_real(t.dtype)
     if dim is None:
         _check_not_empty(name, t, None)
         return _op(of_all, (t,), None, False)
@@ -136,7 +136,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def _where_chosen(name: str, op: Op, t: Tensor, dim: int | None, keepdim: bool) -> Tensor:
-    check_not_complex(name, t.dtype)
+    check_real(t.dtype)
     axis = None if dim is None else axis_of(dim, len(t._shape))
     if axis is None and 0 in t._shape:
         raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")

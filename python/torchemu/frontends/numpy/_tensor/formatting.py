@@ -19,23 +19,6 @@ __all__ = [
 ]
 
 
-class _ComplexNumbers:
-    """The form of complex elements: each part in the same form and width."""
-
-    def __init__(self, elements: np.ndarray, options: Printing) -> None:
-        self._real, self._imag = _Numbers(elements.real, options), _Numbers(elements.imag, options)
-
-    def width(self) -> int:
-        """Characters an element takes; one less than it does, as PyTorch counts them."""
-        return self._real.width() + self._imag.width() + 1
-
-    def written(self, x: Any) -> str:
-        """One element, padded to the width."""
-        imag = self._imag.written(x.imag).lstrip()
-        sign = "" if imag[0] in "+-" else "+"
-        return f"{self._real.written(x.real)}{sign}{imag}j"
-
-
 class _Numbers:
     """The form of one tensor's elements: all in the same form and width."""
 
@@ -86,9 +69,7 @@ def _shown(elements: np.ndarray, edge: int) -> np.ndarray:
     return elements
 
 
-def _body(
-    elements: np.ndarray, numbers: _Numbers | _ComplexNumbers, indent: int, summarize: bool, options: Printing
-) -> str:
+def _body(elements: np.ndarray, numbers: _Numbers, indent: int, summarize: bool, options: Printing) -> str:
     if not elements.ndim:
         return numbers.written(elements.item())
     edge = options.edgeitems
@@ -101,7 +82,7 @@ def _body(
     return "[" + gap.join(rows) + "]"
 
 
-def _row(kept: list[Any], numbers: _Numbers | _ComplexNumbers, indent: int, options: Printing) -> str:
+def _row(kept: list[Any], numbers: _Numbers, indent: int, options: Printing) -> str:
     """A vector, broken into lines."""
     words = [" ..." if x is ... else numbers.written(x.item()) for x in kept]
     per_line = max(1, (options.linewidth - indent) // (numbers.width() + 2))
@@ -121,10 +102,11 @@ def formatted(t: Tensor) -> str:
     suffixes = _suffixes(t)
     if not elements.size:
         body = "[]"
+    elif t.dtype.is_complex:
+        body = np.array2string(elements, separator=", ", prefix=prefix)
     else:
         summarize = elements.size > options.threshold
-        form = _ComplexNumbers if t.dtype.is_complex else _Numbers
-        numbers = form(_shown(elements, options.edgeitems) if summarize else elements, options)
+        numbers = _Numbers(_shown(elements, options.edgeitems) if summarize else elements, options)
         body = _body(elements, numbers, len(prefix), summarize, options)
     return _with_suffixes(prefix + body, suffixes, len(prefix), options)
 
@@ -137,18 +119,13 @@ def _suffixes(t: Tensor) -> list[str]:
             suffixes.append(f"size={tuple(t._shape)}")
         if t.dtype is not default:
             suffixes.append(f"dtype={t.dtype!r}")
-    elif t.dtype not in (default, dtypes.int64, dtypes.bool_) and not _of_default(t.dtype, default):
+    elif t.dtype not in (default, dtypes.int64, dtypes.bool_):
         suffixes.append(f"dtype={t.dtype!r}")
     if t.grad_fn is not None:
         suffixes.append(f"grad_fn=<{type(t.grad_fn).__name__}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
     return suffixes
-
-
-def _of_default(kind: dtypes.dtype, default: dtypes.dtype) -> bool:
-    """Reports whether it is the complex dtype with parts of the default one."""
-    return kind.is_complex and kind.to_real() is default
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int, options: Printing) -> str:

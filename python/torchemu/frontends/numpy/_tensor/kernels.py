@@ -61,12 +61,6 @@ def launch_copy(output: Tensor, to_host: bool) -> None:
     launched(context, go.LaunchCopy(context.stream, output.nbytes, to_host), (output,))
 
 
-def follow(output: Tensor) -> None:
-    """Says that a tensor is there when all has ended that is on the rank's current stream: no kernel fills it."""
-    context = launching(output._storage.world)
-    launched(context, go.LaunchNothing(context.stream), (output,))
-
-
 def launching(world: runtime.World) -> runtime.Context:
     """The running rank; for a World that is not the current one, the World's own program."""
     context = runtime.current()

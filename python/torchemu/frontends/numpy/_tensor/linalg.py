@@ -14,6 +14,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu.dtypes import Category
+from torchemu.frontends.numpy._tensor.conversion import check_real
 from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.dispatch import MATRIX, Inputs, Op, Outputs, _op, not_implemented, stored
 from torchemu.frontends.numpy._tensor.product_cost import (
@@ -66,6 +67,7 @@ def _check(name: str, tensors: Sequence[Tensor], ndims: Sequence[int | None]) ->
             raise RuntimeError(
                 f"{name}: expected operands to have the same dtype, but got: {first.title} != {t.dtype.title}"
             )
+    check_real(first)
     if first.category is Category.BOOL or first.is_float8:
         raise not_implemented(f"{name}_impl_cpu_", first)
 

@@ -11,7 +11,6 @@ from torchemu import dtypes
 from torchemu.frontends.numpy._absent import missing
 from torchemu.frontends.numpy._autograd import derivatives, tensor_methods
 from torchemu.frontends.numpy._tensor import (
-    complex_numbers,
     copying,
     elementwise,
     from_data,
@@ -52,8 +51,6 @@ _CASTS = {
     "bfloat16": dtypes.bfloat16,
     "float": dtypes.float32,
     "double": dtypes.float64,
-    "cfloat": dtypes.complex64,
-    "cdouble": dtypes.complex128,
 }
 
 
@@ -161,8 +158,6 @@ def _special() -> dict[str, Any]:
         "is_complex": lambda self: self.dtype.is_complex,
         "nelement": Tensor.numel,
         "ndimension": Tensor.dim,
-        "real": property(complex_numbers.real, doc="The real parts; they are a view."),
-        "imag": property(complex_numbers.imag, doc="The imaginary parts; they are a view."),
         "type": memory.type_,
         "where": _where,
     }

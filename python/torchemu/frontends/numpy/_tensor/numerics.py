@@ -194,10 +194,3 @@ def integer_power(x: Array, y: Array | int) -> Array:
 def power(x: Array, y: Array | float) -> Array:
     """xʸ of floats."""
     return np.multiply(x, x) if isinstance(y, int | float) and y == 2 else np.power(x, y)
-
-
-def complex_power(x: Array, y: Array | complex) -> Array:
-    """xʸ of complex numbers, without logarithms where y is ½, 2 or 3."""
-    if isinstance(y, int | float | complex) and y in (0.5, 2, 3):
-        return np.sqrt(x) if y == 0.5 else x * x if y == 2 else x * x * x
-    return np.power(x, y)

@@ -10,7 +10,7 @@ import numpy as np
 
 from torchemu import dtypes
 from torchemu.frontends.numpy._tensor import return_types
-from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
+from torchemu.frontends.numpy._tensor.conversion import check_real
 from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method, waits
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op, _op_several, flop_per_input
 from torchemu.frontends.numpy._tensor.reductions import Array, wide
@@ -48,7 +48,7 @@ SORT, ARGSORT = Op("sort", _sort, flop_per_input), Op("argsort", _argsort, flop_
 @method
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements of a dimension in order, and where they were; equal ones keep their order."""
-    check_not_complex("sort", input.dtype)
+    check_real(input.dtype)
     axis = axis_of(dim, len(input._shape))
     return return_types.sort(*_op_several(SORT, (input,), axis, descending, kinds=(input.dtype, dtypes.int64)))
 
@@ -56,7 +56,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
 @method
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices that sort a dimension; those of equal elements keep their order."""
-    check_not_complex("sort", input.dtype)
+    check_real(input.dtype)
     return _op(ARGSORT, (input,), axis_of(dim, len(input._shape)), descending, kind=dtypes.int64)
 
 
@@ -76,7 +76,7 @@ UNIQUE = Op("unique", _unique, flop_per_input)
 
 
 def _distinct(op: Op, t: Tensor, dim: int | None, inverse: bool, counts: bool) -> Any:
-    check_not_complex("unique", t.dtype)
+    check_real(t.dtype)
     axis = None if dim is None else axis_of(dim, len(t._shape))
     results = _op_several(op, (t,), axis, kinds=(t.dtype, dtypes.int64, dtypes.int64))
     chosen = [results[0], *([results[1]] if inverse else []), *([results[2]] if counts else [])]
@@ -111,7 +111,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     Raises:
         RuntimeError: not a vector of non-negative integers, or not as many weights.
     """
-    check_not_complex("bincount", input.dtype)
+    check_real(input.dtype)
     if len(input._shape) != 1 or input.dtype.is_floating_point or (input._read() < 0).any():
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:

@@ -72,7 +72,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     return pointwise(*call) if out is None else pointwise_into(out, *call)
 
 
-WHERE = Pointwise("where", lambda a, b, chosen: np.where(chosen, a, b), on_complex=True)
+WHERE = Pointwise("where", lambda a, b, chosen: np.where(chosen, a, b))
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._autograd.derivative import Derivative
 from torchemu.frontends.numpy._tensor import deferral, dispatch, promotion
-from torchemu.frontends.numpy._tensor.complex_refusals import refused_of_complex
-from torchemu.frontends.numpy._tensor.conversion import converted, quietly
+from torchemu.frontends.numpy._tensor.conversion import check_real, converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor
 
 
@@ -40,7 +39,6 @@ class Result(enum.Enum):
 
     SAME = "the one that the operands meet in"
     BOOL = "bool"
-    REAL = "that of its parts where it is complex"
 
 
 class Plan(NamedTuple):
@@ -61,13 +59,12 @@ class Pointwise(dispatch.Op):
         domain: what it calculates with.
         result: what dtype its result has.
         on_integers: what to use instead of compute for integers and bool.
-        on_complex: what to use for complex numbers, True being compute; with None it is not for them.
         refusal: what to say about a dtype that it is not for; else PyTorch's usual words.
         no_bool_operand: what to say about a single operand of bool; else there may be such.
         derivative: as for Op.
     """
 
-    __slots__ = ("_domain", "_no_bool_operand", "_on_complex", "_on_integers", "_plans", "_refusal", "_result")
+    __slots__ = ("_domain", "_no_bool_operand", "_on_integers", "_plans", "_refusal", "_result")
 
     def __init__(
         self,
@@ -76,13 +73,12 @@ class Pointwise(dispatch.Op):
         domain: Domain = Domain.ANY,
         result: Result = Result.SAME,
         on_integers: Callable[..., Any] | None = None,
-        on_complex: Callable[..., Any] | Literal[True] | None = None,
         refusal: str = "",
         no_bool_operand: str = "",
         derivative: Derivative | None = None,
     ) -> None:
         super().__init__(name, compute, derivative=derivative)
-        self._no_bool_operand, self._on_complex = no_bool_operand, compute if on_complex is True else on_complex
+        self._no_bool_operand = no_bool_operand
         self._domain, self._result, self._on_integers, self._refusal = domain, result, on_integers, refusal
         self._plans: dict[Any, Plan] = {}
 
@@ -96,24 +92,18 @@ class Pointwise(dispatch.Op):
         return plan
 
     def _makes_default(self, keys: tuple[Any, ...]) -> bool:
-        return self._domain is Domain.FLOATS and not promotion.of_keys(keys).is_inexact
+        return self._domain is Domain.FLOATS and not promotion.of_keys(keys).is_floating_point
 
     def _planned(self, keys: tuple[Any, ...]) -> Plan:
         self._check_operands(keys)
         kind = promotion.of_keys(keys)
-        if self._domain is Domain.FLOATS and not kind.is_inexact:
+        if self._domain is Domain.FLOATS and not kind.is_floating_point:
             kind = _settings.current().dtype
         self._check(kind)
         compares = self._result is Result.BOOL
         wraps = compares and kind.category is Category.INTEGER and kind is not dtypes.int64
-        result = dtypes.bool_ if compares else kind.to_real() if self._result is Result.REAL else kind
-        return Plan(self._function(kind), kind.arithmetic, result, wraps)
-
-    def _function(self, kind: dtypes.dtype) -> Callable[..., Any]:
-        if kind.is_complex:
-            assert self._on_complex is not None
-            return self._on_complex
-        return self._on_integers if self._on_integers is not None and not kind.is_inexact else self.compute
+        function = self._on_integers if self._on_integers is not None and not kind.is_floating_point else self.compute
+        return Plan(function, kind.arithmetic, dtypes.bool_ if compares else kind, wraps)
 
     def _check_operands(self, keys: tuple[Any, ...]) -> None:
         if self._no_bool_operand and len(keys) > 1:
@@ -122,14 +112,13 @@ class Pointwise(dispatch.Op):
                 raise NotImplementedError(self._refusal if bools > 1 else self._no_bool_operand)
 
     def _check(self, kind: dtypes.dtype) -> None:
-        if kind.is_complex and self._on_complex is None:
-            raise refused_of_complex(self.name, kind)
+        check_real(kind)
         if kind.is_float8 and self._result is not Result.BOOL:
             raise dispatch.not_implemented(self.name, kind)
         wrong = {
             Domain.NUMBERS: kind.category is Category.BOOL,
-            Domain.ONLY_FLOATS: not kind.is_inexact,
-            Domain.INTEGERS: kind.is_inexact,
+            Domain.ONLY_FLOATS: not kind.is_floating_point,
+            Domain.INTEGERS: kind.is_floating_point,
             Domain.ONLY_INTEGERS: kind.category is not Category.INTEGER,
         }
         if wrong.get(self._domain, False):

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,9 +12,7 @@ import numpy as np
 from torchemu import dtypes
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._shape import dims
-from torchemu.frontends.numpy._tensor.complex_numbers import view_as_real
-from torchemu.frontends.numpy._tensor.complex_refusals import check_not_complex
-from torchemu.frontends.numpy._tensor.conversion import converted
+from torchemu.frontends.numpy._tensor.conversion import check_real, converted
 from torchemu.frontends.numpy._tensor.core import Tensor, method
 from torchemu.frontends.numpy._tensor.creation import allocated, as_options, finished, options_of
 from torchemu.frontends.numpy._tensor.dispatch import Op, _op_in_place, no_flops, not_implemented
@@ -93,9 +90,6 @@ def uniform_(
     low, high = more.pop("from", from_), to
     if more:
         raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(more))}'")
-    if self.dtype.is_complex:
-        uniform_(view_as_real(self), low, high, generator=generator)
-        return self
     digits, source, n = _check_float("uniform", self), _generator(generator, self), self.numel()
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}")
@@ -109,14 +103,11 @@ def uniform_(
 
 @method
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fills the tensor with normal numbers; a complex one with parts of this mean and half the variance.
+    """Fills the tensor with normal numbers.
 
     Raises:
         NotImplementedError: the dtype is not a float type. RuntimeError: std is negative.
     """
-    if self.dtype.is_complex:
-        normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
-        return self
     _check_float("normal", self)
     source, n = _generator(generator, self), self.numel()
     blocks = n >= 16 and self.is_contiguous()
@@ -141,7 +132,7 @@ def random_(
     Raises:
         RuntimeError: the interval is empty.
     """
-    check_not_complex("random_kernel", self.dtype)
+    check_real(self.dtype)
     low, high = (0, from_) if to is None else (from_ or 0, to)
     many = _MANY
     if high is None:
@@ -172,7 +163,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     Raises:
         RuntimeError: p is no probability.
     """
-    check_not_complex("bernoulli", self.dtype)
+    check_real(self.dtype)
     source, n = _generator(generator, self), self.numel()
     chance = p._read() if isinstance(p, Tensor) else p
     if not (np.all(np.asarray(chance) >= 0) and np.all(np.asarray(chance) <= 1)):
@@ -248,7 +239,7 @@ def _permutation(source: Generator, n: int) -> Array:
 
 
 def _permute(t: Tensor, *, generator: Generator | None = None) -> Tensor:
-    check_not_complex("randperm", t.dtype)
+    check_real(t.dtype)
     source, n = _generator(generator, t), t.numel()
     _op_in_place(RANDOM, t, (), lambda: _permutation(source, n))
     return t

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from torchemu import dtypes
-from torchemu.frontends.numpy._tensor.conversion import converted
+from torchemu.frontends.numpy._tensor.conversion import check_real, converted
 from torchemu.frontends.numpy._tensor.core import Tensor, axis_of, method
 from torchemu.frontends.numpy._tensor.dispatch import (
     Op,
@@ -92,7 +92,8 @@ MEAN = Op("mean", _mean, flop_per_input)
 
 
 def _summed(op: Op, t: Tensor, dim: Any, keepdim: bool, dtype: Any, out: Tensor | None) -> Tensor:
-    kind = dtypes.parse(dtype) if dtype is not None else t.dtype if t.dtype.is_inexact else dtypes.int64
+    check_real(t.dtype)
+    kind = dtypes.parse(dtype) if dtype is not None else t.dtype if t.dtype.is_floating_point else dtypes.int64
     if kind.is_float8:
         raise not_implemented(f"{op.name}_cpu", kind)
     return stored(op, _op(op, (t,), axes_of(dim, len(t._shape)), keepdim, kind.arithmetic, kind=kind), out)
@@ -134,7 +135,7 @@ def mean(
         NotImplementedError: of integers, unless a float dtype is given.
     """
     kind = dtypes.parse(dtype) if dtype is not None else input.dtype
-    if not kind.is_inexact:
+    if not kind.is_floating_point:
         what = "Input dtype" if dtype is None else "Optional dtype"
         raise NotImplementedError(
             f"mean(): could not infer output dtype. {what} must be either a floating point or complex dtype. "
@@ -193,7 +194,7 @@ def _variance(
 ) -> tuple[Any, ...]:
     if isinstance(dim, bool):  # var(unbiased)
         dim, unbiased = None, dim
-    if not t.dtype.is_inexact:
+    if not t.dtype.is_floating_point:
         name = "std" if root else "var"
         raise NotImplementedError(f"{name} only support floating point and complex dtypes. Got: {t.dtype.title}")
     degrees = float(unbiased) if correction is None else float(correction)
@@ -211,7 +212,7 @@ def var(
 ) -> Tensor:
     """The variance over all elements or over dimensions: the squares' sum divided by their number less correction."""
     params = _variance(input, dim, unbiased, correction, keepdim, root=False)
-    return _op(VAR, (input,), *params, kind=input.dtype.to_real())
+    return _op(VAR, (input,), *params, kind=input.dtype)
 
 
 @method
@@ -225,7 +226,7 @@ def std(
 ) -> Tensor:
     """The standard deviation: the root of var."""
     params = _variance(input, dim, unbiased, correction, keepdim, root=True)
-    return _op(VAR, (input,), *params, kind=input.dtype.to_real())
+    return _op(VAR, (input,), *params, kind=input.dtype)
 
 
 # -- norms
@@ -257,14 +258,14 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
         NotImplementedError: of integers, or the nuclear norm.
     """
     source = input if dtype is None else input.to(dtypes.parse(dtype))
-    if not source.dtype.is_inexact:
+    if not source.dtype.is_floating_point:
         raise NotImplementedError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {source.dtype.title}"
         )
     if p == "nuc":
         raise NotImplementedError("norm(p='nuc') is not supported: it needs a singular value decomposition")
     power = 2.0 if p in ("fro", None) else float(p)
-    return _op(NORM, (source,), power, axes_of(dim, len(source._shape)), keepdim, kind=source.dtype.to_real())
+    return _op(NORM, (source,), power, axes_of(dim, len(source._shape)), keepdim, kind=source.dtype)
 
 
 # -- along one dimension, of the same shape
@@ -272,7 +273,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
 
 def _logsumexp(x: Array, axes: Axes, keep: bool) -> Array:
     numbers = wide(x)
-    top = np.max(numbers.real, axis=axes, keepdims=True, initial=-np.inf)
+    top = np.max(numbers, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(numbers - top), axis=axes, keepdims=True)) + top
     return total if keep else total.reshape(np.sum(numbers, axis=axes).shape).copy()
@@ -310,7 +311,8 @@ SOFTMAX, LOG_SOFTMAX = (
 @method
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """log Σ eˣ along dimensions, without overflow."""
-    source = input if input.dtype.is_inexact else input.to(dtypes.float32)
+    check_real(input.dtype)
+    source = input if input.dtype.is_floating_point else input.to(dtypes.float32)
     return _op(LOGSUMEXP, (source,), axes_of(dim, len(source._shape)), keepdim)
 
 
@@ -348,5 +350,6 @@ CUMSUM = Op("cumsum", _cumsum, flop_per_input)
 @method
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The sums up to each element of a dimension; of integers and bool as int64."""
-    kind = dtypes.parse(dtype) if dtype is not None else input.dtype if input.dtype.is_inexact else dtypes.int64
+    check_real(input.dtype)
+    kind = dtypes.parse(dtype) if dtype is not None else input.dtype if input.dtype.is_floating_point else dtypes.int64
     return _op(CUMSUM, (input,), axis_of(dim, len(input._shape)), kind.arithmetic, kind=kind)

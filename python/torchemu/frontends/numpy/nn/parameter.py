@@ -17,8 +17,8 @@ def _as_subclass(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
         AttributeError: data is no tensor. RuntimeError: it is not of floats, and gradients are wanted.
     """
     t = empty(0) if data is None else data.detach()
-    if requires_grad and not t.dtype.is_inexact:
-        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    if requires_grad and not t.dtype.is_floating_point:
+        raise RuntimeError("Only Tensors of floating point dtype can require gradients")
     t.__class__ = cls
     t.requires_grad = requires_grad
     return t

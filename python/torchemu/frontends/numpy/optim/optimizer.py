@@ -237,9 +237,9 @@ def evaluated(closure: Callable[[], Any] | None) -> Any:
 
 def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, group: dict[str, Any], *params: Any) -> None:
     """Runs an operation that writes into several tensors; op.compute gets their arrays, the gradient's, the options of
-    the group as they are now, and the rest. A complex parameter is for it two real ones."""
+    the group as they are now, and the rest."""
     params = ({name: _as_now(option) for name, option in group.items() if name != "params"}, *params)
-    compute = functools.partial(quietly, _on_parts, op, len(targets) + 1)
+    compute = functools.partial(quietly, op.compute)
     for t in targets:
         dispatch.check_writable(t)
     arrays = dispatch.read((*targets, grad))[1]
@@ -259,16 +259,6 @@ def _as_now(option: Any) -> Any:
     if isinstance(option, tuple):
         return tuple([_as_now(each) for each in option])
     return option.item() if isinstance(option, Tensor) else option
-
-
-def _on_parts(op: dispatch.Op, arrays: int, *args: Any) -> None:
-    """Computes with as many arrays, which come first."""
-    op.compute(*[_parts(array) for array in args[:arrays]], *args[arrays:])
-
-
-def _parts(array: Array) -> Array:
-    """Complex numbers as their parts, in the same memory."""
-    return array[..., np.newaxis].view(array.real.dtype) if array.dtype.kind == "c" else array
 
 
 def read_and_written(outputs: dispatch.Outputs, inputs: dispatch.Inputs) -> int:

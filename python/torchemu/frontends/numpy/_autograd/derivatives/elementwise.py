@@ -5,7 +5,6 @@ Where PyTorch finds a gradient by one operation of its own, so do these tables: 
 
 from __future__ import annotations
 
-import cmath
 import math
 from typing import Any
 
@@ -57,7 +56,6 @@ THRESHOLD_BACKWARD = Pointwise(
 SIGMOID_BACKWARD = Pointwise(
     "sigmoid_backward",
     lambda grad, result: grad * result * (1 - result),
-    on_complex=True,
     derivative=Derivative(
         Partial(lambda c, g: g * c[1] * (1 - c[1]), 1), Partial(lambda c, g: g * c[0] * (1 - 2 * c[1]), 0, 1)
     ),
@@ -65,7 +63,6 @@ SIGMOID_BACKWARD = Pointwise(
 TANH_BACKWARD = Pointwise(
     "tanh_backward",
     lambda grad, result: grad * (1 - result * result),
-    on_complex=True,
     derivative=Derivative(
         Partial(lambda c, g: g * (1 - c[1] * c[1]), 1), Partial(lambda c, g: -2 * g * c[0] * c[1], 0, 1)
     ),
@@ -85,7 +82,6 @@ def _silu_twice(call: Call, grad: Tensor) -> Tensor:
 SILU_BACKWARD: Pointwise = Pointwise(
     "silu_backward",
     _silu_backward,
-    on_complex=True,
     derivative=Derivative(Partial(lambda c, g: pointwise(SILU_BACKWARD, (g, c[1])), 1), Partial(_silu_twice, 0, 1)),
 )
 
@@ -129,11 +125,9 @@ def _pow_base(call: Call, grad: Tensor) -> Any:
 def _pow_exponent(call: Call, grad: Tensor) -> Any:
     x, exponent, result = call[0], call[1], call.result
     if isinstance(x, Tensor):
-        return grad * where((x == 0) & (exponent.real >= 0), 0.0, result * x.to(result.dtype).log())
+        return grad * where((x == 0) & (exponent >= 0), 0.0, result * x.to(result.dtype).log())
     if x == 0:
-        return grad * where(exponent.real >= 0, 0.0, result * -math.inf)
-    if result.dtype.is_complex:
-        return grad * (result * cmath.log(x))
+        return grad * where(exponent >= 0, 0.0, result * -math.inf)
     return grad * (result * (math.log(x) if x > 0 else math.nan))
 
 

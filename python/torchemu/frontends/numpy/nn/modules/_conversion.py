@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -12,11 +11,6 @@ from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.nn.modules._members import Members
 
 Convert = Callable[[Tensor], Tensor]
-
-_COMPLEX_MODULES = (
-    "Complex modules are a new feature under active development whose design may change, and some modules might not "
-    "work as expected when using complex tensors as parameters or buffers."
-)
 
 
 def _target(args: tuple[Any, ...], device: Any, dtype: Any) -> tuple[Any, dtypes.dtype | None]:
@@ -73,13 +67,11 @@ class Conversion(Members):
             TypeError: the dtype is not one of floats; or other arguments.
         """
         where, kind = _target(args, device, dtype)
-        if kind is not None and not kind.is_inexact:
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
-        if kind is not None and kind.is_complex:
-            warnings.warn(_COMPLEX_MODULES, stacklevel=2)
+        if kind is not None and not kind.is_floating_point:
+            raise TypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={kind}")
 
         def convert(t: Tensor) -> Tensor:
-            floats = kind if t.dtype.is_inexact else None
+            floats = kind if t.dtype.is_floating_point else None
             return t.to(device=where, dtype=floats, non_blocking=non_blocking)
 
         return self._apply(convert)
