@@ -111,6 +111,8 @@ SENTENCE = r"^torchemu's NumPy front end has no {}: run with --torch real \(pip 
     [
         "torch.vmap",
         "torch.complex32",
+        "torch.Tensor.cfloat",
+        "torch.Tensor.conj",
         "torch.Tensor.digamma",
         "torch.Tensor.median",
         "torch.Tensor.movedim",
@@ -119,6 +121,7 @@ SENTENCE = r"^torchemu's NumPy front end has no {}: run with --torch real \(pip 
         "torch.block_diag",
         "torch.linalg",
         "torch.logdet",
+        "torch.view_as_real",
         "torch.nn.BatchNorm1d",
         "torch.nn.SyncBatchNorm",
         "torch.nn.functional.cosine_similarity",

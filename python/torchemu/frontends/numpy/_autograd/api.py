@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from torchemu.frontends.numpy._absent import missing
 from torchemu.frontends.numpy._autograd.engine import Wanted, backward_pass, expected, fitting
 from torchemu.frontends.numpy._autograd.variable import Edge, edge_of, meta_of
 from torchemu.frontends.numpy._tensor.core import Tensor
@@ -59,10 +60,10 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[tuple[Edge, 
 
 
 def _run(
-    roots: list[tuple[Edge, Tensor]], keep: bool, create: bool, inputs: Sequence[Tensor], unused: bool, accumulate: bool
+    roots: list[tuple[Edge, Tensor]], keep: bool, inputs: Sequence[Tensor], unused: bool, accumulate: bool
 ) -> tuple[Tensor | None, ...]:
     if not inputs:
-        backward_pass(roots, keep, create)
+        backward_pass(roots, keep)
         return ()
     edges = []
     for t in inputs:
@@ -71,11 +72,19 @@ def _run(
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         edges.append(edge)
     wanted = Wanted(edges, accumulate)
-    backward_pass(roots, keep, create, wanted)
+    backward_pass(roots, keep, wanted)
     found = tuple([wanted.found.get(edge) for edge in edges])
     if not unused and any(grad is None for grad in found):
         raise RuntimeError(_UNUSED)
     return found
+
+
+def _check_once(function: str, create_graph: bool) -> None:
+    """Raises:
+    NotImplementedError: gradients of gradients are wanted.
+    """
+    if create_graph:
+        raise NotImplementedError(missing(f"torch.autograd.{function}(create_graph=True)"))
 
 
 def backward(
@@ -91,8 +100,8 @@ def backward(
     Args:
         tensors: a tensor, or several.
         grad_tensors: the gradient of each; None where the tensor has a single element: 1.
-        retain_graph: whether another pass may follow; None: if create_graph.
-        create_graph: whether the gradients can be differentiated.
+        retain_graph: whether another pass may follow.
+        create_graph: must be False: gradients of gradients are not recorded.
         grad_variables: an old name of grad_tensors.
         inputs: the tensors to whose grad gradients are added; None: all leaves.
 
@@ -110,8 +119,8 @@ def backward(
     grads = (None,) * len(given) if grads is None else as_tuple(grads)
     if len(grads) != len(given):
         raise RuntimeError(f"got {len(given)} tensors and {len(grads)} gradients")
-    keep = create_graph if retain_graph is None else retain_graph
-    _run(_roots(given, grads), keep, create_graph, wanted, True, True)
+    _check_once("backward", create_graph)
+    _run(_roots(given, grads), bool(retain_graph), wanted, True, True)
 
 
 def grad(
@@ -131,8 +140,8 @@ def grad(
         outputs: a tensor, or several, whose gradients are added up.
         inputs: a tensor, or several.
         grad_outputs: the gradient of each output; None where it has a single element: 1.
-        retain_graph: whether another pass may follow; None: if create_graph.
-        create_graph: whether the gradients can be differentiated.
+        retain_graph: whether another pass may follow.
+        create_graph: must be False: gradients of gradients are not recorded.
         only_inputs: must be True.
         allow_unused: an input may have nothing to do with the outputs, and then None as gradient; None: if
             materialize_grads.
@@ -148,9 +157,9 @@ def grad(
         raise NotImplementedError("grad(is_grads_batched=True) is not supported: call grad once for each of the batch")
     results, sources = as_tuple(outputs), as_tuple(inputs)
     given = (None,) * len(results) if grad_outputs is None else as_tuple(grad_outputs)
-    keep = create_graph if retain_graph is None else retain_graph
+    _check_once("grad", create_graph)
     unused = materialize_grads if allow_unused is None else allow_unused
-    found = _run(_roots(results, given), keep, create_graph, sources, unused, False)
+    found = _run(_roots(results, given), bool(retain_graph), sources, unused, False)
     if not materialize_grads:
         return found
     return tuple([t.new_zeros(t._shape) if g is None else g for t, g in zip(sources, found, strict=True)])

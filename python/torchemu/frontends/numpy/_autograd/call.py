@@ -77,7 +77,7 @@ class Call(Node):
         assert about is not None
         return about
 
-    def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
+    def apply(self, grads: list[Tensor | None]) -> Sequence[Any]:
         """Calculates the gradients of the operands.
 
         Raises:

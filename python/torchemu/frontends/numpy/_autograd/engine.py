@@ -57,12 +57,11 @@ class Pass:
 
     Args:
         keep: whether what nodes have kept is needed again.
-        record: whether its operations are recorded.
         wanted: what it is for; None: for all leaves.
     """
 
-    def __init__(self, keep: bool, record: bool, wanted: Wanted | None) -> None:
-        self._keep, self._record, self._wanted = keep, record, wanted
+    def __init__(self, keep: bool, wanted: Wanted | None) -> None:
+        self._keep, self._wanted = keep, wanted
         self._grads: dict[Node, list[Tensor | None]] = {}
         self._awaited: dict[Node, int] = {}
         self._ready: list[tuple[float, int, Node]] = []
@@ -124,7 +123,7 @@ class Pass:
             wanted.capture(node, grads)
             return ()
         node.kept = self._keep
-        found = node.apply(grads, self._record)
+        found = node.apply(grads)
         if not self._keep:
             node.release()
         return found
@@ -213,16 +212,16 @@ def summed(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
     return grad.sum(axes, keepdim=True).reshape(shape)
 
 
-def backward_pass(roots: Sequence[tuple[Edge, Tensor]], keep: bool, record: bool, wanted: Wanted | None = None) -> None:
-    """Runs a pass.
+def backward_pass(roots: Sequence[tuple[Edge, Tensor]], keep: bool, wanted: Wanted | None = None) -> None:
+    """Runs a pass, whose operations are not recorded.
 
     Args:
         roots: where it starts: tensors' edges with their gradients.
-        keep, record, wanted: see Pass.
+        keep, wanted: see Pass.
     """
     settings = _settings.current()
-    before, settings.gradients = settings.gradients, record
+    before, settings.gradients = settings.gradients, False
     try:
-        Pass(keep, record, wanted).run(roots)
+        Pass(keep, wanted).run(roots)
     finally:
         settings.gradients = before

@@ -95,7 +95,7 @@ class BackwardFunction(Node, FunctionCtx):
         """
         return tuple([None if saved is None else saved.unpack(self) for saved in self._saved])
 
-    def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
+    def apply(self, grads: list[Tensor | None]) -> Sequence[Any]:
         """Calls backward.
 
         Raises:

@@ -51,8 +51,8 @@ class Node:
 
     # -- in a backward pass
 
-    def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
-        """From the gradients of its results, None being zeros, those of its operands. again: will it be asked again?"""
+    def apply(self, grads: list[Tensor | None]) -> Sequence[Any]:
+        """From the gradients of its results, None being zeros, those of its operands."""
         raise NotImplementedError
 
     def release(self) -> None:
@@ -132,16 +132,16 @@ class AccumulateGrad(Node):
             grads[0] = hooked(hooks, grads[0])
         super().before(grads)
 
-    def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
+    def apply(self, grads: list[Tensor | None]) -> Sequence[Any]:
         """Adds it. The first one is taken as it is, where nobody else has it."""
         if grads[0] is None:
             return ()
         meta = meta_of(self.variable)
-        if meta.grad is None and not again and _is_only_here(grads) and _same_layout(grads[0], self.variable):
+        if meta.grad is None and _is_only_here(grads) and _same_layout(grads[0], self.variable):
             meta.grad = grads[0]
             meta.grad._base = None
         else:
-            _accumulate(self.variable, grads[0], again)
+            _accumulate(self.variable, grads[0])
         for hook in list((meta.accumulated or {}).values()):
             hook(self.variable)
         return ()
@@ -164,12 +164,12 @@ def _same_layout(grad: Tensor, variable: Tensor) -> bool:
     return grad._steps() == variable._steps() or (grad.is_contiguous() and variable.is_contiguous())
 
 
-def _accumulate(variable: Tensor, grad: Tensor, recorded: bool) -> None:
-    """Adds a gradient to a tensor's grad. recorded: as an operation, for gradients of gradients."""
+def _accumulate(variable: Tensor, grad: Tensor) -> None:
+    """Adds a gradient to a tensor's grad."""
     meta = meta_of(variable)
     if meta.grad is not None:
-        meta.grad = meta.grad + grad if recorded else meta.grad.add_(grad)
-    elif recorded or variable.is_contiguous():
+        meta.grad.add_(grad)
+    elif variable.is_contiguous():
         meta.grad = grad.clone() if grad.is_contiguous() else grad.contiguous()
     else:
         meta.grad = grad.new_empty_strided(variable._shape, variable._steps()).copy_(grad)

@@ -41,7 +41,7 @@ class AsStridedBackward0(Node):
         super().__init__([edge_of(base)], outputs_of([view]))
         self._view, self._base = geometry_of(view), geometry_of(base)
 
-    def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
+    def apply(self, grads: list[Tensor | None]) -> Sequence[Any]:
         """Zeros, but for the view's elements."""
         grad = grads[0]
         return [None if grad is None else spread(grad, self._view, self._base)]
@@ -61,14 +61,14 @@ class CopySlices(Node):
         super().__init__([edge, *call.edges[1:]], outputs_of([base]))
         self._call, self._view, self._base = call, geometry_of(view), geometry_of(base)
 
-    def apply(self, grads: list[Tensor | None], again: bool) -> Sequence[Any]:
+    def apply(self, grads: list[Tensor | None]) -> Sequence[Any]:
         """The call's gradient takes the place of the part that the view is."""
         grad = grads[0]
         if grad is None:
             return [None] * len(self.edges)
         whole = grad.new_empty_strided(self._base.shape, self._base.strides).copy_(grad)
         part = whole.as_strided(self._view.shape, self._view.strides, self._view.offset - self._base.offset)
-        first, *others = self._call.apply([part.clone()], again)
+        first, *others = self._call.apply([part.clone()])
         if self.edges[0] is None:
             return [None, *others]
         if first is None:

@@ -48,25 +48,9 @@ def _where_positive(grad: np.ndarray, result: np.ndarray) -> np.ndarray:
     return (grad.view(f"u{grad.itemsize}") * (result > 0)).view(grad.dtype)
 
 
-THRESHOLD_BACKWARD = Pointwise(
-    "threshold_backward",
-    _where_positive,
-    derivative=Derivative(Partial(lambda c, g: only(c[1] > 0, g), 1)),
-)
-SIGMOID_BACKWARD = Pointwise(
-    "sigmoid_backward",
-    lambda grad, result: grad * result * (1 - result),
-    derivative=Derivative(
-        Partial(lambda c, g: g * c[1] * (1 - c[1]), 1), Partial(lambda c, g: g * c[0] * (1 - 2 * c[1]), 0, 1)
-    ),
-)
-TANH_BACKWARD = Pointwise(
-    "tanh_backward",
-    lambda grad, result: grad * (1 - result * result),
-    derivative=Derivative(
-        Partial(lambda c, g: g * (1 - c[1] * c[1]), 1), Partial(lambda c, g: -2 * g * c[0] * c[1], 0, 1)
-    ),
-)
+THRESHOLD_BACKWARD = Pointwise("threshold_backward", _where_positive)
+SIGMOID_BACKWARD = Pointwise("sigmoid_backward", lambda grad, result: grad * result * (1 - result))
+TANH_BACKWARD = Pointwise("tanh_backward", lambda grad, result: grad * (1 - result * result))
 
 
 def _silu_backward(grad: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -74,16 +58,7 @@ def _silu_backward(grad: np.ndarray, x: np.ndarray) -> np.ndarray:
     return grad * s * (1 + x * (1 - s))
 
 
-def _silu_twice(call: Call, grad: Tensor) -> Tensor:
-    x, s = call[1], call[1].sigmoid()
-    return grad * call[0] * s * (1 - s) * (2 + x * (1 - 2 * s))
-
-
-SILU_BACKWARD: Pointwise = Pointwise(
-    "silu_backward",
-    _silu_backward,
-    derivative=Derivative(Partial(lambda c, g: pointwise(SILU_BACKWARD, (g, c[1])), 1), Partial(_silu_twice, 0, 1)),
-)
+SILU_BACKWARD = Pointwise("silu_backward", _silu_backward)
 
 
 _UNARY: dict[str, Derivative] = {

@@ -89,32 +89,9 @@ def _log_softmax_backward(grad: Array, result: Array, axis: int) -> Array:
     return grad - np.exp(y) * np.sum(grad, axis=axis, keepdims=True) if y.ndim else np.zeros_like(y)
 
 
-def _softmax_twice(call: Call, grad: Tensor) -> Tensor:
-    """Of softmax_backward, for what softmax has returned."""
-    g, y, (axis,) = call[0], call[1], call.params
-    return grad * (g - (g * y).sum(axis, keepdim=True)) - (grad * y).sum(axis, keepdim=True) * g
-
-
-def _log_softmax_twice(call: Call, grad: Tensor) -> Tensor:
-    g, y, (axis,) = call[0], call[1], call.params
-    return -grad * y.exp() * g.sum(axis, keepdim=True)
-
-
-SOFTMAX_BACKWARD: Op = Op(
-    "softmax_backward",
-    _softmax_backward,
-    lambda outputs, inputs: 4 * flop_per_input(outputs, inputs),
-    derivative=Derivative(
-        Partial(lambda c, g: _op(SOFTMAX_BACKWARD, (g, c[1]), *c.params), 1), Partial(_softmax_twice, 0, 1)
-    ),
-)
-LOG_SOFTMAX_BACKWARD: Op = Op(
-    "log_softmax_backward",
-    _log_softmax_backward,
-    lambda outputs, inputs: 4 * flop_per_input(outputs, inputs),
-    derivative=Derivative(
-        Partial(lambda c, g: g - (g * c[1].exp()).sum(c.params[0], keepdim=True), 1), Partial(_log_softmax_twice, 0, 1)
-    ),
+SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD = (
+    Op(name, compute, lambda outputs, inputs: 4 * flop_per_input(outputs, inputs))
+    for name, compute in (("softmax_backward", _softmax_backward), ("log_softmax_backward", _log_softmax_backward))
 )
 
 

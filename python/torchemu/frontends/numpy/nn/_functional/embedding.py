@@ -38,13 +38,8 @@ def _looked_up(outputs: Outputs, inputs: Inputs) -> int:
     return 2 * bytes_of(outputs) + bytes_of(inputs[1:])
 
 
-EMBEDDING_BACKWARD = Op(
-    "embedding_dense_backward",
-    _embedding_backward,
-    flop_per_input,
-    derivative=Derivative(Partial(lambda call, grad: _op(EMBEDDING, (grad, call[1])), 1)),
-)
-EMBEDDING: Op = Op(
+EMBEDDING_BACKWARD = Op("embedding_dense_backward", _embedding_backward, flop_per_input)
+EMBEDDING = Op(
     "embedding", _embedding, no_flops, traffic=_looked_up, derivative=Derivative(Partial(_grad_of_weight, 1))
 )
 
