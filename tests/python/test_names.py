@@ -138,6 +138,7 @@ SENTENCE = r"^torchemu's NumPy front end has no {}: run with --torch real \(pip 
         "torch.distributed.DeviceMesh",
         "torch.distributed._functional_collectives",
         "torch.distributed._symmetric_memory.set_backend",
+        "torch.distributed.distributed_c10d._find_pg_by_ranks_and_tag",
         "torch.distributed.rpc",
         "torch.profiler.supported_activities",
         "torch.utils.data",

@@ -36,7 +36,6 @@ from torchemu.c10d.groups import default_group as _get_default_group
 from torchemu.c10d.groups import find_by_name as _resolve_process_group
 from torchemu.c10d.groups import get_backend as get_backend
 from torchemu.c10d.groups import get_backend_config as get_backend_config
-from torchemu.c10d.groups import get_global_rank as _get_global_rank
 from torchemu.c10d.groups import get_global_rank as get_global_rank
 from torchemu.c10d.groups import get_group_rank as get_group_rank
 from torchemu.c10d.groups import get_pg_count as get_pg_count
@@ -99,23 +98,13 @@ from torchemu.frontends.numpy.distributed._options import GatherOptions as Gathe
 from torchemu.frontends.numpy.distributed._options import ReduceOptions as ReduceOptions
 from torchemu.frontends.numpy.distributed._options import ReduceScatterOptions as ReduceScatterOptions
 from torchemu.frontends.numpy.distributed._options import ScatterOptions as ScatterOptions
-from torchemu.frontends.numpy.distributed._private_functions import _canonicalize_group_rank as _canonicalize_group_rank
-from torchemu.frontends.numpy.distributed._private_functions import _check_valid_timeout as _check_valid_timeout
-from torchemu.frontends.numpy.distributed._private_functions import _find_pg_by_ranks_and_tag as _find_pg_by_ranks_and_tag
-from torchemu.frontends.numpy.distributed._private_functions import _get_group_size_by_name as _get_group_size_by_name
-from torchemu.frontends.numpy.distributed._private_functions import _get_object_coll_device as _get_object_coll_device
-from torchemu.frontends.numpy.distributed._private_functions import _get_pg_default_device as _get_pg_default_device
-from torchemu.frontends.numpy.distributed._private_functions import _get_process_group_store as _get_process_group_store
-from torchemu.frontends.numpy.distributed._private_functions import _group_or_default_group as _group_or_default_group
-from torchemu.frontends.numpy.distributed._private_functions import _object_to_tensor as _object_to_tensor
-from torchemu.frontends.numpy.distributed._private_functions import _tensor_to_object as _tensor_to_object
 from torchemu.frontends.numpy.distributed._process_group import GroupMember as GroupMember
 from torchemu.frontends.numpy.distributed._process_group import ProcessGroup as ProcessGroup
 from torchemu.frontends.numpy.distributed._process_group import get_backend_impl as get_backend_impl
 from torchemu.frontends.numpy.distributed._process_group import group as group
 from torchemu.frontends.numpy.distributed.distributed_c10d import _all_gather_base as _all_gather_base
 from torchemu.frontends.numpy.distributed.distributed_c10d import _reduce_scatter_base as _reduce_scatter_base
-from torchemu.frontends.numpy.distributed.distributed_c10d import _world as _world
+from torchemu.frontends.numpy.distributed.distributed_c10d import _set_pg_timeout as _set_pg_timeout
 from torchemu.frontends.numpy.distributed.distributed_c10d import set_timeout as set_timeout
 
 SHRINK_ABORT: int

@@ -175,7 +175,7 @@ def new_tile(dtype: dtypes.dtype, shape: Sequence[int]) -> Tile:
         TypeError: of complex numbers, which PEs do not calculate with.
     """
     if dtype.is_complex:
-        raise TypeError(f"a tile of {dtype!r}: tiles are of real numbers; give the kernel torch.view_as_real(tensor)")
+        raise TypeError(f"a tile of {dtype!r}: tiles are of real numbers; give the kernel a view of their parts")
     return Tile(current(), dtype, tuple(shape))
 
 

@@ -196,7 +196,7 @@ ON_A_RANK = {
         "'NoneType' object has no attribute 'wait'",
     ),
     "all_reduce complex max": Row(
-        lambda: dist.all_reduce(f32(2).cfloat(), ReduceOp.MAX),
+        lambda: dist.all_reduce(f32(2).to(torch.complex64), ReduceOp.MAX),
         ValueError,
         "all_reduce does not support RedOpType.MAX on complex tensors",
     ),

@@ -40,9 +40,6 @@ def test_the_default_group(open_world: OpenWorld, world_size: int) -> None:
         dist.init_process_group("nccl", world_size=world_size, rank=rank)
         whole = dist.group.WORLD
         assert dist.is_initialized() and whole is GroupMember.WORLD is c10d._get_default_group()
-        assert whole is c10d._world.default_pg and c10d._world.group_count == 1
-        assert c10d._world.pg_names == {whole: "0"} and c10d._world.pg_map[whole][0] == "nccl"
-        assert c10d._world.pg_group_ranks == {whole: {r: r for r in range(world_size)}}
         assert (dist.get_rank(), dist.get_world_size()) == (whole.rank(), whole.size()) == (rank, world_size)
         assert dist.get_process_group_ranks(whole) == dist.get_process_group_ranks(None) == list(range(world_size))
         assert (whole.group_name, whole.group_desc, whole.name()) == ("0", "default_pg", "nccl")
@@ -50,7 +47,6 @@ def test_the_default_group(open_world: OpenWorld, world_size: int) -> None:
         assert total(whole) == total() == world_size
         dist.destroy_process_group()
         assert not dist.is_initialized() and dist.group.WORLD is None
-        assert c10d._world.pg_names == {}
 
     on_ranks(world_size, program)
 

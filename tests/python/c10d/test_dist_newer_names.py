@@ -88,26 +88,6 @@ def test_barrier_of_a_store(open_world: OpenWorld, prefix: bool) -> None:
     on_ranks(N, main)
 
 
-def test_methods_of_backends(open_world: OpenWorld) -> None:
-    open_world()
-
-    def main(rank: int) -> None:
-        dist.init_process_group("cpu:gloo,cuda:nccl")
-        group = dist.group.WORLD
-        assert group is not None
-        backend = group._get_backend(torch.device("cuda"))
-        made = backend.allocate_tensor((2, 3), dtype=torch.int32, device="cuda")
-        assert (made.shape, made.dtype, made.device.type) == ((2, 3), torch.int32, "cuda")
-        assert not backend.supports_tensor_alloc("cpu")
-        with pytest.raises(RuntimeError, match="does not support allocateTensor"):
-            backend.allocate_tensor(2, dtype=torch.int32, device="cpu")
-        assert (backend.get_error(), backend.comm_split_count()) == (c10d.ErrorType.SUCCESS, 0)
-        with pytest.raises(RuntimeError, match="does not support shrink"):
-            backend.shrink([0])
-
-    on_ranks(2, main)
-
-
 def test_works_tell_how_they_ended(open_world: OpenWorld) -> None:
     open_world()
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
-import pytest
 from conftest import OpenWorld
 from ranks import on_ranks
 
@@ -45,55 +43,3 @@ def test_kinds_of_groups(open_world: OpenWorld) -> None:
             assert not isinstance(None, dist.ProcessGroupNCCL)
 
         on_groups(2, backend, program)
-
-
-def test_default_devices(open_world: OpenWorld) -> None:
-    open_world("sips2")
-    for backend, kind in {"nccl": "cuda", "gloo": "cpu", "cpu:gloo,cuda:nccl": "cpu", "cuda:nccl": "cuda"}.items():
-
-        def program(group: dist.ProcessGroup, rank: int, kind: str = kind) -> None:
-            assert c10d._get_object_coll_device(group) == kind
-            assert c10d._get_pg_default_device() == torch.device(kind)
-
-        on_groups(2, backend, program)
-
-
-def test_numbers_of_ranks(open_world: OpenWorld) -> None:
-    open_world("default")
-
-    def program(group: dist.ProcessGroup, rank: int) -> None:
-        upper = dist.new_group([2, 3])
-        if rank < 2:
-            assert c10d._find_pg_by_ranks_and_tag("", [2, 3]) is None
-            return
-        assert c10d._canonicalize_group_rank(upper, 3) == 1
-        assert c10d._canonicalize_group_rank(upper, group_rank=1) == 1
-        assert c10d._canonicalize_group_rank(upper, group_rank=1, return_global=True) == 3
-        with pytest.raises(ValueError, match="Can't specify both group_rank and global_rank"):
-            c10d._canonicalize_group_rank(upper, 3, 1)
-        assert c10d._get_global_rank(upper, 0) == 2
-        assert c10d._get_group_size_by_name(upper.group_name) == 2
-        assert c10d._find_pg_by_ranks_and_tag("", [2, 3]) is upper
-        assert c10d._group_or_default_group(None) is group
-        c10d._get_process_group_store(upper).set("k", "v")
-
-    on_groups(4, "gloo", program)
-
-
-def test_objects_as_tensors(open_world: OpenWorld) -> None:
-    open_world("sips2")
-
-    def program(group: dist.ProcessGroup, rank: int) -> None:
-        for obj in (None, {"a": [1, 2.5]}, "x" * 1000):
-            data, size = c10d._object_to_tensor(obj, torch.device("cuda"), group)
-            assert data.dtype is torch.uint8 and size.tolist() == [data.numel()]
-            padded = torch.cat([data, torch.zeros(5, dtype=torch.uint8)])
-            assert c10d._tensor_to_object(padded, size, group) == obj
-
-    on_groups(1, "nccl", program)
-
-
-def test_timeouts_are_timedeltas() -> None:
-    c10d._check_valid_timeout(timedelta(seconds=1))
-    with pytest.raises(TypeError, match=r"Expected timeout argument to be of type datetime\.timedelta, got 3"):
-        c10d._check_valid_timeout(3)

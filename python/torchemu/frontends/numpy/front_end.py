@@ -44,7 +44,7 @@ _MOVED = {
     "torch.distributed.distributed_c10d": (
         "distributed._backend_groups.ProcessGroupGloo distributed._backend_groups.ProcessGroupNCCL "
         "torchemu.c10d.backends torchemu.c10d.barriers torchemu.c10d.debug torchemu.c10d.exchanges "
-        "torchemu.c10d.groups distributed._private_functions distributed._process_group "
+        "torchemu.c10d.groups distributed._process_group "
         "torchemu.c10d.lifecycle torchemu.c10d.new_groups.new_group "
         "torchemu.c10d.new_groups.new_subgroups torchemu.c10d.new_groups.shrink_group "
         "torchemu.c10d.new_groups.new_subgroups_by_enumeration torchemu.c10d.new_groups.split_group "

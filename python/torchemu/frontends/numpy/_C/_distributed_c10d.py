@@ -37,7 +37,6 @@ from torchemu.frontends.numpy.distributed import (
     set_debug_level_from_env,
 )
 from torchemu.frontends.numpy.distributed._backend_groups import Backend
-from torchemu.frontends.numpy.distributed._backend_methods import ErrorType
 from torchemu.frontends.numpy.distributed._custom_groups import DistributedBackendOptions as _DistributedBackendOptions
 from torchemu.frontends.numpy.distributed._options import AllgatherOptions
 from torchemu.frontends.numpy.distributed._symmetric_memory._handle import _SymmetricMemory
@@ -59,7 +58,6 @@ __all__ = [
     "BarrierOptions",
     "BroadcastOptions",
     "DebugLevel",
-    "ErrorType",
     "FileStore",
     "FlightRecorderHook",
     "GatherOptions",

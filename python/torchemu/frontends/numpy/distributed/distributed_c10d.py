@@ -55,7 +55,6 @@ from torchemu.c10d.groups import warn_outsider as _warn_not_in_group
 from torchemu.c10d.lifecycle import abort_process_group as _abort_process_group
 from torchemu.c10d.lifecycle import default_store as _get_default_store
 from torchemu.c10d.lifecycle import destroy_process_group, init_process_group, is_initialized
-from torchemu.c10d.membership import groups
 from torchemu.c10d.new_groups import (
     SHRINK_ABORT,
     SHRINK_DEFAULT,
@@ -88,6 +87,7 @@ from torchemu.c10d.stores import PrefixStore, Store
 from torchemu.c10d.work import IllegalWork as _IllegalWork
 from torchemu.c10d.work import Work
 from torchemu.errors import DistStoreError
+from torchemu.frontends.numpy._absent import lacks
 from torchemu.frontends.numpy.distributed._backend_groups import ProcessGroupGloo, ProcessGroupNCCL
 from torchemu.frontends.numpy.distributed._options import (
     AllgatherOptions,
@@ -100,19 +100,6 @@ from torchemu.frontends.numpy.distributed._options import (
     ReduceOptions,
     ReduceScatterOptions,
     ScatterOptions,
-)
-from torchemu.frontends.numpy.distributed._private_functions import (
-    _canonicalize_group_rank,
-    _check_valid_timeout,
-    _find_pg_by_ranks_and_tag,
-    _get_global_rank,
-    _get_group_size_by_name,
-    _get_object_coll_device,
-    _get_pg_default_device,
-    _get_process_group_store,
-    _group_or_default_group,
-    _object_to_tensor,
-    _tensor_to_object,
 )
 from torchemu.frontends.numpy.distributed._process_group import (
     GroupMember,
@@ -156,29 +143,18 @@ __all__ = [
     "_TimeEstimator",
     "_abort_process_group",
     "_all_gather_base",
-    "_canonicalize_group_rank",
-    "_check_valid_timeout",
     "_coalescing_manager",
-    "_find_pg_by_ranks_and_tag",
     "_get_default_group",
     "_get_default_store",
     "_get_default_timeout",
-    "_get_global_rank",
     "_get_group_size",
-    "_get_group_size_by_name",
-    "_get_object_coll_device",
-    "_get_pg_default_device",
-    "_get_process_group_store",
-    "_group_or_default_group",
     "_make_nccl_premul_sum",
-    "_object_to_tensor",
     "_rank_not_in_group",
     "_reduce_scatter_base",
     "_resolve_process_group",
-    "_tensor_to_object",
+    "_set_pg_timeout",
     "_time_estimator",
     "_warn_not_in_group",
-    "_world",
     "all_gather",
     "all_gather_coalesced",
     "all_gather_into_tensor",
@@ -291,34 +267,4 @@ def set_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> None:
     resolved(group).set_timeout(timeout)
 
 
-class _World:
-    """The process groups of the running rank, as programs look into PyTorch's."""
-
-    @property
-    def default_pg(self) -> ProcessGroup | None:
-        """The default group."""
-        return group.WORLD
-
-    @property
-    def pg_map(self) -> dict[ProcessGroup, tuple[str, Store]]:
-        """The backend and the store of each group."""
-        return {pg: (pg.backend, pg.get_group_store()) for pg in self.pg_names}
-
-    @property
-    def pg_names(self) -> dict[ProcessGroup, str]:
-        """The name of each group."""
-        return {pg: name for name, pg in groups.get().by_name.items()} if group.WORLD else {}
-
-    @property
-    def pg_group_ranks(self) -> dict[ProcessGroup, dict[int, int]]:
-        """The group rank of each of its ranks, for each group."""
-        return {pg: {rank: i for i, rank in enumerate(pg.ranks)} for pg in self.pg_names}
-
-    @property
-    def group_count(self) -> int:
-        """The number of groups that all ranks have made together."""
-        return get_pg_count()
-
-
-_world = _World()
-"""What PyTorch keeps about groups, to be looked at."""
+__getattr__ = lacks(__name__)
