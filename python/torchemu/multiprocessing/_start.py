@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import multiprocessing.context
 from typing import Any
 
 from torchemu.runtime.rank_local import RankLocal
@@ -19,6 +20,11 @@ class StartContext:
 
     def __init__(self, method: str) -> None:
         self._method = method
+
+    @property  # type: ignore[misc]  # object's can be set
+    def __class__(self) -> type:
+        """Python's type of contexts, for those who look at what they are given: PyTorch's DataLoader does."""
+        return multiprocessing.context.BaseContext
 
     def __getattr__(self, name: str) -> Any:
         if name == "Process":

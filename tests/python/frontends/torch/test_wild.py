@@ -10,6 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.data import DataLoader
 
 import torchemu
 from torchemu.frontends.torch import packages
@@ -445,3 +447,37 @@ def test_sharded_tensors_say_where_they_are():
     shard = sharded_tensor.Shard.from_tensor_and_offsets(torch.ones(2, 3, device="cuda"), [2 * rank, 0], rank)
     whole = sharded_tensor.init_from_local_shards([shard], 4, 3)
     assert whole.device == torch.device("cuda", rank) and whole.shape == (4, 3)
+
+
+FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]
+
+
+@one
+@pytest.mark.parametrize("kernel", FUSED)
+def test_attention_by_a_fused_kernel_alone_is_attention(kernel):
+    """The host, which computes it, has fewer kernels, and they can do less."""
+    q = torch.randn(2, 3, 8, 4, generator=torch.Generator().manual_seed(0))
+    want = functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+    with sdpa_kernel(kernel):
+        got = functional.scaled_dot_product_attention(q.cuda(), q.cuda(), q.cuda(), is_causal=True)
+        torch.manual_seed(1)
+        dropped = functional.scaled_dot_product_attention(q.cuda(), q.cuda(), torch.ones_like(q).cuda(), dropout_p=0.5)
+    torch.testing.assert_close(got.cpu(), want)
+    assert dropped.device.type == "cuda" and 0 < (dropped != 1).sum() <= q.numel()
+
+
+@one
+def test_attention_by_no_kernel_is_refused():
+    q = torch.ones(1, 1, 4, 4).cuda()
+    functional.scaled_dot_product_attention(q, q, q)
+    with sdpa_kernel([]), pytest.raises(RuntimeError, match="No viable backend"):
+        functional.scaled_dot_product_attention(q, q, q)
+
+
+@one
+@pytest.mark.parametrize("context", ["fork", "spawn", torch.multiprocessing.get_context("spawn")])
+def test_loaders_are_told_how_to_start_their_workers(context):
+    loader = DataLoader(range(6), batch_size=2, num_workers=2, multiprocessing_context=context)
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5]]
+    ours = DataLoader(range(2), num_workers=1, multiprocessing_context=torch.multiprocessing.get_context("fork"))
+    assert len(list(ours)) == 2

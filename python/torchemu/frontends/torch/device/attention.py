@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch._higher_order_ops.flex_attention import math_attention
-from torch.nn.attention import flex_attention
+from torch.nn.attention import SDPBackend, flex_attention, sdpa_kernel
 
 from torchemu.frontends.torch.device import casts, fused, operations, places
 from torchemu.frontends.torch.device.patches import Replacements
@@ -54,19 +55,29 @@ def _attention(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
             if made is not None:
                 return made
         if type(query) is not torch.Tensor or not _is_meta(query) or places.of(query) is None:
-            with places.made_at(places.of(query)):
+            with _kernels_of_host(query), places.made_at(places.of(query)):
                 return call(query, key, value, attn_mask)
         if torch.is_autocast_enabled("cuda"):
             (query, key, value, attn_mask), _ = casts.lowered((query, key, value, attn_mask))
-        if enable_gqa or _chosen(query, key, value, attn_mask, dropout_p, is_causal) != _FLASH:
-            with torch.autocast("cuda", enabled=False), places.made_at(places.of(query)):
-                return call(query, key, value, attn_mask)
+        with _kernels_of_host(query):
+            if enable_gqa or _chosen(query, key, value, attn_mask, dropout_p, is_causal) != _FLASH:
+                with torch.autocast("cuda", enabled=False), places.made_at(places.of(query)):
+                    return call(query, key, value, attn_mask)
         found: torch.Tensor = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
             query, key, value, dropout_p, is_causal, attn_mask=fused.added(attn_mask, query), scale=scale
         )[0]
         return found
 
     return scaled_dot_product_attention
+
+
+def _kernels_of_host(query: Any) -> AbstractContextManager[None]:
+    """Allows all the host has where a program allows fused kernels of CUDA alone: the host's one does less."""
+    allowed = torch.backends.cuda
+    kernels = allowed.flash_sdp_enabled, allowed.mem_efficient_sdp_enabled, allowed.cudnn_sdp_enabled
+    if allowed.math_sdp_enabled() or places.of(query) is None or not any(enabled() for enabled in kernels):
+        return nullcontext()
+    return sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH])
 
 
 def _flexible(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,11 +96,12 @@ def _flexible(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _chosen(*args: Any) -> int:
     """Returns the way in which the CPU does it with tensors such as these."""
+    switches = torch.is_grad_enabled(), torch._C._get_flash_sdp_enabled(), torch._C._get_math_sdp_enabled()
     key = tuple([(a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args])
-    found = _choices.get((key, torch.is_grad_enabled()))
+    found = _choices.get((key, switches))
     if found is None:
         found = torch._fused_sdp_choice(*[_alike(a) if isinstance(a, torch.Tensor) else a for a in args])
-        _choices[key, torch.is_grad_enabled()] = found
+        _choices[key, switches] = found
     return found
 
 
