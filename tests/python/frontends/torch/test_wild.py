@@ -481,3 +481,20 @@ def test_loaders_are_told_how_to_start_their_workers(context):
     assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3], [4, 5]]
     ours = DataLoader(range(2), num_workers=1, multiprocessing_context=torch.multiprocessing.get_context("fork"))
     assert len(list(ours)) == 2
+
+
+@one
+def test_kernels_that_a_program_gives_to_cuda_are_cudas():
+    library = torch.library.Library("torchemu_wild", "DEF")
+    library.define("halved(Tensor x) -> Tensor")
+    library.define("both(Tensor x) -> Tensor")
+    library.impl("halved", lambda x: x / 2, "CUDA")
+    library.impl("both", lambda x: x + 1, "CPU")
+    library.impl("both", lambda x: x + torch.full((), 2.0, device=x.device), "CUDA")
+    x = torch.ones(2, device="cuda")
+    halved, both = torch.ops.torchemu_wild.halved(x), torch.ops.torchemu_wild.both(x)
+    assert halved.device == both.device == x.device
+    assert halved.tolist() == [0.5, 0.5] and both.tolist() == [3, 3]
+    assert torch.ops.torchemu_wild.both(torch.ones(1)).tolist() == [2]
+    with pytest.raises(NotImplementedError, match="'CPU' backend"):
+        torch.ops.torchemu_wild.halved(torch.ones(1))

@@ -56,7 +56,16 @@ def _has_kernel(func: Any) -> bool:
     return found
 
 
+def _is_for_cuda(func: Any) -> bool:
+    """Says whether a program has given an operation a kernel of CUDA, and none for any device. One that was compiled
+    would need a GPU."""
+    space, _, name = func.name().partition("::")
+    for_any = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeExplicitAutograd")
+    return f"{space}/{name}/CUDA" in torch.library._impls and not for_any
+
+
 _CPU_KEY = torch._C.DispatchKey.CPU
+_CUDA_KEY = torch._C.DispatchKey.CUDA
 
 _REDUCTIONS = {
     "sum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "norm", "linalg_vector_norm", "var",
@@ -109,7 +118,9 @@ class Operation:
         self.space = schema.name.partition("::")[0]
         self.aliases = any(r.alias_info is not None for r in schema.returns)
         self.definition = OPDEFS.get(schema.name)
-        self.is_made_of_others = self.space not in BELOW and (self.definition is not None or _has_kernel(func))
+        self.is_made_of_others = self.space not in BELOW and (
+            self.definition is not None or _has_kernel(func) or _is_for_cuda(func)
+        )
         self.is_odd = self.aliases and not self.in_place
         self.reduces = self.name in _REDUCTIONS
         self.random = torch.Tag.nondeterministic_seeded in func.tags
@@ -125,6 +136,12 @@ class Operation:
             for device in (None if at is None else at.device.type, None, "cpu"):
                 if device in kernels:
                     return kernels[device]
+        if at is not None and at.device.type == "cuda" and _is_for_cuda(self.func):
+            return functools.partial(self.func._op_dk, _CUDA_KEY)
+        if self.definition is None and not _has_kernel(self.func):
+            raise NotImplementedError(
+                f"Could not run '{self.func.name()}' with arguments from the 'CPU' backend: its only kernel is CUDA's"
+            )
         return functools.partial(self.func._op_dk, _CPU_KEY)
 
     def refuse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> NoReturn:
