@@ -40,7 +40,7 @@ func (q *queue) take() int {
 
 // share lets as many workers as that many bytes are worth take units until there are none left.
 func (q *queue) share(bytes int, work func()) {
-	workers := min(runtime.GOMAXPROCS(0), bytes/bytesPerWorker, q.units)
+	workers := min(runtime.GOMAXPROCS(0), runtime.NumCPU(), bytes/bytesPerWorker, q.units)
 	var others sync.WaitGroup
 	for range workers - 1 {
 		others.Go(work)

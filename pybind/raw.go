@@ -20,6 +20,12 @@ func AdoptWorld(handle int64) (err error) {
 	return host.Adopt(handle)
 }
 
+// ExpectThreads tells that so many threads take turns.
+func ExpectThreads(count int) (err error) {
+	defer host.Guard(&err)
+	return host.ExpectThreads(count)
+}
+
 // IssueRegions is Issue for tensors in memory that Python owns, see host.ReadOperands: outs of them at the address, and
 // ins behind those. With fewer than 0 ins the operation is in place.
 func IssueRegions(group, stream int64, site int, asyncOp bool, call, regionsAt int64, regions, outs, ins int) (work int64, err error) {

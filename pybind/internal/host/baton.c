@@ -15,14 +15,27 @@ struct baton {
 	_Atomic pid_t waiter; // 0 unless cpus is that of a thread which waits
 	cpu_set_t cpus;       // where the waiter may run
 	int kept;             // the waiter may run nowhere else now than where the baton was handed over
+	int patient;          // the waiter pushes nobody aside as it wakes, or may not be told to
 #endif
 };
 
 #ifdef __linux__
 
+// calm has the thread that is about to wait not push aside the one that will wake it, which itself waits next: the kernel
+// would let it go on for that later, which takes as long as to hand over once more.
+static void calm(struct baton *own)
+{
+	struct sched_param same = {0};
+	own->patient = 1;
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		sched_setscheduler(0, SCHED_BATCH, &same);
+}
+
 // note tells those who hand over who is about to wait.
 static void note(struct baton *own)
 {
+	if (!own->patient)
+		calm(own);
 	own->kept = 0;
 	if (!sched_getaffinity(0, sizeof own->cpus, &own->cpus))
 		atomic_store_explicit(&own->waiter, syscall(SYS_gettid), memory_order_release);

@@ -29,6 +29,7 @@ from torchemu.launch.log_files import LogFiles, streams
 from torchemu.profile.run import traced
 from torchemu.runtime import fabric
 from torchemu.runtime.environ import Launch
+from torchemu.runtime.fibers import NoThreadsError
 from torchemu.runtime.program import Module, Program, Script
 from torchemu.runtime.tasks import Failure, Tasks
 
@@ -206,7 +207,10 @@ class _Run:
                 stack.enter_context(self._traced(world))
             tasks = self._tasks(world, isolation, mirror)
             with contextlib.nullcontext() if silent else progress.of_run(world, tasks):
-                tasks.run()
+                try:
+                    tasks.run()
+                except NoThreadsError as error:
+                    raise RunError(str(error)) from None
             choices.note(world)
             failed = _ended(world, tasks, mirror, silent)
         if tasks.interrupt is not None:

@@ -17,6 +17,11 @@ import greenlet
 
 from torchemu.bridge import interrupts
 from torchemu.bridge.batons import Baton
+from torchemu.bridge.binding import go
+
+
+class NoThreadsError(RuntimeError):
+    """The system starts no more threads."""
 
 
 class Fiber(Protocol):
@@ -244,10 +249,17 @@ class ThreadFiber:
         self.switch()
 
     def _start(self, args: tuple[Any, ...]) -> None:
-        self._begun = True
+        go.ExpectThreads(len(self._kind.running) + 1)
         before = threading.stack_size(self._kind.stack)
+        self._begun = True
         try:
             _thread.start_new_thread(self._run, args)
+        except RuntimeError as error:
+            self._begun, self.dead = False, True
+            raise NoThreadsError(
+                f"{error}: {len(self._kind.running)} ranks have one already, and each needs one; ulimit -u and a "
+                "container's limit of processes say how many there may be"
+            ) from None
         finally:
             threading.stack_size(before)
 

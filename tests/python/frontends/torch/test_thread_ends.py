@@ -1,5 +1,7 @@
 """What a rank's thread keeps goes while it is the rank's turn: C++ takes locks as it goes."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -47,3 +49,30 @@ def test_ranks_that_have_used_dtensors_all_end():
     for _ in range(5):
         program()
     assert sums == [2.0 * 6] * 20  # the loss is one, of all ranks
+
+
+WITH_FEW_THREADS = """
+import _thread, sys
+
+start, ranks = _thread.start_new_thread, []
+
+def start_new_thread(function, *args):
+    if function.__qualname__ == "ThreadFiber._run":
+        ranks.append(function)
+        if len(ranks) > 2:
+            raise RuntimeError("can't start new thread")
+    return start(function, *args)
+
+_thread.start_new_thread = start_new_thread
+from torchemu.launch import cli
+sys.exit(cli.main(["run", "--torch", "real", "--nproc-per-node", "4", sys.argv[1]]))
+"""
+
+
+def test_a_run_ends_where_the_system_has_no_threads_for_all_ranks(tmp_path):
+    (tmp_path / "few.py").write_text(WITH_FEW_THREADS)
+    (tmp_path / "p.py").write_text("import torch.distributed as dist\ndist.init_process_group('gloo')\n")
+    command = [sys.executable, str(tmp_path / "few.py"), str(tmp_path / "p.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 1
+    assert "can't start new thread: 2 ranks have one already" in ran.stderr and "Traceback" not in ran.stderr
