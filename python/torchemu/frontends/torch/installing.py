@@ -25,6 +25,7 @@ from torchemu.frontends.torch import (
     futures,
     hooks,
     import_locks,
+    libraries,
     loading,
     membership,
     normalizing,
@@ -50,6 +51,7 @@ def install(run: Session, seed: int) -> None:
     state.install(run, seed)
     switches.install(run)
     hooks.install(run)
+    libraries.install(run)
     _install_futures(run)
     _install_stores(run)
     _install_backends(run)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import torch
-from torch._library.custom_ops import OPDEFS
+from torch._library import custom_ops
 
 from torchemu.frontends.torch.device import mixed_products, mixing, norms, places, products
 from torchemu.frontends.torch.device.places import HOST, STATED_HOST, Place
@@ -89,7 +89,6 @@ class Operation:
         fills: the names of the arguments that it writes its results into.
         space: its namespace.
         aliases: results may be operands, or views of such.
-        definition: what defines an operation in Python; None for others.
         is_made_of_others: it is in no list of PyTorch's own, and has a kernel that calls such.
         is_odd: results may be views of operands, and are not simply the first one.
         reduces: it does an operation for each element of its operand.
@@ -101,7 +100,7 @@ class Operation:
     """
 
     __slots__ = (
-        "aliases", "compute", "costs", "definition", "fills", "flops", "func", "in_place", "is_made_of_others",
+        "aliases", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others",
         "is_odd", "kind", "lists", "name", "random", "reduces", "run", "seeded", "space", "works",
     )  # fmt: skip
 
@@ -117,9 +116,8 @@ class Operation:
         self.in_place = (first is not None and first.is_write) or (not schema.returns and self.name.endswith("_"))
         self.space = schema.name.partition("::")[0]
         self.aliases = any(r.alias_info is not None for r in schema.returns)
-        self.definition = OPDEFS.get(schema.name)
         self.is_made_of_others = self.space not in BELOW and (
-            self.definition is not None or _has_kernel(func) or _is_for_cuda(func)
+            self.definition() is not None or _has_kernel(func) or _is_for_cuda(func)
         )
         self.is_odd = self.aliases and not self.in_place
         self.reduces = self.name in _REDUCTIONS
@@ -129,16 +127,21 @@ class Operation:
         self.works = self.name not in _NO_WORK
         self.compute: Callable[..., Any] = FAST.get(func, func._op)
 
+    def definition(self) -> Any:
+        """Returns what defines the operation in Python for the running rank; None for others."""
+        return custom_ops.OPDEFS.get(self.func._schema.name)
+
     def parts(self, at: Place | None) -> Callable[..., Any]:
         """Returns what calls the operations that it is made of, for operands at a place."""
-        if self.definition is not None:
-            kernels = self.definition._backend_fns
+        definition = self.definition()
+        if definition is not None:
+            kernels = definition._backend_fns
             for device in (None if at is None else at.device.type, None, "cpu"):
                 if device in kernels:
                     return kernels[device]
         if at is not None and at.device.type == "cuda" and _is_for_cuda(self.func):
             return functools.partial(self.func._op_dk, _CUDA_KEY)
-        if self.definition is None and not _has_kernel(self.func):
+        if definition is None and not _has_kernel(self.func):
             raise NotImplementedError(
                 f"Could not run '{self.func.name()}' with arguments from the 'CPU' backend: its only kernel is CUDA's"
             )
