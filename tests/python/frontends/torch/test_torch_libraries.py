@@ -89,3 +89,31 @@ def test_nothing_is_left_after_a_run():
     program()
     program()
     assert not hasattr(torch.ops.testing_left, "none")
+
+
+PACKAGE = """
+import torch
+
+@torch.library.custom_op("testing::packaged", mutates_args=())
+def packaged(x: torch.Tensor) -> torch.Tensor:
+    return x + 7
+"""
+
+
+def test_an_installed_package_defines_its_operations_once_for_all(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "testing_packaged.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(folder))
+
+    @torchemu.distributed(world_size=2, torch="real")
+    def program():
+        import testing_packaged
+
+        dist.init_process_group("gloo")
+        dist.barrier()
+        for device in ("cpu", "cuda"):
+            assert testing_packaged.packaged(torch.zeros(1, device=device)).item() == 7
+
+    program()
+    program()  # it is loaded still
