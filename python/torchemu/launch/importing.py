@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import marshal
+import os
+import struct
 import sys
 import types
+import zlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from torchemu.launch import compiling, shared_attributes
@@ -109,7 +115,38 @@ class _CompiledOnce(importlib.machinery.SourceFileLoader):
 
 
 class _Told(importlib.machinery.SourceFileLoader):
-    """Loads a module of an installed package whose functions tell what they set on others' modules and classes."""
+    """Loads a module of an installed package whose functions tell what they set on others' modules and classes. Beside
+    what Python keeps of a file this keeps what it was compiled to, or that there is nothing to tell."""
 
     def get_code(self, fullname: str) -> types.CodeType | None:
-        return shared_attributes.compiled(self.get_data(self.path), self.path) or super().get_code(fullname)
+        file = importlib.util.cache_from_source(self.path, optimization="told")
+        mark = self._mark()
+        kept = self._kept(file, mark)
+        if kept is None:
+            kept = (shared_attributes.compiled(self.get_data(self.path), self.path),)
+            if not sys.dont_write_bytecode:
+                self.set_data(file, mark + marshal.dumps(kept))
+        return kept[0] or super().get_code(fullname)
+
+    def _mark(self) -> bytes:
+        """What the kept depends on: the Python, how torchemu compiles, the file's path, its time and its size."""
+        stats = self.path_stats(self.path)
+        how = zlib.crc32(os.fsencode(self.path), _way())
+        return importlib.util.MAGIC_NUMBER + struct.pack("<IQQ", how, int(stats["mtime"] * 1e6), stats["size"])
+
+    def _kept(self, file: str, mark: bytes) -> tuple[types.CodeType | None] | None:
+        """Returns what a file keeps; None where that is nothing, or of another mark."""
+        try:
+            data = self.get_data(file)
+            found: tuple[types.CodeType | None] | None = None
+            if data.startswith(mark):
+                found = marshal.loads(data[len(mark) :])
+        except (OSError, EOFError, ValueError, TypeError):
+            return None
+        return found
+
+
+@functools.cache
+def _way() -> int:
+    """Returns a number that tells ways of compiling apart."""
+    return zlib.crc32(Path(shared_attributes.__file__).read_bytes())
