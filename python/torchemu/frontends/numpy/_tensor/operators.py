@@ -1,3 +1,4 @@
+# mypy: disable-error-code=empty-body
 """The methods of Tensor that its class body does not have, for type checkers, and written by stubs.py."""
 
 import builtins
