@@ -18,8 +18,9 @@ if device == "cuda":
 def data(dtype, shape, layout, salt):
     """Returns small integers, which every order of reducing them reduces to the same bits."""
     numbers = (torch.arange(math.prod(shape)) * (1 + salt % 5) + rank * 3 + salt + carry) % 4
-    tensor = numbers.to(getattr(torch, dtype)).reshape(shape).to(device)
-    return laid(tensor * (1 + 2j) if dtype == "complex64" else tensor, layout)
+    if dtype == "complex64":
+        numbers = torch.tensor([number * (1 + 2j) for number in numbers.tolist()], dtype=torch.complex64)
+    return laid(numbers.to(getattr(torch, dtype)).reshape(shape).to(device), layout)
 
 
 def blank(dtype, shape, layout):

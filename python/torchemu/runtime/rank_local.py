@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from torchemu import runtime
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -41,6 +42,32 @@ class RankLocal(_Local[T]):
     """A value for each rank. It ends with the rank."""
 
     _table = attrgetter("own")
+
+
+class RankTable(MutableMapping[K, T]):
+    """A dict in a module's variable, of which each rank has its own.
+
+    Args:
+        make: makes the dict that each rank begins with.
+    """
+
+    def __init__(self, make: Callable[[], MutableMapping[K, T]] = dict) -> None:
+        self._own: RankLocal[MutableMapping[K, T]] = RankLocal(make)
+
+    def __getitem__(self, key: K) -> T:
+        return self._own.get()[key]
+
+    def __setitem__(self, key: K, value: T) -> None:
+        self._own.get()[key] = value
+
+    def __delitem__(self, key: K) -> None:
+        del self._own.get()[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._own.get())
+
+    def __len__(self) -> int:
+        return len(self._own.get())
 
 
 class ThreadLocal(_Local[T]):

@@ -22,7 +22,7 @@ from torchemu.bridge.calls import Call
 from torchemu.frontends.torch.device import deferral, places
 from torchemu.frontends.torch.session import Session, current
 from torchemu.runtime import footprints
-from torchemu.runtime.rank_local import RankLocal
+from torchemu.runtime.rank_local import RankLocal, RankTable
 
 if TYPE_CHECKING:
     from torchemu.frontends.torch.groups import AhbmGroup
@@ -80,8 +80,8 @@ class SymmetricMemory:
         if not current().data:
             raise RuntimeError("symmetric memory: a run without data (--no-data) has no memory that ranks share")
         made = torch.empty_strided(size, stride, dtype=dtype, device=device)
-        made.untyped_storage()._shared = True
-        if made.data_ptr():
+        if made.nbytes:
+            made = _staying(made)
             _allocated.get()[made.data_ptr()] = made
         return made
 
@@ -209,7 +209,21 @@ def _shown(tensor: torch.Tensor, where: places.Place) -> torch.Tensor:
     """Returns the bytes of a peer's tensor under the name of another device."""
     if not tensor.nbytes:
         return torch.empty(0, dtype=torch.uint8, device=where.device)
-    memory = (ctypes.c_uint8 * tensor.nbytes).from_address(tensor.data_ptr())
+    return _lent(tensor, tensor.nbytes, where)
+
+
+def _staying(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor in the memory of another, which PyTorch refuses to resize: peers will have its address."""
+    where = places.of(tensor)
+    assert where is not None
+    memory = _lent(tensor, tensor.untyped_storage().nbytes(), where)
+    memory.untyped_storage()._shared = True
+    return memory.view(tensor.dtype).as_strided(tensor.size(), tensor.stride())
+
+
+def _lent(tensor: torch.Tensor, nbytes: int, where: places.Place) -> torch.Tensor:
+    """Returns so many bytes of a tensor's memory, as a tensor on another device."""
+    memory: Any = (ctypes.c_uint8 * nbytes).from_address(tensor.data_ptr())
     memory.of = tensor
     return places.name(torch.frombuffer(memory, dtype=torch.uint8), where)
 
@@ -257,7 +271,8 @@ def install(run: Session) -> None:
     """Gives ranks symmetric memory, until the run ends."""
     run.replace(symmetric, "_SymmetricMemory", SymmetricMemory)
     run.replace(torch._C._distributed_c10d, "_SymmetricMemory", SymmetricMemory)
-    run.replace(symmetric, "_group_name_to_workspace_tensor", _Workspaces())
+    for name in ("_group_name_to_workspace_tensor", "_backend_streams", "_symm_mem_pools"):
+        run.replace(symmetric, name, RankTable())
     run.replace(symmetric, "_should_use_implicit_mempool", lambda: False)
     if not _library:
         _library.append(torch.library.Library("symm_mem", "IMPL"))
@@ -266,17 +281,3 @@ def install(run: Session) -> None:
 
 
 _library: list[Any] = []  # PyTorch forgets kernels whose library is gone
-
-
-class _Workspaces(dict[str, Any]):
-    """Workspaces of groups, which are the running rank's."""
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Returns the workspace of a group."""
-        return _workspaces.get().get(name, default)
-
-    def __setitem__(self, name: str, workspace: Any) -> None:
-        _workspaces.get()[name] = workspace
-
-
-_workspaces: RankLocal[dict[str, Any]] = RankLocal(dict)

@@ -12,7 +12,7 @@ import once_wrong
 import pytest
 
 SCRIPT = pathlib.Path(once_wrong.__file__)
-REFUSAL = "torchemu's NumPy front end has no torch."
+REFUSAL = "torchemu's NumPy front end has no "
 OTHERS = {"random_halves": "2.15's; see docs/training.md"}
 """Functions of which the NumPy front end has not the installed PyTorch's values, and why."""
 

@@ -90,6 +90,20 @@ def test_products_with_collectives():
     assert torch.equal(mine.cpu(), sum(x @ y for x, y in zip(a, b, strict=True)).chunk(world)[rank])
 
 
+@torchemu.distributed(world_size=4, torch="real")
+def test_products_on_two_streams_are_exchanged_as_they_come():
+    """PyTorch's own pipeline, from a private function: it keeps its second stream for the whole process."""
+    rank, world, group = started()
+    a, b = [value(r, (8, 2), 1) for r in range(world)], [value(r, (2, 3), 2) for r in range(world)]
+    parts, factor = a[rank].cuda().chunk(world), b[rank].cuda()
+    found = torch.empty(8, 3, device="cuda")
+    symmetric._pipelined_produce_and_all2all(
+        lambda peer, out: torch.mm(parts[peer], factor, out=out), found, group.group_name
+    )
+    expected = torch.cat([a[r].chunk(world)[rank] @ b[r] for r in range(world)])
+    assert torch.equal(found.cpu(), expected)
+
+
 @torchemu.distributed(world_size=2, torch="real")
 def test_errors_name_what_was_wrong():
     rank, _, group = started()

@@ -5,6 +5,7 @@ import torch
 import torch.distributed as dist
 import torch.nn as nn
 from torch.nn.functional import mse_loss
+from torch.nn.parallel._functions import _get_stream
 
 import torchemu
 
@@ -142,3 +143,13 @@ def test_synchronized_batch_norm():
     torch.testing.assert_close(part.grad.cpu(), x.grad.chunk(WORLD)[rank], atol=1e-5, rtol=1e-4)
     dist.all_reduce(layer.weight.grad)
     torch.testing.assert_close(layer.weight.grad.cpu(), plain.weight.grad, atol=1e-4, rtol=1e-4)
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_streams_that_ddp_copies_inputs_on_are_of_one_rank():
+    """PyTorch keeps them for the whole process, by devices; ranks of several nodes have devices of the same number."""
+    dist.init_process_group("nccl")
+    stream, ids = _get_stream(torch.device("cuda:0")), [None, None]
+    assert stream is _get_stream(torch.device("cuda:0"))
+    dist.all_gather_object(ids, id(stream))
+    assert ids[0] != ids[1]

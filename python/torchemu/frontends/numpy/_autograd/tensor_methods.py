@@ -10,10 +10,10 @@ from typing import Any
 from torchemu.frontends.numpy._autograd import api
 from torchemu.frontends.numpy._autograd.node import Node
 from torchemu.frontends.numpy._autograd.variable import current_meta, edge_of, meta_of, version_of, wants_grad
+from torchemu.frontends.numpy._tensor.conversion import check_differentiable
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.utils.hooks import RemovableHandle, registered
 
-NOT_FLOATS = "only Tensors of floating point dtype can require gradients"
 _NOT_A_LEAF = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
     "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
@@ -36,9 +36,8 @@ def set_requires_grad(self: Tensor, wanted: bool) -> None:
                 "var_no_grad = var.detach()."
             )
         raise RuntimeError(text)
-    if wanted and not self.dtype.is_floating_point:
-        raise RuntimeError(NOT_FLOATS)
     if wanted:
+        check_differentiable(self.dtype)
         self._base = None  # a leaf of its own, even if in the memory of another tensor
     if wanted or self._autograd is not None:
         meta_of(self).requires_grad = bool(wanted)
@@ -50,8 +49,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     Raises:
         RuntimeError: it is not of floats; or it is no leaf, and requires one.
     """
-    if requires_grad and not self.dtype.is_floating_point:
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    if requires_grad:
+        check_differentiable(self.dtype)
     if not requires_grad or is_leaf(self):
         set_requires_grad(self, requires_grad)
     return self

@@ -98,6 +98,22 @@ def check_real(kind: dtypes.dtype) -> None:
         raise NotImplementedError(missing(f"arithmetic of torch.{kind.name}"))
 
 
+def check_differentiable(kind: dtypes.dtype, only: str = "only") -> None:
+    """Checks that tensors of a dtype may want gradients.
+
+    Args:
+        kind: the dtype.
+        only: the first word of the message, which PyTorch writes in two ways.
+
+    Raises:
+        RuntimeError: it is no dtype of floats. NotImplementedError: it is complex.
+    """
+    if kind.is_complex:
+        raise NotImplementedError(missing(f"gradients of torch.{kind.name}"))
+    if not kind.is_floating_point:
+        raise RuntimeError(f"{only} Tensors of floating point dtype can require gradients")
+
+
 def check_number(value: Any, kind: dtypes.dtype) -> None:
     """Raises:
     RuntimeError: the value, to be stored as that dtype, is a complex number, and the dtype is real.

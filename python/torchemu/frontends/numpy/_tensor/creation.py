@@ -19,7 +19,13 @@ from torchemu.frontends.numpy._device import device as Device  # noqa: N812 (dev
 from torchemu.frontends.numpy._placement import DPPolicy
 from torchemu.frontends.numpy._shape import dims
 from torchemu.frontends.numpy._tensor import promotion
-from torchemu.frontends.numpy._tensor.conversion import check_number, check_real, converted, quietly
+from torchemu.frontends.numpy._tensor.conversion import (
+    check_differentiable,
+    check_number,
+    check_real,
+    converted,
+    quietly,
+)
 from torchemu.frontends.numpy._tensor.copying import copy_, scalar
 from torchemu.frontends.numpy._tensor.core import Tensor, adopted, method
 from torchemu.frontends.numpy._tensor.dispatch import Op, _done, never, no_flops
@@ -119,8 +125,7 @@ def finished(t: Tensor, rest: dict[str, Any], op: Op | None = None) -> Tensor:
     if rest.get("out") is not None:
         return copy_(rest["out"], t)
     if rest.get("requires_grad"):
-        if not t.dtype.is_floating_point:
-            raise RuntimeError("Only Tensors of floating point dtype can require gradients")
+        check_differentiable(t.dtype, "Only")
         t.requires_grad_()
     if rest.get("name"):
         t.name = rest["name"]

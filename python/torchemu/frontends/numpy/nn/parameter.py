@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchemu.frontends.numpy._tensor.conversion import check_differentiable
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy._tensor.creation import empty
 
@@ -17,8 +18,8 @@ def _as_subclass(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
         AttributeError: data is no tensor. RuntimeError: it is not of floats, and gradients are wanted.
     """
     t = empty(0) if data is None else data.detach()
-    if requires_grad and not t.dtype.is_floating_point:
-        raise RuntimeError("Only Tensors of floating point dtype can require gradients")
+    if requires_grad:
+        check_differentiable(t.dtype, "Only")
     t.__class__ = cls
     t.requires_grad = requires_grad
     return t

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import uuid
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -14,6 +15,7 @@ from torchemu.frontends.torch.device import cudart, generators, graphs, launches
 from torchemu.frontends.torch.device.ground import context
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.runtime.device_properties import CAPABILITY, DeviceProperties, of_running_rank
+from torchemu.runtime.rank_local import RankTable
 
 
 @dataclass(frozen=True)
@@ -264,6 +266,8 @@ def _put_streams(replaced: Replacements) -> None:
     )
     replaced.put_all(torch.cuda.streams, {"Stream": streams.Stream, "Event": streams.Event})
     replaced.put_all(torch, {"Stream": streams.Stream, "Event": streams.DeviceEvent})
+    copying: RankTable[int, Any] = RankTable(lambda: defaultdict(lambda: None))  # by the number of the device
+    replaced.put(torch.nn.parallel._functions, "_streams", copying)
 
 
 def _put_memory(replaced: Replacements) -> None:

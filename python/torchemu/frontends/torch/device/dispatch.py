@@ -190,7 +190,8 @@ class RankMode(TorchDispatchMode):
         given = [tensor.untyped_storage() for tensor in deferral.tensors([kwargs[name] for name in op.fills])]
         before = [storage.nbytes() for storage in given]
         for storage in given:
-            live.before_move(storage)
+            if storage.resizable():
+                live.before_move(storage)
         out = self.kernel(op, args, kwargs)
         for storage, nbytes in zip(given, before, strict=True):
             storages.count_again(storage, nbytes)
