@@ -201,8 +201,7 @@ class _Run:
             isolation = stack.enter_context(self._isolation(silent, choices.sets))
             if self._launch.world_size == 1:
                 host_processes.install(stack)
-            else:
-                host_processes.install_beside(stack, torch.name)
+            host_processes.install_beside(stack, torch.name)
             if not silent:
                 stack.enter_context(self._traced(world))
             tasks = self._tasks(world, isolation, mirror)

@@ -44,7 +44,7 @@ def install(stack: contextlib.ExitStack) -> None:
     """Makes it torch.multiprocessing's until the stack is closed: processes of the system would be in no World.
 
     Only for a run of one rank. Where there are several, they cannot start ranks, and Python's processes work as they
-    do, for what has nothing to do with the World.
+    do, for what has nothing to do with the World. Pools' processes are the system's in any case.
     """
     for name in _NAMES:
         replace(stack, multiprocessing, name, getattr(torchemu.multiprocessing, name))

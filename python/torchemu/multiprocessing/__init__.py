@@ -30,6 +30,7 @@ from torchemu.multiprocessing._locks import (
     Semaphore,
 )
 from torchemu.multiprocessing._manager import SyncManager
+from torchemu.multiprocessing._pool import Pools
 from torchemu.multiprocessing._process import Process, active_children, current_process, parent_process
 from torchemu.multiprocessing._queues import JoinableQueue, Queue, SimpleQueue
 from torchemu.multiprocessing._queues import pipe as Pipe  # noqa: N812 (Python's name)
@@ -48,15 +49,11 @@ from torchemu.multiprocessing._values import raw_array as RawArray  # noqa: N812
 from torchemu.multiprocessing._values import raw_value as RawValue  # noqa: N812
 from torchemu.multiprocessing._values import value as Value  # noqa: N812
 from torchemu.multiprocessing.spawn import ProcessContext, SpawnContext, spawn, start_processes
-from torchemu.unsupported import unsupported, unsupported_function
+from torchemu.unsupported import unsupported
 
 ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 Manager = SyncManager
-Pool = unsupported_function(
-    "torch.multiprocessing.Pool",
-    "ranks share one thread, so a pool of workers would be no faster; call the function for one item after another, or "
-    "have multiprocessing.pool.ThreadPool do it",
-)
+Pool = Pools()
 allow_connection_pickling = freeze_support = init_reductions = does_nothing
 set_executable = set_forkserver_preload = does_nothing
 

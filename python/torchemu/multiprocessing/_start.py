@@ -29,6 +29,8 @@ class StartContext:
     def __getattr__(self, name: str) -> Any:
         if name == "Process":
             return importlib.import_module(f"{__package__}._process").PROCESSES[self._method]
+        if name == "Pool":
+            return importlib.import_module(f"{__package__}._pool").Pools(self._method)
         return getattr(importlib.import_module(__package__), name)
 
     def get_start_method(self, allow_none: bool = False) -> str:

@@ -139,6 +139,9 @@ assert os.listdir(f"/proc/{pid}/task") and os.readlink(f"/proc/{pid}/exe")
 
 POOLS = {
     "Pool": "with multiprocessing.Pool(2) as pool: print(pool.map(square, [1, 2, 3]))",
+    "PyTorch's Pool": "with torch.multiprocessing.Pool(2) as pool: print(pool.map(square, [1, 2, 3]))",
+    "PyTorch's context": "with torch.multiprocessing.get_context('fork').Pool(2, set, ([],)) as pool:\n"
+    "        print(pool.map(square, [1, 2, 3]))",
     "ProcessPoolExecutor": "with ProcessPoolExecutor(2) as pool: print(list(pool.map(square, [1, 2, 3])))",
     "futures": "with ProcessPoolExecutor(2) as pool:\n"
     "        given = [pool.submit(square, i) for i in (1, 2, 3)]\n"
@@ -157,6 +160,7 @@ POOLS = {
 @pytest.mark.parametrize("name", POOLS)
 def test_processes_beside_ranks_work_and_end(tmp_path: Path, name: str) -> None:
     text = f"""
+import torch.multiprocessing
 def square(x): return x * x
 def put(queue): queue.put([1, 4, 9])
 if __name__ == "__main__":
@@ -185,6 +189,23 @@ def test_processes_that_begin_anew_load_the_program(tmp_path: Path, method: str)
     command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "2", str(written(tmp_path, text))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "[1, 4, 9]\n" * 2), done.stderr
+
+
+@pytest.mark.parametrize("module", ["multiprocessing", "torch.multiprocessing"])
+def test_pools_of_a_program_on_one_rank_hold_no_rank(tmp_path: Path, module: str) -> None:
+    text = f"""
+    import os, sys, torch, {module} as mp
+
+    def worked(x): return x * x, os.getpid()
+    if __name__ == "__main__":
+        for pool in (mp.Pool(2), mp.get_context("spawn").Pool(1)):
+            with pool: found = pool.map(worked, [1, 2, 3])
+            assert [square for square, _ in found] == [1, 4, 9] and os.getpid() not in dict(found).values()
+        print("done")
+    """
+    command = [sys.executable, "-m", "torchemu", "run", "--nproc-per-node", "1", str(written(tmp_path, text))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 def test_a_crash_in_c_names_the_rank_its_line_and_its_last_operation(tmp_path: Path) -> None:

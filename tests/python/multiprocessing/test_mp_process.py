@@ -498,8 +498,6 @@ class TestStartMethods:
         mp.set_forkserver_preload(["os"])
         assert mp.cpu_count() == multiprocessing.cpu_count()
         assert mp.TimeoutError is multiprocessing.TimeoutError
-        with pytest.raises(NotImplementedError, match=r"^torch\.multiprocessing\.Pool is not supported: "):
-            mp.Pool(3)
 
 
 def test_processes_that_nobody_waits_for_run_when_the_program_ends(tmp_path: Path) -> None:

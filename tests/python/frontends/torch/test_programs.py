@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import torchemu
 
@@ -79,8 +80,9 @@ def test_what_may_be_a_view_may_be_a_copy():
         assert {t.device.type for t in (part.contiguous(), part.reshape(-1), part.to(torch.float64))} == {"cuda"}
 
 
+@pytest.mark.parametrize("kernels", [[SDPBackend.FLASH_ATTENTION, SDPBackend.MATH], [SDPBackend.CUDNN_ATTENTION]])
 @real
-def test_attention_of_dtensors_is_that_of_tensors():
+def test_attention_of_dtensors_is_that_of_tensors(kernels):
     from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
 
     begin()
@@ -91,10 +93,9 @@ def test_attention_of_dtensors_is_that_of_tensors():
     for options in ({"is_causal": True}, {}):
         shards = [distribute_tensor(t.cuda(), mesh, [Shard(1)]).requires_grad_() for t in (q, k, v)]
         plain = [t.clone().requires_grad_() for t in (q, k, v)]
-        out, want = (
-            functional.scaled_dot_product_attention(*shards, **options),
-            functional.scaled_dot_product_attention(*plain, **options),
-        )
+        want = functional.scaled_dot_product_attention(*plain, **options)
+        with sdpa_kernel(kernels):
+            out = functional.scaled_dot_product_attention(*shards, **options)
         torch.testing.assert_close(out.full_tensor().cpu(), want)
         (out * out).sum().backward()
         (want * want).sum().backward()
@@ -110,7 +111,6 @@ def test_context_parallel_is_attention():
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.experimental import context_parallel
     from torch.distributed.tensor.experimental._attention import context_parallel_unshard
-    from torch.nn.attention import SDPBackend, sdpa_kernel
 
     begin()
     mesh = init_device_mesh("cuda", (4,))

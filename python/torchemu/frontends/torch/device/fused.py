@@ -46,7 +46,8 @@ def _flash(
     query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False,
     return_debug_mask: bool = False, *, scale: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    return _cudnn(query, key, value, None, True, dropout_p, is_causal, scale=scale)  # whose results are these
+    *made, _ = _cudnn(query, key, value, None, True, dropout_p, is_causal, scale=scale)
+    return *made, torch.empty(0, device=HOST)
 
 
 def _flash_backward(
@@ -79,7 +80,7 @@ def _cudnn(
     _no_dropout(dropout_p)
     out, logsumexp = _with_bias(query, key, value, bias, is_causal, scale)
     numbers = [_number() for _ in range(2)]
-    return out, logsumexp, None, None, query.shape[2], key.shape[2], *numbers, torch.empty(0, device=HOST)
+    return out, logsumexp, None, None, query.shape[2], key.shape[2], *numbers, None
 
 
 def _cudnn_backward(
@@ -112,8 +113,11 @@ def of_operations(
     if mask is None and allowed.flash_sdp_enabled():
         return aten._scaled_dot_product_flash_attention(query, key, value, 0.0, is_causal, scale=scale)[0]
     if allowed.mem_efficient_sdp_enabled():
-        mask, grads = added(mask, query), torch.is_grad_enabled()
-        return aten._scaled_dot_product_efficient_attention(
-            query, key, value, mask, grads, 0.0, is_causal, scale=scale
-        )[0]
-    return None
+        operation = aten._scaled_dot_product_efficient_attention
+    elif allowed.cudnn_sdp_enabled() and not allowed.math_sdp_enabled():
+        operation = aten._scaled_dot_product_cudnn_attention
+    else:
+        return None
+    mask, grads = added(mask, query), torch.is_grad_enabled()
+    out: Tensor = operation(query, key, value, mask, grads, 0.0, is_causal, scale=scale)[0]
+    return out
