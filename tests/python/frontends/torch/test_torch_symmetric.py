@@ -60,19 +60,94 @@ def test_signals_order_a_ring_and_take_time():
     assert first.elapsed_time(last) > 0
 
 
-@pytest.mark.parametrize("op, exact", [("sum", torch.sum), ("avg", torch.mean)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
 @torchemu.distributed(world_size=4, torch="real")
-def test_all_reduces(op, exact):
+def test_all_reduces(dtype):
     rank, world, group = started()
-    everybody = torch.stack([value(r, (3, 4)) for r in range(world)])
-    buffer = symmetric.empty(3, 4, device="cuda")
+    everybody = torch.stack([value(r, (3, 4)) for r in range(world)]).to(dtype)
+    buffer, out = symmetric.empty(3, 4, dtype=dtype, device="cuda"), torch.empty(3, 4, dtype=dtype, device="cuda")
     symmetric.rendezvous(buffer, group)
     buffer.copy_(everybody[rank])
-    expected = exact(everybody, dim=0)
-    assert torch.equal(torch.ops.symm_mem.one_shot_all_reduce(buffer, op, group.group_name).cpu(), expected)
+    expected, name = everybody.sum(0), group.group_name
+    assert torch.equal(torch.ops.symm_mem.one_shot_all_reduce(buffer, "sum", name).cpu(), expected)
+    torch.ops.symm_mem.one_shot_all_reduce_out(buffer, "sum", name, out)
+    assert torch.equal(out.cpu(), expected)
     assert torch.equal(buffer.cpu(), everybody[rank])
-    torch.ops.symm_mem.two_shot_all_reduce_(buffer, op, group.group_name)
+    torch.ops.symm_mem.two_shot_all_reduce_(buffer, "sum", name)
     assert torch.equal(buffer.cpu(), expected)
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_all_reduces_are_the_algorithms_of_their_names():
+    """On links alone: one shot sends all to everybody, two shots a part and then the sums of parts."""
+    _, _, group = started()
+    buffer, took = symmetric.empty(1 << 20, device="cuda").fill_(1), {}
+    for operation in (torch.ops.symm_mem.one_shot_all_reduce, torch.ops.symm_mem.two_shot_all_reduce_):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        dist.barrier()
+        start.record()
+        operation(buffer, "sum", group.group_name)
+        end.record()
+        torch.cuda.synchronize()
+        took[operation] = start.elapsed_time(end)
+    assert 0 < min(took.values()) < max(took.values())
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_what_all_reduces_refuse():
+    _, _, group = started()
+    t = symmetric.empty(2, 2, device="cuda")
+    whole = symmetric.empty(2, dtype=torch.int32, device="cuda")
+    one_shot, name = torch.ops.symm_mem.one_shot_all_reduce, group.group_name
+    for call, kind, text in (
+        (lambda: one_shot(torch.ones(2, device="cuda"), "sum", name), RuntimeError, "allocated with empty_strided_p2p"),
+        (lambda: one_shot(t, "max", name), RuntimeError, "one_shot_all_reduce: only sum is supported for now"),
+        (lambda: one_shot(t.t(), "sum", name), RuntimeError, "one_shot_all_reduce: input must be contiguous"),
+        (lambda: one_shot(whole, "sum", name), NotImplementedError, "not implemented for 'int32'"),
+        (
+            lambda: torch.ops.symm_mem.one_shot_all_reduce_out(t, "sum", name, t[0]),
+            RuntimeError,
+            "input/output size mismatch",
+        ),
+    ):
+        with pytest.raises(kind, match=text):
+            call()
+
+
+def elapsed(call):
+    """Returns how long a call takes on the stream, in microseconds."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    call()
+    end.record()
+    torch.cuda.synchronize()
+    return 1e3 * start.elapsed_time(end)
+
+
+@pytest.mark.parametrize("n", [1, 1000, 1 << 20])
+@torchemu.distributed(world_size=2, torch="real")
+def test_an_access_takes_what_a_message_takes(n):
+    """A copy from a peer and one to it are as long as a message the same way; arithmetic is a message and a kernel."""
+    rank, _, group = started()
+    t, local, out = (
+        symmetric.empty(n, device="cuda").fill_(2),
+        torch.ones(n, device="cuda"),
+        torch.empty(n, device="cuda"),
+    )
+    theirs = symmetric.rendezvous(t, group).get_buffer(1 - rank, (n,), torch.float32)
+    torch.cuda.synchronize()
+    dist.barrier()
+    if rank:
+        dist.send(t, 0)
+        dist.recv(t, 0)
+        return
+    get, put = elapsed(lambda: local.copy_(theirs)), elapsed(lambda: theirs.copy_(local))
+    assert (get, put) == (elapsed(lambda: dist.recv(t, 1)), elapsed(lambda: dist.send(t, 1)))
+    kernel, both = elapsed(lambda: torch.mul(local, 2, out=out)), elapsed(lambda: torch.mul(theirs, 2, out=out))
+    assert get < both <= get + kernel and torch.equal(out, 2 * theirs)
+    there_and_back = elapsed(lambda: (local.copy_(theirs), theirs.copy_(local)))
+    assert elapsed(lambda: theirs.fill_(1)) <= put < there_and_back <= elapsed(lambda: theirs.add_(1))
 
 
 @torchemu.distributed(world_size=4, torch="real")
@@ -107,16 +182,38 @@ def test_products_on_two_streams_are_exchanged_as_they_come():
 @torchemu.distributed(world_size=2, torch="real")
 def test_errors_name_what_was_wrong():
     rank, _, group = started()
-    with pytest.raises(RuntimeError, match="not allocated by"):
+    with pytest.raises(RuntimeError, match="Pointer not within any SymmetricMemory allocation"):
         symmetric.rendezvous(torch.empty(4, device="cuda"), group)
     with pytest.raises(RuntimeError, match="not on cpu"):
         symmetric.empty(4, device="cpu")
     handle = symmetric.rendezvous(symmetric.empty(4, device="cuda"), group)
-    with pytest.raises(RuntimeError, match="no rank 2 in a group of 2"):
-        handle.get_buffer(2, (4,), torch.float32)
-    with pytest.raises(RuntimeError, match=r"2 elements of torch\.float32 from 3 on are more than the 4"):
+    for wrong in (-1, 2):
+        with pytest.raises(RuntimeError, match=f"get_buffer: there is no rank {wrong}: the group has 2"):
+            handle.get_buffer(wrong, (4,), torch.float32)
+    with pytest.raises(RuntimeError, match=r"get_buffer: the requested size \(20 bytes\) exceeds the allocated .*\(16"):
         handle.get_buffer(1, (2,), torch.float32, 3)
+    with pytest.raises(RuntimeError, match=r"get_signal_pad: the requested size \(9220 bytes\) exceeds"):
+        handle.get_signal_pad(0, (2305,))
     with pytest.raises(RuntimeError, match="multimem_all_reduce_: simulated devices have no multicast"):
         torch.ops.symm_mem.multimem_all_reduce_(symmetric.empty(4, device="cuda"), "sum", group.group_name)
-    with pytest.raises(RuntimeError, match=rf"rank {rank} has a tensor of {4 + 4 * rank} bytes, and rank {1 - rank}"):
+    with pytest.raises(RuntimeError, match="rank 1 has memory of 8 bytes and rank 0 of 4"):
         symmetric.rendezvous(symmetric.empty(1 + rank, device="cuda"), group)
+
+
+@torchemu.distributed(world_size=3, torch="real")
+def test_what_a_handle_says():
+    rank, _, group = started()
+    t = symmetric.empty(4, 4, device="cuda").fill_(rank)
+    handle = symmetric.rendezvous(t, group)
+    assert (handle.rank, handle.world_size, handle.buffer_size, handle.signal_pad_size) == (rank, 3, 64, 9216)
+    assert handle.multicast_ptr == 0 and handle.device == t.device and handle.buffer_ptrs[rank] == t.data_ptr()
+    assert symmetric.rendezvous(t[1:], group.group_name) is handle is symmetric.rendezvous(t, group)
+    handle.get_signal_pad((rank + 1) % 3, (2,), torch.uint32, 5).fill_(rank)
+    handle.barrier()
+    pad, left = handle.get_signal_pad(rank), (rank - 1) % 3
+    assert pad.nbytes == 9216 and pad[4:8].tolist() == [0, left, left, 0]
+    assert handle.get_buffer(left, (2, 2), torch.int64, 1).view(torch.float32).eq(left).all()
+    assert handle.get_buffer(left, (0,), torch.int32, 16).numel() == 0
+    known = [None] * 3
+    dist.all_gather_object(known, (handle.buffer_ptrs, handle.signal_pad_ptrs))
+    assert known[0] == known[1] == known[2] and len({*known[0][0], *known[0][1]}) == 6

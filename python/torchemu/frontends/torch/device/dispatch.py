@@ -6,7 +6,7 @@ the results, names the storages that they come in, and puts a kernel on the rank
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -60,7 +60,7 @@ class RankMode(TorchDispatchMode):
         super().__init__()
         self.rank = context() if rank is None else rank
         self.use = memory_use.current()
-        self.launch = launches.current().add
+        self.launch: Callable[[str, int, int, str], None] = launches.current().add
         self.deferred, self.watch = deferral.current(), live.current()
         self.last: Place | None = None
         self.checks = self.rank.world.ordered

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from torchemu.frontends.torch.device import deferral, places, reading
+from torchemu.frontends.torch.device import deferral, peers, places, reading
 from torchemu.frontends.torch.device.ground import RankLocal, context
 from torchemu.frontends.torch.looking import operands
 from torchemu.language._put_off import PutOff
@@ -156,7 +156,7 @@ def before_move(storage: Any) -> None:
 def run(mode: RankMode, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Does an operation of a rank with device programs, or puts it on the stream."""
     if op.is_made_of_others or op.kind in _WITHOUT_ELEMENTS or not is_live([*deferral.tensors((args, kwargs))]):
-        return mode.at_once(op, args, kwargs)
+        return peers.run(mode, op, args, kwargs)
     if mode.deferred.works:
         mode.deferred.catch_up()
     if op.name == "copy_" and _is_afar(args) and copied_afar(args[0], args[1]):

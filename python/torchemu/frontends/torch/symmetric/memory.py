@@ -1,0 +1,269 @@
+"""A rank's view of a tensor that each rank of a group has, after they have met.
+
+Ranks are in one process, so a peer's memory is shown under the name of the own device. Operations on it are computed
+where they are issued, and barriers and signals order them; what they cost is in torchemu.frontends.torch.device.peers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.distributed import distributed_c10d as c10d
+
+from torchemu import runtime
+from torchemu.frontends.torch.device import live, peers, places
+from torchemu.frontends.torch.groups import AhbmGroup
+from torchemu.frontends.torch.session import current
+from torchemu.frontends.torch.symmetric.order import PAD_SIZE, Order
+from torchemu.runtime import footprints
+from torchemu.runtime.rank_local import RankLocal
+
+_counts: RankLocal[Counter[object]] = RankLocal(Counter)  # rendezvous so far, by the groups' memberships
+
+_handles: RankLocal[dict[tuple[int, object], SymmetricMemory]] = RankLocal(dict)
+"""What rendezvous has given, by the memory's address and the group's membership. Peers have the memory: it stays."""
+
+
+class SymmetricMemory:
+    """One rank's view of a buffer that each rank of a group has.
+
+    Attributes:
+        rank: the group rank.
+        world_size: how many ranks the group has.
+        device: this rank's.
+        buffer_size, signal_pad_size: bytes of each rank's memory, and of its signal pad.
+        buffer_ptrs, signal_pad_ptrs: addresses, by rank.
+        offset: of the rank's tensor in its memory, in bytes.
+        multicast_ptr: 0: there is no multicast.
+    """
+
+    signal_pad_size = PAD_SIZE
+    multicast_ptr = 0
+
+    def __init__(
+        self, group: AhbmGroup, order: Order, tensors: Sequence[torch.Tensor], pads: Sequence[torch.Tensor]
+    ) -> None:
+        self.rank, self.world_size = group.rank(), group.size()
+        own, self._order = tensors[self.rank], order
+        self.device, self.offset = own.device, own.storage_offset() * own.itemsize
+        self._buffers, self._pads = self._reached(group, tensors), self._reached(group, pads)
+        self.buffer_size = int(self._buffers[self.rank].nbytes)
+        self.buffer_ptrs = [t.data_ptr() for t in self._buffers]
+        self.signal_pad_ptrs = [t.data_ptr() for t in self._pads]
+        live.current().is_on = True
+
+    def _reached(self, group: AhbmGroup, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Returns the ranks' memory, as this rank reaches it."""
+        where = places.of(tensors[self.rank])
+        assert where is not None
+        homes = group.membership.members
+        return [_memory(t) if rank == self.rank else _shown(t, where, homes[rank]) for rank, t in enumerate(tensors)]
+
+    @staticmethod
+    def empty_strided_p2p(
+        size: Sequence[int],
+        stride: Sequence[int],
+        dtype: torch.dtype,
+        device: torch.device,
+        group_name: str | None = None,
+        alloc_id: int | None = None,
+    ) -> torch.Tensor:
+        """Allocates memory for a rendezvous.
+
+        Raises:
+            RuntimeError: on the host, or in a run without data.
+        """
+        if device.type not in places.ACCELERATORS:
+            raise RuntimeError(f"symmetric memory is on devices, not on {device}")
+        if not current().data:
+            raise RuntimeError("symmetric memory: a run without data (--no-data) has no memory that ranks share")
+        made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+        if made.nbytes:
+            made = _staying(made)
+        return made
+
+    @staticmethod
+    def rendezvous(tensor: torch.Tensor, group_name: str | None = None) -> SymmetricMemory:
+        """Gives each rank of a group access to the tensors of all; the same as before for memory with which they have
+        met. All call it, in the same order.
+
+        Raises:
+            RuntimeError: the tensor is not of symmetric memory, or another size than another rank's.
+        """
+        if tensor.numel() and not is_symmetric(tensor):
+            raise RuntimeError(
+                "Pointer not within any SymmetricMemory allocation, is the tensor allocated from SymmetricMemory?"
+            )
+        group, handles = group_of(group_name or "0"), _handles.get()
+        key = tensor.untyped_storage().data_ptr(), group.membership.key
+        if key not in handles:
+            handles[key] = _after_meeting(group, tensor)
+        return handles[key]
+
+    @staticmethod
+    def is_symm_mem_tensor(tensor: torch.Tensor) -> bool:
+        """Reports whether a tensor is in memory of a rendezvous, this rank's or a peer's."""
+        return is_symmetric(tensor)
+
+    @staticmethod
+    def set_group_info(group_name: str, rank: int, world_size: int, store: Any) -> None:
+        """Means nothing: groups are known."""
+
+    @staticmethod
+    def has_multicast_support(device_type: Any, device_idx: int) -> bool:
+        """Says that devices have no multicast."""
+        return False
+
+    @staticmethod
+    def set_backend(name: str) -> None:
+        """Means nothing: there is one."""
+
+    @staticmethod
+    def get_backend(device: Any) -> str:
+        """Returns the name of the backend that programs expect."""
+        return "CUDA"
+
+    def get_buffer(
+        self, rank: int, sizes: Sequence[int], dtype: torch.dtype, storage_offset: int | None = 0
+    ) -> torch.Tensor:
+        """Returns a tensor on a rank's buffer, from so many elements on.
+
+        Raises:
+            RuntimeError: there is no such rank, or the buffer is too small.
+        """
+        return self._part("get_buffer", self._buffers, rank, sizes, dtype, storage_offset or 0)
+
+    def get_remote_tensor(self, peer: int, sizes: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        """Returns a tensor on a rank's buffer, from where this rank's tensor begins."""
+        return self.get_buffer(peer, sizes, dtype, self.offset // dtype.itemsize)
+
+    def get_signal_pad(
+        self, rank: int, sizes: Sequence[int] = (), dtype: torch.dtype | None = None, storage_offset: int | None = 0
+    ) -> torch.Tensor:
+        """Returns a tensor on a rank's signal pad, all of it without sizes; of 32-bit integers without a dtype."""
+        dtype = torch.uint32 if dtype is None else dtype
+        sizes = sizes or (self.signal_pad_size // dtype.itemsize,)
+        return self._part("get_signal_pad", self._pads, rank, sizes, dtype, storage_offset or 0)
+
+    def _part(
+        self, function: str, parts: Sequence[torch.Tensor], rank: int, sizes: Sequence[int], dtype: Any, first: int
+    ) -> torch.Tensor:
+        if not 0 <= rank < self.world_size:
+            raise RuntimeError(f"SymmetricMemory::{function}: there is no rank {rank}: the group has {self.world_size}")
+        start, wanted = first * dtype.itemsize, (torch.Size(sizes).numel() + first) * dtype.itemsize
+        if first < 0 or wanted > parts[rank].nbytes:
+            raise RuntimeError(
+                f"SymmetricMemory::{function}: the requested size ({wanted} bytes) exceeds the allocated size "
+                f"({parts[rank].nbytes} bytes)"
+            )
+        return parts[rank][start:wanted].view(dtype).view(sizes)
+
+    def barrier(self, channel: int = 0, timeout_ms: int = 0) -> None:
+        """Ends, on the current stream, after it has begun for all ranks; see Order.barrier."""
+        self._order.barrier(channel, timeout_ms)
+
+    def put_signal(self, dst_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
+        """Sends a rank a signal, after what is on the current stream. Who waits for it says how long."""
+        self._order.put_signal(dst_rank, channel)
+
+    def wait_signal(self, src_rank: int, channel: int = 0, timeout_ms: int = 0) -> None:
+        """Lets the current stream wait for a rank's signal; see Order.wait_signal."""
+        self._order.wait_signal(src_rank, channel, timeout_ms)
+
+
+def group_of(name: str) -> AhbmGroup:
+    """Returns the running rank's group of a name."""
+    found: Any = c10d._resolve_process_group(name)
+    return found
+
+
+@dataclass
+class _Table:
+    """What the ranks bring to a rendezvous: tensors and signal pads, by group rank.
+
+    Attributes:
+        taken: how many ranks have got the others'.
+    """
+
+    tensors: dict[int, torch.Tensor] = field(default_factory=dict)
+    pads: dict[int, torch.Tensor] = field(default_factory=dict)
+    taken: int = 0
+
+
+def _after_meeting(group: AhbmGroup, tensor: torch.Tensor) -> SymmetricMemory:
+    """Returns what a rank has access to after it has met with the others, each with its tensor."""
+    footprints.hide()
+    where, membership, counts = places.of(tensor), group.membership, _counts.get()
+    assert where is not None
+    counts[membership.key] += 1
+    name = f"symmetric memory {counts[membership.key]} of group {membership.name}"
+    order = Order(name, group.rank(), membership.members, where)
+    table = _met(name, group, order, tensor)
+    tensors, pads = ([each[r] for r in range(group.size())] for each in (table.tensors, table.pads))
+    sizes = [_nbytes(t) for t in tensors]
+    for rank, size in enumerate(sizes):
+        if size != sizes[0]:
+            raise RuntimeError(
+                f"rendezvous: rank {rank} has memory of {size} bytes and rank 0 of {sizes[0]}: all ranks must allocate "
+                "as much"
+            )
+    return SymmetricMemory(group, order, tensors, pads)
+
+
+def _met(name: str, group: AhbmGroup, order: Order, tensor: torch.Tensor) -> _Table:
+    """Brings this rank's tensor and a new signal pad to the others, and returns those of all."""
+    context, key = runtime.current(), (_Table, name, group.membership.key)
+    kept = context.own if context.tasks is None else context.tasks.shared
+    table: _Table = kept.setdefault(key, _Table())
+    table.tensors[group.rank()] = tensor
+    table.pads[group.rank()] = torch.zeros(PAD_SIZE, dtype=torch.uint8, device=tensor.device)
+    order.meet()
+    table.taken += 1
+    if table.taken == group.size():
+        del kept[key]
+    return table
+
+
+def is_symmetric(tensor: torch.Tensor) -> bool:
+    """Reports whether a tensor is in memory that was allocated for a rendezvous."""
+    storage = tensor.untyped_storage()
+    return getattr(storage, "_shared", False) or getattr(storage, "_home", None) is not None
+
+
+def _nbytes(tensor: torch.Tensor) -> int:
+    """Returns how many bytes the memory has that a tensor is in."""
+    return int(tensor.untyped_storage().nbytes())
+
+
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the bytes of the memory that a tensor is in."""
+    nbytes = _nbytes(tensor)
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage(), 0, (nbytes,))
+
+
+def _shown(tensor: torch.Tensor, where: places.Place, home: int) -> torch.Tensor:
+    """Returns the memory of a tensor of the World's rank home, under the name of another device."""
+    if not _nbytes(tensor):
+        return torch.empty(0, dtype=torch.uint8, device=where.device)
+    return peers.note(_lent(tensor, where), home)
+
+
+def _staying(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor in the memory of another, which PyTorch refuses to resize: peers will have its address."""
+    where = places.of(tensor)
+    assert where is not None
+    memory = _lent(tensor, where)
+    memory.untyped_storage()._shared = True
+    return memory.view(tensor.dtype).as_strided(tensor.size(), tensor.stride())
+
+
+def _lent(tensor: torch.Tensor, where: places.Place) -> torch.Tensor:
+    """Returns the bytes of the memory that a tensor is in, as a tensor on a device."""
+    memory: Any = (ctypes.c_uint8 * _nbytes(tensor)).from_address(tensor.untyped_storage().data_ptr())
+    memory.of = tensor
+    return places.name(torch.frombuffer(memory, dtype=torch.uint8), where)
