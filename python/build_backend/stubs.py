@@ -231,7 +231,7 @@ def _stubs_of(path: str, name: str) -> Iterator[tuple[str, str]]:
         return
     yield f"{path}/__init__.pyi", name
     for inner in pkgutil.iter_modules(inside):
-        if not inner.name.startswith("_") or inner.name == "_symmetric_memory":
+        if not inner.name.startswith("_"):
             yield from _stubs_of(f"{path}/{inner.name}", f"{name}.{inner.name}")
 
 

@@ -31,7 +31,6 @@ from torchemu.frontends.numpy import cuda as cuda
 from torchemu.frontends.numpy import distributed as distributed
 from torchemu.frontends.numpy import futures as futures
 from torchemu.frontends.numpy import nn as nn
-from torchemu.frontends.numpy import ops as ops
 from torchemu.frontends.numpy import optim as optim
 from torchemu.frontends.numpy import profiler as profiler
 from torchemu.frontends.numpy import random as random

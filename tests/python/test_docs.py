@@ -225,7 +225,7 @@ def bandwidth(block: Block, folder: Path) -> None:
 
 def on_pytorch(block: Block, folder: Path) -> None:
     """A program for the installed PyTorch: frontends/torch/test_torch_docs.py runs it."""
-    run, _ = commands(block_of(block.page, "torchemu run"), "torchemu")
+    run, *_ = commands(block_of(block.page, "torchemu run"), "torchemu")
     assert run[run.index("--torch") + 1] == "real"
 
 
@@ -355,7 +355,8 @@ CHECKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("training.md", "torchemu run"): shown_above,
     ("flight-recorder.md", "TORCH_FR_DUMP_TEMP_FILE"): flight_recorder,
     ("flight-recorder.md", "import pickle"): recorded,
-    ("symmetric-memory.md", "import torch"): runs_alone,
+    ("symmetric-memory.md", "import torch"): on_pytorch,
+    ("symmetric-memory.md", "torchemu run"): shown_above,
     ("tensor-parallel.md", "import os"): runs_alone,
     ("tensor-parallel.md", "torchemu run"): run_script,
     ("tensor-parallel.md", "python benches/tp_mlp.py"): options_of_bench,

@@ -148,30 +148,7 @@ def fitting(names: Iterable[str], omits_data: bool = False) -> tuple[Torch, str]
         return installed[0], "for --no-data"
     if beside:
         return ours, f"the program uses {beside[0]}, which is there with it only"
-    if _MORE_WITH_OURS in names and not any(map(_is_missing, names)):
-        return ours, f"the program uses {_MORE_WITH_OURS}, of which there is more with it"
     return installed[0], "it is there"
-
-
-_MORE_WITH_OURS = "torch.distributed._symmetric_memory"
-"""A module of torch's that programs get with ours, unless they import what ours has not."""
-
-
-def _is_missing(name: str) -> bool:
-    """Reports whether a name is of a module that the installed torch has and ours has not."""
-    ours = next(front_end for front_end in front_ends() if front_end.torch is torch_named(None)).module(name)
-    return ours is not None and _is_module(name) and not _is_module(ours)
-
-
-def _is_module(name: str) -> bool:
-    """Reports whether there is a module of a name. It imports nothing."""
-    path: list[str] | None = None
-    for part in name.split("."):
-        spec = importlib.machinery.PathFinder.find_spec(part, path)
-        if spec is None:
-            return False
-        path = [*(spec.submodule_search_locations or ())]
-    return True
 
 
 def _is_beside(name: str) -> bool:

@@ -101,7 +101,6 @@ class World:
         self.programs: DevicePrograms | None = None  # None before the first
         self.exported: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # storages, by address
         self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
-        self.peers: Any = None  # what ranks have access to of each other's memory; None: nothing
         self.deferrals: Any = None  # what ranks have put off; None: nothing so far
         self.recordings = 0  # in the making
         self.tensors: TensorClass | None = None  # what its programs have; None: they have not chosen

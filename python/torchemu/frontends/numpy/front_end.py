@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _PACKAGE = "torchemu.frontends.numpy"
 
-_ONLY_HERE = ("ahbm", "ops")
-"""Modules that PyTorch has not, or not as modules: names from there stay as they are."""
+_ONLY_HERE = ("ahbm",)
+"""Modules that PyTorch has not: names from there stay as they are."""
 
 _MOVED = {
     "torch": (
@@ -74,7 +74,7 @@ _MODULES = {
 }
 """Modules of PyTorch whose names this front end has in a file of another name."""
 
-_TORCHS_OWN = ("_C", "_checkpoint", "_distributed_c10d", "_symmetric_memory")
+_TORCHS_OWN = ("_C", "_checkpoint", "_distributed_c10d")
 """Private names that PyTorch's modules have, too."""
 
 

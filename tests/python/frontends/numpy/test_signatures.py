@@ -18,7 +18,6 @@ SIGNATURES = DATA / "torch_distributed_signatures_2_11.txt"
 
 PACKAGES = [
     "torch.distributed",
-    "torch.distributed._symmetric_memory",
     "torch.multiprocessing",
 ]
 

@@ -20,3 +20,10 @@ def test_training(tmp_path):
     losses = [float(line.split()[-1]) for line in torchemu(tmp_path, run).splitlines()]
     assert len(losses) == 3 and all(1 < loss < 5 for loss in losses)
     assert "overlap" in (said := torchemu(tmp_path, report)) or "exposed" in said
+
+
+def test_symmetric_memory(tmp_path):
+    """Its total is the rank's and its neighbour's numbers; the all-reduce adds up those of all."""
+    said = "\nassert total.eq(rank + (rank + 1) % world).all() and t.eq(sum(range(world))).all()\n"
+    (tmp_path / "symmetric.py").write_text(block_of("symmetric-memory.md", "import torch").text + said)
+    torchemu(tmp_path, *commands(block_of("symmetric-memory.md", "torchemu run"), "torchemu"))

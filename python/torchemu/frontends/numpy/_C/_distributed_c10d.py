@@ -39,7 +39,6 @@ from torchemu.frontends.numpy.distributed import (
 from torchemu.frontends.numpy.distributed._backend_groups import Backend
 from torchemu.frontends.numpy.distributed._custom_groups import DistributedBackendOptions as _DistributedBackendOptions
 from torchemu.frontends.numpy.distributed._options import AllgatherOptions
-from torchemu.frontends.numpy.distributed._symmetric_memory._handle import _SymmetricMemory
 from torchemu.frontends.numpy.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from torchemu.frontends.numpy.distributed.distributed_c10d import _make_nccl_premul_sum, _resolve_process_group
 
@@ -80,7 +79,6 @@ __all__ = [
     "Work",
     "WorkInfo",
     "_DistributedBackendOptions",
-    "_SymmetricMemory",
     "_dump_fr_trace",
     "_dump_fr_trace_file",
     "_dump_fr_trace_json",

@@ -170,7 +170,7 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if copied_afar(input, src):
         return input
     _warn_of_lost_parts(src, input.dtype)
-    is_known = not src._storage.unsettled or src._settles() or deferral.must_wait((input,), (src,))
+    is_known = not src._storage.unsettled or src._settles()
     call = None
     if input._storage.tracked or src._storage.tracked:
         call = record.before_write(COPY, input, (input, src), ())

@@ -278,10 +278,9 @@ class Tensor(Operators, metaclass=TensorType):
         """Reports whether the elements are known, or can be written, when other ranks have run as far as they can in no
         simulated time.
 
-        For what is to come into the host's memory the host waits in any case, as PyTorch's does; so it does for what
-        other ranks look at.
+        For what is to come into the host's memory the host waits in any case, as PyTorch's does.
         """
-        if self.device.is_host or self._storage.others_see:
+        if self.device.is_host:
             self._storage.settle(self, writes)
             return True
         return self._storage.settles(self, writes)

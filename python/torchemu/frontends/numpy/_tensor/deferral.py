@@ -183,9 +183,9 @@ def known_later(operands: Sequence[Any]) -> list[Any]:
 
 
 def _apart(t: Tensor) -> Any:
-    """Another tensor of the same elements, without what autograd knows. What is in the host's memory, or in memory that
-    other ranks have access to, is copied: programs write there without telling."""
-    if t.device.is_host or t._storage.others_see:
+    """Another tensor of the same elements, without what autograd knows. What is in the host's memory is copied:
+    programs write there without telling."""
+    if t.device.is_host:
         return np.array(t._read())
     return alias(t)
 
@@ -195,19 +195,6 @@ def alias(t: Tensor) -> Tensor:
     other = aliased_to(t._storage, t.dtype, t.device, t._shape, t._steps(), t._offset)
     other._core = t._core
     return other
-
-
-def must_wait(targets: Sequence[Tensor], operands: Sequence[Any]) -> bool:
-    """Reports whether a call is not to be put off, since other ranks may look at what it writes. Then it can run now:
-    the rank has waited for the operands."""
-    if not any(t._storage.others_see for t in targets):
-        return False
-    for t in operands:
-        if isinstance(t, Tensor):
-            t._storage.settle(t)
-    for t in targets:
-        t._storage.settle(t, writes=True)
-    return True
 
 
 def drawn_again(params: Sequence[Any]) -> list[Any]:

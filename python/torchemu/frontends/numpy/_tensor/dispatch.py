@@ -118,9 +118,6 @@ def _done(op: Op, outputs: Outputs, inputs: Inputs, params: tuple[Any, ...]) -> 
     if world.watches:
         deeds.touch(op.name, inputs, outputs)
     if outputs[0].device.is_sip:
-        if world.peers is not None:
-            world.peers.launch(op, outputs, inputs)
-            return
         context = launching(world)
         told = Costing.told(context)
         launch(context, op.name, *(cost(op, outputs, inputs) if told is None else told(outputs)), outputs)
@@ -184,8 +181,7 @@ def _op_in_place(op: Op, target: Tensor, operands: Inputs, *params: Any) -> None
     """Runs an operation that writes into the array of an existing tensor, which comes before those of its operands."""
     _, arrays, tracked = read(operands) if operands else (None, [], False)
     if arrays is None or (target._storage.unsettled and not target._settles(writes=True)):
-        again = _op_in_place if deferral.must_wait((target,), operands) else _written_later
-        again(op, target, operands, *params)
+        _written_later(op, target, operands, *params)
         return
     check_writable(target)
     call = None

@@ -18,7 +18,7 @@ from torchemu.dtypes import Category
 from torchemu.frontends.numpy import _settings
 from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._autograd.derivative import Derivative
-from torchemu.frontends.numpy._tensor import deferral, dispatch, promotion
+from torchemu.frontends.numpy._tensor import dispatch, promotion
 from torchemu.frontends.numpy._tensor.conversion import check_real, converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor
 
@@ -160,8 +160,6 @@ def pointwise_into(target: Tensor, op: Pointwise, operands: tuple[Any, ...], *pa
     dispatch.check_writable(target)
     _, arrays, tracked = dispatch.read(operands)
     if arrays is None or (target._storage.unsettled and not target._settles(writes=True)):
-        if deferral.must_wait((target,), operands):
-            return pointwise_into(target, op, operands, *params)
         return _into_later(target, op, plan, operands, params)
     call = None
     if tracked or target._storage.tracked:

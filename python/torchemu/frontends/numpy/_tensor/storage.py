@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -59,8 +59,6 @@ class Storage:
         version: how often operations have written into it.
         noted: what the core is to be told of, once it knows the storage, where uses that nothing orders are looked for.
         tracked: autograd has to do with it: with one of the tensors in it, or what a backward pass needs of one.
-        handles: what its rank knows of other ranks' memory after a rendezvous, by group; not there for memory that
-            others have no access to.
     """
 
     world: runtime.World
@@ -76,13 +74,6 @@ class Storage:
     _owner: np.ndarray | None
     _bytes: np.ndarray | None = None
     _handles: dict[dtypes.dtype, Handle] | None = None
-
-    handles: dict[str, Any]
-
-    @property
-    def others_see(self) -> bool:
-        """Reports whether programs of other ranks may look at the bytes: what is written there is written at once."""
-        return hasattr(self, "handles")
 
     def __init__(self, world: runtime.World, owner: np.ndarray | None, nbytes: int) -> None:
         self.world, self._owner, self.nbytes = world, owner, nbytes

@@ -13,7 +13,7 @@ import numpy as np
 
 from torchemu.frontends.numpy._autograd import record
 from torchemu.frontends.numpy._grad_mode import enable_grad, no_grad
-from torchemu.frontends.numpy._tensor import deferral, dispatch
+from torchemu.frontends.numpy._tensor import dispatch
 from torchemu.frontends.numpy._tensor.conversion import converted, quietly
 from torchemu.frontends.numpy._tensor.core import Tensor
 from torchemu.frontends.numpy.nn.modules._members import _typename
@@ -243,8 +243,6 @@ def update(op: dispatch.Op, targets: tuple[Tensor, ...], grad: Any, group: dict[
     for t in targets:
         dispatch.check_writable(t)
     arrays = dispatch.read((*targets, grad))[1]
-    if arrays is None and deferral.must_wait(targets, (grad,)):
-        arrays = dispatch.read((*targets, grad))[1]
     if arrays is None:
         dispatch.written_later(op, targets, (grad,), compute, params)
     else:
