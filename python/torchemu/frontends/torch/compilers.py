@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.jit import _state
 from torch.utils import _triton
 
 from torchemu.frontends.torch.session import Session
@@ -22,8 +21,6 @@ _COMPILERS = ("torch._inductor", "torch._dynamo")
 
 def install(run: Session) -> None:
     """Lets what programs compile run as it is: compilers would look into devices."""
-    _state.disable()
-    run.stack.callback(_state.enable)
     run.replace(torch, "compile", _compiling(torch.compile))
     run.replace(torch.autograd, "_add_metadata_json", lambda key, value: None)
     run.replace(_triton, "has_triton_package", lambda: False)

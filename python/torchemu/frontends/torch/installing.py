@@ -32,6 +32,7 @@ from torchemu.frontends.torch import (
     packages,
     profiles,
     reducers,
+    scripts,
     session,
     spawning,
     state,
@@ -129,6 +130,7 @@ def _install_devices(run: Session) -> None:
     run.replace(torch._C, "_get_accelerator", get_accelerator)  # gloo's collectives are for the host's tensors
     run.is_on_host = device.places.is_on_host
     symmetric.install(run)
+    scripts.install(run)
 
 
 def _install_numbers(run: Session) -> None:

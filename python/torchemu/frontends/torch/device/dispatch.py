@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchemu.frontends.torch import looking
 from torchemu.frontends.torch.device import (
+    constants,
     deferral,
     generators,
     launches,
@@ -115,7 +116,12 @@ class RankMode(TorchDispatchMode):
         """Does an operation, or puts it off."""
         if self.watch.is_on:
             return live.run(self, op, args, kwargs or _NOTHING)
-        return self.at_once(op, args, kwargs or _NOTHING)
+        try:
+            return self.at_once(op, args, kwargs or _NOTHING)
+        except RuntimeError as error:
+            if not constants.is_refused(error):
+                raise
+        return self.at_once(op, constants.as_tensors(op.func, args), kwargs or _NOTHING)
 
     def at_once(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Does an operation, or puts it off where it needs the data of collectives."""
