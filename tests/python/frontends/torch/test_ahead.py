@@ -54,6 +54,20 @@ def test_an_evaluation_is_put_off():
 
 
 @real
+def test_what_is_put_off_is_computed_in_wider_dtypes_where_only_cuda_has_kernels():
+    rank = begin()
+    store = dist.distributed_c10d._get_default_store()
+    x = torch.full((4,), rank, device="cuda")
+    if rank:
+        store.get("go on")
+    dist.all_reduce(x)
+    counts = torch.histc(x, bins=3, min=5, max=8)
+    if not rank:
+        store.set("go on", "1")
+    assert counts.dtype == torch.int64 and counts.tolist() == [0, 4, 0]
+
+
+@real
 def test_what_is_put_off_is_sent_on():
     """A collective needs what an earlier one has not brought about yet."""
     rank = begin()

@@ -222,9 +222,7 @@ class RankMode(TorchDispatchMode):
             try:
                 out = op.compute(*args, **kwargs)
             except RuntimeError as error:
-                if op.in_place or not widening.lacks_kernel(error):
-                    raise
-                out = widening.computed(op.compute, args, kwargs, error)
+                out = widening.instead(op, args, kwargs, error)
         return self.made(op, args, kwargs, out, at, nbytes)
 
     def packed(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,20 +17,26 @@ _WIDER = {
 _SAID = "not implemented for '"
 
 
-def lacks_kernel(error: Exception) -> bool:
-    """Reports whether an error says that there is no kernel for a dtype."""
-    return _SAID in str(error)
+def computed(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Computes an operation, on operands of wider dtypes where there is no kernel for theirs."""
+    try:
+        return op.compute(*args, **kwargs)
+    except RuntimeError as error:
+        return instead(op, args, kwargs, error)
 
 
-def computed(compute: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], error: Exception) -> Any:
+def instead(op: Any, args: Sequence[Any], kwargs: dict[str, Any], error: Exception) -> Any:
     """Calls an operation on operands of wider dtypes, and returns its results in the operands' own.
 
     Args:
         error: what the call with the operands themselves has raised.
 
     Raises:
-        Exception: error, where there is no such kernel either, or the operation writes into an operand.
+        Exception: error, where it is another one, there is no such kernel either, or the operation writes into an
+            operand.
     """
+    if op.in_place or _SAID not in str(error):
+        raise error
     first = next((a for a in args if isinstance(a, torch.Tensor)), None)
     wider = None if first is None else _WIDER.get(first.dtype)
     if first is None or wider is None or "out" in kwargs:
@@ -45,7 +51,7 @@ def computed(compute: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
         return value
 
     try:
-        out = compute(*map(widened, args), **{name: widened(value) for name, value in kwargs.items()})
+        out = op.compute(*map(widened, args), **{name: widened(value) for name, value in kwargs.items()})
     except Exception:
         raise error from None
     return _narrowed(out, narrow, wider)
