@@ -26,6 +26,8 @@ class Interpreter:
         self.excepthook = sys.excepthook
         self.environ = os.environ._data  # type: ignore[attr-defined] # whoever has imported environ from os uses it
         self.root, self.loggers = logging.root, logging.Logger.manager
+        self.records, self.kind = logging._logRecordFactory, logging._loggerClass  # type: ignore[attr-defined]
+        self.captured = logging._warnings_showwarning  # type: ignore[attr-defined]
         self.filters = warnings.filters
         self.showwarning = warnings.showwarning
         self.showwarnmsg = warnings._showwarnmsg_impl  # type: ignore[attr-defined]
@@ -42,6 +44,8 @@ class Interpreter:
         if logging.root is not self.root:  # to change a class is slow
             logging.root = logging.Logger.root = self.root
             logging.Logger.manager = self.loggers
+        logging._logRecordFactory, logging._loggerClass = self.records, self.kind  # type: ignore[attr-defined]
+        logging._warnings_showwarning = self.captured  # type: ignore[attr-defined]
         warnings.filters = self.filters
         warnings.showwarning = self.showwarning
         warnings._showwarnmsg_impl = self.showwarnmsg  # type: ignore[attr-defined]

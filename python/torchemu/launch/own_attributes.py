@@ -155,8 +155,8 @@ class Attributes:
 
         told = {_SETS: self.sets, _MOCKS: mocks, **{_SETATTR[name]: function for name, function in own.items()}}
         for name, function in told.items():
-            vars(builtins).setdefault(name, None)
-            stack.callback(vars(builtins).pop, name)
+            # Functions of programs outlive the run, in atexit and in packages, and call these names.
+            vars(builtins).setdefault(name, _PLAIN[name])
             replace(stack, builtins, name, function)
         stack.callback(self._undo)
         stack.callback(_unmock)
@@ -164,6 +164,14 @@ class Attributes:
     def _undo(self) -> None:
         for (owner, name), value in zip(self._owners, self._first, strict=True):
             _set(owner, name, value)
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+_PLAIN = {_SETS: _nothing, _MOCKS: _nothing, **{_SETATTR[name]: getattr(builtins, name) for name in _SETATTR}}
+"""What the names mean outside of runs."""
 
 
 def _unmock() -> None:

@@ -110,10 +110,9 @@ class SharedAttributes:
         """Lets packages tell what they set, until the stack is closed."""
         own = {_BEGINS: self._begins, _HAS_SET: self._has_set, _SETATTR: self._setattr}
         for name, function in own.items():
-            vars(builtins).setdefault(name, None)
+            # Packages stay loaded after the run, and their functions call these names.
+            vars(builtins).setdefault(name, setattr if name == _SETATTR else _nothing)
             replace(stack, builtins, name, function)
-        # Packages stay loaded after the run, and their functions call these names.
-        stack.callback(vars(builtins).update, {_BEGINS: _nothing, _HAS_SET: _nothing, _SETATTR: setattr})
 
     def _begins(self, owner: Any, name: str) -> None:
         self._before = vars(owner).get(name, _MISSING) if isinstance(owner, type | types.ModuleType) else None

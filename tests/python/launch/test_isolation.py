@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import logging
 import os
 import random
@@ -10,8 +11,10 @@ import sys
 import textwrap
 import threading
 import time
+import types
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -275,6 +278,39 @@ def test_output_streams(tmp_path: Path) -> None:
     before = sys.excepthook
     check(tmp_path, text)
     assert sys.excepthook is before
+
+
+def test_what_makes_records_and_loggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after the run, when the process that ranks were in ends."""
+    text = """
+        import logging, warnings
+        first, kind = logging.getLogRecordFactory(), logging.getLoggerClass()
+        def record(*args, **kwargs):
+            made = first(*args, **kwargs)
+            setattr(made, "by", rank)
+            return made
+        class Mine(kind): pass
+        others_run()
+        assert logging.getLogRecordFactory() is first and logging.getLoggerClass() is kind
+        logging.setLogRecordFactory(record), logging.setLoggerClass(Mine), logging.captureWarnings(True)
+        others_run()
+        logging.basicConfig(format="%(by)s %(name)s", stream=sys.stdout, force=True)
+        assert type(logging.getLogger("mine")) is Mine
+        warnings.simplefilter("always")
+        warnings.warn("shown")
+        others_run()
+        print(record("name", 10, "file", 1, "text", (), None).by)
+        def late(made):
+            setattr(made, "by", "later")
+            return made.by
+        kept.append(late)
+    """
+    state = logging.getLogRecordFactory(), logging.getLoggerClass(), logging._warnings_showwarning  # type: ignore[attr-defined]
+    kept: list[Any] = []
+    monkeypatch.setattr(builtins, "kept", kept, raising=False)
+    assert lines(ranks(tmp_path, text)) == sorted(line for r in range(3) for line in (f"{r} py.warnings", f"{r}"))
+    assert state == (logging.getLogRecordFactory(), logging.getLoggerClass(), logging._warnings_showwarning)  # type: ignore[attr-defined]
+    assert kept[0](types.SimpleNamespace()) == "later"
 
 
 def test_loggers(tmp_path: Path) -> None:
