@@ -51,8 +51,8 @@ class Rules:
         file, path = known.get("__file__"), known.get("__path__")
         if isinstance(file, str):
             return self.is_own_file(name, file)
-        if path:
-            return any(is_program_file(os.path.join(str(p), "")) for p in path)
+        if path:  # a package without a file of its own
+            return any(self.is_own_file(name, os.path.join(str(p), "")) for p in path)
         return started and known.get("__spec__") is None and name.partition(".")[0] not in self._shared
 
     def is_own_file(self, name: str, file: str) -> bool:

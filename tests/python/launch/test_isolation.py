@@ -157,11 +157,14 @@ def test_standard_library_and_torch_are_everybodys(tmp_path: Path) -> None:
 def test_installed_packages(tmp_path: Path, name: str, flags: list[str], own: bool) -> None:
     written(tmp_path, "state = []", f"lib/site-packages/{name}/core.py")
     written(tmp_path, "", f"lib/site-packages/{name}/__init__.py")
+    written(tmp_path, "", f"lib/site-packages/{name}/without_init/first.py")
+    written(tmp_path, "", f"lib/site-packages/{name}/without_init/second.py")
     text = f"""
         sys.path.append({str(tmp_path / "lib" / "site-packages")!r})
-        import {name}.core
+        import {name}.core, {name}.without_init.first
         {name}.core.state.append(rank)
         others_run()
+        from {name}.without_init import second
         print(len({name}.core.state))
     """
     try:

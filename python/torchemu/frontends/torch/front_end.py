@@ -33,4 +33,5 @@ FRONT_END = FrontEnd(
         is_there=_is_there,
     ),
     packages={},
+    isolates=("hydra", "hydra_plugins"),  # it is initialized once, and keeps the program's configurations
 )

@@ -30,6 +30,7 @@ SETTING = (
 """Packages of which only those are exchanged that functions set: what else is in their modules is filled by imports."""
 
 ATTRIBUTES = {
+    "omegaconf.omegaconf": (("BaseContainer", "_resolvers"),),
     "torch.testing._internal.distributed.distributed_test": (("Barrier", "barrier_id"),),
     "torch.distributed.fsdp._debug_utils": (("SimpleProfiler", "profiling"), ("SimpleProfiler", "results")),
     "torch.distributed.tensor._api": (("DTensor._op_dispatcher", "_custom_op_handlers"),),
