@@ -115,6 +115,10 @@ class SharedAttributes:
             replace(stack, builtins, name, function)
 
     def _begins(self, owner: Any, name: str) -> None:
+        """Notes what is there before a statement. One that extends a list finds it as a first rank has found it."""
+        last = self._writes.get((owner, name)) if isinstance(owner, type | types.ModuleType) else None
+        if last is not None and last.process is not current() and isinstance(last.before, (list, tuple)):
+            setattr(owner, name, last.before)
         self._before = vars(owner).get(name, _MISSING) if isinstance(owner, type | types.ModuleType) else None
 
     def _setattr(self, owner: Any, name: str, value: Any, /) -> None:

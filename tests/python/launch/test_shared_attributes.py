@@ -60,6 +60,11 @@ def absent_for_a_while():
     nn.Linear.absent = before
     return found
 
+nn.Linear.listed = ["first"]
+
+def extends():
+    nn.Linear.listed = ["more"] + nn.Linear.listed
+
 class Own:
     pass
 
@@ -121,6 +126,7 @@ def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
         "patching.knows_itself(rank, 3); print(torch.mine(1) == 3)",
         "print(patching.for_a_while(rank, F) == rank)",
         "rank and dist.barrier(); print(patching.absent_for_a_while() is len); rank or dist.barrier()",
+        "patching.extends(); print(torch.nn.Linear.listed == ['more', 'first'])",
         "patching.its_own(rank); print(True)",
         "patching.own(0 if rank else 0) if rank == 0 else None; dist.barrier(); print(F.mine(5) == 0)",
     ],
