@@ -140,7 +140,7 @@ class SharedAttributes:
             return
         last = self._writes.get((owner, name))
         first = self._before if last is None else last.before
-        if value is first or (value is None and first is _MISSING):  # put back as getattr's default said
+        if value is first or (first is _MISSING and value is _inherited(owner, name)):  # put back as getattr had it
             self._writes.pop((owner, name), None)
         elif last is None or last.process is process or _is_same(last.value, value):
             self._writes[owner, name] = _Write(process, runtime.current().rank, value, first)
@@ -149,6 +149,12 @@ class SharedAttributes:
                 f"{setter} sets {_named(owner)}.{name}, which it has set to something else for rank {last.rank}: "
                 f"installed packages set attributes for all ranks. --isolate {setter} gives each rank its own"
             )
+
+
+def _inherited(owner: Any, name: str) -> Any:
+    """Returns what an attribute is that a module or class has not got itself; None where it is nothing."""
+    kinds = owner.__mro__ if isinstance(owner, type) else ()
+    return next((vars(kind)[name] for kind in kinds[1:] if name in vars(kind)), None)
 
 
 def _nothing(owner: Any, name: str) -> None:

@@ -65,6 +65,13 @@ nn.Linear.listed = ["first"]
 def extends():
     nn.Linear.listed = ["more"] + nn.Linear.listed
 
+def inherited_for_a_while(rank):
+    before = nn.Linear.__delattr__
+    setattr(nn.Linear, "__delattr__", lambda self, name: rank)
+    found = nn.Linear.__delattr__(None, "x")
+    setattr(nn.Linear, "__delattr__", before)
+    return found
+
 class Own:
     pass
 
@@ -127,6 +134,7 @@ def test_another_value_is_an_error(tmp_path: Path, call: str) -> None:
         "print(patching.for_a_while(rank, F) == rank)",
         "rank and dist.barrier(); print(patching.absent_for_a_while() is len); rank or dist.barrier()",
         "patching.extends(); print(torch.nn.Linear.listed == ['more', 'first'])",
+        "print(patching.inherited_for_a_while(rank) == rank)",
         "patching.its_own(rank); print(True)",
         "patching.own(0 if rank else 0) if rank == 0 else None; dist.barrier(); print(F.mine(5) == 0)",
     ],
