@@ -31,7 +31,10 @@ from typing import Any
 import suites
 
 WORLD_SIZE = 4
-_PATIENCE = 300  # seconds that a test may take before it is said to hang
+_PATIENCE = 300  # seconds of processor time that a test may take in a process, however busy the machine is
+_STANDSTILL = 300  # seconds after which a process that takes none hangs
+_IDLE = 1.0  # seconds of processor time that a process that hangs may take meanwhile, for its threads look around
+_LOOK = 5  # seconds between looks at it
 _DONE = "conformance-result "
 
 
@@ -149,6 +152,35 @@ def _body(suite: str, name: str, store: str) -> str:
     return str(importlib.import_module("suites").body(suite, name, store)) if suite else body(name, store)
 
 
+class _Limit:
+    """The end of the patience with a process: of processor time, and of time in which it takes none.
+
+    Args:
+        pid: of the process.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._end = _processor_time(pid) + _PATIENCE
+        self._seen, self._since = 0.0, time.monotonic()
+
+    def is_over(self) -> bool:
+        """Says whether the process has taken too long, or hangs."""
+        taken = _processor_time(self._pid)
+        if taken - self._seen > _IDLE:
+            self._seen, self._since = taken, time.monotonic()
+        return taken > self._end or time.monotonic() - self._since > _STANDSTILL
+
+
+def _processor_time(pid: int) -> float:
+    """The seconds of processor time that a process has taken, with its children that have ended; 0 where it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 class _Worker:
     """A process, or one for each rank, that runs tests one after another.
 
@@ -194,13 +226,15 @@ class _Worker:
         for process in processes:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(json.dumps([name, ranks]).encode() + b"\n")
-        deadline = time.monotonic() + _PATIENCE
-        return [self._answer(process, deadline) for process in processes]
+        limits = [_Limit(process.pid) for process in processes]
+        return [self._answer(process, limit) for process, limit in zip(processes, limits, strict=True)]
 
-    def _answer(self, process: Any, deadline: float) -> Any:
+    def _answer(self, process: Any, limit: _Limit) -> Any:
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            while selector.select(max(0, deadline - time.monotonic())):
+            while not limit.is_over():
+                if not selector.select(_LOOK):
+                    continue
                 line = process.stdout.readline().decode(errors="replace")
                 if not line:
                     return None
