@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import NoReturn
 
 import torch
@@ -16,6 +17,17 @@ _BITWISE = {int(op): op.name for op in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, d
 def refuse(operation: str, text: str) -> NoReturn:
     """Raises the RuntimeError of an operation."""
     raise RuntimeError(f"ProcessGroupGloo::{operation}: {text}")
+
+
+def duration(seconds: timedelta | float) -> timedelta:
+    """Returns a timeout of which a program may give the seconds only."""
+    return seconds if isinstance(seconds, timedelta) else timedelta(seconds=seconds)
+
+
+def contiguous(tensor: torch.Tensor) -> None:
+    """Refuses a tensor with gaps between its rows, or in another order."""
+    if not tensor.is_contiguous():
+        raise ValueError("Tensors must be contiguous")
 
 
 def root(operation: str, rank: int, size: int, backend: str) -> None:

@@ -41,16 +41,19 @@ def of_work(work: Any, result: Any = _OUTPUTS) -> torch.futures.Future:
         result: of the future; what the work writes, if none is given.
     """
     future: torch.futures.Future = torch.futures.Future()
-    value = work.outputs if result is _OUTPUTS else result
     if getattr(work, "has_waited", False):  # whoever asks in C++ may wait at once
-        future.set_result(value)
+        future.set_result(_value(work, result))
         return future
-    _unresolved.get().append((future, work, value))
+    _unresolved.get().append((future, work, result))
     if _at_once.get():
         resolve(future)
     elif torch._C._current_graph_task_id() != -1:  # whoever waits in C++ does so when the backward pass ends
         torch.autograd.Variable._execution_engine.queue_callback(_resolve_for_cpp)
     return future
+
+
+def _value(work: Any, result: Any) -> Any:
+    return work.result() if result is _OUTPUTS else result
 
 
 def _resolve_for_cpp() -> None:
@@ -65,14 +68,14 @@ def resolve(until: Any = None) -> Exception | None:
     error that one has got."""
     left, first = _unresolved.get(), None
     while left and not (until is not None and _is_done(until)):
-        future, work, value = left.popleft()
+        future, work, result = left.popleft()
         try:
             work.wait()
         except Exception as error:
             future.set_exception(error)
             first = first or error
         else:
-            future.set_result(value)
+            future.set_result(_value(work, result))
     return first
 
 
@@ -80,9 +83,9 @@ def _resolve_settled() -> None:
     """Gives results to the futures of works whose data is in place."""
     left = _unresolved.get()
     while left and left[0][1].is_settled():
-        future, work, value = left.popleft()
+        future, work, result = left.popleft()
         work.wait()
-        future.set_result(value)
+        future.set_result(_value(work, result))
 
 
 _is_done = torch._C.Future.done

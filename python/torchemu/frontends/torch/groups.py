@@ -187,11 +187,11 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     # Collectives
 
-    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None) -> Any:
         """Replaces the tensors on every rank by their reduction."""
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.not_empty("allreduce", tensors)
-        op = self._op(opts)
+        op = self._op(opts if op is None else op)
         if tensors[0].layout is not torch.strided:
             return sparse.all_reduce(self, tensors, op)
         return self._issue(_reducing("all_reduce", op), tensors, None, tensors, opts)
@@ -202,18 +202,21 @@ class AhbmGroup(Named, dist.ProcessGroup):
         call = _reducing("all_reduce_coalesced", self._op(opts))
         return self._issue(call, tensors, None, tensors, opts)
 
-    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
         """Replaces the tensor on every rank by the root's."""
+        root = _root("broadcast", tensors, opts if root is None else root)
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-        root = _root(opts)
         checks.root("broadcast", root, self._size, self.backend)
         ins: Tensors | None = None if self._rank == root else []
         return self._issue(_call("broadcast", root), tensors, ins, tensors, opts)
 
-    def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> Any:
+    def reduce(
+        self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None, root: Any = None
+    ) -> Any:
         """Replaces the root's tensor by the reduction."""
+        opts = opts if root is None else root
+        root = _root("reduce", tensors, opts)
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-        root = _root(opts)
         checks.root("reduce", root, self._size, self.backend)
         call = _reducing("reduce", self._op(op if isinstance(opts, int) else opts), root)
         if self._rank == root:
@@ -235,7 +238,9 @@ class AhbmGroup(Named, dist.ProcessGroup):
         # NCCL's members may bring tensors of different sizes.
         alike = outs if self.backend == "gloo" else outs[self._rank : self._rank + 1]
         checks.alike("allgather", alike, given)
-        return self._issue(_call("all_gather"), outs, [given], [outs], opts)
+        work = self._issue(_call("all_gather"), outs, [given], outs, opts)
+        work.is_stacked = self.backend == "nccl" and all(out.shape == given.shape for out in outs)
+        return work
 
     def allgather_coalesced(self, outs: list[list[torch.Tensor]], ins: list[torch.Tensor], opts: Any = None) -> Any:
         """allgather of several tensors: outs has a list for each rank."""
@@ -263,7 +268,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
             raise RuntimeError("invalid input tensor list size, must be world size")
         if self.backend == "gloo":
             for out, given in zip(outs, ins, strict=True):
-                checks.alike("reduce_scatter", given, out)
+                checks.alike("reduce_scatter", given[self._rank : self._rank + 1], out)
         call = _reducing("reduce_scatter", self._op(opts))
         works = [self._issue(call, [out], given, [out], opts) for out, given in zip(outs, ins, strict=True)]
         return works[0] if len(works) == 1 else Several(works, outs)
@@ -279,11 +284,11 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """_reduce_scatter_base of several tensors."""
         return Several([self._reduce_scatter_base(o, i, opts) for o, i in zip(outs, ins, strict=True)], list(outs))
 
-    def gather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+    def gather(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
         """Gives the root the tensors of all in a list."""
+        root = _root("gather", ins, opts if root is None else root)
         if isinstance(ins, torch.Tensor):
             outs, ins = [outs] if outs else [], [ins]
-        root = _root(opts)
         checks.root("gather", root, self._size, self.backend)
         checks.single("gather", ins, "input")
         if self._rank == root:
@@ -297,13 +302,14 @@ class AhbmGroup(Named, dist.ProcessGroup):
             checks.alike("gather", outs[0], ins[0])
         if self.backend == "gloo" and ins[0].is_complex():
             raise RuntimeError("Invalid scalar type: gloo has no gather of complex numbers")
-        return self._issue(_call("gather", root), outs[0] if self._rank == root else [], ins, outs, opts)
+        gathered = outs[0] if self._rank == root else []
+        return self._issue(_call("gather", root), gathered, ins, gathered, opts)
 
-    def scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+    def scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Any:
         """Gives each rank one of the root's tensors."""
+        root = _root("scatter", outs, opts if root is None else root)
         if isinstance(outs, torch.Tensor):
             outs, ins = [outs], [ins] if ins else []
-        root = _root(opts)
         checks.root("scatter", root, self._size, self.backend)
         checks.single("scatter", outs, "output")
         if self._rank == root:
@@ -333,6 +339,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """As alltoall, of the rows of one tensor."""
         checks.splits(out_splits, out, self._size)
         checks.splits(in_splits, given, self._size)
+        checks.contiguous(given)
         call = _call("all_to_all_single")
         if not out_splits and not in_splits:
             return self._issue(call, [out], [given], [out], opts)
@@ -431,8 +438,11 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     @property
     def options(self) -> Any:
-        """The options of the group."""
+        """The options of the group, whose timeout is the group's."""
         return self._options
+
+    def _take_options(self, options: Any) -> None:
+        options._timeout, self._options = self._limit, options
 
     def split_group(
         self,
@@ -469,8 +479,10 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def _timeout(self) -> timedelta:
         return self._limit
 
-    def _set_default_timeout(self, timeout: timedelta) -> None:
-        self._limit = timeout
+    def _set_default_timeout(self, timeout: timedelta | float) -> None:
+        self._limit = timeout = checks.duration(timeout)
+        if self._options is not None:
+            self._options._timeout = timeout
         self._is_watched = timedelta() < timeout < _LONG
         limit = picoseconds(timeout) if self._is_watched else 0
         for core in {self._core, self._device_core}:
@@ -515,8 +527,11 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return f"<torch.distributed.ProcessGroup {self._name} ({self.backend}), rank {self._rank} of {self._size}>"
 
 
-def _root(options: Any) -> int:
-    """The root of options, or one that takes their place; that of PyTorch's options where there are none."""
+def _root(operation: str, tensors: Any, options: Any) -> int:
+    """The root of options; one that takes their place, which is for a tensor and not for a list; and that of PyTorch's
+    options where there are none."""
+    if isinstance(options, int) and not isinstance(tensors, torch.Tensor):
+        raise TypeError(f"{operation}(): incompatible function arguments. A list of tensors needs options, and no root")
     return options if isinstance(options, int) else 0 if options is None else int(options.rootRank)
 
 

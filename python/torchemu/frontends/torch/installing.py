@@ -212,15 +212,20 @@ class _GlooOptions(_Options):
         return []
 
 
+def _limit(options: Any, timeout: timedelta | None) -> timedelta | None:
+    """The time that operations may take, which is the options', or takes their place."""
+    return timeout if options is None else getattr(options, "_timeout", options)
+
+
 class ProcessGroupGloo(AhbmGroup):
     """A group that the program has asked for as gloo."""
 
     Options = _Options = _GlooOptions
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta | None = None) -> None:
-        super().__init__(store, rank, _asked(store, rank, size), "gloo", timeout)
+    def __init__(self, store: Any, rank: int, size: int, options: Any = None, timeout: timedelta | None = None) -> None:
+        super().__init__(store, rank, _asked(store, rank, size), "gloo", _limit(options, timeout))
         makers.note(self.membership.handle, self.membership.name, self.membership.members)
-        self._options = _GlooOptions()
+        self._take_options(options if isinstance(options, _GlooOptions) else _GlooOptions())
 
     @staticmethod
     def create_device(hostname: str = "", interface: str = "", lazy_init: Any = None) -> object:
@@ -237,9 +242,8 @@ class ProcessGroupNCCL(AhbmGroup):
     NCCLConfig = type("NCCLConfig", (), {})
 
     def __init__(self, store: Any, rank: int, size: int, options: Any = None, timeout: timedelta | None = None) -> None:
-        limit = timeout if options is None or isinstance(options, timedelta) else options._timeout
-        super().__init__(store, rank, _asked(store, rank, size), "nccl", limit)
-        self._options = options or _Options()
+        super().__init__(store, rank, _asked(store, rank, size), "nccl", _limit(options, timeout))
+        self._take_options(options if isinstance(options, _Options) else _Options())
 
     def _is_initialized(self) -> bool:
         return True
@@ -304,7 +308,7 @@ def _create_ahbm(about: Any, options: Any = None) -> AhbmGroup:
     session.current()  # says where groups can be made
     store, rank = about.store, about.group_rank
     group = AhbmGroup(store, rank, _asked(store, rank, about.group_size), "ahbm", about.timeout)
-    group._options = options or _Options()
+    group._take_options(options or _Options())
     return group
 
 

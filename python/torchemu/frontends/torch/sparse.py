@@ -17,8 +17,10 @@ def all_reduce(group: AhbmGroup, tensors: list[torch.Tensor], op: Any) -> Any:
     """all_reduce of sparse tensors: every rank gets the indices and values of all, and adds them up.
 
     Raises:
-        RuntimeError: another layout, or another op than SUM.
+        RuntimeError: another layout, another op than SUM, or NCCL, which has none.
     """
+    if group.backend == "nccl":
+        raise RuntimeError("NCCL does not support all_reduce with sparse tensors. Please use dense tensors instead.")
     if tensors[0].layout is not torch.sparse_coo:
         raise RuntimeError("ProcessGroupGloo::allreduce: unsupported layout")
     if getattr(op, "op", op) != dist.ReduceOp.SUM:
@@ -35,17 +37,23 @@ def _sum(group: AhbmGroup, tensor: torch.Tensor) -> None:
     mine = tensor.coalesce()
     counts = [torch.zeros(1, dtype=torch.int64) for _ in range(group.size())]
     group.allgather([counts], [torch.tensor([mine._nnz()])]).wait()
-    dims, dense = mine.sparse_dim(), mine.shape[mine.sparse_dim() :]
     sizes = [int(count) for count in counts]
-    indices = [torch.empty(n, dims, dtype=torch.int64) for n in sizes]
-    values = [torch.empty(n, *dense, dtype=mine.dtype) for n in sizes]
-    group.allgather([indices], [mine.indices().t().contiguous()]).wait()
-    group.allgather([values], [mine.values().contiguous()]).wait()
+    indices = _gathered(group, mine.indices().t().contiguous(), sizes)
+    values = _gathered(group, mine.values().contiguous(), sizes)
     parts = [torch.sparse_coo_tensor(i.t(), v, mine.shape) for i, v in zip(indices, values, strict=True)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
     tensor.copy_(total.coalesce())
+
+
+def _gathered(group: AhbmGroup, mine: torch.Tensor, sizes: list[int]) -> list[torch.Tensor]:
+    """The rows of all ranks, of which each sends as many as the one with the most."""
+    sent = mine.new_zeros(max(sizes), *mine.shape[1:])
+    sent[: len(mine)] = mine
+    outs = [torch.empty_like(sent) for _ in sizes]
+    group.allgather([outs], [sent]).wait()
+    return [out[:size] for out, size in zip(outs, sizes, strict=True)]
 
 
 class _Done(Several):

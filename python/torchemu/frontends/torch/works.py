@@ -11,7 +11,7 @@ from torch._C._distributed_c10d import Work
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
-from torchemu.frontends.torch import futures, session
+from torchemu.frontends.torch import checks, futures, session
 from torchemu.runtime import outstanding
 from torchemu.runtime.stream_order import Known
 from torchemu.runtime.waiting import Looks, milliseconds, picoseconds
@@ -47,6 +47,7 @@ class AhbmWork(Work):
     # What most works keep is in the class.
     limit: timedelta | None = None
     group = 0
+    is_stacked = False  # the result is what is written as one tensor
     _waited = False
     _looks: Looks | None = None
     _known: Known | None = None  # what it comes after, where the program has several streams
@@ -97,7 +98,7 @@ class AhbmWork(Work):
         if handle:
             gone[handle] = self.storages
 
-    def wait(self, timeout: timedelta | None = None) -> bool:
+    def wait(self, timeout: timedelta | float | None = None) -> bool:
         """Waits until the data is in place, and then, with on_host, for the operation's end in simulated time; without
         it the current stream does.
 
@@ -107,7 +108,8 @@ class AhbmWork(Work):
         context = runtime.current()
         if self._issued is not None:
             self.is_over()
-        limit = self.limit if timeout is None or timeout.total_seconds() <= 0 else timeout
+        asked = timedelta() if timeout is None else checks.duration(timeout)
+        limit = asked if asked > timedelta() else self.limit
         if limit is not None and self.on_host:
             self._wait_within(context, limit)
         elif self.on_host:
@@ -201,7 +203,7 @@ class AhbmWork(Work):
 
     def result(self) -> Any:
         """Returns the tensors that the operation writes."""
-        return self.outputs
+        return [torch.stack(list(self.outputs))] if self.is_stacked else self.outputs
 
     def source_rank(self) -> int:
         """The group rank that a receive got its message from."""
@@ -277,7 +279,7 @@ class Several(Work):
         """Says whether wait() blocks the host."""
         return any(work.on_host for work in self.works)
 
-    def wait(self, timeout: timedelta | None = None) -> bool:
+    def wait(self, timeout: timedelta | float | None = None) -> bool:
         """Waits for each."""
         for work in self.works:
             work.wait() if timeout is None else work.wait(timeout)

@@ -1,0 +1,109 @@
+"""Calls of process groups themselves, as PyTorch's own tests and hooks of DDP make them; what gloo and NCCL give."""
+
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import quantization_hooks
+
+import torchemu
+
+real = torchemu.distributed(world_size=2, torch="real")
+
+
+def joined(backend="gloo"):
+    dist.init_process_group(backend)
+    return dist.get_rank(), dist.group.WORLD
+
+
+def gathered(rank, device="cpu"):
+    outs = [torch.zeros(2, device=device) for _ in range(2)]
+    return dist.all_gather(outs, torch.full((2,), rank + 1.0, device=device), async_op=True).get_future().wait()
+
+
+@real
+def test_futures_of_gathers_have_the_list_of_tensors_on_gloo():
+    rank, _ = joined()
+    assert [t.tolist() for t in gathered(rank)] == [[1, 1], [2, 2]]
+    outs = [torch.zeros(1), torch.zeros(1)] if rank == 1 else None
+    future = dist.gather(torch.tensor([rank + 3.0]), outs, dst=1, async_op=True).get_future()
+    assert [t.item() for t in future.wait()] == ([3, 4] if rank == 1 else [])
+
+
+@real
+def test_futures_of_all_gathers_have_one_tensor_on_nccl():
+    rank, _ = joined("nccl")
+    (whole,) = gathered(rank, "cuda")
+    assert whole.tolist() == [[1, 1], [2, 2]]
+
+
+@pytest.mark.parametrize("hook", ["quantization_pertensor_hook", "quantization_perchannel_hook"])
+@real
+def test_quantization_hooks(hook):
+    rank, group = joined("nccl")
+    model = torch.nn.Linear(8, 8, bias=False).cuda()
+    ddp = torch.nn.parallel.DistributedDataParallel(model)
+    ddp.register_comm_hook(group, getattr(quantization_hooks, hook))
+    row = torch.linspace(0, 1, 8, device="cuda")
+    ddp(row * (rank + 1)).sum().backward()
+    # The mean of the ranks' gradients, in steps of the 8 bits that the greater one has.
+    assert torch.allclose(model.weight.grad, (row * 1.5).expand(8, 8), atol=2 / 255)
+
+
+@real
+def test_reduce_scatter_of_parts_of_different_sizes():
+    rank, _ = joined()
+    out = torch.zeros(rank + 1)
+    dist.reduce_scatter(out, [torch.full((1,), 3.0), torch.arange(2.0)])
+    assert out.tolist() == ([6.0] if rank == 0 else [0.0, 2.0])
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+@real
+def test_sparse_tensors_of_different_numbers_of_elements():
+    rank, _ = joined()
+    indices, values = ([[0]], [1.0]) if rank == 0 else ([[0, 2]], [10.0, 20.0])
+    tensor = torch.sparse_coo_tensor(indices, values, (3,))
+    dist.all_reduce(tensor)
+    assert tensor.to_dense().tolist() == [11, 0, 20]
+
+
+@real
+def test_nccl_reduces_no_sparse_tensors():
+    joined("nccl")
+    with pytest.raises(RuntimeError, match="NCCL does not support all_reduce with sparse tensors"):
+        dist.all_reduce(torch.eye(2).to_sparse().cuda())
+
+
+@real
+def test_roots_are_for_one_tensor():
+    rank, group = joined()
+    tensor = torch.full((1,), rank + 1.0)
+    group.broadcast(tensor, root=1).wait()
+    assert tensor.item() == 2
+    for call in (group.broadcast, group.reduce):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            call([tensor], 0)
+    for call in (group.gather, group.scatter):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            call([], [tensor], 0)
+
+
+@real
+def test_all_to_all_single_wants_contiguous_tensors():
+    joined()
+    with pytest.raises(ValueError, match="Tensors must be contiguous"):
+        dist.all_to_all_single(torch.zeros(2, 2), torch.zeros(2, 2).t())
+
+
+@real
+def test_timeouts_in_seconds():
+    _, group = joined()
+    group.set_timeout(5.0)
+    assert group.options._timeout == timedelta(seconds=5)
+    assert dist.barrier(async_op=True).wait(2.5)
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = 50.0
+    own = dist.ProcessGroupGloo(dist.HashStore(), 0, 1, options)
+    assert own.options._timeout == timedelta(seconds=50)
