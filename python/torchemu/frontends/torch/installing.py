@@ -89,6 +89,12 @@ _OF_OBJECTS = (
 """Functions that send what is no tensor: in runs without data they send it all the same."""
 
 
+def _draw_by_generators(run: Session, module: Any) -> None:
+    """Lets DTensor's tracker of random numbers know the generators of devices that programs pass."""
+    tracker = module.OffsetBasedRNGTracker
+    run.replace(tracker, "_distribute_region", device.generators.given(tracker._distribute_region))
+
+
 def _install_devices(run: Session) -> None:
     """Gives ranks the simulated devices, unless the environment says that none are to be seen."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
@@ -101,6 +107,7 @@ def _install_devices(run: Session) -> None:
     has_data = (lambda: True) if run.data else device.timing.keeps_elements
     run.put_off = lambda work: device.goes_on(work) if has_data() else True
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
+    run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
     if not run.data:
         verify = device.timing.with_elements(dist._verify_params_across_processes)
         run.replace(

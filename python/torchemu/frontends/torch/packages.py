@@ -15,7 +15,7 @@ import inspect
 import operator
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torchemu import runtime
@@ -219,38 +219,42 @@ def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 class _Noting(importlib.machinery.SourceFileLoader):
-    """Loads a module and notes its variables."""
+    """Loads a module, notes its variables, and calls what waits for it."""
 
     variables: Variables
+    waiting: Callable[[Any], object] | None
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
         if module.__name__ in ATTRIBUTES:
             self.variables.note_attributes(module)
-        else:
+        elif _package(module.__name__) in (*PACKAGES, *SETTING):
             self.variables.note(module, self.get_code(module.__name__))
+        if self.waiting is not None:
+            self.waiting(module)
 
 
 class _Finder:
-    """Finds modules of which variables are exchanged.
+    """Finds modules of which variables are exchanged, or for which the run waits.
 
     Args:
         variables: those of the run.
+        waiting: what is called with modules, by their names.
     """
 
-    def __init__(self, variables: Variables) -> None:
-        self._variables = variables
+    def __init__(self, variables: Variables, waiting: dict[str, Callable[[Any], object]]) -> None:
+        self._variables, self._waiting = variables, waiting
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: Any = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Returns the spec of a module; None where it is of no such package."""
-        if _package(name) not in (*PACKAGES, *SETTING) and name not in ATTRIBUTES:
+        if _package(name) not in (*PACKAGES, *SETTING) and name not in ATTRIBUTES and name not in self._waiting:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
             loader = spec.loader = _Noting(spec.loader.name, spec.loader.path)
-            loader.variables = self._variables
+            loader.variables, loader.waiting = self._variables, self._waiting.get(name)
         return spec
 
 
@@ -260,7 +264,10 @@ def install(run: Session) -> None:
     for name in ATTRIBUTES:
         if name in sys.modules:
             variables.note_attributes(sys.modules[name])
-    finder = _Finder(variables)
+    for name, act in run.on_load.items():
+        if name in sys.modules:
+            act(sys.modules[name])
+    finder = _Finder(variables, run.on_load)
     sys.meta_path.insert(0, finder)
     run.stack.callback(sys.meta_path.remove, finder)
     run.stack.callback(_forget)

@@ -32,6 +32,7 @@ class Session:
         on_turn: is called on the thread of a rank that goes on, where the rank has had several.
         on_begin: is called on each thread of a rank that begins, with the rank's context.
         on_end: is called on each thread of a rank that ends.
+        on_load: are called with modules of PyTorch, by their names, once they are loaded.
         before_use: is called with tensors that an operation is about to read or write; None for nothing.
         put_off: is called with a work that the host need not wait for; it answers whether the host goes on although
             the work's data is not in place. None: hosts wait for data.
@@ -44,6 +45,7 @@ class Session:
         self.on_turn: list[Callable[[], object]] = []
         self.on_begin: list[Callable[[runtime.Context], object]] = []
         self.on_end: list[Callable[[], object]] = []
+        self.on_load: dict[str, Callable[[Any], object]] = {}
         self.before_use: Callable[[list[torch.Tensor]], None] | None = None
         self.put_off: Callable[[Any], bool] | None = None
         self.is_on_host: Callable[[torch.Tensor], bool] = lambda tensor: True

@@ -5,10 +5,11 @@ The numbers themselves are the CPU's: each operation draws from a generator that
 
 from __future__ import annotations
 
+import functools
 import itertools
 import secrets
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -148,6 +149,16 @@ class Defaults(Sequence[Generator]):
 def behind(generator: Any) -> Generator | None:
     """Returns the device's generator for which a generator stands that C++ has handed on; None for one of the CPU."""
     return _by_mark.get(_CPU.initial_seed(generator))
+
+
+def given(region: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes what DTensor draws numbers in, with a generator that a program has passed, hear of the device's."""
+
+    @functools.wraps(region)
+    def call(tracker: Any, spec: Any, generator: Any = None) -> Any:
+        return region(tracker, spec, generator if generator is None else behind(generator) or generator)
+
+    return call
 
 
 def check_host(kwargs: dict[str, Any]) -> None:
