@@ -86,6 +86,14 @@ def single(operation: str, tensors: Sequence[torch.Tensor], what: str) -> None:
         refuse(operation, f"requires a single-element {what} tensor list")
 
 
+def alone(backend: str, tensors: Sequence[torch.Tensor]) -> None:
+    """Refuses several tensors of one rank, as NCCL does."""
+    if backend == "nccl" and len(tensors) != 1:
+        raise RuntimeError(
+            "Expecting one tensor only but got multiple. You are probably using multiple devices under one thread."
+        )
+
+
 def as_many(operation: str, what: str, index: int, tensors: Sequence[torch.Tensor], size: int) -> None:
     """Refuses a list that has not a tensor for each rank."""
     if len(tensors) != size:

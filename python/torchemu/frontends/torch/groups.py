@@ -21,7 +21,7 @@ from torchemu.frontends.torch.device import deferral, in_flight, ordering
 from torchemu.frontends.torch.membership import Membership, leave, shared
 from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.naming import Named
-from torchemu.frontends.torch.reductions import number, reduced
+from torchemu.frontends.torch.reductions import locally, number, reduced
 from torchemu.frontends.torch.seen import seen
 from torchemu.frontends.torch.works import AhbmWork, Several
 from torchemu.runtime import capture as captures
@@ -194,7 +194,26 @@ class AhbmGroup(Named, dist.ProcessGroup):
         op = self._op(opts if op is None else op)
         if tensors[0].layout is not torch.strided:
             return sparse.all_reduce(self, tensors, op)
+        if len(tensors) > 1:
+            return self._allreduce_across(tensors, op, opts)
         return self._issue(_reducing("all_reduce", op), tensors, None, tensors, opts)
+
+    def _allreduce_across(self, tensors: Sequence[torch.Tensor], op: Any, opts: Any) -> Any:
+        """Replaces several tensors of each rank by the reduction of all, as gloo does; the rank waits for it here.
+
+        Raises:
+            RuntimeError: the backend is NCCL's, or the tensors are not alike.
+        """
+        checks.alone(self.backend, tensors)
+        checks.alike("allreduce", tensors[1:], tensors[0])
+        first, *others = tensors
+        for other in others:
+            locally(op)(first, other, out=first)
+        work = self._issue(_reducing("all_reduce", op), [first], None, tensors, opts)
+        work.wait()
+        for other in others:
+            other.copy_(first)
+        return work
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """allreduce of several tensors as one operation."""
@@ -207,8 +226,28 @@ class AhbmGroup(Named, dist.ProcessGroup):
         root = _root("broadcast", tensors, opts if root is None else root)
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.root("broadcast", root, self._size, self.backend)
+        if len(tensors) > 1:
+            return self._broadcast_across(tensors, root, opts)
         ins: Tensors | None = None if self._rank == root else []
         return self._issue(_call("broadcast", root), tensors, ins, tensors, opts)
+
+    def _broadcast_across(self, tensors: Sequence[torch.Tensor], root: int, opts: Any) -> Any:
+        """Replaces several tensors of each rank by one of the root's, as gloo does; the rank waits for it here.
+
+        Raises:
+            RuntimeError: the backend is NCCL's, or the tensors are not alike.
+        """
+        checks.alone(self.backend, tensors)
+        checks.alike("broadcast", tensors[1:], tensors[0])
+        number = getattr(opts, "rootTensor", 0)
+        if not 0 <= number < len(tensors):
+            checks.refuse("broadcast", f"invalid root tensor: {number}")
+        work = self.broadcast(tensors[number], root)
+        work.wait()
+        for other in tensors:
+            if other is not tensors[number]:
+                other.copy_(tensors[number])
+        return work
 
     def reduce(
         self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None, root: Any = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 _KINDS = {
@@ -34,6 +36,29 @@ def reduced(op: Any) -> tuple[str, float | None]:
     """
     found = _NAMES.get(number(op))
     return (found, None) if found is not None else ("sum", _factor(op))
+
+
+_LOCAL: dict[str, Callable[..., torch.Tensor]] = {
+    "sum": torch.add,
+    "prod": torch.mul,
+    "min": torch.minimum,
+    "max": torch.maximum,
+    "band": torch.bitwise_and,
+    "bor": torch.bitwise_or,
+    "bxor": torch.bitwise_xor,
+}
+
+
+def locally(op: Any) -> Callable[..., torch.Tensor]:
+    """Returns the function that reduces two tensors of one rank by a ReduceOp or RedOpType.
+
+    Raises:
+        RuntimeError: there is none: it is AVG or PREMUL_SUM.
+    """
+    name, factor = reduced(op)
+    if factor is not None or name not in _LOCAL:
+        raise RuntimeError(f"several tensors of a rank cannot be reduced by {op}")
+    return _LOCAL[name]
 
 
 def _factor(op: Any) -> float:

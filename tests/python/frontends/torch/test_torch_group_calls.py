@@ -107,3 +107,42 @@ def test_timeouts_in_seconds():
     options._timeout = 50.0
     own = dist.ProcessGroupGloo(dist.HashStore(), 0, 1, options)
     assert own.options._timeout == timedelta(seconds=50)
+
+
+ACROSS = {
+    "SUM": [17, 21], "PRODUCT": [300, 672], "MIN": [3, 4], "MAX": [5, 7], "BAND": [0, 4], "BOR": [7, 7], "BXOR": [7, 1]
+}  # fmt: skip
+"""What two processes on gloo of PyTorch 2.11 get of [3 + rank, 4] and [5, 6 + rank], in both tensors."""
+
+
+@pytest.mark.parametrize("op", ACROSS)
+@real
+def test_several_tensors_of_a_rank_are_reduced_on_gloo(op):
+    rank, group = joined()
+    tensors, options = [torch.tensor([3 + rank, 4]), torch.tensor([5, 6 + rank])], dist.AllreduceOptions()
+    options.reduceOp = getattr(dist.ReduceOp, op)
+    group.allreduce(tensors, options).wait()
+    assert [t.tolist() for t in tensors] == [ACROSS[op]] * 2
+
+
+@real
+def test_several_tensors_of_a_rank_get_one_of_the_roots():
+    rank, group = joined()
+    options = dist.BroadcastOptions()
+    options.rootRank, options.rootTensor = 1, 1
+    tensors = [torch.full((2,), 10.0 * rank + i) for i in range(3)]
+    group.broadcast(tensors, options).wait()
+    assert [t.tolist() for t in tensors] == [[11, 11]] * 3
+    options.rootTensor = 3
+    with pytest.raises(RuntimeError, match="ProcessGroupGloo::broadcast: invalid root tensor: 3"):
+        group.broadcast(tensors, options)
+    with pytest.raises(RuntimeError, match=r"allreduce: invalid tensor size at index 0 \(expected \(2\), got \(3\)\)"):
+        group.allreduce([torch.ones(2), torch.ones(3)])
+
+
+@real
+def test_nccl_takes_one_tensor_of_a_rank():
+    _, group = joined("nccl")
+    for call in (group.allreduce, group.broadcast):
+        with pytest.raises(RuntimeError, match="Expecting one tensor only but got multiple"):
+            call([torch.ones(2, device="cuda")] * 2)
