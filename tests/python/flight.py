@@ -56,7 +56,7 @@ def check_schema(whole: dict[str, Any]) -> None:
         assert set(config) == {"name", "desc", "ranks"}
         assert config["ranks"] == str(json.loads(config["ranks"]))
     for entry in whole["entries"]:
-        assert set(entry) == set(SCHEMA)
+        assert set(entry) - {"duration_ms"} == set(SCHEMA)
         for name, kind in SCHEMA.items():
             assert isinstance(entry[name], kind), name
         for frame in entry["frames"]:
@@ -70,5 +70,6 @@ def check_times(entry: dict[str, Any]) -> None:
     ended = entry["time_discovered_completed_ns"]
     assert entry["state"] == ("completed" if ended is not None else "started" if began is not None else "scheduled")
     assert entry["retired"] == (ended is not None)
+    assert entry.get("duration_ms") == (None if ended is None else (ended - (began or 0)) / 1e6)
     assert began is None or created <= began
     assert ended is None or (began is not None and began <= ended)

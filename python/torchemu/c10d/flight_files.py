@@ -112,6 +112,13 @@ def watch_as_asked_for(group: Watched) -> None:
     check_as_asked_for(group)
 
 
+def enable_timing(group: Watched) -> None:
+    """Lets what is recorded of a group say when devices begin, whatever TORCH_NCCL_ENABLE_TIMING says."""
+    recorder = _recorder.get()
+    if recorder is not None and group.hooks is not None and FlightRecorder in group.hooks.watchers:
+        recorder.enable_timing(group)
+
+
 class FlightRecorderHook:
     """Records what a rank issues to a group that is not recorded anyhow: ``FlightRecorderHook.attach(group)``."""
 

@@ -298,7 +298,8 @@ def _forget_idle(group: Watched) -> None:
 # -- the check for NaN
 
 _NAN_CHECK = ("TORCH_NCCL_NAN_CHECK", "TORCH_DIST_NAN_CHECK")
-_TRUE = ("1", "Y", "YES", "T", "TRUE", "ON")
+TRUE = ("1", "Y", "YES", "T", "TRUE", "ON")
+"""What the environment says for yes."""
 
 
 class NanCheckHook(Watcher):
@@ -335,5 +336,5 @@ def _has_nan(tensor: Any) -> bool:
 
 def check_as_asked_for(group: Watched) -> None:
     """Attaches the check for NaN to a new group where the environment asks for it."""
-    if any(os.environ.get(name, "").upper() in _TRUE for name in _NAN_CHECK):
+    if any(os.environ.get(name, "").upper() in TRUE for name in _NAN_CHECK):
         NanCheckHook.attach(group)

@@ -65,8 +65,8 @@ def test_files_of_a_mismatch(
     whole = files(tmp_path)
     assert len(whole) == 4
     names = [[e["profiling_name"] for e in one["entries"]][:2] for one in whole]
-    wrong = ["nccl:barrier", "nccl:broadcast"]
-    right = ["nccl:barrier", "nccl:all_reduce"]
+    wrong = ["nccl:all_reduce_barrier", "nccl:broadcast"]
+    right = ["nccl:all_reduce_barrier", "nccl:all_reduce"]
     assert names == [right, right, wrong, right]
     assert all(one["entries"][0]["state"] == "completed" for one in whole)
     assert all(one["entries"][1]["state"] != "completed" for one in whole)

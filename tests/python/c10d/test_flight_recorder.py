@@ -79,7 +79,7 @@ def expected(rank: int, n: int) -> list[tuple[str, list[list[int]], list[list[in
         ("all_to_all", whole, whole),
         ("gather", one, stacked if root else []),
         ("scatter", stacked if root else [], one),
-        ("barrier", [], []),
+        ("all_reduce_barrier", [[1]], [[1]]),
     ]
 
 
@@ -180,7 +180,7 @@ def test_blocks_of_several_sizes(open_world: OpenWorld, monkeypatch: pytest.Monk
             *[("nccl:_reduce_oop", size, size, 2) for size in each], ("nccl:REDUCE_SCATTER_coalesced", [], [], 2),
         ]  # fmt: skip
         assert [e["op_id"] for e in whole["entries"]] == [1, 2, 3, 3, 4, 5, 6, 6, 7]
-        assert all(e["state"] == "completed" for e in found)
+        assert [e["state"] for e in found] == [*["scheduled"] * 3, "completed"] * 2
 
     on_ranks(3, program)
 
@@ -226,7 +226,11 @@ def test_messages_in_one_go(open_world: OpenWorld, monkeypatch: pytest.MonkeyPat
         shared = [(out, 1, 1), (back, 1, 2), (together, 1, 2), (out, 2, 3), (back, 2, 4), (together, 2, 4)]
         found = [(e["profiling_name"], e["p2p_seq_id"], e["op_id"]) for e in whole["entries"]]
         assert found == (each if backend == "gloo" else shared)
-        assert all(e["state"] == "completed" for e in whole["entries"])
+        parts = ["scheduled", "scheduled", "completed"] * 2
+        assert [e["state"] for e in whole["entries"]] == (["completed"] * 4 if backend == "gloo" else parts)
+        sizes = {str((e["input_sizes"], e["output_sizes"])) for e in whole["entries"]}
+        one = "([[2]], [[2]])"
+        assert sizes == ({"([[2]], [])", "([], [[2]])"} if backend == "gloo" else {one, "([], [])"})
         assert all(e["is_p2p"] and e["collective_seq_id"] == 0 for e in whole["entries"])
 
     on_ranks(2, program)
@@ -246,7 +250,7 @@ def test_the_last_are_kept(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatc
         c10d._reset_fr_recording_nccl()
         assert entries() == []
         dist.barrier()
-        assert [e["record_id"] for e in entries()] == [8]
+        assert [e["record_id"] for e in entries()] == [0]
 
     on_ranks(2, program)
 
@@ -277,6 +281,32 @@ def test_states(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
             dist.all_reduce(torch.ones(2))
         dist.barrier()
         assert [e["state"] for e in entries()] == ["completed"] * 4
+
+    on_ranks(2, program)
+
+
+def test_states_without_timing(open_world: OpenWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch knows when a device begins only where it is asked to find out."""
+    open_world("sips2")
+    monkeypatch.setenv(SIZE, "10")
+    monkeypatch.setenv("TORCH_NCCL_ENABLE_TIMING", "0")
+
+    def program(rank: int) -> None:
+        dist.init_process_group()
+        dist.barrier()
+        if rank == 0:
+            dist.all_reduce(torch.ones(2))
+            reach(MILLISECOND)
+            whole = dumped()
+            assert [e["state"] for e in whole["entries"]] == ["completed", "scheduled"]
+            assert [e["time_discovered_started_ns"] for e in whole["entries"]] == [None, None]
+            assert all("duration_ms" not in e for e in whole["entries"])
+            assert whole["pg_status"]["0"] == {
+                "last_enqueued_collective": 2, "last_started_collective": -1, "last_completed_collective": 1,
+            }  # fmt: skip
+        else:
+            reach(2 * MILLISECOND)
+            dist.all_reduce(torch.ones(2))
 
     on_ranks(2, program)
 

@@ -416,6 +416,9 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     setGroupDesc = _set_group_desc  # noqa: N815
 
+    def _enable_collectives_timing(self) -> None:
+        flight_files.enable_timing(self)
+
     def collectives(self, on_host: bool) -> int:
         """Counts the collectives that this rank has issued, of the host's tensors or of devices'."""
         return int(go.NextSeq(self._core if on_host else self._device_core, runtime.current().rank))

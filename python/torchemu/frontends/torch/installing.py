@@ -17,7 +17,7 @@ from torch._subclasses import fake_tensor
 from torch.distributed import distributed_c10d as c10d
 
 from torchemu import errors, runtime
-from torchemu.c10d import flight_files
+from torchemu.c10d import flight_files, flight_recorder
 from torchemu.frontends.torch import (
     buffers,
     compilers,
@@ -162,6 +162,10 @@ def _install_errors(run: Session) -> None:
 
 def _install_recorder(run: Session) -> None:
     """Makes what dumps the flight recorder, which PyTorch has one of for each library, dump the running rank's."""
+    if hasattr(torch._C, "_nccl_version"):
+        version = ".".join(map(str, torch.cuda.nccl.version()))
+        run.replace(flight_recorder, "comm_lib_version", version)
+    run.replace(torch._C._distributed_c10d, "_reset_fr_recording_nccl", flight_files.reset_trace)
     for library in ("fr", "nccl"):
         run.replace(torch._C._distributed_c10d, f"_dump_{library}_trace", flight_files.dump_trace)
         run.replace(torch._C._distributed_c10d, f"_dump_{library}_trace_json", flight_files.dump_trace_json)

@@ -7,10 +7,13 @@ torchemu's, or a process of conformance.py's; it does what the started one would
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+import pickle
 import sys
+import threading
 import unittest
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -152,17 +155,82 @@ class _Pipe:
         """There is nothing to be closed."""
 
 
+class _Line:
+    """One end of a connection between a rank's process and the one that starts all; what it sends is in a store.
+
+    Args:
+        store: one that both share.
+        sends, receives: what its own messages, and those of the other end, are called in the store.
+    """
+
+    def __init__(self, store: Any, sends: str, receives: str) -> None:
+        self._store, self._sends, self._receives = store, sends, receives
+        self._sent = self._received = 0
+
+    def send(self, value: Any) -> None:
+        self._sent += 1
+        self._store.set(f"{self._sends} {self._sent}", pickle.dumps(value))
+
+    def recv(self) -> Any:
+        self._received += 1
+        return pickle.loads(self._store.get(f"{self._receives} {self._received}"))
+
+
 def _as_process(kind: Any, test: str, store: str) -> None:
     """A test of MultiProcessTestCase. Its listener, on a thread, is for a parent that asks for tracebacks."""
     from torch.testing._internal import common_distributed as harness
 
     harness.MultiProcessTestCase._event_listener = staticmethod(lambda *_: None)
-    pipe = _Pipe()
+    pipe, rank, parent = _Pipe(), int(os.environ["RANK"]), _parent(kind, test)
+    lines, answering = _to_parent(parent, test, store, rank)
     try:
-        kind._run(int(os.environ["RANK"]), test, store, pipe)
+        kind._run(*lines, rank, test, store, pipe)
+        answering()
     finally:
+        parent.tearDown()
         if pipe.said:
             raise TestFailedError(f"{_error(pipe.said)}\n{pipe.said}") from None
+
+
+def _parent(kind: Any, test: str) -> Any:
+    """The test as in the process that would start the ranks' processes, after setUp: they have its environment."""
+    parent = kind(test)
+    parent._start_processes = lambda process: None
+    parent.setUp()
+    return parent
+
+
+def _to_parent(parent: Any, test: str, store: str, rank: int) -> tuple[list[_Line], Callable[[], None]]:
+    """What a rank's process is given first where its harness lets it talk to the parent, and what waits for that.
+
+    The parent's part runs on a thread of rank 0.
+    """
+    import torch.distributed as dist
+
+    if next(iter(inspect.signature(parent._run).parameters)) == "rank":
+        return [], lambda: None
+    said, errors = dist.FileStore(f"{store}-lines", -1), list[BaseException]()
+    lines = [_Line(said, f"child {rank}", f"parent to {rank}")]
+    if rank != 0:
+        return lines, lambda: None
+    heard = dist.FileStore(f"{store}-lines", -1)
+    parent.children_pipes = [_Line(heard, f"parent to {r}", f"child {r}") for r in range(parent.world_size)]
+
+    def answer() -> None:
+        try:
+            getattr(type(parent), test)(parent)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+
+    def wait() -> None:
+        thread.join()
+        if errors:
+            raise errors[0]
+
+    return lines, wait
 
 
 def _error(traceback: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import threading
 
 import pytest
 import torch
@@ -37,13 +38,16 @@ def test_collectives_of_devices(monkeypatch):
     assert found == [
         ("nccl:all_reduce", [[3]], [[3]], ["Float"]),
         ("nccl:_all_gather_base", [[3]], [[6]], ["BFloat16"]),
-        ("nccl:barrier", [], [], []),
+        ("nccl:all_reduce_barrier", [[1]], [[1]], ["Float"]),
     ]
     assert [e["collective_seq_id"] for e in entries()] == [1, 2, 3]
     assert {e["state"] for e in entries()} == {"completed"}
     assert entries()[0]["process_group"] == ("0", "default_pg")
     assert any(frame["name"] == "test_collectives_of_devices" for frame in entries()[0]["frames"])
     assert len(json.loads(c10d._dump_nccl_trace_json())["entries"]) == 3
+    assert {e["thread_id"] for e in entries()} == {str(threading.current_thread().ident)}
+    version = pickle.loads(c10d._dump_nccl_trace())["comm_lib_version"]
+    assert version == ".".join(map(str, torch.cuda.nccl.version()))
 
 
 @real
@@ -58,6 +62,32 @@ def test_messages_in_one_go(monkeypatch):
         (f"nccl:recv {rank}<-{1 - rank}", True, 1),
         ("nccl:coalesced", True, 1),
     ]
+
+
+@real
+def test_only_the_entry_of_all_messages_in_one_go_has_times(monkeypatch):
+    monkeypatch.setenv("TORCH_NCCL_ENABLE_TIMING", "0")
+    rank = recorded(monkeypatch, "nccl")
+    dist.group.WORLD._enable_collectives_timing()
+    tensor = torch.ones(2, device="cuda")
+    ops = [dist.P2POp(dist.isend if rank else dist.irecv, tensor, 1 - rank)]
+    dist.batch_isend_irecv(ops).pop().wait()
+    torch.cuda.synchronize()
+    message, whole = entries()
+    assert (message["state"], whole["state"]) == ("scheduled", "completed")
+    assert message["input_sizes"] == message["output_sizes"] == [[2]]
+    assert "duration_ms" not in message and whole["duration_ms"] > 0
+
+
+@real
+def test_numbers_begin_anew_after_a_reset(monkeypatch):
+    recorded(monkeypatch, "nccl")
+    tensor = torch.ones(2, device="cuda")
+    for _ in range(2):
+        dist.all_reduce(tensor)
+    c10d._reset_fr_recording_nccl()
+    dist.all_reduce(tensor)
+    assert [e["record_id"] for e in entries()] == [0]
 
 
 @real
