@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,7 +19,7 @@ from torchemu.c10d.hooks import Hooks
 from torchemu.c10d.ops import OPS, TABLE
 from torchemu.frontends.torch import calls, checks, looking, monitored, profiles, session, sparse, works
 from torchemu.frontends.torch.device import deferral, in_flight, ordering
-from torchemu.frontends.torch.membership import Membership, leave, shared
+from torchemu.frontends.torch.membership import Membership, leave, met, shared
 from torchemu.frontends.torch.memory import regions
 from torchemu.frontends.torch.naming import Named
 from torchemu.frontends.torch.reductions import locally, number, reduced
@@ -299,7 +300,9 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """_allgather_base of several tensors."""
         return Several([self._allgather_base(o, i) for o, i in zip(outs, ins, strict=True)], list(outs))
 
-    def reduce_scatter(self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None) -> Any:
+    def reduce_scatter(
+        self, outs: Any, ins: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
+    ) -> Any:
         """Gives each rank the reduction of the tensors that are for it."""
         if isinstance(outs, torch.Tensor):
             outs, ins = [outs], [ins]
@@ -308,7 +311,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         if self.backend == "gloo":
             for out, given in zip(outs, ins, strict=True):
                 checks.alike("reduce_scatter", given[self._rank : self._rank + 1], out)
-        call = _reducing("reduce_scatter", self._op(opts))
+        call = _reducing("reduce_scatter", self._op(opts if op is None else op))
         works = [self._issue(call, [out], given, [out], opts) for out, given in zip(outs, ins, strict=True)]
         return works[0] if len(works) == 1 else Several(works, outs)
 
@@ -502,12 +505,36 @@ class AhbmGroup(Named, dist.ProcessGroup):
         mine = sorted(new_ranks)
         world_ranks = [self.membership.members[r] for r in mine]
         membership = shared(name, world_ranks, are_world_ranks=True, is_parted=self._core != self._device_core)
-        store = dist.PrefixStore(f"{name}/", self._store)
-        made = type(self).__new__(type(self))
-        AhbmGroup.__init__(made, store, mine.index(self._rank), membership, self.backend, timeout or self._timeout)
-        made._set_group_name(name)
+        made = self._like(dist.PrefixStore(f"{name}/", self._store), mine.index(self._rank), membership)
+        if timeout is not None or opts is not None:
+            made._options = copy.copy(opts or self._options)
+            made._set_default_timeout(timeout or self._timeout)
         made._set_group_desc(group_desc or f"{self._desc}:split:{self._splits}")
-        made._options = opts or self._options
+        return made
+
+    def merge_remote_group(
+        self,
+        store: Any,
+        size: int,
+        timeout: timedelta = _DEFAULT,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+    ) -> AhbmGroup:
+        """A group of this rank and of others that share a store; they are numbered as they come."""
+        name, rank = group_name or f"{self._name}:merge", store.add("mergeGroupRank", 1) - 1
+        members = met(store, rank, size)
+        membership = shared(name, members, are_world_ranks=True, is_parted=self._core != self._device_core)
+        made = self._like(store, rank, membership)
+        made._set_default_timeout(timeout)
+        made._set_group_desc(group_desc or f"{self._desc}:merge")
+        return made
+
+    def _like(self, store: Any, rank: int, membership: Membership) -> AhbmGroup:
+        """A group of the same kind with other members, with options of its own."""
+        made = type(self).__new__(type(self))
+        AhbmGroup.__init__(made, store, rank, membership, self.backend, self._timeout)
+        made._set_group_name(membership.name)
+        made._options = copy.copy(self._options)
         return made
 
     def comm_split_count(self) -> int:

@@ -32,6 +32,7 @@ from torchemu.frontends.torch import (
     packages,
     profiles,
     reducers,
+    registered,
     scripts,
     session,
     spawning,
@@ -336,6 +337,7 @@ def _install_backends(run: Session) -> None:
     if run.world.calls is not None:  # ranks that another one stands for do not come
         run.replace(c10d, "_store_based_barrier", lambda *_, **__: None)
     run.replace(c10d, "_new_process_group_helper", _noting(c10d._new_process_group_helper))
+    registered.install(run, lambda: bool(_asking))
     for kind in (ProcessGroupGloo, ProcessGroupNCCL):
         for module in (c10d, dist, torch._C._distributed_c10d):
             run.replace(module, kind.__name__, kind)

@@ -117,6 +117,11 @@ def of_default_group(store: dist.Store, rank: int, size: int) -> range:
     known = _world_ranks.get()
     known.clear()
     if rank != context.rank or context.tasks is None or size != context.tasks.nprocs:
-        store.set(f"torchemu/{rank}", str(context.rank))
-        known.extend(int(store.get(f"torchemu/{r}")) for r in range(size))
+        known.extend(met(store, rank, size))
     return range(size)
+
+
+def met(store: dist.Store, rank: int, size: int) -> list[int]:
+    """The World ranks of those who share a store, by their numbers there; see of_default_group."""
+    store.set(f"torchemu/{rank}", str(runtime.current().rank))
+    return [int(store.get(f"torchemu/{r}")) for r in range(size)]
