@@ -6,7 +6,8 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -96,6 +97,11 @@ def _draw_by_generators(run: Session, module: Any) -> None:
     run.replace(tracker, "_distribute_region", device.generators.given(tracker._distribute_region))
 
 
+def _hash(tensors: Sequence[torch.Tensor]) -> int:
+    """A number for what is in tensors, which torch.distributed logs where it is asked to say much."""
+    return zlib.crc32(b"".join(t.cpu().contiguous().clone().view(torch.uint8).numpy().tobytes() for t in tensors))
+
+
 def _install_devices(run: Session) -> None:
     """Gives ranks the simulated devices, unless the environment says that none are to be seen."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
@@ -125,6 +131,7 @@ def _install_devices(run: Session) -> None:
         for name in _OF_OBJECTS:
             for module in (c10d, dist):
                 run.replace(module, name, device.timing.with_elements(getattr(c10d, name)))
+    run.replace(torch._C._distributed_c10d, "_hash_tensors", _hash)
     run.replace(fake_tensor, "init_gpu_context", lambda device: None)  # which looks for CUDA's driver
     accelerator = torch._C._get_accelerator
 

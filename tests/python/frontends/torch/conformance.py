@@ -42,7 +42,8 @@ def _prepare() -> None:
     """Sets what the module with the tests wants to find in the environment."""
     if "CUDA" not in os.environ:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    os.environ.update(BACKEND="gloo", WORLD_SIZE=str(WORLD_SIZE), TEMP_DIR=tempfile.mkdtemp())
+    os.environ.setdefault("BACKEND", "gloo")
+    os.environ.update(WORLD_SIZE=str(WORLD_SIZE), TEMP_DIR=tempfile.mkdtemp())
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     for folder in ("barrier", "test_dir", "init_dir"):
         Path(os.environ["TEMP_DIR"], folder).mkdir()
@@ -80,10 +81,13 @@ def body(name: str, file: str) -> str:
 
     rank = int(os.environ["RANK"])
     case = _case()(name)
+    why = suites.skipped(getattr(type(case), name))
+    if why is not None:
+        return f"skipped: {why}"
     case.rank, case.file_name = rank, file
     limit = tests.timedelta(seconds=tests.CUSTOM_PG_TIMEOUT.get(name, tests.default_pg_timeout))
     dist.init_process_group(
-        init_method=case.init_method, backend="gloo", world_size=WORLD_SIZE, rank=rank, timeout=limit
+        init_method=case.init_method, backend=os.environ["BACKEND"], world_size=WORLD_SIZE, rank=rank, timeout=limit
     )
     common_utils.set_rng_seed()
     try:
@@ -260,6 +264,7 @@ def main() -> int:
     )
     parser.add_argument("--processes", action="store_true", help="on four processes with gloo")
     parser.add_argument("--cuda", action="store_true", help="with simulated devices, which more of the tests want")
+    parser.add_argument("--backend", default="gloo", help="of the package's tests; nccl wants --cuda")
     parser.add_argument("--only", default="", help="tests whose names contain this; several are separated by commas")
     parser.add_argument("--results", default="", help="a JSON file to write, of how each test ended")
     parser.add_argument("--log", default="build/torch-conformance.log", help="a file for what tests print")
@@ -269,6 +274,7 @@ def main() -> int:
     if options.worker:
         _worker(options.worker, options.suites[0], options.folder)
         return 0
+    os.environ["BACKEND"] = options.backend
     if options.cuda:
         os.environ["CUDA"] = "1"
     Path(options.log).parent.mkdir(parents=True, exist_ok=True)

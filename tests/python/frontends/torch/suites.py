@@ -92,8 +92,9 @@ def body(file: str, name: str, store: str) -> str:
     _know_precision()
     class_name, _, test = name.partition(".")
     kind = getattr(_module(file), class_name)
-    if getattr(kind, "__unittest_skip__", False):
-        return f"skipped: {kind.__unittest_skip_why__}"
+    for owner in (kind, getattr(kind, test)):
+        if (why := skipped(owner)) is not None:
+            return f"skipped: {why}"
     try:
         if issubclass(kind, harness.MultiProcessTestCase):
             _as_process(kind, test, store)
@@ -107,10 +108,15 @@ def body(file: str, name: str, store: str) -> str:
         return f"skipped: {skip}"
     except SystemExit as leave:
         _leave_groups()
-        skipped = {skip.exit_code: skip.message for skip in harness.TEST_SKIPS.values()}
+        known = {skip.exit_code: skip.message for skip in harness.TEST_SKIPS.values()}
         if leave.code not in (None, 0):
-            return f"skipped: {skipped[leave.code]}"
+            return f"skipped: {known[leave.code]}"
     return "passed"
+
+
+def skipped(test: Any) -> str | None:
+    """Why unittest would skip a test, or a class of tests; None where it would not."""
+    return str(test.__unittest_skip_why__) if getattr(test, "__unittest_skip__", False) else None
 
 
 def _leave_groups() -> None:

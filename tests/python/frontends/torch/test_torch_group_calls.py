@@ -146,3 +146,21 @@ def test_nccl_takes_one_tensor_of_a_rank():
     for call in (group.allreduce, group.broadcast):
         with pytest.raises(RuntimeError, match="Expecting one tensor only but got multiple"):
             call([torch.ones(2, device="cuda")] * 2)
+
+
+@pytest.mark.parametrize(("backend", "device"), [("nccl", "cuda"), ("gloo", "cpu")])
+@real
+def test_objects_where_torch_distributed_says_what_it_does(backend, device, monkeypatch):
+    monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "DETAIL")
+    dist.set_debug_level_from_env()
+    try:
+        rank, _ = joined(backend)
+        found = [None, None]
+        dist.all_gather_object(found, {"rank": rank} | ({"more": [0] * 9} if rank else {}))
+        assert found == [{"rank": 0}, {"rank": 1, "more": [0] * 9}]
+        number = torch._C._distributed_c10d._hash_tensors
+        same, other = (torch.tensor([1.0, value], device=device) for value in (2.0, 3.0))
+        assert number([same]) == number([same.clone()]) != number([other])
+    finally:
+        monkeypatch.delenv("TORCH_DISTRIBUTED_DEBUG")
+        dist.set_debug_level_from_env()
