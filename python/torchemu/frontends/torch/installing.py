@@ -19,6 +19,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from torchemu import errors, runtime
 from torchemu.c10d import flight_files, flight_recorder
+from torchemu.c10d.hooks import NanCheckHook, detach
 from torchemu.frontends.torch import (
     buffers,
     compilers,
@@ -266,6 +267,12 @@ class ProcessGroupNCCL(AhbmGroup):
 
     def _is_initialized(self) -> bool:
         return True
+
+    def _set_enable_nan_check(self, enable_nan_check: bool) -> None:
+        if enable_nan_check:
+            NanCheckHook.attach(self)
+        else:
+            detach(self, NanCheckHook)
 
     @property
     def uid(self) -> int:

@@ -164,3 +164,18 @@ def test_objects_where_torch_distributed_says_what_it_does(backend, device, monk
     finally:
         monkeypatch.delenv("TORCH_DISTRIBUTED_DEBUG")
         dist.set_debug_level_from_env()
+
+
+@real
+def test_groups_of_nccl_look_for_nan_when_asked_to():
+    _, group = joined("nccl")
+    backend, out = group._get_backend(torch.device("cuda")), torch.zeros(2, device="cuda")
+    wrong = torch.full((1,), float("nan"), device="cuda")
+    for is_looked_for in (True, False):
+        backend._set_enable_nan_check(is_looked_for)
+        if is_looked_for:
+            with pytest.raises(RuntimeError, match="NaN found in input tensor"):
+                group._allgather_base(out, wrong)
+        else:
+            group._allgather_base(out, wrong).wait()
+            assert out.isnan().all()
