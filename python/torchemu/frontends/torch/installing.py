@@ -35,6 +35,7 @@ from torchemu.frontends.torch import (
     profiles,
     reducers,
     registered,
+    registries,
     scripts,
     session,
     spawning,
@@ -56,6 +57,7 @@ def install(run: Session, seed: int) -> None:
     switches.install(run)
     hooks.install(run)
     libraries.install(run)
+    registries.install(run)
     _install_futures(run)
     _install_stores(run)
     _install_backends(run)

@@ -7,9 +7,7 @@ a call runs the kernel of the rank that calls. An installed package, which is lo
 from __future__ import annotations
 
 import functools
-import sys
-import types
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable
 from typing import Any
 
 from torch._library import custom_ops
@@ -17,53 +15,7 @@ from torch.library import Library, fallthrough_kernel
 
 from torchemu import runtime
 from torchemu.frontends.torch.session import Session
-from torchemu.runtime.frames import is_installed
-
-
-def _definer() -> runtime.Context | None:
-    """Returns the rank whose program is defining operations; None where an installed package does, as it is loaded."""
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_name != "<module>":
-        frame = frame.f_back
-    if frame is not None and frame.f_globals["__name__"] != "__main__" and is_installed(frame.f_code.co_filename):
-        return None
-    return runtime.running()
-
-
-class _OfRanks(MutableMapping[str, Any]):
-    """A table of PyTorch's by names, of which each rank sees its own entries and those that were there before.
-
-    Args:
-        before: what was there.
-        for_all: a rank sees what another one has where it has nothing itself: a package may have been loaded there.
-    """
-
-    def __init__(self, before: MutableMapping[str, Any], for_all: bool) -> None:
-        self._before, self._for_all = before, for_all
-        self._own: dict[runtime.Context | None, MutableMapping[str, Any]] = {None: before}
-
-    def _of(self, context: runtime.Context | None) -> MutableMapping[str, Any]:
-        if context not in self._own:
-            self._own[context] = type(self._before)()
-        return self._own[context]
-
-    def __getitem__(self, name: str) -> Any:
-        for table in (self._of(runtime.running()), self._before, *(self._own.values() if self._for_all else ())):
-            if name in table:
-                return table[name]
-        raise KeyError(name)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._of(_definer())[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        del self._of(_definer())[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._before, **self._of(runtime.running())})
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
+from torchemu.frontends.torch.tables import OfRanks, definer
 
 
 class _Kernels:
@@ -75,7 +27,7 @@ class _Kernels:
     """
 
     def __init__(self, function: Callable[..., Any], library: Library) -> None:
-        self.first, self.library, self.own = function, library, {_definer(): function}
+        self.first, self.library, self.own = function, library, {definer(): function}
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,7 +47,7 @@ class _Definition:
 
     def __init__(self, schema: str, library: Library) -> None:
         self.schema, self.library = schema, library
-        self.ranks = {_definer(): library}
+        self.ranks = {definer(): library}
 
 
 class Definitions:
@@ -113,20 +65,20 @@ class Definitions:
         self._original: dict[str, Callable[..., Any]] = {name: getattr(Library, name) for name in patched}
         for name, does in patched.items():
             run.replace(Library, name, _method(does, self._original[name]))
-        run.replace(custom_ops, "OPDEFS", _OfRanks(custom_ops.OPDEFS, for_all=True))
-        run.replace(custom_ops, "OPDEF_TO_LIB", _OfRanks(custom_ops.OPDEF_TO_LIB, for_all=False))
+        run.replace(custom_ops, "OPDEFS", OfRanks(custom_ops.OPDEFS, for_all=True))
+        run.replace(custom_ops, "OPDEF_TO_LIB", OfRanks(custom_ops.OPDEF_TO_LIB, for_all=False))
         run.stack.callback(self._end)
 
     def _open(self, library: Library, ns: str, kind: str, dispatch_key: str = "") -> None:
         """Opens a namespace that another rank may have opened: PyTorch has each once."""
-        context = _definer()
+        context = definer()
         if kind == "DEF" and context is not None and self._spaces.setdefault(ns, context) is not context:
             kind = "FRAGMENT"
         self._original["__init__"](library, ns, kind, dispatch_key)
 
     def _define(self, library: Library, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> Any:
         """Defines an operation, unless another rank has."""
-        context, name = _definer(), schema.partition("(")[0]
+        context, name = definer(), schema.partition("(")[0]
         qualified = f"{library.ns}::{name}"
         known = self._operations.get(qualified)
         if context is None or known is None or context in known.ranks:
@@ -181,7 +133,7 @@ class Definitions:
             function: the running rank's.
             again: it may take the place of one that the rank has given before.
         """
-        context = _definer()
+        context = definer()
         if context is None:
             return function
         of = f"{library.ns}::{name.rpartition('::')[2]}", key
@@ -197,7 +149,7 @@ class Definitions:
 
     def _forget(self, library: Library) -> None:
         """Ends a library of a rank, but for the operations in it that others have defined, too."""
-        context = _definer()
+        context = definer()
         ended = {name: known for name, known in self._operations.items() if known.ranks.get(context) is library}
         for known in ended.values():
             del known.ranks[context]
