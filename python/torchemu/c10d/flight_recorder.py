@@ -18,7 +18,6 @@ from torchemu.bridge.binding import go
 from torchemu.c10d.backends import Backend
 from torchemu.c10d.hooks import TRUE, Operation, Watched, Watcher, attach
 from torchemu.c10d.ops import OPS
-from torchemu.runtime import threads
 from torchemu.runtime.buffer import form_of
 from torchemu.runtime.waiting import host_time, milliseconds
 
@@ -251,7 +250,7 @@ class FlightRecorder(Watcher):
             "pg_id": numbers.number,
             "process_group": (group.group_name, group.group_desc),
             "thread_name": _thread_name(),
-            "thread_id": str(threads.ident()),
+            "thread_id": str(runtime.current().ident),
             "collective_seq_id": seq,
             "p2p_seq_id": numbers.p2p,
             "op_id": numbers.operations,

@@ -193,12 +193,6 @@ def may_switch() -> None:
         tasks.let_others_run(context.task)
 
 
-def ident() -> int:
-    """The running thread's number. That of the main program's is the number of its process, as on Linux."""
-    thread = running()
-    return runtime.current().pid if thread is None else thread.ident
-
-
 def picoseconds(seconds: float) -> int:
     """At least one, so that whoever asks for very little again and again gets on; at most what the core can count."""
     return min(max(math.ceil(seconds * _PS_PER_SECOND), 1), _MOST)

@@ -385,6 +385,12 @@ class Context:
         self.first_stream = self._stream
 
     @property
+    def ident(self) -> int:
+        """The number of the running thread. That of the main program's is the number of its process, as on Linux."""
+        thread = None if self.threads is None else self.threads.running
+        return self.pid if thread is None else thread.ident
+
+    @property
     def stream(self) -> int:
         """The current stream of the rank's running thread. All that has been issued is on it."""
         if self.unissued is not None:

@@ -20,7 +20,7 @@ def is_foreign() -> bool:
 
 def ident() -> int:
     """The running thread's number."""
-    return _thread.get_ident() if is_foreign() else threads.ident()
+    return _thread.get_ident() if is_foreign() else runtime.current().ident
 
 
 def _limit(blocking: bool, timeout: float) -> float | None:

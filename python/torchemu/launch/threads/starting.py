@@ -131,7 +131,7 @@ class ThreadHandle:
     def join(self, timeout: float | None = None) -> None:
         """Waits until the thread has ended."""
         limit = None if timeout is None or timeout < 0 else timeout
-        if not self._done and self.ident == _threads.ident():
+        if not self._done and self.ident == runtime.current().ident:
             raise RuntimeError("Cannot join current thread")
         if not self._done and limit != 0:
             self._places.is_called(end_of(self.name, limit), limit, self.task)
