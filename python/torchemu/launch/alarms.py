@@ -30,6 +30,7 @@ class Alarms:
     def __init__(self, handler_of: Callable[[Process], Any]) -> None:
         self._handler_of = handler_of
         self._contexts: dict[Process, runtime.Context] = {}  # of ranks that have set one
+        self._change = threading.RLock()  # alarms ring on the main thread, and ranks may set theirs on others
         self._set, self._get = signal.setitimer, signal.getitimer
 
     def install(self, stack: contextlib.ExitStack) -> None:
@@ -63,9 +64,10 @@ class Alarms:
         if seconds < 0 or interval < 0:
             raise signal.ItimerError(22, "Invalid argument")
         before = self._getitimer(which)
-        process.alarm = (_now() + seconds if seconds else 0.0, interval)
-        self._contexts[process] = runtime.current()
-        self._await_first()
+        with self._change:
+            process.alarm = (_now() + seconds if seconds else 0.0, interval)
+            self._contexts[process] = runtime.current()
+            self._await_first()
         return before
 
     def _getitimer(self, which: int, /) -> tuple[float, float]:
@@ -76,16 +78,23 @@ class Alarms:
         return (max(at - _now(), 1e-6), interval) if at else (0.0, 0.0)
 
     def _await_first(self) -> None:
-        due = [process.alarm[0] for process in self._contexts if process.alarm[0]]
-        self._set(signal.ITIMER_REAL, max(min(due) - _now(), 1e-6) if due else 0)
+        awaited: float | None = None
+        while awaited != (first := self._first()):  # one that rings here, in between, may set the next
+            self._set(signal.ITIMER_REAL, max(first - _now(), 1e-6) if first else 0)
+            awaited = first
+
+    def _first(self) -> float:
+        """Returns when the next one rings; 0 where none is set."""
+        return min((process.alarm[0] for process in tuple(self._contexts) if process.alarm[0]), default=0.0)
 
     def _ring(self, number: int, frame: object) -> None:
-        for process, context in self._contexts.items():
-            at, interval = process.alarm
-            if at and at <= _now() + 1e-4:
-                process.alarm = (at + interval if interval else 0.0, interval)
-                self._deliver(process, context, number)
-        self._await_first()
+        with self._change:
+            for process, context in tuple(self._contexts.items()):
+                at, interval = process.alarm
+                if at and at <= _now() + 1e-4:
+                    process.alarm = (at + interval if interval else 0.0, interval)
+                    self._deliver(process, context, number)
+            self._await_first()
         running = current()
         if running is not None:
             running.handle_signals()

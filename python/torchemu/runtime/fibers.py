@@ -139,6 +139,9 @@ def _is_main_thread() -> bool:
     return _thread.get_ident() == threading.main_thread().ident
 
 
+_UNHEARD = 0.1  # seconds for which a signal may be, that comes as the main thread is about to block
+
+
 class _MainTurn:
     """The turn of a thread that was not started here. Ctrl-C, which always comes to the main thread, ends its wait.
 
@@ -167,7 +170,8 @@ class _MainTurn:
         """Blocks the running thread until somebody hands over."""
         while True:
             try:
-                self._lock.acquire()
+                if not self._lock.acquire(timeout=_UNHEARD):
+                    continue
                 if self._errand is None:
                     return
                 errand, self._errand = self._errand, None

@@ -156,6 +156,13 @@ FLAGS = {
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     while not flag: continue
     """,
+    "handlers', again and again": """
+    flag = []
+    signal.signal(signal.SIGALRM, lambda *args: flag.append(1))
+    for i in range(100):
+        signal.setitimer(signal.ITIMER_REAL, (1 + i % 7 * 20) * 1e-6)
+        while len(flag) <= i: pass
+    """,
     "a process's": """
     import multiprocessing
     def tell(counter):
