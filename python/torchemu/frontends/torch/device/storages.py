@@ -16,6 +16,7 @@ _class = torch.UntypedStorage
 _raw_device = torch._C.StorageBase.device.__get__
 _raw_data_ptr = torch._C.TensorBase.data_ptr
 _raw_resize = torch._C.StorageBase.resize_
+_raw_write_file = torch._C.StorageBase._write_file
 
 
 def put(replaced: Replacements) -> None:
@@ -29,6 +30,7 @@ def put(replaced: Replacements) -> None:
             "to": _to,
             "cuda": _cuda,
             "resize_": _resize,
+            "_write_file": _write_file,
             "get_device": lambda self: -1 if _device(self).index is None else _device(self).index,
             "is_pinned": lambda self, device="cuda": getattr(self, "_pinned", False),
         },
@@ -88,6 +90,12 @@ def _to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
 
 def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
     return _to(self, device=torch.device("cuda") if device is None else device, non_blocking=non_blocking)
+
+
+def _write_file(self: Any, *args: Any, **kwargs: Any) -> None:
+    """UntypedStorage._write_file, by which tensors are pickled: it copies what is on a device to the host first, which
+    waits for the device."""
+    _raw_write_file(self if _device(self).type == "cpu" else self.cpu(), *args, **kwargs)
 
 
 def _resize(self: Any, nbytes: int) -> Any:
