@@ -16,6 +16,16 @@ func DefaultStream(worldHandle int64, rank int) (stream int64, err error) {
 	return host.Own(w, r.Stream()), nil
 }
 
+// HostStream returns the order of operations on the memory of a rank's host, which follow nothing that its device has to do.
+func HostStream(worldHandle int64, rank int) (stream int64, err error) {
+	defer host.Guard(&err)
+	w, r, err := host.RankOf(worldHandle, rank)
+	if err != nil {
+		return 0, err
+	}
+	return host.Own(w, r.HostStream()), nil
+}
+
 // NewStream returns another stream on a rank's device.
 func NewStream(worldHandle int64, rank int) (stream int64, err error) {
 	defer host.Guard(&err)

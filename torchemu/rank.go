@@ -16,6 +16,7 @@ type Rank struct {
 	world       *World
 	clock       sim.Time
 	stream      *Stream
+	hosts       *Stream
 	streams     []weak.Pointer[Stream] // others than that
 	outstanding []*Event
 	line        *order.Line
@@ -88,6 +89,18 @@ func (r *Rank) Stream() *Stream {
 	}
 	return r.stream
 }
+
+// HostStream is the order of operations on the host's memory: they follow what the host has waited for, and nothing that its
+// device has yet to do. It is none of the device's streams, and nothing is put on it that others would wait for.
+func (r *Rank) HostStream() *Stream {
+	if r.hosts == nil {
+		r.hosts = &Stream{Number: hostNumber, rank: r}
+	}
+	return r.hosts
+}
+
+// hostNumber is no stream's of a device.
+const hostNumber = -1
 
 // NewStream returns another stream on the rank's device.
 func (r *Rank) NewStream() *Stream {

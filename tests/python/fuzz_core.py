@@ -59,7 +59,7 @@ MAKES = {
     **dict.fromkeys(("NewGroup", "NewShardGroup"), "group"),
     "NewScheduler": "scheduler",
     "DefineCall": "call",
-    **dict.fromkeys(("DefaultStream", "NewStream"), "stream"),
+    **dict.fromkeys(("DefaultStream", "HostStream", "NewStream"), "stream"),
     **dict.fromkeys(("AllReduceShards", "AllGatherShards", "Issue", "IssuePieces", "Post"), "work"),
     **dict.fromkeys(("NewSignal", "StreamRecord", "WithTimeout", "Settled", "Timer"), "event"),
 }

@@ -382,6 +382,7 @@ class Context:
         self.streams = 0  # others than the default one
         self.unissued: Callable[[], None] | None = None
         self._stream: int = go.DefaultStream(world.handle, rank)
+        self._host_stream = 0
         self.first_stream = self._stream
 
     @property
@@ -402,6 +403,13 @@ class Context:
         if self.unissued is not None:
             self.unissued()
         self._stream = stream
+
+    @property
+    def host_stream(self) -> int:
+        """The order of operations on the host's memory, which follow nothing that the rank's device has to do."""
+        self.issue()
+        self._host_stream = self._host_stream or go.HostStream(self.world.handle, self.rank)
+        return self._host_stream
 
     def issue(self) -> None:
         """Puts on the rank's current stream what a front end has put together for it."""

@@ -107,13 +107,15 @@ class AhbmGroup(Named, dist.ProcessGroup):
         host = on_host or not used or run.is_on_host(used[0])
         core, site = self._core if host else self._device_core, context.world.site()
         context.last = call.name, site
+        follows_device = not host or (on_host and self.backend != "gloo")  # NCCL's barriers are the device's
+        stream = context.stream if follows_device else context.host_stream
         calls.collective(context, call.name, self._size, host, used)
         try:
-            handle = go.IssueRegions(core, context.stream, site, True, call.number, regions(used), len(outs), count)
+            handle = go.IssueRegions(core, stream, site, True, call.number, regions(used), len(outs), count)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, result, used, host, core)
-        work.writes(context, outs)
+        work.writes(context, stream, outs)
         if self._may_wait_later(context, opts):
             work.noted(context, call.name, site, self.membership, given)
         profiles.note(self.backend, call.name, given, work)
@@ -152,14 +154,15 @@ class AhbmGroup(Named, dist.ProcessGroup):
             looking.look("recv", [], [tensor], spared=self.membership)
         host = run.is_on_host(tensor)
         core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
+        stream = context.host_stream if host else context.stream
         context.last = verb, site = "send" if sending else "recv", site
         calls.message(context, verb, (peer - self._rank) % self._size, tag, host, tensor)
         try:
-            handle = go.PostRegion(core, context.stream, site, True, sending, peer, tag, told)
+            handle = go.PostRegion(core, stream, site, True, sending, peer, tag, told)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         work = self._issued(handle, [tensor], [tensor], host, (core, sending, peer, tag))
-        work.writes(context, [] if sending else [tensor])
+        work.writes(context, stream, [] if sending else [tensor])
         work.noted(context, verb, site, self.membership, [tensor] if sending else [], peer)
         name = "recvAnySource" if peer == _ANY_SOURCE and not sending else verb
         profiles.note(self.backend, name, [tensor], work)

@@ -59,11 +59,11 @@ class AhbmWork(Work):
         """The number of the core's work."""
         return self.handle
 
-    def writes(self, context: runtime.Context, tensors: Sequence[Any]) -> None:
-        """Notes what the operation writes, and what it comes after."""
+    def writes(self, context: runtime.Context, stream: int, tensors: Sequence[Any]) -> None:
+        """Notes what the operation writes, and what it comes after, which is on a stream."""
         self._writes = tensors
         if context.stream_order is not None:
-            self._known = context.stream_order.here(go.StreamNumber(context.stream))
+            self._known = context.stream_order.here(go.StreamNumber(stream))
 
     def noted(
         self,
