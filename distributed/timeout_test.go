@@ -56,6 +56,28 @@ func TestACollectiveThatLastsTooLong(t *testing.T) {
 	}
 }
 
+// An operation ends for all that have joined it, and whoever comes later learns it at once; one that has ended stays so.
+func TestExpire(t *testing.T) {
+	c := newCluster(t, "default", distributed.Options{})
+	gone := errors.New("gone")
+	join := func(rank int) (*distributed.Work, error) {
+		return c.group.AllReduce(distributed.Caller{Rank: rank, Async: true}, ramp(2, 0), tensor.Sum)
+	}
+	first, _ := join(0)
+	second, _ := join(1)
+	first.Expire(gone, c.Engine.Now())
+	if !errors.Is(first.Err(), gone) || !errors.Is(second.Err(), gone) {
+		t.Errorf("it has ended with %v and %v", first.Err(), second.Err())
+	}
+	if _, err := join(2); !errors.Is(err, gone) {
+		t.Errorf("who comes later gets %v", err)
+	}
+	second.Expire(errors.New("again"), c.Engine.Now())
+	if !errors.Is(second.Err(), gone) {
+		t.Errorf("it ended twice, with %v", second.Err())
+	}
+}
+
 // Whoever comes when it is too late learns it at once.
 func TestTooLateForACollective(t *testing.T) {
 	c := newCluster(t, "sips2", distributed.Options{})

@@ -27,6 +27,13 @@ func (w *Work) Withdraw(err error) {
 	}
 }
 
+// Expire ends an operation that has not ended with an error, for all that have a part in it.
+func (w *Work) Expire(err error, now sim.Time) {
+	if !w.Done() {
+		w.expire(err, now)
+	}
+}
+
 // Duration is how long the rank's device was in the operation. It means something once the work is done.
 func (w *Work) Duration() sim.Time { return w.At() - w.start }
 

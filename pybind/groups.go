@@ -301,6 +301,16 @@ func Withdraw(work int64, text string) (err error) {
 	return err
 }
 
+// Expire ends an operation that has not ended, for all ranks that have a part in it, with a DistBackendError of the given text.
+func Expire(work int64, text string) (err error) {
+	defer host.Guard(&err)
+	w, err := host.WorkOf(work)
+	if err == nil {
+		w.Object.Expire(host.Raise("DistBackendError", "%s", text), w.World.Engine.Now())
+	}
+	return err
+}
+
 // SequenceNumber is the number of a collective in its group; 0 of a message.
 func SequenceNumber(work int64) (seq int64, err error) {
 	defer host.Guard(&err)

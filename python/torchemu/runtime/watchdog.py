@@ -33,12 +33,16 @@ def _found(text: str) -> BaseException:
     return context.tasks.ending(context.rank, Aborted(error))
 
 
+def blocks_hosts() -> bool:
+    """Reports whether the rank's environment makes hosts wait for operations of groups that are made now, and raise
+    their errors there."""
+    return os.environ.get("TORCH_NCCL_BLOCKING_WAIT", "").lower() in _YES
+
+
 def _aborts() -> bool:
     """Reports whether the rank's environment leaves it to the watchdog what becomes of errors, as NCCL's backend
     reads it."""
-    if os.environ.get("TORCH_NCCL_BLOCKING_WAIT", "").lower() in _YES:
-        return False
-    return os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING") not in _NO_ABORT
+    return not blocks_hosts() and os.environ.get("TORCH_NCCL_ASYNC_ERROR_HANDLING") not in _NO_ABORT
 
 
 binding.make("WatchdogError", _found)

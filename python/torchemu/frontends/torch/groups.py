@@ -26,7 +26,7 @@ from torchemu.frontends.torch.reductions import locally, number, reduced
 from torchemu.frontends.torch.seen import seen
 from torchemu.frontends.torch.works import AhbmWork, Several
 from torchemu.runtime import capture as captures
-from torchemu.runtime import launches
+from torchemu.runtime import launches, watchdog
 from torchemu.runtime.waiting import picoseconds
 
 _DEFAULT = timedelta(minutes=30)
@@ -68,6 +68,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         self.monitored = 0  # monitored barriers so far
         self._limit, self._is_watched = _DEFAULT, False
         self._options: Any = None
+        self._holds_hosts = backend != "gloo" and watchdog.blocks_hosts()
         if backend == "gloo":
             go.HoldHosts(self._core)  # it has no watchdog
         self._set_default_timeout(timeout or _DEFAULT)
@@ -106,9 +107,9 @@ class AhbmGroup(Named, dist.ProcessGroup):
         count = _IN_PLACE if ins is None else len(ins)
         host = on_host or not used or run.is_on_host(used[0])
         core, site = self._core if host else self._device_core, context.world.site()
-        context.last = call.name, site
         follows_device = not host or (on_host and self.backend != "gloo")  # NCCL's barriers are the device's
         stream = context.stream if follows_device else context.host_stream
+        context.last = call.name, site
         calls.collective(context, call.name, self._size, host, used)
         try:
             handle = go.IssueRegions(core, stream, site, True, call.number, regions(used), len(outs), count)
@@ -153,8 +154,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
         else:
             looking.look("recv", [], [tensor], spared=self.membership)
         host = run.is_on_host(tensor)
-        core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
         stream = context.host_stream if host else context.stream
+        core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
         context.last = verb, site = "send" if sending else "recv", site
         calls.message(context, verb, (peer - self._rank) % self._size, tag, host, tensor)
         try:
@@ -174,6 +175,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
             work = AhbmWork(handle, result, storages, host, self._limit, self._core if host else self._device_core)
         else:
             work = AhbmWork(handle, result, storages, host)
+        if self._holds_hosts and not host:
+            work.holds_host = True
         if self._coalescing is not None:
             self._coalescing.append(work)
         works.swept()

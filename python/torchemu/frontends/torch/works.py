@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch._C._distributed_c10d import Work
 
-from torchemu import runtime
+from torchemu import errors, runtime
 from torchemu.bridge.binding import go
 from torchemu.frontends.torch import checks, futures, session
 from torchemu.runtime import outstanding
@@ -47,6 +47,7 @@ class AhbmWork(Work):
     # What most works keep is in the class.
     limit: timedelta | None = None
     group = 0
+    holds_host = False  # wait() blocks the host although the operation is the device's: NCCL's blocking wait
     is_stacked = False  # the result is what is written as one tensor
     _waited = False
     _looks: Looks | None = None
@@ -114,29 +115,38 @@ class AhbmWork(Work):
             self._wait_within(context, limit)
         elif self.on_host:
             context.wait(self.handle)
+        else:
+            self._wait_on_stream(context, asked)
+        self._waited = True
+        if context.stream_order is not None:
+            self._wrote(context, self.on_host or self.holds_host or asked > timedelta())
+        return True
+
+    def _wait_on_stream(self, context: runtime.Context, asked: timedelta) -> None:
+        """Makes the current stream wait; the host does as well where it is told how long, or the group holds hosts."""
+        if asked > timedelta():
+            self._end_within(context, asked)
+        elif self.holds_host:
+            context.wait(self.handle)
         elif not self._waited:
             put_off = session.current().put_off
             if put_off is None or not put_off(self):
                 self.settle()
-            go.StreamWait(context.stream, self.handle)
-        elif context.streams:
-            go.StreamWait(context.stream, self.handle)
-        self._waited = True
-        if context.stream_order is not None:
-            self._wrote(context)
-        return True
+        elif not context.streams:
+            return
+        go.StreamWait(context.stream, self.handle)
 
-    def _wrote(self, context: runtime.Context) -> None:
-        """Notes that what the operation writes is written on the current stream, which waits for it."""
+    def _wrote(self, context: runtime.Context, on_host: bool) -> None:
+        """Notes that what the operation writes is written on the current stream, which waits for it, or the host."""
         from torchemu.frontends.torch.device import ordering
 
         order = context.stream_order
         assert order is not None
-        if self._known is not None and self.on_host:
+        if self._known is not None and on_host:
             order.wait_on_host(self._known)
         elif self._known is not None:
             order.wait(go.StreamNumber(context.stream), self._known)
-        ordering.wrote(context, "a collective", self._writes, waits=self.on_host)
+        ordering.wrote(context, "a collective", self._writes, waits=on_host)
 
     @property
     def has_waited(self) -> bool:
@@ -145,15 +155,34 @@ class AhbmWork(Work):
 
     def _wait_within(self, context: runtime.Context, limit: timedelta) -> None:
         late = f"Timed out waiting {milliseconds(limit)}ms for it to complete"
-        text = f"Operation failed: {late} : {go.Reason(self.handle)}"
-        ps = min(picoseconds(limit), _MOST)
-        event = go.WithTimeout(context.world.handle, context.rank, self.handle, ps, text)
         try:
-            context.wait(event)
+            self._hold_host(context, limit, f"Operation failed: {late} : {go.Reason(self.handle)}")
         except TimeoutError as error:
             if self.group:
                 go.AbortGroup(self.group, context.rank)
             raise RuntimeError(str(error)) from None
+
+    def _end_within(self, context: runtime.Context, limit: timedelta) -> None:
+        """As NCCL's wait() with a timeout: an operation that has not ended in time ends with an error then."""
+        late = f"after {milliseconds(limit)} ms, as long as wait() was to take, this had not ended"
+        try:
+            self._hold_host(
+                context, limit, f"Watchdog caught collective operation timeout: {late}: {go.Reason(self.handle)}"
+            )
+        except TimeoutError as error:
+            go.Expire(self.handle, str(error))
+            raise errors.DistBackendError(str(error)) from None
+
+    def _hold_host(self, context: runtime.Context, limit: timedelta, late: str) -> None:
+        """Blocks the host until the operation has ended.
+
+        Raises:
+            TimeoutError: it has not within the limit; with the text of late.
+        """
+        ps = min(picoseconds(limit), _MOST)
+        event = go.WithTimeout(context.world.handle, context.rank, self.handle, ps, late)
+        try:
+            context.wait(event)
         finally:
             go.Release(event)
 
