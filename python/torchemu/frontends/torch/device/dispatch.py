@@ -63,8 +63,19 @@ class RankMode(TorchDispatchMode):
         self.use = memory_use.current()
         self.launch: Callable[[str, int, int, str], None] = launches.current().add
         self.deferred, self.watch = deferral.current(), live.current()
-        self.last: Place | None = None
+        self._last: Place | None = None
         self.checks = self.rank.world.ordered
+
+    @property
+    def last(self) -> Place | None:
+        """Where the thread's last operation was; those of a backward pass's hooks do not count, after which formulas go
+        on where they were."""
+        return self._last
+
+    @last.setter
+    def last(self, at: Place | None) -> None:
+        if at is not self._last and not places.is_in_hook():
+            self._last = at
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and not all(map(is_plain, types)):

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch.autograd import graph
+from torch.autograd.function import BackwardCFunction
 
 from torchemu.frontends.torch.device.ground import context
 
@@ -255,6 +256,13 @@ def _is_of_engine() -> bool:
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return frame is not None and frame.f_code is _ENGINE
+
+
+def is_in_hook() -> bool:
+    """Says whether a hook of a backward pass runs, and neither a formula of autograd nor a Function's backward."""
+    if torch._C._current_graph_task_id() == -1 or _is_of_engine():
+        return False
+    return not isinstance(torch._C._current_autograd_node(), BackwardCFunction)
 
 
 _PACKAGE = os.path.join(os.path.dirname(__file__), "")
