@@ -498,3 +498,28 @@ def test_kernels_that_a_program_gives_to_cuda_are_cudas():
     assert torch.ops.torchemu_wild.both(torch.ones(1)).tolist() == [2]
     with pytest.raises(NotImplementedError, match="'CPU' backend"):
         torch.ops.torchemu_wild.halved(torch.ones(1))
+
+
+PINNED = {
+    "tensor": lambda: torch.tensor([[1, 2], [3, 4]], pin_memory=True),
+    "tensor of a number": lambda: torch.tensor(3, dtype=torch.int32, pin_memory=True),
+    "tensor of another": lambda: torch.tensor(torch.arange(3), pin_memory=True),
+    "new_tensor": lambda: torch.ones(2).new_tensor([3], pin_memory=True),
+    "named": lambda: torch.tensor(data=[1.5], device="cpu", pin_memory=True),
+    "zeros": lambda: torch.zeros(2, pin_memory=True),
+}
+
+
+@one
+@pytest.mark.parametrize("name", list(PINNED))
+def test_tensors_of_data_are_pinned_where_a_program_asks(name):
+    made = PINNED[name]()
+    assert made.is_pinned()
+    assert made.cuda(non_blocking=True).tolist() == made.tolist()
+
+
+@one
+def test_what_is_made_on_a_device_is_not_pinned():
+    assert not torch.tensor([1, 2], pin_memory=False).is_pinned()
+    made = torch.tensor([1, 2], device="cuda", pin_memory=True)
+    assert made.device.type == "cuda" and not made.is_pinned() and made.tolist() == [1, 2]

@@ -176,14 +176,27 @@ def _put_from_data(replaced: Replacements, name: str) -> None:
         made = original(*args, device=HOST, **kwargs)
         return _like_leaf(made, want) if places.is_simulated(want) else made
 
-    _moved_from_data[original] = call
-    replaced.put(torch, name, call)
+    found = _pinning(call) if name == "tensor" else call
+    _moved_from_data[original] = found
+    replaced.put(torch, name, found)
+
+
+def _pinning(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function pin what it makes on the host where it is told to: PyTorch would ask CUDA for the memory."""
+
+    @functools.wraps(make)
+    def call(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
+        made = make(*args, **kwargs)
+        if pin_memory and places.of(made) is None:
+            made.untyped_storage()._pinned = True
+        return made
+
+    return call
 
 
 def _from_tensor(original: Any, name: str, given: torch.Tensor, args: Any, kwargs: Any) -> torch.Tensor:
     """Makes a tensor of one, which may be on a device."""
     if name == "tensor":
-        kwargs = {**kwargs, "pin_memory": False}
         requires_grad = kwargs.get("requires_grad", False)
         return given.detach().to(dtype=kwargs.get("dtype") or given.dtype, copy=True).requires_grad_(requires_grad)
     found: torch.Tensor = original(*args, **kwargs)
