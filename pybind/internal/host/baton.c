@@ -2,15 +2,18 @@
 #include "baton.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 struct baton {
 	sem_t handed;
+	_Atomic int times; // it has been handed over
 #ifdef __linux__
 	_Atomic pid_t waiter; // 0 unless cpus is that of a thread which waits
 	cpu_set_t cpus;       // where the waiter may run
@@ -63,11 +66,23 @@ static void release(struct baton *own)
 		sched_setaffinity(0, sizeof own->cpus, &own->cpus);
 }
 
+// pause_for waits for a baton for a tenth of a second at most, or until a signal comes.
+static void pause_for(struct baton *own)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 100000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	sem_timedwait(&own->handed, &until);
+}
+
 #else
 
 static void note(struct baton *own) {}
 static void keep(struct baton *next) {}
 static void release(struct baton *own) {}
+static void pause_for(struct baton *own) { sem_wait(&own->handed); }
 
 #endif
 
@@ -95,6 +110,7 @@ void torchemu_baton_pass(void *following, void *waited)
 		note(own);
 	if (next) {
 		keep(next);
+		atomic_fetch_add(&next->times, 1);
 		sem_post(&next->handed);
 	}
 	if (!own)
@@ -102,4 +118,36 @@ void torchemu_baton_pass(void *following, void *waited)
 	while (sem_wait(&own->handed) && errno == EINTR)
 		;
 	release(own);
+}
+
+int torchemu_baton_look(void *waited, int seen)
+{
+	struct baton *own = waited;
+	if (atomic_load(&own->times) == seen)
+		pause_for(own);
+	return atomic_load(&own->times);
+}
+
+static pthread_key_t at_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int has_key;
+
+// end hands over in the second round of a thread's destructors: the first one is for those of everybody else.
+static void end(void *next)
+{
+	static _Thread_local int rounds;
+	if (rounds++ || pthread_setspecific(at_end, next))
+		torchemu_baton_pass(next, 0);
+}
+
+static void make_key(void)
+{
+	has_key = !pthread_key_create(&at_end, end);
+}
+
+void torchemu_baton_pass_at_end(void *next)
+{
+	pthread_once(&once, make_key);
+	if (!has_key || pthread_setspecific(at_end, next))
+		torchemu_baton_pass(next, 0);
 }

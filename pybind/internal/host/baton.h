@@ -10,3 +10,11 @@ void torchemu_baton_free(void *baton);
 // torchemu_baton_pass lets the thread go on that waits for a baton, unless that is 0, and waits for another one, unless
 // that is 0.
 void torchemu_baton_pass(void *next, void *own);
+
+// torchemu_baton_pass_at_end lets the thread go on that waits for a baton once the running thread has ended, with what C and
+// C++ keep for it.
+void torchemu_baton_pass_at_end(void *next);
+
+// torchemu_baton_look returns how often a baton has been handed over. While that is as often as was seen, it waits first,
+// for a tenth of a second at most, or until a signal comes.
+int torchemu_baton_look(void *own, int seen);

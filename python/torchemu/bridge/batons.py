@@ -11,10 +11,13 @@ _make, _free, _pass = _library.torchemu_baton_make, _library.torchemu_baton_free
 _make.restype = ctypes.c_void_p
 _free.argtypes, _free.restype = (ctypes.c_void_p,), None
 _pass.argtypes, _pass.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+_pass_at_end, _look = _library.torchemu_baton_pass_at_end, _library.torchemu_baton_look
+_pass_at_end.argtypes, _pass_at_end.restype = (ctypes.c_void_p,), None
+_look.argtypes = ctypes.c_void_p, ctypes.c_int
 
 
 class Baton:
-    """A lock that one thread waits for. No signal of Python's ends the wait: it is for threads other than the main one.
+    """A lock that one thread waits for.
 
     Raises:
         MemoryError: there is no memory for it.
@@ -35,8 +38,18 @@ class Baton:
         """Lets the thread go on that waits for it, or will."""
         _pass(self._address, None)
 
+    def hand_over_at_end(self) -> None:
+        """As hand_over, but once the running thread has ended, with the objects that C and C++ keep for it."""
+        _pass_at_end(self._address)
+
+    def look(self, seen: int) -> int:
+        """Returns how often somebody has handed over. While that is as often as was seen, the running thread first
+        blocks: for a tenth of a second at most, as a signal may come just before, or until one comes."""
+        times: int = _look(self._address, seen)
+        return times
+
     def wait(self) -> None:
-        """Blocks the running thread until somebody hands over."""
+        """Blocks the running thread until somebody hands over. No signal ends that: it is not for the main thread."""
         _pass(None, self._address)
 
     def wait_after(self, following: Baton) -> None:

@@ -139,9 +139,6 @@ def _is_main_thread() -> bool:
     return _thread.get_ident() == threading.main_thread().ident
 
 
-_UNHEARD = 0.1  # seconds for which a signal may be, that comes as the main thread is about to block
-
-
 class _MainTurn:
     """The turn of a thread that was not started here. Ctrl-C, which always comes to the main thread, ends its wait.
 
@@ -149,29 +146,34 @@ class _MainTurn:
         interrupt: is called with Ctrl-C, which is for whoever runs.
     """
 
-    __slots__ = ("_errand", "_interrupt", "_lock")
+    __slots__ = ("_baton", "_errand", "_interrupt", "_taken")
 
     def __init__(self, interrupt: Callable[[KeyboardInterrupt], None]) -> None:
-        self._interrupt, self._lock = interrupt, _thread.allocate_lock()
+        self._interrupt, self._baton = interrupt, Baton()
         self._errand: _Errand | None = None
-        self._lock.acquire()
+        self._taken = 0  # of the times that somebody has handed over
 
     def run(self, function: Callable[[], object]) -> None:
         """Calls a function on the thread that waits for its turn, and raises what that has raised."""
         errand = self._errand = _Errand(function)
-        self._lock.release()
+        self._baton.hand_over()
         errand.wait()
 
     def hand_over(self) -> None:
         """Lets the thread go on that waits for it, or will."""
-        self._lock.release()
+        self._baton.hand_over()
+
+    def hand_over_at_end(self) -> None:
+        """As hand_over, but once the running thread has ended."""
+        self._baton.hand_over_at_end()
 
     def wait(self) -> None:
         """Blocks the running thread until somebody hands over."""
         while True:
             try:
-                if not self._lock.acquire(timeout=_UNHEARD):
+                if self._baton.look(self._taken) == self._taken:
                     continue
+                self._taken += 1
                 if self._errand is None:
                     return
                 errand, self._errand = self._errand, None
@@ -297,19 +299,4 @@ class ThreadFiber:
             try:
                 self._kind.leave()
             finally:
-                _state_of_thread().clear()
-                self.parent.turn.hand_over()
-
-
-_thread_dict = ctypes.pythonapi.PyThreadState_GetDict
-_thread_dict.restype = ctypes.c_void_p  # and no object, of which it would take a reference that is not given
-
-
-def _state_of_thread() -> dict[Any, Any]:
-    """Returns what Python and extensions keep for the running thread and drop when it has ended.
-
-    A thread that ends drops it while it is its turn. Else two may do so at once, and hang: what DTensor keeps, in C++,
-    goes under a lock of its own, and Python's lock may be given up meanwhile to one that waits for the first.
-    """
-    found: dict[Any, Any] = ctypes.cast(_thread_dict(), ctypes.py_object).value
-    return found
+                self.parent.turn.hand_over_at_end()

@@ -1,5 +1,6 @@
 """What a rank's thread keeps goes while it is the rank's turn: C++ takes locks as it goes."""
 
+import ctypes
 import subprocess
 import sys
 import threading
@@ -32,6 +33,24 @@ def test_a_thread_has_dropped_what_is_its_own_when_the_next_goes_on():
     threads.new(body, threads.current()).switch()
     events.append("next")
     assert events == ["dropped", "next"]
+
+
+def test_a_thread_has_ended_for_c_when_the_next_goes_on():
+    """C++ calls the destructors of what it keeps for a thread after Python has forgotten the thread."""
+    events, library, key = [], ctypes.CDLL(None), ctypes.c_uint()
+    threads = fibers.Threads()
+    threads.new(lambda: None, threads.current()).switch()  # what torchemu keeps itself is there before
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def destroy(value):
+        time.sleep(0.1)
+        events.append("destroyed")
+
+    assert library.pthread_key_create(ctypes.byref(key), destroy) == 0
+    threads.new(lambda: library.pthread_setspecific(key, ctypes.c_void_p(1)), threads.current()).switch()
+    events.append("next")
+    library.pthread_key_delete(key)
+    assert events == ["destroyed", "next"]
 
 
 def test_ranks_that_have_used_dtensors_all_end():
