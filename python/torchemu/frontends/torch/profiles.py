@@ -1,11 +1,14 @@
 """PyTorch's profilers, for each rank its own.
 
 PyTorch has one Kineto for a process. While ranks run, profiles are of the kind that it had before, which is a thread's,
-and ranks' operations are added to them by the names that PyTorch's backends give theirs.
+and ranks' operations are added to them by the names that PyTorch's backends give theirs. The files that are written of
+them are the core's recordings, in simulated time.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +20,9 @@ from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.c10d.ops import OPS
 from torchemu.frontends.torch.session import Session
+from torchemu.profile import annotation
+from torchemu.profile.recording import Recording, known
+from torchemu.profile.run import form
 from torchemu.runtime.rank_local import RankLocal
 
 _open: RankLocal[list[Any]] = RankLocal(list)  # profiles that go on
@@ -48,14 +54,18 @@ class RankProfile(profiler_legacy.profile):
 
     Args:
         enabled: without it this does nothing.
-        options: as of PyTorch's; those of devices and of Kineto mean nothing.
+        options: as of PyTorch's; those of Kineto mean nothing.
     """
+
+    _recording: Recording | None = None
 
     def __init__(self, enabled: bool = True, **options: Any) -> None:
         known = ("record_shapes", "with_flops", "profile_memory", "with_stack", "with_modules")
         self.noted: list[tuple[str, list[Any], Any]] = []
         self.kineto_results = None
         self.trace_id = ""
+        self._has_device = bool(options.get("use_device") or options.get("use_cuda"))
+        self._has_host = bool(options.get("use_cpu", True))
         super().__init__(enabled, **{name: options[name] for name in known if name in options})
 
     def _prepare_trace(self) -> None:
@@ -65,7 +75,19 @@ class RankProfile(profiler_legacy.profile):
         self.entered = True
         _open.get().append(self)
         _opened.append(self)
+        context = runtime.current()
+        context.issue()
+        self._recording = Recording(context.world)
+        for recording in self._recordings(self._recording):
+            recording.open(context.rank)
         super()._start_trace()
+
+    @staticmethod
+    def _recordings(own: Recording) -> list[Recording]:
+        """The recordings that take what the rank does while it profiles: its own, and the run's if that is of profiled
+        times only."""
+        both = (own, known(runtime.current().world).requested)
+        return [recording for recording in both if recording is not None and not recording.ended]
 
     def __exit__(self, *error: Any) -> None:
         if not self.enabled:
@@ -73,8 +95,36 @@ class RankProfile(profiler_legacy.profile):
         if self in _open.get():
             _open.get().remove(self)
             _opened.remove(self)
+        self._end_recording()
         super().__exit__(*error)
         self.function_events.extend(_event(number, *noted) for number, noted in enumerate(self.noted))
+
+    def _end_recording(self) -> None:
+        if self._recording is None or self._recording.ended:
+            return
+        context = runtime.current()
+        try:
+            if self._has_device and sys.exc_info()[0] is None:  # after an error what the rank has issued may never end
+                torch.cuda.synchronize()
+        finally:
+            for recording in self._recordings(self._recording):
+                recording.close(context.rank)
+            self._recording.end()
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes what the rank and its device did; a name that ends in .pftrace is Perfetto's own format."""
+        self._check_finish()
+        if self._recording is None:
+            raise RuntimeError("can't export a trace of a profile that has recorded nothing")
+        context, path = runtime.current(), os.fspath(path)
+        self._recording.write(
+            path,
+            "perfetto" if form(path) == "perfetto" else "kineto",
+            rank=context.rank,
+            ranks=1 if context.tasks is None else context.tasks.nprocs,
+            no_host=not self._has_host,
+            no_device=not self._has_device,
+        )
 
     def events(self) -> Any:
         """Returns the recorded events."""
@@ -118,3 +168,33 @@ def install(run: Session) -> None:
 
     run.replace(profiler, "profile", Profile)
     run.replace(torch.autograd.profiler, "profile", Profile)
+    run.replace(torch.autograd, "_supported_activities", _supported_activities)
+    _install_annotations(run)
+
+
+_built_for = torch.autograd._supported_activities
+
+
+def _supported_activities() -> set[Any]:
+    """What profiles record without being told: devices, too, where programs see some."""
+    return {*_built_for(), *([torch.profiler.ProfilerActivity.CUDA] if torch.cuda.is_available() else [])}
+
+
+def _install_annotations(run: Session) -> None:
+    """Has the names that programs give to what they do in the core's recordings, too."""
+    kind = profiler.record_function
+    enter, leave = kind.__enter__, kind.__exit__
+
+    def __enter__(self: Any) -> Any:  # noqa: N807
+        if runtime.running() is not None:
+            self._annotation = annotation.record_function(self.name, self.args).__enter__()
+        return enter(self)
+
+    def __exit__(self: Any, *error: Any) -> Any:  # noqa: N807
+        noted, self._annotation = getattr(self, "_annotation", None), None
+        if noted is not None:
+            noted.__exit__(*error)
+        return leave(self, *error)
+
+    run.replace(kind, "__enter__", __enter__)
+    run.replace(kind, "__exit__", __exit__)

@@ -1,0 +1,117 @@
+"""The files that torch.profiler writes: of simulated time, in the shape of PyTorch's."""
+
+import gzip
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from launch import written
+
+import torchemu
+
+pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
+
+real = torchemu.distributed(world_size=2, torch="real", virtual_clock=True)
+
+
+def joined():
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank())
+    return dist.get_rank()
+
+
+def bars(path):
+    opened = gzip.open if str(path).endswith(".gz") else open
+    with opened(path, "rt") as file:
+        written = json.load(file)
+    assert written["distributedInfo"]["rank"] == dist.get_rank()
+    return [event for event in written["traceEvents"] if event["ph"] == "X"]
+
+
+def named(events, category):
+    return [event["name"] for event in events if event["cat"] == category]
+
+
+@real
+def test_a_file_has_what_host_and_device_did(tmp_path):
+    rank = joined()
+    x = torch.ones(8, 8, device="cuda")
+    dist.all_reduce(x)
+    torch.cuda.synchronize()
+    start = time.monotonic()
+    with torch.profiler.profile() as profile, torch.profiler.record_function("mine"):
+        x @ x
+        dist.broadcast(x, 0)
+        time.sleep(1)
+    took = (time.monotonic() - start) * 1e6
+    x @ x
+    for name in ("rank.json", "rank.json.gz"):
+        path = tmp_path / f"{rank}.{name}"
+        profile.export_chrome_trace(str(path))
+        events = bars(path)
+        assert named(events, "user_annotation") == ["mine"]
+        assert named(events, "cpu_op") == ["aten::mm", "c10d::broadcast_"]
+        assert len(named(events, "kernel")) == 2
+        mine = next(event for event in events if event["name"] == "mine")
+        assert 1e6 <= mine["dur"] <= took < 1.001e6
+        for event in events:
+            assert mine["ts"] <= event["ts"] and event["ts"] + event["dur"] <= mine["ts"] + took
+
+
+@real
+def test_activities_that_are_not_wanted(tmp_path):
+    rank = joined()
+    x = torch.ones(8, 8, device="cuda")
+    for activity, categories in (("CPU", {"cpu_op", "cuda_runtime"}), ("CUDA", {"kernel"})):
+        with torch.profiler.profile(activities=[getattr(torch.profiler.ProfilerActivity, activity)]) as profile:
+            x @ x
+            torch.cuda.synchronize()
+        path = tmp_path / f"{rank}.{activity}.json"
+        profile.export_chrome_trace(str(path))
+        assert {event["cat"] for event in bars(path)} - {"cuda_runtime"} == categories - {"cuda_runtime"}
+
+
+@real
+def test_a_schedule_writes_its_active_steps(tmp_path):
+    rank = joined()
+    x = torch.ones(8, 8, device="cuda")
+    made = []
+
+    def ready(profile):
+        made.append(tmp_path / f"{rank}.{profile.step_num}.json")
+        profile.export_chrome_trace(str(made[-1]))
+
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)
+    with torch.profiler.profile(schedule=schedule, on_trace_ready=ready) as profile:
+        for _ in range(8):
+            dist.all_reduce(x)
+            profile.step()
+    steps = [named(bars(path), "user_annotation") for path in made]
+    assert steps == [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]]
+    assert all(named(bars(path), "cpu_op") == ["c10d::allreduce_"] * 2 for path in made)
+
+
+_PROGRAM = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+x = torch.ones(4, device="cuda")
+dist.all_reduce(x)
+with torch.profiler.profile():
+    with torch.profiler.record_function("profiled"):
+        dist.broadcast(x, 0)
+dist.all_reduce(x)
+"""
+
+
+def test_a_trace_of_what_the_program_profiles_only(tmp_path):
+    command = ["-m", "torchemu", "run", "--torch", "real", "--nproc-per-node", "2", "--trace-range", "profiler"]
+    script = str(written(tmp_path, _PROGRAM))
+    subprocess.run([sys.executable, *command, "--trace", str(tmp_path / "traces"), script], check=True, timeout=300)
+    with gzip.open(tmp_path / "traces" / "rank0.json.gz", "rt") as file:
+        events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+    assert named(events, "cpu_op") == ["c10d::broadcast_"]
+    assert named(events, "user_annotation") == ["profiled"]
