@@ -107,8 +107,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         count = _IN_PLACE if ins is None else len(ins)
         host = on_host or not used or run.is_on_host(used[0])
         core, site = self._core if host else self._device_core, context.world.site()
-        follows_device = not host or (on_host and self.backend != "gloo")  # NCCL's barriers are the device's
-        stream = context.stream if follows_device else context.host_stream
+        stream = self._order(context, host, is_barrier=on_host)
         context.last = call.name, site
         calls.collective(context, call.name, self._size, host, used)
         try:
@@ -121,6 +120,12 @@ class AhbmGroup(Named, dist.ProcessGroup):
             work.noted(context, call.name, site, self.membership, given)
         profiles.note(self.backend, call.name, given, work)
         return work
+
+    def _order(self, context: runtime.Context, host: bool, is_barrier: bool = False) -> int:
+        """Returns the stream whose operations one comes after. What gloo does in the host's memory follows no device;
+        NCCL's objects and barriers do, for which NCCL uses the device's memory."""
+        of_gloo = self.backend == "gloo" or (self.backend != "nccl" and not is_barrier)
+        return context.host_stream if host and of_gloo else context.stream
 
     def _may_wait_later(self, context: runtime.Context, opts: Any) -> bool:
         """Reports whether the rank may do something else before it waits for what it issues with these options, or has
@@ -154,7 +159,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         else:
             looking.look("recv", [], [tensor], spared=self.membership)
         host = run.is_on_host(tensor)
-        stream = context.host_stream if host else context.stream
+        stream = self._order(context, host)
         core, site, told = self._core if host else self._device_core, context.world.site(), regions([tensor])
         context.last = verb, site = "send" if sending else "recv", site
         calls.message(context, verb, (peer - self._rank) % self._size, tag, host, tensor)
@@ -485,7 +490,8 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     @property
     def _device_types(self) -> list[torch.device]:
-        return [torch.device("cpu"), *([torch.device("cuda")] if torch.cuda.is_available() else [])]
+        devices = [torch.device("cuda")] if torch.cuda.is_available() else []
+        return devices if devices and self.backend == "nccl" else [torch.device("cpu"), *devices]
 
     @property
     def options(self) -> Any:

@@ -135,6 +135,7 @@ def _install_devices(run: Session) -> None:
             for module in (c10d, dist):
                 run.replace(module, name, device.timing.with_elements(getattr(c10d, name)))
     run.replace(torch._C._distributed_c10d, "_hash_tensors", _hash)
+    run.replace(c10d, "_get_object_coll_device", _device_of_objects)
     run.replace(fake_tensor, "init_gpu_context", lambda device: None)  # which looks for CUDA's driver
     accelerator = torch._C._get_accelerator
 
@@ -163,6 +164,11 @@ def _install_numbers(run: Session) -> None:
         return real() if context is None or not frame.f_code.co_filename.startswith(tests) else context.pid
 
     run.replace(os, "getpid", getpid)
+
+
+def _device_of_objects(group: Any = None) -> str:
+    """Where objects are that cross between ranks: in the host's memory on nccl, too, which spares copies."""
+    return "cpu"
 
 
 def _install_errors(run: Session) -> None:

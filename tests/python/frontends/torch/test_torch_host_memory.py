@@ -84,11 +84,10 @@ def test_what_was_copied_from_a_device_is_there():
     assert copied.eq(12).all()
 
 
+@pytest.mark.parametrize("operation", [dist.barrier, lambda: dist.all_gather_object([None, None], 1)])
 @real
-def test_barriers_of_nccl_come_after_kernels():
+def test_barriers_and_objects_of_nccl_come_after_kernels(operation):
     joined()
-    x = torch.zeros(1 << 20, device="cuda")
-    for _ in range(100):
-        x += 1
-    dist.barrier()
+    torch.cuda._sleep(1 << 30)
+    operation()
     assert torch.cuda.current_stream().query()
