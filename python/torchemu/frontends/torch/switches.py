@@ -1,8 +1,8 @@
 """Switches that PyTorch has once for a process: each rank's are its own.
 
 Fused kernels of attention, deterministic algorithms, precision of products, cuDNN's choices, the search for anomalies,
-the device of the default type, and how tensors are printed. Only what a program has set is exchanged when another rank
-goes on.
+the device of the default type, torch.distributed's debug level, and how tensors are printed. Only what a program has
+set is exchanged when another rank goes on.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import torch
+import torch.distributed as dist
 from torch import _tensor_str
 from torch.backends import ContextProp
 
 from torchemu import runtime
+from torchemu.c10d import debug
 from torchemu.frontends.torch.session import Session
 
 _KERNELS = ("flash", "mem_efficient", "math", "cudnn", "overrideable")  # of attention
@@ -68,6 +70,7 @@ class Switches:
         self._own: dict[runtime.Context | None, dict[Hashable, tuple[Any, ...] | None]] = {}
         self._replace_pairs(run)
         self._replace_others(run)
+        self._replace_debug_level(run)
         run.on_switch.append(self.exchange)
         run.stack.callback(self._restore)
 
@@ -139,6 +142,24 @@ class Switches:
 
         run.replace(core, "_set_fp32_precision_setter", set_precision)
         self._replace_default_type(run)
+
+    def _replace_debug_level(self, run: Session) -> None:
+        """Replaces the setters of torch.distributed's debug level, of which the core's errors hear, too."""
+        library = torch._C._distributed_c10d
+        level, set_level = library.get_debug_level, library.set_debug_level
+        note = self._noting("debug level", _Switch(lambda: (level(),), set_level))
+
+        def set_debug_level(level: Any) -> None:
+            note(level)
+            debug.set_debug_level(debug.DebugLevel[level.name])
+
+        def set_debug_level_from_env() -> None:
+            debug.set_debug_level_from_env()
+            note(getattr(library.DebugLevel, debug.get_debug_level().name))
+
+        for module in (library, dist):
+            run.replace(module, "set_debug_level", set_debug_level)
+            run.replace(module, "set_debug_level_from_env", set_debug_level_from_env)
 
     def _replace_default_type(self, run: Session) -> None:
         """Replaces the setter of the default type of tensors. Its device is a switch; its dtype is no switch but state,

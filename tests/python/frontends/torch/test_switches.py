@@ -1,5 +1,7 @@
 """Switches that PyTorch has once for a process are each rank's own, as in processes, and end with the run."""
 
+import os
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -12,6 +14,11 @@ real = torchemu.distributed(world_size=4, torch="real")
 
 def matmul_precision(value):
     torch.backends.cuda.matmul.fp32_precision = value
+
+
+def debug_of_environment(level):
+    os.environ["TORCH_DISTRIBUTED_DEBUG"] = level.name
+    dist.set_debug_level_from_env()
 
 
 SWITCHES = {
@@ -53,6 +60,16 @@ SWITCHES = {
     ),
     "flash": (torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.flash_sdp_enabled, (True, False)),
     "math": (torch.backends.cuda.enable_math_sdp, torch.backends.cuda.math_sdp_enabled, (True, False)),
+    "debug level": (
+        lambda v: dist.set_debug_level(v),
+        dist.get_debug_level,
+        (dist.DebugLevel.OFF, dist.DebugLevel.DETAIL),
+    ),
+    "debug level of the environment": (
+        debug_of_environment,
+        dist.get_debug_level,
+        (dist.DebugLevel.OFF, dist.DebugLevel.INFO),
+    ),
     "warnings": (torch.set_warn_always, torch.is_warn_always_enabled, (False, True)),
 }
 
