@@ -30,6 +30,25 @@ def contiguous(tensor: torch.Tensor) -> None:
         raise ValueError("Tensors must be contiguous")
 
 
+def without_gaps(backend: str, tensors: Sequence[torch.Tensor]) -> None:
+    """Refuses tensors whose elements are not one after the other, in some order, as NCCL does in collectives."""
+    if backend != "nccl":
+        return
+    for tensor in tensors:
+        order = _ORDERS.get(tensor.ndim, torch.contiguous_format)
+        if not (tensor.is_contiguous() or tensor.is_contiguous(memory_format=order)):
+            raise ValueError("Tensors must be contiguous")
+
+
+_ORDERS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def message(backend: str, tensor: torch.Tensor) -> None:
+    """Refuses a message of a tensor with gaps between its rows, or in another order, as gloo does."""
+    if backend == "gloo" and not tensor.is_contiguous():
+        raise RuntimeError("input tensor has to be contiguous")
+
+
 def root(operation: str, rank: int, size: int, backend: str) -> None:
     """Refuses a root that is not in the group."""
     if not 0 <= rank < size:

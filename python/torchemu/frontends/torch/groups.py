@@ -136,6 +136,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return bool(getattr(opts, "asyncOp", True))
 
     def _post(self, sending: bool, peer: int, tag: int, tensor: torch.Tensor) -> AhbmWork:
+        checks.message(self.backend, tensor)
         if captures.current() is None:
             return self._post_at_once(sending, peer, tag, tensor)
         again = functools.partial(self._post_at_once, sending, peer, tag, tensor)
@@ -208,6 +209,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
             return sparse.all_reduce(self, tensors, op)
         if len(tensors) > 1:
             return self._allreduce_across(tensors, op, opts)
+        checks.without_gaps(self.backend, tensors)
         return self._issue(_reducing("all_reduce", op), tensors, None, tensors, opts)
 
     def _allreduce_across(self, tensors: Sequence[torch.Tensor], op: Any, opts: Any) -> Any:
@@ -240,6 +242,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         checks.root("broadcast", root, self._size, self.backend)
         if len(tensors) > 1:
             return self._broadcast_across(tensors, root, opts)
+        checks.without_gaps(self.backend, tensors)
         ins: Tensors | None = None if self._rank == root else []
         return self._issue(_call("broadcast", root), tensors, ins, tensors, opts)
 
@@ -269,6 +272,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         root = _root("reduce", tensors, opts)
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         checks.root("reduce", root, self._size, self.backend)
+        checks.without_gaps(self.backend, tensors)
         call = _reducing("reduce", self._op(op if isinstance(opts, int) else opts), root)
         if self._rank == root:
             return self._issue(call, tensors, None, tensors, opts)
@@ -286,6 +290,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     def _all_gather(self, index: int, outs: list[torch.Tensor], given: torch.Tensor, opts: Any) -> AhbmWork:
         checks.as_many("allgather", "output", index, outs, self._size)
+        checks.without_gaps(self.backend, [given])
         # NCCL's members may bring tensors of different sizes.
         alike = outs if self.backend == "gloo" else outs[self._rank : self._rank + 1]
         checks.alike("allgather", alike, given)
@@ -303,6 +308,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     def _allgather_base(self, out: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         checks.gathered(self.backend, out, given, self._size)
+        checks.without_gaps(self.backend, [out, given])
         return self._issue(_call("all_gather_into_tensor"), [out], [given], [out], opts)
 
     all_gather_single = _allgather_base

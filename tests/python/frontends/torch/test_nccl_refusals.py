@@ -67,3 +67,48 @@ def test_without_options_the_root_is_the_first():
         assert [float(t) for row in outs for t in row] == ([3.0, 2.0] if dist.get_rank() == 0 else [])
 
     on_devices(program)
+
+
+GAPS = {
+    "all_reduce": dist.all_reduce,
+    "broadcast": lambda t: dist.broadcast(t, 0),
+    "reduce": lambda t: dist.reduce(t, 0),
+    "all_gather": lambda t: dist.all_gather([torch.empty(t.shape, device="cuda") for _ in range(2)], t),
+    "all_gather_into_tensor, of": lambda t: dist.all_gather_into_tensor(torch.empty(2 * t.numel(), device="cuda"), t),
+    "all_gather_into_tensor, into": lambda t: dist.all_gather_into_tensor(
+        t, torch.empty(t.numel() // 2, device="cuda")
+    ),
+}
+
+
+@pytest.mark.parametrize("call", list(GAPS))
+def test_collectives_of_tensors_with_gaps(call):
+    def program(group):
+        for given in (torch.ones(2, 4, device="cuda")[:, ::2], torch.ones(2, 4, device="cuda").t()):
+            with pytest.raises(ValueError, match="Tensors must be contiguous"):
+                GAPS[call](given)
+
+    on_devices(program)
+
+
+def test_collectives_of_images_whose_channels_come_last():
+    def program(group):
+        x = torch.arange(48.0, device="cuda").view(1, 3, 4, 4).to(memory_format=torch.channels_last)
+        dist.all_reduce(x)
+        assert x.flatten().tolist() == [2.0 * i for i in range(48)]
+
+    on_devices(program)
+
+
+def test_messages_of_tensors_with_gaps():
+    """As 2 processes of gloo say; NCCL's send what lies there, and warn."""
+
+    def program(group):
+        x, other = torch.zeros(4, 4)[:, ::2], 1 - dist.get_rank()
+        for call in (dist.send, dist.isend, dist.recv, dist.irecv):
+            with pytest.raises(RuntimeError, match="input tensor has to be contiguous"):
+                call(x, other)
+        with pytest.raises(RuntimeError, match="input tensor has to be contiguous"):
+            dist.recv(x)
+
+    on_devices(program, "gloo")
