@@ -13,7 +13,7 @@
 
 struct baton {
 	sem_t handed;
-	_Atomic int times; // it has been handed over
+	int times; // that its thread has found it handed over, by torchemu_baton_look
 #ifdef __linux__
 	_Atomic pid_t waiter; // 0 unless cpus is that of a thread which waits
 	cpu_set_t cpus;       // where the waiter may run
@@ -66,15 +66,15 @@ static void release(struct baton *own)
 		sched_setaffinity(0, sizeof own->cpus, &own->cpus);
 }
 
-// pause_for waits for a baton for a tenth of a second at most, or until a signal comes.
-static void pause_for(struct baton *own)
+// await waits for a baton for a tenth of a second at most, or until a signal comes; it returns 0 once that is handed over.
+static int await(struct baton *own)
 {
 	struct timespec until;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += 100000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	sem_timedwait(&own->handed, &until);
+	return sem_timedwait(&own->handed, &until);
 }
 
 #else
@@ -82,7 +82,7 @@ static void pause_for(struct baton *own)
 static void note(struct baton *own) {}
 static void keep(struct baton *next) {}
 static void release(struct baton *own) {}
-static void pause_for(struct baton *own) { sem_wait(&own->handed); }
+static int await(struct baton *own) { return sem_wait(&own->handed); }
 
 #endif
 
@@ -110,7 +110,6 @@ void torchemu_baton_pass(void *following, void *waited)
 		note(own);
 	if (next) {
 		keep(next);
-		atomic_fetch_add(&next->times, 1);
 		sem_post(&next->handed);
 	}
 	if (!own)
@@ -123,9 +122,9 @@ void torchemu_baton_pass(void *following, void *waited)
 int torchemu_baton_look(void *waited, int seen)
 {
 	struct baton *own = waited;
-	if (atomic_load(&own->times) == seen)
-		pause_for(own);
-	return atomic_load(&own->times);
+	if (own->times == seen && !await(own))
+		own->times++; // and not whoever hands over, for whom the baton may be gone after the semaphore is posted
+	return own->times;
 }
 
 static pthread_key_t at_end;

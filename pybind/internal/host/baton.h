@@ -15,6 +15,6 @@ void torchemu_baton_pass(void *next, void *own);
 // C++ keep for it.
 void torchemu_baton_pass_at_end(void *next);
 
-// torchemu_baton_look returns how often a baton has been handed over. While that is as often as was seen, it waits first,
-// for a tenth of a second at most, or until a signal comes.
+// torchemu_baton_look returns how often the running thread has found its baton handed over. Where that is as often as was
+// seen, it looks first: for a tenth of a second at most, or until a signal comes. So a result that is lost comes again.
 int torchemu_baton_look(void *own, int seen);

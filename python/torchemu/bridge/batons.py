@@ -39,12 +39,12 @@ class Baton:
         _pass(self._address, None)
 
     def hand_over_at_end(self) -> None:
-        """As hand_over, but once the running thread has ended, with the objects that C and C++ keep for it."""
+        """Lets it go on once the running thread has ended, with the objects that C and C++ keep for that."""
         _pass_at_end(self._address)
 
     def look(self, seen: int) -> int:
-        """Returns how often somebody has handed over. While that is as often as was seen, the running thread first
-        blocks: for a tenth of a second at most, as a signal may come just before, or until one comes."""
+        """Returns how often the running thread has found it handed over. Where that is as often as was seen, the thread
+        blocks first: for a tenth of a second at most, as a signal may come just before, or until one comes."""
         times: int = _look(self._address, seen)
         return times
 

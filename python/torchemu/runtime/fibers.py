@@ -164,7 +164,7 @@ class _MainTurn:
         self._baton.hand_over()
 
     def hand_over_at_end(self) -> None:
-        """As hand_over, but once the running thread has ended."""
+        """Lets the thread go on once the running one has ended."""
         self._baton.hand_over_at_end()
 
     def wait(self) -> None:
