@@ -177,8 +177,7 @@ def of_rank() -> Threads:
 
 def running() -> Thread | None:
     """The thread that runs; None for the main program's."""
-    threads = runtime.current().threads
-    return None if threads is None else threads.running
+    return runtime.current().thread
 
 
 def may_switch() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torchemu.runtime.outstanding import Outstanding
     from torchemu.runtime.stream_order import StreamOrder
     from torchemu.runtime.tasks import Tasks
-    from torchemu.runtime.threads import Threads
+    from torchemu.runtime.threads import Thread, Threads
 
 DEFAULT_TOPOLOGY = "default"
 FIRST_PID = 1 << 22
@@ -386,10 +386,14 @@ class Context:
         self.first_stream = self._stream
 
     @property
+    def thread(self) -> Thread | None:
+        """The rank's running thread; None for its main program's."""
+        return None if self.threads is None else self.threads.running
+
+    @property
     def ident(self) -> int:
         """The number of the running thread. That of the main program's is the number of its process, as on Linux."""
-        thread = None if self.threads is None else self.threads.running
-        return self.pid if thread is None else thread.ident
+        return self.pid if self.thread is None else self.thread.ident
 
     @property
     def stream(self) -> int:
