@@ -167,7 +167,7 @@ def _install_numbers(run: Session) -> None:
 
 
 def _device_of_objects(group: Any = None) -> str:
-    """Where objects are that cross between ranks: in the host's memory on nccl, too, which spares copies."""
+    """Returns the device of objects that cross between ranks: the host on nccl, too, which spares copies."""
     return "cpu"
 
 

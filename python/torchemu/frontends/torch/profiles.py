@@ -176,7 +176,7 @@ _built_for = torch.autograd._supported_activities
 
 
 def _supported_activities() -> set[Any]:
-    """What profiles record without being told: devices, too, where programs see some."""
+    """Returns the activities that profiles record without being told: devices', too, where programs see some."""
     return {*_built_for(), *([torch.profiler.ProfilerActivity.CUDA] if torch.cuda.is_available() else [])}
 
 

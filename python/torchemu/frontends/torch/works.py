@@ -163,7 +163,8 @@ class AhbmWork(Work):
             raise RuntimeError(str(error)) from None
 
     def _end_within(self, context: runtime.Context, limit: timedelta) -> None:
-        """As NCCL's wait() with a timeout: an operation that has not ended in time ends with an error then."""
+        """Blocks the host as NCCL's wait() with a timeout does: an operation that has not ended in time ends with an
+        error then."""
         late = f"after {milliseconds(limit)} ms, as long as wait() was to take, this had not ended"
         try:
             self._hold_host(

@@ -23,12 +23,16 @@ def joined():
     return rank
 
 
+def reducing():
+    """A tensor that is being reduced, the operation, and when it began."""
+    x = torch.full((1 << 20,), joined() + 1.0, device="cuda")
+    work = dist.all_reduce(x, async_op=True)
+    return x, work, time.monotonic()
+
+
 @real
 def test_a_wait_with_a_timeout_ends_with_the_operation():
-    rank = joined()
-    x = torch.full((1 << 20,), rank + 1.0, device="cuda")
-    work = dist.all_reduce(x, async_op=True)
-    start = time.monotonic()
+    x, work, start = reducing()
     work.wait(SECOND)
     assert work.is_completed() and start < time.monotonic() < start + 1
     assert x.eq(6).all()
@@ -36,10 +40,7 @@ def test_a_wait_with_a_timeout_ends_with_the_operation():
 
 @real
 def test_without_one_the_host_goes_on():
-    rank = joined()
-    x = torch.full((1 << 20,), rank + 1.0, device="cuda")
-    work = dist.all_reduce(x, async_op=True)
-    start = time.monotonic()
+    _, work, start = reducing()
     work.wait()
     assert time.monotonic() == start and not torch.cuda.current_stream().query()
 

@@ -7,16 +7,21 @@ import torch.distributed as dist
 import torchemu
 
 
+def defined(namespace, key):
+    """An operation that doubles, and its library, with which it goes."""
+    library = torch.library.Library(namespace, "DEF")
+    library.define("scaled(Tensor x) -> Tensor")
+    library.impl("scaled", lambda x: x * 2, key)
+    return getattr(torch.ops, namespace).scaled.default, library
+
+
 @torchemu.distributed(world_size=3, torch="real")
 def test_each_rank_has_the_decomposition_that_it_has_registered():
     from torch._decomp import decomposition_table, get_decompositions, register_decomposition
 
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    library = torch.library.Library("testing_decomposed", "DEF")
-    library.define("scaled(Tensor x) -> Tensor")
-    library.impl("scaled", lambda x: x * 2, "CompositeExplicitAutograd")
-    scaled = torch.ops.testing_decomposed.scaled.default
+    scaled, _library = defined("testing_decomposed", "CompositeExplicitAutograd")
     before = len(decomposition_table)
     register_decomposition(scaled)(lambda x: x * (rank + 2))
     dist.barrier()
@@ -35,10 +40,7 @@ def test_each_rank_has_the_decomposition_for_compilers_that_it_has_registered():
 
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    library = torch.library.Library("testing_compiled", "DEF")
-    library.define("scaled(Tensor x) -> Tensor")
-    library.impl("scaled", lambda x: x * 2, "CompositeImplicitAutograd")
-    scaled = torch.ops.testing_compiled.scaled.default
+    scaled, _library = defined("testing_compiled", "CompositeImplicitAutograd")
     decomposition.register_decomposition([scaled])(lambda x: x * (rank + 2))
     dist.barrier()
     assert decomposition.decompositions[scaled](1) == rank + 2

@@ -68,8 +68,8 @@ class RankMode(TorchDispatchMode):
 
     @property
     def last(self) -> Place | None:
-        """Where the thread's last operation was; those of a backward pass's hooks do not count, after which formulas go
-        on where they were."""
+        """The place of the thread's last operation. Those of a backward pass's hooks do not count, after which formulas
+        go on where they were."""
         return self._last
 
     @last.setter
