@@ -9,28 +9,19 @@ import (
 // DefaultStream returns a rank's default stream.
 func DefaultStream(worldHandle int64, rank int) (stream int64, err error) {
 	defer host.Guard(&err)
-	return streamOf(worldHandle, rank, (*torchemu.Rank).Stream)
+	return host.OwnStream(worldHandle, rank, (*torchemu.Rank).Stream)
 }
 
 // HostStream returns the order of operations on the memory of a rank's host, which follow nothing that its device has to do.
 func HostStream(worldHandle int64, rank int) (stream int64, err error) {
 	defer host.Guard(&err)
-	return streamOf(worldHandle, rank, (*torchemu.Rank).HostStream)
+	return host.OwnStream(worldHandle, rank, (*torchemu.Rank).HostStream)
 }
 
 // NewStream returns another stream on a rank's device.
 func NewStream(worldHandle int64, rank int) (stream int64, err error) {
 	defer host.Guard(&err)
-	return streamOf(worldHandle, rank, (*torchemu.Rank).NewStream)
-}
-
-// streamOf hands out a stream of a rank.
-func streamOf(worldHandle int64, rank int, of func(*torchemu.Rank) *torchemu.Stream) (stream int64, err error) {
-	w, r, err := host.RankOf(worldHandle, rank)
-	if err != nil {
-		return 0, err
-	}
-	return host.Own(w, of(r)), nil
+	return host.OwnStream(worldHandle, rank, (*torchemu.Rank).NewStream)
 }
 
 // StreamNumber is a stream's number in its rank, from 0, the default stream.

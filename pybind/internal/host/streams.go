@@ -53,3 +53,12 @@ func Unsettled(t int64, writes bool) (w *World, before []*torchemu.Event, answer
 	}
 	return o.World, before, InPlace, nil
 }
+
+// OwnStream hands out one of a rank's streams, as of returns it.
+func OwnStream(world int64, rank int, of func(*torchemu.Rank) *torchemu.Stream) (int64, error) {
+	w, r, err := RankOf(world, rank)
+	if err != nil {
+		return 0, err
+	}
+	return Own(w, of(r)), nil
+}
