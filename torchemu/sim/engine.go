@@ -33,16 +33,16 @@ const numberBits = 36
 // Engine holds the pending events and the present simulated time. It is not safe for use by several goroutines.
 type Engine struct {
 	now     Time
-	pending int
 	added   uint64 // so far
+	over    uint64 // of those, how many have run or been cancelled
 	watches int    // of the pending ones, those that Watch added
-	created uint64 // buckets made so far; their sequence number
+	created uint64 // buckets entered into the agenda so far; their sequence number
 
 	agenda  agenda
-	top     uint32 // first bucket of the agenda, or none
-	buckets []bucket
-	free    uint32 // first free bucket, or none
-	open    uint32 // the bucket to which an event was added last, or none
+	top     *bucket   // first bucket of the agenda, or the one that is never used
+	buckets []*bucket // by index
+	free    uint32    // first free bucket, or none
+	open    *bucket   // the one to which an event was added last, or the one that is never used
 	recent  [recentBuckets]place
 }
 
@@ -59,6 +59,7 @@ type bucket struct {
 	head     int
 	time     Time
 	priority Priority
+	index    uint32 // its own
 	next     uint32 // in the list of free buckets
 	gone     uint64 // events that it held before events[0]
 }
@@ -82,14 +83,15 @@ const (
 
 // NewEngine returns an Engine at time 0 without events.
 func NewEngine() *Engine {
-	return &Engine{buckets: []bucket{{time: -1}}}
+	unused := &bucket{time: -1}
+	return &Engine{buckets: []*bucket{unused}, top: unused, open: unused}
 }
 
 // Now is the time of the event that is running, or that ran last.
 func (e *Engine) Now() Time { return e.now }
 
 // Pending is the number of events that have neither run nor been cancelled.
-func (e *Engine) Pending() int { return e.pending }
+func (e *Engine) Pending() int { return int(e.added - e.over) }
 
 // Added is how many events have been added so far.
 func (e *Engine) Added() uint64 { return e.added }
@@ -100,17 +102,16 @@ func (e *Engine) At(t Time, p Priority, h Handler, arg uint64) EventID {
 	if t < e.now || h == nil {
 		e.refuse(t, h)
 	}
-	b := &e.buckets[e.open]
+	b := e.open
 	if b.time != t || b.priority != p || len(b.events) == cap(b.events) {
 		b = e.openBucket(t, p)
 	}
 	last := len(b.events)
 	b.events = b.events[:last+1]
 	b.events[last] = event{h, arg}
-	e.pending++
 	e.added++
 	number := (b.gone + uint64(len(b.events))) & (1<<numberBits - 1)
-	return EventID(uint64(e.open)<<numberBits | number)
+	return EventID(uint64(b.index)<<numberBits | number)
 }
 
 // Watch adds an event like At, one that only looks whether something else has happened in time: the Engine is idle
@@ -143,7 +144,7 @@ func (w watch) Handle(now Time, arg uint64) {
 func (e *Engine) Idle() bool { return e.Busy() == 0 }
 
 // Busy is how many events are pending besides those that Watch added.
-func (e *Engine) Busy() int { return e.pending - e.watches }
+func (e *Engine) Busy() int { return e.Pending() - e.watches }
 
 // refuse explains what was wrong with an event; apart from At so that At stays small.
 func (e *Engine) refuse(t Time, h Handler) {
@@ -155,31 +156,31 @@ func (e *Engine) refuse(t Time, h Handler) {
 
 // Cancel takes a pending event back. It panics when the event has run or been cancelled already.
 func (e *Engine) Cancel(id EventID) {
-	b := &e.buckets[none]
+	b := e.buckets[none]
 	if i := id >> numberBits; i < EventID(len(e.buckets)) {
-		b = &e.buckets[i]
+		b = e.buckets[i]
 	}
 	i := (uint64(id) - b.gone - 1) & (1<<numberBits - 1)
 	if i < uint64(b.head) || i >= uint64(len(b.events)) || b.events[i].handler == nil {
 		panic("sim: the event to cancel is not pending")
 	}
 	b.events[i].handler = nil // it is dropped when its turn comes
-	e.pending--
+	e.over++
 }
 
 // Step runs the next event; false when there is none.
 func (e *Engine) Step() bool {
-	b := &e.buckets[e.top]
+	b := e.top
 	if b.head == len(b.events) || b.events[b.head].handler == nil {
 		if !e.advance() {
 			return false
 		}
-		b = &e.buckets[e.top]
+		b = e.top
 	}
 	ev := b.events[b.head]
 	b.head++
 	e.now = b.time
-	e.pending--
+	e.over++
 	ev.handler.Handle(e.now, ev.arg)
 	return true
 }
@@ -199,22 +200,22 @@ func (e *Engine) Next() (Time, bool) {
 	if !e.advance() {
 		return 0, false
 	}
-	return e.buckets[e.top].time, true
+	return e.top.time, true
 }
 
 // advance brings the next event to the head of the top bucket; false when there is none. On the way it drops buckets
 // that have been emptied and events that were cancelled.
 func (e *Engine) advance() bool {
-	for e.top != none {
-		b := &e.buckets[e.top]
+	for e.top.index != none {
+		b := e.top
 		for ; b.head < len(b.events); b.head++ {
 			if b.events[b.head].handler != nil {
 				return true
 			}
 		}
-		e.retire(e.top)
+		e.retire(b)
 		b.next = e.free
-		e.free = e.top
+		e.free = b.index
 		e.agenda.pop()
 		e.findTop()
 	}
@@ -223,10 +224,11 @@ func (e *Engine) advance() bool {
 
 // findTop notes the first bucket of the agenda.
 func (e *Engine) findTop() {
-	e.top = none
+	first := uint32(none)
 	if len(e.agenda) > 0 {
-		e.top = e.agenda[0].bucket
+		first = e.agenda[0].bucket
 	}
+	e.top = e.buckets[first]
 }
 
 // openBucket returns the bucket in which a new event of this time and priority belongs, with room for one more.
@@ -235,40 +237,41 @@ func (e *Engine) openBucket(t Time, p Priority) *bucket {
 	if at.bucket == none || at.time != t || at.priority != p {
 		*at = place{t, p, e.newBucket(t, p)}
 	}
-	e.open = at.bucket
-	b := &e.buckets[e.open]
-	b.makeRoom()
-	return b
+	e.open = e.buckets[at.bucket]
+	e.open.makeRoom()
+	return e.open
 }
 
 // newBucket enters a bucket into the agenda. If the bucket at the top has just been emptied, which is so whenever
 // an event that was alone in its bucket adds another, that one is used again in one pass through the heap.
 func (e *Engine) newBucket(t Time, p Priority) uint32 {
 	e.created++
-	x := entry{time: t, rank: uint64(p)<<56 | e.created}
-	if top := &e.buckets[e.top]; e.top != none && top.head == len(top.events) {
-		x.bucket = e.top
-		e.retire(x.bucket)
+	x := entry{key: key{t, uint64(p)<<56 | e.created}}
+	b := e.top
+	if b.index != none && b.head == len(b.events) {
+		e.retire(b)
+		x.bucket = b.index
 		e.agenda.replaceTop(x)
 	} else {
-		x.bucket = e.takeBucket()
+		b = e.takeBucket()
+		x.bucket = b.index
 		e.agenda.push(x)
 	}
-	b := &e.buckets[x.bucket]
 	b.time, b.priority = t, p
 	e.findTop()
 	return x.bucket
 }
 
 // retire empties a bucket whose events have run, and makes sure that no more are added to it.
-func (e *Engine) retire(i uint32) {
-	b := &e.buckets[i]
-	b.drop(len(b.events))
-	if at := &e.recent[hash(b.time, b.priority)]; at.bucket == i {
+func (e *Engine) retire(b *bucket) {
+	clear(b.events) // or they would keep the handlers' memory alive
+	b.gone += uint64(len(b.events))
+	b.events, b.head = b.events[:0], 0
+	if at := &e.recent[hash(b.time, b.priority)]; at.bucket == b.index {
 		at.bucket = none
 	}
-	if e.open == i {
-		e.open = none
+	if e.open == b {
+		e.open = e.buckets[none]
 	}
 }
 
@@ -279,14 +282,15 @@ func hash(t Time, p Priority) uint64 {
 }
 
 // takeBucket returns a bucket that is not in the agenda.
-func (e *Engine) takeBucket() uint32 {
-	i := e.free
-	if i == none {
-		e.buckets = append(e.buckets, bucket{})
-		return uint32(len(e.buckets) - 1)
+func (e *Engine) takeBucket() *bucket {
+	if e.free == none {
+		b := &bucket{index: uint32(len(e.buckets))}
+		e.buckets = append(e.buckets, b)
+		return b
 	}
-	e.free = e.buckets[i].next
-	return i
+	b := e.buckets[e.free]
+	e.free = b.next
+	return b
 }
 
 // makeRoom sees to it that the bucket has room for one more event. Those that have run make room when they are at
@@ -305,7 +309,7 @@ func (b *bucket) makeRoom() {
 // drop removes the first n events, which must have run.
 func (b *bucket) drop(n int) {
 	left := copy(b.events, b.events[n:])
-	clear(b.events[left:]) // or they would keep the handlers' memory alive
+	clear(b.events[left:])
 	b.events = b.events[:left]
 	b.head -= n
 	b.gone += uint64(n)
