@@ -94,6 +94,11 @@ _OF_OBJECTS = (
 """Functions that send what is no tensor: in runs without data they send it all the same."""
 
 
+def _send_with_elements(run: Session, module: Any) -> None:
+    """Lets ZeroRedundancyOptimizer send states of optimizers, which it does as bytes on devices, without data, too."""
+    run.replace(module, "_broadcast_object", device.timing.with_elements(module._broadcast_object))
+
+
 def _draw_by_generators(run: Session, module: Any) -> None:
     """Lets DTensor's tracker of random numbers know the generators of devices that programs pass."""
     tracker = module.OffsetBasedRNGTracker
@@ -114,7 +119,7 @@ def _install_devices(run: Session) -> None:
     run.stack.callback(device.uninstall)
     run.on_begin.append(functools.partial(device.begin, data=run.data))
     run.on_end.append(device.end)
-    has_data = (lambda: True) if run.data else device.timing.keeps_elements
+    has_data = (lambda: True) if run.data else device.elements.are_kept
     run.put_off = lambda work: device.goes_on(work) if has_data() else True
     run.before_use = lambda tensors: device.before_use(tensors) if has_data() else None
     run.on_load["torch.distributed.tensor._random"] = functools.partial(_draw_by_generators, run)
@@ -126,14 +131,20 @@ def _install_devices(run: Session) -> None:
             lambda group, tensors, *logger: verify(group, device.timing.standing_in(tensors), *logger),
         )
         run.replace(torch.Tensor, "__bool__", device.timing.truth)
+        run.replace(torch.Tensor, "data", property(torch.Tensor.data.__get__, device.elements.set_data))
+        can_set_data = device.elements.can_set_data(torch._has_compatible_shallow_copy_type)
+        run.replace(torch, "_has_compatible_shallow_copy_type", can_set_data)
         tracker = importlib.import_module("torch.distributed.tensor._random").OffsetBasedRNGTracker
         run.replace(tracker, "__init__", device.timing.with_elements(tracker.__init__))  # compares states of generators
+        zero = "torch.distributed.optim.zero_redundancy_optimizer"
+        run.on_load[zero] = functools.partial(_send_with_elements, run)
         checkpoint = importlib.import_module("torch.distributed.checkpoint")
         for name in ("save", "async_save", "load"):
             run.replace(checkpoint, name, _refused_without_data(name))
         for name in _OF_OBJECTS:
             for module in (c10d, dist):
                 run.replace(module, name, device.timing.with_elements(getattr(c10d, name)))
+        run.replace(c10d, "_unpickler", device.elements.Unpickler)
     run.replace(torch._C._distributed_c10d, "_hash_tensors", _hash)
     run.replace(c10d, "_get_object_coll_device", _device_of_objects)
     run.replace(fake_tensor, "init_gpu_context", lambda device: None)  # which looks for CUDA's driver

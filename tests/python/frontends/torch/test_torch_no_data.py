@@ -39,6 +39,32 @@ def test_times_and_traces_are_those_with_data(program, tmp_path):
     assert traces[0] == traces[1]
 
 
+def test_what_is_stored_and_moved_is_where_it_is_with_data_in_the_same_time():
+    printed = []
+    for flags in ([], ["--no-data"]):
+        done = run(*flags, "--nproc-per-node", 2, PROGRAMS.with_name("moved.py"))
+        assert done.returncode == 0, done.stderr
+        printed.append(sorted(done.stdout.splitlines()))
+    assert printed[0] == printed[1]
+
+
+def test_backward_passes_to_what_has_moved_since_are_refused(tmp_path):
+    script = tmp_path / "moves.py"
+    script.write_text(
+        "import torch\nx = torch.ones(2, device='cuda', requires_grad=True)\ny = x * 2\nx.data = torch.ones(2)\n"
+        "(x * 3).sum().backward()\nprint(x.grad.device, flush=True)\ny.sum().backward()\n"
+    )
+    done = run("--no-data", "--nproc-per-node", 1, script)
+    assert done.returncode == 1 and done.stdout == "cpu\n"
+    assert "a backward pass came to a leaf whose data (tensor.data = ...) has moved" in done.stderr, done.stderr
+
+
+def test_every_kind_of_operation_has_its_way_without_data():
+    from torchemu.frontends.torch.device import operations, timing
+
+    assert {"filling", *timing._TIMED} == set(operations.RUN)
+
+
 DCP = "torch.distributed.checkpoint"
 
 REFUSED = {

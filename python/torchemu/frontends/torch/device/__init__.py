@@ -18,6 +18,7 @@ from torchemu.frontends.torch.device import (
     casts,
     cuda,
     deferral,
+    elements,
     foreach,
     live,
     networks,
@@ -73,8 +74,12 @@ def running(rank: Context | None = None, data: bool = True) -> Iterator[RankMode
     install()
     mode = RankMode(rank) if data else TimingMode(rank)
     casts.ask()
-    with mode:
-        yield mode
+    elements.make(data)
+    try:
+        with mode:
+            yield mode
+    finally:
+        elements.make(True)
 
 
 def begin(rank: Context, data: bool = True) -> None:
@@ -83,6 +88,7 @@ def begin(rank: Context, data: bool = True) -> None:
     if threading.get_ident() == threading.main_thread().ident:
         return
     casts.ask()
+    elements.make(data)
     (RankMode(rank) if data else TimingMode(rank)).__enter__()
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import live, places
-from torchemu.frontends.torch.device.ground import OutOfMemoryError, RankLocal, memory_use
+from torchemu.frontends.torch.device import elements, live, places, reading
+from torchemu.frontends.torch.device.ground import OutOfMemoryError, RankLocal, context, go, memory_use
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import Place
 
@@ -29,6 +29,7 @@ def put(replaced: Replacements) -> None:
             "__new__": staticmethod(_new),
             "to": _to,
             "cuda": _cuda,
+            "cpu": _cpu,
             "resize_": _resize,
             "_write_file": _write_file,
             "get_device": lambda self: -1 if _device(self).index is None else _device(self).index,
@@ -74,6 +75,8 @@ def _new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
         return torch._C.StorageBase.__new__(cls, *args, **kwargs)
     if not places.is_simulated(want):
         return torch._C.StorageBase.__new__(cls, *args, device=want, **kwargs)
+    if not elements.are_made():
+        kwargs["device"] = places.META
     made = torch._C.StorageBase.__new__(cls, *args, **kwargs)
     count(made)
     made._place = places.found(want)
@@ -90,6 +93,18 @@ def _to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
 
 def _cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
     return _to(self, device=torch.device("cuda") if device is None else device, non_blocking=non_blocking)
+
+
+def _cpu(self: Any) -> Any:
+    """UntypedStorage.cpu: bytes that are nowhere are zeros on the host."""
+    if _device(self).type == "cpu":
+        return self
+    made = _class(self.nbytes())
+    if _raw_device(self).type != "meta":
+        return made.copy_(self, False)
+    go.LaunchCopy(context().stream, self.nbytes(), True)
+    reading.catch_up()
+    return made.fill_(0)
 
 
 def _write_file(self: Any, *args: Any, **kwargs: Any) -> None:

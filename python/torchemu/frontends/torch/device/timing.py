@@ -7,13 +7,12 @@ the first call with operands of the same shapes: PyTorch's shape functions take 
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from torchemu.frontends.torch.device import dispatch, functional, generators, layouts, places
+from torchemu.frontends.torch.device import dispatch, elements, functional, generators, layouts, places
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import call_site, go
 from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned, result_place
@@ -57,29 +56,14 @@ def truth(tensor: torch.Tensor) -> bool:
 _truth = torch.Tensor.__bool__
 
 
-class _Kept(threading.local):
-    depth = 0
-
-
-_kept = _Kept()  # each thread is one rank's
-
-
-def keeps_elements() -> bool:
-    """Says whether the calling thread is in a function that with_elements has made."""
-    return _kept.depth > 0
-
-
 def with_elements(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function compute what it does on devices, as a run with data would: what it sends is no tensor of the
     program's but an object."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        _kept.depth += 1
-        try:
+        with elements.kept():
             return function(*args, **kwargs)
-        finally:
-            _kept.depth -= 1
 
     return call
 
@@ -97,7 +81,7 @@ class TimingMode(RankMode):
     """A dispatch mode that sees the operations of a rank's thread, and computes nothing on devices."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if _kept.depth:
+        if elements.are_kept():
             return super().__torch_dispatch__(func, types, args, kwargs)
         if types and not all(map(dispatch.is_plain, types)):
             return NotImplemented if dispatch.TRACED.isdisjoint(types) else func(*args, **(kwargs or {}))
@@ -120,7 +104,7 @@ class TimingMode(RankMode):
 
     def communicated(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Calls a collective that returns its result; such of the host's tensors is PyTorch's own."""
-        if places.default_for_code() is None or _kept.depth:
+        if places.default_for_code() is None or elements.are_kept():
             return op.func(*args, **kwargs)
         return honestly(functional.communicated, op.func, op.name, args, kwargs)
 
@@ -250,5 +234,5 @@ def _without_generator(overload: str) -> str:
 _TIMED: dict[str, Callable[..., Any]] = {
     "foreign": RankMode.foreign, "view": TimingMode.timed_view, "composite": RankMode.composite,
     "kernel": TimingMode.timed_kernel, "read": TimingMode.timed_read, "factory": TimingMode.timed_factory,
-    "move": TimingMode.timed_move, "packed": RankMode.packed,
+    "move": TimingMode.timed_move, "packed": RankMode.packed, "resize": RankMode.resize,
 }  # fmt: skip
