@@ -25,7 +25,6 @@ class Interpreter:
         self.stdout, self.stderr = sys.stdout, sys.stderr
         self.excepthook = sys.excepthook
         self.environ = os.environ._data  # type: ignore[attr-defined] # whoever has imported environ from os uses it
-        self.root, self.loggers = logging.root, logging.Logger.manager
         self.records, self.kind = logging._logRecordFactory, logging._loggerClass  # type: ignore[attr-defined]
         self.captured = logging._warnings_showwarning  # type: ignore[attr-defined]
         self.filters = warnings.filters
@@ -41,9 +40,6 @@ class Interpreter:
         sys.stdout, sys.stderr = self.stdout, self.stderr
         sys.excepthook = self.excepthook
         os.environ._data = os.environb._data = self.environ  # type: ignore[attr-defined]
-        if logging.root is not self.root:  # to change a class is slow
-            logging.root = logging.Logger.root = self.root
-            logging.Logger.manager = self.loggers
         logging._logRecordFactory, logging._loggerClass = self.records, self.kind  # type: ignore[attr-defined]
         logging._warnings_showwarning = self.captured  # type: ignore[attr-defined]
         warnings.filters = self.filters
@@ -60,9 +56,6 @@ class Interpreter:
         child.argv, child.path, child.filters = list(self.argv), list(self.path), list(self.filters)
         child.environ = dict(self.environ)
         child.loop = None
-        child.root = logging.RootLogger(self.root.level)
-        child.root.handlers = list(self.root.handlers)
-        child.loggers = logging.Manager(child.root)
         return child
 
     def setenv(self, variables: Mapping[str, str]) -> None:

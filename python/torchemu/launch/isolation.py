@@ -14,6 +14,7 @@ from torchemu.launch import (
     clock,
     exits,
     files,
+    loggers,
     random_state,
     remembering,
     replacing,
@@ -44,10 +45,12 @@ class Birth:
 
     Attributes:
         interpreter: the state of the one that starts it.
+        loggers: their state, where it is forked.
         variables: of its main program, where it is forked.
     """
 
     interpreter: Interpreter
+    loggers: loggers.Own | None
     variables: Inheritance | None
 
 
@@ -114,6 +117,8 @@ class Isolation:
             for own in (Attributes, Environment, Descriptors):
                 own(self.exchanges).install(stack)
             SharedAttributes().install(stack)
+            self._loggers = loggers.Loggers(self.exchanges, self._rules, self._outside)
+            self._loggers.install(stack)
             remembering.install(stack)
             if self._set_orders is not None:
                 set_orders.install(stack, self._set_orders)
@@ -152,7 +157,7 @@ class Isolation:
         parent.interpreter.save()  # its sys.argv and sys.path may be other ones than it started with
         parent.modules.save()
         variables = Inheritance(vars(sys.modules["__main__"]), parent.modules.names) if forked else None
-        return Birth(parent.interpreter.copy(), variables)
+        return Birth(parent.interpreter.copy(), self._loggers.forked(parent) if forked else None, variables)
 
     def _output(self, rank: int, name: str) -> Any:
         shown = getattr(self._outside.interpreter, name) if self._shown(rank) else self.nowhere
@@ -184,4 +189,7 @@ class Isolation:
         return child, [self._born(rank, birth, parent) for rank, birth in enumerate(births)]
 
     def _born(self, rank: int, birth: Birth, parent: Process) -> Process:
-        return self._started(rank, birth.interpreter.copy(), parent)
+        process = self._started(rank, birth.interpreter.copy(), parent)
+        if birth.loggers is not None:
+            self._loggers.begin(process, birth.loggers)
+        return process

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SETS = "__torchemu_sets__"
 _SETATTR = {"setattr": "__torchemu_setattr__", "delattr": "__torchemu_delattr__"}
 _MOCKS = "__torchemu_mocks__"
-_EXCHANGED = ("sys", "logging", "warnings")
+_EXCHANGED = ("sys", "warnings")
 """Modules of which ranks have their own state already; see interpreter.py."""
 
 _MISSING = object()
