@@ -1,17 +1,21 @@
 package prim
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // cell is what the checker knows of a word that is signalled or waited for.
 type cell struct {
-	clock    clock   // what those know who have signalled it
-	last     *access // the last signal
-	version  int     // signals so far
-	ranks    []int   // whose signals they were
-	fell     bool    // it has been set, or has fallen
-	met      []*met  // waits that were satisfied, the last of each PE
-	steps    []*step // signals, while it is only added to: the last ones
-	mixed    bool    // they do not come one after another
+	clock    clock    // what those know who have signalled it
+	last     *access  // the last signal
+	version  int      // signals so far
+	ranks    []int    // whose signals they were
+	fell     bool     // it has been set, or has fallen
+	met      []*met   // waits that were satisfied, the last of each PE
+	steps    []*step  // signals, while it is only added to: the last ones
+	states   []*state // what it has been, once it is not: the last ones
+	mixed    bool     // they do not come one after another
 	guards   []*guard
 	consumed []consumption
 }
@@ -29,10 +33,22 @@ type consumption struct {
 	by      *origin
 }
 
-// staleWait is a wait that no new signal had satisfied: they had satisfied an earlier one.
+// staleWait is a wait that no new signal had to satisfy: a wait that they had satisfied already is first, or a signal that
+// is enough for it.
 type staleWait struct {
 	cell          *cell
 	first, second *origin
+	signal        bool // first is one
+}
+
+// String says what is wrong with it.
+func (s *staleWait) String() string {
+	why := fmt.Sprintf("the wait at %v was satisfied by the signals that had satisfied the one at %v already", s.second.site, s.first.site)
+	if s.signal {
+		why = fmt.Sprintf("the wait at %v may be over by an earlier signal, that of rank %d at %v, which leaves the word such that it holds",
+			s.second.site, s.first.rank(), s.first.site)
+	}
+	return why + ": the row needs a phase, such as a value of its own for each call, or to be cleared between two barriers"
 }
 
 // cell returns what is known of the word in a place.
@@ -63,7 +79,9 @@ func (k *checker) signalled(s *signalling, o *origin, at moment, knows clock, ol
 	}
 	c.clock.Join(knows)
 	c.fell = c.fell || s.kind != adds || value < old
-	if !c.fell {
+	if c.fell {
+		c.turns(o, at, old, value)
+	} else {
 		c.count(o, at, knows, old, value)
 		k.miscounted(c, knows)
 	}
@@ -145,7 +163,7 @@ func (c *cell) consume(by *origin) {
 	for i := range c.consumed {
 		if u := &c.consumed[i]; u.pe == by.pe {
 			if u.version == c.version && c.version > 0 {
-				by.pe.noteStale(&staleWait{c, u.by, by})
+				by.pe.noteStale(&staleWait{cell: c, first: u.by, second: by})
 			}
 			u.version, u.by = c.version, by
 			return

@@ -35,10 +35,13 @@ func (c *cell) count(o *origin, at moment, knows clock, old, value int64) {
 	c.steps = append(c.steps, s)
 }
 
-// learned is what a wait learns that is satisfied: of a word whose signals come one after another, what those know that it
-// needs; else what all know that have come.
+// learned is what a wait learns that is satisfied: of a word that is not only added to, what the first know that may have
+// satisfied it; of one whose signals come one after another, what those know that it needs; else what all know that have come.
 func (c *cell) learned(x *waiter) clock {
-	if c.fell || c.mixed || len(c.steps) == 0 {
+	if c.fell {
+		return c.sees(x.by, x.by.known, x.load(), func(value int64) bool { return x.cmp.Holds(value, x.value) })
+	}
+	if c.mixed || len(c.steps) == 0 {
 		return c.clock
 	}
 	if first := c.steps[0]; x.cmp.Holds(first.value-first.delta, x.value) {

@@ -165,10 +165,13 @@ func (k *checker) race(p place, x clash, knows clock) {
 
 func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 	a, b := x.a, x.b
+	stale := staleBetween(a, b)
 	switch {
 	case x.isRound(owner):
 		return WindowReused, fmt.Sprintf("rank %d may not have read what the %s brought when the line runs again: a signal back, or a "+
 			"barrier, is missing before the bytes are written again; or a quiet, if only the last of them counts", owner, a.what)
+	case stale != nil && x.isOwnPut():
+		return RowReused, stale.String()
 	case a.pe == b.pe && a.pe != nil:
 		return plainKind(a, b), samePE(a, b)
 	case a.kind.isAtomic() || b.kind.isAtomic():
@@ -178,9 +181,8 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 	case b.kind.changes() && a.known.Knows(b.issue):
 		return SignalOvertakes, overtaken(b, a)
 	}
-	if s := staleBetween(a, b); s != nil {
-		return RowReused, fmt.Sprintf("the wait at %v was satisfied by the signals that had satisfied the one at %v already: "+
-			"the row needs a phase, or to be cleared between two barriers", s.second.site, s.first.site)
+	if stale != nil {
+		return RowReused, stale.String()
 	}
 	if x.isReuse() {
 		return WindowReused, fmt.Sprintf("nothing tells rank %d that rank %d has finished reading: a barrier, or a signal back, is missing before the bytes are written again", b.rank(), a.rank())
@@ -192,6 +194,15 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 func (x clash) isRound(owner int) bool {
 	a, b := x.a, x.b
 	return a.pe == b.pe && a.pe != nil && a.pipe == Scalar && a.site == b.site && a.rank() != owner && a.kind == writes && b.kind == writes
+}
+
+// isOwnPut says whether a program reads what it puts into memory of its own rank.
+func (x clash) isOwnPut() bool {
+	put, read := x.a, x.b
+	if put.kind == reads {
+		put, read = read, put
+	}
+	return put.pe == read.pe && put.pe != nil && put.pipe == Scalar && put.kind == writes && read.kind == reads && read.pipe != Scalar
 }
 
 // isReuse says whether the reader has what the writer wrote there the last time.

@@ -163,3 +163,43 @@ func TestRules(t *testing.T) {
 		})
 	}
 }
+
+// A flag that each call sets to the same value tells of the first one only, however late its waiter looks.
+func TestFlagOfAnEarlierCall(t *testing.T) {
+	for _, phase := range []bool{true, false} {
+		for _, cmp := range []prim.Cmp{prim.EQ, prim.GE} {
+			if phase && cmp == prim.EQ {
+				continue // which the next call's value may overtake
+			}
+			x := newLab(t, 2, prim.Options{Check: true})
+			for call := range 2 {
+				value := int64(1)
+				if phase {
+					value += int64(call)
+				}
+				x.Launch("push", func(c *prim.Context) error {
+					c.Put(x.at(1-c.Rank(), call*n), x.at(c.Rank(), staged), n)
+					c.Fence()
+					c.Signal(x.word(1-c.Rank(), 0), prim.Set, value)
+					return nil
+				})
+				x.Launch("read", func(c *prim.Context) error {
+					for range 100 {
+						c.Test(x.word(c.Rank(), 5), prim.EQ, 1)
+					}
+					c.Wait(x.word(c.Rank(), 0), cmp, value)
+					c.Load(c.Tile(0, n), x.at(c.Rank(), call*n))
+					return nil
+				})
+			}
+			err := x.Run()
+			if phase && err != nil {
+				t.Errorf("%v, a value for each call: %v", cmp, err)
+			}
+			if !phase {
+				f := wantKind(t, err, prim.RowReused)
+				wantReport(t, f, "put by", "load by", "may be over by an earlier signal, that of rank", "a value of its own for each call")
+			}
+		}
+	}
+}

@@ -133,9 +133,12 @@ func (k *checker) touch(p place, o *origin, use Use, at moment, knows clock, f *
 // change notes an atomic use, and returns what is known after it.
 func (k *checker) change(p place, a *access, use Use, knows clock, f *fences) clock {
 	c, after, tells := p.cell(), knows.Clone(), knows
-	if use == Atomic || use == Acquires {
+	switch use {
+	case Atomic:
 		after.Join(c.clock)
-	} else {
+	case Acquires:
+		after.Join(c.looked(p, a.origin, knows))
+	default:
 		f.heard = k.union(f.heard.Clone(), c.clock)
 	}
 	k.note(p, a, after)

@@ -1,0 +1,65 @@
+package prim
+
+// state is what a word has been since one of its changes.
+type state struct {
+	by    *origin
+	at    moment // of the change
+	value int64
+	knows clock // what those know who have brought the word there
+}
+
+// keptStates bounds how many changes of a word are remembered one by one.
+const keptStates = 64
+
+// turns notes a change of a word that is not only added to, once the word's clock has it. Where the word is not what the
+// last change has left, somebody has written it as memory, and what it was before that no wait can see any more.
+func (c *cell) turns(o *origin, at moment, old, value int64) {
+	n := len(c.states)
+	switch {
+	case n > 0 && c.states[n-1].value != old:
+		c.states = nil
+	case n == keptStates:
+		c.states = append([]*state(nil), c.states[n/2:]...)
+	}
+	c.states = append(c.states, &state{by: o, at: at, value: value, knows: c.clock.Clone()})
+}
+
+// enough is the first of the word's states that would do for who looks at it: a condition holds, and he knows of no later
+// one. In another run he may have seen that one and not the present one. nil where it is not known.
+func (c *cell) enough(by *origin, known clock, now int64, holds func(value int64) bool) *state {
+	var first *state
+	for i := len(c.states) - 1; i >= 0; i-- {
+		s := c.states[i]
+		if i == len(c.states)-1 && s.value != now {
+			return nil
+		}
+		if holds(s.value) {
+			first = s
+		}
+		if known.Knows(s.at) || s.by.pe == by.pe && known.Knows(s.by.issue) {
+			break
+		}
+	}
+	return first
+}
+
+// sees is what a look at a word that is not only added to learns: what is known in any run in which it goes the same way.
+func (c *cell) sees(by *origin, known clock, now int64, holds func(value int64) bool) clock {
+	s := c.enough(by, known, now, holds)
+	if s == nil {
+		return c.clock
+	}
+	if s != c.states[len(c.states)-1] {
+		by.pe.noteStale(&staleWait{cell: c, first: s.by, second: by, signal: true})
+	}
+	return s.knows
+}
+
+// looked is what a program learns that has loaded the word to decide by its value.
+func (c *cell) looked(p place, by *origin, known clock) clock {
+	if n := p.hi - p.lo; n != 4 && n != 8 {
+		return c.clock
+	}
+	now := p.load()
+	return c.sees(by, known, now, func(value int64) bool { return value == now })
+}
