@@ -44,13 +44,32 @@ func (l line) positive(from, to int) bool {
 	return 2*((to-from+l.n)%l.n) <= l.n
 }
 
-// step is the next vertex on the way and the edge to it.
-func (l line) step(from, to int) (next, edge int) {
-	if l.positive(from, to) {
-		return (from + 1) % l.n, 2 * from
+// path appends the edges of a shortest way from one vertex to another. What is nearer in one direction stays so on the way.
+func (l line) path(route []LinkID, base LinkID, from, to int) []LinkID {
+	up := l.positive(from, to)
+	for from != to {
+		next := l.next(from, up)
+		if up {
+			route = append(route, base+LinkID(2*from))
+		} else {
+			route = append(route, base+LinkID(2*next+1))
+		}
+		from = next
 	}
-	next = (from - 1 + l.n) % l.n
-	return next, 2*next + 1
+	return route
+}
+
+// next is the vertex after one, or before it. What is beyond an end is at the other one.
+func (l line) next(v int, up bool) int {
+	switch {
+	case !up && v == 0:
+		return l.n - 1
+	case !up:
+		return v - 1
+	case v == l.n-1:
+		return 0
+	}
+	return v + 1
 }
 
 // grid is a mesh (open lines) or a torus (closed ones) of x.n × y.n vertices in row-major order. A ring is a torus of
@@ -77,18 +96,9 @@ func (g grid) edge(i int) (from, to int) {
 // path goes along the row first, then along the column, so that routes cannot form a cycle on a mesh.
 func (g grid) path(route []LinkID, base LinkID, from, to int) []LinkID {
 	w := g.x.n
-	y, e := from/w, 0
-	for x := from % w; x != to%w; {
-		row := y * g.x.edges()
-		x, e = g.x.step(x, to%w)
-		route = append(route, base+LinkID(row+e))
-	}
-	column := g.y.n*g.x.edges() + to%w*g.y.edges()
-	for y != to/w {
-		y, e = g.y.step(y, to/w)
-		route = append(route, base+LinkID(column+e))
-	}
-	return route
+	x, y, toX, toY := from%w, from/w, to%w, to/w
+	route = g.x.path(route, base+LinkID(y*g.x.edges()), x, toX)
+	return g.y.path(route, base+LinkID(g.y.n*g.x.edges()+toX*g.y.edges()), y, toY)
 }
 
 // complete has an edge from each of n vertices to each other one.
