@@ -2,8 +2,6 @@ package host
 
 import (
 	"encoding/json"
-	"os"
-	"runtime/debug"
 
 	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/distributed"
@@ -96,14 +94,6 @@ func RankOf(world int64, rank int) (*World, *torchemu.Rank, error) {
 	}
 	r, err := w.Rank(rank)
 	return w, r, err
-}
-
-// collectSeldom has Go's garbage collector run when the heap is five times what was in use, not twice, unless GOGC says
-// otherwise: what is on the heap is small beside the tensors, which are not.
-func collectSeldom() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 }
 
 // furnish makes what serves the World's present topology.
