@@ -94,6 +94,7 @@ def test_mlp_by_the_bench_command(mlp: ModuleType, monkeypatch: pytest.MonkeyPat
     assert cli.main(["bench", str(BENCHES / "tp_mlp.py"), "--topology", "sips2"]) == 0
     out = capsys.readouterr().out
     assert "128 → 512 → 128" in out and "all_reduce" in out
+    assert out.splitlines().count("(without tp 4, 8: the topology has 2 SIPs)") == 1
     assert [row.split()[0] for row in out.splitlines() if " both " in row] == ["1", "2"]
 
 
@@ -187,10 +188,3 @@ def test_texts_follow_a_rule(gpt: ModuleType, open_world: Any) -> None:
         whole = [*row, following[-1]]
         assert row[1:] == following[:-1]
         assert [(b - a) % 10 for a, b in itertools.pairwise(whole)] == [(2 * (row[0] % 4) + 1) % 10] * 6
-
-
-def test_a_bench_says_which_degrees_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["bench", str(BENCHES / "tp_mlp.py"), "--topology", "sips2"]) == 0
-    out = capsys.readouterr().out.splitlines()
-    assert out.count("(without tp 4, 8: the topology has 2 SIPs)") == 1
-    assert [line.split()[0] for line in out if " both " in line] == ["1", "2"]
