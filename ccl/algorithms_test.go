@@ -47,7 +47,10 @@ func pointToPoint(kinds ...collective.Kind) (list []ccl.Algorithm) {
 
 func TestConformance(t *testing.T) {
 	for _, a := range everyAlgorithm() {
-		t.Run(fmt.Sprintf("%s/%s", a.Collective(), a.Name()), func(t *testing.T) { ccltest.Check(t, a) })
+		t.Run(fmt.Sprintf("%s/%s", a.Collective(), a.Name()), func(t *testing.T) {
+			t.Parallel()
+			ccltest.Check(t, a)
+		})
 	}
 }
 

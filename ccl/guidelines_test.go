@@ -58,30 +58,38 @@ var oddities = map[string]sim.Time{
 // A collective that is slower than a composition of others would be replaced by it.
 func TestGuidelines(t *testing.T) {
 	for _, name := range topology.Presets() {
-		for _, world := range guidelineWorlds() {
-			topo := ofRanks(t, name, world)
-			layout, devices := ccl.LayoutOf(topo, firstPEs(topo)[:world]), firstPEs(topo)[:world]
-			tuner := ccl.NewTuner(topo)
-			for _, bytes := range []int{1 << 10, 16 << 10, 256 << 10, 64 << 20} {
-				elems := max(4, bytes/4/world/4*4) * world
-				var took [collective.NumKinds]sim.Time
-				var chosen [collective.NumKinds]string
-				for c := range collective.AllToAll {
-					took[c], chosen[c] = autoTime(t, tuner, topo, c, layout, devices, elems)
-				}
-				for _, g := range guidelines {
-					composed, how := sim.Time(0), ""
-					for _, c := range g.by {
-						composed += took[c]
-						how += fmt.Sprintf(" + %s by %s, %s", c, chosen[c], took[c])
-					}
-					known := name + " " + g.kind.String()
-					allowed := max(slack, exceptions[known], oddities[fmt.Sprintf("%s %d", known, world)])
-					if took[g.kind] > composed+composed*allowed/100 {
-						t.Errorf("%s, %d ranks, %d bytes: %s by %s takes %s; %s only %s", name, world, 4*elems, g.kind, chosen[g.kind],
-							took[g.kind], how[3:], composed)
-					}
-				}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, world := range guidelineWorlds() {
+				followGuidelines(t, name, world)
+			}
+		})
+	}
+}
+
+// followGuidelines compares collectives of so many ranks with others that do the same.
+func followGuidelines(t *testing.T, name string, world int) {
+	topo := ofRanks(t, name, world)
+	layout, devices := ccl.LayoutOf(topo, firstPEs(topo)[:world]), firstPEs(topo)[:world]
+	tuner := ccl.NewTuner(topo)
+	for _, bytes := range []int{1 << 10, 16 << 10, 256 << 10, 64 << 20} {
+		elems := max(4, bytes/4/world/4*4) * world
+		var took [collective.NumKinds]sim.Time
+		var chosen [collective.NumKinds]string
+		for c := range collective.AllToAll {
+			took[c], chosen[c] = autoTime(t, tuner, topo, c, layout, devices, elems)
+		}
+		for _, g := range guidelines {
+			composed, how := sim.Time(0), ""
+			for _, c := range g.by {
+				composed += took[c]
+				how += fmt.Sprintf(" + %s by %s, %s", c, chosen[c], took[c])
+			}
+			known := name + " " + g.kind.String()
+			allowed := max(slack, exceptions[known], oddities[fmt.Sprintf("%s %d", known, world)])
+			if took[g.kind] > composed+composed*allowed/100 {
+				t.Errorf("%d ranks, %d bytes: %s by %s takes %s; %s only %s", world, 4*elems, g.kind, chosen[g.kind],
+					took[g.kind], how[3:], composed)
 			}
 		}
 	}
