@@ -14,8 +14,10 @@ from torchemu.frontends.torch.reductions import number
 _BITWISE = {int(op): op.name for op in (dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR)}
 
 
-def refuse(operation: str, text: str) -> NoReturn:
-    """Raises the RuntimeError of an operation."""
+def refuse(operation: str, text: str, backend: str = "gloo") -> NoReturn:
+    """Raises gloo's RuntimeError of an operation, or NCCL's ValueError."""
+    if backend == "nccl":
+        raise ValueError(f"ProcessGroupNCCL::{operation}: {text}")
     raise RuntimeError(f"ProcessGroupGloo::{operation}: {text}")
 
 
@@ -43,6 +45,30 @@ def without_gaps(backend: str, tensors: Sequence[torch.Tensor]) -> None:
 _ORDERS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
+def together(backend: str, tensors: Sequence[torch.Tensor]) -> None:
+    """Refuses tensors that NCCL does not reduce as one operation: of several types, or with gaps; any order will do."""
+    if backend != "nccl":
+        return
+    for tensor in tensors:
+        if tensor.dtype != tensors[0].dtype:
+            raise TypeError("Tensors must have identical type")
+        if not _is_dense(tensor):
+            raise ValueError("Tensors must be non-overlapping and dense")
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Says whether a tensor's elements fill their memory, each with a place of its own."""
+    if tensor.is_contiguous():
+        return True
+    expected = 1
+    for stride, length in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if length > 1:
+            if stride != expected:
+                return False
+            expected *= length
+    return True
+
+
 def message(backend: str, tensor: torch.Tensor) -> None:
     """Refuses a message of a tensor with gaps between its rows, or in another order, as gloo does."""
     if backend == "gloo" and not tensor.is_contiguous():
@@ -52,10 +78,7 @@ def message(backend: str, tensor: torch.Tensor) -> None:
 def root(operation: str, rank: int, size: int, backend: str) -> None:
     """Refuses a root that is not in the group."""
     if not 0 <= rank < size:
-        text = f"invalid root rank: {rank}"
-        if backend == "nccl":
-            raise ValueError(f"ProcessGroupNCCL::{operation}: {text}")
-        refuse(operation, text)
+        refuse(operation, f"invalid root rank: {rank}", backend)
 
 
 def reduction(backend: str, op: object) -> None:
@@ -105,6 +128,20 @@ def single(operation: str, tensors: Sequence[torch.Tensor], what: str) -> None:
         refuse(operation, f"requires a single-element {what} tensor list")
 
 
+def of_root(backend: str, operation: str, what: str, lists: Sequence[Sequence[torch.Tensor]], size: int) -> None:
+    """Refuses what a root gives that is not a list of a tensor for each rank, in a list."""
+    if backend == "nccl" and len(lists) != 1:
+        refuse(operation, f"requires a single-element {what} list containing a list with {size} tensors.", backend)
+    single(operation, lists, what)
+    if len(lists[0]) != size:
+        refuse(
+            operation,
+            f"Incorrect {what} list size {len(lists[0])}. {what.capitalize()} list size should be {size}, "
+            "same as size of the process group.",
+            backend,
+        )
+
+
 def alone(backend: str, tensors: Sequence[torch.Tensor]) -> None:
     """Refuses several tensors of one rank, as NCCL does."""
     if backend == "nccl" and len(tensors) != 1:
@@ -119,14 +156,21 @@ def as_many(operation: str, what: str, index: int, tensors: Sequence[torch.Tenso
         refuse(operation, f"invalid {what} tensor list at index {index} (expected length {size}, got {len(tensors)})")
 
 
-def alike(operation: str, tensors: Sequence[torch.Tensor], model: torch.Tensor, sizes: bool = True) -> None:
+def alike(
+    operation: str,
+    tensors: Sequence[torch.Tensor],
+    model: torch.Tensor,
+    sizes: bool = True,
+    backend: str = "gloo",
+) -> None:
     """Refuses tensors whose type or sizes are not those of a model."""
     for index, tensor in enumerate(tensors):
         if tensor.dtype != model.dtype:
-            refuse(operation, f"invalid tensor type at index {index} (expected {_type(model)}, got {_type(tensor)})")
+            want, got = _type(model), _type(tensor)
+            refuse(operation, f"invalid tensor type at index {index} (expected {want}, got {got})", backend)
         if sizes and tensor.shape != model.shape:
             want, got = (_shape(t) for t in (model, tensor))
-            refuse(operation, f"invalid tensor size at index {index} (expected {want}, got {got})")
+            refuse(operation, f"invalid tensor size at index {index} (expected {want}, got {got})", backend)
 
 
 _C_NAMES = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import ErrorType
 
 from torchemu import runtime
 from torchemu.bridge.binding import go
@@ -66,6 +67,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         self._name, self._desc = membership.name, "undefined"
         self._splits = 0
         self.monitored = 0  # monitored barriers so far
+        self._extra = timedelta()  # for the next operation, beside the limit
         self._limit, self._is_watched = _DEFAULT, False
         self._options: Any = None
         self._holds_hosts = backend != "gloo" and watchdog.blocks_hosts()
@@ -178,7 +180,10 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def _issued(self, handle: int, result: Any, used: list[torch.Tensor], host: bool, lane: object) -> AhbmWork:
         storages = in_flight.note(used, handle, lane)
         if self._is_watched:
-            work = AhbmWork(handle, result, storages, host, self._limit, self._core if host else self._device_core)
+            limit = self._limit + self._extra
+            work = AhbmWork(handle, result, storages, host, limit, self._core if host else self._device_core)
+            if self._extra:
+                self._add_ephemeral_timeout(-self._extra)
         else:
             work = AhbmWork(handle, result, storages, host)
         if self._holds_hosts and not host:
@@ -232,6 +237,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """allreduce of several tensors as one operation."""
         checks.not_empty("allreduce", tensors)
+        checks.together(self.backend, tensors)
         call = _reducing("all_reduce_coalesced", self._op(opts))
         return self._issue(call, tensors, None, tensors, opts)
 
@@ -328,6 +334,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         if self.backend == "gloo":
             for out, given in zip(outs, ins, strict=True):
                 checks.alike("reduce_scatter", given[self._rank : self._rank + 1], out)
+        checks.without_gaps(self.backend, outs)
         call = _reducing("reduce_scatter", self._op(opts if op is None else op))
         works = [self._issue(call, [out], given, [out], opts) for out, given in zip(outs, ins, strict=True)]
         return works[0] if len(works) == 1 else Several(works, outs)
@@ -349,16 +356,12 @@ class AhbmGroup(Named, dist.ProcessGroup):
         if isinstance(ins, torch.Tensor):
             outs, ins = [outs] if outs else [], [ins]
         checks.root("gather", root, self._size, self.backend)
+        checks.alone(self.backend, ins)
         checks.single("gather", ins, "input")
+        checks.without_gaps(self.backend, ins)
         if self._rank == root:
-            checks.single("gather", outs, "output")
-            if len(outs[0]) != self._size:
-                checks.refuse(
-                    "gather",
-                    f"Incorrect output list size {len(outs[0])}. Output list size should be {self._size}, "
-                    "same as size of the process group.",
-                )
-            checks.alike("gather", outs[0], ins[0])
+            checks.of_root(self.backend, "gather", "output", outs, self._size)
+            checks.alike("gather", outs[0], ins[0], backend=self.backend)
         if self.backend == "gloo" and ins[0].is_complex():
             raise RuntimeError("Invalid scalar type: gloo has no gather of complex numbers")
         gathered = outs[0] if self._rank == root else []
@@ -370,20 +373,16 @@ class AhbmGroup(Named, dist.ProcessGroup):
         if isinstance(outs, torch.Tensor):
             outs, ins = [outs], [ins] if ins else []
         checks.root("scatter", root, self._size, self.backend)
+        checks.alone(self.backend, outs)
         checks.single("scatter", outs, "output")
         if self._rank == root:
-            checks.single("scatter", ins, "input")
-            if len(ins[0]) != self._size:
-                checks.refuse(
-                    "scatter",
-                    f"Incorrect input list size {len(ins[0])}. Input list size should be {self._size}, "
-                    "same as size of the process group.",
-                )
-            checks.alike("scatter", ins[0], outs[0])
+            checks.of_root(self.backend, "scatter", "input", ins, self._size)
+            checks.alike("scatter", ins[0], outs[0], backend=self.backend)
         return self._issue(_call("scatter", root), outs, ins[0] if self._rank == root else [], outs, opts)
 
     def alltoall(self, outs: Tensors, ins: Tensors, opts: Any = None, timeout: timedelta | None = None) -> Any:
         """Gives rank r the tensor that each has at index r."""
+        checks.without_gaps(self.backend, [*outs, *ins])
         return self._issue(_call("all_to_all"), outs, ins, outs, opts)
 
     def alltoall_base(
@@ -399,6 +398,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         checks.splits(out_splits, out, self._size)
         checks.splits(in_splits, given, self._size)
         checks.contiguous(given)
+        checks.without_gaps(self.backend, [out])
         call = _call("all_to_all_single")
         if not out_splits and not in_splits:
             return self._issue(call, [out], [given], [out], opts)
@@ -489,7 +489,11 @@ class AhbmGroup(Named, dist.ProcessGroup):
         """As of PyTorch's backend of this name."""
         return self.backend != "gloo"
 
-    supports_time_estimate = False
+    supports_time_estimate = supports_shrinking = False
+
+    def supports_tensor_alloc(self, device: Any) -> bool:
+        """As of NCCL without memory of its own: tensors are PyTorch's."""
+        return False
 
     def _get_backend(self, device: Any) -> AhbmGroup:
         return self
@@ -576,6 +580,17 @@ class AhbmGroup(Named, dist.ProcessGroup):
             go.SetTimeout(core, runtime.current().rank, limit)
 
     set_timeout = setTimeout = _set_default_timeout  # noqa: N815
+
+    def _add_ephemeral_timeout(self, timeout: timedelta) -> None:
+        """Gives the next operation more time than others."""
+        self._extra += timeout
+        if self._is_watched:
+            for core in {self._core, self._device_core}:
+                go.SetTimeout(core, runtime.current().rank, picoseconds(self._limit + self._extra))
+
+    def get_error(self) -> Any:
+        """Says that nothing has failed: what fails here is an error of the rank at once."""
+        return ErrorType.SUCCESS
 
     def _verify_work_timeout(self, work: Any, timeout: timedelta) -> bool:
         return bool(timeout == self._timeout)

@@ -284,6 +284,15 @@ class ProcessGroupNCCL(AhbmGroup):
         super().__init__(store, rank, _asked(store, rank, size), "nccl", _limit(options, timeout))
         self._take_options(options if isinstance(options, _Options) else _Options())
 
+    NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_EFFICIENCY, NCCL_CTA_POLICY_ZERO = range(3)
+
+    @staticmethod
+    def get_build_nccl_version() -> tuple[int, ...]:
+        """The version of the NCCL that the installed PyTorch has."""
+        return tuple(torch.cuda.nccl.version())
+
+    get_runtime_nccl_version = get_build_nccl_version
+
     def _is_initialized(self) -> bool:
         return True
 

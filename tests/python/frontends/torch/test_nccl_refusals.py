@@ -78,6 +78,14 @@ GAPS = {
     "all_gather_into_tensor, into": lambda t: dist.all_gather_into_tensor(
         t, torch.empty(t.numel() // 2, device="cuda")
     ),
+    "reduce_scatter": lambda t: dist.reduce_scatter(t, [torch.empty(t.shape, device="cuda") for _ in range(2)]),
+    "gather": lambda t: dist.gather(
+        t, [torch.empty(t.shape, device="cuda") for _ in range(2)] if dist.get_rank() == 0 else None
+    ),
+    "all_to_all, of": lambda t: dist.all_to_all([torch.empty(t.shape, device="cuda") for _ in range(2)], [t, t]),
+    "all_to_all, into": lambda t: dist.all_to_all([t, t], [torch.empty(t.shape, device="cuda") for _ in range(2)]),
+    "all_to_all_single, of": lambda t: dist.all_to_all_single(torch.empty(t.shape, device="cuda"), t),
+    "all_to_all_single, into": lambda t: dist.all_to_all_single(t, torch.empty(t.shape, device="cuda")),
 }
 
 
@@ -112,3 +120,45 @@ def test_messages_of_tensors_with_gaps():
             dist.recv(x)
 
     on_devices(program, "gloo")
+
+
+def test_reductions_of_several_tensors():
+    """As NCCL 2.28 of PyTorch 2.11 says on one GPU: a coalesced all_reduce takes tensors in any order, without gaps."""
+
+    def program(group):
+        rank = dist.get_rank()
+        x, y = torch.arange(8.0, device="cuda").view(2, 4), torch.full((3,), rank + 1.0, device="cuda")
+        for given in ([x[:, ::2]], [y, x[:, ::2]], [y[:1].expand(4)]):
+            with pytest.raises(ValueError, match="Tensors must be non-overlapping and dense"):
+                group.allreduce_coalesced(given)
+            with (
+                pytest.raises(ValueError, match="Tensors must be non-overlapping and dense"),
+                dist._coalescing_manager(group, torch.device("cuda")),
+            ):
+                for tensor in given:
+                    dist.all_reduce(tensor)
+        with pytest.raises(TypeError, match="Tensors must have identical type"):
+            group.allreduce_coalesced([x, y.long()])
+        group.allreduce_coalesced([x.t(), y]).wait()
+        assert x.flatten().tolist() == [2.0 * i for i in range(8)] and y.tolist() == [3, 3, 3]
+
+    on_devices(program)
+
+
+@pytest.mark.parametrize(("backend", "kind", "name"), [("nccl", ValueError, "NCCL"), ("gloo", RuntimeError, "Gloo")])
+def test_lists_of_gather_and_scatter(backend, kind, name):
+    def program(group):
+        x = torch.ones(2, device="cuda" if backend == "nccl" else "cpu")
+        for verb, what in (("gather", "output"), ("scatter", "input")):
+            call = group.gather if verb == "gather" else lambda lists, given: group.scatter(given, lists)
+            start = f"ProcessGroup{name}::{verb}: "
+            if dist.get_rank() != 0:
+                continue
+            with pytest.raises(kind, match=start + f"requires a single-element {what} "):
+                call([], [x])
+            with pytest.raises(kind, match=start + f"Incorrect {what} list size 1. {what.capitalize()} list size"):
+                call([[x]], [x])
+            with pytest.raises(kind, match=start + r"invalid tensor size at index 0 \(expected \(2\), got \(3\)\)"):
+                call([[x.new_ones(3), x]], [x])
+
+    on_devices(program, backend)
