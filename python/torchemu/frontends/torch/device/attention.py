@@ -23,7 +23,7 @@ _choices: dict[Any, int] = {}
 
 def put(replaced: Replacements) -> None:
     """Puts it in place where programs call it."""
-    operations.FAST.update(fused.KERNELS)
+    operations.AS_CUDA.update(fused.KERNELS)
     original = torch.nn.functional.scaled_dot_product_attention
     replacement = _attention(original)
     replaced.put(torch.nn.functional, "scaled_dot_product_attention", replacement)

@@ -225,7 +225,7 @@ class RankMode(TorchDispatchMode):
         at, nbytes = op.survey(args, kwargs)
         if at is None:
             self.note_host(args)
-            return op.compute(*args, **kwargs)
+            return op.on_host(*args, **kwargs)
         self.last = at
         if op.random:
             out = generators.computed(op, args, kwargs, args[0] if args else None)

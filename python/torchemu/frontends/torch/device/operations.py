@@ -96,13 +96,14 @@ class Operation:
         random: it draws random numbers.
         flops: the formula of what its matrix units do; None where it has none.
         compute: calls the operation, below autograd.
+        on_host: does so with the kernels of the host, where CUDA's have other results.
         run: the mode's method for operations of its kind.
         costs: what calls have cost, by the shapes and dtypes of their operands.
     """
 
     __slots__ = (
         "aliases", "compute", "costs", "fills", "flops", "func", "in_place", "is_made_of_others",
-        "is_odd", "kind", "lists", "name", "random", "reduces", "run", "seeded", "space", "works",
+        "is_odd", "kind", "lists", "name", "on_host", "random", "reduces", "run", "seeded", "space", "works",
     )  # fmt: skip
 
     def __init__(self, func: Any, kind: str) -> None:
@@ -126,7 +127,8 @@ class Operation:
         self.seeded = seeded(func) if self.random else None
         self.flops = products.formula(func)
         self.works = self.name not in _NO_WORK
-        self.compute: Callable[..., Any] = FAST.get(func, func._op)
+        self.on_host: Callable[..., Any] = FAST.get(func, func._op)
+        self.compute: Callable[..., Any] = AS_CUDA.get(func, self.on_host)
 
     def definition(self) -> Any:
         """Returns what defines the operation in Python for the running rank; None for others."""
@@ -199,7 +201,7 @@ def learned(func: Any) -> Operation:
         kind = _KINDS[name]
     elif name in _NO_WORK and "device" not in arguments:
         kind = "view"
-    elif torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+    elif _is_composite(func):
         kind = "composite"  # before views: what may return its operand, such as contiguous, may copy it, too
     elif "device" in arguments:
         kind = "factory"
@@ -209,6 +211,12 @@ def learned(func: Any) -> Operation:
         kind = "kernel"
     operation = KNOWN[func] = Operation(func, kind)
     return operation
+
+
+def _is_composite(func: Any) -> bool:
+    """Says whether PyTorch takes an operation apart: it has that definition, and no kernel of its own for a device."""
+    name, has = func.name(), torch._C._dispatch_has_kernel_for_dispatch_key
+    return has(name, "CompositeImplicitAutograd") and not has(name, "CPU")
 
 
 RUN: dict[str, Callable[..., Any]] = {}
@@ -250,7 +258,10 @@ def _fast() -> dict[Any, Callable[..., Any]]:
     return found
 
 
-FAST = {**_fast(), **norms.KERNELS, **mixed_products.KERNELS}
+FAST = _fast()
+
+AS_CUDA = {**norms.KERNELS, **mixed_products.KERNELS}
+"""What computes on devices as CUDA's kernels do, where the host's do otherwise or are missing."""
 
 
 def result_place(

@@ -93,7 +93,7 @@ class TimingMode(RankMode):
         at, nbytes = op.survey(args, kwargs)
         if at is None:
             self.note_host(args)
-            return op.compute(*args, **kwargs)
+            return op.on_host(*args, **kwargs)
         self.last = at
         args, kwargs = _bare(args), {name: _bare_one(value) for name, value in kwargs.items()}
         kwargs = _on_meta(kwargs)
