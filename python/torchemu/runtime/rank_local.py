@@ -33,6 +33,10 @@ class _Local(Generic[T]):
             value = table[self] = self._make()
         return value
 
+    def is_there(self) -> bool:
+        """Reports whether the running one has been asked for, or set."""
+        return self in self._table(runtime.current())
+
     def set(self, value: T) -> None:
         """Replaces the running one's."""
         self._table(runtime.current())[self] = value

@@ -18,6 +18,8 @@ from torch._utils import ExceptionWrapper
 from torch.utils.data import IterableDataset, _utils, dataloader
 from torch.utils.data._utils import worker as workers
 
+from torchemu import multiprocessing
+from torchemu.frontends.torch import device
 from torchemu.frontends.torch.session import Session
 
 
@@ -32,6 +34,7 @@ class _Worker:
 
     def __init__(self, loader: Any, number: int, seed: int) -> None:
         self.has_ended = False
+        self._process, self._method = device.Process(is_child=True), _start_method(loader)
         dataset = _copied(loader._dataset)
         self._info = workers.WorkerInfo(id=number, num_workers=loader._num_workers, seed=seed, dataset=dataset)
         python, numpy = random.Random(seed), np.random.RandomState(seed % 2**32)
@@ -63,7 +66,8 @@ class _Worker:
         info, workers._worker_info = workers._worker_info, self._info
         self._set(self._random)
         try:
-            yield
+            with device.inside(self._process, self._method):
+                yield
         finally:
             workers._worker_info = info
             self._random = random.getstate(), np.random.get_state(), torch.get_rng_state()
@@ -74,6 +78,12 @@ class _Worker:
         random.setstate(states[0])
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])
+
+
+def _start_method(loader: Any) -> str:
+    """The way in which a loader would start its workers."""
+    asked = getattr(loader, "_multiprocessing_context", None)
+    return str(multiprocessing.get_start_method() if asked is None else asked.get_start_method())
 
 
 def _copied(dataset: Any) -> Any:
@@ -93,6 +103,7 @@ class WorkersIter(dataloader._BaseDataLoaderIter):
         super().__init__(loader)
         self._worker_init_fn = loader.worker_init_fn
         self._dataset_kind = loader._dataset_kind
+        self._multiprocessing_context = loader.multiprocessing_context
         self._begin()
 
     def _begin(self) -> None:

@@ -27,6 +27,8 @@ from torchemu.frontends.torch.device import (
     storages,
     tensors,
 )
+from torchemu.frontends.torch.device.beginning import Process as Process
+from torchemu.frontends.torch.device.beginning import inside as inside
 from torchemu.frontends.torch.device.dispatch import RankMode
 from torchemu.frontends.torch.device.ground import Context
 from torchemu.frontends.torch.device.patches import Replacements

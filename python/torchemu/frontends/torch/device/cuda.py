@@ -11,7 +11,17 @@ from typing import Any, NoReturn
 
 import torch
 
-from torchemu.frontends.torch.device import cudart, generators, graphs, launches, legacy, memory, places, streams
+from torchemu.frontends.torch.device import (
+    beginning,
+    cudart,
+    generators,
+    graphs,
+    launches,
+    legacy,
+    memory,
+    places,
+    streams,
+)
 from torchemu.frontends.torch.device.ground import context
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.runtime.device_properties import CAPABILITY, DeviceProperties, of_running_rank
@@ -151,10 +161,10 @@ def _random() -> dict[str, Callable[..., Any]]:
         "manual_seed_all": lambda seed: _seed_all(int(seed)),
         "seed": seed,
         "seed_all": seed_all,
-        "initial_seed": lambda: generators.default(current_device()).initial_seed(),
-        "get_rng_state": lambda device="cuda": generators.default(_index(device)).get_state(),
+        "initial_seed": beginning.beginning(lambda: generators.default(current_device()).initial_seed()),
+        "get_rng_state": beginning.beginning(lambda device="cuda": generators.default(_index(device)).get_state()),
         "set_rng_state": lambda state, device="cuda": generators.default(_index(device)).set_state(state) and None,
-        "get_rng_state_all": states,
+        "get_rng_state_all": beginning.beginning(states),
         "set_rng_state_all": set_states,
     }
 
@@ -205,14 +215,15 @@ def _put_below(replaced: Replacements) -> None:
             "_cuda_setStream": _set_stream,
             "_cuda_synchronize": streams.synchronize,
             "_cuda_memoryStats": memory.stats,
-            "_cuda_resetPeakMemoryStats": memory.reset_peak,
+            "_cuda_resetPeakMemoryStats": beginning.beginning(memory.reset_peak),
             "_cuda_resetAccumulatedMemoryStats": memory.reset_accumulated,
             "_cuda_emptyCache": _nothing,
             "_cuda_setMemoryFraction": memory.set_fraction,
             "_cuda_getMemoryFraction": memory.fraction,
             "_cuda_getCompiledVersion": lambda: 0,
             "_cuda_getArchFlags": lambda: _ARCHITECTURE,
-            "_cuda_isInBadFork": _no,
+            "_cuda_isInBadFork": beginning.is_in_bad_fork,
+            "_cuda_init": beginning.begin,
             "_cuda_ipc_collect": _nothing,
             "_cuda_isCurrentStreamCapturing": graphs.is_capturing,
             "_cuda_memorySnapshot": memory.snapshot,
@@ -231,19 +242,22 @@ def _put_devices(replaced: Replacements) -> None:
             "is_available": _yes,
             "device_count": places.count,
             "_device_count_nvml": places.count,
-            "_initialized": True,
-            "_is_in_bad_fork": _no,
-            "current_device": current_device,
-            "set_device": set_device,
-            "_exchange_device": _exchange,
-            "_maybe_exchange_device": _exchange,
-            "get_device_properties": properties,
-            "get_device_name": lambda device=None: properties(device).name,
+            "_initialized": True,  # for PyTorch's own code: nothing is to be initialized
+            "is_initialized": beginning.is_initialized,
+            "_is_in_bad_fork": beginning.is_in_bad_fork,
+            "init": beginning.begin,
+            "_lazy_init": beginning.begin,
+            "current_device": beginning.beginning(current_device),
+            "set_device": beginning.beginning(set_device),
+            "_exchange_device": beginning.beginning(_exchange),
+            "_maybe_exchange_device": beginning.beginning(_exchange),
+            "get_device_properties": beginning.beginning(properties),
+            "get_device_name": beginning.beginning(lambda device=None: properties(device).name),
             "get_device_capability": lambda device=None: CAPABILITY,
             "get_arch_list": lambda: [_ARCHITECTURE],
-            "is_bf16_supported": _yes,
+            "is_bf16_supported": beginning.beginning(_yes),
             "is_tf32_supported": _no,
-            "can_device_access_peer": lambda device, peer: _index(device) != _index(peer),
+            "can_device_access_peer": beginning.beginning(lambda device, peer: _index(device) != _index(peer)),
             "get_sync_debug_mode": lambda: 0,
             "set_sync_debug_mode": _nothing,
         },
@@ -261,7 +275,7 @@ def _put_streams(replaced: Replacements) -> None:
             "current_stream": streams.current_stream,
             "default_stream": streams.default_stream,
             "set_stream": streams.set_stream,
-            "synchronize": streams.synchronize,
+            "synchronize": beginning.beginning(streams.synchronize),
         },
     )
     replaced.put_all(torch.cuda.streams, {"Stream": streams.Stream, "Event": streams.Event})
@@ -272,8 +286,10 @@ def _put_streams(replaced: Replacements) -> None:
 
 def _put_memory(replaced: Replacements) -> None:
     """Puts what torch.cuda says of memory in place, and refusals of what looks into an allocator."""
-    replaced.put_all(torch.cuda, {"empty_cache": _nothing, "ipc_collect": _nothing, "mem_get_info": _memory_info})
-    replaced.put(torch.cuda.memory, "mem_get_info", _memory_info)
+    info, collect = beginning.beginning(_memory_info), beginning.beginning(_nothing)
+    replaced.put_all(torch.cuda, {"empty_cache": _nothing, "ipc_collect": collect, "mem_get_info": info})
+    known = {"_lazy_init": beginning.begin, "is_initialized": beginning.is_initialized}
+    replaced.put_all(torch.cuda.memory, {"mem_get_info": info, **known})
     for module in (torch.cuda, torch.cuda.memory):
         replaced.put_all(module, {"MemPool": memory.Pool, "use_mem_pool": memory.use_pool})
     names = ("caching_allocator_alloc", "caching_allocator_delete")
@@ -309,11 +325,11 @@ def _put_accelerator(replaced: Replacements) -> None:
         {
             "_get_accelerator": found,
             "_accelerator_getAccelerator": found,
-            "_accelerator_getDeviceIndex": current_device,
-            "_accelerator_setDeviceIndex": _set_index,
+            "_accelerator_getDeviceIndex": beginning.beginning(current_device),
+            "_accelerator_setDeviceIndex": beginning.beginning(_set_index),
             "_accelerator_getStream": streams.current_stream,
             "_accelerator_setStream": streams.set_stream,
-            "_accelerator_synchronizeDevice": streams.synchronize,
+            "_accelerator_synchronizeDevice": beginning.beginning(streams.synchronize),
             "_accelerator_exchangeDevice": _exchange,
             "_accelerator_maybeExchangeDevice": _exchange,
             "_accelerator_getDeviceStats": memory.stats,

@@ -203,6 +203,11 @@ def _known(number: int) -> Stream:
     return _DEFAULT.get() if number == 0 else _STREAMS.get()[number]
 
 
+def are_known() -> bool:
+    """Says whether the rank has asked for the stream that it begins with."""
+    return _DEFAULT.is_there()
+
+
 def default_stream(device: Any = None) -> Stream:
     """Returns the stream that a rank begins with."""
     return _DEFAULT.get()
