@@ -51,6 +51,17 @@ print(cost("cuda"))
 
 PLAIN = OPERATION.replace('dist.init_process_group("nccl")', "").replace('"cuda"', '"cpu"')
 
+IN_A_MODE = (
+    """
+from torch.utils._python_dispatch import TorchDispatchMode
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+Mode().__enter__()
+"""
+    + PLAIN
+)
+
 BARE = """
 import resource, torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -110,6 +121,8 @@ def main() -> None:
     plain = float(run([sys.executable], PLAIN)[0])
     charged = number(OPERATION, 1)
     row("charging an operation to its rank's stream", f"{charged - plain:.1f} us", "target: 5 us")
+    moded = float(run([sys.executable], IN_A_MODE)[0])
+    row("  PyTorch's call of a dispatch mode that does nothing", f"{moded - plain:.1f} us", "")
     few, many = (number(BARE, n, 1, CUDA_VISIBLE_DEVICES="") for n in (8, 264))
     row("memory of a rank that does nothing", f"{(many - few) / 256:.2f} MiB", "target: 1 MiB")
     ours = statistics.median(on_torchemu(TRAINING)[1] for _ in range(3))
