@@ -88,3 +88,10 @@ def known(world: runtime.World) -> Known:
     if found is None:
         found = _worlds[world] = Known()
     return found
+
+
+def of_profile(own: Recording) -> list[Recording]:
+    """Returns the recordings that take what a rank does while it profiles: its own, and the run's where that is of what
+    programs profile only. Those that have ended are left out."""
+    both = (own, known(runtime.current().world).requested)
+    return [recording for recording in both if recording is not None and not recording.ended]

@@ -21,7 +21,7 @@ from torchemu.bridge.binding import go
 from torchemu.c10d.ops import OPS
 from torchemu.frontends.torch.session import Session
 from torchemu.profile import annotation
-from torchemu.profile.recording import Recording, known
+from torchemu.profile.recording import Recording, of_profile
 from torchemu.profile.run import form
 from torchemu.runtime.rank_local import RankLocal
 
@@ -78,16 +78,9 @@ class RankProfile(profiler_legacy.profile):
         context = runtime.current()
         context.issue()
         self._recording = Recording(context.world)
-        for recording in self._recordings(self._recording):
+        for recording in of_profile(self._recording):
             recording.open(context.rank)
         super()._start_trace()
-
-    @staticmethod
-    def _recordings(own: Recording) -> list[Recording]:
-        """The recordings that take what the rank does while it profiles: its own, and the run's if that is of profiled
-        times only."""
-        both = (own, known(runtime.current().world).requested)
-        return [recording for recording in both if recording is not None and not recording.ended]
 
     def __exit__(self, *error: Any) -> None:
         if not self.enabled:
@@ -107,7 +100,7 @@ class RankProfile(profiler_legacy.profile):
             if self._has_device and sys.exc_info()[0] is None:  # after an error what the rank has issued may never end
                 torch.cuda.synchronize()
         finally:
-            for recording in self._recordings(self._recording):
+            for recording in of_profile(self._recording):
                 recording.close(context.rank)
             self._recording.end()
 

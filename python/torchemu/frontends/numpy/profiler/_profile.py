@@ -15,7 +15,7 @@ from torchemu.frontends.numpy._absent import missing
 from torchemu.frontends.numpy._streams import synchronize
 from torchemu.frontends.numpy.profiler._schedule import ProfilerAction, always
 from torchemu.profile.annotation import record_function
-from torchemu.profile.recording import LEVELS, Recording, known
+from torchemu.profile.recording import LEVELS, Recording, of_profile
 from torchemu.profile.run import form
 from torchemu.runtime.waiting import host_time
 
@@ -152,18 +152,14 @@ class profile:  # noqa: N801 (PyTorch's name)
         self._rank = context.rank
         self._ranks = context.tasks.nprocs if context.tasks is not None else 1
         self._recording = Recording(context.world, self._level)
-        self._toggle(True)
+        for recording in of_profile(self._recording):
+            recording.open(self._rank)
 
     def _end(self) -> None:
         if self._recording is not None:
-            self._toggle(False)
+            for recording in of_profile(self._recording):
+                recording.close(self._rank)
             self._recording.end()
-
-    def _toggle(self, on: bool) -> None:
-        requested = known(runtime.current().world).requested
-        for recording in (self._recording, requested):
-            if recording is not None and not recording.ended:
-                (recording.open if on else recording.close)(self._rank)
 
     def _save(self, ready: bool) -> None:
         try:
