@@ -196,11 +196,12 @@ func (m *Machine) split(g *Job) (busy, held []int) {
 	return busy, held
 }
 
-// dispatchCause is a kernel that waits while tasks that could signal it are behind it or its like.
+// dispatchCause is a kernel that waits while tasks that could signal it are behind it or its like: not those that have ended
+// before and have signalled nobody there, such as barriers.
 func (m *Machine) dispatchCause(later func(rank int) string) string {
 	for _, c := range m.live {
-		next := m.behind(c.Rank(), later)
-		if c.word() == nil || next == "" || next == c.job.Name {
+		x, next := c.word(), m.behind(c.Rank(), later)
+		if x == nil || next == "" || next == c.job.Name || m.ran[next] && x.window != nil && !x.window.senders[next] {
 			continue
 		}
 		return fmt.Sprintf("send and wait in separate dispatches: kernel %q waits on rank %d, and %q, which may be what sends, is queued behind it; put both into one kernel, or start the sending one first",
@@ -224,18 +225,35 @@ func (m *Machine) behind(rank int, later func(rank int) string) string {
 func (m *Machine) skippedCause() string {
 	for _, c := range m.live {
 		x := c.word()
-		if x == nil || x.window == nil || x.bytes == nil {
+		if x == nil || x.window == nil || x.bytes == nil || x.window.isBetweenFew() {
 			continue
 		}
-		if silent := m.silent(x.region); len(silent) > 0 {
+		if silent := x.silent(); len(silent) > 0 {
 			return fmt.Sprintf("a rank skips its notify: rank %d has heard nothing in %s from rank %s", x.rank, x.name, numbers(silent))
 		}
 	}
 	return ""
 }
 
+// isBetweenFew says whether signals have come in the window, and yet each member has not signalled some other one: as in a
+// ring, where that is nothing to wonder at.
+func (w *Window) isBetweenFew() bool {
+	var silent []int
+	none := true
+	for _, rank := range w.Ranks {
+		r := w.on(rank)
+		none = none && len(r.signallers) == 0
+		for _, other := range r.silent() {
+			if !slices.Contains(silent, other) {
+				silent = append(silent, other)
+			}
+		}
+	}
+	return !none && len(silent) == len(w.Ranks)
+}
+
 // silent lists the members of a window that have never signalled one of them.
-func (m *Machine) silent(r *region) []int {
+func (r *region) silent() []int {
 	var list []int
 	for _, other := range r.window.Ranks {
 		if other != r.rank && !slices.Contains(r.signallers, other) {

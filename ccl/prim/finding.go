@@ -172,7 +172,7 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 			"barrier, is missing before the bytes are written again; or a quiet, if only the last of them counts", owner, a.what)
 	case stale != nil && x.isOwnPut():
 		return RowReused, stale.String()
-	case a.pe == b.pe && a.pe != nil:
+	case a.pe == b.pe && a.pe != nil && a.job == b.job:
 		return plainKind(a, b), samePE(a, b)
 	case a.kind.isAtomic() || b.kind.isAtomic():
 		return wordRace(a, b)
@@ -180,6 +180,10 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		return SignalOvertakes, overtaken(a, b)
 	case b.kind.changes() && a.known.Knows(b.issue):
 		return SignalOvertakes, overtaken(b, a)
+	case a.isMessage() && knows.Knows(a.issue):
+		return plainKind(a, b), stillReading(a)
+	case b.isMessage() && a.known.Knows(b.issue):
+		return plainKind(a, b), stillReading(b)
 	}
 	if stale != nil {
 		return RowReused, stale.String()
@@ -187,7 +191,29 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 	if x.isReuse() {
 		return WindowReused, fmt.Sprintf("nothing tells rank %d that rank %d has finished reading: a barrier, or a signal back, is missing before the bytes are written again", b.rank(), a.rank())
 	}
-	return plainKind(a, b), fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what)
+	return plainKind(a, b), unled(a, b)
+}
+
+// unled says that nothing leads from one to the other, and what would.
+func unled(a, b *access) string {
+	switch {
+	case a.job == nil || b.job == nil || a.rank() != b.rank():
+	case a.job != b.job:
+		return fmt.Sprintf("nothing orders the two kernels, for they are on different streams of rank %d: the stream of the %s has to wait for that of "+
+			"the %s, by wait_stream() or an event", b.rank(), b.what, a.what)
+	case a.block != b.block:
+		return fmt.Sprintf("no signal or barrier leads from the %s of program %d to the %s of program %d, two programs of one grid", a.what, a.block, b.what, b.block)
+	}
+	return fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what)
+}
+
+// isMessage says whether the access is of bytes that a program sends, which are read some time later.
+func (a *access) isMessage() bool {
+	return a.pe != nil && a.pipe == Scalar && a.moves && a.kind == reads
+}
+
+func stillReading(a *access) string {
+	return fmt.Sprintf("the %s of rank %d may still read the bytes: a quiet is missing after it, or a wait for its event", a.what, a.rank())
 }
 
 // isRound says whether a program writes another rank's memory by one line again and again.
@@ -225,6 +251,9 @@ func samePE(a, b *access) string {
 	if a.pipe != b.pipe && a.pipe != Scalar && b.pipe != Scalar {
 		return fmt.Sprintf("the %v pipe does not wait for the %v pipe: a flag from one to the other is missing, or a pipe barrier", b.pipe, a.pipe)
 	}
+	if a.pipe != Scalar && a.job.Threads > 0 {
+		return fmt.Sprintf("one thread may come there before the others have done their %s: a __syncthreads() is missing between the two", a.what)
+	}
 	if a.pipe != Scalar {
 		return fmt.Sprintf("the program does not wait for its %v pipe: a pipe barrier, which drains it, is missing between the two", a.pipe)
 	}
@@ -238,7 +267,10 @@ func overtaken(write, other *access) string {
 		signal = fmt.Sprintf("the %s at %v", o.what, o.site)
 	}
 	how := "a fence or a quiet is missing between the two, or one put with signal instead of them"
-	if write.pipe == Store {
+	switch {
+	case write.pipe == Store && write.job.Threads > 0:
+		how = "before the signal there must be a __syncthreads(), so that it comes after what all threads have stored, and where it is no dl.notify() within a node also a fence() or quiet()"
+	case write.pipe == Store:
 		how = "a pipe barrier to drain the store pipe is missing before the signal, and a fence too where deliveries may be reordered"
 	}
 	return fmt.Sprintf("rank %d knows by %s that the %s was issued, but not that it has landed: %s", other.rank(), signal, write.what, how)

@@ -3,6 +3,7 @@ package prim
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/torchemu/torchemu/torchemu/tensor"
@@ -19,6 +20,7 @@ type Window struct {
 	first   int       // the lowest member
 	regions []*region // by rank from the first on; nil for those that are not members
 	freed   bool
+	senders map[string]bool // the names of kernels that have changed words here
 }
 
 // region is the memory of one rank's part of a window, or of a PE's scratch.
@@ -34,8 +36,9 @@ type region struct {
 	bytes      []byte
 	waiters    []*waiter
 	shadow     shadow
-	signallers []int         // ranks that have changed words here
-	cells      map[int]*cell // by offset in the region; what the checker knows of words
+	signallers []int             // ranks that have changed words here
+	signalled  map[int]signalled // by offset in the region; the last signal of a word
+	cells      map[int]*cell     // by offset in the region; what the checker knows of words
 	mirror     func(lo, hi int, writes bool, what string)
 }
 
@@ -216,7 +219,26 @@ func (m *Machine) nowhere(a Addr) error {
 		return fmt.Errorf("%v is in no window: window %q is memory of rank %s only; what other ranks reach is symmetric memory",
 			a, w.Name, numbers(w.Ranks))
 	}
-	return fmt.Errorf("%v is in no window: there is no memory any more, or never was", a)
+	return fmt.Errorf("%v is in no window: there is no memory any more, or never was%s", a, m.near(a))
+}
+
+// near says how far an address is from the nearest memory of its rank; "" where there is none.
+func (m *Machine) near(a Addr) string {
+	if a.isScratch() {
+		return ""
+	}
+	best, text, at := uint64(math.MaxUint64), "", a.Offset()
+	for _, w := range m.windows {
+		end := w.offset + uint64(w.Bytes)
+		switch {
+		case w.freed || !w.Has(a.Rank()):
+		case at >= end && at-end < best:
+			best, text = at-end, fmt.Sprintf("; %d bytes beyond the end of %s, which has %d", at-end, w.on(a.Rank()).name, w.Bytes)
+		case at < w.offset && w.offset-at < best:
+			best, text = w.offset-at, fmt.Sprintf("; %d bytes before the beginning of %s", w.offset-at, w.on(a.Rank()).name)
+		}
+	}
+	return text
 }
 
 // grow makes sure that scratch memory has its first n bytes: most programs use little of it.

@@ -55,6 +55,8 @@ type Machine struct {
 	found    []Finding
 	seen     map[pair]bool // what is in found
 	told     int           // findings that a run has returned
+
+	ran map[string]bool // by the name of a kernel: one has ended
 }
 
 // rank is a worker: its PEs, and the jobs that it has to do one after another.
@@ -95,7 +97,7 @@ func New(c Config) *Machine {
 	if len(c.PEs) == 0 {
 		panic("prim: a machine needs at least one PE")
 	}
-	m := &Machine{Config: c, used: Granule, ranks: make([]*rank, len(c.PEs)), internal: internal{}}
+	m := &Machine{Config: c, used: Granule, ranks: make([]*rank, len(c.PEs)), internal: internal{}, ran: map[string]bool{}}
 	m.carrier = timed{m}
 	if c.Reorder {
 		m.random = rand.New(rand.NewPCG(c.Seed, 0))

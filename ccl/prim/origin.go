@@ -5,6 +5,8 @@ import "fmt"
 // origin says where an operation came from.
 type origin struct {
 	pe    *pe
+	job   *Job   // of its program; nil where there is none
+	block int    // which of the job's programs it is
 	name  string // of the kernel
 	what  string // the operation
 	pipe  Pipe
@@ -19,7 +21,7 @@ type origin struct {
 
 // origin notes who issues an operation.
 func (c *Context) origin(what string, p Pipe) *origin {
-	o := &origin{pe: c.pe, name: c.job.Name, what: what, pipe: p, site: c.site()}
+	o := &origin{pe: c.pe, job: c.job, block: c.block, name: c.job.Name, what: what, pipe: p, site: c.site()}
 	o.issue = c.machine().check.advance(&c.scalar().agent)
 	o.known = c.machine().check.release(&c.scalar().agent)
 	c.pe.issued++

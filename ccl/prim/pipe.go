@@ -189,16 +189,27 @@ func (c *Context) PipeBarrier(p Pipe) {
 	for i := Load; i < AllPipes; i++ {
 		c.issue(i, &instruction{reach: reach})
 	}
-	c.await(all, blockage{site: c.site(), what: func() string { return "its pipes to run empty" + c.pe.stuckPipe() }})
+	c.await(all, blockage{site: c.site(), what: func() string { return "its pipes to run empty" + c.pe.stuckPipes() }})
 }
 
-// stuckPipe names the pipe that waits for a flag, for reports.
-func (p *pe) stuckPipe() string {
+// stuckPipes names the pipes that wait for flags, for reports: those that another one's flag is stuck behind come last.
+func (p *pe) stuckPipes() string {
+	var roots, others string
 	for i := range p.pipes {
-		if q := &p.pipes[i]; len(q.queue) > 0 && q.queue[0].wait != nil {
-			f := q.queue[0].wait.name
-			return fmt.Sprintf("; the %v pipe waits for flag %d from the %v pipe", f.to, f.id, f.from)
+		q := &p.pipes[i]
+		if !q.isStuck() {
+			continue
+		}
+		f := q.queue[0].wait.name
+		text := fmt.Sprintf("; the %v pipe waits for flag %d from the %v pipe", f.to, f.id, f.from)
+		if p.pipes[f.from].isStuck() {
+			others += text
+		} else {
+			roots += text
 		}
 	}
-	return ""
+	return roots + others
 }
+
+// isStuck says whether the pipe waits for a flag.
+func (p *pipe) isStuck() bool { return len(p.queue) > 0 && p.queue[0].wait != nil }

@@ -251,3 +251,56 @@ func wantDeadlock(t *testing.T, err error, parts ...string) *prim.DeadlockError 
 	wantText(t, d, parts...)
 	return d
 }
+
+// Waits of a ring, whose members signal their neighbours only, are no sign of a rank that skips its notify; and a kernel that
+// has ended before and has signalled nobody is not what sends.
+func TestNoCauseIsBetterThanAWrongOne(t *testing.T) {
+	x := newLab(t, 4, prim.Options{})
+	b, err := x.NewBarrier("all", []int{0, 1, 2, 3}, prim.PhaseBarrier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meet := func(c *prim.Context) error { c.Barrier(b); return nil }
+	x.Launch("meet", meet)
+	x.Launch("ring", func(c *prim.Context) error {
+		c.Signal(x.word((c.Rank()+1)%4, 0), prim.Set, 1)
+		c.Wait(x.word(c.Rank(), 0), prim.EQ, 2)
+		return nil
+	})
+	x.Launch("meet", meet)
+	d := wantDeadlock(t, x.Run(), "to be EQ 2; it is 1 since the signal of rank 3 at planted_test.go:")
+	if d != nil && d.Cause != "" {
+		t.Errorf("the cause is said to be %q, want none", d.Cause)
+	}
+}
+
+// A pipe that waits for a flag which nobody sets is named before those that wait for it.
+func TestFlagThatNobodySets(t *testing.T) {
+	x := newLab(t, 1, prim.Options{})
+	x.Launch("flags", func(c *prim.Context) error {
+		c.WaitFlag(prim.Vector, prim.Store, 3)
+		c.Store(x.at(0, 0), c.Tile(0, n))
+		c.SetFlag(prim.Store, prim.Load, 0)
+		c.WaitFlag(prim.Store, prim.Load, 0)
+		c.PipeBarrier(prim.AllPipes)
+		return nil
+	})
+	wantDeadlock(t, x.Run(), "the store pipe waits for flag 3 from the vector pipe; the load pipe waits for flag 0 from the store pipe")
+}
+
+// Bytes that a put is still to read are written, which a quiet would order.
+func TestSourceOfAPutIsWritten(t *testing.T) {
+	x := newLab(t, 2, prim.Options{Check: true})
+	x.Launch("put", func(c *prim.Context) error {
+		c.PutNBI(x.at(1-c.Rank(), 0), x.at(c.Rank(), staged), n)
+		return nil
+	})
+	x.Launch("fill", func(c *prim.Context) error {
+		c.Fill(c.Tile(0, n), 1)
+		c.PipeBarrier(prim.AllPipes)
+		c.Store(x.at(c.Rank(), staged), c.Tile(0, n))
+		return nil
+	})
+	f := wantKind(t, x.Run(), prim.UnorderedRead)
+	wantReport(t, f, "put_nbi by", "store by", "may still read the bytes: a quiet is missing after it")
+}

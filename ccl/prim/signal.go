@@ -126,7 +126,7 @@ func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
 	old := s.word.load()
 	value, changed := s.change(old)
 	if changed {
-		s.word.signalledBy(o.rank())
+		s.word.signalledBy(o, value)
 		m.check.signalled(s, o, at, knows, old, value)
 		s.word.save(value)
 		m.wake(s.word)
@@ -138,11 +138,33 @@ func (m *Machine) apply(s *signalling, o *origin, at moment, knows clock) {
 	}
 }
 
+// signalled is what a signal has left in a word.
+type signalled struct {
+	by    *origin
+	value int64
+}
+
 // signalledBy notes whose signals have come, for reports of deadlocks.
-func (r *region) signalledBy(rank int) {
-	if !slices.Contains(r.signallers, rank) {
+func (p place) signalledBy(o *origin, value int64) {
+	p.changedBy(o)
+	if p.region.signalled == nil {
+		p.region.signalled = map[int]signalled{}
+	}
+	p.region.signalled[p.lo] = signalled{o, value}
+}
+
+// changedBy notes who has changed words of the region.
+func (r *region) changedBy(o *origin) {
+	if rank := o.rank(); !slices.Contains(r.signallers, rank) {
 		r.signallers = append(r.signallers, rank)
 	}
+	if r.window == nil || r.window.senders[o.name] {
+		return
+	}
+	if r.window.senders == nil {
+		r.window.senders = map[string]bool{}
+	}
+	r.window.senders[o.name] = true
 }
 
 // Wait waits until a word of the own rank compares so with a value. It comes after the signals that made it so.
@@ -235,7 +257,16 @@ func (x *waiter) String() string {
 	if x.seen != nil {
 		return fmt.Sprintf("the word at %v (%s +%d) to change: %s; %s", x.start+Addr(x.lo), x.name, x.lo, x.why, now)
 	}
-	return fmt.Sprintf("the word at %v (%s +%d) to be %v %d; %s", x.start+Addr(x.lo), x.name, x.lo, x.cmp, x.value, now)
+	return fmt.Sprintf("the word at %v (%s +%d) to be %v %d; %s%s", x.start+Addr(x.lo), x.name, x.lo, x.cmp, x.value, now, x.origin())
+}
+
+// origin says which signal has left the word as it is; "" where none has.
+func (x *waiter) origin() string {
+	last, found := x.signalled[x.lo]
+	if !found || x.bytes == nil || x.load() != last.value {
+		return ""
+	}
+	return fmt.Sprintf(" since the %s of rank %d at %v", last.by.what, last.by.rank(), last.by.site)
 }
 
 // WaitAll waits for several words, one after another.

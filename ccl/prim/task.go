@@ -147,7 +147,7 @@ func (j *Job) programEnded() {
 // leave takes a job that is over out of the queues.
 func (j *Job) leave() {
 	m := j.machine
-	j.ended = true
+	j.ended, m.ran[j.Name] = true, true
 	is := func(o *Job) bool { return o == j }
 	m.jobs = slices.DeleteFunc(m.jobs, is)
 	for _, w := range j.Workers {

@@ -65,7 +65,7 @@ func (c *Context) Touch(what string, runs []Run, use Use, threads bool) {
 		}
 		knows = m.check.touch(p, o, use, at, knows, &c.fences)
 		if use != Reads {
-			p.signalledBy(c.Rank())
+			p.changedBy(o)
 			m.wake(p)
 		}
 	}

@@ -59,17 +59,34 @@ def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = 
 
     Raises:
         MismatchError: another rank has asked for something else.
+        TypeError: a dimension is no whole number.
+        ValueError: memory has run out, or there is nothing to allocate.
+    """
+    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
+    if not all(hasattr(n, "__index__") for n in shape):
+        raise TypeError(
+            f"symmetric_empty: the dimensions are whole numbers, or one tuple of them, not {size!r}; "
+            "a dtype is given by its name, dtype="
+        )
+    kind = chosen().default_dtype() if dtype is None else dtypes.parse(dtype)
+    return symmetric_room(shape, kind, shape, group)
+
+
+def symmetric_room(shape: tuple[int, ...], kind: dtypes.dtype, asked: tuple[int, ...], group: Any = None) -> Any:
+    """symmetric_empty, of a shape with room for the one that the ranks have asked for.
+
+    Raises:
+        MismatchError: another rank has asked for something else.
         ValueError: memory has run out, or there is nothing to allocate.
     """
     from torchemu.language._launch import ranks_of
     from torchemu.language._machine import machine_of
 
-    shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
     tensors = chosen()
-    kind = tensors.default_dtype() if dtype is None else dtypes.parse(dtype)
     context = runtime.current()
     machine, ranks = machine_of(context.world), ranks_of(context, group)
-    window = _joined(machine.heap, machine.handle, ranks, context.rank, (kind.name, shape), kind.itemsize)
+    nbytes = math.prod(shape) * kind.itemsize
+    window = _joined(machine.heap, machine.handle, ranks, context.rank, (kind.name, asked), nbytes)
     number = go.PrimWindowTensor(window, context.rank, kind.name, shape)
     tensor = tensors.of_core(context.world, Handle(number), kind, shape)
     machine.heap.windows[tensors.buffer(tensor).memory] = window
@@ -82,7 +99,7 @@ def _joined(
     ranks: tuple[int, ...],
     rank: int,
     what: tuple[str, tuple[int, ...]],
-    itemsize: int,
+    nbytes: int,
     allocate: Callable[..., int] = go.PrimAllocate,
 ) -> int:
     """The window of a rank's next allocation."""
@@ -90,7 +107,6 @@ def _joined(
     shared = heap.open.get((ranks, number))
     if shared is None:
         name = f"symmetric {what[0]}{list(what[1])}"
-        nbytes = math.prod(what[1]) * itemsize
         window = allocate(machine, name, ranks, nbytes)
         shared = heap.open[ranks, number] = Shared(window, what, runtime.call_site(), len(ranks))
     elif shared.what != what:

@@ -71,6 +71,24 @@ def test_tensors_that_a_kernel_cannot_have() -> None:
         nothing[1](x)
 
 
+def test_symmetric_memory_of_a_dtype_without_its_name() -> None:
+    with world_of(1), pytest.raises(TypeError, match=r"not \(\(4,\), .*int64\); a dtype is given by its name, dtype="):
+        tl.symmetric_empty((4,), torch.int64)
+
+
+@torchemu.kernel
+def far_out(x: Any) -> None:
+    tl.load(x + 1000, 4)
+
+
+def test_an_address_beyond_a_tensor_says_how_far() -> None:
+    def program(rank: int) -> None:
+        far_out[1](torch.zeros(8))
+        torch.cuda.synchronize()
+
+    assert '; 3968 bytes beyond the end of window "argument x of kernel far_out", which has 32' in failure(program)
+
+
 def test_wrong_signatures() -> None:
     @torchemu.kernel
     def two(a: Any, b: int) -> None:

@@ -190,7 +190,13 @@ class Team:
         rank = runtime.current().rank
         allocate = go.PrimAllocateHollow if data and timing_only() else go.PrimAllocate
         number = _joined(
-            self.machine.heap, self.machine.handle, self.ranks, rank, (name, (max(nbytes, 8),)), 1, allocate
+            self.machine.heap,
+            self.machine.handle,
+            self.ranks,
+            rank,
+            (name, (max(nbytes, 8),)),
+            max(nbytes, 8),
+            allocate,
         )
         return Window(number, self.ranks, nbytes)
 

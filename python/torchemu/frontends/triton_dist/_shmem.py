@@ -257,7 +257,9 @@ def wait_equal(words: Any, n: Any, value: Any) -> None:
     if rank != program.launch.rank:
         _access.reachable(program, rank, "wait")
     line = program.line()
-    for i in range(int(plain(n))):
+    count = int(plain(n))
+    _warn(program, first, count * size)
+    for i in range(count):
         _await(program, line, first + i * size, size, EQ, wanted)
 
 

@@ -18,7 +18,7 @@ from torchemu.frontends.triton._launching import Grid, GridLaunch
 from torchemu.frontends.triton._program import Block, Part, current
 from torchemu.language import _windows
 from torchemu.language._machine import machine_of
-from torchemu.language._symmetric import symmetric_empty
+from torchemu.language._symmetric import symmetric_room
 from torchemu.runtime.buffer import Buffer, buffer_of, chosen, copy_afar_by
 from torchemu.runtime.rank_local import RankLocal
 
@@ -134,7 +134,7 @@ def allocate(shape: Any, dtype: Any) -> Any:
     kind = dtypes.parse(str(dtype))
     n = math.prod(shape)
     room = max(1, -(-n * kind.itemsize // GRANULE)) * GRANULE // kind.itemsize
-    whole = symmetric_empty(room, dtype=kind)
+    whole = symmetric_room((room,), kind, shape)
     machine = machine_of(runtime.current().world)
     window = machine.heap.windows[chosen().buffer(whole).memory]
     address = go.PrimAddress(window, runtime.current().rank, 0)

@@ -74,7 +74,7 @@ def test_a_rank_that_skips_its_notify() -> None:
     assert re.search(
         rf'kernel "skips", which on rank 0, program 0 at test_diagnoses.py:{line} waits for the word at rank 0 ', text
     )
-    assert '(window "symmetric int64[64]" +8) to be EQ 7; it is 0' in text
+    assert '(window "symmetric int64[4]" +8) to be EQ 7; it is 0' in text
     assert "a rank skips its notify: rank 0 has heard nothing" in text and "from rank 1" in text
 
 
@@ -257,6 +257,51 @@ def test_a_missing_syncthreads_before_a_notify(sync: bool) -> None:
         rf"tl.load by kernel \"sends\" on rank [01] at test_diagnoses.py:{line_of(sends, 'tl.load(x')}", text
     )
     assert 'tl.store by kernel "sends" on rank' in text
+    assert "before the signal there must be a __syncthreads()" in text
+
+
+@triton.jit
+def increments(x, APART: tl.constexpr):
+    i = tl.program_id(0) * APART + tl.arange(0, 64)
+    tl.store(x + i, tl.load(x + i) + 1)
+
+
+def test_two_programs_of_a_grid_and_two_streams() -> None:
+    def program(apart: int, streams: int) -> Callable[[int], None]:
+        def body(rank: int) -> None:
+            x = torch.zeros(128)
+            torch.cuda.synchronize()
+            increments[(2,)](x, apart)
+            with torch.cuda.stream(torch.cuda.Stream() if streams > 1 else torch.cuda.current_stream()):
+                increments[(2,)](x, apart)
+            torch.cuda.synchronize()
+
+        return body
+
+    run(1, program(64, 1))
+    text = failure(1, program(32, 1))
+    assert "of program 0 to the tl." in text and "of program 1, two programs of one grid" in text
+    assert "the two kernels, for they are on different streams of rank 0" in failure(1, program(64, 2))
+
+
+def test_symmetric_memory_of_different_sizes_in_one_granule() -> None:
+    with pytest.raises(SpawnException) as caught:
+        run(2, lambda rank: _symmetric.allocate((4 + rank,), "int64"))
+    assert re.search(r"asks for int64\[[45]\] at .* another rank for int64\[[45]\] at", str(caught.value))
+
+
+@triton.jit
+def waits_for_all(words, N: tl.constexpr):
+    dl.wait(words, N, "sys", "acquire", waitValue=0)
+
+
+def test_a_wait_for_more_words_than_there_are_is_a_warning() -> None:
+    def program(rank: int) -> None:
+        waits_for_all[(1,)](allocate(4), 5)
+        torch.cuda.synchronize()
+
+    with pytest.warns(RuntimeWarning, match="bytes 0 to 40 of an allocation of 32 bytes are used"):
+        run(1, program, check=False)
 
 
 @triton.jit(do_not_specialize=["value"])
