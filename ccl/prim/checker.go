@@ -219,8 +219,8 @@ func (k *checker) moves(p place, o *origin, at moment, knows clock) {
 func (a *access) looks(p place) bool { return a.kind == reads && !a.moves && !p.zeroed }
 
 func (k *checker) note(p place, a *access, knows clock) {
-	if p.mirror != nil {
-		p.mirror(p.lo, p.hi, a.kind.changes(), a.origin.String())
+	if p.mirror != nil && a.job != nil {
+		p.mirror(a.job.Owner, p.lo, p.hi, a.kind.changes(), a.origin.String())
 	}
 	var clashing, before *access
 	unwritten := -1

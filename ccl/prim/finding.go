@@ -184,6 +184,8 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 		return plainKind(a, b), stillReading(a)
 	case b.isMessage() && a.known.Knows(b.issue):
 		return plainKind(a, b), stillReading(b)
+	case areOfTwoStreams(a, b):
+		return plainKind(a, b), unled(a, b)
 	}
 	if stale != nil {
 		return RowReused, stale.String()
@@ -197,11 +199,10 @@ func (x clash) diagnose(owner int, knows clock) (Kind, string) {
 // unled says that nothing leads from one to the other, and what would.
 func unled(a, b *access) string {
 	switch {
-	case a.job == nil || b.job == nil || a.rank() != b.rank():
-	case a.job != b.job:
+	case areOfTwoStreams(a, b):
 		return fmt.Sprintf("nothing orders the two kernels, for they are on different streams of rank %d: the stream of the %s has to wait for that of "+
 			"the %s, by wait_stream() or an event", b.rank(), b.what, a.what)
-	case a.block != b.block:
+	case a.job != nil && a.job == b.job && a.rank() == b.rank() && a.block != b.block:
 		return fmt.Sprintf("no signal or barrier leads from the %s of program %d to the %s of program %d, two programs of one grid", a.what, a.block, b.what, b.block)
 	}
 	return fmt.Sprintf("no signal, barrier or event leads from rank %d's %s to rank %d's %s", a.rank(), a.what, b.rank(), b.what)
@@ -229,6 +230,11 @@ func (x clash) isOwnPut() bool {
 		put, read = read, put
 	}
 	return put.pe == read.pe && put.pe != nil && put.pipe == Scalar && put.kind == writes && read.kind == reads && read.pipe != Scalar
+}
+
+// areOfTwoStreams says whether two kernels of one rank are not in order: that is a matter of their streams.
+func areOfTwoStreams(a, b *access) bool {
+	return a.job != nil && b.job != nil && a.job != b.job && a.job.Known != nil && a.rank() == b.rank()
 }
 
 // isReuse says whether the reader has what the writer wrote there the last time.

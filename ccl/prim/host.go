@@ -56,9 +56,9 @@ func (w *Window) Unset() {
 	}
 }
 
-// Mirror calls see for whatever programs do with bytes of the window in the memory of a rank. what is the operation and
-// its line.
-func (w *Window) Mirror(rank int, see func(lo, hi int, writes bool, what string)) {
+// Mirror calls see for whatever programs do with bytes of the window in the memory of a rank. by is the Owner of the
+// program's task, what is the operation and its line.
+func (w *Window) Mirror(rank int, see func(by any, lo, hi int, writes bool, what string)) {
 	w.on(rank).mirror = see
 }
 

@@ -29,6 +29,8 @@ type Task struct {
 	// Threads are those of each program. Where they are given, a PE holds as many programs as [Resident] says, and the
 	// others start when one has ended, in their order.
 	Threads int
+	// Owner is whoever has submitted the task, for [Window.Mirror].
+	Owner any
 	// Known is what is over for the task; nil for all that its workers did before, in other tasks.
 	Known *order.Point
 }

@@ -21,7 +21,8 @@ type Launch struct {
 	event   *torchemu.Event
 	windows []*prim.Window // that exist only for it
 	issued  torchemu.Issued
-	race    error // between it and another operation of its rank, on a tensor that it was given
+	deeds   map[string]*tensor.Deed // what its programs do with such tensors, by the operation and its line
+	race    error                   // between it and another operation of its rank, on a tensor that it was given
 }
 
 // LaunchTask is LaunchOn of what crosses from Python: handles of the machine and the stream, and lists of those of tensors,
@@ -75,7 +76,7 @@ func (m *Machine) put(l *Launch, p torchemu.Program) (handle int64, err error) {
 	if m.home == nil {
 		return 0, Raise("RuntimeError", "this machine is not a World's: it has no streams")
 	}
-	l.task.Workers, l.task.Done, l.task.Failed = []int{l.stream.Rank().ID}, l.done, l.failed
+	l.task.Workers, l.task.Done, l.task.Failed, l.task.Owner = []int{l.stream.Rank().ID}, l.done, l.failed, l
 	handle = Register(l)
 	p.Report, p.Start = l.report, func(sim.Time) { l.start(handle) }
 	p.Issued = func(i torchemu.Issued) { l.issued = i }

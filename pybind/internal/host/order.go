@@ -103,25 +103,35 @@ func Sees(r *torchemu.Rank, waitable int64) {
 	}
 }
 
-// mirror lets storages know what a kernel does with the memory of its arguments.
+// mirror lets storages know what kernels do with the memory of the launch's arguments: this one, and all others that have the
+// same windows.
 func (l *Launch) mirror(uses []*tensor.Tensor) {
-	deeds := map[string]*tensor.Deed{}
 	for _, w := range l.windows {
 		s := storageOf(w, uses)
 		if s == nil {
 			continue
 		}
-		w.Mirror(l.stream.Rank().ID, func(lo, hi int, writes bool, what string) {
-			d := deeds[what]
-			if d == nil {
-				d = l.stream.Deed(what, "")
-				d.At, d.Known, d.Begin, d.End = l.issued.At, l.issued.Begin.Clock(), l.issued.Begin, l.issued.End
-				deeds[what] = d
-			}
-			if err := s.TouchBytes(lo, hi, tensor.Access(writes), d); err != nil && l.race == nil {
-				l.race = err
+		w.Mirror(l.stream.Rank().ID, func(by any, lo, hi int, writes bool, what string) {
+			if o, ok := by.(*Launch); ok {
+				o.touches(s, lo, hi, writes, what)
 			}
 		})
+	}
+}
+
+// touches notes what the launch's programs do with bytes of a storage.
+func (l *Launch) touches(s *tensor.Storage, lo, hi int, writes bool, what string) {
+	d := l.deeds[what]
+	if d == nil {
+		d = l.stream.Deed(what, "")
+		d.At, d.Known, d.Begin, d.End = l.issued.At, l.issued.Begin.Clock(), l.issued.Begin, l.issued.End
+		if l.deeds == nil {
+			l.deeds = map[string]*tensor.Deed{}
+		}
+		l.deeds[what] = d
+	}
+	if err := s.TouchBytes(lo, hi, tensor.Access(writes), d); err != nil && l.race == nil {
+		l.race = err
 	}
 }
 

@@ -284,6 +284,30 @@ def test_two_programs_of_a_grid_and_two_streams() -> None:
     assert "the two kernels, for they are on different streams of rank 0" in failure(1, program(64, 2))
 
 
+@triton.jit
+def moves(x, y):
+    i = tl.arange(0, 64)
+    tl.store(y + i, tl.load(x + i))
+
+
+def test_what_kernels_do_with_a_tensor_that_they_share_is_told_apart() -> None:
+    """What the first one writes is in order with the stream's next operation, which the second one is not."""
+
+    def program(rank: int) -> None:
+        a, b, c = torch.ones(64), torch.zeros(64), torch.zeros(64)
+        torch.cuda.synchronize()
+        moves[(1,)](a, b)
+        other = torch.cuda.Stream()
+        other.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(other):
+            moves[(1,)](b, c)
+        twice = b * 2
+        torch.cuda.current_stream().wait_stream(other)
+        assert twice.tolist() == [2.0] * 64 and c.tolist() == [1.0] * 64
+
+    run(1, program)
+
+
 def test_symmetric_memory_of_different_sizes_in_one_granule() -> None:
     with pytest.raises(SpawnException) as caught:
         run(2, lambda rank: _symmetric.allocate((4 + rank,), "int64"))
