@@ -222,20 +222,23 @@ func (m *Machine) nowhere(a Addr) error {
 	return fmt.Errorf("%v is in no window: there is no memory any more, or never was%s", a, m.near(a))
 }
 
-// near says how far an address is from the nearest memory of its rank; "" where there is none.
+// near says how far an address is from the nearest window, which may be another rank's: an offset that is far too small or too
+// large changes the rank, too. It is "" where there is none.
 func (m *Machine) near(a Addr) string {
-	if a.isScratch() {
-		return ""
-	}
-	best, text, at := uint64(math.MaxUint64), "", a.Offset()
+	best, text := uint64(math.MaxUint64), ""
 	for _, w := range m.windows {
-		end := w.offset + uint64(w.Bytes)
-		switch {
-		case w.freed || !w.Has(a.Rank()):
-		case at >= end && at-end < best:
-			best, text = at-end, fmt.Sprintf("; %d bytes beyond the end of %s, which has %d", at-end, w.on(a.Rank()).name, w.Bytes)
-		case at < w.offset && w.offset-at < best:
-			best, text = w.offset-at, fmt.Sprintf("; %d bytes before the beginning of %s", w.offset-at, w.on(a.Rank()).name)
+		if w.freed {
+			continue
+		}
+		for _, rank := range w.Ranks {
+			r := w.on(rank)
+			end := r.start + Addr(w.Bytes)
+			switch before, beyond := uint64(r.start-a), uint64(a-end); {
+			case a < r.start && before < best:
+				best, text = before, fmt.Sprintf("; %d bytes before the beginning of %s of rank %d", before, r.name, rank)
+			case a >= end && beyond < best:
+				best, text = beyond, fmt.Sprintf("; %d bytes beyond the end of %s of rank %d, which has %d", beyond, r.name, rank, w.Bytes)
+			}
 		}
 	}
 	return text

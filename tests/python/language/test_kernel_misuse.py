@@ -86,7 +86,8 @@ def test_an_address_beyond_a_tensor_says_how_far() -> None:
         far_out[1](torch.zeros(8))
         torch.cuda.synchronize()
 
-    assert '; 3968 bytes beyond the end of window "argument x of kernel far_out", which has 32' in failure(program)
+    text = failure(program)
+    assert '; 3968 bytes beyond the end of window "argument x of kernel far_out" of rank 0, which has 32' in text
 
 
 def test_wrong_signatures() -> None:

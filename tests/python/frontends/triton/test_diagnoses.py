@@ -308,6 +308,20 @@ def test_what_kernels_do_with_a_tensor_that_they_share_is_told_apart() -> None:
     run(1, program)
 
 
+@triton.jit
+def stores_before(x):
+    tl.store(dl.symm_at(x, 1) - 100 + tl.arange(0, 4), 1)
+
+
+def test_an_address_before_symmetric_memory_says_how_far() -> None:
+    def program(rank: int) -> None:
+        stores_before[(1,)](allocate(4))
+        torch.cuda.synchronize()
+
+    text = failure(2, program)
+    assert '800 bytes before the beginning of window "symmetric int64[4]" of rank 1' in text
+
+
 def test_symmetric_memory_of_different_sizes_in_one_granule() -> None:
     with pytest.raises(SpawnException) as caught:
         run(2, lambda rank: _symmetric.allocate((4 + rank,), "int64"))
