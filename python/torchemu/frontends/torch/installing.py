@@ -208,7 +208,15 @@ def _install_refusals(run: Session) -> None:
             "are threads of one; use collectives, send and recv, or a store"
         )
 
+    def launch_agent(*_: Any) -> NoReturn:
+        raise RuntimeError(
+            "torch.distributed.run: it starts processes of the system, which find no ranks of torchemu; let torchemu "
+            "run start the script, with --nproc-per-node, or start ranks by torch.multiprocessing.spawn"
+        )
+
     run.replace(rpc, "init_rpc", init_rpc)
+    launcher = "torch.distributed.launcher.api"
+    run.on_load[launcher] = lambda api: run.replace(api, "launch_agent", launch_agent)
 
 
 def _install_futures(run: Session) -> None:

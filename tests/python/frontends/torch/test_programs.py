@@ -252,6 +252,18 @@ def test_remote_calls_are_refused_in_a_line():
         dist.rpc.init_rpc("worker", rank=0, world_size=1)
 
 
+@torchemu.distributed(world_size=1, torch="real")
+def test_the_launcher_is_refused_in_a_line():
+    """Its processes would wait for ever for a store that is this process's alone."""
+    from torch.distributed import run
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    with pytest.raises(RuntimeError, match=r"torch\.distributed\.run: .* --nproc-per-node"):
+        elastic_launch(LaunchConfig(1, 1, 1), len)([])
+    with pytest.raises(RuntimeError, match=r"torch\.distributed\.run: .* --nproc-per-node"):
+        run.main(["--standalone", "--nproc-per-node", "1", "none.py"])
+
+
 @real
 def test_a_package_that_is_loaded_late_keeps_no_ranks_group():
     """Its parameters' default is the default group of whoever calls."""
