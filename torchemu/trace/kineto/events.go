@@ -48,7 +48,7 @@ func (o *writer) span(s *trace.Span, index int) {
 	o.endBar()
 }
 
-// call writes the operator, and the driver's call in it.
+// call writes the operator, what PyTorch records of a collective's arguments, and the driver's call in them.
 func (o *writer) call(a *trace.Activity, index int) {
 	pid, number := hostPID+o.rank, int64(a.Number)
 	e := o.bar("cpu_op", operator(a), pid, pid, a.Called, a.Issued)
@@ -58,6 +58,10 @@ func (o *writer) call(a *trace.Activity, index int) {
 		e.str("Call site", a.Site)
 	}
 	o.endBar()
+	if a.Group != nil {
+		arguments(o.bar("cpu_op", "record_param_comms", pid, pid, a.Called, a.Issued), a)
+		o.endBar()
+	}
 	e = o.bar("cuda_runtime", launch(a), pid, pid, a.Called, a.Issued)
 	e.num("External id", number)
 	e.num("cbid", launchIDs[launch(a)])
@@ -141,8 +145,8 @@ func bandwidth(e *object, a *trace.Activity) {
 	e.float("memory bandwidth (GB/s)", rate)
 }
 
-// exchange writes the arguments that PyTorch gives to collectives and messages, and some of our own behind them.
-func exchange(e *object, a *trace.Activity) {
+// arguments writes what PyTorch says of collectives and messages.
+func arguments(e *object, a *trace.Activity) {
 	e.str("Collective name", called(a))
 	e.num("In msg nelems", total(a.In))
 	e.num("Out msg nelems", total(a.Out))
@@ -154,9 +158,20 @@ func exchange(e *object, a *trace.Activity) {
 	e.str("Process Group Description", a.Group.Name)
 	e.str("Process Group Ranks", list(a.Group.Ranks))
 	e.num("Rank", int64(a.Member))
+	if a.Call == nil {
+		src, dst := ends(a)
+		e.num("Src Rank", int64(src))
+		e.num("Dst Rank", int64(dst))
+	}
+}
+
+// exchange writes the arguments that PyTorch gives to collectives and messages, and some of our own behind them.
+func exchange(e *object, a *trace.Activity) {
+	arguments(e, a)
 	e.str("operation", a.Name)
 	if a.Call == nil {
-		between(e, a)
+		e.num("bytes", a.Bytes)
+		e.num("tag", int64(a.Tag))
 		return
 	}
 	e.num("Seq", int64(a.Call.Seq))
@@ -171,15 +186,12 @@ func exchange(e *object, a *trace.Activity) {
 	}
 }
 
-func between(e *object, a *trace.Activity) {
-	src, dst := a.Rank, a.Peer
+// ends is who sends a message, and who receives it.
+func ends(a *trace.Activity) (src, dst int) {
 	if a.Kind == trace.Receive {
-		src, dst = dst, src
+		return a.Peer, a.Rank
 	}
-	e.num("Src Rank", int64(src))
-	e.num("Dst Rank", int64(dst))
-	e.num("bytes", a.Bytes)
-	e.num("tag", int64(a.Tag))
+	return a.Rank, a.Peer
 }
 
 func total(sizes []int) int64 {

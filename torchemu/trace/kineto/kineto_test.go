@@ -125,10 +125,13 @@ func TestHostAndDevice(t *testing.T) {
 		"100001.100001 4.000+4.000 cpu_op aten::copy_",
 		"100001.100001 4.000+4.000 cuda_runtime cudaMemcpyAsync",
 		"100001.100001 8.000+4.000 cpu_op c10d::_allgather_base_",
+		"100001.100001 8.000+4.000 cpu_op record_param_comms",
 		"100001.100001 8.000+4.000 cuda_runtime cudaLaunchKernelExC",
 		"100001.100001 12.000+4.000 cpu_op c10d::reduce_",
+		"100001.100001 12.000+4.000 cpu_op record_param_comms",
 		"100001.100001 12.000+4.000 cuda_runtime cudaLaunchKernelExC",
 		"100001.100001 16.000+4.000 cpu_op c10d::recv_",
+		"100001.100001 16.000+4.000 cpu_op record_param_comms",
 		"100001.100001 16.000+4.000 cuda_runtime cudaLaunchKernelExC",
 		"100001.100001 30.000+10.000 cuda_runtime cudaEventSynchronize",
 		"1.7 4.000+5.123 kernel mm",
@@ -189,6 +192,21 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s has %s, want %s", name, strings.Join(got, " "), want)
 		}
 	}
+	var said []string
+	for _, e := range d.TraceEvents {
+		if e.Name == "record_param_comms" {
+			for _, key := range []string{
+				"Collective name", "In msg nelems", "Out msg nelems", "Process Group Name", "Group size", "dtype", "Dst Rank",
+				"algorithm",
+			} {
+				said = append(said, fmt.Sprint(e.Args[key]))
+			}
+		}
+	}
+	want := "[_allgather_base 8 32 0 4 BFloat16 <nil> <nil> reduce 32 0 0 4 Float <nil> <nil> recv 0 2 0 4 Long 1 <nil>]"
+	if got := fmt.Sprint(said); got != want {
+		t.Errorf("the host has %s, want %s", got, want)
+	}
 	if got := only(t, d, "Memcpy HtoD (Pinned -> Device)").Args["memory bandwidth (GB/s)"]; got != 2000.0 {
 		t.Errorf("2 MB in 1 us are %v GB/s", got)
 	}
@@ -246,7 +264,7 @@ func TestHostOrDeviceAlone(t *testing.T) {
 		want    string
 	}{
 		{kineto.Options{Rank: 1, NoHost: true}, "map[gpu_memcpy:1 kernel:4 step:2]"},
-		{kineto.Options{Rank: 1, NoDevice: true}, "map[cpu_op:5 cuda_runtime:6 user_annotation:1]"},
+		{kineto.Options{Rank: 1, NoDevice: true}, "map[cpu_op:8 cuda_runtime:6 user_annotation:1]"},
 	} {
 		var b bytes.Buffer
 		if err := kineto.Write(&b, sample(t), c.options); err != nil {

@@ -41,6 +41,8 @@ def note(backend: str, operation: str, tensors: Sequence[torch.Tensor], work: An
     for profile in _open.get() if _opened else ():
         shapes = [list(t.shape) for t in tensors] if profile.record_shapes else []
         profile.noted.append((f"{backend}:{_name(operation)}", shapes, work))
+        if backend == "nccl":  # gloo's group records no arguments
+            profile.noted.append(("record_param_comms", shapes, work))
 
 
 def _name(operation: str) -> str:

@@ -48,13 +48,17 @@ def test_a_file_has_what_host_and_device_did(tmp_path):
         dist.broadcast(x, 0)
         time.sleep(1)
     took = (time.monotonic() - start) * 1e6
+    assert {"nccl:broadcast", "record_param_comms"} <= {event.name for event in profile.events()}
     x @ x
     for name in ("rank.json", "rank.json.gz"):
         path = tmp_path / f"{rank}.{name}"
         profile.export_chrome_trace(str(path))
         events = bars(path)
         assert named(events, "user_annotation") == ["mine"]
-        assert named(events, "cpu_op") == ["aten::mm", "c10d::broadcast_"]
+        assert named(events, "cpu_op") == ["aten::mm", "c10d::broadcast_", "record_param_comms"]
+        [said] = [event["args"] for event in events if event["name"] == "record_param_comms"]
+        keys = "Collective name", "Group size", "dtype", "Rank"
+        assert [said[key] for key in keys] == ["broadcast", 2, "Float", rank]
         assert len(named(events, "kernel")) == 2
         mine = next(event for event in events if event["name"] == "mine")
         assert 1e6 <= mine["dur"] <= took < 1.001e6
@@ -92,7 +96,7 @@ def test_a_schedule_writes_its_active_steps(tmp_path):
             profile.step()
     steps = [named(bars(path), "user_annotation") for path in made]
     assert steps == [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]]
-    assert all(named(bars(path), "cpu_op") == ["c10d::allreduce_"] * 2 for path in made)
+    assert all(named(bars(path), "cpu_op") == ["c10d::allreduce_", "record_param_comms"] * 2 for path in made)
 
 
 _PROGRAM = """
@@ -113,5 +117,5 @@ def test_a_trace_of_what_the_program_profiles_only(tmp_path):
     subprocess.run([sys.executable, *command, "--trace", str(tmp_path / "traces"), script], check=True, timeout=300)
     with gzip.open(tmp_path / "traces" / "rank0.json.gz", "rt") as file:
         events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
-    assert named(events, "cpu_op") == ["c10d::broadcast_"]
+    assert named(events, "cpu_op") == ["c10d::broadcast_", "record_param_comms"]
     assert named(events, "user_annotation") == ["profiled"]
