@@ -320,6 +320,8 @@ class RankMode(TorchDispatchMode):
         out = op.compute(*args, **self.on_host(kwargs))
         if to is not None and op.name == "_to_copy":
             self.settle(out, to)
+        elif late and op.name == "_to_copy" and places.of(source) is not None:
+            places.pin(out)  # so that the copy can be under way while the host goes on
         if to is not None or late:
             self.charge_copy(op, source, out, to)
         return out

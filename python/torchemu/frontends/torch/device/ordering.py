@@ -86,18 +86,14 @@ def touch_copy(rank: Context, func: Any, args: Sequence[Any], kwargs: dict[str, 
     target, source = (out, args[0]) if made else (args[0], args[1])
     host = next((t for t in (target, source) if places.of(t) is None), None)
     reads = [source]
-    if late and host is not None:
-        if _is_pinned(host) or (made and host is target):
+    if late and host is not None and host.layout is torch.strided:
+        if places.is_pinned(host) or (made and host is target):
             whole(host.untyped_storage())
         elif host is source:
             reads = []  # it was read at once
         else:
             late = False
     _tell(rank, "to" if made else "copy_", _kept(reads), _kept([target]), not late)
-
-
-def _is_pinned(tensor: torch.Tensor) -> bool:
-    return bool(getattr(tensor.untyped_storage(), "_pinned", False))
 
 
 def _kept(tensors: Sequence[Any]) -> list[torch.Tensor]:

@@ -157,6 +157,25 @@ _PARTS = {
 }
 """Methods that give the parts of sparse tensors, by their layouts."""
 
+
+def pin(tensor: torch.Tensor) -> torch.Tensor:
+    """Says of the memory of a tensor on the host, or of its parts, that it is pinned, where it has bytes. Returns the
+    tensor."""
+    for part in _memories(tensor):
+        if part.nbytes:
+            part.untyped_storage()._pinned = True
+    return tensor
+
+
+def is_pinned(tensor: torch.Tensor) -> bool:
+    """Reports whether the memory of a tensor is pinned."""
+    return any(getattr(part.untyped_storage(), "_pinned", False) for part in _memories(tensor))
+
+
+def _memories(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    return iter((tensor,)) if tensor.layout is torch.strided else parts(tensor)
+
+
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
 _INNER = ("_local_tensor", "elem", "_data", "_tensor")

@@ -246,17 +246,15 @@ def _new_tensor(self: torch.Tensor, data: Any, *, device: Any = None, **kwargs: 
 def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
     """Tensor.pin_memory: a copy that says of itself that it is pinned."""
     if self.device.type != "cpu":
-        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
-    if _is_pinned(self):
-        return self
-    pinned = self.clone()
-    pinned.untyped_storage()._pinned = True
-    return pinned
+        is_plain = self.layout in (torch.strided, torch.sparse_coo)
+        kind = self.type() if is_plain else f"SparseCsr{self.values().type()}"
+        raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
+    return self if places.is_pinned(self) else places.pin(self.clone())
 
 
 def _is_pinned(self: torch.Tensor, device: Any = None) -> bool:
     """Tensor.is_pinned."""
-    return self.layout is torch.strided and getattr(self.untyped_storage(), "_pinned", False)
+    return places.is_pinned(self)
 
 
 def _numpy(self: torch.Tensor, *, force: bool = False) -> Any:

@@ -184,7 +184,8 @@ class TimingMode(RankMode):
         if not is_new:
             return args[0]
         empty = torch.zeros if dispatch.size(source) <= _LITTLE else torch.empty
-        return empty(source.shape, dtype=kwargs.get("dtype") or source.dtype, device=places.HOST)
+        made = empty(source.shape, dtype=kwargs.get("dtype") or source.dtype, device=places.HOST)
+        return places.pin(made) if late else made
 
     def _moved_to_device(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any], to: Place) -> torch.Tensor:
         kwargs = {name: value for name, value in kwargs.items() if name not in ("pin_memory", "non_blocking")}
