@@ -1,5 +1,5 @@
-"""Whether a process has begun to use devices: PyTorch initializes CUDA at the first use, and not in a child that was
-forked later.
+"""A process begins to use devices: PyTorch initializes CUDA at the first use, and refuses to in a child that was forked
+later.
 
 A rank has begun when it has asked for a stream or for memory, or has called a function that needs the driver.
 """
