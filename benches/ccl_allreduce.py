@@ -14,7 +14,7 @@ ELEMENTS = (32, 4096, 1 << 20)  # of a rank's tensor, in float16
 
 
 def contribution(rank: int, elements: int) -> np.ndarray:
-    """What a rank adds: 0 to 7 in turn, from the rank's number on. Any order of additions gives the exact sum."""
+    """Returns what a rank adds: 0 to 7 in turn, from its number on. Any order of additions gives the exact sum."""
     return np.resize((np.arange(8) + rank) % 8, (1, elements)).astype(np.float16)
 
 
@@ -65,7 +65,7 @@ def shard_per_pe(world_size: int, torch) -> None:
 
 
 def run(torch) -> None:
-    """What ``torchemu bench`` calls."""
+    """Runs the bench, for ``torchemu bench``."""
     torch.distributed.init_process_group(backend="ahbm")
     world_size = torch.distributed.get_world_size()
     if world_size == torch.spec["system"]["sips"]["count"]:

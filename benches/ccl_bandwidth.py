@@ -26,7 +26,7 @@ from torchemu import runtime
 
 
 def run(torch: Any, options: Options | None = None) -> int:
-    """What ``torchemu bench`` calls; returns how many elements were wrong."""
+    """Runs the bench, for ``torchemu bench``; returns how many elements were wrong."""
     options, world = options or Options(), runtime.current_world()
     ranks = options.threads * options.ranks or world.sips
     if options.root >= ranks:

@@ -319,7 +319,7 @@ def go_benchmarks(package: str, pattern: str) -> dict[str, dict[str, float]]:
 
 
 def rows() -> Iterator[tuple[str, float, str, float | None, bool]]:
-    """What was measured, the figure, its unit, the target and whether more is better."""
+    """Yields what was measured, the figure, its unit, the target and whether more is better."""
     yield "first all_reduce of a process, 8 ranks", median(lambda: seconds_of_process("fresh_process")), "s", 1, False
     yield "all_reduce 8 × 4 KB f32, a call", median(lambda: in_process("small_calls")[0]), "ms", 0.2, False
     f32 = median(lambda: in_process("large_calls", "float32")[0])

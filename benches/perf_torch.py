@@ -1,4 +1,4 @@
-"""What the installed PyTorch costs on a simulated cluster, beside its targets: ``make perf-torch``.
+"""The cost of the installed PyTorch on a simulated cluster, beside its targets: ``make perf-torch``.
 
 A collective's cost is processor time a rank and call, of ranks that share the processor in one process. The script with
 DistributedDataParallel is run on 8 ranks of torchemu and as 8 processes on gloo, and what counts is the whole command.
@@ -84,7 +84,7 @@ dist.destroy_process_group()
 
 
 def run(command: list[str], program: str, **environment: str) -> tuple[str, float]:
-    """What a command prints that runs a program, and the seconds that it takes."""
+    """Returns what a command prints that runs a program, and the seconds that it takes."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "program.py")
         script.write_text(program)

@@ -1,4 +1,4 @@
-"""What tensor parallelism makes of a transformer's MLP: time, exposed communication and model-FLOPs utilisation.
+"""The effect of tensor parallelism on a transformer's MLP: time, exposed communication and model-FLOPs utilisation.
 
     python benches/tp_mlp.py --tp 1 2 4 8 --hidden 4096 --tokens 2048 --topology sips8 --sequence-parallel
 
@@ -26,7 +26,7 @@ COLUMNS = ("tp", "pass", "time (us)", "compute (us)", "exposed (us)", "MFU (%)")
 
 @dataclass(frozen=True)
 class Options:
-    """What is timed; see the command's help."""
+    """The problem that is timed; see the command's help."""
 
     tp: Sequence[int] = (1, 2, 4, 8)
     hidden: int = 2048
@@ -61,7 +61,7 @@ def rows(torch: Any, options: Options, degree: int) -> list[tuple[Any, ...]]:
 
 
 def run(torch: Any, options: Options | None = None) -> None:
-    """What ``torchemu bench`` calls: all degrees that the topology has SIPs for."""
+    """Runs the bench, for ``torchemu bench``, at all degrees that the topology has SIPs for."""
     options = options or Options()
     header(torch.spec, options)
     for degree in flags.fitting(options.tp, torch.ahbm.device_count()):

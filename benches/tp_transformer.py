@@ -35,7 +35,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Options:
-    """What is trained; see the command's help."""
+    """The training; see the command's help."""
 
     tp: Sequence[int] = (1, 2, 4, 8)
     steps: int = 50
@@ -99,7 +99,7 @@ class Comparison:
 
 
 def run(torch: Any, options: Options | None = None) -> None:
-    """What ``torchemu bench`` calls: all degrees that the topology has SIPs for.
+    """Runs the bench, for ``torchemu bench``, at all degrees that the topology has SIPs for.
 
     Raises:
         AssertionError: losses differ.

@@ -79,7 +79,7 @@ class Collective:
 
     @property
     def blocks(self) -> Sizes:
-        """What has a block for each rank."""
+        """Says of what is given and what is taken whether it has a block for each rank."""
         return (False, False) if self.kind is None else self.kind.blocks
 
     @property
@@ -98,7 +98,7 @@ class Collective:
 
     @property
     def cut(self) -> bool:
-        """Whether vectors are cut into a block for each rank."""
+        """Says whether vectors are cut into a block for each rank."""
         return any(self.blocks)
 
     def prepare(self, call: Call) -> None:
@@ -146,7 +146,7 @@ def _flat(_: Kind, c: Call) -> list[Any]:
 
 
 def _listed(kind: Kind, c: Call) -> list[Any]:
-    """What a function takes that has blocks in a list, which only a root has, if there is one."""
+    """Returns the arguments of a function with blocks in a list, which only a root has, if there is one."""
     own, whole = (c.give, c.take) if kind.gathers else (c.take, c.give)
     return [own] if kind.in_place else [own, c.parts(whole) if c.rank == c.options.root else None]
 

@@ -1,4 +1,4 @@
-"""What is measured."""
+"""Options of a measurement."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Options:
-    """What is measured; the defaults are those of the command line."""
+    """A measurement; the defaults are those of the command line."""
 
     collectives: tuple[str, ...] = ()
     begin: int = 1 << 10

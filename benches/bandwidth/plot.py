@@ -1,4 +1,4 @@
-"""What is drawn."""
+"""Plots of time and bandwidth over size."""
 
 from __future__ import annotations
 

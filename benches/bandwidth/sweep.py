@@ -57,7 +57,7 @@ class Sweep:
         self.total = len(self._collectives) * len(list(options.sizes()))  # rows
 
     def rank(self, rank: int) -> None:
-        """What each rank does."""
+        """Runs each collective at each size on one rank."""
         self.torch.distributed.init_process_group("nccl")
         for collective in self._collectives:
             for size in self.options.sizes():
@@ -98,7 +98,7 @@ class Sweep:
         return took / self.options.iters
 
     def _calls(self) -> list[dict[str, Any]]:
-        """What has ended since the last time, from the log of the World."""
+        """Returns the collectives that have ended since the last time, from the log of the World."""
         new = runtime.current_world().collectives(self._logged)
         self._logged += len(new)
         return [c for c in new if c["collective"] != "barrier"]

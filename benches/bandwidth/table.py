@@ -1,4 +1,4 @@
-"""What is printed."""
+"""The table that is printed, in the columns of nccl-tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Table:
         self._total = 0
 
     def header(self, sweep: Sweep, devices: Sequence[str]) -> None:
-        """What stands above the rows."""
+        """Prints what stands above the rows."""
         o, self._total = self._options, sweep.total
         step = f"{o.step}(bytes)" if o.step else f"{o.factor}(factor)"
         print(
@@ -62,7 +62,7 @@ class Table:
         return f"  {r.microseconds:7.{digits}f}  {r.algbw:6.2f}  {r.busbw:6.2f}  {errors:>5}"
 
     def footer(self) -> int:
-        """What stands below the rows; returns how many elements were wrong."""
+        """Prints what stands below the rows; returns how many elements were wrong."""
         self._clear()
         results = [r for row in self._rows for r in row.results]
         errors = sum(r.wrong or 0 for r in results)

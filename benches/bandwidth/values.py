@@ -1,4 +1,4 @@
-"""What ranks give to collectives, and what NumPy makes of it."""
+"""Values that ranks give to collectives, and what NumPy makes of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def block(rank: int, start: int, count: int, kind: Any) -> np.ndarray:
 
 
 def term(rank: int, world: int, count: int, op: str, kind: Any) -> np.ndarray:
-    """What a rank gives to a reduction."""
+    """Returns what a rank gives to a reduction."""
     return _repeated(_terms(rank, world, op).astype(kind), count)
 
 

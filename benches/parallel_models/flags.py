@@ -21,7 +21,7 @@ def add_degrees(parser: argparse.ArgumentParser, usual: Sequence[int], what_for:
 
 
 def fitting(degrees: Sequence[int], sips: int) -> list[int]:
-    """Those that the topology has SIPs for; says which it leaves out."""
+    """Returns the degrees that the topology has SIPs for, and prints which it leaves out."""
     too_large = [degree for degree in degrees if degree > sips]
     if too_large:
         print(f"(without tp {', '.join(map(str, too_large))}: the topology has {sips} SIPs)")
@@ -29,7 +29,7 @@ def fitting(degrees: Sequence[int], sips: int) -> list[int]:
 
 
 def add_fabric(parser: argparse.ArgumentParser) -> None:
-    """What the ranks are on."""
+    """Adds the flag that names the fabric of the ranks."""
     text = "a preset, resized to the ranks, or a file (default: default)"
     parser.add_argument("--topology", default="default", metavar="NAME|FILE", help=text)
     text = "a ccl.yaml; without it the Tuner chooses algorithms"

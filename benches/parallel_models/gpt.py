@@ -16,7 +16,7 @@ from parallel_models.mlp import MLP
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained, and for how long.
+    """The training of a model: its sizes, and for how long.
 
     Attributes:
         vocabulary, sequence, batch: of the texts.
@@ -40,7 +40,7 @@ class Task:
     sequence_parallel: bool = False
 
     def config(self) -> TransformerConfig:
-        """As Megatron's layers want to know it."""
+        """Returns the configuration of Megatron's layers."""
         return TransformerConfig(
             tensor_model_parallel_size=self.degree,
             sequence_parallel=self.sequence_parallel,
@@ -193,7 +193,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Training:
-    """What one rank has noted.
+    """The notes of one rank.
 
     Attributes:
         losses: the mean loss of each step.

@@ -45,7 +45,7 @@ class MLP(torch.nn.Module):
 
 @dataclass(frozen=True)
 class Shape:
-    """What is timed: tokens of a hidden size, in a dtype, on so many ranks."""
+    """The problem that is timed: tokens of a hidden size, in a dtype, on so many ranks."""
 
     hidden: int
     tokens: int
@@ -79,7 +79,7 @@ def time_passes(rank: int, shape: Shape, report: Callable[[Pass, Pass], Any]) ->
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Pass, Any]:
-    """What all ranks do at once, and how long it takes this one's device."""
+    """Times this rank's device in a call that all ranks make at once."""
     torch.cuda.synchronize()
     torch.distributed.barrier()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -1,4 +1,4 @@
-"""What the drivers share: flags, kernels, and one collective over a domain of all chips, in the form of simpler's own
+"""Parts that the drivers share: flags, kernels, and one collective over a domain of all chips, as in simpler's own
 L3 examples."""
 
 from __future__ import annotations

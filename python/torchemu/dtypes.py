@@ -22,7 +22,7 @@ class Category(enum.IntEnum):
 
 
 NUMBERS = (bool, int, float, complex, np.generic)
-"""What counts as a number beside tensors."""
+"""Types that count as numbers beside tensors."""
 
 
 class dtype:  # noqa: N801 (PyTorch's name)
@@ -111,7 +111,7 @@ _TITLES = {
     "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }
-"""What PyTorch's messages call them; the rest by their own names, capitalized."""
+"""Their names in PyTorch's messages; the rest have their own, capitalized."""
 
 NO_COMPLEX32 = "torch.complex32 is not supported: use complex64, whose parts are float32"
 

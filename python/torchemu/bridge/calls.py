@@ -58,7 +58,7 @@ class Call:
 _known: dict[tuple[str, str, str, int, str], Call] = {}
 
 Side = int | Pieces
-"""What a rank gives or receives: the handle of a tensor, 0 for nothing, or pieces."""
+"""A rank's part in a call: the handle of a tensor, 0 for nothing, or pieces."""
 
 
 def issue(group: int, stream: int, site: int, waits: bool, call: Call, out: Side, given: Side) -> int:

@@ -65,7 +65,7 @@ _LITTLE = 1 << 18
 """Bytes that may wait to be given back without the core being asked about them."""
 
 _EACH = 512
-"""What a piece of memory counts beside its bytes."""
+"""The bytes that a piece of memory counts beside its own."""
 
 
 class Lent:

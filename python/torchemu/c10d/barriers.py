@@ -23,7 +23,7 @@ _LATER = timedelta(milliseconds=1)
 """So much longer others wait in a monitored barrier than rank 0, which is to say first who did not come."""
 
 _BARRIER = Call.of("barrier", "all_reduce", "max")
-"""What the core is told of one."""
+"""A barrier, as the core is told of it."""
 
 
 def barrier(

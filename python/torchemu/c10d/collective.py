@@ -62,7 +62,7 @@ class Collective:
         return ranks
 
     def entered_with(self, group: Group | None, tensor: Any) -> Group | None:
-        """As entered, for the parameter ``tensor`` alone."""
+        """Acts as entered, for the parameter ``tensor`` alone."""
         buffer = check_tensor(tensor, "tensor")
         ranks = member(group, self.name)
         if ranks is not None:

@@ -121,7 +121,7 @@ def all_gather_into_tensor(
 
 
 all_gather_single = all_gather_into_tensor
-"""What newer versions of PyTorch call it."""
+"""Its name in newer versions of PyTorch."""
 
 
 def _all_gather_shards(group: Group, output: Any, given: Any, async_op: bool) -> Work | None:
@@ -229,7 +229,7 @@ def gather_single(
 
 
 gather_into_tensor = gather_single
-"""What it is also called."""
+"""Its other name."""
 
 
 def _checked_whole(group: Group, whole: Any | None, own: Any) -> Any:

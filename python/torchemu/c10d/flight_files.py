@@ -171,7 +171,7 @@ def dump_trace_json(
     onlyActive: bool | None = None,  # noqa: N803
     backend: str = "gloo",
 ) -> bytes:
-    """As dump_trace, in JSON: without places, and with 0 for what has not happened."""
+    """Acts as dump_trace, in JSON: without places, and with 0 for what has not happened."""
     dumped = _dumped(includeCollectives, False, onlyActive)
     for entry in dumped.get("entries", []):
         for key in ("time_discovered_started_ns", "time_discovered_completed_ns"):
@@ -186,7 +186,7 @@ def dump_trace_file(
     onlyActive: bool | None = None,  # noqa: N803
     backend: str = "gloo",
 ) -> None:
-    """As dump_trace, to the file of a rank, which TORCH_FR_DUMP_TEMP_FILE and its number name.
+    """Acts as dump_trace, to the file of a rank, which TORCH_FR_DUMP_TEMP_FILE and its number name.
 
     Raises:
         OSError: it cannot be written.

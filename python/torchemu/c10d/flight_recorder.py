@@ -36,7 +36,7 @@ comm_lib_version = ""
 """The version of the library that a front end's groups are named after."""
 
 _APIECE = {op.apiece for op in OPS.values() if op.apiece}
-"""What it calls those whose blocks may have several sizes, after its entries for the blocks."""
+"""Its names of collectives whose blocks may have several sizes, after its entries for the blocks."""
 
 _TYPES = {
     "float16": "Half",
@@ -59,7 +59,7 @@ _TYPES = {
 }
 
 _BARRIER = "all_reduce_barrier"
-"""What NCCL does for a barrier."""
+"""The operation by which NCCL does a barrier."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     pass
 
 NON_GROUP_MEMBER = -100
-"""What new_group returns to a rank that is not in the group."""
+"""The result of new_group on a rank that is not in the group."""
 
 _NOT_INITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
 _UNKNOWN = "Process group {} is not initialized in the world group map. Please initialize the group first."

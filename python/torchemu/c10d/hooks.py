@@ -299,7 +299,7 @@ def _forget_idle(group: Watched) -> None:
 
 _NAN_CHECK = ("TORCH_NCCL_NAN_CHECK", "TORCH_DIST_NAN_CHECK")
 TRUE = ("1", "Y", "YES", "T", "TRUE", "ON")
-"""What the environment says for yes."""
+"""Values of environment variables that mean yes."""
 
 
 class NanCheckHook(Watcher):

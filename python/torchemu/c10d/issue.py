@@ -89,7 +89,7 @@ def _issue_hooked(
     outputs: list[Any],
     on_host: bool,
 ) -> Work | None:
-    """As issue, with those told who look at what the group does: they want a work in any case."""
+    """Acts as issue, and tells those who look at what the group does: they want a work in any case."""
     assert group.hooks is not None
     if group.hooks.delegate is not None:
         return group.hooks.delegate.collective(call, *tensors, async_op)

@@ -83,7 +83,7 @@ class Groups:
 
 
 groups: RankLocal[Groups] = RankLocal(Groups)
-"""Those of the running rank."""
+"""The groups of the running rank."""
 
 
 def shared_membership(name: str, members: tuple[int, ...], label: str) -> Membership:
@@ -96,7 +96,7 @@ def shared_membership(name: str, members: tuple[int, ...], label: str) -> Member
 
 
 def common_membership(key: object, name: str, members: tuple[int, ...], label: str) -> Membership:
-    """As shared_membership, of the ranks that say the same key."""
+    """Acts as shared_membership, of the ranks that say the same key."""
     context = runtime.current()
     kept = context.own if context.tasks is None else context.tasks.shared
     key = (Membership, key)

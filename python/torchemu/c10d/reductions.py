@@ -175,4 +175,4 @@ def reduce_scatter_tensor(
 
 
 reduce_scatter_single = reduce_scatter_tensor
-"""What newer versions of PyTorch call it."""
+"""Its name in newer versions of PyTorch."""

@@ -15,7 +15,7 @@ from torchemu.runtime.rank_local import RankLocal
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 
 Meeting = Iterator[tuple[Store, int, int]]
-"""What a handler returns: its first item is the store, the rank and the world size."""
+"""The result of a handler: its first item is the store, the rank and the world size."""
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Meeting:

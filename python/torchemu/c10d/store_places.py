@@ -12,7 +12,7 @@ from torchemu.runtime import footprints
 from torchemu.runtime.waiting import Line
 
 Where = tuple[str, ...]
-"""What kind of name it is, and the name."""
+"""The kind of a name, and the name."""
 
 _FREE_PORTS = range(49152, 1 << 16)  # that systems give to programs which ask for any
 

@@ -130,7 +130,7 @@ def request() -> None:
 
 
 def ask_for(what: str, at: Table | None = None, *keys: str) -> None:
-    """As ask, for a request that changes nothing: a program may ask again and again, until another rank does something.
+    """Acts as ask, for a request that changes nothing: a program may ask again and again, until another rank acts.
 
     Args:
         what: the call, for the report of a deadlock.

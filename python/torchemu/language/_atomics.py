@@ -46,41 +46,41 @@ def atomic_add(word: Pointer, value: Operand, index: Tile | None = None, mask: A
 
 
 def atomic_exchange(word: Pointer, value: Operand, index: Tile | None = None, mask: Any = None) -> Any:
-    """As atomic_add, but sets."""
+    """Acts as atomic_add, but sets."""
     if _is_word(value, index):
         return _of_word("exchange", word, 0, value)
     return _changed("exchange", word, (value,), index, mask)
 
 
 def atomic_cas(word: Pointer, wanted: Operand, value: Operand, index: Tile | None = None, mask: Any = None) -> Any:
-    """As atomic_add, but sets what has the wanted value."""
+    """Acts as atomic_add, but sets what has the wanted value."""
     if _is_word(value, index) and not isinstance(wanted, Tile):
         return _of_word("compare_swap", word, wanted, value)
     return _changed("cas", word, (wanted, value), index, mask)
 
 
 def atomic_max(word: Pointer, value: Operand, index: Tile | None = None, mask: Any = None) -> Tile:
-    """As atomic_add with a tile, but keeps the larger one; NaN where one is."""
+    """Acts as atomic_add with a tile, but keeps the larger one; NaN where one is."""
     return _changed("max", word, (value,), index, mask)
 
 
 def atomic_min(word: Pointer, value: Operand, index: Tile | None = None, mask: Any = None) -> Tile:
-    """As atomic_add with a tile, but keeps the smaller one; NaN where one is."""
+    """Acts as atomic_add with a tile, but keeps the smaller one; NaN where one is."""
     return _changed("min", word, (value,), index, mask)
 
 
 def atomic_and(word: Pointer, value: Operand, index: Tile | None = None, mask: Any = None) -> Tile:
-    """As atomic_add with a tile, but a & b, of whole numbers or bools."""
+    """Acts as atomic_add with a tile, but a & b, of whole numbers or bools."""
     return _changed("and", word, (value,), index, mask)
 
 
 def atomic_or(word: Pointer, value: Operand, index: Tile | None = None, mask: Any = None) -> Tile:
-    """As atomic_add with a tile, but a | b, of whole numbers or bools."""
+    """Acts as atomic_add with a tile, but a | b, of whole numbers or bools."""
     return _changed("or", word, (value,), index, mask)
 
 
 def atomic_xor(word: Pointer, value: Operand, index: Tile | None = None, mask: Any = None) -> Tile:
-    """As atomic_add with a tile, but a ^ b, of whole numbers or bools."""
+    """Acts as atomic_add with a tile, but a ^ b, of whole numbers or bools."""
     return _changed("xor", word, (value,), index, mask)
 
 

@@ -22,7 +22,7 @@ from torchemu.runtime import frames
 from torchemu.runtime.buffer import Buffer, Memory, buffer_of, chosen
 
 COLLECTIVES = tuple(row["name"] for row in json.loads(go.CollectiveTable())["kinds"] if row["kernel"])
-"""What a kernel can say that it is."""
+"""Collectives that a kernel can say that it is."""
 
 
 class Kernel:

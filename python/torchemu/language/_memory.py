@@ -112,26 +112,26 @@ def put(to: Pointer, source: Pointer | Tile, n: int | None = None) -> None:
 
 
 def put_nbi(to: Pointer, source: Pointer | Tile, n: int | None = None) -> None:
-    """As put, but returns at once: the source must not change before a :func:`quiet`."""
+    """Acts as put, but returns at once: the source must not change before a :func:`quiet`."""
     _put(to, source, n, False)
 
 
 def put_signal(
     to: Pointer, source: Pointer | Tile, n: int | None, word: Pointer, value: int = 1, op: str = "add"
 ) -> None:
-    """As put, with a signal to a word of the same rank that lands after the data."""
+    """Acts as put, with a signal to a word of the same rank that lands after the data."""
     _put(to, source, n, True, word, value, op)
 
 
 def put_signal_nbi(
     to: Pointer, source: Pointer | Tile, n: int | None, word: Pointer, value: int = 1, op: str = "add"
 ) -> None:
-    """As put_signal, but returns at once."""
+    """Acts as put_signal, but returns at once."""
     _put(to, source, n, False, word, value, op)
 
 
 def put_reduce(to: Pointer, source: Pointer, n: int, op: str = "sum") -> None:
-    """As put, but combines with what is there, element by element, in one step that nothing can divide."""
+    """Acts as put, but combines with what is there, element by element, in one step that nothing can divide."""
     address, nbytes = _source(to, source, n)
     if nbytes:
         current().call(go.PrimPutReduce, op, to.dtype.name, to.address, address, nbytes)
@@ -143,7 +143,7 @@ def get(to: Pointer, source: Pointer, n: int) -> None:
 
 
 def get_nbi(to: Pointer, source: Pointer, n: int) -> None:
-    """As get, but returns at once: they are there after a :func:`quiet`."""
+    """Acts as get, but returns at once: they are there after a :func:`quiet`."""
     _get(to, source, n, False)
 
 

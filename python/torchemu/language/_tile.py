@@ -165,7 +165,7 @@ class Tile:
 
 
 Operand = Tile | int | float | bool
-"""What tiles can be calculated with."""
+"""Operands of arithmetic with tiles."""
 
 
 def new_tile(dtype: dtypes.dtype, shape: Sequence[int]) -> Tile:

@@ -153,7 +153,7 @@ class _Run:
             self._logs.close()
 
     def _mirrored(self, choices: Choices) -> list[Failure]:
-        """As failures, of the ranks that stand for others."""
+        """Acts as failures, of the ranks that stand for others."""
         launch = self._launch
 
         def run(mirror: mirroring.Mirror | None, shown: bool) -> list[Failure]:

@@ -11,7 +11,7 @@ from typing import Any
 from torchemu.bridge.binding import go
 
 SHELLS = ("bash", "zsh", "fish")
-"""Those that shtab writes scripts for, and there are on what torchemu runs on."""
+"""Shells that shtab writes scripts for, of those on systems that torchemu runs on."""
 
 _FOLDERS = ("DIR", "DIR2", "FOLDER")
 _FILES = ("FILE", "SCRIPT", "PATH")

@@ -129,7 +129,7 @@ class _Told(importlib.machinery.SourceFileLoader):
         return kept[0] or super().get_code(fullname)
 
     def _mark(self) -> bytes:
-        """What the kept depends on: the Python, how torchemu compiles, the file's path, its time and its size."""
+        """Returns what the kept depends on: Python, how torchemu compiles, and the file's path, time and size."""
         stats = self.path_stats(self.path)
         how = zlib.crc32(os.fsencode(self.path), _way())
         return importlib.util.MAGIC_NUMBER + struct.pack("<IQQ", how, int(stats["mtime"] * 1e6), stats["size"])

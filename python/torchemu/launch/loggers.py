@@ -38,7 +38,7 @@ class _Uncached(dict[int, bool]):
 
 
 class Own:
-    """What one process has of its own.
+    """The state that one process has of its own.
 
     Args:
         names: all handlers with a name, as Python lists them.

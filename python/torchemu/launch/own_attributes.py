@@ -171,7 +171,7 @@ def _nothing(*_: Any) -> None:
 
 
 _PLAIN = {_SETS: _nothing, _MOCKS: _nothing, **{_SETATTR[name]: getattr(builtins, name) for name in _SETATTR}}
-"""What the names mean outside of runs."""
+"""The meaning of the names outside of runs."""
 
 
 def _unmock() -> None:

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         return found, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse's, whose message goes on."""
+        """Checks as argparse does, and adds to its message what may have been meant."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:

@@ -22,7 +22,7 @@ _now = time.monotonic  # the process's: programs may get to see another one
 
 
 _lines: list[Line] = []
-"""Those that may be on the terminal."""
+"""Lines that may be on the terminal."""
 
 os.register_at_fork(after_in_child=_lines.clear)
 

@@ -1,4 +1,4 @@
-"""What functions of installed packages remember of their process: each rank's is its own.
+"""Functions of installed packages remember things of their process: each rank's are its own.
 
 A package is loaded once, and a function of it without parameters that remembers its answer, ``get_rank`` say, would
 give all ranks the first one's.

@@ -72,7 +72,7 @@ class SpawnException(ProcessRaisedException):
         ProcessException.__init__(self, _message(self.errors), first.rank, first.pid)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As what PyTorch raises: the ranks' exceptions stay where they are."""
+        """Makes a copy what PyTorch raises: the ranks' exceptions stay where they are."""
         return ProcessRaisedException, (self.msg, self.error_index, self.error_pid)
 
 

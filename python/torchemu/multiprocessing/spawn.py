@@ -77,8 +77,8 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """As spawn, for any way of starting processes. Those that are forked find the parent's values in the variables of
-    the main program."""
+    """Acts as spawn, for any way of starting processes. Those that are forked find the parent's values in the variables
+    of the main program."""
     get_context(start_method)  # says whether there is such a way
     if not isinstance(nprocs, int):
         raise TypeError(f"nprocs must be an integer, not {nprocs!r}")

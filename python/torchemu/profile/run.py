@@ -14,7 +14,7 @@ from torchemu import runtime
 from torchemu.profile.recording import LEVELS, Recording, known
 
 RUN_FILE = "run.torchemu"
-"""What a folder of traces has besides them: the fabric, and the log of collectives. No viewer takes it for a trace."""
+"""The other file in a folder of traces: the fabric, and the log of collectives. No viewer takes it for a trace."""
 
 _SINGLE = {".json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto"}
 _CHAKRA = ".et"

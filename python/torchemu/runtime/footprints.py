@@ -51,7 +51,7 @@ def use(place: Hashable = None, kind: int = ALONE) -> None:
 
 
 def use_one(place: Hashable, kind: int = ALONE) -> None:
-    """As use, of something that is apart from all else but who uses anything at all."""
+    """Acts as use, of something that is apart from all else but who uses anything at all."""
     use(place, kind)
     use(None, TOGETHER)
 

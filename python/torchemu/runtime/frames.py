@@ -19,7 +19,7 @@ STANDARD = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib
 """The folders of the standard library."""
 
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-"""What is in the paths of installed packages, which may be in a folder of the standard library."""
+"""Parts of the paths of installed packages, which may be in a folder of the standard library."""
 
 
 def is_ours(file: str) -> bool:

@@ -84,7 +84,7 @@ class Script(Program):
         self._about = {"__file__": self._file, "__loader__": loader, "__cached__": None, "__package__": None}
 
     def is_one_host(self) -> bool:
-        """As Program.is_one_host: it sees what the file says, and the files beside it that it imports."""
+        """Acts as Program.is_one_host: it sees what the file says, and the files beside it that it imports."""
         names = set().union(*map(_names, filter(None, self._seen().values())))
         spawns = not names.isdisjoint(_SPAWNS) and "multiprocessing" in names
         return self.drives_chips() or spawns or "elastic_launch" in names
@@ -94,7 +94,7 @@ class Script(Program):
         return _CHIPS in self._seen()
 
     def names(self) -> set[str]:
-        """As Program.names: of the file, and of the files beside it that it imports."""
+        """Acts as Program.names: of the file, and of the files beside it that it imports."""
         codes = [code for code in self._seen().values() if code is not None]
         return set().union(*map(_modules, codes), *({"ahbm"} & _names(code) for code in codes))
 
@@ -128,12 +128,12 @@ class Module(Program):
     """A module that is found like any other; a package's is its __main__."""
 
     def is_one_host(self) -> bool:
-        """As Program.is_one_host: PyTorch's launchers are, and pytest with files that are."""
+        """Acts as Program.is_one_host: PyTorch's launchers are, and pytest with files that are."""
         launches = self.argv[0] in ("torch.distributed.run", "torch.distributed.launch")
         return launches or any(script.drives_chips() for script in self._tests())
 
     def names(self) -> set[str]:
-        """As Program.names: of the files that pytest is called with."""
+        """Acts as Program.names: of the files that pytest is called with."""
         return set().union(*(script.names() for script in self._tests()))
 
     def _tests(self) -> list[Script]:

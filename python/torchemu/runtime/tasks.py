@@ -85,8 +85,8 @@ class Tasks:
         together: bool = True,
         acts: Callable[[int], bool] = lambda rank: True,
     ) -> None:
-        """As spawn; together says whether a rank that fails takes the others with it, and acts whether one runs at all,
-        or another stands for it."""
+        """Spawns as spawn does; together says whether a rank that fails takes the others with it, and acts whether one
+        runs at all, or another stands for it."""
         self.world, self.nprocs = parent.world, nprocs
         self._parent = parent
         self.group: Any = None  # the default group, where the ranks make one
@@ -248,7 +248,7 @@ class Tasks:
             self.loop.switch()
 
     def _next(self, answer: int | None = None) -> int | DeadlockError:
-        """As go.Next, once more than asking again would do. Device programs take their turns on the loop's thread.
+        """Acts as go.Next, once more than asking again would do. Device programs take their turns on the loop's thread.
 
         Args:
             answer: what it has answered already.
@@ -307,7 +307,7 @@ class Tasks:
             look()
 
     def _taken(self) -> int:
-        """As go.Next, which a task that handed over has asked already."""
+        """Acts as go.Next, which a task that handed over has asked already."""
         found, self._found = self._found, None
         if isinstance(found, DeadlockError):
             raise found
@@ -365,7 +365,7 @@ class Tasks:
             task.switch(rank)
 
     def _resume_thread(self, thread: Thread) -> None:
-        """As _resume, for a thread of a rank."""
+        """Acts as _resume, for a thread of a rank."""
         runtime.switch_to(thread.context)
         thread.threads.enter(thread)
         thread.go_on()

@@ -475,7 +475,7 @@ class Context:
             self.wait(mark.number)
 
     def wait_within(self, waitable: int) -> None:
-        """As wait, for what other threads of the rank bring about.
+        """Acts as wait, for what other threads of the rank bring about.
 
         Raises:
             DeadlockError: the main program has been told that this does not come, and waits again: to end, mostly.

@@ -13,7 +13,7 @@ from torchemu.tp.random import get_cuda_rng_tracker, get_expert_parallel_rng_tra
 from torchemu.tp.utils import Init, divide
 
 ATTRIBUTES: dict[str, Any] = {"tensor_model_parallel": False, "partition_dim": -1, "partition_stride": 1}
-"""What parameters are marked with, and what it is where they are not divided."""
+"""Attributes of parameters, with their values where a parameter is not divided."""
 
 
 def param_is_not_tensor_parallel_duplicate(param: torch.Tensor) -> bool:

@@ -41,7 +41,7 @@ class Hollow:
 
 
 _hollows: weakref.WeakKeyDictionary[Memory, Hollow] = weakref.WeakKeyDictionary()
-"""What stands for the memory of tensors in a run without data."""
+"""The address of tensors in a run without data."""
 
 
 def _hollow_of(memory: Memory) -> Hollow:

@@ -231,7 +231,7 @@ class Gathering:
         p.wait(self.words.own(self.pe, _GATHERED), self.call.number)
 
     def fused_remote(self, p: Step) -> None:
-        """As fused, of two nodes, in parts: what has crossed between nodes is pushed while the next part crosses."""
+        """Acts as fused, of two nodes, in parts: what has crossed between nodes is pushed while the next crosses."""
         if p.block == 1:
             self._gather_beside(p)
             return

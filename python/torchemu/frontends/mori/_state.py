@@ -216,7 +216,7 @@ class Team:
 
 _Shared = tuple[dict[int, dict[int, Any]], dict[int, dict[int, str]]]
 _shared: weakref.WeakKeyDictionary[runtime.World, dict[Any, _Shared]] = weakref.WeakKeyDictionary()
-"""What the members of teams have in common."""
+"""State that the members of a team have in common, by World and team."""
 
 
 class Window:

@@ -32,4 +32,4 @@ class DPPolicy:
 
 
 WHOLE = DPPolicy(num_cubes=1, num_pes=1)
-"""What a tensor without a policy has: all of it is on PE 0 of cube 0."""
+"""The placement of a tensor without a policy: all of it is on PE 0 of cube 0."""

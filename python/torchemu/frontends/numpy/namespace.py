@@ -133,10 +133,10 @@ _DTYPES = {name: d for d in dtypes.ALL for name in d.names}
 _OTHERS = ("__version__", "__all__", *__all__)
 
 LAYERS = frozenset(("dropout", "layer_norm"))
-"""Those functions of torch.nn.functional that are called alike here."""
+"""Functions of torch.nn.functional that are called alike here."""
 
 METHODS = frozenset(_tensor.elementwise.in_place())
-"""Those methods of tensors that are functions too."""
+"""Methods of tensors that are functions, too."""
 
 NAMES: dict[str, Any] = {
     "return_types": return_types,

@@ -28,7 +28,7 @@ __all__ = ["load", "save"]
 File = str | os.PathLike[str] | BinaryIO
 
 _MARK = b"torchemu tensors 1\n"
-"""What files begin with."""
+"""The first bytes of a file."""
 
 _HARMLESS = {
     ("collections", "OrderedDict"),

@@ -29,7 +29,7 @@ class Allocations:
     def allocate(
         self, name: str, workers: Sequence[int], window_size: int, buffers: Sequence[CommBufferSpec]
     ) -> CommDomainHandle:
-        """As Orchestrator.allocate_domain."""
+        """Acts as Orchestrator.allocate_domain."""
         _domains.check(name, workers, self._workers, window_size, buffers)
         if name in self.live:
             raise ValueError(f"allocate_domain({name!r}): a domain of this name is already live; release it first")

@@ -108,7 +108,7 @@ class ContinuousTensor:
 
 
 Tensor = ContinuousTensor
-"""What later versions call it."""
+"""Its name in later versions."""
 
 
 class TaskArgs:

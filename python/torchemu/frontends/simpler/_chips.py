@@ -184,7 +184,7 @@ def _has_room(world: runtime.World, count: int) -> bool:
 
 
 class _Place:
-    """As _kernels.Place."""
+    """Acts as _kernels.Place."""
 
     def __init__(self, chips: Chips, task: Task) -> None:
         self._chips = chips

@@ -9,7 +9,7 @@ from types import TracebackType
 from torchemu.frontends.simpler._arguments import ContinuousTensor, DataType
 
 MOST_MEMBERS = 64
-"""What the context that kernels get has room for."""
+"""The number of members that a kernel's context has room for."""
 
 
 @dataclass

@@ -231,7 +231,7 @@ class PythonKernel:
     entry: Callable[..., None]
 
     def submit(self, place: Place) -> int:
-        """As Kernel.submit."""
+        """Acts as Kernel.submit."""
         return place.run(self.entry)
 
 
@@ -247,7 +247,7 @@ class ExampleKernel:
     example: str
 
     def submit(self, place: Place) -> int:
-        """As Kernel.submit.
+        """Acts as Kernel.submit.
 
         Raises:
             ValueError: the arguments are not what the kernel wants.

@@ -90,14 +90,14 @@ class ChipMemory:
         del self._windows[window]
 
     def malloc(self, worker: int, size: int) -> int:
-        """As Orchestrator.malloc."""
+        """Acts as Orchestrator.malloc."""
         window = self._allocate("malloc", [worker], size)
         address = self._windows[window].bases[self._ranks[worker]]
         self._pieces[worker, address] = window
         return address
 
     def free(self, worker: int, address: int) -> None:
-        """As Orchestrator.free."""
+        """Acts as Orchestrator.free."""
         window = self._pieces.pop((worker, address), None)
         if window is None:
             raise ValueError(f"free: worker {worker} has nothing of malloc's at {address:#x}, or has freed it")

@@ -33,7 +33,7 @@ class Orchestrated:
     kernels: Mapping[int, Callable[..., None]]
 
     def submit(self, place: Place) -> int:
-        """As Kernel.submit."""
+        """Acts as Kernel.submit."""
         return place.run(self._call)
 
     def _call(self, args: list[Any]) -> None:

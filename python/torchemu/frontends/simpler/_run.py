@@ -119,7 +119,7 @@ class Run:
             self.memory.check(worker, tensor.data, tensor.nbytes())
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> ContinuousTensor:
-        """As Orchestrator.alloc."""
+        """Acts as Orchestrator.alloc."""
         tensor = zeros(tuple(shape), dtype=parse(DataType(dtype).name.lower()), device="cpu")
         self._kept.append(tensor)
         return ContinuousTensor.make(tensor.data_ptr(), shape, dtype)

@@ -23,13 +23,13 @@ from torchemu.frontends.simpler._domains import ChipDomainContext, CommBufferSpe
 from torchemu.frontends.simpler._tensors import make_tensor_arg, torch_dtype_to_datatype
 
 ChipCallConfig = CallConfig
-"""What other versions call it."""
+"""Its name in other versions."""
 
 ChipStorageTaskArgs = TaskArgs
-"""What a Worker of level 2 is called with."""
+"""The type of the arguments of a Worker of level 2."""
 
 ChipTensor = ContinuousTensor
-"""What other versions call it."""
+"""Its name in other versions."""
 
 __all__ = [
     "ArgDirection",

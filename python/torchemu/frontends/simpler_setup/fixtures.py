@@ -80,7 +80,7 @@ def st_platform(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def st_device_ids(request: pytest.FixtureRequest) -> list[int]:
-    """As many chips as the test's mark says, or one: the first of --device."""
+    """Returns as many chips as the test's mark says, or one: the first of --device."""
     mark = request.node.get_closest_marker("device_count")
     count = mark.args[0] if mark is not None else 1
     devices = _devices(request)

@@ -58,7 +58,7 @@ class Scalar(NamedTuple):
 
 
 Tensor = TensorArg
-"""What earlier versions call it."""
+"""Its name in earlier versions."""
 
 
 class TaskArgsBuilder:

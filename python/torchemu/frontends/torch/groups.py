@@ -394,7 +394,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         opts: Any = None,
         timeout: timedelta | None = None,
     ) -> Any:
-        """As alltoall, of the rows of one tensor."""
+        """Acts as alltoall, of the rows of one tensor."""
         checks.splits(out_splits, out, self._size)
         checks.splits(in_splits, given, self._size)
         checks.contiguous(given)
@@ -468,11 +468,11 @@ class AhbmGroup(Named, dist.ProcessGroup):
         return self._rank
 
     def getSize(self) -> int:  # noqa: N802 (what C++ calls it)
-        """As size."""
+        """Returns the same as size."""
         return self._size
 
     def getRank(self) -> int:  # noqa: N802
-        """As rank."""
+        """Returns the same as rank."""
         return self._rank
 
     def get_group_store(self) -> Any:
@@ -481,18 +481,18 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     @property
     def supports_splitting(self) -> bool:
-        """As of PyTorch's backend of this name."""
+        """Answers as PyTorch's backend of this name does."""
         return self.backend != "gloo"
 
     @property
     def supports_coalescing(self) -> bool:
-        """As of PyTorch's backend of this name."""
+        """Answers as PyTorch's backend of this name does."""
         return self.backend != "gloo"
 
     supports_time_estimate = supports_shrinking = False
 
     def supports_tensor_alloc(self, device: Any) -> bool:
-        """As of NCCL without memory of its own: tensors are PyTorch's."""
+        """Answers as NCCL does without memory of its own: tensors are PyTorch's."""
         return False
 
     def _get_backend(self, device: Any) -> AhbmGroup:

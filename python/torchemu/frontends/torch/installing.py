@@ -316,13 +316,13 @@ class ProcessGroupNCCL(AhbmGroup):
         return int(self._core)
 
     mem_allocator = None
-    """What NCCL would allocate a pool's memory with: a device's is as it has to be."""
+    """NCCL's allocator of a pool's memory. None is needed: a device's memory is as it has to be."""
 
     def register_mem_pool(self, pool: Any, symm: bool = False) -> None:
         """Accepts a pool (`torch.cuda.MemPool`) whose memory collectives use as it is: they do with all memory."""
 
     def deregister_mem_pool(self, pool: Any) -> None:
-        """As register_mem_pool."""
+        """Acts as register_mem_pool."""
 
 
 _asking: list[tuple[list[int], str, bool]] = []

@@ -32,7 +32,7 @@ class Named:
     pg_name = group_name
 
     def getGroupName(self) -> str:  # noqa: N802 (what C++ calls it)
-        """As group_name."""
+        """The same as group_name."""
         return self._name
 
     def _set_group_name(self, name: str) -> None:
@@ -46,7 +46,7 @@ class Named:
         return self._desc
 
     def getGroupDesc(self) -> str:  # noqa: N802
-        """As group_desc."""
+        """The same as group_desc."""
         return self._desc
 
     def _set_group_desc(self, desc: str) -> None:

@@ -52,7 +52,7 @@ def _name(operation: str) -> str:
 
 
 class RankProfile(profiler_legacy.profile):
-    """As torch.autograd.profiler.profile, of one thread.
+    """A torch.autograd.profiler.profile of one thread.
 
     Args:
         enabled: without it this does nothing.

@@ -124,7 +124,7 @@ def _call_under(modes: Sequence[TorchDispatchMode], op: Any, args: Sequence[Any]
 
 
 def _arguments(op: Any, group: Any, given: dict[str, Any]) -> list[Any]:
-    """What an operation gets, of what the method of a group does."""
+    """Returns the operands of an operation, made of the arguments of a group's method."""
     opts, values = given.get("opts"), iter(given.values())
     made = {
         "process_group": group.boxed,

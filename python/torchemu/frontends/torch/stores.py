@@ -190,14 +190,14 @@ def _data(value: Any) -> str | bytes:
 
 
 class HashStore(AhbmStore):
-    """As torch.distributed.HashStore."""
+    """A torch.distributed.HashStore that ranks share."""
 
     def __init__(self) -> None:
         super().__init__(emulated.HashStore())
 
 
 class FileStore(AhbmStore):
-    """As torch.distributed.FileStore."""
+    """A torch.distributed.FileStore that ranks share."""
 
     def __init__(self, file_name: Any, world_size: int = -1) -> None:
         super().__init__(emulated.FileStore(file_name, world_size))
@@ -209,7 +209,7 @@ class FileStore(AhbmStore):
 
 
 class TCPStore(AhbmStore):
-    """As torch.distributed.TCPStore."""
+    """A torch.distributed.TCPStore that ranks share."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ _prefixed = dist.PrefixStore
 
 
 class PrefixStore(AhbmStore):
-    """As torch.distributed.PrefixStore, which has no queues where its store is none of C++.
+    """A torch.distributed.PrefixStore, which has no queues where its store is none of C++.
 
     Args:
         prefix: with which, and a slash, every key begins.

@@ -198,7 +198,7 @@ class AhbmWork(Work):
             go.WorkSettled(self.handle)  # raises what it has failed with
 
     def synchronize(self) -> None:
-        """As wait."""
+        """Acts as wait."""
         self.wait()
 
     def block_current_stream(self) -> None:
@@ -330,7 +330,7 @@ class Several(Work):
         return all(work.is_settled() for work in self.works)
 
     def synchronize(self) -> None:
-        """As wait."""
+        """Acts as wait."""
         self.wait()
 
     def block_current_stream(self) -> None:

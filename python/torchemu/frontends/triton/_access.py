@@ -134,7 +134,7 @@ def read_run(program: Block, first: int, n: int, kind: np.dtype, what: str) -> E
 
 
 def write_run(program: Block, first: int, values: Elements, what: str) -> None:
-    """As write, of as many elements from an address on; they may be what read_run has returned."""
+    """Acts as write, of as many elements from an address on; they may be what read_run has returned."""
     size = values.data.itemsize
     part = _inside(program, first, values.nbytes, size)
     if part is None:

@@ -34,7 +34,7 @@ _OPTIONS = {
     "matrix_instr_nonkdim": 0,
     "kpack": 1,
 }
-"""What a launch can be given beside the parameters of the kernel."""
+"""Arguments of a launch beside those of the kernel."""
 
 
 class _Parameter:

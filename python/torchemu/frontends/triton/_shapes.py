@@ -87,7 +87,7 @@ def reshape(input: Any, *shape: Any, can_reorder: bool = False) -> tensor:  # no
 
 
 def view(input: Any, *shape: Any) -> tensor:  # noqa: A002
-    """As reshape."""
+    """Acts as reshape."""
     return reshape(input, *shape)
 
 

@@ -74,7 +74,7 @@ def globaltimer() -> tensor:
 
 
 def clock() -> tensor:
-    """As globaltimer."""
+    """Acts as globaltimer."""
     return globaltimer()
 
 
@@ -99,7 +99,7 @@ def ld(ptr: Any, scope: Any = "gpu", semantic: Any = "relaxed") -> tensor:
 
 
 def ld_acquire(ptr: Any, scope: Any = "gpu") -> tensor:
-    """As ld, after what was before the signals that made the word what it is."""
+    """Acts as ld, after what was before the signals that made the word what it is."""
     return ld(ptr, scope, "acquire")
 
 

@@ -8,7 +8,7 @@ import torchemu.language as tl
 from torchemu import dtypes
 
 TILES = 8
-"""As many tiles as the scratch memory has room for, so that loads run ahead of the arithmetic."""
+"""The number of tiles that the scratch memory has room for, so that loads run ahead of the arithmetic."""
 
 
 def part(n: int, i: int, world: int) -> tuple[int, int]:

@@ -25,7 +25,7 @@ _SAME = {
     "concurrent.futures.thread": ("BrokenThreadPool",),
     "multiprocessing.pool": ("MaybeEncodingError",),
 }
-"""What copies have in common with the modules, where those have it: exceptions, which others raise and catch."""
+"""Names that copies have in common with the modules, if they have them: exceptions, which others raise and catch."""
 
 NAMES = frozenset(
     {
@@ -45,7 +45,7 @@ NAMES = frozenset(
 """The modules that programs get copies of."""
 
 _STATELESS = frozenset({"concurrent.futures._base", "multiprocessing.dummy.connection", "queue"})
-"""Those of them that keep nothing between calls: one copy is enough for all ranks."""
+"""Modules that keep nothing between calls: one copy is enough for all ranks."""
 
 COPY = "__torchemu_copies__"
 """The variable of a copy that holds the Copies it is one of."""
@@ -185,7 +185,7 @@ _LOW_LEVEL: dict[str, Any] = {
     "start_new": starting.start_new_thread,
     "start_new_thread": starting.start_new_thread,
 }
-"""What our _thread has in the place of Python's, where that has it."""
+"""Names of our _thread in the place of Python's, where that has them."""
 
 
 def _monotonic() -> float:
@@ -259,4 +259,4 @@ _CHANGES: dict[str, Callable[[Any], None]] = {
     "concurrent.futures.thread": _of_thread_pools,
     "multiprocessing.pool": _of_pools,
 }
-"""What is changed in copies."""
+"""Changes of copies, by module."""

@@ -41,7 +41,7 @@ _kept: ThreadLocal[weakref.WeakKeyDictionary[_Key, dict[str, Any]]] = ThreadLoca
 
 
 class Local:
-    """As threading.local. A class derived from it has its __init__ called in each thread."""
+    """Acts as threading.local. A class derived from it has its __init__ called in each thread."""
 
     __module__, __qualname__ = "_thread", "_local"  # as programs see it
     __slots__ = ("__dict__", "__weakref__", "_local__key")

@@ -36,7 +36,7 @@ def _limit(blocking: bool, timeout: float) -> float | None:
 
 
 class Lock:
-    """As _thread.lock.
+    """A lock that acts as _thread.lock.
 
     Args:
         is_sentinel: the thread that has it releases it when it ends, and others wait for that.
@@ -126,7 +126,7 @@ class Lock:
 
 
 class RLock:
-    """As _thread.RLock: the thread that has it may acquire it again."""
+    """A lock that acts as _thread.RLock: the thread that has it may acquire it again."""
 
     __module__, __qualname__ = "_thread", "RLock"
     __slots__ = ("__weakref__", "_count", "_lock", "_owner")
@@ -136,7 +136,7 @@ class RLock:
         self._owner = self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As Lock.acquire."""
+        """Acts as Lock.acquire."""
         me = ident()
         if self._owner == me:
             self._count += 1

@@ -108,7 +108,7 @@ def set_sentinel() -> Lock:
 
 
 class ThreadHandle:
-    """As _thread._ThreadHandle, by which Python 3.13 and newer join threads.
+    """A handle that acts as _thread._ThreadHandle, by which Python 3.13 and newer join threads.
 
     Attributes:
         ident: the thread's number.

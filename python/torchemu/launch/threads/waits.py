@@ -45,7 +45,7 @@ def described(call: str, limit: float | None = None) -> str:
 
 
 def end_of(name: str, limit: float | None) -> str:
-    """As described, for a wait for the end of a thread of this name."""
+    """Acts as described, for a wait for the end of a thread of this name."""
     _, program = _stack()
     if program is None:
         return f"the end of thread {name}, for its program has ended"

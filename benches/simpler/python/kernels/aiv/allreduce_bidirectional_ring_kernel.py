@@ -28,7 +28,7 @@ RIGHT, LEFT = 1, -1
 
 
 class Ring:
-    """What one chip knows of its two rings."""
+    """One chip's side of its two rings."""
 
     def __init__(self, args):
         self.source, self.result, self.scratch = (tensor.ptr() for tensor in args[:3])

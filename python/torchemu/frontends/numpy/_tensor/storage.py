@@ -27,10 +27,10 @@ are the Go core's from the start, so that ranks whose collectives end with equal
 
 
 _IN_VAIN = -2
-"""What go.Soon says where a tensor's elements are not to be waited for."""
+"""The answer of go.Soon where a tensor's elements are not to be waited for."""
 
 _ENDS = 1
-"""What go.UnderWay says where operations have not ended, and all their results are in place; 2 where some are not."""
+"""The answer of go.UnderWay where operations have not ended but all results are in place; 2 where some are not."""
 
 
 class _Window:

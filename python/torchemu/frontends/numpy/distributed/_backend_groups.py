@@ -105,7 +105,7 @@ class Backend:
 
 
 _OPERATIONS = (*TABLE.methods(), "send", "recv", "recv_anysource", "shrink")
-"""What a backend can do."""
+"""Operations that a backend may have."""
 
 
 def _without(text: str) -> Callable[..., NoReturn]:

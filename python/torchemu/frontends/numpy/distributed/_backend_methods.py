@@ -1,4 +1,4 @@
-"""What PyTorch's backends say of themselves, beside the methods of process groups."""
+"""Methods by which PyTorch's backends tell of themselves, beside those of process groups."""
 
 from __future__ import annotations
 

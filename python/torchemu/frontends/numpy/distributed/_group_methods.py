@@ -253,7 +253,7 @@ class GroupMethods:
     all_gather_single, all_gather_single_coalesced = _allgather_base, allgather_into_tensor_coalesced
     reduce_scatter_single, reduce_scatter_single_coalesced = _reduce_scatter_base, reduce_scatter_tensor_coalesced
     all_to_all_single, gather_into_tensor = alltoall_base, gather_single
-    """What newer versions of PyTorch call them."""
+    """Their names in newer versions of PyTorch."""
 
     def barrier(self, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """See torch.distributed.barrier; the work's wait() blocks the host."""

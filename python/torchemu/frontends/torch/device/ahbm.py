@@ -15,7 +15,7 @@ _NAMES = (
     "get_rng_state", "is_available", "manual_seed", "manual_seed_all", "set_device", "set_rng_state", "set_stream",
     "stream", "synchronize", "_is_in_bad_fork",
 )  # fmt: skip
-"""What torch.ahbm has, which means what it means in torch.cuda."""
+"""Names of torch.ahbm. They mean what they mean in torch.cuda."""
 
 
 class _Module(types.ModuleType):

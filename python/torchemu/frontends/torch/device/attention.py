@@ -82,7 +82,7 @@ def _kernels_of_host(query: Any) -> AbstractContextManager[None]:
 
 def _flexible(original: Callable[..., Any]) -> Callable[..., Any]:
     def flex_attention_hop(query: Any, key: Any, value: Any, *others: Any) -> Any:
-        """As PyTorch's; what has gradients is done by the operations that define it, which have their own."""
+        """Acts as PyTorch's; what has gradients is done by the operations that define it, which have their own."""
         differs = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))
         if not differs or places.of(query) is None:
             return original(query, key, value, *others)

@@ -22,7 +22,7 @@ _REFUSAL = (
 
 
 class Process:
-    """What is known of a process's use of devices.
+    """A process's use of devices, so far as it is known.
 
     Args:
         is_child: it is a child that a rank stands for, such as a DataLoader's worker.

@@ -1,4 +1,4 @@
-"""Whether tensors that a thread makes on devices have elements, and how tensors come to have them, and lose them.
+"""Tensors that a thread makes on devices have elements or none; here they come to have them, and lose them.
 
 PyTorch keeps the elements of CPU and CUDA tensors behind the same C++ type, and meta tensors behind another one, to
 which ``tensor.data = other`` does not lead. In runs without data tensors of devices are meta tensors, and programs move
@@ -53,7 +53,7 @@ def kept() -> Iterator[None]:
 
 
 class Unpickler(pickle.Unpickler):
-    """What makes objects of bytes that ranks send each other: the tensors in them are like those of the program."""
+    """An unpickler of objects that ranks send each other: the tensors in them are like those of the program."""
 
     def load(self) -> Any:
         """Returns the object."""

@@ -99,7 +99,7 @@ KERNELS: dict[Any, Callable[..., Any]] = {
     aten._scaled_dot_product_cudnn_attention.default: _cudnn,
     aten._scaled_dot_product_cudnn_attention_backward.default: _cudnn_backward,
 }
-"""What computes them, by the operations."""
+"""Functions that compute them, by operation."""
 
 
 def of_operations(

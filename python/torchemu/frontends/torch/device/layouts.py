@@ -22,7 +22,7 @@ _is_meta = torch._C.TensorBase.is_meta.__get__
 _MOST = 1 << 16
 
 _known: dict[Any, Any] = {}
-"""What calls give: a layout, several, or False where it is to be asked each time."""
+"""Results of calls: a layout, several, or False where it is to be asked each time."""
 
 
 def made(op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -53,4 +53,4 @@ KERNELS: dict[Any, Callable[..., Any]] = {
     for overload in ("dtype", "dtype_out")
     if overload in packet.overloads()
 } | {_scaled_product: _scaled}
-"""What computes them, by the operations."""
+"""Functions that compute them, by operation."""

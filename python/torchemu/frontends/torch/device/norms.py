@@ -162,4 +162,4 @@ KERNELS: dict[Any, Callable[..., Any]] = {
     _batch_backward: _batch_gradients,
     aten._fused_rms_norm_backward.default: _root_mean_square_gradients,
 }
-"""What computes them, by the operations."""
+"""Functions that compute them, by operation."""

@@ -77,7 +77,7 @@ _REDUCTIONS = {
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
 _NAMESPACES = ("aten", "prims", "torchvision", "quantized", "mkldnn", "xnnpack")
-"""Those whose operations take time. Others are PyTorch's own bookkeeping, and collectives."""
+"""Namespaces whose operations take time. Others are PyTorch's own bookkeeping, and collectives."""
 
 
 class Operation:
@@ -220,7 +220,7 @@ def _is_composite(func: Any) -> bool:
 
 
 RUN: dict[str, Callable[..., Any]] = {}
-"""What the mode does with operations, by their kinds."""
+"""Methods of the mode for operations, by their kinds."""
 
 KNOWN: dict[Any, Operation] = {}
 """The operations by their overloads."""
@@ -261,7 +261,7 @@ def _fast() -> dict[Any, Callable[..., Any]]:
 FAST = _fast()
 
 AS_CUDA = {**norms.KERNELS, **mixed_products.KERNELS}
-"""What computes on devices as CUDA's kernels do, where the host's do otherwise or are missing."""
+"""Functions that compute on devices as CUDA's kernels do, where the host's do otherwise or are missing."""
 
 
 def result_place(

@@ -233,7 +233,7 @@ def made_on(device: torch.device) -> Iterator[None]:
 
 @contextlib.contextmanager
 def made_in_turn(devices: Sequence[torch.device]) -> Iterator[None]:
-    """As made_on, for the tensors that C++ code makes one after the other; all further ones are on the last."""
+    """Acts as made_on, for the tensors that C++ code makes one after the other; all further ones are on the last."""
     before = _made.on
     _made.on = (*before, [found(device) if is_simulated(device) else None for device in devices])
     try:

@@ -25,7 +25,7 @@ _FROM_DATA = ("tensor", "as_tensor", "asarray", "sparse_coo_tensor", "sparse_csr
 """Functions that copy elements to a device without a word to the dispatcher."""
 
 _IN_PLACE = ("tensor", "as_tensor")
-"""Those that know memory of devices by ``__cuda_array_interface__``."""
+"""Functions that know memory of devices by ``__cuda_array_interface__``."""
 
 _ALIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 

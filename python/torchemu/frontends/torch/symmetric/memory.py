@@ -26,7 +26,7 @@ from torchemu.runtime.rank_local import RankLocal
 _counts: RankLocal[Counter[object]] = RankLocal(Counter)  # rendezvous so far, by the groups' memberships
 
 _handles: RankLocal[dict[tuple[int, object], SymmetricMemory]] = RankLocal(dict)
-"""What rendezvous has given, by the memory's address and the group's membership. Peers have the memory: it stays."""
+"""Results of rendezvous, by the memory's address and the group's membership. Peers have the memory: it stays."""
 
 
 class SymmetricMemory:
@@ -184,7 +184,7 @@ def group_of(name: str) -> AhbmGroup:
 
 @dataclass
 class _Table:
-    """What the ranks bring to a rendezvous: tensors and signal pads, by group rank.
+    """A table of what the ranks bring to a rendezvous: tensors and signal pads, by group rank.
 
     Attributes:
         taken: how many ranks have got the others'.

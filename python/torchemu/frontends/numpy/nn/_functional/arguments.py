@@ -25,6 +25,6 @@ def within(indices: Tensor, size: int) -> bool:
 
 
 def check_optional(function: str, argument: str, position: int, value: Any) -> None:
-    """As check_tensor, but None will do."""
+    """Acts as check_tensor, but None will do."""
     if value is not None:
         check_tensor(function, argument, position, value)

@@ -9,7 +9,7 @@ from torchemu.frontends.triton._placeholders import placeholders
 from torchemu.frontends.triton_dist import _streams
 
 cudaError_t = enum.IntEnum("cudaError_t", {"cudaSuccess": 0, "cudaErrorInvalidValue": 1})  # noqa: N816
-"""What a call answers."""
+"""The result of a call."""
 
 _KINDS = ("HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice")
 _NUMBERS = {f"cudaMemcpy{name}": number for number, name in enumerate(_KINDS)} | {"cudaMemcpyDefault": 4}
@@ -19,7 +19,7 @@ cudaMemcpyKind = enum.IntEnum("cudaMemcpyKind", _NUMBERS)  # type: ignore[misc] 
 _QUESTIONS = ("PerformanceRank", "AccessSupported", "NativeAtomicSupported")
 _ATTRIBUTES = {f"cudaDevP2PAttr{name}": number for number, name in enumerate(_QUESTIONS, 1)}
 cudaDeviceP2PAttr = enum.IntEnum("cudaDeviceP2PAttr", _ATTRIBUTES)  # type: ignore[misc]  # noqa: N816
-"""What can be asked about two devices."""
+"""Questions that can be asked about two devices."""
 
 
 def cudaMemcpyAsync(dst: Any, src: Any, count: int, kind: Any, stream: Any) -> tuple[cudaError_t]:  # noqa: N802
