@@ -50,6 +50,7 @@ type blockage struct {
 	site  site
 	what  func() string // for reports
 	word  *waiter       // when it is for a word's value
+	look  func() clock  // at memory, when the program goes on: what it learns then; may be nil
 }
 
 // unwound ends a program whose run is over.
@@ -130,6 +131,9 @@ func (c *Context) park() {
 // proceed ends a wait: the program knows what the event knows.
 func (c *Context) proceed() {
 	e := c.blocked.event
+	if look := c.blocked.look; look != nil {
+		e.clock = look()
+	}
 	c.blocked = nil
 	c.result = e.value
 	c.observe(uint64(e.value))

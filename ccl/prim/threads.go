@@ -174,7 +174,7 @@ func (c *Context) Scatter(what string, to []Run, data []byte, threads bool) {
 }
 
 // Gather is a load from memory of any rank: whoever drives the program looks at the bytes when it is no longer
-// blocked. With fresh it comes after the signals and atomic operations that made the bytes what they are.
+// blocked. With fresh it comes after the signals and atomic operations that made the bytes what they are then.
 func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
 	if len(from) == 0 {
 		return
@@ -190,17 +190,30 @@ func (c *Context) Gather(what string, from []Run, fresh, threads bool) {
 	if places[0].rank != c.Rank() {
 		away = m.latency(c.pe.device, owner)
 	}
+	b := blockage{site: o.site, what: func() string { return fmt.Sprintf("%d bytes from %v", n, from[0].Addr) }}
+	if fresh {
+		b.look = func() clock { return c.look(o, places, true) }
+	}
 	m.carrier.after(away, m.effect(o, func() {
-		at, knows := c.acts(o)
-		for _, p := range places {
-			if !m.lost(p, o) {
-				knows = m.check.look(p, o, fresh, at, knows)
-			}
+		if !fresh {
+			e.clock = c.look(o, places, false)
 		}
-		c.knows(o, knows)
-		m.carrier.send(owner, c.pe.device, n, m.effect(o, func() { e.clock = knows; m.finish(e) }))
+		m.carrier.send(owner, c.pe.device, n, m.effect(o, func() { m.finish(e) }))
 	}))
-	c.await(e, blockage{site: o.site, what: func() string { return fmt.Sprintf("%d bytes from %v", n, from[0].Addr) }})
+	c.await(e, b)
+}
+
+// look notes a load from places, and returns what the program knows after it.
+func (c *Context) look(o *origin, places []place, fresh bool) clock {
+	m := c.machine()
+	at, knows := c.acts(o)
+	for _, p := range places {
+		if !m.lost(p, o) {
+			knows = m.check.look(p, o, fresh, at, knows)
+		}
+	}
+	c.knows(o, knows)
+	return knows
 }
 
 // look notes a load, and returns what is known after it: a fresh one learns what signals and atomic operations know.
