@@ -28,8 +28,9 @@ symmetric_buffers: RankLocal[weakref.WeakValueDictionary[int, Buffer]] = RankLoc
 write it too."""
 
 
-_LEAST_PLACE = 1 << 32
-"""No memory of the process is below."""
+_LEAST_PLACE = 1 << 22
+"""No memory of the process is below: a Python that has a fixed place, such as Debian's, begins there on Linux, with its
+heap behind."""
 
 _MOST_OF_TABLES = 1 << 16
 """Bytes of tensors in which places are looked for."""
@@ -137,7 +138,7 @@ class GridLaunch(StreamLaunch):
         if isinstance(value, bool | int | float | np.bool_):
             kind = type_of_number(value)
             kind = t.int64 if kind is t.uint32 else kind
-            if kind is t.int64 and value > _LEAST_PLACE:
+            if kind in (t.int32, t.int64) and value > _LEAST_PLACE:
                 self._refer(name, [int(value)])
             return tensor(kind.numpy.type(value), kind)
         if isinstance(value, tuple | list):

@@ -4,6 +4,8 @@ the device's library, and words with flags."""
 from __future__ import annotations
 
 import math
+import mmap
+import platform
 import sys
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,22 @@ def test_an_address_that_is_an_argument() -> None:
         x, out = torch.arange(4, dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
         through_number[(1,)](x.data_ptr(), out)
         assert out.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="MAP_32BIT is Linux's on x86-64")
+def test_addresses_below_four_gigabytes() -> None:
+    """As in the heap of a Python that is no position-independent executable."""
+    memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x40)  # MAP_32BIT
+    low = np.frombuffer(memory, np.int32, 4)
+    low[:] = [5, 6, 7, 8]
+    with world_of(1):
+        x, out = torch.as_tensor(low), torch.zeros(4, dtype=torch.int32)
+        assert x.data_ptr() == low.ctypes.data < 1 << 31
+        through_number[(1,)](x.data_ptr(), out)
+        assert out.tolist() == [6, 7, 8, 9]
+        table = torch.tensor([x.data_ptr()])
+        summed[(1,)](table, torch.tensor([0], dtype=torch.int32), torch.tensor([out.data_ptr()]), 1, 4)
+        assert out.tolist() == [0, 7, 8, 9]
 
 
 ORACLES: dict[str, Any] = {
