@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from torchemu.launch.modules import MAIN
 from torchemu.launch.patches import replace
 from torchemu.launch.told_lists import ToldList
 
@@ -253,9 +254,14 @@ class Loggers:
             if stream in (getattr(sys, name), getattr(sys, f"__{name}__")) or _name(stream) == f"<{name}>":
                 return _Standard(name, stream)
         if isinstance(handler, logging.FileHandler) and hasattr(stream, "__dict__"):
-            vars(stream)["close"] = stream.flush
-            self._files.append(stream)
+            self._keep_open(stream)
         return stream
+
+    def _keep_open(self, stream: Any) -> None:
+        """Lets ranks only flush a file that they close."""
+        close = stream.close
+        vars(stream)["close"] = lambda: close() if self._runs_outside() else stream.flush()
+        self._files.append(stream)
 
     def _set(self, one: Any, name: str, value: Any) -> None:
         """Sets an attribute of a logger, a handler or the manager."""
@@ -304,7 +310,8 @@ class Loggers:
             return True
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
-            if self._rules.is_own_file(frame.f_globals.get("__name__") or "", frame.f_code.co_filename):
+            name = frame.f_globals.get("__name__") or ""
+            if name in MAIN or self._rules.is_own_file(name, frame.f_code.co_filename):
                 return False
             if frame.f_code.co_name == "<module>" and not frame.f_code.co_filename.startswith("<"):
                 return True

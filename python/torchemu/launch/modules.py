@@ -14,7 +14,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.runtime.frames import STANDARD, is_installed
 
-_MAIN = ("__main__", "__mp_main__")
+MAIN = ("__main__", "__mp_main__")
 _SHARED = (runtime.PACKAGE, *STANDARD)
 
 
@@ -45,7 +45,7 @@ class Rules:
         return found
 
     def _is_own(self, name: str, module: types.ModuleType, started: bool) -> bool:
-        if name in _MAIN:
+        if name in MAIN:
             return True
         known = getattr(module, "__dict__", {})
         file, path = known.get("__file__"), known.get("__path__")
@@ -108,7 +108,7 @@ class Table:
 
     def main(self) -> dict[str, types.ModuleType]:
         """The main program among them."""
-        return {name: module for name, module in self._own.items() if name in _MAIN}
+        return {name: module for name, module in self._own.items() if name in MAIN}
 
     def spec(self, name: str) -> importlib.machinery.ModuleSpec | None:
         """Returns the spec by which a module of this table was loaded, if it knows."""

@@ -252,3 +252,25 @@ def test_all_is_as_before_after_a_run(tmp_path: Path, monkeypatch: pytest.Monkey
     log.error("written")
     handler.close()
     assert stream.closed and (tmp_path / "log").read_text() == "written\n"
+
+
+def test_a_package_that_is_run_has_handlers_of_each_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its module is the main program, and no module that ranks share; what they close is closed."""
+    package = tmp_path / "site-packages" / "logging_tool"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(
+        "import logging, os\n"
+        "rank = os.environ['RANK']\n"
+        "handler = logging.FileHandler(f'{rank}.log')\n"
+        "stream = handler.stream\n"
+        "logging.getLogger('tool').addHandler(handler)\n"
+        "logging.getLogger('tool').warning('of %s', rank)\n"
+        "handler.close()\n"
+        "print(rank, stream.closed, len(logging.getLogger('tool').handlers))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(package.parent))
+    found = launch("--nproc-per-node", "2", "-m", "logging_tool")
+    assert lines(found) == ["0 True 1", "1 True 1"]
+    assert [Path(f"{rank}.log").read_text() for rank in (0, 1)] == ["of 0\n", "of 1\n"]
