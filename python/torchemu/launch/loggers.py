@@ -16,7 +16,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from torchemu.launch.modules import MAIN
 from torchemu.launch.patches import replace
 from torchemu.launch.told_lists import ToldList
 
@@ -310,8 +309,7 @@ class Loggers:
             return True
         frame: types.FrameType | None = sys._getframe(1)
         while frame is not None:
-            name = frame.f_globals.get("__name__") or ""
-            if name in MAIN or self._rules.is_own_file(name, frame.f_code.co_filename):
+            if self._rules.is_own_file(frame.f_globals.get("__name__") or "", frame.f_code.co_filename):
                 return False
             if frame.f_code.co_name == "<module>" and not frame.f_code.co_filename.startswith("<"):
                 return True

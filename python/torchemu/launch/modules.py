@@ -14,7 +14,7 @@ from typing import Any
 from torchemu import runtime
 from torchemu.runtime.frames import STANDARD, is_installed
 
-MAIN = ("__main__", "__mp_main__")
+_MAIN = ("__main__", "__mp_main__")
 _SHARED = (runtime.PACKAGE, *STANDARD)
 
 
@@ -45,7 +45,7 @@ class Rules:
         return found
 
     def _is_own(self, name: str, module: types.ModuleType, started: bool) -> bool:
-        if name in MAIN:
+        if name in _MAIN:
             return True
         known = getattr(module, "__dict__", {})
         file, path = known.get("__file__"), known.get("__path__")
@@ -56,7 +56,9 @@ class Rules:
         return started and known.get("__spec__") is None and name.partition(".")[0] not in self._shared
 
     def is_own_file(self, name: str, file: str) -> bool:
-        """Reports whether a module, and the file it is from, are the program's."""
+        """Reports whether a module, and the file it is from, are the program's: the main one is, wherever it lies."""
+        if name in _MAIN:
+            return True
         isolated = name.partition(".")[0] in self._isolated and not file.startswith(runtime.PACKAGE)
         return isolated or is_program_file(file)
 
@@ -108,7 +110,7 @@ class Table:
 
     def main(self) -> dict[str, types.ModuleType]:
         """The main program among them."""
-        return {name: module for name, module in self._own.items() if name in MAIN}
+        return {name: module for name, module in self._own.items() if name in _MAIN}
 
     def spec(self, name: str) -> importlib.machinery.ModuleSpec | None:
         """Returns the spec by which a module of this table was loaded, if it knows."""
