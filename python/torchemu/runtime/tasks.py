@@ -151,8 +151,7 @@ class Tasks:
         """Reports whether Ctrl-C is for another than the running task: for a rank's main program while a thread of it
         runs, as in Python. It gets it where it waits."""
         context = runtime.running()
-        threads = None if context is None else context.threads
-        if context is None or threads is None or threads.running is None or self._fibers.current() is self.loop:
+        if context is None or context.thread is None or self._fibers.current() is self.loop:
             return False
         self.doom(context.rank, interrupt)
         return True
@@ -185,8 +184,7 @@ class Tasks:
 
     def ending(self, rank: int, error: BaseException) -> BaseException:
         """Returns what is to be raised in the running rank, so that its main program ends by an exception."""
-        threads = self.contexts[rank].threads
-        if threads is None or threads.running is None:
+        if self.contexts[rank].thread is None:
             return error
         self.doom(rank, error)
         return Unwound()
