@@ -220,7 +220,7 @@ func (a *access) looks(p place) bool { return a.kind == reads && !a.moves && !p.
 
 func (k *checker) note(p place, a *access, knows clock) {
 	if p.mirror != nil && a.job != nil {
-		p.mirror(a.job.Owner, p.lo, p.hi, a.kind.changes(), a.origin.String())
+		p.mirror(Mirrored{a.job.Owner, p.lo, p.hi, a.kind.changes(), a.origin.String(), a.moment, knows})
 	}
 	var clashing, before *access
 	unwritten := -1

@@ -39,7 +39,7 @@ type region struct {
 	signallers []int             // ranks that have changed words here
 	signalled  map[int]signalled // by offset in the region; the last signal of a word
 	cells      map[int]*cell     // by offset in the region; what the checker knows of words
-	mirror     func(by any, lo, hi int, writes bool, what string)
+	mirror     func(Mirrored)
 }
 
 // place is some bytes of a region.

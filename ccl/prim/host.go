@@ -56,11 +56,18 @@ func (w *Window) Unset() {
 	}
 }
 
-// Mirror calls see for whatever programs do with bytes of the window in the memory of a rank. by is the Owner of the
-// program's task, what is the operation and its line.
-func (w *Window) Mirror(rank int, see func(by any, lo, hi int, writes bool, what string)) {
-	w.on(rank).mirror = see
+// Mirrored is what a program does with bytes of a window.
+type Mirrored struct {
+	By     any // the Owner of its task
+	Lo, Hi int
+	Writes bool
+	What   string // the operation and its line
+	At     order.Moment
+	Known  order.Clock // what was over for it; it must not be changed
 }
+
+// Mirror calls see for whatever programs do with the window in the memory of a rank.
+func (w *Window) Mirror(rank int, see func(Mirrored)) { w.on(rank).mirror = see }
 
 // Shows says whether the window's memory is these bytes, which were attached.
 func (w *Window) Shows(data []byte) bool {

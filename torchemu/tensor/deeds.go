@@ -18,10 +18,23 @@ type Deed struct {
 	Begin *order.Point // the same, and what becomes known later
 	End   *order.Point // what is known when it is over
 	Wait  string       // what makes others come after it
+	Parts *Parts       // of a device program's; nil for others
+}
+
+// Parts are moments of a device program, which others may come after before all of it is over, as signals let them.
+type Parts struct {
+	Among  any         // whoever looks for conflicts among the deeds that have the same
+	Over   order.Clock // the moments at which the program has done the deed
+	Report func(error) // takes a conflict that is known to be one only later
 }
 
 // after says whether the deed comes after another one, for what is known.
 func (d *Deed) after(o *Deed) bool { return d == o || d.Known.Knows(o.At) }
+
+// among says whether somebody else looks for conflicts of two deeds.
+func (d *Deed) among(o *Deed) bool {
+	return d.Parts != nil && o.Parts != nil && d.Parts.Among == o.Parts.Among
+}
 
 // touch is a deed's use of bytes of a storage.
 type touch struct {
@@ -65,13 +78,23 @@ func (t *Tensor) Whole() *Tensor {
 	return &Tensor{dtype: t.dtype, layout: l, storage: s.whole}
 }
 
-func (s *Storage) touched(next touch) error {
+// TouchPart is TouchBytes for a moment of a device program at which more may be known than when the deed began.
+func (s *Storage) TouchPart(from, to int, a Access, d *Deed, known order.Clock) error {
+	if s.whole != nil {
+		return s.whole.TouchPart(s.at+from, s.at+to, a, d, known)
+	}
+	return s.touchedBy(touch{d, region{from: from, to: to}, a}, known)
+}
+
+func (s *Storage) touched(next touch) error { return s.touchedBy(next, next.Known) }
+
+func (s *Storage) touchedBy(next touch, known order.Clock) error {
 	var first *touch
 	s.touches = slices.DeleteFunc(s.touches, func(o touch) bool {
 		if !next.at.overlaps(o.at) {
 			return false
 		}
-		if first == nil && next.conflicts(o) {
+		if first == nil && next.conflicts(o) && !known.Knows(o.At) {
 			first = &o
 		}
 		return next.replaces(o)
@@ -88,12 +111,16 @@ func (s *Storage) touched(next touch) error {
 	if first == nil {
 		return nil
 	}
-	return &UnorderedError{*first, next}
+	return (&UnorderedError{*first, next}).certain()
 }
 
 // conflicts says whether two uses of the same bytes matter to each other and are in no order.
 func (u touch) conflicts(o touch) bool {
-	return u.Rank == o.Rank && (u.access == Write || o.access == Write) && !u.after(o.Deed) && !o.after(u.Deed)
+	switch {
+	case u.Rank != o.Rank, u.access == Read && o.access == Read, u.among(o.Deed):
+		return false
+	}
+	return !u.after(o.Deed) && !o.after(u.Deed)
 }
 
 // replaces says whether an earlier use need not be remembered any more: whoever comes after this one comes after it.
@@ -114,6 +141,31 @@ func (t *Tensor) Written(rank int, yield func(end *order.Point)) {
 
 // UnorderedError says that nothing orders two uses of the same bytes.
 type UnorderedError struct{ first, second touch }
+
+// certain returns the error if nothing will become known that orders the two. Where one is a program's, the other one may
+// come after what that had done by then; if this is not known yet, the error is reported later.
+func (e *UnorderedError) certain() error {
+	program, other := e.first.Deed, e.second.Deed
+	if program.Parts == nil {
+		program, other = other, program
+	}
+	switch {
+	case program.Parts == nil || other.Parts != nil:
+		return e
+	case other.Begin.Complete():
+		if other.Begin.Clock().Covers(program.Parts.Over) {
+			return nil
+		}
+		return e
+	}
+	over := program.Parts.Over.Clone()
+	other.Begin.When(func() {
+		if !other.Begin.Clock().Covers(over) {
+			program.Parts.Report(e)
+		}
+	})
+	return nil
+}
 
 func (e *UnorderedError) Error() string {
 	kind := "unordered read"

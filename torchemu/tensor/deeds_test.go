@@ -111,3 +111,39 @@ func TestTouchAgainstAFullHistory(t *testing.T) {
 		t.Errorf("%d histories with a race and %d without are too few to tell", races, clean)
 	}
 }
+
+// TestPartsOfAProgram: an operation comes after what a program had done by then, where that is known once all is known that
+// was before the operation.
+func TestPartsOfAProgram(t *testing.T) {
+	for _, heard := range []bool{false, true} {
+		var lanes order.Lanes
+		program, host := lanes.NewLine(), lanes.NewLine()
+		buffer, err := tensor.New(dtype.U8, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var late error
+		begin := program.Here()
+		parts := &tensor.Parts{Among: t, Report: func(err error) { late = err }}
+		store := &tensor.Deed{Name: "store", At: order.Moment{Lane: lanes.New(), Tick: 1}, Known: begin.Clock(), Begin: begin, Parts: parts}
+		told := program.Advance()
+		parts.Over.Set(told)
+		if err := buffer.Storage().TouchPart(0, 8, tensor.Write, store, program.Here().Clock()); err != nil {
+			t.Fatal(err)
+		}
+		signal := order.NewPoint(nil)
+		host.Learn(signal)
+		at, here := host.Advance(), host.Here()
+		read := &tensor.Deed{Name: "read", At: at, Known: here.Clock(), Begin: here, End: here}
+		if err := buffer.Touch(tensor.Read, read); err != nil {
+			t.Fatalf("heard %v: reported before it is known: %v", heard, err)
+		}
+		if heard {
+			signal.Tell(program.Here().Clock())
+		}
+		signal.Seal()
+		if (late == nil) != heard {
+			t.Errorf("heard %v: reported %v", heard, late)
+		}
+	}
+}

@@ -21,8 +21,9 @@ type Launch struct {
 	event   *torchemu.Event
 	windows []*prim.Window // that exist only for it
 	issued  torchemu.Issued
-	deeds   map[string]*tensor.Deed // what its programs do with such tensors, by the operation and its line
-	race    error                   // between it and another operation of its rank, on a tensor that it was given
+	shown   map[*prim.Window]*tensor.Storage // its arguments' memory; nil when no order is kept
+	deeds   map[doing]*tensor.Deed           // what its programs do with that
+	race    error                            // between it and another operation of its rank, on a tensor that it was given
 }
 
 // LaunchTask is LaunchOn of what crosses from Python: handles of the machine and the stream, and lists of those of tensors,

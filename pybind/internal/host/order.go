@@ -104,35 +104,51 @@ func Sees(r *torchemu.Rank, waitable int64) {
 }
 
 // mirror lets storages know what kernels do with the memory of the launch's arguments: this one, and all others that have the
-// same windows.
+// same windows and were given the same storages.
 func (l *Launch) mirror(uses []*tensor.Tensor) {
+	l.shown = map[*prim.Window]*tensor.Storage{}
 	for _, w := range l.windows {
 		s := storageOf(w, uses)
 		if s == nil {
 			continue
 		}
-		w.Mirror(l.stream.Rank().ID, func(by any, lo, hi int, writes bool, what string) {
-			if o, ok := by.(*Launch); ok {
-				o.touches(s, lo, hi, writes, what)
+		l.shown[w] = s
+		w.Mirror(l.stream.Rank().ID, func(seen prim.Mirrored) {
+			if o, ok := seen.By.(*Launch); ok && o.shown[w] != nil {
+				o.touches(w, seen)
 			}
 		})
 	}
 }
 
-// touches notes what the launch's programs do with bytes of a storage.
-func (l *Launch) touches(s *tensor.Storage, lo, hi int, writes bool, what string) {
-	d := l.deeds[what]
-	if d == nil {
-		d = l.stream.Deed(what, "")
-		d.At, d.Known, d.Begin, d.End = l.issued.At, l.issued.Begin.Clock(), l.issued.Begin, l.issued.End
-		if l.deeds == nil {
-			l.deeds = map[string]*tensor.Deed{}
-		}
-		l.deeds[what] = d
-	}
-	if err := s.TouchBytes(lo, hi, tensor.Access(writes), d); err != nil && l.race == nil {
+// doing is an operation of a launch's programs on a window: by its name and line.
+type doing struct {
+	window *prim.Window
+	what   string
+}
+
+// touches notes what the launch's programs do with bytes of a window. How programs on one window are ordered, by signals
+// too, the machine knows better.
+func (l *Launch) touches(w *prim.Window, seen prim.Mirrored) {
+	d := l.deedOf(doing{w, seen.What})
+	d.Parts.Over.Set(seen.At)
+	if err := l.shown[w].TouchPart(seen.Lo, seen.Hi, tensor.Access(seen.Writes), d, seen.Known); err != nil && l.race == nil {
 		l.race = err
 	}
+}
+
+func (l *Launch) deedOf(of doing) *tensor.Deed {
+	if d := l.deeds[of]; d != nil {
+		return d
+	}
+	d, home := l.stream.Deed(of.what, ""), l.machine.home
+	d.At, d.Known, d.Begin, d.End = l.issued.At, l.issued.Begin.Clock(), l.issued.Begin, l.issued.End
+	d.Parts = &tensor.Parts{Among: of.window, Report: func(err error) { home.late = errors.Join(home.late, err) }}
+	if l.deeds == nil {
+		l.deeds = map[doing]*tensor.Deed{}
+	}
+	l.deeds[of] = d
+	return d
 }
 
 // storageOf finds the storage that a window shows.

@@ -10,6 +10,28 @@ right, left = (rank + 1) % world, (rank - 1) % world
 torch.cuda.set_device(rank)
 d = torch.device("cuda", rank)
 cur, s = torch.cuda.current_stream(), torch.cuda.Stream()
+import triton, triton.language as tl
+@triton.jit
+def double(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, tl.load(x + i) * 2)  #! written before a kernel, read after a kernel, written after a kernel
+@triton.jit
+def produce(x, y, flag, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, tl.load(x + i) * 2)  #! relaxed for a kernel, relaxed for an operation
+    tl.debug_barrier()
+    tl.atomic_xchg(flag, 1, sem="release", scope="gpu")
+@triton.jit
+def consume(y, z, flag, N: tl.constexpr, SEM: tl.constexpr):
+    while tl.atomic_cas(flag, 1, 1, sem=SEM, scope="gpu") != 1:
+        pass
+    tl.debug_barrier()
+    i = tl.arange(0, N)
+    tl.store(z + i, tl.load(y + i) + 1)  #! relaxed for a kernel
+@triton.jit
+def await_flag(flag, SEM: tl.constexpr):
+    while tl.atomic_cas(flag, 1, 1, sem=SEM, scope="gpu") != 1:
+        pass
 """
 
 PROGRAMS: dict[str, str] = {
@@ -34,6 +56,54 @@ with torch.cuda.stream(s):
 cur.wait_event(done)  #- no wait
 y = x + 1  #! recorded early, no wait
 print(y.sum())
+""",
+    "operation, then kernel on a side stream": """
+x, y = torch.ones(64, device=d), torch.zeros(64, device=d)
+torch.cuda.synchronize()
+x.mul_(3)  #! written before a kernel
+s.wait_stream(cur)  #- written before a kernel
+with torch.cuda.stream(s):
+    double[(1,)](x, y, 64)
+torch.cuda.synchronize()
+print(y.sum())
+""",
+    "kernel on a side stream, then operations": """
+x, y = torch.ones(64, device=d), torch.zeros(64, device=d)
+s.wait_stream(cur)
+with torch.cuda.stream(s):
+    double[(1,)](x, y, 64)
+    done = s.record_event()
+cur.wait_event(done)  #- read after a kernel, written after a kernel
+z = y + 1  #! read after a kernel  #- written after a kernel
+x.zero_()  #! written after a kernel  #- read after a kernel
+torch.cuda.synchronize()
+print(y.sum())
+""",
+    "kernels beside each other, by a flag": """
+x, y, z = torch.ones(64, device=d), torch.zeros(64, device=d), torch.zeros(64, device=d)
+flag = torch.zeros(1, dtype=torch.int32, device=d)
+s.wait_stream(cur)
+sem = "acquire"
+sem = "relaxed"  #+ relaxed for a kernel
+with torch.cuda.stream(s):
+    consume[(1,)](y, z, flag, 64, sem)
+produce[(1,)](x, y, flag, 64)
+torch.cuda.synchronize()
+print(z.sum())
+""",
+    "operation after a kernel that has waited for a flag": """
+x, y = torch.ones(64, device=d), torch.zeros(64, device=d)
+flag = torch.zeros(1, dtype=torch.int32, device=d)
+s.wait_stream(cur)
+sem = "acquire"
+sem = "relaxed"  #+ relaxed for an operation
+with torch.cuda.stream(s):
+    await_flag[(1,)](flag, sem)
+produce[(1,)](x, y, flag, 64)
+with torch.cuda.stream(s):
+    z = y + 1  #! relaxed for an operation
+torch.cuda.synchronize()
+print(z.sum())
 """,
     "written while another stream reads": """
 x = torch.ones(64, device=d)

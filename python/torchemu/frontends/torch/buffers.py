@@ -16,6 +16,7 @@ from torchemu import dtypes, runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.torch.device import deferral, live, ordering, places, storages, streams
+from torchemu.frontends.torch.memory import whole
 from torchemu.frontends.torch.session import Session
 from torchemu.runtime import buffer
 from torchemu.runtime.buffer import Buffer, Device, Form
@@ -60,8 +61,6 @@ class TensorBuffer:
         RuntimeError: it has no elements in memory: it is sparse, say.
     """
 
-    core_handle = 0
-
     def __init__(self, tensor: torch.Tensor) -> None:
         if tensor.is_meta or tensor.layout is not torch.strided:
             what = "without elements" if tensor.is_meta else f"of layout {tensor.layout}"
@@ -69,6 +68,14 @@ class TensorBuffer:
         self.tensor = tensor.detach()
         self.memory = _memory_of(tensor)
         self.world = runtime.current_world()
+
+    @property
+    def core_handle(self) -> int:
+        """The core's tensor of all of the memory, where a World is checked: kernels on one stream and operations on
+        another one are to be seen together. In a backward pass PyTorch orders its streams; see device/ordering.py."""
+        if not self.world.ordered or not self.memory.nbytes or torch._C._current_graph_task_id() != -1:
+            return 0
+        return whole(self.tensor.untyped_storage())
 
     @property
     def dtype(self) -> dtypes.dtype:
