@@ -106,9 +106,12 @@ class Issued:
         event: the core's handle of its end; one that is a number may be released once it has ended.
         holds_hosts: wait() of it blocks the host, as with gloo: nothing follows from another's.
         peer: of a message: the group rank of the other side.
+
+    Attributes:
+        missing: what would end it.
     """
 
-    __slots__ = ("_elements", "event", "group", "holds_hosts", "name", "peer", "reads", "site", "writes")
+    __slots__ = ("_elements", "event", "group", "holds_hosts", "missing", "name", "peer", "reads", "site", "writes")
 
     def __init__(
         self,
@@ -123,6 +126,7 @@ class Issued:
     ) -> None:
         self.name, self.site, self.group, self.event = name, site, group, event
         self.reads, self.writes, self.holds_hosts, self.peer = reads, writes, holds_hosts, peer
+        self.missing = "wait() of the first one's work"
         self._elements: tuple[list[Elements], list[Elements]] | None = None
 
     def conflict(self, elements: Elements, writes: bool, arranged: Arranged) -> str | None:
@@ -279,7 +283,7 @@ class Outstanding:
             f"rank {context.rank} uses a tensor of an operation that it has not waited for\n"
             f"  {issued.name} at {context.world.site_text(issued.site)} {does} it\n"
             f"  {name} at {file}:{line} in {function} {use} it\n"
-            "  missing: wait() of the first one's work before the second; a cluster gives values at random"
+            f"  missing: {issued.missing} before the second; a cluster gives values at random"
         )
         self._tell(text, issued.site, file, line)
 

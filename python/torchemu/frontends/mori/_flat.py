@@ -17,6 +17,7 @@ from torchemu.frontends.mori._schedules import Gathering, Plan
 from torchemu.frontends.mori._state import Team
 from torchemu.frontends.mori._sums import SUMMED, summed
 from torchemu.frontends.mori._tensors import given, in_bytes, in_lanes, sized
+from torchemu.frontends.mori._unwaited import NO_USE, note_use, recorded
 from torchemu.frontends.triton_dist._streams import numbered
 from torchemu.runtime import capture as captures
 from torchemu.runtime.buffer import buffer_of
@@ -58,6 +59,7 @@ class Flat:
         self._plan = self._planned(name, room)
         self._called = 0
         self._begun: int | None = None
+        self._uses = NO_USE
         self._registered: set[Any] = set()
 
     def _planned(self, name: str, room: int) -> Plan:
@@ -108,8 +110,15 @@ class Flat:
         """
         before = self._start_of_call()
         self._begin(input, output, count, stream)
-        self._begun = before
+        self._note_use(input, output, before, stream)
         return True
+
+    def _note_use(self, input: Any, output: Any, before: int, stream: Any) -> None:  # noqa: A002
+        """Notes that a call is in progress since a moment: its tensors are not to be used before wait_async."""
+        self._begun = before
+        with numbered(stream):
+            end = recorded()
+        self._uses = note_use(end, (f"{type(self).__name__}.start_async", "wait_async()"), [input], [output])
 
     def _start_of_call(self) -> int:
         """Returns the time, unless a call is in progress."""
@@ -129,6 +138,7 @@ class Flat:
         if self._begun is None:
             raise RuntimeError(f"{type(self).__name__}: no asynchronous call is in progress; call start_async first")
         before, self._begun = self._begun, None
+        self._uses.end()
         return self._seconds_since(before)
 
     def is_async_in_progress(self) -> bool:
@@ -138,6 +148,7 @@ class Flat:
     def cancel_async(self) -> None:
         """Forgets a call that start_async began; what is on its way still lands."""
         self._begun = None
+        self._uses.end()
 
     def reset_flags(self) -> None:
         """Does nothing: words hold the numbers of calls, which only grow."""
@@ -212,7 +223,8 @@ class AllgatherSdma(Flat):
         """
         before = self._start_of_call()
         done = self.enqueue_param_contiguous(input, output, count, split_sizes, split_offsets, stream)
-        self._begun = before if done else None
+        if done:
+            self._note_use(input, output, before, stream)
         return done
 
     def _run_splits(self, gathering: Gathering, p: Step) -> None:
@@ -309,14 +321,24 @@ class AllreduceSdma(Flat):
     def _begin(self, input: Any, output: Any, count: int, stream: Any = None) -> None:  # noqa: A002
         nbytes = sized("input", input, count, count)
         sized("output", output, count, count)
-        for tensor in (input, output):
-            if given("input", tensor).dtype.itemsize != self._itemsize:
-                raise ValueError(f"AllreduceSdma is of {self._kind}, not of {given('input', tensor).dtype}")
+        for what, tensor in (("input", input), ("output", output)):
+            self._require_kind(what, given(what, tensor).dtype.name)
         room = max(2 * nbytes + 64 * self.npes, nbytes * self.npes if nbytes <= _ONE_SHOT else 0)
         self._require_room(0, room, False)
         if nbytes:
             body = self._one_shot if nbytes <= _ONE_SHOT else self._two_shot
             self._launch(input, output, nbytes, False, body, stream)
+
+    def _require_kind(self, what: str, kind: str) -> None:
+        """Refuses elements that the sum would take for others. Whole numbers with a sign and without have the same
+        bits, as long as they are small."""
+        if kind == self._kind or {kind, self._kind} == {"int32", "uint32"}:
+            return
+        kinds = ", ".join(SUMMED)
+        right = f"make the handle with dtype=torch.{kind}" if kind in SUMMED else f"it sums {kinds}"
+        raise ValueError(
+            f"{what} has elements of {kind}, and AllreduceSdma of PE {self.my_pe} takes bits for {self._kind}: {right}"
+        )
 
     def _one_shot(self, gathering: Gathering, p: Step) -> None:
         n, transit = gathering.nbytes, self._plan.transit

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchemu import runtime
-from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
 from torchemu.frontends.mori import _environment, _state
 from torchemu.frontends.mori._hier_handle import ranks_of_a_node
@@ -28,6 +27,7 @@ from torchemu.frontends.mori._launch import Launch, Step
 from torchemu.frontends.mori._state import Team
 from torchemu.frontends.mori._subgroups import IntraNodeSubGroupAllgatherSdma
 from torchemu.frontends.mori._tensors import sized
+from torchemu.frontends.mori._unwaited import recorded
 from torchemu.frontends.triton_dist._streams import numbered
 from torchemu.runtime.buffer import chosen
 
@@ -173,7 +173,7 @@ class HostProxyHierAllGather:
             p.copy_locally(to, source["input"], call.nbytes)
 
         source = Launch("HostProxyHierAllGather stage", stage).begin({"input": shard})
-        runtime.current().wait(_recorded().number)
+        runtime.current().wait(recorded().number)
         return self._session.write(start, start, call.nbytes, self._engine.allocate_transfer_uid())
 
     def _block(self, call: ProxyCall, node: int) -> Any:
@@ -194,13 +194,13 @@ class HostProxyHierAllGather:
             raise RuntimeError(f"HostProxyHierAllGather: the write to the other node is {code.name}")
         with numbered(handle.stream):
             self._meet("landed")
-            runtime.current().wait(_recorded().number)
+            runtime.current().wait(recorded().number)
             start, other = handle.slot * self._most, 1 - self.node_id
             kind = handle.output.dtype
             shard = self._landed[start : start + handle.nbytes].view(kind)
             self._inside(shard, self._block(handle, other), handle.numel)
             self._meet("gathered")
-            self._released[handle.slot] = _recorded()
+            self._released[handle.slot] = recorded()
         return True
 
     def _meet(self, name: str) -> None:
@@ -213,10 +213,3 @@ class HostProxyHierAllGather:
             p.meet(barrier, 0)
 
         Launch("HostProxyHierAllGather barrier", meet).begin({})
-
-
-def _recorded() -> Handle:
-    """The present place of the current stream."""
-    context = runtime.current()
-    context.issue()
-    return Handle(go.StreamRecord(context.stream))

@@ -22,6 +22,7 @@ from torchemu.frontends.mori._io_types import (
     TransferStatus,
 )
 from torchemu.frontends.mori._launch import NIC, UNITS, Launch, Step, detach
+from torchemu.frontends.mori._unwaited import Use, note_use, recorded
 from torchemu.language import _windows
 from torchemu.language._machine import machine_of
 from torchemu.runtime.buffer import Memory, buffer_of
@@ -52,14 +53,28 @@ class _Memory:
     """Registered memory of an engine.
 
     Attributes:
-        tensor: what was registered on a device; None if it is the host's, or known by its address only.
+        given: what was registered; None if it is known by its address only.
         attached: memory over which there is a window of launches.
         window: the core's, over memory that is known by its address only.
     """
 
-    tensor: Any = None
+    given: Any = None
     attached: Memory | None = None
     window: int = 0
+
+    @property
+    def on_device(self) -> Any:
+        """The tensor, if it is on a device; or else None."""
+        buffer = None if self.given is None else buffer_of(self.given)
+        return self.given if buffer is not None and buffer.device.is_sip else None
+
+    def part(self, start: int, nbytes: int) -> list[Any]:
+        """Returns the elements that bytes are of, as a tensor; none where there is none."""
+        buffer = None if self.given is None else buffer_of(self.given)
+        if buffer is None or not nbytes:
+            return []
+        size = buffer.dtype.itemsize
+        return [self.given.detach().reshape(-1)[start // size : -(-(start + nbytes) // size)]]
 
 
 def _start(window: int, rank: int) -> int:
@@ -142,8 +157,9 @@ class IOEngine:
         return self._register(data, size, device_id, loc, None)
 
     def _register(self, data: int, size: int, device: int, loc: Any, tensor: Any) -> MemoryDesc:
+        _see_stream()
         number, rank = next(self._shared.numbers), self._desc.rank
-        held, known = go.PrimHolding(self._machine.handle, data, rank), _Memory(tensor if device >= 0 else None)
+        held, known = go.PrimHolding(self._machine.handle, data, rank), _Memory(tensor)
         buffer = None if tensor is None else buffer_of(tensor)
         name = f"memory {number} of engine {self.key}"
         if held:
@@ -197,7 +213,7 @@ class IOEngine:
     ) -> TransferStatus:  # fmt: skip
         """Writes several runs of bytes in one transfer."""
         runs = list(zip(remote_offsets, local_offsets, sizes, strict=True))
-        return self._transfer(local, remote, runs, uid, lambda to, source: (remote.place + to, local.place + source))
+        return self._transfer(local, remote, runs, uid, writes=True)
 
     def batch_read(
         self, local: MemoryDesc, local_offsets: Sequence[int], remote: MemoryDesc, remote_offsets: Sequence[int],
@@ -205,18 +221,22 @@ class IOEngine:
     ) -> TransferStatus:  # fmt: skip
         """Reads several runs of bytes in one transfer."""
         runs = list(zip(remote_offsets, local_offsets, sizes, strict=True))
-        return self._transfer(local, remote, runs, uid, lambda far, near: (local.place + near, remote.place + far))
+        return self._transfer(local, remote, runs, uid, writes=False)
 
     def _transfer(
-        self, local: MemoryDesc, remote: MemoryDesc, runs: list[tuple[int, int, int]], uid: int, ends: Any
+        self, local: MemoryDesc, remote: MemoryDesc, runs: list[tuple[int, int, int]], uid: int, writes: bool
     ) -> TransferStatus:
         """Begins a transfer of runs: offsets in the remote and in the local memory, and bytes."""
         wrong = self._refusal(local, remote, runs)
         status = TransferStatus(*wrong) if wrong is not None else TransferStatus()
         self._shared.inbound[remote.engine_key, self.key, uid] = status
         if wrong is None:
-            moves = [(*ends(far, near), nbytes) for far, near, nbytes in runs if nbytes]
-            status.begin(self._post(self._remote[remote.engine_key].rank, moves, self._memory[local.id].tensor))
+            ends = [(remote.place + far, local.place + near, nbytes) for far, near, nbytes in runs if nbytes]
+            moves = ends if writes else [(near, far, nbytes) for far, near, nbytes in ends]
+            known = self._memory[local.id]
+            end = Handle(self._post(self._remote[remote.engine_key].rank, moves, known.on_device))
+            parts = [part for _, near, nbytes in runs for part in known.part(near, nbytes)]
+            status.begin(end, _use(end, parts, writes))
         return status
 
     def _refusal(
@@ -287,6 +307,21 @@ class IOEngine:
         if self._refusal(local_mem, remote_mem, []) is not None:
             return None
         return IOEngineSession(self, local_mem, remote_mem)
+
+
+def _see_stream() -> None:
+    """Lets the checker take what is on the current stream for over: to register memory takes longer than that."""
+    context = runtime.current()
+    if context.world.ordered:
+        go.Saw(context.world.handle, context.rank, recorded().number)
+
+
+def _use(end: Handle, parts: list[Any], writes: bool) -> Use:
+    """Notes what a transfer does with parts of the own memory: one that writes to others reads them."""
+    missing = "Wait() of the transfer's status, or wait_all(),"
+    if writes:
+        return note_use(end, ("IOEngine.write", missing), parts, [])
+    return note_use(end, ("IOEngine.read", missing), [], parts)
 
 
 def _most_pairs(machine: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from torchemu import runtime
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle
+from torchemu.frontends.mori._unwaited import NO_USE, Use
 from torchemu.runtime.waiting import Looks
 
 BackendType = enum.Enum("BackendType", "Unknown XGMI RDMA TCP", start=0)
@@ -150,11 +151,12 @@ class TransferStatus:
     def __init__(self, code: StatusCode = StatusCode.INIT, message: str = "") -> None:
         self._code, self._message = code, message
         self._end: Handle | None = None
+        self._use = NO_USE
         self._looks = Looks("InProgress()")
 
-    def begin(self, end: int) -> None:
-        """Notes that it is under way until an event."""
-        self._code, self._end = StatusCode.IN_PROGRESS, Handle(end)
+    def begin(self, end: Handle, use: Use) -> None:
+        """Notes that it is under way until an event, and uses memory."""
+        self._code, self._end, self._use = StatusCode.IN_PROGRESS, end, use
 
     def _look(self, wait: bool = False) -> StatusCode:
         if self._code is StatusCode.IN_PROGRESS and self._end is not None:
@@ -162,6 +164,7 @@ class TransferStatus:
                 runtime.current().wait(self._end.number)
             if wait or self._looks.at(self._end.number):
                 self._code, self._message = StatusCode.SUCCESS, "SUCCESS"
+                self._use.end()
         return self._code
 
     def end_time(self) -> int:

@@ -1,0 +1,140 @@
+"""Calls of mori in progress: right programs are clean, and uses before the wait are reported by their lines."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from launch import launch
+from planted import marks
+
+pytestmark = pytest.mark.shows("libraries: mori")
+
+TORCHES = ["numpy", *(["real"] if find_spec("torch") else [])]
+
+BEGIN = """
+import os
+import mori
+import torch
+import torch.distributed as dist
+from mori.io import BackendType, EngineDesc, IOEngine, IOEngineConfig, MemoryDesc, RdmaBackendConfig
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("cpu:gloo,cuda:nccl", rank=rank, world_size=world)
+torch._C._distributed_c10d._register_process_group("default", dist.group.WORLD)
+mori.shmem.shmem_torch_process_group_init("default")
+n = 1000
+x, out = torch.full((n,), float(rank), device="cuda"), torch.zeros(n * world, device="cuda")
+def exchanged(packed):
+    found = [None] * world
+    dist.all_gather_object(found, packed)
+    return found
+"""
+
+PROGRAMS = {
+    "gather in two steps": """
+gather = mori.ccl.AllgatherSdma(rank, world, 4 * n, 4 * n * world)
+for step in range(3):
+    gather.start_async(x, out, n)  #! output before the wait, input before the wait
+    beside = torch.ones(n, device="cuda") * 2
+    y = x + 1  # reading the input is right
+    z = out + 1  #+ output before the wait  #! output before the wait
+    x.fill_(step)  #+ input before the wait  #! input before the wait
+    gather.wait_async()
+    x.fill_(step)
+    z = out + 1
+print(z.sum())
+""",
+    "all to all in two steps, synchronized": """
+exchange = mori.ccl.All2allSdma(rank, world, 4 * n * world, 4 * n * world)
+x = torch.full((n * world,), float(rank), device="cuda")
+exchange.start_async(x, out, n)  #! only synchronized
+torch.cuda.synchronize()
+exchange.wait_async()  #- only synchronized
+z = out + 1  #! only synchronized
+print(z.sum())
+""",
+    "sum in two steps": """
+reduce = mori.ccl.AllreduceSdma(rank, world, 1 << 16, 1 << 16, dtype=torch.float32)
+total = torch.zeros(n, device="cuda")
+reduce.start_async(x, total, n)  #! no wait
+reduce.wait_async()  #- no wait
+z = total * 2  #! no wait
+print(z.sum())
+""",
+    "transfers of hosts": """
+engine = IOEngine(key=f"engine {rank}", config=IOEngineConfig(host="127.0.0.1", port=8080))
+engine.create_backend(BackendType.RDMA, RdmaBackendConfig())
+target = torch.zeros(2 * n, device="cuda")
+engines, following = exchanged(engine.get_engine_desc().pack()), (rank + 1) % world
+local, home = engine.register_torch_tensor(x), engine.register_torch_tensor(target)
+sources, targets = exchanged(local.pack()), exchanged(home.pack())
+engine.register_remote_engine(EngineDesc.unpack(engines[following]))
+writes = engine.create_session(local, MemoryDesc.unpack(targets[following]))
+reads = engine.create_session(home, MemoryDesc.unpack(sources[following]))
+sent = writes.write(0, 0, 4 * n, engine.allocate_transfer_uid())  #! source before the wait
+got = reads.read(4 * n, 0, 4 * n, engine.allocate_transfer_uid())  #! destination before the wait
+x.add_(1)  #+ source before the wait  #! source before the wait
+z = target[n:] + 1  #+ destination before the wait  #! destination before the wait
+engine.wait_all([sent, got], 60000)
+dist.barrier()
+z = target + 1
+x.add_(1)
+print(z.sum())
+""",
+}
+
+RUNS = [(torch, name) for torch in TORCHES for name in PROGRAMS]
+
+
+@pytest.fixture(autouse=True)
+def with_sdma(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MORI_ENABLE_SDMA", "1")
+
+
+def run(folder: Path, text: str, *flags: str) -> tuple[int, str]:
+    """Runs a program on four ranks of a node, and returns its exit status and what it says."""
+    file = folder / "program.py"
+    file.write_text(text)
+    done = launch("--nproc-per-node", "4", "--topology", "mi355x_2x4", *flags, file)
+    return done.status, done.out + done.err
+
+
+@pytest.mark.parametrize(("torch", "name"), RUNS)
+def test_calls_that_are_waited_for_are_clean(torch: str, name: str, tmp_path: Path) -> None:
+    text = marks.planted(BEGIN + PROGRAMS[name])
+    for flags in ((), ("--check",), ("--check", "--reorder", "5")):
+        status, said = run(tmp_path, text, "--torch", torch, *flags)
+        assert status == 0 and "Warning" not in said, (flags, said)
+
+
+@pytest.mark.parametrize(
+    ("torch", "name", "defect"), [(torch, name, d) for torch, name in RUNS for d in marks.defects(PROGRAMS[name])]
+)
+def test_uses_before_the_wait_are_reported(torch: str, name: str, defect: str, tmp_path: Path) -> None:
+    text = BEGIN + PROGRAMS[name]
+    status, said = run(tmp_path, marks.planted(text, defect), "--torch", torch, "--check")
+    wanted, found = marks.named(text, defect), marks.reports(said)
+    assert status and found and found[0] and all(lines <= wanted for lines in found), (wanted, found, said)
+
+
+KINDS = """
+reduce = mori.ccl.AllreduceSdma(rank, world, 1 << 16, 1 << 16)
+whole = torch.full((n,), rank, dtype=torch.int32, device="cuda")
+total = torch.zeros(n, dtype=torch.int32, device="cuda")
+reduce(whole, total, n)
+assert total.tolist() == [world * (world - 1) // 2] * n
+try:
+    reduce(x, out, n)
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("torch", TORCHES)
+def test_sums_of_other_elements_are_refused(torch: str, tmp_path: Path) -> None:
+    status, said = run(tmp_path, BEGIN + KINDS, "--torch", torch, "--check")
+    text = "input has elements of float32, and AllreduceSdma of PE {} takes bits for uint32: make the handle with "
+    wanted = [f"{text.format(pe)}dtype=torch.float32" for pe in range(4)]
+    assert status == 0 and sorted(said.splitlines()) == wanted, said
