@@ -6,6 +6,9 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
+// MeasuredCalls is how many calls back to back a measured time is the mean of, where nobody says: nccl-tests' own number.
+const MeasuredCalls = 20
+
 // Repeat is how long a call takes on average of so many that all ranks make back to back on an idle network, each
 // rank its next one when its own part of the last is done. That is how benchmarks measure. Ranks of a broadcast or a
 // reduce run free of each other, so that it is less than one call alone takes.

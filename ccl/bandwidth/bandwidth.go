@@ -21,7 +21,7 @@ type Options struct {
 	Algorithm  string // an algorithm's name, or ccl.Auto
 	DType      dtype.DType
 	Root       int
-	Calls      int // back to back, of which the time is the mean
+	Calls      int // back to back, of which the time is the mean; 0: see [Calls]
 
 	// Sizes go from Min to Max bytes, by Step bytes or, if that is 0, by the Factor.
 	Min, Max, Step, Factor int64
@@ -31,7 +31,8 @@ type Options struct {
 type Row struct {
 	Size      int64   `json:"size"`    // bytes, of the larger side; of all_to_all, of one rank's
 	Count     int64   `json:"count"`   // elements: of a block, where there are blocks
-	Time      float64 `json:"time_us"` // until the last rank is done
+	Time      float64 `json:"time_us"` // of a call, until the last rank is done with the last
+	Calls     int     `json:"iters"`
 	Algorithm string  `json:"algorithm"`
 	AlgBW     float64 `json:"algbw"`
 	BusBW     float64 `json:"busbw"`
@@ -51,11 +52,24 @@ type Sweep struct {
 	next    int64                 // size
 }
 
+// Calls is how many calls a time is the mean of on a topology, where nobody says. A transport's coefficients are fitted to
+// measurements in which calls follow each other, so that the root of a broadcast is ahead of the others; on other
+// topologies a time is that of a single call.
+func Calls(t *topology.Topology) int {
+	if t.Transport() == nil {
+		return 1
+	}
+	return ccl.MeasuredCalls
+}
+
 // New checks the options. The error says what is wrong.
 func New(o Options) (*Sweep, error) {
 	sips := o.Topology.SIPs()
 	if o.Ranks == 0 {
 		o.Ranks = sips
+	}
+	if o.Calls == 0 {
+		o.Calls = Calls(o.Topology)
 	}
 	switch {
 	case o.Ranks < 1 || o.Ranks > sips:
@@ -133,7 +147,7 @@ func (s *Sweep) measure(size int64) (Row, error) {
 	if s.Collective.Blocks(s.Ranks) > 0 {
 		blocks = int64(s.Ranks)
 	}
-	row := Row{Count: size / width / blocks}
+	row := Row{Count: size / width / blocks, Calls: s.Calls}
 	row.Size = row.Count * blocks * width
 	elems := row.Count * blocks
 	if s.Collective.Exchanges() {

@@ -102,7 +102,7 @@ func TestNewRejects(t *testing.T) {
 		"sizes from 0 to 8":           func(o *bandwidth.Options) { o.Min = 0 },
 		"sizes from 9 to 8":           func(o *bandwidth.Options) { o.Min = 9 },
 		"a factor of 1":               func(o *bandwidth.Options) { o.Factor = 1 },
-		"0 calls":                     func(o *bandwidth.Options) { o.Calls = 0 },
+		"-1 calls":                    func(o *bandwidth.Options) { o.Calls = -1 },
 		"root 4 is not one of the 4":  func(o *bandwidth.Options) { o.Root = 4 },
 		"unknown broadcast algorithm": func(o *bandwidth.Options) { o.Algorithm = "quick" },
 		"more than can be counted":    func(o *bandwidth.Options) { o.Max = math.MaxInt64 },

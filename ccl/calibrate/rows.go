@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/torchemu/torchemu/ccl"
 	"github.com/torchemu/torchemu/torchemu/collective"
 )
 
@@ -36,9 +37,8 @@ func (e *InputError) Error() string {
 }
 
 const (
-	defaultCalls = 20 // of one measurement, where the file does not say
-	mostWorld    = 1 << 12
-	mostBytes    = 1 << 42
+	mostWorld = 1 << 12
+	mostBytes = 1 << 42
 )
 
 // Parse reads a file of measurements: CSV with a header, or what nccl-tests prints. The error is an *[InputError].
@@ -137,7 +137,7 @@ func (r *csvReader) row() (*Row, error) {
 	if r.text("collective") == "sendrecv" {
 		return nil, nil
 	}
-	row := Row{Variant: "default", ElemSize: 4, Calls: defaultCalls}
+	row := Row{Variant: "default", ElemSize: 4, Calls: ccl.MeasuredCalls}
 	if row.Collective, err = collective.ParseKind(r.text("collective")); err != nil {
 		return nil, r.at("collective", "%v", err)
 	}

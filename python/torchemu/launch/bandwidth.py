@@ -58,7 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of reductions; all alike",
     )
     add("-r", "--root", type=int, default=0, help="of the collectives that have one; 0")
-    add("-n", "--iters", type=int, default=1, help="calls back to back, whose mean is shown; 1")
+    add(
+        "-n",
+        "--iters",
+        type=int,
+        default=0,
+        help="calls back to back, whose mean is shown; 20 with a transport, else 1",
+    )
     add("--algorithm", default="auto", metavar="NAME", help="one of `torchemu algorithms`; auto, the fastest")
     add("--json", action="store_true", help="print JSON: rows with size, time_us, algorithm, algbw and busbw")
     parser.set_defaults(action=bandwidth)
@@ -97,7 +103,7 @@ def bandwidth(options: argparse.Namespace) -> int:
             measured.append(row)
             continue
         if not measured:
-            _print_header(options, ranks)
+            _print_header(options, ranks, row["iters"])
         measured.append(row)
         _print_row(options, row)
     if options.json:
@@ -107,11 +113,11 @@ def bandwidth(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_header(options: argparse.Namespace, ranks: int) -> None:
+def _print_header(options: argparse.Namespace, ranks: int, iters: int) -> None:
     step = f"{options.step}(bytes)" if options.step else f"{options.factor}(factor)"
     print(
         f"# nThread 1 nGpus {ranks} minBytes {options.begin} maxBytes {options.end} step: {step} "
-        f"warmup iters: 0 iters: {options.iters} agg iters: 1 validation: 0 graph: 0\n"
+        f"warmup iters: 0 iters: {iters} agg iters: 1 validation: 0 graph: 0\n"
         f"#\n# {options.collective} on {options.topology}, simulated\n#"
     )
     names = "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>9}  {:>7}  {:>7}  {}"

@@ -201,7 +201,7 @@ def measure(spec: str, about: dict[str, Any]) -> dict[str, Any]:
         file.write_text(spec)
         options = argparse.Namespace(
             collective=about["collective"], topology=str(file), ranks=about["ranks"], algorithm=about["requested"],
-            dtype=about["dtype"], root=0, iters=1, begin=size, end=size, step=0, factor=2,
+            dtype=about["dtype"], root=0, iters=0, begin=size, end=size, step=0, factor=2,
         )  # fmt: skip
         ((_, row),) = bandwidth.rows(options)
     return {**{k: v for k, v in about.items() if k != "requested_size"}, **{k: row[k] for k in sweep_output.MEASURED}}

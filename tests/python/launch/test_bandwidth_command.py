@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ import pytest
 
 import torchemu as torch
 from torchemu.launch import cli
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def measured(capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, Any]]:
@@ -38,6 +42,32 @@ def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert out[-2].startswith("# Avg bus bandwidth    : ")
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+@pytest.mark.parametrize("world", [2, 3, 4])
+def test_times_of_a_transport_are_measured_ones(
+    capsys: pytest.CaptureFixture[str], collective: str, world: int
+) -> None:
+    """Each is the mean of calls back to back, in which roots and leaves are ahead of the others, as it was measured."""
+    with (ROOT / "benches/fidelity/h200_nccl.csv").open() as file:
+        known = [r for r in csv.DictReader(file) if (r["variant"], r["world"]) == ("default", str(world))]
+    want = {
+        int(r["size"]): float(r["us"]) for r in known if r["collective"] == collective and int(r["size"]) >= 1 << 20
+    }
+    sizes = ("-b", str(min(want)), "-e", str(max(want)))
+    rows = measured(capsys, collective, "--topology", "h200_8", "-g", str(world), *sizes)
+    assert {row["size"] for row in rows} == set(want)
+    for row in rows:
+        assert row["iters"] == 20
+        assert row["time_us"] == pytest.approx(want[row["size"]], rel=0.15), row
+    assert rows == measured(capsys, collective, "--topology", "h200_8", "-g", str(world), *sizes, "-n", "20")
+
+
+def test_one_call_without_a_transport(capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = measured(capsys, "broadcast", "--topology", "sips8", "-b", "1M", "-e", "1M")
+    assert row["iters"] == 1
+    assert [row] == measured(capsys, "broadcast", "--topology", "sips8", "-b", "1M", "-e", "1M", "-n", "1")
+
+
 def test_times_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     """What a program's estimate of the same collective says."""
     (row,) = measured(capsys, "all_gather", "--topology", "sips16", "-b", "64K", "-e", "64K")
@@ -63,7 +93,7 @@ def test_times_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
         (["all_reduce", "-d", "int3"], 'unknown dtype "int3"'),
         (["gather", "-r", "9"], "root 9 is not one of the 4 ranks"),
         (["all_reduce", "-b", "2K", "-e", "1K"], "sizes from 2048 to 1024 bytes"),
-        (["all_reduce", "-n", "0"], "0 calls"),
+        (["all_reduce", "-n", "-1"], "-1 calls"),
         (["all_reduce", "-g", "-3"], "-3 ranks"),
         (["all_reduce", "-g", "9999999"], "must be a whole number from 1 to 1048576"),
     ],
