@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 import types
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torchemu.bridge.binding import go
 from torchemu.bridge.handles import Handle, Lent
 from torchemu.runtime import fibers
+from torchemu.runtime.exported import Exported
 
 if TYPE_CHECKING:
     from torchemu.errors import DeadlockError
@@ -99,7 +99,7 @@ class World:
         if self.ordered:
             go.KeepOrder(self.handle)
         self.programs: DevicePrograms | None = None  # None before the first
-        self.exported: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # storages, by address
+        self.exported = Exported(lambda storage: int(storage.nbytes))
         self.pids = itertools.count(FIRST_PID)  # of ranks, as processes; no process of the system has such a one
         self.deferrals: Any = None  # what ranks have put off; None: nothing so far
         self.recordings = 0  # in the making

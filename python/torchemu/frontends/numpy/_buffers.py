@@ -55,10 +55,8 @@ class Tensors(buffer.TensorClass):
 
     def holding(self, address: int) -> Tensor | None:
         """Returns a tensor of the memory that a place is in."""
-        for start, storage in runtime.current().world.exported.items():
-            if start <= address < start + storage.nbytes:
-                return _of_storage(storage, dtypes.uint8, (storage.nbytes,), None)
-        return None
+        found = runtime.current().world.exported.holding(address)
+        return None if found is None else _of_storage(found[1], dtypes.uint8, (found[1].nbytes,), None)
 
     def array(self, tensor: Any) -> np.ndarray:
         """Returns the elements, as numpy() does."""

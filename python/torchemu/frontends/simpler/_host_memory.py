@@ -31,14 +31,7 @@ def storage_at(address: int, nbytes: int, what: str) -> Storage:
 
 def _around(address: int) -> tuple[int, Storage | None]:
     """The memory that an address is in, and where that begins."""
-    exported = runtime.current().world.exported
-    whole = exported.get(address)  # most tensors are all of theirs
-    if whole is not None:
-        return address, whole
-    for start, storage in exported.items():
-        if start <= address < start + storage.nbytes:
-            return start, storage
-    return 0, None
+    return runtime.current().world.exported.holding(address) or (0, None)
 
 
 def bytes_at(address: int, nbytes: int, what: str) -> np.ndarray:

@@ -179,11 +179,11 @@ class Tensors(buffer.TensorClass):
 
     def holding(self, address: int) -> Any:
         """Returns a tensor of the memory that a place is in."""
-        for start, storage in storages.asked.get().items():
-            if start <= address < start + storage.nbytes():
-                with _disable_current_modes():
-                    return torch.empty(0, dtype=torch.uint8).set_(storage)
-        return None
+        found = storages.asked.get().holding(address)
+        if found is None:
+            return None
+        with _disable_current_modes():
+            return torch.empty(0, dtype=torch.uint8).set_(found[1])
 
     def launching(self, name: str, buffers: Sequence[Buffer]) -> None:
         """Puts all on the rank's stream that a kernel comes after which uses buffers."""

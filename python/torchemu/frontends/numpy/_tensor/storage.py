@@ -208,7 +208,7 @@ class Storage:
         if not self.nbytes:
             return 0
         address: int = self._fixed().__array_interface__["data"][0]
-        self.world.exported[address] = self
+        self.world.exported.add(address, self)
         return address
 
     def _bytes_or_none(self) -> np.ndarray | None:

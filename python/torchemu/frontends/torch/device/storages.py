@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from torchemu.frontends.torch.device import elements, live, places, reading
 from torchemu.frontends.torch.device.ground import OutOfMemoryError, RankLocal, context, go, memory_use
 from torchemu.frontends.torch.device.patches import Replacements
 from torchemu.frontends.torch.device.places import Place
+from torchemu.runtime.exported import Exported
 
 _class = torch.UntypedStorage
 _raw_device = torch._C.StorageBase.device.__get__
@@ -50,8 +50,8 @@ def count(storage: Any) -> None:
         raise torch.OutOfMemoryError(str(error)) from None
 
 
-asked: RankLocal[weakref.WeakValueDictionary[int, Any]] = RankLocal(weakref.WeakValueDictionary)
-"""A rank's storages of devices of which the program has asked where they are, by the first address."""
+asked: RankLocal[Exported] = RankLocal(lambda: Exported(lambda storage: int(storage.nbytes())))
+"""A rank's storages of devices of which the program has asked where they are."""
 
 
 def data_ptr(self: torch.Tensor) -> int:
@@ -60,7 +60,7 @@ def data_ptr(self: torch.Tensor) -> int:
     if address:
         storage: Any = self.untyped_storage()
         if getattr(storage, "_place", None) is not None:
-            asked.get()[storage.data_ptr()] = storage
+            asked.get().add(storage.data_ptr(), storage)
     return address
 
 
