@@ -21,6 +21,7 @@ WRONG = {
     "reads a view of a part": "w = dist.all_reduce(x[:4], async_op=True); z = x.view(2, 4)[0] + 1; w.wait()",
     "looks at it": "w = dist.all_reduce(x, async_op=True); z = x.tolist(); w.wait()",
     "never waits": "dist.all_reduce(x, async_op=True); z = x.sum()",
+    "has a future": "f = dist.all_reduce(x, async_op=True).get_future(); z = x * 2; f.wait()",
     "waits for another": "w = dist.all_reduce(x, async_op=True); v = dist.broadcast(y, 0, group=dist.new_group(), "
     "async_op=True); v.wait(); z = x + 1; w.wait()",
     "overwrites what is sent": "w = dist.isend(y, (rank + 1) % world); y.fill_(3); "
@@ -37,6 +38,12 @@ RIGHT = {
     "uses every other element": "w = dist.all_reduce(x[::2].contiguous(), async_op=True); x[1::2].zero_(); w.wait()",
     "asks until it has ended": "w = dist.all_reduce(x, async_op=True)\nwhile not w.is_completed(): pass\nz = x * 2",
     "waits for a future": "w = dist.all_reduce(x, async_op=True); w.get_future().wait(); z = x * 2",
+    "waits for all futures": "fs = [dist.all_reduce(t, async_op=True).get_future() for t in (x, y)]\n"
+    "torch.futures.collect_all(fs).wait(); z = x[:4] * y",
+    "waits for each future": "fs = [dist.all_reduce(t, async_op=True).get_future() for t in (x, y)]\n"
+    "torch.futures.wait_all(fs); z = x[:4] * y",
+    "asks until a future is done": "f = dist.all_reduce(x, async_op=True).get_future()\n"
+    "while not f.done(): pass\nz = x * 2",
     "reads in a callback": "f = dist.all_reduce(x, async_op=True).get_future()\n"
     "f.then(lambda f: f.value()[0] * 2).wait()",
     "meets at a barrier": "dist.all_reduce(x, async_op=True); dist.barrier(); z = x * 2",

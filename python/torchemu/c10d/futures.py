@@ -37,11 +37,15 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[Future[T]], Any]] = []
         self._signal: Handle | None = None  # what hosts wait for
         self._waited, self._looks = False, Looks("done()")
+        self._on_wait: Callable[[], None] | None = None  # what hears that somebody knows that the value is there
 
     def done(self) -> bool:
         """Returns whether there is a value, and it was waited for, or the device has it by the present simulated
         time. Asking in vain takes time, as with a Work: a program may ask in a loop."""
-        return self._complete and (self._waited or self._event is None or self._looks.at(self._event.number))
+        done = self._complete and (self._waited or self._event is None or self._looks.at(self._event.number))
+        if done:
+            self._heard()
+        return done
 
     def wait(self) -> T:
         """The value, or its error. Blocks the host until there is one, and then the current stream until it is on the
@@ -51,7 +55,12 @@ class Future(Generic[T]):
         if self._event is not None:
             go.StreamWait(runtime.current().stream, self._event.number)
         self._waited = True
+        self._heard()
         return self.value()
+
+    def _heard(self) -> None:
+        if self._on_wait is not None:
+            self._on_wait()
 
     def value(self) -> T:
         """The value, or its error.
@@ -75,6 +84,7 @@ class Future(Generic[T]):
         if not callable(callback):
             raise TypeError(f"then(): incompatible function arguments: {callback!r} is not a function")
         after: Future[S] = Future()
+        self._heard()  # the callback runs at once, where the value is there
         self._when_complete(lambda future: after._calculate(lambda: _called(callback, future), [future]))
         return after
 
@@ -156,10 +166,16 @@ def _outcome(calculate: Callable[[], T]) -> tuple[T | None, Exception | None]:
         return None, error
 
 
-def issued(result: T, event: Handle) -> Future[T]:
-    """The future of an operation that has been issued."""
+def issued(result: T, event: Handle, on_wait: Callable[[], None] | None = None) -> Future[T]:
+    """The future of an operation that has been issued.
+
+    Args:
+        result: what the future is of.
+        event: the operation's end.
+        on_wait: is called when somebody has waited for it.
+    """
     future: Future[T] = Future()
-    future._event = event
+    future._event, future._on_wait = event, on_wait
     future.set_result(result)
     return future
 
@@ -168,6 +184,12 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
     """A future of the list, which comes once all of them have values; it fails as the first of them that fails."""
     together: Future[list[Future[Any]]] = Future()
     missing = len(futures)
+
+    def heard() -> None:
+        for future in futures:
+            future._heard()
+
+    together._on_wait = heard
 
     def one(_: Future[Any]) -> None:
         nonlocal missing

@@ -175,10 +175,13 @@ class Work:
         """
         if self._outputs is None:
             raise RuntimeError("Work::getFuture not implemented.")
-        self._is_over()  # who asks for a future waits for that
-        self._ordered(True)
-        self._future = futures.issued(self._outputs, self._event)
+        self._future = futures.issued(self._outputs, self._event, self._heard)
         return self._future
+
+    def _heard(self) -> None:
+        """Notes that somebody has waited for a future of the operation."""
+        self._is_over()
+        self._ordered(True)
 
     def get_future_result(self) -> futures.Future[int]:
         """A future of how the operation has ended: 0, which is success.
@@ -188,8 +191,7 @@ class Work:
         """
         if self._outputs is None:
             raise RuntimeError("Work::getFutureResult not implemented.")
-        self._is_over()
-        return futures.issued(0, self._event)
+        return futures.issued(0, self._event, self._heard)
 
     def boxed(self) -> Work:
         """Itself."""

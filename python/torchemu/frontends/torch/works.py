@@ -248,13 +248,11 @@ class AhbmWork(Work):
         return self.source_rank()
 
     def get_future(self) -> torch.futures.Future:
-        """A future of what the operation writes."""
-        self.is_over()  # who asks for a future waits for that
+        """A future of what the operation writes. The program knows that it has ended once it has waited for that."""
         return futures.of_work(self)
 
     def get_future_result(self) -> torch.futures.Future:
         """A future of how the operation ends: 0, which is success."""
-        self.is_over()
         return futures.of_work(self, 0)
 
     def _get_duration(self) -> float:
@@ -356,12 +354,10 @@ class Several(Work):
 
     def get_future(self) -> torch.futures.Future:
         """A future of what they write."""
-        self.is_over()
         return futures.of_work(self)
 
     def get_future_result(self) -> torch.futures.Future:
         """A future of how they end: 0, which is success."""
-        self.is_over()
         return futures.of_work(self, 0)
 
     def _get_duration(self) -> float:
