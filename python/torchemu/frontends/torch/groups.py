@@ -33,7 +33,11 @@ from torchemu.runtime.waiting import picoseconds
 _DEFAULT = timedelta(minutes=30)
 
 _LONG = timedelta(minutes=5)
-"""A timeout from which on nobody counts on it: where nothing can happen any more, the deadlock is reported at once."""
+"""A timeout from which on nobody counts on it: where nothing can happen any more, and no fault is the reason, the
+deadlock is reported at once."""
+
+_FOR_EVER = timedelta(days=100)
+"""As long as picoseconds count."""
 
 _IN_PLACE = -1
 _ANY_SOURCE = -1
@@ -68,7 +72,7 @@ class AhbmGroup(Named, dist.ProcessGroup):
         self._splits = 0
         self.monitored = 0  # monitored barriers so far
         self._extra = timedelta()  # for the next operation, beside the limit
-        self._limit, self._is_watched = _DEFAULT, False
+        self._limit, self._is_counted_on = _DEFAULT, False
         self._options: Any = None
         self._holds_hosts = backend != "gloo" and watchdog.blocks_hosts()
         if backend == "gloo":
@@ -179,13 +183,13 @@ class AhbmGroup(Named, dist.ProcessGroup):
 
     def _issued(self, handle: int, result: Any, used: list[torch.Tensor], host: bool, lane: object) -> AhbmWork:
         storages = in_flight.note(used, handle, lane)
-        if self._is_watched:
+        if self._is_counted_on:
             limit = self._limit + self._extra
             work = AhbmWork(handle, result, storages, host, limit, self._core if host else self._device_core)
-            if self._extra:
-                self._add_ephemeral_timeout(-self._extra)
         else:
             work = AhbmWork(handle, result, storages, host)
+        if self._extra:
+            self._add_ephemeral_timeout(-self._extra)
         if self._holds_hosts and not host:
             work.holds_host = True
         if self._coalescing is not None:
@@ -574,19 +578,22 @@ class AhbmGroup(Named, dist.ProcessGroup):
         self._limit = timeout = checks.duration(timeout)
         if self._options is not None:
             self._options._timeout = timeout
-        self._is_watched = timedelta() < timeout < _LONG
-        limit = picoseconds(timeout) if self._is_watched else 0
-        for core in {self._core, self._device_core}:
-            go.SetTimeout(core, runtime.current().rank, limit)
+        self._is_counted_on = timedelta() < timeout < _LONG
+        self._watch(timeout)
 
     set_timeout = setTimeout = _set_default_timeout  # noqa: N815
 
     def _add_ephemeral_timeout(self, timeout: timedelta) -> None:
         """Gives the next operation more time than others."""
         self._extra += timeout
-        if self._is_watched:
-            for core in {self._core, self._device_core}:
-                go.SetTimeout(core, runtime.current().rank, picoseconds(self._limit + self._extra))
+        self._watch(self._limit + self._extra)
+
+    def _watch(self, timeout: timedelta) -> None:
+        """Makes what this rank issues from now on fail when it lasts longer; not where there is none, or no simulation
+        lasts as long."""
+        limit = picoseconds(timeout) if timedelta() < timeout < _FOR_EVER else 0
+        for core in {self._core, self._device_core}:
+            go.SetTimeout(core, runtime.current().rank, limit)
 
     def get_error(self) -> Any:
         """Says that nothing has failed: what fails here is an error of the rank at once."""
