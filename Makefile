@@ -144,6 +144,7 @@ ISOLATION := tests/python/launch/test_isolation.py
 PROCESSES := tests/python/launch/test_as_processes.py
 OWN := tests/python/launch/test_own_attributes.py \
 	$(addprefix tests/python/launch/test_,event_loops.py left_out_groups.py set_orders.py threads.py polls.py) \
+	$(addprefix tests/python/launch/test_threads_,ends.py time.py) \
 	$(addprefix tests/python/launch/test_,shared_attributes.py signals.py unwaited.py) \
 	$(ISOLATION) $(addprefix --deselect $(ISOLATION)::test_,functions_are_as_before a_device_draws_numbers_of_its_own) \
 	$(PROCESSES) --deselect $(PROCESSES)::test_the_environment_is_as_before_after_a_run

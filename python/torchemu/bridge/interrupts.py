@@ -147,11 +147,18 @@ def ends_the_process() -> Iterator[None]:
 
 
 _takers: list[Callable[[CtrlC], bool]] = []
+_insisting: list[Callable[[], None]] = []
 
 
-def given_to(taker: Callable[[CtrlC], bool]) -> None:
-    """Registers who may take an interrupt in order to raise it elsewhere, and then returns true."""
+def given_to(taker: Callable[[CtrlC], bool], insist: Callable[[], None]) -> None:
+    """Registers who may take an interrupt in order to raise it elsewhere, and then returns true.
+
+    Args:
+        taker: is asked whether it takes one.
+        insist: is called, by another thread, where nobody has noticed it for a while.
+    """
     _takers.append(taker)
+    _insisting.append(insist)
 
 
 class _Unbroken:
@@ -206,6 +213,9 @@ def _watch(reader: int, noticed: threading.Event) -> None:
             continue
         if not noticed.wait(_SOON):
             _wake_main_thread()
+        if not noticed.wait(_SOON):
+            for insist in _insisting:
+                insist()
         if not noticed.wait(_GRACE):
             print("interrupted", file=sys.stderr, flush=True)
             sys.stdout.flush()

@@ -94,7 +94,7 @@ def _letting_others_run(sleep: Callable[[float], None]) -> Callable[[float], Non
             sleep(seconds)
         elif runtime.current().threads is None:
             _let_others_run(process, seconds)
-            sleep(seconds)
+            runtime.current().world.fibers.sleep(seconds, sleep)
         else:
             sleep_beside_threads(seconds, really=True)
 

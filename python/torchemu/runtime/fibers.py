@@ -10,6 +10,7 @@ import _thread
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -18,6 +19,9 @@ import greenlet
 from torchemu.bridge import interrupts
 from torchemu.bridge.batons import Baton
 from torchemu.bridge.binding import go
+
+_NAP = 0.1  # seconds
+_monotonic = time.monotonic  # the process's: programs may get to see another one
 
 
 class NoThreadsError(RuntimeError):
@@ -46,6 +50,20 @@ class Kind(Protocol):
     def current(self) -> Fiber:
         """The one that runs."""
 
+    def runs(self, fiber: Any) -> bool:
+        """Reports whether it is this one's turn. Who asks may be the main thread, as it hears of Ctrl-C."""
+
+    def interrupt_in(self, fiber: Any, interrupt: interrupts.CtrlC) -> None:
+        """Raises Ctrl-C in a fiber that does not wait, as soon as it runs Python. Who asks is another thread."""
+
+    def sleep(self, seconds: float, really: Callable[[float], None]) -> None:
+        """Sleeps on the running fiber's thread, all the others with it, until Ctrl-C is raised in it.
+
+        Args:
+            seconds: how long.
+            really: the system's sleep.
+        """
+
     def on_main_thread(self, function: Callable[[], object]) -> bool:
         """Calls a function on the process's main thread, on which alone handlers of signals are set. Returns false
         where that is none of those that take turns."""
@@ -63,6 +81,17 @@ class Greenlets:
         """The running greenlet."""
         running: Fiber = greenlet.getcurrent()
         return running
+
+    def runs(self, fiber: Any) -> bool:
+        """Compares it with the running greenlet."""
+        return greenlet.getcurrent() is fiber
+
+    def interrupt_in(self, fiber: Any, interrupt: interrupts.CtrlC) -> None:
+        """Does nothing: it has been raised there already, where Python handles signals."""
+
+    def sleep(self, seconds: float, really: Callable[[float], None]) -> None:
+        """Sleeps: the system's sleep ends by signals."""
+        really(seconds)
 
     def on_main_thread(self, function: Callable[[], object]) -> bool:
         """Calls it where the greenlets are on that thread."""
@@ -89,7 +118,7 @@ class Threads:
     ) -> None:
         self.enter, self.leave, self.stack = enter, leave, stack
         self.running: dict[int, ThreadFiber] = {}  # by the number of the thread
-        self.active = 0  # the number of the thread whose turn it is
+        self.active = 0  # the number of the thread whose turn it is; 0 is of one that is being started
 
     def new(self, body: Callable[..., None], parent: Any) -> Fiber:
         """A thread, which is started by the first switch to it."""
@@ -104,6 +133,18 @@ class Threads:
             found.adopt(ident)
         return found
 
+    def runs(self, fiber: Any) -> bool:
+        """Compares it with the thread whose turn it is."""
+        return self.active == fiber.ident
+
+    def sleep(self, seconds: float, really: Callable[[float], None]) -> None:
+        """Sleeps a little at a time: the main thread alone is woken by signals."""
+        end = _monotonic() + seconds
+        while seconds > _NAP:
+            really(_NAP)
+            seconds = max(end - _monotonic(), 0)
+        really(seconds)
+
     def on_main_thread(self, function: Callable[[], object]) -> bool:
         """Calls it there, where the main thread waits for its turn."""
         main = self.running.get(threading.main_thread().ident or 0)
@@ -115,12 +156,28 @@ class Threads:
             return False
         return True
 
-    def interrupt(self, interrupt: KeyboardInterrupt) -> None:
-        """Raises Ctrl-C, which always comes to the main thread, in the thread whose turn it is."""
-        if isinstance(interrupt, interrupts.CtrlC):
-            interrupt.notice()
-        kind = ctypes.py_object(type(interrupt))
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.active), kind)
+    def interrupt(self, interrupt: KeyboardInterrupt) -> bool:
+        """Raises Ctrl-C, which has come to the main thread, in the thread whose turn it is. Returns false where that is
+        the main thread itself."""
+        if self.active == _thread.get_ident():
+            return False
+        _raise_in(self.active, type(interrupt))
+        return True
+
+    def interrupt_in(self, fiber: Any, interrupt: interrupts.CtrlC) -> None:
+        """Raises it in a thread. It has been noticed when that gets it: a call into C may take for ever."""
+
+        class Noticed(type(interrupt)):  # type: ignore[misc] # threads take a class to raise, and no exception
+            def __init__(self) -> None:
+                super().__init__()
+                interrupt.notice()
+
+        _raise_in(fiber.ident, Noticed)
+
+
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Lets a thread, of this number, raise an exception between two of Python's instructions."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
 def _forked() -> None:
@@ -143,12 +200,12 @@ class _MainTurn:
     """The turn of a thread that was not started here. Ctrl-C, which always comes to the main thread, ends its wait.
 
     Args:
-        interrupt: is called with Ctrl-C, which is for whoever runs.
+        interrupt: is called with Ctrl-C, which is for whoever runs; returns false where that is this thread.
     """
 
     __slots__ = ("_baton", "_errand", "_interrupt", "_taken")
 
-    def __init__(self, interrupt: Callable[[KeyboardInterrupt], None]) -> None:
+    def __init__(self, interrupt: Callable[[KeyboardInterrupt], bool]) -> None:
         self._interrupt, self._baton = interrupt, Baton()
         self._errand: _Errand | None = None
         self._taken = 0  # of the times that somebody has handed over
@@ -168,18 +225,26 @@ class _MainTurn:
         self._baton.hand_over_at_end()
 
     def wait(self) -> None:
-        """Blocks the running thread until somebody hands over."""
+        """Blocks the running thread until somebody hands over.
+
+        Raises:
+            KeyboardInterrupt: it came when somebody had just done so.
+        """
+        own: KeyboardInterrupt | None = None
         while True:
             try:
                 if self._baton.look(self._taken) == self._taken:
                     continue
                 self._taken += 1
                 if self._errand is None:
-                    return
+                    break
                 errand, self._errand = self._errand, None
                 errand()
             except KeyboardInterrupt as interrupt:
-                self._interrupt(interrupt)
+                if not self._interrupt(interrupt):
+                    own = interrupt
+        if own is not None:
+            raise own
 
 
 class _Errand:
@@ -240,6 +305,7 @@ class ThreadFiber:
         caller = self._kind.running[_thread.get_ident()]
         if caller is self:
             return
+        self._kind.active = self.ident
         if self._begun:
             caller._await(self.turn)
         else:
@@ -262,6 +328,7 @@ class ThreadFiber:
             _thread.start_new_thread(self._run, args)
         except RuntimeError as error:
             self._begun, self.dead = False, True
+            self._kind.active = _thread.get_ident()
             raise NoThreadsError(
                 f"{error}: {len(self._kind.running)} ranks have one already, and each needs one; ulimit -u and a "
                 "container's limit of processes say how many there may be"
@@ -278,7 +345,6 @@ class ThreadFiber:
             if following is not None:
                 following.hand_over()
             own.wait()
-        kind.active = self.ident
         kind.enter(self.ident)
         error = self._thrown
         if error is not None:
@@ -299,4 +365,5 @@ class ThreadFiber:
             try:
                 self._kind.leave()
             finally:
+                self._kind.active = self.parent.ident
                 self.parent.turn.hand_over_at_end()

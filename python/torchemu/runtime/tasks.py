@@ -148,13 +148,23 @@ class Tasks:
             runtime.switch_to(before)
 
     def takes(self, interrupt: BaseException) -> bool:
-        """Reports whether Ctrl-C is for another than the running task: for a rank's main program while a thread of it
-        runs, as in Python. It gets it where it waits."""
+        """Reports whether Ctrl-C is not to be raised here and now: while a thread of a rank runs it is for the rank's
+        main program, as in Python, and where ranks are threads it comes to another. The main program gets it where it
+        waits."""
         context = runtime.running()
-        if context is None or context.thread is None or self._fibers.current() is self.loop:
+        if context is None or self._fibers.runs(self.loop) or not (self._are_threads or context.thread is not None):
             return False
         self.doom(context.rank, interrupt)
         return True
+
+    def insist(self) -> None:
+        """Raises Ctrl-C, which it has taken and nobody has noticed yet, in the middle of a main program that does not
+        come to a wait. Another thread calls it. A thread of a rank goes on."""
+        for doomed in [*self._doomed]:
+            rank, error = doomed
+            if isinstance(error, interrupts.CtrlC) and self._fibers.runs(self._greenlets[rank]):
+                self._doomed.remove(doomed)
+                self._fibers.interrupt_in(self._greenlets[rank], error)
 
     def kill(self, rank: int, error: BaseException | None = None) -> None:
         """Ends one rank where it waits, by an exception that is raised there; without one as SIGTERM does."""
@@ -167,6 +177,8 @@ class Tasks:
         before = runtime.running()
         if self._greenlets[rank]:
             self._resume(rank, error)
+        elif isinstance(error, interrupts.CtrlC):  # it has ended meanwhile; the run has not
+            self.interrupt = error
         elif self.exit_codes[rank] is None:  # it has not begun
             self._greenlets[rank].throw(greenlet.GreenletExit)
             self._failed(rank, error)
@@ -253,7 +265,7 @@ class Tasks:
         """
         try:
             task = go.Next(self.scheduler) if answer is None else answer
-            while task == _ASK_AGAIN and not self._is_over():
+            while task == _ASK_AGAIN and not (self._is_over() or self._doomed):
                 if self.world.programs is not None:
                     return _ASK_AGAIN
                 self.world.take_turns()
@@ -493,4 +505,11 @@ def _taken(interrupt: interrupts.CtrlC) -> bool:
     return context is not None and context.tasks is not None and context.tasks.takes(interrupt)
 
 
-interrupts.given_to(_taken)
+def _insist() -> None:
+    """Raises Ctrl-C where the running task is one that it has been left to."""
+    context = runtime.running()
+    if context is not None and context.tasks is not None:
+        context.tasks.insist()
+
+
+interrupts.given_to(_taken, _insist)
