@@ -58,6 +58,21 @@ func Batch(worldHandle int64, rank int, begins bool) (err error) {
 	return nil
 }
 
+// Graph begins or ends a graph of a rank's operations, for which the host is charged as for one.
+func Graph(worldHandle int64, rank int, begins bool) (err error) {
+	defer host.Guard(&err)
+	_, r, err := host.RankOf(worldHandle, rank)
+	if err != nil {
+		return err
+	}
+	if begins {
+		r.BeginGraph()
+	} else {
+		r.EndGraph()
+	}
+	return nil
+}
+
 // HoldHosts says that a rank's host waits for the group's operations before it goes on with what needs their results.
 func HoldHosts(group int64) (err error) {
 	defer host.Guard(&err)

@@ -22,6 +22,7 @@ type Rank struct {
 	line        *order.Line
 	ends        []*order.Point // of operations that it has issued and has not waited for
 	batch       batch
+	inGraph     bool // it launches parts of a graph, whose launch has been charged for
 	fate
 }
 
@@ -39,6 +40,9 @@ func (r *Rank) Spend(d sim.Time) { r.clock = r.Now() + d }
 
 // Launch charges the host for issuing one operation and returns the time at which the device may start it.
 func (r *Rank) Launch() sim.Time {
+	if r.inGraph {
+		return r.Now()
+	}
 	r.Spend(r.slowed(sim.Time(r.world.Topology.LaunchOverhead())))
 	return r.clock
 }
@@ -52,6 +56,16 @@ func (r *Rank) BeginBatch() { r.batch = batch{open: r.world.Topology.Transport()
 
 // EndBatch ends what BeginBatch began.
 func (r *Rank) EndBatch() { r.batch = batch{} }
+
+// BeginGraph charges the host for launching a graph of operations, as [Rank.Launch] does for one. Those that are launched
+// until EndGraph are the graph's, and cost the host no more.
+func (r *Rank) BeginGraph() {
+	r.Launch()
+	r.inGraph = true
+}
+
+// EndGraph ends what BeginGraph began.
+func (r *Rank) EndGraph() { r.inGraph = false }
 
 // LaunchTogether is Launch for what may be a part of a batch.
 func (r *Rank) LaunchTogether() sim.Time {

@@ -117,6 +117,19 @@ func TestTheHostRunsAheadAndCatchesUp(t *testing.T) {
 	}
 }
 
+func TestAGraphIsOneLaunch(t *testing.T) {
+	r := newRank(t)
+	overhead := sim.Time(r.World().Topology.LaunchOverhead())
+	r.BeginGraph()
+	if r.Launch(); r.Launch() != overhead || r.Now() != overhead {
+		t.Errorf("a graph of two takes the host %v, want %v", r.Now(), overhead)
+	}
+	r.EndGraph()
+	if r.Launch() != 2*overhead {
+		t.Errorf("the launch after it ends at %v, want %v", r.Now(), 2*overhead)
+	}
+}
+
 type finisher struct{ *torchemu.Event }
 
 func (f finisher) Handle(now sim.Time, _ uint64) { f.Finish(now) }

@@ -1,4 +1,4 @@
-"""Launches of what a library issues as one kernel, where the topology says what a library takes."""
+"""Launches of several operations as one: by a library, where the topology says what a library takes, or as a graph."""
 
 from __future__ import annotations
 
@@ -23,3 +23,17 @@ def one_launch() -> Iterator[None]:
         yield
     finally:
         launch_together(False)
+
+
+@contextlib.contextmanager
+def graph_launch() -> Iterator[None]:
+    """Makes what the running rank issues in a with block a graph, whose launch costs the host as much as that of one
+    operation."""
+    context = runtime.current()
+    context.issue()
+    go.Graph(context.world.handle, context.rank, True)
+    try:
+        yield
+        context.issue()
+    finally:
+        go.Graph(context.world.handle, context.rank, False)

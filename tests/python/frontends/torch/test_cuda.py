@@ -121,6 +121,32 @@ def test_a_graph_does_at_each_replay_what_was_captured(mode):
         assert z.tolist() == [1 + sum(range(turn + 1))] * 4
 
 
+def test_a_replay_costs_the_host_one_launch(mode):
+    n, times = 1 << 20, 10
+    x, graph = torch.zeros(n, device="cuda"), torch.cuda.CUDAGraph()
+
+    def add() -> None:
+        for _ in range(times):
+            x.add_(1)
+
+    with torch.cuda.graph(graph):
+        add()
+    spec = mode.rank.world.spec
+    cubes = spec["sip"]["cube_mesh"]["w"] * spec["sip"]["cube_mesh"]["h"]
+    each = 2 * 4 * n / (cubes * spec["cube"]["hbm"]["bandwidth"] * 1e9) * 1e3
+    launch = spec["host"]["launch_overhead"] * 1e-6
+    assert 0 < each < launch  # so that it is the host that decides without a graph
+    for does, want in ((graph.replay, launch + times * each), (add, times * launch + each)):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        start.record()
+        does()
+        end.record()
+        end.synchronize()
+        assert start.elapsed_time(end) == pytest.approx(want, rel=1e-6)
+    assert x[0].item() == 2 * times
+
+
 def test_a_graph_has_the_order_of_its_streams(mode):
     side, x = torch.cuda.Stream(), torch.zeros(1000, device="cuda")
     graph = torch.cuda.CUDAGraph()

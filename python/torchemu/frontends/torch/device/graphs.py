@@ -21,6 +21,7 @@ from torchemu.frontends.torch.device.deferral import tensors
 from torchemu.frontends.torch.device.ground import context
 from torchemu.frontends.torch.device.operations import KNOWN, Operation, learned
 from torchemu.runtime import capture as captures
+from torchemu.runtime.launches import graph_launch
 
 _CAPTURING = "operation not permitted when stream is capturing"
 
@@ -31,8 +32,8 @@ class CUDAGraph:
     Args:
         keep_graph: accepted.
 
-    The host issues what was captured again at each replay, in the order in which it was, and each launch takes its
-    time. Work on the stream of the capture goes to that of the replay, other work to the stream that it was on.
+    A replay does what was captured again, in the order in which it was, and costs the host one launch. Work on the
+    stream of the capture goes to that of the replay, other work to the stream that it was on.
     """
 
     def __init__(self, keep_graph: bool = False) -> None:
@@ -81,7 +82,7 @@ class CUDAGraph:
         if self._steps is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         own = streams.current_stream()
-        with torch.no_grad():
+        with torch.no_grad(), graph_launch():
             for stream, again in self._steps:
                 with torch.cuda.stream(own if stream is None else stream):
                     again()
