@@ -70,3 +70,26 @@ func PrimWindowTensor(window int64, rank int, dtypeName string, shapeAt int64, s
 	}
 	return o.Machine.WindowTensor(o.Object, rank, d, dims)
 }
+
+// PrimShow lets the checker see what a rank does with a tensor whose memory a window shows, as long as it is there: other
+// ranks reach it. With a window of 0 it is not seen any more.
+func PrimShow(machine, window int64, rank int, tensorHandle int64) (err error) {
+	defer host.Guard(&err)
+	m, err := host.MachineOf(machine)
+	if err != nil {
+		return err
+	}
+	t, err := host.TensorOf(tensorHandle)
+	if err != nil {
+		return err
+	}
+	if window == 0 {
+		m.Hide(t.Object.Tensor)
+		return nil
+	}
+	o, err := host.PartOf[*prim.Window](window, "window")
+	if err == nil {
+		m.Show(o.Object, rank, t.Object.Tensor)
+	}
+	return err
+}

@@ -199,6 +199,14 @@ func (k *checker) hostWrites(p place) {
 	overwrite(&p.shadow, p.lo, p.hi, &access{origin: &origin{what: "write by the host"}, moment: at, kind: writes, lo: p.lo, hi: p.hi})
 }
 
+// prepared adds to what is known what the host has done to prepare memory.
+func (k *checker) prepared(known clock) clock {
+	if k == nil {
+		return known
+	}
+	return k.union(known.Clone(), k.host.now)
+}
+
 // access notes an access and reports what it conflicts with.
 func (k *checker) access(p place, o *origin, kind accessKind, at moment, knows clock) {
 	if k == nil || p.lo == p.hi {

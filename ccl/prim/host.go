@@ -21,7 +21,8 @@ func (w *Window) Look(rank, lo, hi int, writes bool, d *Deed) {
 	if w.freed || !w.Has(rank) {
 		return
 	}
-	w.machine.check.access(place{w.on(rank), lo, hi}, d.origin(), accessOf(writes), d.At, d.Known)
+	k := w.machine.check
+	k.access(place{w.on(rank), lo, hi}, d.origin(), accessOf(writes), d.At, k.prepared(d.Known))
 }
 
 func accessOf(writing bool) accessKind {

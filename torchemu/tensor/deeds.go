@@ -62,6 +62,16 @@ func (s *Storage) TouchBytes(from, to int, a Access, d *Deed) error {
 	return s.touched(touch{d, region{from: from, to: to}, a})
 }
 
+// Expect says that a device program is under way whose touches are still to come: until done is called what is touched now
+// makes up for nothing that was touched before.
+func (s *Storage) Expect() (done func()) {
+	if s.whole != nil {
+		return s.whole.Expect()
+	}
+	s.expected++
+	return func() { s.expected-- }
+}
+
 // Within says that the storage is a part of another one, from a byte on: what deeds do with it they do with that.
 func (s *Storage) Within(whole *Storage, at int) { s.whole, s.at = whole, at }
 
@@ -97,7 +107,7 @@ func (s *Storage) touchedBy(next touch, known order.Clock) error {
 		if first == nil && next.conflicts(o) && !known.Knows(o.At) {
 			first = &o
 		}
-		return next.replaces(o)
+		return s.expected == 0 && next.replaces(o)
 	})
 	if n := len(s.touches); n > 0 && s.touches[n-1].Deed == next.Deed && s.touches[n-1].access == next.access {
 		if both, ok := s.touches[n-1].at.joined(next.at); ok {

@@ -147,3 +147,32 @@ func TestPartsOfAProgram(t *testing.T) {
 		}
 	}
 }
+
+// TestTouchesThatAreExpected: what a program is yet to do is compared with all that was issued before it, also where something
+// later makes up for that.
+func TestTouchesThatAreExpected(t *testing.T) {
+	for _, expected := range []bool{false, true} {
+		var lanes order.Lanes
+		buffer, err := tensor.New(dtype.U8, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if expected {
+			defer buffer.Storage().Expect()()
+		}
+		cur, side := lanes.NewLine(), lanes.NewLine()
+		program := &tensor.Deed{At: side.Advance(), Known: side.Here().Clock(), Begin: side.Here()}
+		for _, learns := range []bool{false, true} {
+			if learns {
+				cur.Learn(side.Here())
+			}
+			at := cur.Advance()
+			if err := buffer.Touch(tensor.Write, &tensor.Deed{At: at, Known: cur.Here().Clock(), Begin: cur.Here()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := buffer.Touch(tensor.Read, program); (err != nil) != expected {
+			t.Errorf("expected %v: reported %v", expected, err)
+		}
+	}
+}

@@ -20,6 +20,7 @@ type Storage struct {
 	exported bool
 	uses     []use    // by operations in flight
 	touches  []touch  // by deeds, where somebody looks for those that nothing orders
+	expected int      // device programs whose touches are still to come
 	whole    *Storage // that this one is a part of, from a byte on; nil for itself
 	at       int
 	phantom  bool // has a length and no bytes

@@ -113,11 +113,27 @@ func (l *Launch) mirror(uses []*tensor.Tensor) {
 			continue
 		}
 		l.shown[w] = s
+		l.event.WhenDone(s.Expect())
 		w.Mirror(l.stream.Rank().ID, func(seen prim.Mirrored) {
 			if o, ok := seen.By.(*Launch); ok && o.shown[w] != nil {
 				o.touches(w, seen)
 			}
 		})
+	}
+}
+
+// Show lets the checker of device programs see what a rank does with a tensor whose memory a window shows, for whoever
+// reaches that from elsewhere.
+func (m *Machine) Show(w *prim.Window, rank int, t *tensor.Tensor) {
+	if m.home != nil && w.Has(rank) {
+		m.home.symmetric[t.Whole().Storage()] = part{w, rank}
+	}
+}
+
+// Hide undoes Show.
+func (m *Machine) Hide(t *tensor.Tensor) {
+	if m.home != nil {
+		delete(m.home.symmetric, t.Whole().Storage())
 	}
 }
 

@@ -67,6 +67,18 @@ with torch.cuda.stream(s):
 torch.cuda.synchronize()
 print(y.sum())
 """,
+    "operations before and after a kernel on a side stream": """
+x, y = torch.ones(64, device=d), torch.zeros(64, device=d)
+torch.cuda.synchronize()
+x.mul_(3)  #! written before a kernel
+s.wait_stream(cur)  #- written before a kernel
+with torch.cuda.stream(s):
+    double[(1,)](x, y, 64)
+cur.wait_stream(s)
+x.zero_()  # which is issued before the kernel runs
+torch.cuda.synchronize()
+print(y.sum())
+""",
     "kernel on a side stream, then operations": """
 x, y = torch.ones(64, device=d), torch.zeros(64, device=d)
 s.wait_stream(cur)

@@ -25,7 +25,7 @@ from torchemu.frontends.mori._launch import NIC, UNITS, Launch, Step, detach
 from torchemu.frontends.mori._unwaited import Use, note_use, recorded
 from torchemu.language import _windows
 from torchemu.language._machine import machine_of
-from torchemu.runtime.buffer import Memory, buffer_of
+from torchemu.runtime.buffer import Buffer, Memory, buffer_of
 from torchemu.runtime.waiting import host_time
 
 _PS_PER_MS = 10**9
@@ -166,7 +166,9 @@ class IOEngine:
             place = int(held[0] + data - held[1])
         elif buffer is not None:
             known.attached = buffer.memory
-            place = _start(_windows.attach(runtime.current(), buffer.memory, name), rank)
+            window = _windows.attach(runtime.current(), buffer.memory, name)
+            self._show(window, buffer)
+            place = _start(window, rank)
             place += data - buffer.memory.data_ptr()
         else:
             known.window = go.PrimAttach(self._machine.handle, name, rank, data, size)
@@ -185,9 +187,16 @@ class IOEngine:
             raise ValueError(f"engine {self.key} knows no memory {mem_desc.id} of engine {mem_desc.engine_key}")
         if known.attached is not None:
             detach(runtime.current(), known.attached)
+            if known.attached not in _windows.attached(runtime.current()):
+                self._show(0, buffer_of(known.given))
         if known.window:
             go.PrimFree(known.window)
             go.Release(known.window)
+
+    def _show(self, window: int, buffer: Buffer) -> None:
+        """Lets the checker see what the rank does with memory that others reach; no more if there is no window."""
+        if runtime.current().world.ordered:
+            go.PrimShow(self._machine.handle, window, self._desc.rank, buffer.core_handle)
 
     # -- transfers
 

@@ -63,6 +63,28 @@ reduce.wait_async()  #- no wait
 z = total * 2  #! no wait
 print(z.sum())
 """,
+    "rounds of transfers": """
+engine = IOEngine(key=f"engine {rank}", config=IOEngineConfig(host="127.0.0.1", port=8080))
+engine.create_backend(BackendType.RDMA, RdmaBackendConfig())
+box, following = torch.zeros(n, device="cuda"), (rank + 1) % world
+engines = exchanged(engine.get_engine_desc().pack())
+local, home = engine.register_torch_tensor(x), engine.register_torch_tensor(box)
+targets = exchanged(home.pack())
+engine.register_remote_engine(EngineDesc.unpack(engines[following]))
+writes = engine.create_session(local, MemoryDesc.unpack(targets[following]))
+for step in range(3):
+    x.fill_(step)  #! still computed
+    torch.cuda.synchronize()  #- still computed
+    sent = writes.write(0, 0, 4 * n, engine.allocate_transfer_uid())  #! *
+    engine.wait_all([sent], 60000)
+    dist.barrier()  #- read early
+    y = box + 1  #! read early, written early
+    torch.cuda.synchronize()
+    dist.barrier()  #- written early
+engine.deregister_memory(home)
+box.zero_()
+print(y.sum())
+""",
     "transfers of hosts": """
 engine = IOEngine(key=f"engine {rank}", config=IOEngineConfig(host="127.0.0.1", port=8080))
 engine.create_backend(BackendType.RDMA, RdmaBackendConfig())
