@@ -82,6 +82,9 @@ torch.cuda.set_device(99);torch.ones(1,device="cuda:99");torch.empty(1<<50,devic
 torch.cuda.Event().elapsed_time(torch.cuda.Event());torch.randn(2,device="cuda",generator=torch.Generator())
 torch.randn(2,generator=torch.Generator("cuda"));F.scaled_dot_product_attention(a[None],b[None],a[None]);torch.outer(v,a[0])
 torch.lerp(a,b,.5);torch.baddbmm(a[None],a[None],b[None]);a.index_copy_(0,i,a);a.lerp_(a,b);torch.matmul(b,a);a/b;a.pow(b)
+b.index_put((i.cuda(),),v);b.index_put_((i,i.cuda()),v[0]);b.index_put((b[0].cuda()>0,),v);b.index_put((i,),a[0,0])
+b.index_put((i,),a[0]);b.index_put((i.cuda(),),a[0]);a.index_put((i,),v[0]);a.index_put((i,),v);a.index_put((b>0,),a[0,0])
+b.__setitem__(i.cuda(),2.);a.__setitem__(i,v[:1])
 torch.isclose(a,b);F.batch_norm(a,v,v);F.group_norm(a,1,v,v);torch.einsum("ij,jk",a,b);a.type();str(a);repr(a.device)"""
 MORE = """torch.Generator("cuda").get_state().numel();sorted(torch.cuda.memory_stats());str(torch.cuda.current_stream().device)
 str(torch.Generator("cuda").device);torch.ones(1,pin_memory=True).is_pinned();repr(a.untyped_storage().device);a.get_device()

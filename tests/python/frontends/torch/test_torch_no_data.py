@@ -62,7 +62,16 @@ def test_backward_passes_to_what_has_moved_since_are_refused(tmp_path):
 def test_every_kind_of_operation_has_its_way_without_data():
     from torchemu.frontends.torch.device import operations, timing
 
-    assert {"filling", *timing._TIMED} == set(operations.RUN)
+    assert {"filling", "placing", *timing._TIMED} == set(operations.RUN)
+
+
+def test_indices_of_a_device_are_zeros_where_they_write_into_the_host(tmp_path):
+    script = tmp_path / "indices.py"
+    script.write_text(
+        "import torch\nx = torch.zeros(2)\nx[torch.ones(1, device='cuda').long()] = 5\nprint(x, x.device)\n"
+    )
+    done = run("--no-data", "--nproc-per-node", 1, script)
+    assert done.returncode == 0 and done.stdout == "tensor([5., 0.]) cpu\n", done.stderr
 
 
 DCP = "torch.distributed.checkpoint"

@@ -85,6 +85,34 @@ def test_dtypes_for_which_only_cuda_has_kernels():
 
 
 @one
+def test_elements_of_the_host_are_written_by_indices_of_a_device():
+    """As masks of the pairs of one rank are made: zeros are the host's, and the rows and columns the device's."""
+    rows = torch.arange(3, device="cuda")
+    mask = torch.zeros((3, 6), dtype=torch.bool)
+    mask[(rows, rows + 3)] = True
+    assert mask.device.type == "cpu" and torch.equal(mask, torch.cat([torch.zeros(3, 3), torch.eye(3)], 1).bool())
+    found, want = torch.zeros(4), torch.zeros(4)
+    for i in (torch.tensor([3, 1]), torch.tensor([False, True, True, False])):
+        found[i.cuda()] = want[i] = torch.tensor([2.0, 5.0])
+        found.index_put_((i.cuda(),), torch.tensor([0.5, 0.25]), accumulate=True)
+        want.index_put_((i,), torch.tensor([0.5, 0.25]), accumulate=True)
+        found[i] = torch.tensor(7.0, device="cuda") if i.dtype == torch.bool else want[i]
+        want[i] = 7.0 if i.dtype == torch.bool else want[i]
+        assert found.device.type == "cpu" and torch.equal(found, want)
+
+
+@torchemu.distributed(world_size=2, torch="real")
+def test_indices_of_a_device_may_still_be_on_their_way():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    i = torch.tensor([rank], device=f"cuda:{rank}")
+    dist.all_reduce(i)
+    seen = torch.zeros(3)
+    seen[i] = 4.0
+    assert seen.tolist() == [0.0, 4.0, 0.0]
+
+
+@one
 def test_data_parallel_is_the_model():
     torch.manual_seed(0)
     model = nn.Linear(4, 2)

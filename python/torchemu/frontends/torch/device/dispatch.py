@@ -214,6 +214,19 @@ class RankMode(TorchDispatchMode):
             storages.count_again(storage, nbytes)
         return out
 
+    def placing(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Writes elements by indices, which may be a device's although the elements are the host's."""
+        return self.kernel(op, self.with_places(args), kwargs)
+
+    def with_places(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Returns the operands of a write by indices. For a tensor of the host those that a device has are copied to
+        the host, and so is a single value."""
+        if places.of(args[0]) is not None:
+            return args
+        with self:
+            value = _at_host(args[2]) if args[2].dim() == 0 else args[2]
+            return args[0], [_at_host(i) for i in args[1]], value, *args[3:]
+
     def composite(self, op: Operation, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Takes an operation apart that is made of others, as autograd would have done."""
         with self:
@@ -409,6 +422,11 @@ class RankMode(TorchDispatchMode):
         self.catch_up()
 
 
+def _at_host(tensor: Any) -> Any:
+    """Returns a tensor of the host with the elements of one that may be a device's; None for None."""
+    return tensor if tensor is None or places.of(tensor) is None else tensor.cpu()
+
+
 def _is_late(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Says whether the host goes on while a copy is under way: one on a device, or one that the program does not wait
     for."""
@@ -450,7 +468,19 @@ from torch._subclasses.functional_tensor import FunctionalTensor  # noqa: E402
 TRACED = frozenset({FakeTensor, FunctionalTensor})
 """Classes of tensors that stand for others: dispatch modes do what is done with them, of which PyTorch's are below."""
 
-for _kind in ("foreign", "view", "composite", "kernel", "read", "factory", "move", "packed", "resize", "filling"):
+for _kind in (
+    "foreign",
+    "view",
+    "composite",
+    "kernel",
+    "read",
+    "factory",
+    "move",
+    "packed",
+    "resize",
+    "filling",
+    "placing",
+):
     RUN[_kind] = getattr(RankMode, _kind)
 
 __all__ = ["HOST", "STATED_HOST", "RankMode", "mixing"]

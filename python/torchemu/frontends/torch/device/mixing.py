@@ -13,8 +13,11 @@ import torch
 from torchemu.frontends.torch.device import places
 from torchemu.frontends.torch.device.places import HOST
 
-_MAY_INDEX = {"index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"}
-"""Operations with lists of indices, which the host may have."""
+_MAY_INDEX = {"index", "_unsafe_index"}
+"""Operations that read by lists of indices, which the host may have."""
+
+WRITES_BY_INDEX = {"index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put"}
+"""Operations that write by lists of indices, which may be anywhere."""
 
 _MAY_MIX = {
     "set_", "_foreach_copy_", "_foreach_norm", "_pack_padded_sequence", "_pack_padded_sequence_backward",
@@ -43,16 +46,20 @@ _ELSEWHERE = {
 """Operations that CUDA does by others, with the names of their arguments there."""
 
 
-def check(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raises what PyTorch raises for operands of a device beside such of the host, unless an operation takes them."""
+def check(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Raises what PyTorch raises for operands of a device beside such of the host, unless an operation takes them. Says
+    whether the device is where it computes, and not the host."""
     name = func._schema.name.partition("::")[2]
     if name in _MAY_MIX:
-        return
+        return True
     if any(t.device.type not in (*places.ACCELERATORS, "cpu") for _, t in _tensors(func, args, kwargs)):
-        return  # such as meta: PyTorch has its own word there
+        return True  # such as meta: PyTorch has its own word there
+    is_on_device = places.of(args[0]) is not None if isinstance(args[0], torch.Tensor) else False
+    if name in WRITES_BY_INDEX and (args[2].dim() == 0 or (places.of(args[2]) is not None) == is_on_device):
+        return is_on_device
     if name in _MAY_INDEX:
-        if places.of(args[0]) is not None:
-            return
+        if is_on_device:
+            return True
         raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
     raise error(func, args, kwargs)
 
@@ -72,7 +79,11 @@ def error(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Exception:
             if places.of(args[0]) is not places.of(args[1])
             else f"Input type ({_type(args[0])}) and bias type ({_type(args[2])}) should be the same"
         )
-    if (torch.Tag.pointwise in func.tags and name != "equal") or name in _ITERATED or name.startswith("_foreach"):
+    if (
+        (torch.Tag.pointwise in func.tags and name != "equal")
+        or name in _ITERATED | WRITES_BY_INDEX
+        or name.startswith("_foreach")
+    ):
         first = next((d for _, d, _ in operands if d != HOST), HOST)
         other = next((d for _, d, _ in operands if d != first), HOST)
         found = f"{first} and {other}"

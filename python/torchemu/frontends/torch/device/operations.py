@@ -109,10 +109,10 @@ class Operation:
     def __init__(self, func: Any, kind: str) -> None:
         self.func, self.kind = func, kind
         self.fills = tuple(a.name for a in func._schema.arguments if a.is_out)
-        self.run: Callable[..., Any] = RUN["filling" if kind == "kernel" and self.fills else kind]
         self.costs: dict[Any, tuple[int, int, str]] = {}
         schema = func._schema
         self.name = schema.name.partition("::")[2]
+        self.run: Callable[..., Any] = RUN[self._way()]
         self.lists = any("List" in str(a.type) and "Tensor" in str(a.type) for a in schema.arguments)
         first = schema.returns[0].alias_info if schema.returns else None
         self.in_place = (first is not None and first.is_write) or (not schema.returns and self.name.endswith("_"))
@@ -129,6 +129,14 @@ class Operation:
         self.works = self.name not in _NO_WORK
         self.on_host: Callable[..., Any] = FAST.get(func, func._op)
         self.compute: Callable[..., Any] = AS_CUDA.get(func, self.on_host)
+
+    def _way(self) -> str:
+        """Returns the name of the mode's method that does the operation."""
+        if self.kind != "kernel":
+            return self.kind
+        if self.fills:
+            return "filling"
+        return "placing" if self.name in mixing.WRITES_BY_INDEX else "kernel"
 
     def definition(self) -> Any:
         """Returns what defines the operation in Python for the running rank; None for others."""
@@ -174,8 +182,8 @@ class Operation:
                     at = where
                 elif where is not at and where.number != at.number and checks:
                     self.refuse(args, kwargs)
-        if host and at is not None and checks:
-            mixing.check(self.func, args, kwargs)
+        if host and at is not None and checks and not mixing.check(self.func, args, kwargs):
+            at = None
         return at, nbytes
 
 

@@ -93,6 +93,8 @@ class TimingMode(RankMode):
         at, nbytes = op.survey(args, kwargs)
         if at is None:
             self.note_host(args)
+            if op.name in dispatch.mixing.WRITES_BY_INDEX:
+                args = self.with_places(args)
             return op.on_host(*args, **kwargs)
         self.last = at
         args, kwargs = _bare(args), {name: _bare_one(value) for name, value in kwargs.items()}
