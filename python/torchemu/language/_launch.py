@@ -280,7 +280,7 @@ class Launch(StreamLaunch):
     def _address(self, name: str, memory: Memory) -> int:
         """Returns where the memory of an argument is in the rank's: for this launch, unless it is symmetric memory."""
         rank = self.context.rank
-        symmetric = self.machine.heap.windows.get(memory)
+        symmetric = self.machine.heap.own(memory, rank, f"argument {name} of kernel {self.kernel.name!r}")
         if symmetric:
             return go.PrimAddress(symmetric, rank, 0)
         if memory.nbytes == 0:

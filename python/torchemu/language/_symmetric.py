@@ -45,11 +45,33 @@ class Heap:
         calls: how many tensors a rank has asked for, among ranks.
         open: allocations that some rank has yet to join, by ranks and number.
         windows: the core's, by the memory that shows a rank's part of it to the host.
+        freed: where a rank has given its part back, by window and rank.
     """
 
     calls: dict[tuple[tuple[int, ...], int], int] = field(default_factory=dict)
     open: dict[tuple[tuple[int, ...], int], Shared] = field(default_factory=dict)
     windows: weakref.WeakKeyDictionary[Memory, int] = field(default_factory=weakref.WeakKeyDictionary)
+    freed: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def free(self, window: int, rank: int) -> None:
+        """Notes that a rank has given its part back. The memory stays, and launches that are given it are refused."""
+        self.freed[window, rank] = runtime.call_site()
+
+    def own(self, memory: Memory, rank: int, what: str) -> int:
+        """Returns the window of which memory is a rank's part; 0 where it is not symmetric.
+
+        Args:
+            what: is given the memory, as errors say it.
+
+        Raises:
+            RuntimeError: the rank has freed it.
+        """
+        window = self.windows.get(memory, 0)
+        place = self.freed.get((window, rank))
+        if place is not None:
+            freed = f"symmetric memory that rank {rank} has freed at {place}"
+            raise RuntimeError(f"{what} is {freed}: free it after its last use")
+        return window
 
 
 def symmetric_empty(*size: Any, dtype: dtypes.dtype | None = None, group: Any = None) -> Any:

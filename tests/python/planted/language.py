@@ -699,4 +699,89 @@ out, x = tl.symmetric_empty(40 * n), torch.ones(n)
 temps[1](out, x, n, 40)
 torch.cuda.synchronize()
 """,
+    "two producers, a word each": """
+@torchemu.kernel
+def k(out, x, n):
+    me, call = tl.rank(), tl.call_number()
+    slots, words = tl.workspace("slots", 2 * n), tl.workspace("words", 2, torchemu.int64)
+    tl.sync()
+    if me in (1, 2):
+        w = words.on(0) + (me - 1)
+        w = words.on(0)  #+ one word
+        tl.put_signal_nbi(slots.on(0) + (me - 1) * n, x, n, w)  #! *
+    if me == 0:
+        tl.wait(words, tl.GE, call)  #! one word
+        tl.wait(words + 1, tl.GE, call)  #- one word
+        tl.store(out, tl.load(slots, n) + tl.load(slots + n, n))  #! *
+x, out = torch.ones(16), torch.zeros(16)
+for _ in range(2): k[1](out, x, 16)
+print(out.sum())
+""",
+    "buffers by the parity of calls": """
+@torchemu.kernel
+def k(out, x, n):
+    me, call, world = tl.rank(), tl.call_number(), tl.world_size()
+    right = (me + 1) % world
+    slots, words = tl.workspace("slots", 2 * n), tl.workspace("words", 2, torchemu.int64)
+    acks = tl.workspace("acks", 2, torchemu.int64)
+    b = call % 2
+    b = 0  #+ one buffer
+    before = (call - 1) // 2
+    before = (call - 1) // 2 - 1  #+ ack of the one before
+    tl.wait(acks + b, tl.GE, before)  #- no ack
+    tl.put_signal_nbi(slots.on(right) + b * n, x, n, words.on(right) + b)  #! *
+    value = (call + 1) // 2
+    tl.wait(words + b, tl.GE, value)  #! one buffer
+    tl.store(out, tl.load(slots + b * n, n))  #! *
+    tl.drain()
+    tl.signal(acks.on((me - 1) % world) + b)
+x, out = torch.ones(16), torch.zeros(16)
+for _ in range(6): k[1](out, x, 16)
+print(out.sum())
+""",
+    "programs of a rank meet": """
+@torchemu.kernel
+def k(out, x, n):
+    pid, np = tl.program_id(), tl.num_programs()
+    parts = tl.workspace("parts", np * n)
+    tl.store(parts + pid * n, tl.load(x + pid * n, n))  #! *
+    tl.sync_programs()  #- no meeting
+    tl.drain()  #+ no meeting
+    other = (pid + 1) % np
+    tl.store(out + pid * n, tl.load(parts + other * n, n))  #! *
+x, out = torch.ones(64), torch.zeros(64)
+for _ in range(2): k[4](out, x, 16)
+print(out.sum())
+""",
+    "a meeting of all, not of halves": """
+@torchemu.kernel
+def k(out, x, n):
+    me, world = tl.rank(), tl.world_size()
+    box = tl.workspace("box", world * n)
+    tl.sync()
+    for p in range(world): tl.put_nbi(box.on(p) + me * n, x, n)  #! *
+    tl.quiet()  #- no quiet
+    tl.sync()  #- half
+    tl.sync((0, 1) if me < 2 else (2, 3))  #+ half
+    tl.store(out, tl.load(box, n * world))  #! *
+x, out = torch.ones(16), torch.zeros(16 * world)
+for _ in range(2): k[1](out, x, 16)
+print(out.sum())
+""",
+    "a peer's fill": """
+@torchemu.kernel
+def own(box, n):
+    tl.store(box, tl.full(n, tl.rank(), box.dtype))  #! *
+@torchemu.kernel
+def pull(out, box, n):
+    for p in range(tl.world_size()):
+        tl.get(out + p * n, box.on(p), n)  #! *
+box, out = tl.symmetric_empty(16), torch.zeros(16 * world)
+own[1](box, 16)
+dist.barrier()  #- no barrier
+pull[1](out, box, 16)
+torch.cuda.synchronize()
+dist.barrier()
+print(out.sum())
+""",
 }

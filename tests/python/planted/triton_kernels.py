@@ -15,6 +15,8 @@ from triton_dist.utils import finalize_distributed, initialize_distributed
 from triton_dist.utils import nvshmem_barrier_all_on_stream, nvshmem_create_tensor
 initialize_distributed()
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+def sym(n): return nvshmem_create_tensor((n,), torch.float32)
+def cleared(n): return nvshmem_create_tensor((n,), torch.uint64).fill_(0)
 """
 
 PROGRAMS: dict[str, str] = {
@@ -298,6 +300,162 @@ nvshmem_barrier_all_on_stream()
 x, out = torch.ones(64).cuda(), torch.zeros(64).cuda()
 flag[(1,)](x, inbox, words, out, 64)
 torch.cuda.synchronize()
+print(out.sum())
+""",
+    "two buffers by parity": """
+@triton_dist.jit
+def k(x, slots, full, free, out, R: tl.constexpr, N: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N)
+    for r in range(R):
+        b = r % 2
+        if me == 0:
+            if r >= 2:
+                need = r // 2
+                need = r // 2 - 1  #+ credit early
+                shmem.signal_wait_until(free + b, shmem.NVSHMEM_CMP_GE, need)
+            shmem.putmem_signal_block(slots + b * N, x + r * N, N * 4, full + b, 1, shmem.NVSHMEM_SIGNAL_ADD, 1)  #! *
+        if me == 1:
+            want = r // 2 + 1
+            want = 1  #+ never reset
+            shmem.signal_wait_until(full + b, shmem.NVSHMEM_CMP_GE, want)
+            __syncthreads()
+            tl.store(out + r * N + i, tl.load(slots + b * N + i))  #! *
+            __syncthreads()
+            if tid(0) == 0: shmem.signal_op(free + b, 1, shmem.NVSHMEM_SIGNAL_ADD, 0)
+x, slots, full, free, out = sym(64 * 6), sym(128), cleared(2), cleared(2), torch.zeros(64 * 6).cuda()
+x.fill_(rank)
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, slots, full, free, out, 6, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "a counter of all producers": """
+@triton_dist.jit
+def k(x, slots, words, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    i = tl.arange(0, N * W)
+    for p in range(W):
+        shmem.putmem_nbi_block(slots + me * N, x, N * 4, p)  #! *
+        shmem.fence()  #- no fence
+        __syncthreads()
+        if tid(0) == 0: shmem.signal_op(words, 1, shmem.NVSHMEM_SIGNAL_ADD, p)  #! one too few, equal
+    n = W
+    n = W - 1  #+ one too few, equal
+    cmp = shmem.NVSHMEM_CMP_GE
+    cmp = shmem.NVSHMEM_CMP_EQ  #+ equal
+    shmem.signal_wait_until(words, cmp, n)  #! equal, one too few
+    __syncthreads()
+    tl.store(out + i, tl.load(slots + i))  #! *
+x, slots, w, out = sym(64), sym(64 * world), cleared(1), torch.zeros(64 * world).cuda()
+x.fill_(rank)
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, slots, w, out, 64, world)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "a grid of all tiles": """
+@triton.jit
+def fill(x, n, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(x + i, i.to(tl.float32), mask=i < n)
+@triton.jit
+def use(x, out, n, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i, mask=i < n, other=0.0), mask=i < n)  #! *
+n = 1000
+x, out = sym(n), torch.zeros(n).cuda()
+grid = triton.cdiv(n, 128)
+small = grid
+small = n // 128  #+ too small
+fill[(small,)](x, n, 128)
+use[(grid,)](x, out, n, 128)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "bytes of a type": """
+@triton_dist.jit
+def k(x, inbox, words, out, N: tl.constexpr):
+    n = N * 4
+    n = N * 2  #+ half
+    right = (dl.rank() + 1) % dl.num_ranks()
+    shmem.putmem_signal_block(inbox, x, n, words, 1, shmem.NVSHMEM_SIGNAL_SET, right)
+    shmem.signal_wait_until(words, shmem.NVSHMEM_CMP_EQ, 1)
+    __syncthreads()
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(inbox + i))  #! *
+x, inbox, w, out = sym(64), sym(64), cleared(1), torch.zeros(64).cuda()
+x.fill_(rank)
+nvshmem_barrier_all_on_stream()
+k[(1,)](x, inbox, w, out, 64)
+torch.cuda.synchronize()
+print(out.sum())
+""",
+    "tiles handed on as they are done": """
+@triton_dist.jit
+def produce(x, y, flags, N: tl.constexpr):
+    pid = tl.program_id(0)
+    i = pid * N + tl.arange(0, N)
+    tl.store(y + i, tl.load(x + i) * 2)  #! *
+    __syncthreads()  #- no sync
+    dl.notify(flags + pid, dl.rank(), signal=1, sig_op="set", comm_scope="gpu")
+@triton_dist.jit
+def consume(y, flags, out, N: tl.constexpr):
+    pid = tl.program_id(0)
+    f = pid
+    f = 0  #+ other tile
+    t = dl.wait(flags + f, 1, "gpu", "acquire", waitValue=1)  #- no wait
+    i = pid * N + tl.arange(0, N)
+    tl.store(out + i, tl.load(y + i))  #! *
+x, y, flags, out = torch.ones(256).cuda(), sym(256), cleared(4), torch.zeros(256).cuda()
+s = torch.cuda.Stream()
+nvshmem_barrier_all_on_stream()
+s.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(s):
+    consume[(4,)](y, flags, out, 64)
+produce[(4,)](x, y, flags, 64)
+torch.cuda.current_stream().wait_stream(s)
+print(out.sum())
+""",
+    "all to all by offsets": """
+@triton_dist.jit
+def k(x, inbox, words, out, N: tl.constexpr, W: tl.constexpr):
+    me = dl.rank()
+    peer = tl.program_id(0)
+    at = me * N
+    at = peer * N  #+ own slot
+    at = 0  #+ one slot
+    shmem.putmem_signal_nbi_block(inbox + at, x + peer * N, N * 4, words + me, 1, shmem.NVSHMEM_SIGNAL_SET, peer)  #! *
+    shmem.signal_wait_until(words + peer, shmem.NVSHMEM_CMP_EQ, 1)
+    __syncthreads()
+    i = tl.arange(0, N)
+    tl.store(out + peer * N + i, tl.load(inbox + peer * N + i))  #! *
+x, inbox, w, out = sym(64 * world), sym(64 * world), cleared(world), torch.zeros(64 * world).cuda()
+x.fill_(rank)
+nvshmem_barrier_all_on_stream()
+k[(world,)](x, inbox, w, out, 64, world)
+torch.cuda.synchronize()
+for r in range(world): assert out[64 * r].item() == r, (rank, out)
+""",
+    "stores to all, summed up, and again": """
+@triton_dist.jit
+def push(x, inbox, N: tl.constexpr, W: tl.constexpr):
+    i = tl.arange(0, N)
+    for r in range(W):
+        tl.store(dl.symm_at(inbox, r) + dl.rank() * N + i, tl.load(x + i))  #! *
+@triton_dist.jit
+def total(inbox, out, N: tl.constexpr, W: tl.constexpr):
+    i = tl.arange(0, N)
+    acc = tl.zeros((N,), tl.float32)
+    for r in range(W):
+        acc += tl.load(inbox + r * N + i)  #! *
+    tl.store(out + i, acc)
+x, inbox, out = torch.ones(64).cuda(), sym(64 * world), torch.zeros(64).cuda()
+for step in range(3):
+    push[(1,)](x, inbox, 64, world)
+    nvshmem_barrier_all_on_stream()  #- no barrier after the pushes
+    total[(1,)](inbox, out, 64, world)
+    nvshmem_barrier_all_on_stream()  #- no barrier before the next
 print(out.sum())
 """,
 }

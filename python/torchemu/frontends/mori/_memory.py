@@ -109,6 +109,8 @@ def free(ptr: int) -> None:
     made = own.allocations.pop(ptr)
     in_step(f"shmem_free of allocation {made.window.number} of {made.nbytes} bytes")
     _state.give_back(made.nbytes)
+    context = runtime.current()
+    machine_of(context.world).heap.free(made.window.number, context.rank)
 
 
 def in_step(what: str) -> None:

@@ -174,7 +174,7 @@ class GridLaunch(StreamLaunch):
         shown = _windows.shown(memory)
         if shown is not None:
             return go.PrimAddress(shown[0], shown[1], 0)
-        symmetric = self.machine.heap.windows.get(memory)
+        symmetric = self.machine.heap.own(memory, rank, f"argument {name} of kernel {self.kernel.name!r}")
         if symmetric:
             self._buffers.append(buffer)
             return go.PrimAddress(symmetric, rank, 0)

@@ -147,6 +147,15 @@ def allocate(shape: Any, dtype: Any) -> Any:
     return whole[:n].view(shape) if shape else whole[0]
 
 
+def free(tensor: Any) -> None:
+    """Notes that the rank has given symmetric memory back: kernels may not be given it any more."""
+    buffer, context = buffer_of(tensor), runtime.current()
+    heap = machine_of(context.world).heap
+    window = 0 if buffer is None else heap.windows.get(buffer.memory, 0)
+    if window:
+        heap.free(window, context.rank)
+
+
 _whole: RankLocal[list[Any]] = RankLocal(list)
 """The tensors of all of a rank's symmetric memory, which stays until the run ends."""
 

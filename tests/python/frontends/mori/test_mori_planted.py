@@ -141,6 +141,30 @@ def test_uses_before_the_wait_are_reported(torch: str, name: str, defect: str, t
     assert status and found and found[0] and all(lines <= wanted for lines in found), (wanted, found, said)
 
 
+FREED = """
+own = mori.shmem.mori_shmem_create_tensor((n,), torch.float32)
+own.fill_(rank)
+gather = mori.ccl.AllgatherSdma(rank, world, 4 * n, 4 * n * world)
+gather(own, out, n)
+torch.cuda.synchronize()
+mori.shmem.mori_shmem_free_tensor(own)
+try:
+    gather(own, out, n)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("torch", TORCHES)
+def test_freed_memory_is_refused(torch: str, tmp_path: Path) -> None:
+    status, said = run(tmp_path, BEGIN + FREED, "--torch", torch)
+    line = (BEGIN + FREED).splitlines().index("mori.shmem.mori_shmem_free_tensor(own)") + 1
+    assert status == 0 and len(said.splitlines()) == 4, said
+    for pe in range(4):
+        begin = f"argument input of kernel 'AllgatherSdma' is symmetric memory that rank {pe} has freed at "
+        assert any(text.startswith(begin) and f"program.py:{line} " in text for text in said.splitlines()), said
+
+
 KINDS = """
 reduce = mori.ccl.AllreduceSdma(rank, world, 1 << 16, 1 << 16)
 whole = torch.full((n,), rank, dtype=torch.int32, device="cuda")

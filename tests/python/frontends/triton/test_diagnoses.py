@@ -469,3 +469,24 @@ def test_atomic_operations_order_as_they_say(counts: str, looks: str, fences: bo
         assert f"test_diagnoses.py:{line_of(counted, 'tl.load(data)')}" in text
     else:
         run(1, program, check=True)
+
+
+@triton.jit
+def set_one(words: Any) -> None:
+    tl.store(words, 1)
+
+
+def test_freed_memory_is_refused() -> None:
+    def program(rank: int) -> None:
+        words, others = allocate(4), allocate(4)
+        set_one[(1,)](words)
+        meet()
+        _symmetric.free(words)
+        set_one[(1,)](others)
+        meet()
+        set_one[(1,)](words)
+
+    said = failure(2, program)
+    assert re.search(
+        r"argument words of kernel 'set_one' is symmetric memory that rank \d has freed at .*\.py:\d+", said
+    )

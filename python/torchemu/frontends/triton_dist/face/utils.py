@@ -105,8 +105,9 @@ def nvshmem_create_tensors(shape: Any, dtype: Any, rank: int, local_world_size: 
 
 
 def nvshmem_free_tensor_sync(tensor: Any) -> None:
-    """Waits for the device. The memory stays until the run ends."""
+    """Waits for the device, and gives the memory of a tensor back, which kernels are not to use any more."""
     torch.cuda.synchronize()
+    _symmetric.free(tensor)
 
 
 def nvshmem_barrier_all_on_stream(stream: Any = None) -> None:
