@@ -11,8 +11,8 @@ import (
 )
 
 // OpenBandwidth begins a sweep over sizes of a collective on a topology, a preset's name or a file, and returns its handle.
-// A preset gets as many SIPs as there are ranks; 0 ranks: one for each SIP. Sizes go from minBytes to maxBytes, by stepBytes
-// or, if that is 0, by the factor.
+// A topology that has fewer SIPs than there are ranks gets more; 0 ranks: one for each SIP. Sizes go from minBytes to
+// maxBytes, by stepBytes or, if that is 0, by the factor.
 func OpenBandwidth(collectiveName, topologyName string, ranks int, algorithm, dtypeName string, root, calls int,
 	minBytes, maxBytes, stepBytes, factor int64) (handle int64, err error) {
 	defer host.Guard(&err)

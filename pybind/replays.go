@@ -9,8 +9,9 @@ import (
 	"github.com/torchemu/torchemu/torchemu/topology"
 )
 
-// Replay simulates a recorded job, in a file or in NAME.0.et, NAME.1.et, … for NAME.et, on a topology: a preset's name, of
-// which there are as many SIPs as ranks, or a file. The result is JSON: ranks, operations, time_us, and ends_us of each rank.
+// Replay simulates a recorded job, in a file or in NAME.0.et, NAME.1.et, … for NAME.et, on a topology, a preset's
+// name or a file, which gets more SIPs if it has fewer than there are ranks. The result is JSON: ranks, operations,
+// time_us, and ends_us of each rank.
 func Replay(trace, topologyName string) (result string, err error) {
 	defer host.Guard(&err)
 	j, err := replay.Read(trace)

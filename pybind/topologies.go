@@ -23,8 +23,8 @@ func ShowTopology(nameOrFile string, svg bool) (picture string, err error) {
 	return t.Text(), nil
 }
 
-// TopologySpec is the tree of a topology, a preset's name or a file, as JSON, which is a topology file too. A preset has as
-// many SIPs as there are ranks; 0: as it is.
+// TopologySpec is the tree of a topology, a preset's name or a file, as JSON, which is a topology file too. One that
+// has fewer SIPs than there are ranks has more here; 0: as it is.
 func TopologySpec(nameOrFile string, ranks int) (spec string, err error) {
 	defer host.Guard(&err)
 	t, err := topology.LoadFor(nameOrFile, ranks)

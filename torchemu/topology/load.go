@@ -39,11 +39,11 @@ func Load(nameOrFile string) (*Topology, error) {
 	return Parse(nameOrFile, data)
 }
 
-// LoadFor is Load for so many ranks, each on a SIP of its own: a preset that has not as many gets more, on more nodes if it
-// has several. 0 ranks: as many as there are SIPs.
+// LoadFor is Load for so many ranks, each on a SIP of its own: a topology that has not as many gets more, on more nodes if
+// it has several. 0 ranks: as many as there are SIPs.
 func LoadFor(nameOrFile string, ranks int) (*Topology, error) {
 	t, err := Load(nameOrFile)
-	if err != nil || ranks <= t.SIPs() || isPath(nameOrFile) {
+	if err != nil || ranks <= t.SIPs() {
 		return t, err
 	}
 	if t.Nodes() == 1 {

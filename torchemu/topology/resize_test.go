@@ -1,6 +1,8 @@
 package topology_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,6 +51,15 @@ func TestLoadFor(t *testing.T) {
 		got, err := topology.LoadFor(c.name, c.ranks)
 		if err != nil || got.Nodes() != c.nodes || got.SIPs() != c.all {
 			t.Errorf("%s for %d ranks: %v, %v", c.name, c.ranks, got, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "two.yaml")
+	if err := os.WriteFile(file, []byte("system: {sips: {count: 2, connect: ring}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for ranks, sips := range map[int]int{0: 2, 1: 2, 2: 2, 5: 5} {
+		if got, err := topology.LoadFor(file, ranks); err != nil || got.SIPs() != sips {
+			t.Errorf("a file of 2 SIPs for %d ranks: %v, %v", ranks, got, err)
 		}
 	}
 	if _, err := topology.LoadFor("nowhere", 4); err == nil {
