@@ -23,7 +23,7 @@ UNREAD_STATUS = 141
 
 _handler_of = signal.getsignal  # that of the process: programs may get to see another one
 _SOON = 0.05  # seconds in which a main thread that runs Python has noticed
-_GRACE = 0.5  # seconds in which an interruptible program has long noticed
+_GRACE = 2.0  # seconds in which an interruptible program has long noticed, on a busy machine, too
 
 
 class CtrlC(KeyboardInterrupt):
@@ -117,7 +117,7 @@ def told(interrupt: KeyboardInterrupt) -> str:
 
 @contextlib.contextmanager
 def ends_the_process() -> Iterator[None]:
-    """Within the with block Ctrl-C raises KeyboardInterrupt as ever, or else ends the process within a second."""
+    """Within the with block Ctrl-C raises KeyboardInterrupt as ever, or else ends the process within three seconds."""
     if not _python_handles_it():
         yield
         return
