@@ -17,6 +17,7 @@ from torchemu.frontends.triton_dist import _symmetric
 from torchemu.frontends.triton_dist.face import language as dl
 from torchemu.frontends.triton_dist.face.language import extra
 from torchemu.frontends.triton_dist.face.language.extra import language_extra, libshmem_device
+from torchemu.frontends.triton_dist.nvshmem import core
 from torchemu.multiprocessing import SpawnException
 
 
@@ -476,12 +477,13 @@ def set_one(words: Any) -> None:
     tl.store(words, 1)
 
 
-def test_freed_memory_is_refused() -> None:
+@pytest.mark.parametrize("free", [_symmetric.free, core.free_tensor])
+def test_freed_memory_is_refused(free: Callable[[Any], None]) -> None:
     def program(rank: int) -> None:
         words, others = allocate(4), allocate(4)
         set_one[(1,)](words)
         meet()
-        _symmetric.free(words)
+        free(words)
         set_one[(1,)](others)
         meet()
         set_one[(1,)](words)
@@ -490,3 +492,13 @@ def test_freed_memory_is_refused() -> None:
     assert re.search(
         r"argument words of kernel 'set_one' is symmetric memory that rank \d has freed at .*\.py:\d+", said
     )
+
+
+def test_memory_stays_after_the_end_of_the_library() -> None:
+    def program(rank: int) -> None:
+        words = allocate(4)
+        core.finalize()
+        set_one[(1,)](words)
+        assert words.tolist() == [1, 0, 0, 0]
+
+    run(2, program)

@@ -52,8 +52,7 @@ def init(*args: Any, **kwargs: Any) -> None:
 
 
 def finalize() -> None:
-    """Gives the memory of a tensor back, which kernels are not to use any more."""
-    _symmetric.free(tensor)
+    """Does nothing: memory stays until the run ends."""
 
 
 def tensor(shape: Any, dtype: Any = None, release: bool = False, **_: Any) -> Any:
@@ -67,7 +66,8 @@ def tensor(shape: Any, dtype: Any = None, release: bool = False, **_: Any) -> An
 
 
 def free_tensor(tensor: Any) -> None:
-    """Does nothing: memory stays until the run ends."""
+    """Gives the memory of a tensor back, which kernels are not to use any more."""
+    _symmetric.free(tensor)
 
 
 def get_peer_tensor(tensor: Any, peer_pe: int) -> Any:
